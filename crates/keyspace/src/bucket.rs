@@ -1,0 +1,219 @@
+//! One bucket: eight slots and everything the index knows about them, in one cache line.
+//!
+//! ```text
+//!  byte  0        8        16               32                              64
+//!        +--------+--------+----------------+--------------------------------+
+//!        | 8 tags |  meta  | 8 x high 16    | 8 x low 32 bits of a reference |
+//!        +--------+--------+----------------+--------------------------------+
+//!
+//!  meta  0..3   extent: how far entries that belong here were displaced, in buckets
+//!        7      stashed: entries that belong here may be in the stash
+//!        8..32  displacement of each slot's entry from its home bucket, 3 bits each
+//!        32..48 reserved for eviction, 2 bits a slot
+//!        48..56 volatile: the slot's entry has an expiry
+//!        56..64 reserved: the slot's value is on disk only
+//! ```
+//!
+//! A tag of 0 is a free slot. A reference is an entry's address; its low three bits, free because
+//! entries are aligned to 8, hold three more bits of tag. With eleven bits of tag a search touches an
+//! entry that isn't its own once in 250 lookups.
+//!
+//! All words are atomics written only under the shard's lock, so that a worker may look without it to
+//! decide what to prefetch. What such a look sees is advice, never truth.
+
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Slots in a bucket.
+pub(crate) const SLOTS: usize = 8;
+
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+const SEVEN_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+
+const EXTENT_MASK: u64 = 7;
+const STASHED: u64 = 1 << 7;
+const DISPLACEMENT_SHIFT: usize = 8;
+const VOLATILE_SHIFT: usize = 48;
+
+#[repr(C, align(64))]
+pub(crate) struct Bucket {
+    tags: AtomicU64,
+    meta: AtomicU64,
+    high: [AtomicU16; SLOTS],
+    low: [AtomicU32; SLOTS],
+}
+
+const _: () = assert!(size_of::<Bucket>() == 64 && align_of::<Bucket>() == 64);
+
+/// A set of slots, as one bit at the top of each slot's byte.
+#[derive(Clone, Copy)]
+pub(crate) struct Slots(u64);
+
+impl Iterator for Slots {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let slot = self.0.trailing_zeros() as usize / 8;
+        self.0 &= self.0 - 1;
+        Some(slot)
+    }
+}
+
+/// Marks every byte of `word` that is zero, and no other.
+#[inline]
+fn zero_bytes(word: u64) -> u64 {
+    !(((word & SEVEN_BITS) + SEVEN_BITS) | word | SEVEN_BITS)
+}
+
+impl Bucket {
+    /// The slots whose tag is `tag`.
+    #[inline]
+    pub(crate) fn matches(&self, tag: u8) -> Slots {
+        Slots(zero_bytes(
+            self.tags.load(Relaxed) ^ (LOW_BITS * u64::from(tag)),
+        ))
+    }
+
+    /// The slots that hold an entry.
+    #[inline]
+    pub(crate) fn occupied(&self) -> Slots {
+        Slots(!zero_bytes(self.tags.load(Relaxed)) & !SEVEN_BITS)
+    }
+
+    /// A slot that holds nothing.
+    #[inline]
+    pub(crate) fn free_slot(&self) -> Option<usize> {
+        Slots(zero_bytes(self.tags.load(Relaxed))).next()
+    }
+
+    /// The raw reference in a slot: address and low tag.
+    #[inline]
+    pub(crate) fn reference(&self, slot: usize) -> u64 {
+        u64::from(self.high[slot].load(Relaxed)) << 32 | u64::from(self.low[slot].load(Relaxed))
+    }
+
+    #[inline]
+    pub(crate) fn set_reference(&self, slot: usize, raw: u64) {
+        debug_assert!(raw >> 48 == 0, "user addresses have 48 bits");
+        self.high[slot].store((raw >> 32) as u16, Relaxed);
+        self.low[slot].store(raw as u32, Relaxed);
+    }
+
+    /// Fills a free slot.
+    #[inline]
+    pub(crate) fn fill(&self, slot: usize, tag: u8, raw: u64, displacement: usize, volatile: bool) {
+        self.set_reference(slot, raw);
+        let shift = DISPLACEMENT_SHIFT + 3 * slot;
+        let mut meta = self.meta.load(Relaxed);
+        meta = meta & !(7 << shift) | (displacement as u64) << shift;
+        meta =
+            meta & !(1 << (VOLATILE_SHIFT + slot)) | u64::from(volatile) << (VOLATILE_SHIFT + slot);
+        self.meta.store(meta, Relaxed);
+        let tags = self.tags.load(Relaxed);
+        self.tags.store(
+            tags & !(0xff << (8 * slot)) | u64::from(tag) << (8 * slot),
+            Relaxed,
+        );
+    }
+
+    #[inline]
+    pub(crate) fn clear(&self, slot: usize) {
+        self.tags
+            .store(self.tags.load(Relaxed) & !(0xff << (8 * slot)), Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn displacement(&self, slot: usize) -> usize {
+        (self.meta.load(Relaxed) >> (DISPLACEMENT_SHIFT + 3 * slot)) as usize & 7
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_volatile(&self, slot: usize) -> bool {
+        self.meta.load(Relaxed) >> (VOLATILE_SHIFT + slot) & 1 == 1
+    }
+
+    #[inline]
+    pub(crate) fn set_volatile(&self, slot: usize, volatile: bool) {
+        let bit = 1 << (VOLATILE_SHIFT + slot);
+        let meta = self.meta.load(Relaxed);
+        self.meta
+            .store(if volatile { meta | bit } else { meta & !bit }, Relaxed);
+    }
+
+    /// How many buckets behind this one may hold entries that belong here.
+    #[inline]
+    pub(crate) fn extent(&self) -> usize {
+        (self.meta.load(Relaxed) & EXTENT_MASK) as usize
+    }
+
+    pub(crate) fn set_extent(&self, extent: usize) {
+        debug_assert!(extent <= EXTENT_MASK as usize);
+        self.meta.store(
+            self.meta.load(Relaxed) & !EXTENT_MASK | extent as u64,
+            Relaxed,
+        );
+    }
+
+    #[inline]
+    pub(crate) fn is_stashed(&self) -> bool {
+        self.meta.load(Relaxed) & STASHED != 0
+    }
+
+    pub(crate) fn set_stashed(&self) {
+        self.meta.store(self.meta.load(Relaxed) | STASHED, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn empty() -> Bucket {
+        // SAFETY: a bucket of zeroes is an empty one; atomics may be zero.
+        unsafe { std::mem::zeroed() }
+    }
+
+    #[test]
+    fn slots_are_found_by_tag_and_only_those() {
+        let bucket = empty();
+        for (slot, tag) in [1u8, 2, 1, 0xff, 0x80, 0x7f, 1, 3].into_iter().enumerate() {
+            assert_eq!(bucket.free_slot(), Some(slot));
+            bucket.fill(
+                slot,
+                tag,
+                0x7fff_1234_5678 + 8 * slot as u64,
+                slot % 8,
+                slot % 2 == 0,
+            );
+        }
+        assert_eq!(bucket.free_slot(), None);
+        assert_eq!(bucket.matches(1).collect::<Vec<_>>(), [0, 2, 6]);
+        assert_eq!(bucket.matches(0x80).collect::<Vec<_>>(), [4]);
+        assert_eq!(bucket.matches(9).count(), 0);
+        for slot in 0..8 {
+            assert_eq!(bucket.reference(slot), 0x7fff_1234_5678 + 8 * slot as u64);
+            assert_eq!(bucket.displacement(slot), slot % 8);
+            assert_eq!(bucket.is_volatile(slot), slot % 2 == 0);
+        }
+        bucket.clear(2);
+        assert_eq!(bucket.free_slot(), Some(2));
+        assert_eq!(bucket.occupied().collect::<Vec<_>>(), [0, 1, 3, 4, 5, 6, 7]);
+        assert_eq!(bucket.matches(1).collect::<Vec<_>>(), [0, 6]);
+    }
+
+    #[test]
+    fn meta_fields_do_not_touch_each_other() {
+        let bucket = empty();
+        bucket.fill(7, 9, 8, 7, true);
+        bucket.set_extent(5);
+        bucket.set_stashed();
+        assert_eq!((bucket.extent(), bucket.is_stashed()), (5, true));
+        assert_eq!((bucket.displacement(7), bucket.is_volatile(7)), (7, true));
+        bucket.set_extent(0);
+        bucket.set_volatile(7, false);
+        assert!(bucket.is_stashed() && bucket.displacement(7) == 7 && !bucket.is_volatile(7));
+    }
+}

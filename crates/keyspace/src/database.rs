@@ -1,0 +1,335 @@
+//! One database: its shards, how several of them are locked together, and walks over all of them.
+
+use std::sync::Arc;
+
+use crate::hash::Place;
+use crate::keyspace::Shared;
+use crate::shard::{EntryRef, Guard, Key, ShardCell};
+
+/// The most shards a database may have.
+pub const MAX_SHARDS: usize = 4096;
+
+/// The bits of a SCAN cursor: enough to name every bucket, few enough for clients that keep cursors
+/// in a double.
+const CURSOR_BITS: u32 = 48;
+
+/// The number of a shard in its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ShardId(pub usize);
+
+/// A set of shards, kept as bits so that going through it is going through it in ascending order.
+#[derive(Clone)]
+pub struct ShardSet {
+    words: [u64; MAX_SHARDS / 64],
+    used: usize,
+}
+
+impl Default for ShardSet {
+    fn default() -> ShardSet {
+        ShardSet {
+            words: [0; MAX_SHARDS / 64],
+            used: 0,
+        }
+    }
+}
+
+impl ShardSet {
+    /// Adds a shard.
+    #[inline]
+    pub fn add(&mut self, shard: ShardId) {
+        let word = shard.0 / 64;
+        self.words[word] |= 1 << (shard.0 % 64);
+        self.used = self.used.max(word + 1);
+    }
+
+    /// Whether a shard is in the set.
+    #[inline]
+    pub fn contains(&self, shard: ShardId) -> bool {
+        self.words[shard.0 / 64] >> (shard.0 % 64) & 1 == 1
+    }
+
+    /// The shards, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = ShardId> + '_ {
+        self.words[..self.used]
+            .iter()
+            .enumerate()
+            .flat_map(|(at, &word)| {
+                let mut rest = word;
+                std::iter::from_fn(move || {
+                    if rest == 0 {
+                        return None;
+                    }
+                    let bit = rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    Some(ShardId(64 * at + bit))
+                })
+            })
+    }
+}
+
+/// See the module.
+pub struct Database {
+    shards: Box<[ShardCell]>,
+    shared: Arc<Shared>,
+}
+
+/// Several shards of one database, locked in ascending order until this is dropped.
+pub struct Locked<'a> {
+    database: &'a Database,
+    set: ShardSet,
+    now: i64,
+}
+
+impl<'a> Locked<'a> {
+    /// The shard of a hash, which is in the set.
+    #[inline]
+    pub fn shard(&mut self, hash: u64) -> Guard<'_> {
+        let id = self.database.shard_of(hash);
+        assert!(self.set.contains(id), "a shard that was not locked");
+        Guard::borrowed(&self.database.shards[id.0], &self.database.shared, self.now)
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        for shard in self.set.iter() {
+            // SAFETY: `lock_set` locked exactly these, and guards borrow from `self`, so none is left.
+            unsafe { self.database.shards[shard.0].unlock() };
+        }
+    }
+}
+
+impl Database {
+    pub(crate) fn new(shared: Arc<Shared>) -> Database {
+        let shards = (0..1usize << shared.shard_bits)
+            .map(|_| ShardCell::default())
+            .collect();
+        Database { shards, shared }
+    }
+
+    /// The shard of a hash.
+    #[inline]
+    pub fn shard_of(&self, hash: u64) -> ShardId {
+        // A shift by 64 is what one shard would need; rotating gives its bits without it.
+        let bits = self.shared.shard_bits;
+        ShardId((hash.rotate_left(bits) & ((1 << bits) - 1)) as usize)
+    }
+
+    /// All shards' numbers.
+    pub fn shards(&self) -> impl Iterator<Item = ShardId> + use<> {
+        (0..self.shards.len()).map(ShardId)
+    }
+
+    /// Locks the shard of a hash. `now` is the time (Unix, ms) at which expiry is decided.
+    #[inline]
+    pub fn lock(&self, hash: u64, now: i64) -> Guard<'_> {
+        self.lock_shard(self.shard_of(hash), now)
+    }
+
+    /// Locks a shard.
+    #[inline]
+    pub fn lock_shard(&self, shard: ShardId, now: i64) -> Guard<'_> {
+        Guard::locked(&self.shards[shard.0], &self.shared, now)
+    }
+
+    /// Locks a set of shards, in ascending order: no two callers can wait for each other.
+    pub fn lock_set(&self, set: ShardSet, now: i64) -> Locked<'_> {
+        for shard in set.iter() {
+            self.shards[shard.0].lock();
+        }
+        Locked {
+            database: self,
+            set,
+            now,
+        }
+    }
+
+    /// First sweep of a batch: asks for the bucket of a hash. No lock, nothing read.
+    #[inline]
+    pub fn prefetch_bucket(&self, hash: u64) {
+        self.shards[self.shard_of(hash).0]
+            .tables()
+            .prefetch_bucket(self.place(hash));
+    }
+
+    /// Second sweep of a batch: reads the bucket without a lock and asks for the entry. The caller holds this
+    /// database for its turn, which keeps tables alive.
+    #[inline]
+    pub fn prefetch_entry(&self, hash: u64) {
+        self.shards[self.shard_of(hash).0]
+            .tables()
+            .prefetch_entry(self.place(hash));
+    }
+
+    #[inline]
+    fn place(&self, hash: u64) -> Place {
+        Place(hash << self.shared.shard_bits)
+    }
+
+    /// Keys, expired ones that nobody met yet included.
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(ShardCell::len).sum()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.shards.iter().all(|shard| shard.len() == 0)
+    }
+
+    /// Keys with an expiry.
+    pub fn volatile(&self) -> usize {
+        self.shards.iter().map(ShardCell::volatile).sum()
+    }
+
+    /// Bytes taken by entries, tables and wheels.
+    pub fn memory(&self) -> usize {
+        self.shards.iter().map(ShardCell::memory).sum::<usize>() + size_of_val(&*self.shards)
+    }
+
+    /// When (Unix, ms) a shard next has keys to look at for expiry.
+    #[inline]
+    pub fn next_due_ms(&self, shard: ShardId) -> i64 {
+        self.shards[shard.0].next_due_ms()
+    }
+
+    /// Visits some keys from `cursor` on (0: the beginning): whole buckets until `visit` has been called
+    /// `count` times. Returns where to go on, 0 at the end. Every key that is there from the first call to the last is
+    /// visited at least once, however the tables are resized meanwhile; expired keys are skipped.
+    pub fn scan(
+        &self,
+        cursor: u64,
+        count: usize,
+        now: i64,
+        mut visit: impl FnMut(EntryRef<'_>),
+    ) -> u64 {
+        let bits = self.shared.shard_bits;
+        let start = cursor.min((1 << CURSOR_BITS) - 1) << (64 - CURSOR_BITS);
+        let mut shard = self.shard_of(start).0;
+        let mut place = Place(start << bits);
+        let mut seen = 0;
+        // Empty buckets cost work too; they must not make one call walk the whole database.
+        let mut buckets = count.saturating_mul(10);
+        loop {
+            let guard = self.lock_shard(ShardId(shard), now);
+            loop {
+                let next = guard.visit_place(place, |entry| {
+                    seen += 1;
+                    visit(entry);
+                });
+                let Some(next) = next else { break };
+                place = next;
+                buckets = buckets.saturating_sub(1);
+                if seen >= count || buckets == 0 {
+                    return self.cursor(shard, place);
+                }
+            }
+            drop(guard);
+            shard += 1;
+            place = Place(0);
+            if shard == self.shards.len() {
+                return 0;
+            }
+            buckets = buckets.saturating_sub(1);
+            if seen >= count || buckets == 0 {
+                return self.cursor(shard, place);
+            }
+        }
+    }
+
+    /// The cursor of a place. Rounds up, so that a scan always moves on; a bucket spans far more than
+    /// what is rounded away, so the cursor stays in the bucket it means.
+    fn cursor(&self, shard: usize, place: Place) -> u64 {
+        let bits = self.shared.shard_bits;
+        let inside = u128::from(place.0).div_ceil(1 << bits);
+        let position = ((shard as u128) << (64 - bits)) + inside;
+        position.div_ceil(1 << (64 - CURSOR_BITS)) as u64
+    }
+
+    /// Calls `visit` with every key, shard by shard. Not a point in time when others write meanwhile.
+    pub fn for_each(&self, now: i64, mut visit: impl FnMut(EntryRef<'_>)) {
+        for shard in self.shards() {
+            let guard = self.lock_shard(shard, now);
+            let mut place = Some(Place(0));
+            while let Some(at) = place {
+                place = guard.visit_place(at, &mut visit);
+            }
+        }
+    }
+
+    /// Calls `visit` with a key chosen by the random numbers `next` gives; `None` when there is none. Shards count
+    /// by their keys; inside a shard, keys of sparse buckets are a little likelier.
+    pub fn random_key<R>(
+        &self,
+        now: i64,
+        mut next: impl FnMut() -> u64,
+        mut visit: impl FnMut(EntryRef<'_>) -> R,
+    ) -> Option<R> {
+        // Expired keys nobody met yet make a try fail; a hundred such tries mean there is hardly any other key.
+        for _ in 0..100 {
+            let total = self.len() as u64;
+            if total == 0 {
+                return None;
+            }
+            let mut rank = next() % total;
+            let holds_rank = |shard: &ShardCell| match rank.checked_sub(shard.len() as u64) {
+                Some(rest) => {
+                    rank = rest;
+                    false
+                }
+                None => true,
+            };
+            // Others may have removed keys since `total` was counted.
+            let Some(shard) = self.shards.iter().position(holds_rank) else {
+                continue;
+            };
+            let guard = self.lock_shard(ShardId(shard), now);
+            let mut place = Place(next());
+            // Twice around at most: from a random place to the end, then from the beginning.
+            for _ in 0..2 {
+                loop {
+                    let mut found = 0u64;
+                    guard.visit_place(place, |_| found += 1);
+                    if found > 0 {
+                        let chosen = next() % found;
+                        let (mut at, mut result) = (0, None);
+                        guard.visit_place(place, |entry| {
+                            if at == chosen {
+                                result = Some(visit(entry));
+                            }
+                            at += 1;
+                        });
+                        return result;
+                    }
+                    match guard.visit_place(place, |_| ()) {
+                        Some(next) => place = next,
+                        None => break,
+                    }
+                }
+                place = Place(0);
+            }
+        }
+        let mut any = None;
+        self.for_each(now, |entry| {
+            if any.is_none() {
+                any = Some(visit(entry));
+            }
+        });
+        any
+    }
+
+    /// A key with the hash this database's keyspace gives it.
+    pub fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        Key {
+            bytes,
+            hash: self.shared.seed.hash(bytes),
+        }
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        for shard in &mut self.shards {
+            shard.clear(&self.shared);
+        }
+    }
+}

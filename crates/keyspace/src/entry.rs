@@ -1,0 +1,618 @@
+//! One entry: header, expiry, key and value in one allocation.
+//!
+//! ```text
+//!  0        8          8 or 16     ...        ...
+//!  +--------+----------+-----------+----------+--------------------------+
+//!  | header | expiry?  | wide key? | key      | value, or 8 B to a large |
+//!  +--------+----------+-----------+----------+--------------------------+
+//!
+//!  header, one little-endian word
+//!   0..4   kind (string, later list, hash, ...)
+//!   4..6   storage: 0 the value is here, 1 the value is a reference-counted buffer of its own
+//!   6      wide: the key's length is the 8 bytes before the key, not the header's byte
+//!   7      volatile: the expiry is there (8 B, absolute Unix time in milliseconds)
+//!   8..32  access clock: seconds, modulo 2^24
+//!  32..40  key length
+//!  40..48  flags: 0 modified in place (OBJECT ENCODING says `raw`)
+//!  48..64  value length, when the value is here
+//! ```
+//!
+//! Not here: where an entry is found (index), who may look at it (shard), when it dies (expire).
+//!
+//! Invariants:
+//! 1. An [`Entry`] is owned by exactly one index slot; whoever takes it out must free it or put it back.
+//! 2. The allocation's size is `class_size` of what the header says, so it is never stored.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::heap::{ALIGN, allocate, class_size, release};
+
+/// Values of more bytes than this live in a reference-counted buffer of their own, so that a reply
+/// can be sent from it without a copy.
+pub const INLINE_VALUE_MAX: usize = 16 * 1024 - 1;
+
+/// A value in a buffer of its own.
+pub type LargeValue = Arc<Vec<u8>>;
+
+/// The type of a value, as TYPE names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A string of bytes.
+    String = 0,
+}
+
+/// How Redis would hold the value, for OBJECT ENCODING.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// A decimal integer that fits 64 bits.
+    Int,
+    /// A short string that was set as a whole.
+    Embstr,
+    /// A long string, or one that was modified in place.
+    Raw,
+}
+
+/// A value as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub enum Stored<'a> {
+    /// The bytes are inside the entry.
+    Inline(&'a [u8]),
+    /// The bytes have a buffer of their own.
+    Large(LargeRef<'a>),
+}
+
+/// A large value inside an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct LargeRef<'a>(&'a Vec<u8>);
+
+impl<'a> LargeRef<'a> {
+    /// The value's bytes.
+    #[inline]
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// A reference of one's own, which outlives the shard's lock.
+    pub fn share(self) -> LargeValue {
+        let pointer: *const Vec<u8> = self.0;
+        // SAFETY: a `LargeRef` is only made from what `Arc::into_raw` gave, while an entry holds it.
+        unsafe {
+            Arc::increment_strong_count(pointer);
+            Arc::from_raw(pointer)
+        }
+    }
+}
+
+impl<'a> Stored<'a> {
+    /// The value's bytes.
+    #[inline]
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            Stored::Inline(bytes) => bytes,
+            Stored::Large(large) => large.bytes(),
+        }
+    }
+}
+
+const STORAGE_LARGE: u64 = 1 << 4;
+const WIDE: u64 = 1 << 6;
+const VOLATILE: u64 = 1 << 7;
+const CLOCK_SHIFT: u32 = 8;
+const CLOCK_MASK: u64 = 0xff_ffff << CLOCK_SHIFT;
+const KEY_LENGTH_SHIFT: u32 = 32;
+const MODIFIED: u64 = 1 << 40;
+const VALUE_LENGTH_SHIFT: u32 = 48;
+
+const HEADER: usize = 8;
+const WORD: usize = 8;
+
+/// What an entry is made of, beside its key.
+pub(crate) enum NewValue<'a> {
+    Inline(&'a [u8]),
+    Large(LargeValue),
+}
+
+impl<'a> NewValue<'a> {
+    /// Copies `bytes` into a buffer of their own if they are many.
+    #[inline]
+    pub(crate) fn copy_of(bytes: &'a [u8]) -> NewValue<'a> {
+        if bytes.len() <= INLINE_VALUE_MAX {
+            NewValue::Inline(bytes)
+        } else {
+            NewValue::Large(Arc::new(bytes.to_vec()))
+        }
+    }
+}
+
+/// The address of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Entry(NonNull<u8>);
+
+/// Offsets that follow from a header.
+struct Shape {
+    key_at: usize,
+    key_len: usize,
+    value_at: usize,
+    /// Bytes the value takes inside the entry.
+    value_slot: usize,
+}
+
+impl Entry {
+    #[inline]
+    pub(crate) fn address(self) -> u64 {
+        self.0.as_ptr() as u64
+    }
+
+    /// # Safety
+    /// `address` came from [`Entry::address`] of an entry that has not been freed.
+    #[inline]
+    pub(crate) unsafe fn from_address(address: u64) -> Entry {
+        // SAFETY: the address of an entry is never null, by the caller's contract.
+        Entry(unsafe { NonNull::new_unchecked(address as *mut u8) })
+    }
+
+    #[inline]
+    fn header(self) -> u64 {
+        // SAFETY: an entry is at least a header long and aligned to 8.
+        unsafe { self.0.as_ptr().cast::<u64>().read() }
+    }
+
+    #[inline]
+    fn set_header(self, header: u64) {
+        // SAFETY: as in `header`; entries are written under their shard's lock.
+        unsafe { self.0.as_ptr().cast::<u64>().write(header) }
+    }
+
+    #[inline]
+    fn word(self, at: usize) -> u64 {
+        // SAFETY: callers pass offsets inside the allocation that the header describes.
+        unsafe { self.0.as_ptr().add(at).cast::<u64>().read_unaligned() }
+    }
+
+    #[inline]
+    fn set_word(self, at: usize, word: u64) {
+        // SAFETY: as in `word`.
+        unsafe { self.0.as_ptr().add(at).cast::<u64>().write_unaligned(word) }
+    }
+
+    #[inline]
+    fn slice<'a>(self, at: usize, len: usize) -> &'a [u8] {
+        // SAFETY: callers pass ranges inside the allocation that the header describes, and bound the
+        // result's life by the shard lock's.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(at), len) }
+    }
+
+    #[inline]
+    fn shape(self, header: u64) -> Shape {
+        let mut key_at = HEADER;
+        if header & VOLATILE != 0 {
+            key_at += WORD;
+        }
+        let mut key_len = (header >> KEY_LENGTH_SHIFT) as usize & 0xff;
+        if header & WIDE != 0 {
+            key_len = self.word(key_at) as usize;
+            key_at += WORD;
+        }
+        let value_slot = if header & STORAGE_LARGE != 0 {
+            WORD
+        } else {
+            (header >> VALUE_LENGTH_SHIFT) as usize
+        };
+        Shape {
+            key_at,
+            key_len,
+            value_at: key_at + key_len,
+            value_slot,
+        }
+    }
+
+    fn size_for(key_len: usize, value_slot: usize, volatile: bool) -> usize {
+        let wide = if key_len > 0xff { WORD } else { 0 };
+        HEADER + if volatile { WORD } else { 0 } + wide + key_len + value_slot
+    }
+
+    /// The bytes of the allocation.
+    #[inline]
+    pub(crate) fn class(self) -> usize {
+        let shape = self.shape(self.header());
+        class_size(shape.value_at + shape.value_slot)
+    }
+
+    /// Bytes taken in all, a large value's buffer included.
+    pub(crate) fn memory(self) -> usize {
+        let own = match self.value() {
+            Stored::Inline(_) => 0,
+            Stored::Large(LargeRef(buffer)) => buffer.capacity() + size_of::<Vec<u8>>() + 16,
+        };
+        self.class() + own
+    }
+
+    pub(crate) fn new(key: &[u8], value: NewValue<'_>, expiry: Option<i64>, clock: u32) -> Entry {
+        let slot = match &value {
+            NewValue::Inline(bytes) => bytes.len(),
+            NewValue::Large(_) => WORD,
+        };
+        let entry = Entry(allocate(class_size(Entry::size_for(
+            key.len(),
+            slot,
+            expiry.is_some(),
+        ))));
+        entry.write(key, value, expiry, clock);
+        entry
+    }
+
+    /// Writes all of a fresh (or reused) allocation that is large enough.
+    #[inline]
+    fn write(self, key: &[u8], value: NewValue<'_>, expiry: Option<i64>, clock: u32) {
+        let mut header = Kind::String as u64 | u64::from(clock) << CLOCK_SHIFT & CLOCK_MASK;
+        let mut at = HEADER;
+        if let Some(expiry) = expiry {
+            header |= VOLATILE;
+            self.set_word(at, expiry as u64);
+            at += WORD;
+        }
+        if key.len() > 0xff {
+            header |= WIDE;
+            self.set_word(at, key.len() as u64);
+            at += WORD;
+        } else {
+            header |= (key.len() as u64) << KEY_LENGTH_SHIFT;
+        }
+        self.copy_in(at, key);
+        at += key.len();
+        match value {
+            NewValue::Inline(bytes) => {
+                header |= (bytes.len() as u64) << VALUE_LENGTH_SHIFT;
+                self.copy_in(at, bytes);
+            }
+            NewValue::Large(large) => {
+                header |= STORAGE_LARGE;
+                self.set_word(at, Arc::into_raw(large) as u64);
+            }
+        }
+        self.set_header(header);
+    }
+
+    #[inline]
+    fn copy_in(self, at: usize, bytes: &[u8]) {
+        // SAFETY: the allocation was made (or checked) for this layout, and `bytes` is not part of it:
+        // it comes from a request buffer or from another entry.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0.as_ptr().add(at), bytes.len())
+        }
+    }
+
+    /// Replaces value and expiry, in place when the allocation's class stays the same and neither
+    /// value has a buffer of its own. Returns the entry (moved or not) and a large value to drop.
+    #[inline]
+    pub(crate) fn overwrite(
+        self,
+        key: &[u8],
+        value: NewValue<'_>,
+        expiry: Option<i64>,
+        clock: u32,
+    ) -> (Entry, Option<LargeValue>) {
+        let header = self.header();
+        if let NewValue::Inline(bytes) = &value
+            && header & STORAGE_LARGE == 0
+        {
+            let shape = self.shape(header);
+            let class = class_size(shape.value_at + shape.value_slot);
+            if class_size(Entry::size_for(key.len(), bytes.len(), expiry.is_some())) == class {
+                if header & VOLATILE == 0 && expiry.is_none() {
+                    // The key stays where it is: write the value and the header, nothing else.
+                    self.copy_in(shape.value_at, bytes);
+                    let kept = header & (0xff << KEY_LENGTH_SHIFT | WIDE);
+                    let clock = u64::from(clock) << CLOCK_SHIFT & CLOCK_MASK;
+                    self.set_header(
+                        kept | clock
+                            | Kind::String as u64
+                            | (bytes.len() as u64) << VALUE_LENGTH_SHIFT,
+                    );
+                } else {
+                    self.write(key, value, expiry, clock);
+                }
+                return (self, None);
+            }
+        }
+        let replacement = Entry::new(key, value, expiry, clock);
+        // SAFETY: the caller replaces its only reference by the returned one.
+        (replacement, unsafe { self.free() })
+    }
+
+    /// Frees the entry; a large value is handed over, to be dropped where it doesn't hurt.
+    ///
+    /// # Safety
+    /// The entry is not used afterwards.
+    pub(crate) unsafe fn free(self) -> Option<LargeValue> {
+        let class = self.class();
+        let large = self.take_large();
+        // SAFETY: the allocation was made with this class, and the caller gives it up.
+        unsafe { release(self.0, class) };
+        large
+    }
+
+    /// Moves the reference to a large value out; the slot's word is dead afterwards.
+    fn take_large(self) -> Option<LargeValue> {
+        let header = self.header();
+        if header & STORAGE_LARGE == 0 {
+            return None;
+        }
+        let at = self.shape(header).value_at;
+        // SAFETY: the word is what `Arc::into_raw` gave, and callers forget it after this.
+        Some(unsafe { Arc::from_raw(self.word(at) as *const Vec<u8>) })
+    }
+
+    #[inline]
+    pub(crate) fn key<'a>(self) -> &'a [u8] {
+        let shape = self.shape(self.header());
+        self.slice(shape.key_at, shape.key_len)
+    }
+
+    /// Whether this is the entry of `key`. One load of the header decides nearly always.
+    #[inline]
+    pub(crate) fn has_key(self, key: &[u8]) -> bool {
+        let shape = self.shape(self.header());
+        shape.key_len == key.len() && self.slice(shape.key_at, shape.key_len) == key
+    }
+
+    #[inline]
+    pub(crate) fn value<'a>(self) -> Stored<'a> {
+        let header = self.header();
+        let shape = self.shape(header);
+        if header & STORAGE_LARGE == 0 {
+            return Stored::Inline(self.slice(shape.value_at, shape.value_slot));
+        }
+        let buffer = self.word(shape.value_at) as *const Vec<u8>;
+        // SAFETY: the word is what `Arc::into_raw` gave; the entry keeps that reference alive.
+        Stored::Large(LargeRef(unsafe { &*buffer }))
+    }
+
+    #[inline]
+    pub(crate) fn value_len(self) -> usize {
+        self.value().bytes().len()
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        Kind::String
+    }
+
+    /// Makes the value `len` bytes long, keeping what was there and adding zeroes. The entry may move.
+    pub(crate) fn resize_value(self, len: usize) -> (Entry, Option<LargeValue>) {
+        let header = self.header();
+        let shape = self.shape(header);
+        if header & STORAGE_LARGE != 0 {
+            return self.resize_large(len);
+        }
+        let class = class_size(shape.value_at + shape.value_slot);
+        if len <= INLINE_VALUE_MAX && class_size(shape.value_at + len) == class {
+            if len > shape.value_slot {
+                // SAFETY: the class has room for `len` bytes behind `value_at`.
+                unsafe {
+                    self.0
+                        .as_ptr()
+                        .add(shape.value_at + shape.value_slot)
+                        .write_bytes(0, len - shape.value_slot)
+                };
+            }
+            self.set_header(
+                header & !(0xffff << VALUE_LENGTH_SHIFT) | (len as u64) << VALUE_LENGTH_SHIFT,
+            );
+            return (self, None);
+        }
+        let old = self.slice(shape.value_at, shape.value_slot.min(len));
+        let mut bytes = Vec::with_capacity(len);
+        bytes.extend_from_slice(old);
+        bytes.resize(len, 0);
+        let value = if len <= INLINE_VALUE_MAX {
+            NewValue::Inline(&bytes)
+        } else {
+            NewValue::Large(Arc::new(std::mem::take(&mut bytes)))
+        };
+        self.replaced_by(value)
+    }
+
+    /// [`Entry::resize_value`] of a value that has a buffer of its own: in that buffer when no reply
+    /// holds it, in a copy otherwise.
+    fn resize_large(self, len: usize) -> (Entry, Option<LargeValue>) {
+        let at = self.shape(self.header()).value_at;
+        let mut large = self.take_large().expect("the caller saw a large value");
+        let garbage = match Arc::get_mut(&mut large) {
+            Some(buffer) => {
+                buffer.resize(len, 0);
+                None
+            }
+            None => {
+                let mut copy = Vec::with_capacity(len + len / 8);
+                copy.extend_from_slice(&large[..large.len().min(len)]);
+                copy.resize(len, 0);
+                Some(std::mem::replace(&mut large, Arc::new(copy)))
+            }
+        };
+        self.set_word(at, Arc::into_raw(large) as u64);
+        (self, garbage)
+    }
+
+    /// A new entry with the same key, expiry, clock and flags, in place of this one.
+    fn replaced_by(self, value: NewValue<'_>) -> (Entry, Option<LargeValue>) {
+        let replacement = Entry::new(self.key(), value, self.expiry(), self.clock());
+        replacement.set_header(replacement.header() | self.header() & MODIFIED);
+        // SAFETY: the caller replaces its only reference by the returned one.
+        (replacement, unsafe { self.free() })
+    }
+
+    /// The value, to be changed. The caller holds the shard's lock; a value of its own buffer must not
+    /// be shared (see [`Entry::resize_value`], which unshares).
+    pub(crate) fn value_mut<'a>(self) -> &'a mut [u8] {
+        let header = self.header();
+        let shape = self.shape(header);
+        if header & STORAGE_LARGE == 0 {
+            // SAFETY: inside the allocation; unique because the shard's lock is held.
+            return unsafe {
+                std::slice::from_raw_parts_mut(
+                    self.0.as_ptr().add(shape.value_at),
+                    shape.value_slot,
+                )
+            };
+        }
+        let mut large = self.take_large().expect("storage says so");
+        let buffer: *mut Vec<u8> = Arc::get_mut(&mut large).expect("unshared by resize_value");
+        self.set_word(shape.value_at, Arc::into_raw(large) as u64);
+        // SAFETY: the only reference is in the entry again, and the shard's lock makes this one unique.
+        unsafe { &mut *buffer }
+    }
+
+    #[inline]
+    pub(crate) fn expiry(self) -> Option<i64> {
+        if self.header() & VOLATILE == 0 {
+            None
+        } else {
+            Some(self.word(HEADER) as i64)
+        }
+    }
+
+    /// Sets or removes the expiry. The entry moves when one is added or removed.
+    pub(crate) fn set_expiry(self, expiry: Option<i64>) -> Entry {
+        match expiry {
+            Some(at) if self.header() & VOLATILE != 0 => {
+                self.set_word(HEADER, at as u64);
+                self
+            }
+            None if self.header() & VOLATILE == 0 => self,
+            _ => {
+                let value = match self.take_large() {
+                    Some(large) => NewValue::Large(large),
+                    None => {
+                        let shape = self.shape(self.header());
+                        NewValue::Inline(self.slice(shape.value_at, shape.value_slot))
+                    }
+                };
+                let replacement = Entry::new(self.key(), value, expiry, self.clock());
+                replacement.set_header(replacement.header() | self.header() & MODIFIED);
+                let class = self.class();
+                // SAFETY: a large value was moved out, and the caller uses the replacement from here.
+                unsafe { release(self.0, class) };
+                replacement
+            }
+        }
+    }
+
+    /// The access clock: seconds modulo 2^24.
+    #[inline]
+    pub(crate) fn clock(self) -> u32 {
+        ((self.header() & CLOCK_MASK) >> CLOCK_SHIFT) as u32
+    }
+
+    #[inline]
+    pub(crate) fn set_clock(self, clock: u32) {
+        let header = self.header();
+        let word = u64::from(clock) << CLOCK_SHIFT & CLOCK_MASK;
+        // A hot key is read by many: don't make its line dirty for nothing.
+        if header & CLOCK_MASK != word {
+            self.set_header(header & !CLOCK_MASK | word);
+        }
+    }
+
+    pub(crate) fn is_modified(self) -> bool {
+        self.header() & MODIFIED != 0
+    }
+
+    pub(crate) fn set_modified(self, modified: bool) {
+        let header = self.header() & !MODIFIED;
+        self.set_header(if modified { header | MODIFIED } else { header });
+    }
+}
+
+const _: () = assert!(ALIGN == 8 && INLINE_VALUE_MAX < 1 << 16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn free(entry: Entry) {
+        // SAFETY: each test frees what it made, last.
+        drop(unsafe { entry.free() });
+    }
+
+    #[test]
+    fn entries_hold_what_they_were_given() {
+        for key_len in [0, 1, 16, 255, 256, 70_000] {
+            for value_len in [
+                0,
+                1,
+                16,
+                100,
+                INLINE_VALUE_MAX,
+                INLINE_VALUE_MAX + 1,
+                100_000,
+            ] {
+                for expiry in [None, Some(1), Some(i64::MAX)] {
+                    let (key, value) = (vec![b'k'; key_len], vec![b'v'; value_len]);
+                    let entry = Entry::new(&key, NewValue::copy_of(&value), expiry, 0x1ff_ffff);
+                    assert_eq!(entry.key(), key);
+                    assert!(entry.has_key(&key) && !entry.has_key(b"other"));
+                    assert_eq!(entry.value().bytes(), value);
+                    assert_eq!(entry.expiry(), expiry);
+                    assert_eq!(entry.clock(), 0xff_ffff);
+                    let entry = entry.set_expiry(Some(7)).set_expiry(Some(8));
+                    assert_eq!(
+                        (entry.expiry(), entry.value().bytes()),
+                        (Some(8), &value[..])
+                    );
+                    let entry = entry.set_expiry(None);
+                    assert_eq!(
+                        (entry.expiry(), entry.key(), entry.value().bytes()),
+                        (None, &key[..], &value[..])
+                    );
+                    free(entry);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn overwriting_and_resizing_match_a_vector() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let sizes = [
+            0usize, 1, 7, 8, 9, 20, 64, 200, 16_000, 16_383, 16_384, 40_000,
+        ];
+        let key = b"some key";
+        let mut model = b"start".to_vec();
+        let mut entry = Entry::new(key, NewValue::copy_of(&model), None, 1);
+        let mut held = Vec::new();
+        for round in 0..20_000 {
+            let len = sizes[random.usize(..sizes.len())];
+            if random.bool() {
+                model = vec![random.u8(..); len];
+                let expiry = random.bool().then_some(round);
+                entry = entry.overwrite(key, NewValue::copy_of(&model), expiry, 2).0;
+                assert_eq!(entry.expiry(), expiry);
+            } else {
+                entry = entry.resize_value(len).0;
+                model.resize(len, 0);
+                let byte = random.u8(..);
+                if let Some(at) = len.checked_sub(1) {
+                    entry.value_mut()[at] = byte;
+                    model[at] = byte;
+                }
+            }
+            // A reply that still holds the value must not see later changes.
+            if let Stored::Large(large) = entry.value()
+                && random.u8(..) < 30
+            {
+                held.push((large.share(), model.clone()));
+            }
+            assert_eq!(entry.value().bytes(), model);
+            assert_eq!(entry.key(), key);
+            if held.len() > 8 {
+                for (large, then) in held.drain(..) {
+                    assert_eq!(*large, then);
+                }
+            }
+        }
+        free(entry);
+    }
+}

@@ -1,0 +1,171 @@
+//! The keyspace of a server: its databases, and what they share.
+
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+use crate::database::Database;
+use crate::hash::Seed;
+use crate::reclaim::Reclaimer;
+use crate::turn::{Exclusive, Turn, Turns};
+
+/// How a keyspace is laid out.
+pub struct Options {
+    /// Databases that SELECT may name.
+    pub databases: usize,
+    /// Threads that will register for turns.
+    pub workers: usize,
+    /// Shards of each database: a power of two, at most [`crate::MAX_SHARDS`].
+    pub shards: usize,
+    /// Random bits for the hash.
+    pub seed: u64,
+}
+
+/// What every shard needs to reach.
+pub(crate) struct Shared {
+    pub(crate) seed: Seed,
+    pub(crate) turns: Turns,
+    pub(crate) reclaimer: Reclaimer,
+    /// Bits of the hash that name the shard.
+    pub(crate) shard_bits: u32,
+    /// Keys removed because their time had come, in all databases since the start.
+    pub(crate) expired: AtomicU64,
+    /// Whether a key ever got an expiry: until then nobody needs to wake up for them.
+    pub(crate) has_volatile: AtomicBool,
+}
+
+/// All databases. Each is made when it is first written or read.
+pub struct Keyspace {
+    shared: Arc<Shared>,
+    databases: Box<[AtomicPtr<Database>]>,
+}
+
+impl Keyspace {
+    /// An empty keyspace.
+    pub fn new(options: &Options) -> Keyspace {
+        assert!(
+            options.shards.is_power_of_two() && options.shards <= crate::MAX_SHARDS,
+            "shards"
+        );
+        let shared = Shared {
+            seed: Seed::new(options.seed),
+            turns: Turns::new(options.workers),
+            reclaimer: Reclaimer::new(),
+            shard_bits: options.shards.trailing_zeros(),
+            expired: AtomicU64::new(0),
+            has_volatile: AtomicBool::new(false),
+        };
+        let databases = (0..options.databases)
+            .map(|_| AtomicPtr::new(null_mut()))
+            .collect();
+        Keyspace {
+            shared: Arc::new(shared),
+            databases,
+        }
+    }
+
+    /// The number of databases.
+    pub fn databases(&self) -> usize {
+        self.databases.len()
+    }
+
+    /// The shards of each database.
+    pub fn shards(&self) -> usize {
+        1 << self.shared.shard_bits
+    }
+
+    /// The hash of a key.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        self.shared.seed.hash(key)
+    }
+
+    /// Who is inside, and the way in.
+    pub fn turns(&self) -> &Turns {
+        &self.shared.turns
+    }
+
+    /// Large things that wait to be dropped in the background.
+    pub fn pending_reclaims(&self) -> usize {
+        self.shared.reclaimer.pending()
+    }
+
+    /// Keys removed because their time had come.
+    pub fn expired(&self) -> u64 {
+        self.shared.expired.load(Ordering::Relaxed)
+    }
+
+    /// Whether any key ever had an expiry.
+    pub fn has_volatile(&self) -> bool {
+        self.shared.has_volatile.load(Ordering::Relaxed)
+    }
+
+    /// The database `index`, for the length of a turn.
+    #[inline]
+    pub fn database<'t>(&'t self, turn: &'t Turn<'_>, index: usize) -> &'t Database {
+        debug_assert!(turn.is_inside());
+        let pointer = self.databases[index].load(Ordering::Acquire);
+        if pointer.is_null() {
+            return self.create(index);
+        }
+        // SAFETY: a database is dropped only by an exclusive task, when no turn is inside; the result
+        // borrows the turn, which cannot end (or become exclusive) meanwhile.
+        unsafe { &*pointer }
+    }
+
+    /// The database `index` if it was ever used.
+    pub fn existing<'t>(&'t self, turn: &'t Turn<'_>, index: usize) -> Option<&'t Database> {
+        debug_assert!(turn.is_inside());
+        // SAFETY: as in `database`.
+        unsafe { self.databases[index].load(Ordering::Acquire).as_ref() }
+    }
+
+    #[cold]
+    fn create(&self, index: usize) -> &Database {
+        let fresh = Box::into_raw(Box::new(Database::new(Arc::clone(&self.shared))));
+        match self.databases[index].compare_exchange(
+            null_mut(),
+            fresh,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            // SAFETY: it was just made and published; see `database` for its end.
+            Ok(_) => unsafe { &*fresh },
+            Err(other) => {
+                // SAFETY: nobody else has seen `fresh`; `other` is alive as in `database`.
+                unsafe {
+                    drop(Box::from_raw(fresh));
+                    &*other
+                }
+            }
+        }
+    }
+
+    /// Empties a database; its contents are dropped in the background.
+    pub fn flush(&self, _alone: &Exclusive<'_>, index: usize) {
+        let old = self.databases[index].swap(null_mut(), Ordering::AcqRel);
+        if !old.is_null() {
+            // SAFETY: no turn is inside, so this is the only reference.
+            self.shared.reclaimer.send(unsafe { Box::from_raw(old) });
+        }
+    }
+
+    /// Exchanges two databases.
+    pub fn swap(&self, _alone: &Exclusive<'_>, first: usize, second: usize) {
+        let moved = self.databases[first].load(Ordering::Acquire);
+        let other = self.databases[second].swap(moved, Ordering::AcqRel);
+        self.databases[first].store(other, Ordering::Release);
+    }
+}
+
+impl Drop for Keyspace {
+    fn drop(&mut self) {
+        for database in &mut self.databases {
+            let pointer = *database.get_mut();
+            if !pointer.is_null() {
+                // SAFETY: `&mut self`: nobody is inside.
+                drop(unsafe { Box::from_raw(pointer) });
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Freeing large things away from the workers.
+//!
+//! Dropping a value of a gigabyte or a whole database takes milliseconds; a shard lock is held for
+//! microseconds. What is large is therefore sent to one background thread that drops it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+/// Values from this many bytes are dropped in the background.
+pub(crate) const BACKGROUND_BYTES: usize = 64 * 1024;
+
+/// Anything whose drop is slow.
+type Garbage = Box<dyn Send>;
+
+/// The background thread and the way to it.
+pub(crate) struct Reclaimer {
+    sender: Option<Sender<Garbage>>,
+    thread: Option<JoinHandle<()>>,
+    pending: Arc<AtomicUsize>,
+}
+
+impl Reclaimer {
+    pub(crate) fn new() -> Reclaimer {
+        let (sender, receiver) = channel::<Garbage>();
+        let pending = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&pending);
+        let thread = std::thread::Builder::new()
+            .name("reclaim".into())
+            .spawn(move || {
+                for garbage in receiver {
+                    drop(garbage);
+                    counter.fetch_sub(1, Ordering::Relaxed);
+                }
+            })
+            .expect("the operating system can start a thread");
+        Reclaimer {
+            sender: Some(sender),
+            thread: Some(thread),
+            pending,
+        }
+    }
+
+    /// Drops `garbage` in the background.
+    pub(crate) fn send(&self, garbage: impl Send + 'static) {
+        self.pending.fetch_add(1, Ordering::Relaxed);
+        if let Some(sender) = &self.sender {
+            sender
+                .send(Box::new(garbage))
+                .expect("the thread lives as long as the sender");
+        }
+    }
+
+    /// Things sent and not yet dropped.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Reclaimer {
+    fn drop(&mut self) {
+        self.sender = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was already reported by the panic hook.
+            let _ = thread.join();
+        }
+    }
+}
