@@ -1,1 +1,44 @@
-fn main() {}
+//! ferrite-server: a key-value server that speaks the Redis protocol.
+//!
+//! Reading order: [`config`] says what was asked for, [`server`] is what all threads share, [`control`] accepts
+//! connections and hears signals, [`worker`] is the event loop, [`batch`] and [`execute`] are its two halves,
+//! [`command`] is what requests mean, [`store`] is what they do to data.
+
+#![forbid(unsafe_code)]
+
+mod batch;
+mod clients;
+mod command;
+mod config;
+mod connection;
+mod connections;
+mod control;
+mod errorstats;
+mod execute;
+mod latency;
+mod limits;
+mod logging;
+mod metrics;
+mod monitor;
+mod server;
+mod session;
+mod slowlog;
+mod start;
+mod store;
+mod worker;
+
+use std::process::ExitCode;
+
+/// Chosen by measurement: see docs/benchmarks.md.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match start::run(std::env::args_os().skip(1)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("ferrite-server: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

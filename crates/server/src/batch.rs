@@ -1,0 +1,181 @@
+//! The requests of one group, parsed before any of them runs.
+//!
+//! A *lane* is one connection's part of the group. Parsing goes through the lanes in order and stops when a *window*
+//! of requests is full; the window runs; parsing goes on where it stopped. While a window is parsed, the bucket of every
+//! key is prefetched; when it is full, a second sweep prefetches the entries. Nothing here allocates once the vectors have grown.
+
+use resp::request::{Outcome, ProtocolError, Span, parse};
+
+use crate::command::Command;
+use crate::limits::{BACKLOG_STOP_BYTES, PREFETCH_KEYS, WINDOW};
+use crate::worker::Parsing;
+
+/// Where a lane's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// In the worker's scratch buffer.
+    Scratch { from: usize, until: usize },
+    /// In the connection's own buffer.
+    Pending,
+}
+
+/// One connection's part of a group.
+pub(crate) struct Lane {
+    pub(crate) token: u64,
+    pub(crate) source: Source,
+    /// Bytes of the source that are done with.
+    pub(crate) at: usize,
+    /// Bytes an incomplete request needs in all.
+    pub(crate) need: usize,
+    /// Its replies in the worker's output.
+    pub(crate) output_from: usize,
+    pub(crate) output_until: usize,
+    /// No more of its requests run in this group: the connection ends, or they have to wait.
+    pub(crate) stopped: bool,
+    /// What was wrong behind the last request.
+    pub(crate) error: Option<ProtocolError>,
+}
+
+impl Lane {
+    pub(crate) fn new(token: u64, source: Source) -> Lane {
+        Lane { token, source, at: 0, need: 0, output_from: 0, output_until: 0, stopped: false, error: None }
+    }
+}
+
+/// One request.
+pub(crate) struct Request {
+    pub(crate) lane: usize,
+    /// Where it begins in the lane's source, to come back to it if it cannot run yet.
+    pub(crate) from: usize,
+    pub(crate) first_span: usize,
+    pub(crate) spans: usize,
+    pub(crate) first_hash: usize,
+    pub(crate) hashes: usize,
+    pub(crate) command: Option<&'static Command>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub(crate) lanes: Vec<Lane>,
+    /// The lane that parsing has reached.
+    pub(crate) at: usize,
+    /// The first lane of this window.
+    pub(crate) window_from: usize,
+    pub(crate) requests: Vec<Request>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) hashes: Vec<u64>,
+}
+
+impl Batch {
+    /// Fills the next window. Returns whether there was anything left to parse.
+    pub(crate) fn parse_window(&mut self, around: &mut Parsing<'_>) -> bool {
+        self.window_from = self.at;
+        self.requests.clear();
+        self.spans.clear();
+        self.hashes.clear();
+        while self.at < self.lanes.len() && self.requests.len() < WINDOW {
+            if self.parse_lane(around) {
+                self.at += 1;
+            } else {
+                break;
+            }
+        }
+        self.prefetch_entries(around);
+        !self.requests.is_empty() || self.at > self.window_from
+    }
+
+    /// Parses one lane until the window is full (false) or the lane has no more (true).
+    fn parse_lane(&mut self, around: &mut Parsing<'_>) -> bool {
+        let number = self.at;
+        let lane = &mut self.lanes[number];
+        let Some(connection) = around.connections.get_mut(lane.token) else { return true };
+        if lane.stopped || lane.error.is_some() {
+            return true;
+        }
+        if connection.backlog.len() > BACKLOG_STOP_BYTES {
+            // The rest runs when the client has read what it got.
+            lane.stopped = true;
+            return true;
+        }
+        let input = match lane.source {
+            Source::Scratch { from, until } => &mut around.scratch[from..until],
+            Source::Pending => &mut connection.pending[..],
+        };
+        let mut limits = *around.limits;
+        limits.authenticated = connection.session.authenticated;
+        let database = around.keyspace.database(around.turn, connection.session.db);
+        while lane.at < input.len() {
+            if self.requests.len() == WINDOW {
+                return false;
+            }
+            let (first_span, from) = (self.spans.len(), lane.at);
+            match parse(input, from, &limits, &mut connection.resume, &mut self.spans) {
+                Ok(Outcome::Request { end }) => {
+                    lane.at = end;
+                    let spans = &self.spans[first_span..];
+                    let Some(name) = spans.first() else { continue };
+                    let command = around.table.find(name.of(input));
+                    let first_hash = self.hashes.len();
+                    if let Some(command) = command
+                        && command.first_key > 0
+                    {
+                        if spans.len() == 2 || command.last_key == command.first_key {
+                            // One key, where nearly all commands have it.
+                            if let Some(span) = spans.get(command.first_key as usize) {
+                                let hash = around.keyspace.hash(span.of(input));
+                                database.prefetch_bucket(hash);
+                                self.hashes.push(hash);
+                            }
+                        } else {
+                            for position in command.key_positions(spans.len()) {
+                                let hash = around.keyspace.hash(spans[position].of(input));
+                                if self.hashes.len() - first_hash < PREFETCH_KEYS {
+                                    database.prefetch_bucket(hash);
+                                }
+                                self.hashes.push(hash);
+                            }
+                        }
+                    }
+                    self.requests.push(Request {
+                        lane: number,
+                        from,
+                        first_span,
+                        spans: spans.len(),
+                        first_hash,
+                        hashes: self.hashes.len() - first_hash,
+                        command,
+                    });
+                    if !limits.authenticated {
+                        // What follows AUTH is parsed with the limits that AUTH earned.
+                        return false;
+                    }
+                }
+                Ok(Outcome::Incomplete { need }) => {
+                    lane.need = need;
+                    return true;
+                }
+                Err(error) => {
+                    lane.error = Some(error);
+                    return true;
+                }
+            }
+        }
+        true
+    }
+
+    /// The second sweep: by now the buckets have arrived.
+    fn prefetch_entries(&self, around: &mut Parsing<'_>) {
+        for request in &self.requests {
+            if request.hashes == 0 {
+                continue;
+            }
+            let Some(connection) = around.connections.get_mut(self.lanes[request.lane].token) else { continue };
+            let database = around.keyspace.database(around.turn, connection.session.db);
+            let keys = request.hashes.min(PREFETCH_KEYS);
+            for &hash in &self.hashes[request.first_hash..request.first_hash + keys] {
+                database.prefetch_entry(hash);
+            }
+        }
+    }
+}

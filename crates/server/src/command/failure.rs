@@ -1,0 +1,45 @@
+//! What a command answers when it cannot do what was asked. Texts are part of the protocol: clients switch
+//! on the first word and people search for the rest, so they are those of Redis.
+
+use std::borrow::Cow;
+
+/// An error reply, without the leading `-`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure(pub(crate) Cow<'static, str>);
+
+impl Failure {
+    /// A fixed text.
+    pub(crate) const fn of(text: &'static str) -> Failure {
+        Failure(Cow::Borrowed(text))
+    }
+
+    /// A text made for the occasion.
+    pub(crate) fn new(text: impl Into<String>) -> Failure {
+        Failure(Cow::Owned(text.into()))
+    }
+
+    /// `ERR invalid expire time in 'name' command`.
+    pub(crate) fn invalid_expire(command: &str) -> Failure {
+        Failure::new(format!("ERR invalid expire time in '{command}' command"))
+    }
+
+    /// `ERR wrong number of arguments for 'name' command`.
+    pub(crate) fn wrong_arity(command: &str) -> Failure {
+        Failure::new(format!("ERR wrong number of arguments for '{command}' command"))
+    }
+
+    /// The code before the first space, by which INFO errorstats counts.
+    pub(crate) fn code(&self) -> &str {
+        self.0.split(' ').next().unwrap_or_default()
+    }
+}
+
+pub(crate) const SYNTAX: Failure = Failure::of("ERR syntax error");
+pub(crate) const NOT_AN_INTEGER: Failure = Failure::of("ERR value is not an integer or out of range");
+pub(crate) const NOT_A_FLOAT: Failure = Failure::of("ERR value is not a valid float");
+pub(crate) const NO_SUCH_KEY: Failure = Failure::of("ERR no such key");
+pub(crate) const OVERFLOW: Failure = Failure::of("ERR increment or decrement would overflow");
+pub(crate) const TOO_LONG: Failure = Failure::of("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+pub(crate) const DB_INDEX: Failure = Failure::of("ERR DB index is out of range");
+pub(crate) const NO_AUTH: Failure = Failure::of("NOAUTH Authentication required.");
+pub(crate) const OUT_OF_MEMORY: Failure = Failure::of("OOM command not allowed when used memory > 'maxmemory'.");

@@ -1,0 +1,4 @@
+//! TODO-PLACEHOLDER
+use super::Spec;
+
+pub(crate) const COMMANDS: &[Spec] = &[];

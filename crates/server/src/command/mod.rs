@@ -1,0 +1,51 @@
+//! Commands: what a request means.
+//!
+//! A handler gets a [`Context`] (the store, the reply, the session) and [`Args`]; it sees no socket, no file and no protocol
+//! version, and never waits. One family is one file: its table on top, its handlers below in the same order.
+
+pub(crate) mod args;
+pub(crate) mod bitmap;
+pub(crate) mod connection;
+pub(crate) mod failure;
+pub(crate) mod key;
+pub(crate) mod reply;
+pub(crate) mod server;
+pub(crate) mod spec;
+pub(crate) mod string;
+pub(crate) mod table;
+
+pub(crate) use args::Args;
+pub(crate) use failure::Failure;
+pub(crate) use reply::{Output, Reply};
+pub(crate) use spec::{Arg, ArgKind, Group, KeySpec, Spec, flag};
+pub(crate) use table::{Command, Table, table};
+
+use crate::server::Server;
+use crate::session::Session;
+use crate::store::Store;
+
+/// What a handler may reach.
+pub(crate) struct Context<'c> {
+    pub(crate) server: &'static Server,
+    pub(crate) store: Store<'c>,
+    pub(crate) session: &'c mut Session,
+    pub(crate) reply: Reply<'c>,
+    /// The command that runs.
+    pub(crate) command: &'static Command,
+    /// The number of the worker that runs it.
+    pub(crate) worker: usize,
+}
+
+/// The handler of a command that only has subcommands: reached when none was named, which the arity prevents.
+pub(crate) fn container(_: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    Err(failure::SYNTAX)
+}
+
+/// Answers HELP of a command with subcommands: its lines, framed as Redis frames them.
+pub(crate) fn help(context: &mut Context<'_>, name: &str, lines: &[&str]) {
+    context.reply.array(lines.len() + 3);
+    context.reply.simple(&format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+    lines.iter().for_each(|line| context.reply.simple(line));
+    context.reply.simple("HELP");
+    context.reply.simple("    Print this help.");
+}

@@ -1,0 +1,259 @@
+//! How a command is described: one row per command, from which dispatch, COMMAND, HELP, ACL categories and documentation
+//! all derive.
+
+use super::{Args, Context, Failure};
+
+/// What runs a command.
+pub(crate) type Handler = fn(&mut Context<'_>, &Args<'_>) -> Result<(), Failure>;
+
+/// A command or subcommand.
+pub(crate) struct Spec {
+    /// In lower case; of a subcommand only its own part.
+    pub(crate) name: &'static str,
+    /// Arguments, name included; negative: at least as many.
+    pub(crate) arity: i32,
+    /// A union of the constants of [`flag`].
+    pub(crate) flags: u32,
+    /// Where its keys are.
+    pub(crate) keys: &'static [KeySpec],
+    pub(crate) group: Group,
+    /// The Redis version that introduced it (or the fork's, said in the summary).
+    pub(crate) since: &'static str,
+    /// One sentence without a full stop's fuss.
+    pub(crate) summary: &'static str,
+    /// Cost, as COMMAND DOCS says it.
+    pub(crate) complexity: &'static str,
+    /// ACL categories beyond those that follow from flags and group, e.g. `@dangerous`.
+    pub(crate) categories: &'static [&'static str],
+    pub(crate) tips: &'static [&'static str],
+    /// The arguments, for COMMAND DOCS.
+    pub(crate) args: &'static [Arg],
+    pub(crate) subcommands: &'static [Spec],
+    pub(crate) handler: Handler,
+}
+
+impl Spec {
+    /// What a row leaves out.
+    pub(crate) const BASE: Spec = Spec {
+        name: "",
+        arity: 0,
+        flags: 0,
+        keys: &[],
+        group: Group::Generic,
+        since: "1.0.0",
+        summary: "",
+        complexity: "O(1)",
+        categories: &[],
+        tips: &[],
+        args: &[],
+        subcommands: &[],
+        handler: super::container,
+    };
+
+    /// Whether all flags of `flags` are set.
+    #[inline]
+    pub(crate) const fn has(&self, flags: u32) -> bool {
+        self.flags & flags == flags
+    }
+}
+
+/// Flags of commands, as COMMAND INFO names them.
+pub(crate) mod flag {
+    /// Changes data.
+    pub(crate) const WRITE: u32 = 1 << 0;
+    /// Reads data and changes none.
+    pub(crate) const READONLY: u32 = 1 << 1;
+    /// May take memory: refused beyond `maxmemory`.
+    pub(crate) const DENYOOM: u32 = 1 << 2;
+    /// For operators.
+    pub(crate) const ADMIN: u32 = 1 << 3;
+    /// Publishes or subscribes.
+    pub(crate) const PUBSUB: u32 = 1 << 4;
+    /// Not from scripts.
+    pub(crate) const NOSCRIPT: u32 = 1 << 5;
+    /// May wait for something.
+    pub(crate) const BLOCKING: u32 = 1 << 6;
+    /// Runs while data is being loaded.
+    pub(crate) const LOADING: u32 = 1 << 7;
+    /// Runs on a replica whose data is old.
+    pub(crate) const STALE: u32 = 1 << 8;
+    /// MONITOR doesn't show it.
+    pub(crate) const SKIP_MONITOR: u32 = 1 << 9;
+    /// SLOWLOG doesn't keep it (its arguments may be secret).
+    pub(crate) const SKIP_SLOWLOG: u32 = 1 << 10;
+    /// Constant or logarithmic time.
+    pub(crate) const FAST: u32 = 1 << 11;
+    /// Runs without authentication.
+    pub(crate) const NO_AUTH: u32 = 1 << 12;
+    /// Not inside MULTI.
+    pub(crate) const NO_MULTI: u32 = 1 << 13;
+    /// Has keys that only its own parsing finds.
+    pub(crate) const MOVABLE_KEYS: u32 = 1 << 14;
+    /// Allowed while a script keeps the server busy.
+    pub(crate) const ALLOW_BUSY: u32 = 1 << 15;
+    /// May make a replication link write though it is no write (PFCOUNT's kind).
+    pub(crate) const MAY_REPLICATE: u32 = 1 << 16;
+
+    /// Takes constant time for small arguments though Redis doesn't call it fast. Not shown by COMMAND INFO.
+    pub(crate) const BOUNDED: u32 = 1 << 31;
+
+    /// Bits and the names COMMAND INFO gives them, in its order.
+    pub(crate) const NAMES: &[(u32, &str)] = &[
+        (WRITE, "write"),
+        (READONLY, "readonly"),
+        (DENYOOM, "denyoom"),
+        (ADMIN, "admin"),
+        (PUBSUB, "pubsub"),
+        (NOSCRIPT, "noscript"),
+        (BLOCKING, "blocking"),
+        (LOADING, "loading"),
+        (STALE, "stale"),
+        (SKIP_MONITOR, "skip_monitor"),
+        (SKIP_SLOWLOG, "skip_slowlog"),
+        (FAST, "fast"),
+        (NO_AUTH, "no_auth"),
+        (MAY_REPLICATE, "may_replicate"),
+        (NO_MULTI, "no_multi"),
+        (MOVABLE_KEYS, "movablekeys"),
+        (ALLOW_BUSY, "allow_busy"),
+    ];
+}
+
+/// The family of a command, as COMMAND DOCS and COMMAND LIST name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    Generic,
+    String,
+    Bitmap,
+    Connection,
+    Server,
+    Cluster,
+}
+
+/// A rule that finds some of a command's keys.
+pub(crate) struct KeySpec {
+    /// What happens to the keys: `RO`/`RW`/`OW`/`RM`, then `access`, `update`, `insert`, `delete`, `variable_flags`, ...
+    pub(crate) flags: &'static [&'static str],
+    pub(crate) begin: Begin,
+    pub(crate) find: Find,
+    pub(crate) notes: Option<&'static str>,
+}
+
+/// Where a rule's keys begin.
+#[derive(Clone, Copy)]
+pub(crate) enum Begin {
+    /// At this argument.
+    Index(i32),
+    /// Behind this word, looked for from this argument on.
+    Keyword(&'static str, i32),
+}
+
+/// Which arguments from there on are keys.
+#[derive(Clone, Copy)]
+pub(crate) enum Find {
+    /// Every `step`-th up to `last` (relative to the first; negative from the end).
+    Range { last: i32, step: i32, limit: i32 },
+    /// As many as the argument at `count` says, from `first` on.
+    Count { count: i32, first: i32, step: i32 },
+}
+
+impl KeySpec {
+    /// One key at an argument.
+    pub(crate) const fn one(at: i32, flags: &'static [&'static str]) -> KeySpec {
+        KeySpec { flags, begin: Begin::Index(at), find: Find::Range { last: 0, step: 1, limit: 0 }, notes: None }
+    }
+
+    /// Every `step`-th argument from `first` to the end.
+    pub(crate) const fn rest(first: i32, step: i32, flags: &'static [&'static str]) -> KeySpec {
+        KeySpec { flags, begin: Begin::Index(first), find: Find::Range { last: -1, step, limit: 0 }, notes: None }
+    }
+}
+
+/// An argument, as COMMAND DOCS describes it.
+pub(crate) struct Arg {
+    pub(crate) name: &'static str,
+    pub(crate) kind: ArgKind,
+    /// The word that introduces it.
+    pub(crate) token: Option<&'static str>,
+    /// Index of the key rule it belongs to.
+    pub(crate) key_spec: Option<usize>,
+    pub(crate) since: Option<&'static str>,
+    pub(crate) optional: bool,
+    pub(crate) multiple: bool,
+    pub(crate) multiple_token: bool,
+    pub(crate) args: &'static [Arg],
+}
+
+/// What an argument is.
+#[derive(Clone, Copy)]
+pub(crate) enum ArgKind {
+    String,
+    Integer,
+    Double,
+    Key,
+    Pattern,
+    UnixTime,
+    PureToken,
+    OneOf,
+    Block,
+}
+
+impl Arg {
+    /// What a description leaves out.
+    pub(crate) const BASE: Arg = Arg {
+        name: "",
+        kind: ArgKind::String,
+        token: None,
+        key_spec: None,
+        since: None,
+        optional: false,
+        multiple: false,
+        multiple_token: false,
+        args: &[],
+    };
+
+    /// A plain argument.
+    pub(crate) const fn of(name: &'static str, kind: ArgKind) -> Arg {
+        Arg { name, kind, ..Arg::BASE }
+    }
+
+    /// A key, found by the first key rule.
+    pub(crate) const fn key(name: &'static str) -> Arg {
+        Arg { name, kind: ArgKind::Key, key_spec: Some(0), ..Arg::BASE }
+    }
+
+    /// A word that is there or not.
+    pub(crate) const fn word(name: &'static str, token: &'static str) -> Arg {
+        Arg { name, kind: ArgKind::PureToken, token: Some(token), ..Arg::BASE }
+    }
+
+    /// One of several.
+    pub(crate) const fn one_of(name: &'static str, args: &'static [Arg]) -> Arg {
+        Arg { name, kind: ArgKind::OneOf, args, ..Arg::BASE }
+    }
+
+    /// Several that belong together.
+    pub(crate) const fn block(name: &'static str, args: &'static [Arg]) -> Arg {
+        Arg { name, kind: ArgKind::Block, args, ..Arg::BASE }
+    }
+
+    /// The same, introduced by a word.
+    pub(crate) const fn token(self, token: &'static str) -> Arg {
+        Arg { token: Some(token), ..self }
+    }
+
+    /// The same, which may be left out.
+    pub(crate) const fn optional(self) -> Arg {
+        Arg { optional: true, ..self }
+    }
+
+    /// The same, any number of times.
+    pub(crate) const fn multiple(self) -> Arg {
+        Arg { multiple: true, ..self }
+    }
+
+    /// The same, added in a later version.
+    pub(crate) const fn since(self, version: &'static str) -> Arg {
+        Arg { since: Some(version), ..self }
+    }
+}

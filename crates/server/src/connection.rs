@@ -1,0 +1,227 @@
+//! One connection: its socket, what it has sent that is not yet a whole request, and what it has not yet read.
+//!
+//! A connection that waits for nothing owns no buffer: requests are read into its worker's scratch buffer and replies
+//! are sent from its worker's output. Only the exceptions live here.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+
+use keyspace::LargeValue;
+use resp::request::Resume;
+use sys::poller::{Interest, Poller};
+use sys::socket::Socket;
+
+use crate::command::Output;
+use crate::limits::SEND_SLICES;
+use crate::session::Session;
+
+/// What a connection does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Reads requests.
+    Open,
+    /// Has requests that wait for the end of CLIENT PAUSE.
+    Paused,
+    /// Only sends what is left, then ends.
+    Closing,
+}
+
+/// See the module.
+pub(crate) struct Connection {
+    pub(crate) socket: Socket,
+    pub(crate) token: u64,
+    pub(crate) session: Session,
+    pub(crate) state: State,
+    /// The beginning of a request, or requests that may not run yet.
+    pub(crate) pending: Vec<u8>,
+    /// What the parser knows of the request at the front of `pending`.
+    pub(crate) resume: Resume,
+    /// Bytes `pending` must hold before parsing can go on.
+    pub(crate) need: usize,
+    pub(crate) backlog: Backlog,
+    pub(crate) interest: Interest,
+    /// When the backlog went over the soft output limit (Unix, ms).
+    pub(crate) over_soft_since: Option<i64>,
+}
+
+impl Connection {
+    pub(crate) fn new(socket: Socket, token: u64, session: Session) -> Connection {
+        Connection {
+            socket,
+            token,
+            session,
+            state: State::Open,
+            pending: Vec::new(),
+            resume: Resume::default(),
+            need: 0,
+            backlog: Backlog::default(),
+            interest: Interest::READ,
+            over_soft_since: None,
+        }
+    }
+
+    /// What the poller has to tell about: requests, unless replies are waiting to be read first.
+    pub(crate) fn wanted_interest(&self) -> Interest {
+        let reads = self.state == State::Open && self.backlog.is_empty();
+        Interest { readable: reads, writable: !self.backlog.is_empty() }
+    }
+
+    /// Bytes of its buffers.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.pending.capacity() + self.backlog.bytes
+    }
+
+    /// Sends `output[from..until]` and its large values behind what is waiting already; what the socket doesn't
+    /// take now waits. Returns the bytes sent.
+    pub(crate) fn send(&mut self, poller: &mut Poller, output: &Output, from: usize, until: usize) -> io::Result<usize> {
+        let first = output.large.partition_point(|pinned| pinned.at < from);
+        let large = &output.large[first..];
+        let large = &large[..large.partition_point(|pinned| pinned.at <= until)];
+        if large.is_empty() && self.backlog.is_empty() {
+            // The common case: one call, no bookkeeping.
+            let bytes = &output.bytes[from..until];
+            let sent = match poller.send(self.socket.as_fd(), bytes) {
+                Ok(sent) => sent,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(error) => return Err(error),
+            };
+            if sent < bytes.len() {
+                self.backlog.push_bytes(&bytes[sent..]);
+            }
+            return Ok(sent);
+        }
+        let mut at = from;
+        for pinned in large {
+            self.backlog.push_bytes(&output.bytes[at..pinned.at]);
+            self.backlog.push_large(pinned.value.clone());
+            at = pinned.at;
+        }
+        self.backlog.push_bytes(&output.bytes[at..until]);
+        self.flush(poller)
+    }
+
+    /// Sends what is waiting, as far as the socket takes it. Returns the bytes sent.
+    pub(crate) fn flush(&mut self, poller: &mut Poller) -> io::Result<usize> {
+        let mut total = 0;
+        while !self.backlog.is_empty() {
+            let sent = {
+                let mut slices = [IoSlice::new(&[]); SEND_SLICES];
+                let used = self.backlog.slices(&mut slices);
+                match poller.send_vectored(self.socket.as_fd(), &slices[..used]) {
+                    Ok(sent) => sent,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(total),
+                    Err(error) => return Err(error),
+                }
+            };
+            self.backlog.consume(sent);
+            total += sent;
+        }
+        Ok(total)
+    }
+}
+
+/// Replies that the socket did not take yet.
+#[derive(Default)]
+pub(crate) struct Backlog {
+    pieces: VecDeque<Piece>,
+    /// Bytes of the first piece that were sent.
+    sent: usize,
+    bytes: usize,
+}
+
+enum Piece {
+    Bytes(Vec<u8>),
+    Large(LargeValue),
+}
+
+impl Piece {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Piece::Bytes(bytes) => bytes,
+            Piece::Large(value) => value,
+        }
+    }
+}
+
+impl Backlog {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Bytes that wait, values sent by reference included.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.bytes += bytes.len();
+        match self.pieces.back_mut() {
+            Some(Piece::Bytes(last)) => last.extend_from_slice(bytes),
+            _ => self.pieces.push_back(Piece::Bytes(bytes.to_vec())),
+        }
+    }
+
+    fn push_large(&mut self, value: LargeValue) {
+        self.bytes += value.len();
+        self.pieces.push_back(Piece::Large(value));
+    }
+
+    fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let mut used = 0;
+        for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
+            let skip = if used == 0 { self.sent } else { 0 };
+            *slice = IoSlice::new(&piece.as_slice()[skip..]);
+            used += 1;
+        }
+        used
+    }
+
+    fn consume(&mut self, mut count: usize) {
+        self.bytes -= count;
+        while let Some(first) = self.pieces.front() {
+            let left = first.as_slice().len() - self.sent;
+            if count < left {
+                self.sent += count;
+                return;
+            }
+            count -= left;
+            self.sent = 0;
+            self.pieces.pop_front();
+        }
+        self.pieces = VecDeque::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_backlog_gives_out_its_bytes_in_order_however_they_are_taken() {
+        for step in [1, 2, 3, 5, 100] {
+            let mut backlog = Backlog::default();
+            backlog.push_bytes(b"one");
+            backlog.push_bytes(b"two");
+            backlog.push_large(Arc::new(b"LARGE".to_vec()));
+            backlog.push_bytes(b"");
+            backlog.push_large(Arc::new(b"x".to_vec()));
+            backlog.push_bytes(b"end");
+            let mut seen = Vec::new();
+            while !backlog.is_empty() {
+                let mut slices = [IoSlice::new(&[]); 2];
+                let used = backlog.slices(&mut slices);
+                let all: Vec<u8> = slices[..used].iter().flat_map(|slice| slice.iter().copied()).collect();
+                let taken = step.min(all.len());
+                seen.extend_from_slice(&all[..taken]);
+                backlog.consume(taken);
+            }
+            assert_eq!(seen, b"onetwoLARGExend");
+            assert_eq!(backlog.len(), 0);
+        }
+    }
+}

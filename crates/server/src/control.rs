@@ -1,0 +1,247 @@
+//! The control thread: the main thread once everything runs. It accepts connections, hears signals, and ten times a
+//! second brings figures up to date that no worker owns.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use keyspace::Turn;
+use parking_lot::Mutex;
+use sys::poller::{Backend, Interest, Poller};
+use sys::signal::Signals;
+use sys::socket::{Listener, Socket};
+
+use crate::clients::{Client, Names};
+use crate::config::Setting;
+use crate::limits::{ACCEPT_BURST, CRON_MS};
+use crate::server::{Message, Server};
+
+const WAKER: u64 = u64::MAX;
+const SIGNALS: u64 = u64::MAX - 1;
+
+/// Rounds of [`CRON_MS`] after which rates are computed.
+const RATE_ROUNDS: u32 = 10;
+
+/// See the module.
+pub(crate) struct Control {
+    server: &'static Server,
+    listeners: Vec<Listener>,
+    signals: Signals,
+    poller: Poller,
+    turn: Turn<'static>,
+    rounds: u32,
+    last: [u64; 3],
+    /// Accepting waits until then (monotonic ns) after the process ran out of descriptors.
+    accept_after_ns: u64,
+}
+
+impl Control {
+    pub(crate) fn new(server: &'static Server, listeners: Vec<Listener>, signals: Signals) -> io::Result<Control> {
+        let mut poller = Poller::new(Backend::Auto)?;
+        poller.add_waker(&server.control, WAKER)?;
+        poller.add(signals.as_fd(), SIGNALS, Interest::READ)?;
+        for (at, listener) in listeners.iter().enumerate() {
+            poller.add(listener.as_fd(), at as u64, Interest::READ)?;
+        }
+        let turn = server.keyspace.turns().register();
+        Ok(Control { server, listeners, signals, poller, turn, rounds: 0, last: [0; 3], accept_after_ns: 0 })
+    }
+
+    /// Runs until the server shuts down.
+    pub(crate) fn run(mut self) {
+        let mut events = Vec::with_capacity(64);
+        let mut next_cron = sys::clock::monotonic_ns();
+        while !self.server.is_shutting_down() {
+            let wait = next_cron.saturating_sub(sys::clock::monotonic_ns());
+            if let Err(error) = self.poller.wait(&mut events, Some(Duration::from_nanos(wait))) {
+                log::error!("waiting for connections failed: {error}");
+                self.server.begin_shutdown();
+            }
+            for event in &events {
+                match event.token {
+                    WAKER => self.server.control.drain(),
+                    SIGNALS => self.hear(),
+                    at => self.accept(at as usize),
+                }
+            }
+            if sys::clock::monotonic_ns() >= next_cron {
+                next_cron = sys::clock::monotonic_ns() + CRON_MS as u64 * 1_000_000;
+                self.cron();
+            }
+        }
+    }
+
+    fn hear(&mut self) {
+        while let Some(signal) = self.signals.read() {
+            log::warn!("received {}: shutting down", signal.name());
+            self.server.begin_shutdown();
+        }
+    }
+
+    fn accept(&mut self, at: usize) {
+        if sys::clock::monotonic_ns() < self.accept_after_ns {
+            // The listener stays readable; sleeping here is what keeps this from spinning.
+            std::thread::sleep(Duration::from_millis(10));
+            return;
+        }
+        for _ in 0..ACCEPT_BURST {
+            match self.listeners[at].accept() {
+                Ok(Some(socket)) => self.admit(socket),
+                Ok(None) => return,
+                Err(error) => {
+                    log::warn!("accepting a connection failed: {error}");
+                    self.accept_after_ns = sys::clock::monotonic_ns() + 100_000_000;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Hands a connection to the worker with the fewest, or refuses it.
+    fn admit(&mut self, socket: Socket) {
+        let server = self.server;
+        server.totals.connections.add(1);
+        if let Some(refusal) = self.refusal(&socket) {
+            server.totals.rejected.add(1);
+            // A client that was not reading its first reply yet gets nothing: it is refused either way.
+            let _ = self.poller.send(socket.as_fd(), refusal.as_bytes());
+            return;
+        }
+        // A connection that is gone already is found out by its worker's first read.
+        let _ = socket.set_nodelay(true);
+        let keepalive = server.settings.int(Setting::TcpKeepalive);
+        if keepalive > 0 {
+            let _ = socket.set_keepalive(keepalive as u32);
+        }
+        let fewest = server.workers.iter().enumerate().min_by_key(|(_, worker)| worker.connections.load(Relaxed));
+        let (number, worker) = fewest.expect("there is at least one worker");
+        worker.connections.fetch_add(1, Relaxed);
+        let client = Arc::new(new_client(server, &socket, number));
+        server.clients.add(Arc::clone(&client));
+        worker.send(Message::Accept(socket, client));
+    }
+
+    fn refusal(&self, socket: &Socket) -> Option<String> {
+        let settings = &self.server.settings;
+        if self.server.clients.len() as i64 >= settings.int(Setting::MaxClients) {
+            return Some("-ERR max number of clients reached\r\n".into());
+        }
+        let open = !settings.flag(Setting::ProtectedMode) || self.server.needs_password() || socket.is_loopback_peer();
+        if open {
+            return None;
+        }
+        Some(
+            "-DENIED Ferrite is running in protected mode: no password is set for the default user, so only connections \
+             from the loopback interface are accepted. To accept others, set a password (requirepass) or, on a network \
+             you trust, turn the protection off with CONFIG SET protected-mode no from this host.\r\n"
+                .into(),
+        )
+    }
+
+    /// Ten times a second.
+    fn cron(&mut self) {
+        self.turn.enter();
+        self.server.check_memory(&self.turn);
+        self.turn.leave();
+        self.rounds += 1;
+        if self.rounds < RATE_ROUNDS {
+            return;
+        }
+        self.rounds = 0;
+        let server = self.server;
+        let now = [
+            server.sum(|stats| &stats.commands),
+            server.sum(|stats| &stats.input_bytes),
+            server.sum(|stats| &stats.output_bytes),
+        ];
+        let rates = [
+            &server.totals.commands_per_second,
+            &server.totals.input_per_second,
+            &server.totals.output_per_second,
+        ];
+        for ((rate, now), last) in rates.into_iter().zip(now).zip(self.last) {
+            rate.set(now.saturating_sub(last));
+        }
+        self.last = now;
+    }
+}
+
+fn new_client(server: &Server, socket: &Socket, worker: usize) -> Client {
+    let now = sys::clock::realtime_ms();
+    Client {
+        id: server.clients.next_id(),
+        peer: socket.peer_text(),
+        local: socket.local_text(),
+        fd: socket.fd_number(),
+        is_unix: socket.is_unix(),
+        worker,
+        token: AtomicU64::new(u64::MAX),
+        created_ms: now,
+        names: Mutex::new(Names::default()),
+        db: AtomicUsize::new(0),
+        protocol: AtomicU8::new(2),
+        last_active_ms: AtomicI64::new(now),
+        last_command: AtomicU16::new(u16::MAX),
+        input_bytes: AtomicUsize::new(0),
+        input_free: AtomicUsize::new(0),
+        output_bytes: AtomicUsize::new(0),
+        status: AtomicU32::new(0),
+        killed: AtomicBool::new(false),
+    }
+}
+
+/// Opens everything the configuration says to listen on. The error names the address.
+pub(crate) fn listen(settings: &crate::config::Settings) -> Result<Vec<Listener>, String> {
+    let mut listeners = Vec::new();
+    let port = settings.int(Setting::Port) as u16;
+    let backlog = settings.int(Setting::TcpBacklog) as i32;
+    if port != 0 {
+        for address in settings.text(Setting::Bind).split_whitespace() {
+            // A leading dash: fine if this machine doesn't have it.
+            let (address, needed) = match address.strip_prefix('-') {
+                Some(rest) => (rest, false),
+                None => (address, true),
+            };
+            match resolve(address, port).and_then(|address| Listener::tcp(address, backlog)) {
+                Ok(listener) => listeners.push(listener),
+                Err(error) if !needed && is_unavailable(&error) => {}
+                Err(error) => return Err(format!("cannot listen on {address}:{port}: {error}")),
+            }
+        }
+        if listeners.is_empty() {
+            return Err(format!("cannot listen on port {port}: none of the addresses in 'bind' is usable"));
+        }
+    }
+    let path = settings.text(Setting::UnixSocket);
+    if !path.is_empty() {
+        let mode = settings.int(Setting::UnixSocketPerm);
+        let mode = (mode != 0).then_some(mode as u32);
+        let listener = Listener::unix(Path::new(&*path), mode, backlog);
+        listeners.push(listener.map_err(|error| format!("cannot listen on unix socket {path}: {error}"))?);
+    }
+    if listeners.is_empty() {
+        return Err("nothing to listen on: 'port' is 0 and 'unixsocket' is not set".into());
+    }
+    Ok(listeners)
+}
+
+fn resolve(address: &str, port: u16) -> io::Result<SocketAddr> {
+    match address {
+        "*" => Ok(SocketAddr::new(IpAddr::from([0, 0, 0, 0]), port)),
+        "::*" => Ok(SocketAddr::new(IpAddr::from([0u16; 8]), port)),
+        _ => {
+            let mut found = (address, port).to_socket_addrs()?;
+            found.next().ok_or_else(|| io::Error::other("no such address"))
+        }
+    }
+}
+
+fn is_unavailable(error: &io::Error) -> bool {
+    use io::ErrorKind::{AddrNotAvailable, Unsupported};
+    // EAFNOSUPPORT, which a kernel without IPv6 answers, has no kind of its own.
+    matches!(error.kind(), AddrNotAvailable | Unsupported) || error.raw_os_error() == Some(97)
+}

@@ -1,0 +1,295 @@
+//! Running the requests of a window, each to completion, in the order their connection sent them.
+//!
+//! Before a command runs it is *admitted*: known, right number of arguments, authenticated, not out of memory, not paused.
+//! Around it, its time is taken. Reading the clock costs as much as a GET, so a run of the same fast command
+//! is timed as a whole and counted at its mean; whatever might be slow (not flagged `fast` or `bounded`, a large
+//! request, a low `slowlog-log-slower-than`) is timed alone.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::batch::{Request, Source};
+use crate::clients::status;
+use crate::command::{Args, Command, Context, Failure, Output, Reply, failure, flag};
+use crate::config::Setting;
+use crate::connection::{Connection, State};
+use crate::limits::ERROR_ECHO_BYTES;
+use crate::metrics::WorkerStats;
+use crate::server::{PauseKind, Server};
+use crate::session::{ReplyMode, Session};
+use crate::store::Store;
+use crate::worker::Worker;
+
+/// Requests of more bytes than this are timed alone.
+const LARGE_REQUEST: usize = 4096;
+/// Below this `slowlog-log-slower-than` (us) every command is timed alone.
+const EXACT_BELOW_US: i64 = 1000;
+
+/// Whether a request may run.
+enum Admission {
+    Run(&'static Command),
+    Refuse(Option<&'static Command>, Failure),
+    /// Later: CLIENT PAUSE holds it back.
+    Wait,
+}
+
+impl Worker {
+    /// Runs the parsed window.
+    pub(crate) fn execute(&mut self) {
+        let requests = std::mem::take(&mut self.batch.requests);
+        let mut timer = Timer::new(self.server, self.stats);
+        let mut rest = &requests[..];
+        let last = self.batch.at.min(self.batch.lanes.len() - 1);
+        for number in self.batch.window_from..=last {
+            let own = rest.iter().take_while(|request| request.lane == number).count();
+            self.run_lane(number, &rest[..own], &mut timer);
+            rest = &rest[own..];
+        }
+        timer.finish_run();
+        self.batch.requests = requests;
+    }
+
+    /// Runs one lane's requests of the window.
+    fn run_lane(&mut self, number: usize, requests: &[Request], timer: &mut Timer) {
+        let (server, worker) = (self.server, self.number);
+        let Worker { batch, connections, scratch, turn, output, stats, paused, now, .. } = self;
+        let lane = &mut batch.lanes[number];
+        let Some(connection) = connections.get_mut(lane.token) else { return };
+        if lane.output_from == lane.output_until {
+            lane.output_from = output.bytes.len();
+        }
+        let Connection { session, pending, resume, state, .. } = connection;
+        let input: &[u8] = match lane.source {
+            Source::Scratch { from, until } => &scratch[from..until],
+            Source::Pending => pending,
+        };
+        for request in requests {
+            if lane.stopped {
+                break;
+            }
+            let spans = &batch.spans[request.first_span..request.first_span + request.spans];
+            let mut args = Args {
+                input,
+                spans,
+                hashes: &batch.hashes[request.first_hash..request.first_hash + request.hashes],
+                first_key: 0,
+                key_step: 1,
+                keyspace: &server.keyspace,
+            };
+            let before = (output.bytes.len(), output.large.len());
+            match admit(server, session, request.command, &args, *now) {
+                Admission::Run(command) => {
+                    args.first_key = command.first_key as usize;
+                    args.key_step = command.key_step as usize;
+                    if server.monitors.any() && !command.spec.has(flag::ADMIN) && !command.spec.has(flag::SKIP_MONITOR) {
+                        server.monitors.feed(server, session, &args);
+                    }
+                    session.client.last_command.store(command.id, Relaxed);
+                    let bytes = spans.last().map_or(0, |last| last.start + last.len - request.from);
+                    timer.begin(command, bytes > LARGE_REQUEST);
+                    let protocol = session.protocol;
+                    let mut context = Context {
+                        server,
+                        store: Store {
+                            keyspace: &server.keyspace,
+                            turn,
+                            stats,
+                            db: session.db,
+                            now: *now,
+                            touch: !session.no_touch,
+                        },
+                        session,
+                        reply: Reply::new(output, protocol),
+                        command,
+                        worker,
+                    };
+                    if let Err(failure) = (command.spec.handler)(&mut context, &args) {
+                        output.bytes.truncate(before.0);
+                        output.large.truncate(before.1);
+                        refuse(server, stats, session, output, &failure);
+                        stats.command(command.id).failed.add(1);
+                    }
+                    timer.end(command, &args, session);
+                }
+                Admission::Refuse(command, failure) => {
+                    if let Some(command) = command {
+                        stats.command(command.id).rejected.add(1);
+                    }
+                    refuse(server, stats, session, output, &failure);
+                }
+                Admission::Wait => {
+                    // Come back to this request, and whatever is behind it, when the pause is over.
+                    lane.stopped = true;
+                    lane.at = request.from;
+                    lane.need = 0;
+                    lane.error = None;
+                    resume.clear();
+                    *state = State::Paused;
+                    session.client.set_status(status::BLOCKED, true);
+                    paused.push(lane.token);
+                    break;
+                }
+            }
+            if session.reply_mode != ReplyMode::On {
+                drop_reply(session, output, before);
+            }
+            if session.closing {
+                lane.stopped = true;
+            }
+        }
+        if let Some(error) = lane.error.take()
+            && !lane.stopped
+        {
+            error.write_reply(&mut output.bytes);
+            session.closing = true;
+            lane.stopped = true;
+            lane.at = input.len();
+        }
+        lane.output_until = output.bytes.len();
+    }
+}
+
+/// Decides whether a request may run, in the order in which Redis checks.
+#[inline]
+fn admit(server: &Server, session: &Session, command: Option<&'static Command>, args: &Args<'_>, now: i64) -> Admission {
+    let Some(mut command) = command else {
+        return Admission::Refuse(None, unknown_command(args));
+    };
+    if !command.subcommands.is_empty() && args.len() > 1 {
+        match command.subcommand(args.get(1)) {
+            Some(sub) => command = sub,
+            None => return Admission::Refuse(None, unknown_subcommand(command, args)),
+        }
+    }
+    if !command.takes(args.len()) {
+        return Admission::Refuse(Some(command), Failure::wrong_arity(&command.full_name));
+    }
+    if !session.authenticated && !command.spec.has(flag::NO_AUTH) {
+        return Admission::Refuse(Some(command), failure::NO_AUTH);
+    }
+    if command.spec.has(flag::DENYOOM) && server.over_memory.load(Relaxed) {
+        return Admission::Refuse(Some(command), failure::OUT_OF_MEMORY);
+    }
+    if let Some((_, kind)) = server.pause.until(now)
+        && (kind == PauseKind::All || command.spec.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0)
+    {
+        return Admission::Wait;
+    }
+    Admission::Run(command)
+}
+
+/// Answers an error and counts it.
+#[cold]
+fn refuse(server: &Server, stats: &WorkerStats, session: &Session, output: &mut Output, failure: &Failure) {
+    Reply::new(output, session.protocol).error(&failure.0);
+    stats.errors.add(1);
+    server.errors.add(failure.code());
+}
+
+/// Takes a reply back that CLIENT REPLY said not to send.
+#[cold]
+fn drop_reply(session: &mut Session, output: &mut Output, before: (usize, usize)) {
+    output.bytes.truncate(before.0);
+    output.large.truncate(before.1);
+    session.reply_mode = match session.reply_mode {
+        ReplyMode::SkipNext => ReplyMode::Skip,
+        ReplyMode::Skip => ReplyMode::On,
+        mode => mode,
+    };
+}
+
+/// The text about a command nobody knows: its name and the beginning of its arguments.
+#[cold]
+fn unknown_command(args: &Args<'_>) -> Failure {
+    let name = args.get(0);
+    let name = String::from_utf8_lossy(&name[..name.len().min(ERROR_ECHO_BYTES)]).into_owned();
+    let mut echoed = String::new();
+    for arg in args.from(1) {
+        if echoed.len() >= ERROR_ECHO_BYTES {
+            break;
+        }
+        let room = ERROR_ECHO_BYTES - echoed.len();
+        echoed.push_str(&format!("'{}' ", String::from_utf8_lossy(&arg[..arg.len().min(room)])));
+    }
+    Failure::new(format!("ERR unknown command '{name}', with args beginning with: {echoed}"))
+}
+
+#[cold]
+fn unknown_subcommand(command: &Command, args: &Args<'_>) -> Failure {
+    let name = args.get(1);
+    let name = String::from_utf8_lossy(&name[..name.len().min(ERROR_ECHO_BYTES)]);
+    Failure::new(format!("ERR unknown subcommand '{name}'. Try {} HELP.", command.full_name.to_uppercase()))
+}
+
+/// Takes the time of commands; see the module.
+struct Timer {
+    server: &'static Server,
+    stats: &'static WorkerStats,
+    /// The command of the current run.
+    command: Option<&'static Command>,
+    calls: u64,
+    since: u64,
+    /// The current command is timed alone.
+    alone: bool,
+    always_alone: bool,
+    slow_us: i64,
+}
+
+impl Timer {
+    fn new(server: &'static Server, stats: &'static WorkerStats) -> Timer {
+        let slow_us = server.settings.int(Setting::SlowlogLogSlowerThan);
+        let always_alone = (0..EXACT_BELOW_US).contains(&slow_us);
+        Timer { server, stats, command: None, calls: 0, since: 0, alone: false, always_alone, slow_us }
+    }
+
+    /// Before a command runs.
+    #[inline]
+    fn begin(&mut self, command: &'static Command, large: bool) {
+        self.alone = self.always_alone || large || command.spec.flags & (flag::FAST | flag::BOUNDED) == 0;
+        let same = self.command.is_some_and(|current| current.id == command.id);
+        if !same || self.alone {
+            self.finish_run();
+            self.command = Some(command);
+            self.since = sys::clock::ticks();
+        }
+        self.calls += 1;
+    }
+
+    /// After it ran.
+    #[inline]
+    fn end(&mut self, command: &Command, args: &Args<'_>, session: &Session) {
+        if self.alone {
+            let ticks = sys::clock::ticks() - self.since;
+            self.finish(ticks);
+            self.check_slow(command, args, session, ticks);
+        }
+    }
+
+    /// Ends a run of the same command.
+    #[inline]
+    fn finish_run(&mut self) {
+        if self.calls > 0 {
+            self.finish(sys::clock::ticks() - self.since);
+        }
+    }
+
+    fn finish(&mut self, ticks: u64) {
+        if let Some(command) = self.command.take() {
+            self.stats.command(command.id).record(self.calls, ticks);
+            self.stats.commands.add(self.calls);
+        }
+        self.calls = 0;
+    }
+
+    fn check_slow(&self, command: &Command, args: &Args<'_>, session: &Session, ticks: u64) {
+        let took_us = sys::clock::ticks_to_ns(ticks) / 1000;
+        if self.slow_us >= 0 && took_us as i64 >= self.slow_us && !command.spec.has(flag::SKIP_SLOWLOG) {
+            let most = self.server.settings.int(Setting::SlowlogMaxLen) as usize;
+            self.server.slowlog.lock().add(args, session, took_us, most);
+        }
+        let threshold_ms = self.server.settings.int(Setting::LatencyMonitorThreshold);
+        if threshold_ms > 0 && took_us as i64 >= threshold_ms * 1000 {
+            let event = if command.spec.has(flag::FAST) { "fast-command" } else { "command" };
+            self.server.latency.lock().add(event, sys::clock::realtime_ms() / 1000, took_us / 1000);
+        }
+    }
+}

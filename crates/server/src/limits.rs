@@ -1,0 +1,60 @@
+//! Every bound in the server that is not a setting, by name.
+//!
+//! A queue, buffer, loop or retry takes its bound from here, so that one page tells how much of
+//! anything there can be.
+
+/// Bytes of the buffer a worker reads into. Shared by all of its connections.
+pub(crate) const SCRATCH_BYTES: usize = 64 * 1024;
+
+/// Once this much was read from some connections, their requests run before more are read: what was read is
+/// still in the processor's cache then.
+pub(crate) const GROUP_BYTES: usize = 16 * 1024;
+
+/// The most that is read from one connection in one turn, so that a deep pipeline doesn't starve others.
+pub(crate) const READ_BYTES: usize = 32 * 1024;
+
+/// The least free room for which a read is worth its system call.
+pub(crate) const READ_MIN_BYTES: usize = 16 * 1024;
+
+/// How far a buffer for one large request runs ahead of what has arrived: a client that only claims to
+/// send much costs nothing.
+pub(crate) const READ_AHEAD_BYTES: usize = 1024 * 1024;
+
+/// Requests that are parsed, and their keys prefetched, before the first of them runs.
+pub(crate) const WINDOW: usize = 128;
+
+/// Keys prefetched per request; more would push each other out of the cache.
+pub(crate) const PREFETCH_KEYS: usize = 64;
+
+/// Reply bytes gathered before they are sent, though the turn isn't over.
+pub(crate) const FLUSH_BYTES: usize = 256 * 1024;
+
+/// Unsent bytes of one connection at which its requests wait until it has read some.
+pub(crate) const BACKLOG_STOP_BYTES: usize = 1024 * 1024;
+
+/// Room kept in a worker's reply buffer between turns.
+pub(crate) const OUTPUT_KEEP_BYTES: usize = 1024 * 1024;
+
+/// Slices handed to one vectored send.
+pub(crate) const SEND_SLICES: usize = 64;
+
+/// Milliseconds between two rounds of a worker's housekeeping.
+pub(crate) const CRON_MS: i64 = 100;
+
+/// Milliseconds between two looks at keys with an expiry.
+pub(crate) const EXPIRE_MS: i64 = 10;
+
+/// Items of a timing wheel looked at under one lock.
+pub(crate) const EXPIRE_SLICE: usize = 64;
+
+/// Items of timing wheels looked at in one turn.
+pub(crate) const EXPIRE_TURN: usize = 2048;
+
+/// Connections accepted in a row before the control thread looks at anything else.
+pub(crate) const ACCEPT_BURST: usize = 256;
+
+/// Shards per worker, at least; more make it rarer that two workers want the same one.
+pub(crate) const SHARDS_PER_WORKER: usize = 64;
+
+/// Longest part of an argument that an error reply repeats.
+pub(crate) const ERROR_ECHO_BYTES: usize = 128;

@@ -1,0 +1,192 @@
+//! What the server counts about itself.
+//!
+//! Each worker writes its own counters (plain stores to its own cache lines) and anybody may read them; a total is a
+//! sum over workers, made when somebody asks. Times are in ticks of [`sys::clock::ticks`] until then.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A number that one thread changes and all may read.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds to the number; only its owner does.
+    #[inline]
+    pub(crate) fn add(&self, amount: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Counters of one worker.
+#[repr(align(128))]
+pub(crate) struct WorkerStats {
+    /// Commands that were run.
+    pub(crate) commands: Counter,
+    /// Reads that found their key.
+    pub(crate) hits: Counter,
+    /// Reads that did not.
+    pub(crate) misses: Counter,
+    /// Changes to data since the start.
+    pub(crate) dirty: Counter,
+    /// Bytes received.
+    pub(crate) input_bytes: Counter,
+    /// Bytes sent.
+    pub(crate) output_bytes: Counter,
+    /// Error replies.
+    pub(crate) errors: Counter,
+    /// Times the worker woke up.
+    pub(crate) turns: Counter,
+    /// Bytes its connections' buffers hold now.
+    pub(crate) buffer_bytes: Counter,
+    by_command: Box<[CommandStats]>,
+}
+
+/// Counters of one command on one worker.
+#[derive(Default)]
+pub(crate) struct CommandStats {
+    pub(crate) calls: Counter,
+    pub(crate) ticks: Counter,
+    /// Refused before it ran: wrong arity, not authenticated, out of memory.
+    pub(crate) rejected: Counter,
+    /// Ran and answered an error.
+    pub(crate) failed: Counter,
+    latency: OnceLock<Box<Histogram>>,
+}
+
+impl WorkerStats {
+    pub(crate) fn new(commands: usize) -> WorkerStats {
+        WorkerStats {
+            commands: Counter::default(),
+            hits: Counter::default(),
+            misses: Counter::default(),
+            dirty: Counter::default(),
+            input_bytes: Counter::default(),
+            output_bytes: Counter::default(),
+            errors: Counter::default(),
+            turns: Counter::default(),
+            buffer_bytes: Counter::default(),
+            by_command: (0..commands).map(|_| CommandStats::default()).collect(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn command(&self, id: u16) -> &CommandStats {
+        &self.by_command[usize::from(id)]
+    }
+
+    /// Sets all to zero, as CONFIG RESETSTAT does. Another thread's addition may survive it.
+    pub(crate) fn reset(&self) {
+        for counter in [&self.commands, &self.hits, &self.misses, &self.input_bytes, &self.output_bytes, &self.errors] {
+            counter.set(0);
+        }
+        for command in &self.by_command {
+            for counter in [&command.calls, &command.ticks, &command.rejected, &command.failed] {
+                counter.set(0);
+            }
+            if let Some(latency) = command.latency.get() {
+                latency.reset();
+            }
+        }
+    }
+}
+
+impl CommandStats {
+    /// Notes `calls` calls that took `ticks` together.
+    #[inline]
+    pub(crate) fn record(&self, calls: u64, ticks: u64) {
+        self.calls.add(calls);
+        self.ticks.add(ticks);
+        self.latency.get_or_init(Box::default).record(ticks / calls, calls);
+    }
+
+    /// The distribution of times, if the command was ever called.
+    pub(crate) fn latency(&self) -> Option<&Histogram> {
+        self.latency.get().map(|histogram| &**histogram)
+    }
+}
+
+/// Buckets for each doubling.
+const FINENESS: usize = 4;
+const BUCKETS: usize = 64 * FINENESS;
+
+/// A distribution of ticks: four buckets for each doubling, so a value is known to 19 %.
+pub(crate) struct Histogram {
+    buckets: [Counter; BUCKETS],
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram { buckets: [const { Counter(AtomicU64::new(0)) }; BUCKETS] }
+    }
+}
+
+impl Histogram {
+    #[inline]
+    fn bucket_of(value: u64) -> usize {
+        if value < FINENESS as u64 {
+            return value as usize;
+        }
+        let exponent = 63 - value.leading_zeros() as usize;
+        let fraction = (value >> (exponent - 2)) as usize & (FINENESS - 1);
+        (exponent - 1) * FINENESS + fraction
+    }
+
+    /// The smallest value of a bucket.
+    fn floor_of(bucket: usize) -> u64 {
+        if bucket < FINENESS {
+            return bucket as u64;
+        }
+        let (exponent, fraction) = (bucket / FINENESS + 1, bucket % FINENESS);
+        (FINENESS + fraction) as u64 * (1 << (exponent - 2))
+    }
+
+    #[inline]
+    pub(crate) fn record(&self, value: u64, count: u64) {
+        self.buckets[Histogram::bucket_of(value)].add(count);
+    }
+
+    fn reset(&self) {
+        self.buckets.iter().for_each(|bucket| bucket.set(0));
+    }
+
+    /// The filled buckets, ascending: the largest value each can hold, and its count.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let filled = self.buckets.iter().enumerate().filter(|(_, bucket)| bucket.get() > 0);
+        filled.map(|(at, bucket)| (Histogram::floor_of(at + 1) - 1, bucket.get()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_is_in_the_bucket_that_spans_it() {
+        for value in (0..5000).chain((0..60).map(|shift| (1 << shift) + 12345)) {
+            let bucket = Histogram::bucket_of(value);
+            assert!(Histogram::floor_of(bucket) <= value && value < Histogram::floor_of(bucket + 1), "{value}");
+        }
+    }
+
+    #[test]
+    fn buckets_come_back_in_order_with_their_counts() {
+        let histogram = Histogram::default();
+        histogram.record(1000, 3);
+        histogram.record(5, 2);
+        let all: Vec<(u64, u64)> = histogram.iter().collect();
+        assert_eq!(all.len(), 2);
+        assert!(all[0].0 >= 5 && all[0].0 < 7 && all[0].1 == 2);
+        assert!(all[1].0 >= 1000 && all[1].0 < 1200 && all[1].1 == 3);
+    }
+}

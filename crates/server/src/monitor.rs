@@ -1,0 +1,83 @@
+//! MONITOR: every command that runs, as a line to every connection that asked for it.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+
+use crate::command::Args;
+use crate::server::{Message, Server};
+use crate::session::Session;
+
+/// The connections that monitor: worker and token.
+#[derive(Default)]
+pub(crate) struct Monitors {
+    count: AtomicUsize,
+    list: Mutex<Vec<(usize, u64)>>,
+}
+
+impl Monitors {
+    /// Whether anybody watches; the only cost when nobody does.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.count.load(Relaxed) > 0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count.load(Relaxed)
+    }
+
+    pub(crate) fn add(&self, worker: usize, token: u64) {
+        let mut list = self.list.lock();
+        list.push((worker, token));
+        self.count.store(list.len(), Relaxed);
+    }
+
+    pub(crate) fn remove(&self, worker: usize, token: u64) {
+        let mut list = self.list.lock();
+        list.retain(|&entry| entry != (worker, token));
+        self.count.store(list.len(), Relaxed);
+    }
+
+    /// Tells everybody who watches about a command.
+    #[cold]
+    pub(crate) fn feed(&self, server: &Server, session: &Session, args: &Args<'_>) {
+        let now = sys::clock::realtime_us();
+        let peer = &session.client.peer;
+        let source = match peer.strip_suffix(":0") {
+            Some(path) if session.client.is_unix => format!("unix:{path}"),
+            _ => peer.clone(),
+        };
+        let mut line = format!("+{}.{:06} [{} {source}]", now / 1_000_000, now % 1_000_000, session.db);
+        for arg in args.from(0) {
+            line.push_str(" \"");
+            escape(arg, &mut line);
+            line.push('"');
+        }
+        line.push_str("\r\n");
+        let line: Arc<[u8]> = line.into_bytes().into();
+        for &(worker, token) in self.list.lock().iter() {
+            server.workers[worker].send(Message::Deliver(token, Arc::clone(&line)));
+        }
+    }
+}
+
+/// Writes bytes as they would stand in a quoted string.
+pub(crate) fn escape(bytes: &[u8], line: &mut String) {
+    for &byte in bytes {
+        match byte {
+            b'\\' | b'"' => {
+                line.push('\\');
+                line.push(char::from(byte));
+            }
+            b'\n' => line.push_str("\\n"),
+            b'\r' => line.push_str("\\r"),
+            b'\t' => line.push_str("\\t"),
+            7 => line.push_str("\\a"),
+            8 => line.push_str("\\b"),
+            0x20..0x7f => line.push(char::from(byte)),
+            _ => write!(line, "\\x{byte:02x}").expect("a String takes everything"),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What all threads of a server share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use keyspace::{Keyspace, Turn};
+use parking_lot::Mutex;
+use sys::poller::Waker;
+use sys::socket::Socket;
+
+use crate::clients::{Client, Clients};
+use crate::config::{Setting, Settings};
+use crate::errorstats::ErrorStats;
+use crate::latency::LatencyMonitor;
+use crate::metrics::{Counter, WorkerStats};
+use crate::monitor::Monitors;
+use crate::slowlog::SlowLog;
+
+/// The version of the Redis protocol and command set that clients are told; some switch on it.
+pub(crate) const REDIS_VERSION: &str = "7.4.0";
+/// The version of Ferrite.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// See the module.
+pub(crate) struct Server {
+    pub(crate) settings: Settings,
+    /// The configuration file, if one was given.
+    pub(crate) config_file: Option<PathBuf>,
+    pub(crate) keyspace: Keyspace,
+    pub(crate) workers: Box<[WorkerHandle]>,
+    pub(crate) clients: Clients,
+    pub(crate) pause: Pause,
+    pub(crate) monitors: Monitors,
+    pub(crate) slowlog: Mutex<SlowLog>,
+    pub(crate) latency: Mutex<LatencyMonitor>,
+    pub(crate) errors: ErrorStats,
+    pub(crate) totals: Totals,
+    /// Wakes the control thread.
+    pub(crate) control: Waker,
+    pub(crate) shutdown: AtomicBool,
+    /// Whether `maxmemory` is exceeded; decided ten times a second and when the limit is changed.
+    pub(crate) over_memory: AtomicBool,
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub(crate) active_expire: AtomicBool,
+    /// Forty random hexadecimal digits, new with each start.
+    pub(crate) run_id: String,
+    pub(crate) started_ms: i64,
+    pub(crate) poller_name: &'static str,
+}
+
+/// Counters that are not on any hot path.
+#[derive(Default)]
+pub(crate) struct Totals {
+    /// Connections accepted; written by the control thread.
+    pub(crate) connections: Counter,
+    /// Connections refused for `maxclients` or protected mode.
+    pub(crate) rejected: Counter,
+    /// Figures of the last second, kept by the control thread.
+    pub(crate) commands_per_second: Counter,
+    pub(crate) input_per_second: Counter,
+    pub(crate) output_per_second: Counter,
+    /// The most memory in use that was ever seen.
+    pub(crate) peak_memory: Counter,
+    /// Clients dropped because they did not read their replies.
+    pub(crate) output_limit_disconnects: AtomicU64,
+    /// Clients dropped because a request grew beyond client-query-buffer-limit.
+    pub(crate) query_limit_disconnects: AtomicU64,
+}
+
+/// How others reach a worker.
+pub(crate) struct WorkerHandle {
+    pub(crate) stats: WorkerStats,
+    pub(crate) connections: AtomicUsize,
+    inbox: Mutex<Vec<Message>>,
+    waker: Waker,
+}
+
+/// What others ask a worker to do.
+pub(crate) enum Message {
+    /// Take over a connection.
+    Accept(Socket, Arc<Client>),
+    /// Send bytes to a connection, if it is still there.
+    Deliver(u64, Arc<[u8]>),
+    /// Close a connection.
+    Close(u64),
+    /// Look again at what waits: a pause was ended, or the server ends.
+    Wake,
+}
+
+impl WorkerHandle {
+    pub(crate) fn new(commands: usize) -> std::io::Result<WorkerHandle> {
+        Ok(WorkerHandle {
+            stats: WorkerStats::new(commands),
+            connections: AtomicUsize::new(0),
+            inbox: Mutex::new(Vec::new()),
+            waker: Waker::new()?,
+        })
+    }
+
+    /// Leaves a message and wakes the worker.
+    pub(crate) fn send(&self, message: Message) {
+        self.inbox.lock().push(message);
+        self.waker.wake();
+    }
+
+    /// All messages that were left; called by the worker.
+    pub(crate) fn take_messages(&self) -> Vec<Message> {
+        self.waker.drain();
+        std::mem::take(&mut *self.inbox.lock())
+    }
+
+    pub(crate) fn waker(&self) -> &Waker {
+        &self.waker
+    }
+}
+
+/// CLIENT PAUSE.
+#[derive(Default)]
+pub(crate) struct Pause {
+    /// When it ends (Unix, ms); in the past: there is none.
+    until_ms: AtomicI64,
+    kind: AtomicU8,
+}
+
+/// What CLIENT PAUSE holds back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PauseKind {
+    /// Every command.
+    All = 0,
+    /// Commands that may write.
+    Write = 1,
+}
+
+impl Pause {
+    /// When the pause ends, if one holds at `now`.
+    #[inline]
+    pub(crate) fn until(&self, now: i64) -> Option<(i64, PauseKind)> {
+        let until = self.until_ms.load(Relaxed);
+        if until <= now {
+            return None;
+        }
+        let kind = if self.kind.load(Relaxed) == PauseKind::Write as u8 { PauseKind::Write } else { PauseKind::All };
+        Some((until, kind))
+    }
+
+    pub(crate) fn set(&self, until_ms: i64, kind: PauseKind) {
+        self.kind.store(kind as u8, Relaxed);
+        self.until_ms.store(until_ms, Relaxed);
+    }
+}
+
+impl Server {
+    /// Asks all threads to end.
+    pub(crate) fn begin_shutdown(&self) {
+        self.shutdown.store(true, Relaxed);
+        self.control.wake();
+        self.wake_workers();
+    }
+
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.shutdown.load(Relaxed)
+    }
+
+    pub(crate) fn wake_workers(&self) {
+        self.workers.iter().for_each(|worker| worker.send(Message::Wake));
+    }
+
+    /// Closes a connection, wherever it lives.
+    pub(crate) fn kill(&self, client: &Client) {
+        client.killed.store(true, Relaxed);
+        self.workers[client.worker].send(Message::Close(client.token.load(Relaxed)));
+    }
+
+    /// A sum over workers.
+    pub(crate) fn sum(&self, counter: impl Fn(&WorkerStats) -> &Counter) -> u64 {
+        self.workers.iter().map(|worker| counter(&worker.stats).get()).sum()
+    }
+
+    /// Bytes in use by data and connections.
+    pub(crate) fn used_memory(&self, turn: &Turn<'_>) -> u64 {
+        self.keyspace.memory(turn) as u64 + self.sum(|stats| &stats.buffer_bytes)
+    }
+
+    /// Decides anew whether commands that may take memory are refused.
+    pub(crate) fn check_memory(&self, turn: &Turn<'_>) {
+        let used = self.used_memory(turn);
+        let limit = self.settings.int(Setting::MaxMemory) as u64;
+        self.over_memory.store(limit > 0 && used > limit, Relaxed);
+        if used > self.totals.peak_memory.get() {
+            self.totals.peak_memory.set(used);
+        }
+    }
+
+    /// Sets statistics to zero, as CONFIG RESETSTAT does.
+    pub(crate) fn reset_stats(&self) {
+        self.workers.iter().for_each(|worker| worker.stats.reset());
+        self.totals.connections.set(0);
+        self.totals.rejected.set(0);
+        self.totals.peak_memory.set(0);
+        self.errors.reset();
+    }
+
+    /// Whether a password is needed.
+    pub(crate) fn needs_password(&self) -> bool {
+        !self.settings.text(Setting::RequirePass).is_empty()
+    }
+}

@@ -1,0 +1,163 @@
+//! From the command line to a running server, and its end.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use keyspace::{Keyspace, MAX_SHARDS, Options};
+use parking_lot::Mutex;
+use sys::poller::{Backend, Poller, Waker};
+use sys::signal::{Signal, Signals};
+
+use crate::clients::Clients;
+use crate::command::table;
+use crate::config::{self, Setting, Settings, Startup};
+use crate::control::{self, Control};
+use crate::errorstats::ErrorStats;
+use crate::latency::LatencyMonitor;
+use crate::limits::SHARDS_PER_WORKER;
+use crate::logging;
+use crate::monitor::Monitors;
+use crate::server::{Pause, Server, Totals, VERSION, WorkerHandle};
+use crate::slowlog::SlowLog;
+use crate::worker::Worker;
+
+/// Descriptors the server needs beside its clients.
+const OWN_DESCRIPTORS: u64 = 64;
+
+/// Runs the program. An error is what the user has to be told.
+pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<(), String> {
+    let (settings, config_file) = match config::load(args).map_err(|error| error.to_string())? {
+        Startup::Run { settings, file } => (settings, file),
+        Startup::Help(text) | Startup::Version(text) => {
+            println!("{}", text.trim_end());
+            return Ok(());
+        }
+    };
+    change_directory(&settings)?;
+    if settings.flag(Setting::Daemonize) {
+        sys::process::daemonize().map_err(|error| format!("cannot run in the background: {error}"))?;
+    }
+    sys::signal::ignore_sigpipe();
+    let signals = Signals::block(&[Signal::Term, Signal::Int]).map_err(|error| format!("cannot hear signals: {error}"))?;
+    logging::start(&settings)?;
+    let listeners = control::listen(&settings)?;
+    let pid_file = write_pid_file(&settings)?;
+    allow_connections(&settings);
+    sys::clock::ticks_per_us();
+    let server = build(settings, config_file)?;
+    announce(server, &listeners);
+    let threads = start_workers(server)?;
+    let control = Control::new(server, listeners, signals).map_err(|error| format!("cannot watch for connections: {error}"))?;
+    log::info!("Ready to accept connections");
+    control.run();
+    for thread in threads {
+        // A worker that panicked has aborted the process already.
+        let _ = thread.join();
+    }
+    if let Some(path) = pid_file {
+        let _ = std::fs::remove_file(path);
+    }
+    log::info!("Ferrite is now ready to exit, bye bye...");
+    Ok(())
+}
+
+fn change_directory(settings: &Settings) -> Result<(), String> {
+    let directory = settings.text(Setting::Dir);
+    std::env::set_current_dir(&*directory).map_err(|error| format!("cannot use 'dir' {directory}: {error}"))
+}
+
+fn write_pid_file(settings: &Settings) -> Result<Option<String>, String> {
+    let path = settings.text(Setting::PidFile);
+    if path.is_empty() {
+        return Ok(None);
+    }
+    std::fs::write(Path::new(&*path), format!("{}\n", sys::process::pid()))
+        .map_err(|error| format!("cannot write 'pidfile' {path}: {error}"))?;
+    Ok(Some(path.to_string()))
+}
+
+/// Raises the limit of open files for `maxclients`, or lowers `maxclients` to what is possible.
+fn allow_connections(settings: &Settings) {
+    let wanted = settings.int(Setting::MaxClients) as u64 + OWN_DESCRIPTORS;
+    let possible = sys::process::raise_open_files(wanted).unwrap_or(1024);
+    if possible < wanted {
+        let fewer = possible.saturating_sub(OWN_DESCRIPTORS).max(1);
+        log::warn!("maxclients lowered to {fewer}: the limit of open files is {possible} (raise it with ulimit -n)");
+        if let Err(error) = settings.set(Setting::MaxClients, &fewer.to_string()) {
+            log::warn!("maxclients: {error}");
+        }
+    }
+}
+
+fn build(settings: Settings, config_file: Option<std::path::PathBuf>) -> Result<&'static Server, String> {
+    let failed = |error: std::io::Error| format!("cannot start: {error}");
+    let workers = match settings.int(Setting::Threads) as usize {
+        0 => sys::cpu::usable_cpus(),
+        threads => threads,
+    };
+    let shards = match settings.int(Setting::Shards) as usize {
+        0 => (workers * SHARDS_PER_WORKER).next_power_of_two().min(MAX_SHARDS),
+        shards => shards,
+    };
+    let mut random = [0u8; 28];
+    sys::random::fill(&mut random).map_err(failed)?;
+    let (id, seed) = random.split_at(20);
+    let poller_name = Poller::new(Backend::Auto).map_err(failed)?.name();
+    let handles = (0..workers).map(|_| WorkerHandle::new(table().counters())).collect::<Result<_, _>>().map_err(failed)?;
+    let keyspace = Keyspace::new(&Options {
+        databases: settings.int(Setting::Databases) as usize,
+        // The control thread looks at memory.
+        workers: workers + 1,
+        shards,
+        seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),
+    });
+    // One server lives as long as its process; everything borrows from it.
+    Ok(Box::leak(Box::new(Server {
+        settings,
+        config_file,
+        keyspace,
+        workers: handles,
+        clients: Clients::default(),
+        pause: Pause::default(),
+        monitors: Monitors::default(),
+        slowlog: Mutex::new(SlowLog::default()),
+        latency: Mutex::new(LatencyMonitor::default()),
+        errors: ErrorStats::default(),
+        totals: Totals::default(),
+        control: Waker::new().map_err(failed)?,
+        shutdown: AtomicBool::new(false),
+        over_memory: AtomicBool::new(false),
+        active_expire: AtomicBool::new(true),
+        run_id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
+        started_ms: sys::clock::realtime_ms(),
+        poller_name,
+    })))
+}
+
+fn announce(server: &Server, listeners: &[sys::socket::Listener]) {
+    if server.settings.flag(Setting::AlwaysShowLogo) {
+        log::info!("Ferrite {VERSION}  (o)  every bit held, power or no power");
+    }
+    let addresses: Vec<String> = listeners.iter().map(|listener| listener.local_addr_text()).collect();
+    log::info!(
+        "Ferrite {VERSION}, pid {}, {} workers, {} shards, {}, listening on {}",
+        sys::process::pid(),
+        server.workers.len(),
+        server.keyspace.shards(),
+        server.poller_name,
+        addresses.join(" ")
+    );
+}
+
+fn start_workers(server: &'static Server) -> Result<Vec<std::thread::JoinHandle<()>>, String> {
+    let mut threads = Vec::new();
+    for number in 0..server.workers.len() {
+        let failed = |error: std::io::Error| format!("cannot start worker {number}: {error}");
+        let poller = Poller::new(Backend::Auto).map_err(failed)?;
+        let worker = Worker::new(server, number, poller).map_err(failed)?;
+        let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || worker.run());
+        threads.push(thread.map_err(failed)?);
+    }
+    Ok(threads)
+}

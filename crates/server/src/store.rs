@@ -1,0 +1,254 @@
+//! What commands do to data: the one place where the keyspace and (from its arrival) the log meet.
+//!
+//! A handler asks for the shards of its keys and works on entries. Every change goes through
+//! [`Shard`] or [`Entry`], counts as a change, and is what will be written to the log under the same
+//! lock, so log order is execution order for every key. Hits and misses are counted here too:
+//! [`Shard::read`] is what a read does, [`Shard::find`] is a look before a write.
+//!
+//! Lock order, for everybody: databases ascending, shards ascending inside a database.
+
+use keyspace::{
+    Database, Detached, EntryMut, Encoding, Expiry, Guard, Key, Keyspace, Kind, LargeValue, Locked, ShardSet,
+    Stored, Turn,
+};
+
+use crate::metrics::WorkerStats;
+
+/// The way from a command to the data, for one connection in one turn.
+pub(crate) struct Store<'c> {
+    pub(crate) keyspace: &'static Keyspace,
+    pub(crate) turn: &'c mut Turn<'static>,
+    pub(crate) stats: &'static WorkerStats,
+    /// The database that SELECT chose.
+    pub(crate) db: usize,
+    /// The time (Unix, ms) at which this turn decides expiry.
+    pub(crate) now: i64,
+    /// Whether reads note an access (CLIENT NO-TOUCH says they don't).
+    pub(crate) touch: bool,
+}
+
+impl Store<'_> {
+    /// The selected database.
+    pub(crate) fn database(&self) -> &Database {
+        self.keyspace.database(self.turn, self.db)
+    }
+
+    /// Locks the shard of one key.
+    #[inline]
+    pub(crate) fn lock(&self, key: Key<'_>) -> Shard<'_> {
+        let guard = self.keyspace.database(self.turn, self.db).lock(key.hash, self.now);
+        Shard { guard, stats: self.stats, touch: self.touch }
+    }
+
+    /// Locks the shards of several keys, all before any is read.
+    pub(crate) fn lock_keys<'k>(&self, keys: impl Iterator<Item = Key<'k>>) -> Shards<'_> {
+        let database = self.keyspace.database(self.turn, self.db);
+        let mut set = ShardSet::default();
+        keys.for_each(|key| set.add(database.shard_of(key.hash)));
+        Shards { locked: database.lock_set(set, self.now), stats: self.stats, touch: self.touch }
+    }
+
+    /// Locks the shard of a key in each of two different databases.
+    pub(crate) fn lock_across(&self, first: (usize, Key<'_>), second: (usize, Key<'_>)) -> (Shard<'_>, Shard<'_>) {
+        assert_ne!(first.0, second.0, "one database is locked as a set");
+        let lock = |(db, key): (usize, Key<'_>)| Shard {
+            guard: self.keyspace.database(self.turn, db).lock(key.hash, self.now),
+            stats: self.stats,
+            touch: self.touch,
+        };
+        if first.0 < second.0 {
+            let one = lock(first);
+            (one, lock(second))
+        } else {
+            let two = lock(second);
+            (lock(first), two)
+        }
+    }
+
+    /// Empties one database for everybody at once. Returns how many keys it had.
+    pub(crate) fn flush(&mut self, db: usize) -> usize {
+        let keyspace = self.keyspace;
+        let keys = keyspace.existing(self.turn, db).map_or(0, Database::len);
+        self.turn.exclusive(|alone| keyspace.flush(alone, db));
+        self.stats.dirty.add(keys as u64);
+        keys
+    }
+
+    /// Empties all databases for everybody at once. Returns how many keys they had.
+    pub(crate) fn flush_all(&mut self) -> usize {
+        let keyspace = self.keyspace;
+        let keys = (0..keyspace.databases()).filter_map(|db| keyspace.existing(self.turn, db)).map(Database::len).sum();
+        self.turn.exclusive(|alone| (0..keyspace.databases()).for_each(|db| keyspace.flush(alone, db)));
+        self.stats.dirty.add(keys as u64);
+        keys
+    }
+
+    /// Exchanges two databases for everybody at once.
+    pub(crate) fn swap(&mut self, first: usize, second: usize) {
+        let keyspace = self.keyspace;
+        self.turn.exclusive(|alone| keyspace.swap(alone, first, second));
+        self.stats.dirty.add(1);
+    }
+}
+
+/// Several locked shards of the selected database.
+pub(crate) struct Shards<'a> {
+    locked: Locked<'a>,
+    stats: &'static WorkerStats,
+    touch: bool,
+}
+
+impl Shards<'_> {
+    /// The shard of one of the keys that were locked.
+    #[inline]
+    pub(crate) fn of(&mut self, key: Key<'_>) -> Shard<'_> {
+        Shard { guard: self.locked.shard(key.hash), stats: self.stats, touch: self.touch }
+    }
+}
+
+/// One locked shard.
+pub(crate) struct Shard<'a> {
+    guard: Guard<'a>,
+    stats: &'static WorkerStats,
+    touch: bool,
+}
+
+impl<'a> Shard<'a> {
+    /// Looks a key up for a reading command: counts a hit or a miss and notes the access.
+    #[inline]
+    pub(crate) fn read(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
+        match self.guard.find(key) {
+            Some(mut inner) => {
+                self.stats.hits.add(1);
+                if self.touch {
+                    inner.touch();
+                }
+                Some(Entry { inner, stats: self.stats })
+            }
+            None => {
+                self.stats.misses.add(1);
+                None
+            }
+        }
+    }
+
+    /// Looks a key up without counting and without noting the access.
+    #[inline]
+    pub(crate) fn find(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
+        self.guard.find(key).map(|inner| Entry { inner, stats: self.stats })
+    }
+
+    /// Whether a key is there.
+    pub(crate) fn contains(&mut self, key: Key<'_>) -> bool {
+        self.guard.contains(key)
+    }
+
+    /// Sets a key to a string, whatever it was before.
+    #[inline]
+    pub(crate) fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
+        self.guard.set(key, value, expiry);
+        self.stats.dirty.add(1);
+    }
+
+    /// [`Shard::set`] with a value that already has a buffer of its own.
+    pub(crate) fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
+        self.guard.set_large(key, value, expiry);
+        self.stats.dirty.add(1);
+    }
+
+    /// Removes a key; whether it was there.
+    pub(crate) fn remove(&mut self, key: Key<'_>) -> bool {
+        let removed = self.guard.remove(key);
+        self.stats.dirty.add(u64::from(removed));
+        removed
+    }
+
+    /// Takes a key's value away, to put it elsewhere with [`Shard::attach`].
+    pub(crate) fn detach(&mut self, key: Key<'_>) -> Option<Detached> {
+        self.guard.detach(key)
+    }
+
+    /// Gives a key a value that was taken or copied from another, expiry included.
+    pub(crate) fn attach(&mut self, key: Key<'_>, value: Detached) {
+        self.guard.attach(key, value);
+        self.stats.dirty.add(1);
+    }
+}
+
+/// One entry of a locked shard.
+pub(crate) struct Entry<'g, 'a> {
+    inner: EntryMut<'g, 'a>,
+    stats: &'static WorkerStats,
+}
+
+impl Entry<'_, '_> {
+    /// The value.
+    #[inline]
+    pub(crate) fn value(&self) -> Stored<'_> {
+        self.inner.value()
+    }
+
+    /// Bytes of the value.
+    #[inline]
+    pub(crate) fn value_len(&self) -> usize {
+        self.inner.value_len()
+    }
+
+    /// The type of the value.
+    pub(crate) fn kind(&self) -> Kind {
+        self.inner.kind()
+    }
+
+    /// When the key expires (Unix, ms).
+    #[inline]
+    pub(crate) fn expiry(&self) -> Option<i64> {
+        self.inner.expiry()
+    }
+
+    /// How Redis would hold the value.
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.inner.encoding()
+    }
+
+    /// Seconds since the last access.
+    pub(crate) fn idle_seconds(&self) -> u32 {
+        self.inner.idle_seconds()
+    }
+
+    /// Bytes the key takes in all.
+    pub(crate) fn memory(&self) -> usize {
+        self.inner.memory()
+    }
+
+    /// Notes an access.
+    pub(crate) fn touch(&mut self) {
+        self.inner.touch();
+    }
+
+    /// A copy of value and expiry.
+    pub(crate) fn copy(&self) -> Detached {
+        self.inner.copy()
+    }
+
+    /// Sets or removes the expiry.
+    pub(crate) fn set_expiry(&mut self, expiry: Option<i64>) {
+        self.inner.set_expiry(expiry);
+        self.stats.dirty.add(1);
+    }
+
+    /// Makes the value `len` bytes long (zeroes are added behind), then lets `change` write to it. `modified` says
+    /// whether OBJECT ENCODING shall call the value `raw` from here on.
+    #[inline]
+    pub(crate) fn update<R>(&mut self, len: usize, modified: bool, change: impl FnOnce(&mut [u8]) -> R) -> R {
+        let result = change(self.inner.resize_value(len, modified));
+        self.inner.touch();
+        self.stats.dirty.add(1);
+        result
+    }
+
+    /// Removes the key.
+    pub(crate) fn remove(self) {
+        self.inner.remove();
+        self.stats.dirty.add(1);
+    }
+}

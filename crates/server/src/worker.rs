@@ -1,0 +1,517 @@
+//! One worker: an event loop that runs every command to completion on the thread that read it.
+//!
+//! A turn is seven verbs: *wait, read, parse, execute, commit, reply, maintain*. Connections that have something
+//! to say are read in groups small enough to stay in the cache; all requests of a group are parsed and
+//! their keys' buckets, then entries, prefetched before the first of them runs; each
+//! connection gets its replies with one send.
+//!
+//! Budget of a pipelined GET or SET: no allocation, no system call, no lock that waits (two workers rarely want the
+//! same of a thousand shards), one miss for the bucket and one for the entry, both already under way. Guarded by the
+//! instruction counts of `make test` (see docs/benchmarks.md).
+//!
+//! What is not here: what a request means (`command`), how its bytes are read and sent (`connection`, `sys`).
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use keyspace::{ShardId, Turn};
+use resp::request::{Limits, Span};
+use sys::poller::{Event, Poller};
+use sys::socket::Socket;
+
+use crate::batch::{Batch, Lane, Source};
+use crate::clients::{Client, status};
+use crate::command::{Output, Table, table};
+use crate::config::Setting;
+use crate::connection::{Connection, State};
+use crate::connections::Connections;
+use crate::limits::{
+    CRON_MS, EXPIRE_MS, EXPIRE_SLICE, EXPIRE_TURN, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_AHEAD_BYTES,
+    READ_BYTES, READ_MIN_BYTES, SCRATCH_BYTES,
+};
+use crate::metrics::WorkerStats;
+use crate::server::{Message, Server};
+use crate::session::Session;
+
+/// The token of a worker's own waker.
+const WAKER: u64 = u64::MAX;
+
+/// See the module.
+pub(crate) struct Worker {
+    pub(crate) server: &'static Server,
+    pub(crate) number: usize,
+    pub(crate) turn: Turn<'static>,
+    pub(crate) stats: &'static WorkerStats,
+    pub(crate) table: &'static Table,
+    /// The time of this turn (Unix, ms).
+    pub(crate) now: i64,
+    pub(crate) connections: Connections,
+    pub(crate) batch: Batch,
+    pub(crate) output: Output,
+    pub(crate) limits: Limits,
+    poller: Poller,
+    pub(crate) scratch: Box<[u8]>,
+    /// Connections that CLIENT PAUSE holds back.
+    pub(crate) paused: Vec<u64>,
+    next_cron: i64,
+    next_expire: i64,
+    items: Vec<u32>,
+}
+
+impl Worker {
+    /// Builds the worker; the thread that runs it calls this.
+    pub(crate) fn new(server: &'static Server, number: usize, mut poller: Poller) -> std::io::Result<Worker> {
+        let handle = &server.workers[number];
+        poller.add_waker(handle.waker(), WAKER)?;
+        Ok(Worker {
+            server,
+            number,
+            turn: server.keyspace.turns().register(),
+            stats: &handle.stats,
+            table: table(),
+            now: sys::clock::realtime_ms(),
+            connections: Connections::default(),
+            batch: Batch::default(),
+            output: Output::default(),
+            limits: Limits::default(),
+            poller,
+            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            paused: Vec::new(),
+            next_cron: 0,
+            next_expire: 0,
+            items: Vec::new(),
+        })
+    }
+
+    /// Runs until the server shuts down.
+    pub(crate) fn run(mut self) {
+        let mut events = Vec::with_capacity(256);
+        while !self.server.is_shutting_down() {
+            self.wait(&mut events);
+            self.turn(&events);
+        }
+        self.end();
+    }
+
+    /// Sleeps until there is something to do.
+    fn wait(&mut self, events: &mut Vec<Event>) {
+        let timeout = self.timeout();
+        if let Err(error) = self.poller.wait(events, Some(timeout)) {
+            // Nothing a connection does can cause this; without a poller the worker can't go on.
+            log::error!("worker {}: waiting for events failed: {error}", self.number);
+            self.server.begin_shutdown();
+        }
+    }
+
+    fn timeout(&self) -> Duration {
+        let mut until = self.next_cron;
+        if self.server.keyspace.has_volatile() {
+            until = until.min(self.next_expire);
+        }
+        if let Some((end, _)) = self.server.pause.until(self.now)
+            && !self.paused.is_empty()
+        {
+            until = until.min(end + 1);
+        }
+        Duration::from_millis((until - sys::clock::realtime_ms()).clamp(0, CRON_MS) as u64)
+    }
+
+    /// Everything between two waits.
+    fn turn(&mut self, events: &[Event]) {
+        self.turn.enter();
+        self.now = sys::clock::realtime_ms();
+        self.stats.turns.add(1);
+        self.limits.max_bulk_len = self.server.settings.int(Setting::ProtoMaxBulkLen) as usize;
+        let mut used = 0;
+        for event in events {
+            if event.token == WAKER {
+                self.take_messages();
+                continue;
+            }
+            if event.writable {
+                self.write_more(event.token);
+            }
+            if event.readable || event.hangup {
+                used += self.read(event.token, used);
+            }
+            if event.hangup {
+                self.hang_up(event.token);
+            }
+            if used >= GROUP_BYTES {
+                self.run_group();
+                used = 0;
+            }
+        }
+        self.run_group();
+        self.resume_paused();
+        self.maintain();
+        self.turn.leave();
+    }
+
+    /// Reads what a connection has sent and makes a lane of it. Returns the bytes of scratch it took.
+    fn read(&mut self, token: u64, used: usize) -> usize {
+        let Some(connection) = self.connections.get_mut(token) else { return 0 };
+        if connection.state != State::Open || !connection.backlog.is_empty() {
+            return 0;
+        }
+        if connection.pending.is_empty() {
+            let until = (used + READ_BYTES).min(SCRATCH_BYTES);
+            match self.poller.recv(connection.socket.as_fd(), &mut self.scratch[used..until]) {
+                Ok(0) => self.close(token),
+                Ok(count) => {
+                    self.stats.input_bytes.add(count as u64);
+                    self.batch.lanes.push(Lane::new(token, Source::Scratch { from: used, until: used + count }));
+                    return count;
+                }
+                Err(error) => self.read_failed(token, &error),
+            }
+            return 0;
+        }
+        let missing = connection.need.saturating_sub(connection.pending.len());
+        reserve(&mut connection.pending, missing);
+        match self.poller.recv_spare(connection.socket.as_fd(), &mut connection.pending) {
+            Ok(0) => self.close(token),
+            Ok(count) => {
+                self.stats.input_bytes.add(count as u64);
+                let limit = self.server.settings.int(Setting::ClientQueryBufferLimit) as usize;
+                if connection.pending.len() > limit {
+                    log::warn!("closing client {}: its request grew beyond client-query-buffer-limit", connection.session.client.id);
+                    self.server.totals.query_limit_disconnects.fetch_add(1, Relaxed);
+                    self.close(token);
+                } else if connection.pending.len() >= connection.need {
+                    self.batch.lanes.push(Lane::new(token, Source::Pending));
+                }
+            }
+            Err(error) => self.read_failed(token, &error),
+        }
+        0
+    }
+
+    /// Both directions are closed: a connection that isn't being read from would never find out.
+    fn hang_up(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        if connection.state != State::Open || !connection.backlog.is_empty() {
+            self.close(token);
+        }
+    }
+
+    fn read_failed(&mut self, token: u64, error: &std::io::Error) {
+        if !matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted) {
+            self.close(token);
+        }
+    }
+
+    /// Runs the requests of all lanes and sends their replies.
+    fn run_group(&mut self) {
+        if self.batch.lanes.is_empty() {
+            return;
+        }
+        while self.parse() {
+            self.execute();
+            if self.output.bytes.len() > FLUSH_BYTES || self.output.large.len() > 64 {
+                self.reply();
+            }
+        }
+        self.reply();
+        for at in 0..self.batch.lanes.len() {
+            self.finish(at);
+        }
+        self.batch.lanes.clear();
+        self.batch.at = 0;
+        if self.output.bytes.capacity() > OUTPUT_KEEP_BYTES {
+            self.output.bytes = Vec::new();
+        }
+    }
+
+    /// Parses the next window of requests and starts loading what they need. Returns whether there are any.
+    fn parse(&mut self) -> bool {
+        let Worker { batch, connections, scratch, turn, server, table, limits, .. } = self;
+        batch.parse_window(&mut Parsing { connections, scratch, limits, table, keyspace: &server.keyspace, turn })
+    }
+
+    /// Makes what the group did durable, then sends each lane's replies.
+    fn reply(&mut self) {
+        for at in 0..self.batch.lanes.len() {
+            let lane = &mut self.batch.lanes[at];
+            let (token, from, until) = (lane.token, lane.output_from, lane.output_until);
+            lane.output_from = 0;
+            lane.output_until = 0;
+            if from == until {
+                continue;
+            }
+            let Some(connection) = self.connections.get_mut(token) else { continue };
+            match connection.send(&mut self.poller, &self.output, from, until) {
+                Ok(sent) => {
+                    self.stats.output_bytes.add(sent as u64);
+                    if !connection.backlog.is_empty() {
+                        self.slow_reader(token);
+                    }
+                }
+                Err(_) => self.close(token),
+            }
+        }
+        self.output.bytes.clear();
+        self.output.large.clear();
+    }
+
+    /// Puts away what a lane leaves: an incomplete request, requests that wait, a connection that ends.
+    fn finish(&mut self, at: usize) {
+        let lane = &mut self.batch.lanes[at];
+        let (token, source, consumed, need) = (lane.token, lane.source, lane.at, lane.need);
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        match source {
+            Source::Scratch { from, until } => {
+                if from + consumed < until {
+                    connection.pending.extend_from_slice(&self.scratch[from + consumed..until]);
+                }
+            }
+            Source::Pending if consumed == connection.pending.len() => connection.pending = Vec::new(),
+            Source::Pending => {
+                connection.pending.drain(..consumed);
+            }
+        }
+        connection.need = need;
+        let client = &connection.session.client;
+        client.last_active_ms.store(self.now, Relaxed);
+        client.input_bytes.store(connection.pending.len(), Relaxed);
+        client.input_free.store(connection.pending.capacity() - connection.pending.len(), Relaxed);
+        if connection.session.closing {
+            connection.state = State::Closing;
+            connection.session.client.set_status(status::CLOSING, true);
+        }
+        self.settle(token);
+    }
+
+    /// Makes the poller watch for what the connection waits for; ends it when nothing is left.
+    pub(crate) fn settle(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let ended = connection.state == State::Closing && connection.backlog.is_empty();
+        if ended || connection.session.client.killed.load(Relaxed) {
+            self.close(token);
+            return;
+        }
+        connection.session.client.output_bytes.store(connection.backlog.len(), Relaxed);
+        let wanted = connection.wanted_interest();
+        if wanted != connection.interest {
+            connection.interest = wanted;
+            if self.poller.modify(connection.socket.as_fd(), token, wanted).is_err() {
+                self.close(token);
+            }
+        }
+    }
+
+    /// Sends what waits, and goes on with requests that waited for that.
+    fn write_more(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        match connection.flush(&mut self.poller) {
+            Ok(sent) => {
+                self.stats.output_bytes.add(sent as u64);
+                if connection.backlog.is_empty() {
+                    connection.over_soft_since = None;
+                    if connection.state == State::Open && !connection.pending.is_empty() && connection.need == 0 {
+                        self.batch.lanes.push(Lane::new(token, Source::Pending));
+                        return;
+                    }
+                }
+                self.settle(token);
+            }
+            Err(_) => self.close(token),
+        }
+    }
+
+    /// A client that does not read its replies: drop it when it is over its limit.
+    pub(crate) fn slow_reader(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let limit = self.server.settings.output_limits(connection.session.output_class());
+        let waiting = connection.backlog.len() as u64;
+        let over_soft = limit.soft > 0 && waiting > limit.soft;
+        if !over_soft {
+            connection.over_soft_since = None;
+        }
+        let since = *connection.over_soft_since.get_or_insert(self.now);
+        let too_long = over_soft && self.now - since > limit.soft_seconds as i64 * 1000;
+        if (limit.hard > 0 && waiting > limit.hard) || too_long {
+            log::warn!("closing client {}: it leaves {waiting} bytes unread", connection.session.client.id);
+            self.server.totals.output_limit_disconnects.fetch_add(1, Relaxed);
+            self.close(token);
+        } else if !over_soft {
+            connection.over_soft_since = None;
+        }
+    }
+
+    /// Goes on with connections that CLIENT PAUSE held back.
+    fn resume_paused(&mut self) {
+        if self.paused.is_empty() || self.server.pause.until(self.now).is_some() {
+            return;
+        }
+        for token in std::mem::take(&mut self.paused) {
+            let Some(connection) = self.connections.get_mut(token) else { continue };
+            connection.state = State::Open;
+            connection.session.client.set_status(status::BLOCKED, false);
+            self.batch.lanes.push(Lane::new(token, Source::Pending));
+        }
+        self.run_group();
+    }
+
+    fn take_messages(&mut self) {
+        for message in self.server.workers[self.number].take_messages() {
+            match message {
+                Message::Accept(socket, client) => self.accept(socket, client),
+                Message::Deliver(token, bytes) => self.deliver(token, &bytes),
+                Message::Close(token) => self.close(token),
+                Message::Wake => {}
+            }
+        }
+    }
+
+    fn accept(&mut self, socket: Socket, client: Arc<Client>) {
+        let session = Session::new(Arc::clone(&client), !self.server.needs_password());
+        let token = self.connections.add(|token| Connection::new(socket, token, session));
+        client.token.store(token, Relaxed);
+        let connection = self.connections.get_mut(token).expect("it was just added");
+        if let Err(error) = self.poller.add(connection.socket.as_fd(), token, connection.interest) {
+            log::warn!("cannot watch client {}: {error}", client.id);
+            self.close(token);
+        }
+    }
+
+    /// Sends bytes that others made for a connection.
+    fn deliver(&mut self, token: u64, bytes: &[u8]) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let output = Output { bytes: bytes.to_vec(), large: Vec::new() };
+        match connection.send(&mut self.poller, &output, 0, bytes.len()) {
+            Ok(sent) => {
+                self.stats.output_bytes.add(sent as u64);
+                if !connection.backlog.is_empty() {
+                    self.slow_reader(token);
+                }
+                self.settle(token);
+            }
+            Err(_) => self.close(token),
+        }
+    }
+
+    /// Ends a connection.
+    pub(crate) fn close(&mut self, token: u64) {
+        let Some(connection) = self.connections.remove(token) else { return };
+        // The socket closes with the connection, which also ends the poller's interest; removing it first keeps
+        // pollers that don't notice out of trouble.
+        let _ = self.poller.remove(connection.socket.as_fd());
+        if connection.session.monitor {
+            self.server.monitors.remove(self.number, token);
+        }
+        if connection.state == State::Paused {
+            self.paused.retain(|&paused| paused != token);
+        }
+        self.server.clients.remove(connection.session.client.id);
+        self.server.workers[self.number].connections.fetch_sub(1, Relaxed);
+    }
+
+    /// Slices of work that no request asked for.
+    fn maintain(&mut self) {
+        if self.now >= self.next_expire {
+            self.next_expire = self.now + EXPIRE_MS;
+            if self.server.active_expire.load(Relaxed) && self.server.keyspace.has_volatile() {
+                self.expire();
+            }
+        }
+        if self.now >= self.next_cron {
+            self.next_cron = self.now + CRON_MS;
+            self.cron();
+        }
+    }
+
+    /// The shards this worker looks after.
+    fn own_shards(&self) -> impl Iterator<Item = ShardId> + use<> {
+        (self.number..self.server.keyspace.shards()).step_by(self.server.workers.len()).map(ShardId)
+    }
+
+    /// Removes keys of own shards whose time has come, within a budget.
+    fn expire(&mut self) {
+        let mut left = EXPIRE_TURN;
+        for db in 0..self.server.keyspace.databases() {
+            let Some(database) = self.server.keyspace.existing(&self.turn, db) else { continue };
+            for shard in self.own_shards() {
+                while database.next_due_ms(shard) <= self.now {
+                    let looked_at = database.lock_shard(shard, self.now).expire_due(EXPIRE_SLICE, &mut self.items);
+                    left = left.saturating_sub(looked_at.max(1));
+                    if left == 0 {
+                        // The rest in the next turn, which begins at once.
+                        self.next_expire = self.now;
+                        return;
+                    }
+                    if looked_at < EXPIRE_SLICE {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ten times a second: idle clients, slow readers, tables that are still draining, figures for INFO.
+    fn cron(&mut self) {
+        for db in 0..self.server.keyspace.databases() {
+            let Some(database) = self.server.keyspace.existing(&self.turn, db) else { continue };
+            for shard in self.own_shards() {
+                database.lock_shard(shard, self.now).maintain();
+            }
+        }
+        let timeout_ms = self.server.settings.int(Setting::Timeout) * 1000;
+        let (mut buffers, mut idle, mut slow) = (0, Vec::new(), Vec::new());
+        for connection in self.connections.iter() {
+            buffers += connection.buffer_bytes();
+            let quiet = self.now - connection.session.client.last_active_ms.load(Relaxed);
+            if timeout_ms > 0 && quiet > timeout_ms && !connection.session.monitor && connection.state == State::Open {
+                idle.push(connection.token);
+            }
+            if !connection.backlog.is_empty() {
+                slow.push(connection.token);
+            }
+        }
+        self.stats.buffer_bytes.set((buffers + self.output.bytes.capacity() + SCRATCH_BYTES) as u64);
+        for token in idle {
+            log::debug!("closing idle client");
+            self.close(token);
+        }
+        for token in slow {
+            self.slow_reader(token);
+        }
+    }
+
+    /// Sends what can be sent and ends all connections.
+    fn end(&mut self) {
+        self.turn.enter();
+        self.take_messages();
+        self.turn.leave();
+        for token in self.connections.tokens() {
+            if let Some(connection) = self.connections.get_mut(token) {
+                // A client that doesn't read now doesn't hold up the end.
+                let _ = connection.flush(&mut self.poller);
+            }
+            self.close(token);
+        }
+    }
+}
+
+/// What parsing needs of the worker.
+pub(crate) struct Parsing<'a> {
+    pub(crate) connections: &'a mut Connections,
+    pub(crate) scratch: &'a mut [u8],
+    pub(crate) limits: &'a Limits,
+    pub(crate) table: &'static Table,
+    pub(crate) keyspace: &'static keyspace::Keyspace,
+    pub(crate) turn: &'a Turn<'static>,
+}
+
+/// Makes room for the rest of a request that misses `missing` bytes, no further than
+/// [`READ_AHEAD_BYTES`] or what has arrived already: a claim costs nothing until it is kept.
+fn reserve(pending: &mut Vec<u8>, missing: usize) {
+    let wanted = missing.clamp(READ_MIN_BYTES, pending.len().max(READ_AHEAD_BYTES));
+    if pending.capacity() - pending.len() < wanted {
+        pending.reserve_exact(wanted);
+    }
+}
+
+const _: () = assert!(GROUP_BYTES + READ_BYTES <= SCRATCH_BYTES && size_of::<Span>() <= 16);
