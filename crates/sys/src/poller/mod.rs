@@ -1,0 +1,290 @@
+//! Waiting for sockets: one [`Poller`] per worker, and the calls that move bytes once it says that
+//! they are there.
+//!
+//! The bytes go through the poller because a completion-based backend reads before it reports: such
+//! a backend fits behind the same functions, and the worker's loop stays as it is. Each backend is
+//! a file; [`Poller`] chooses with a `match`, which costs nothing while there is one backend per
+//! system and a predicted branch when there are two.
+//!
+//! Invariants:
+//! 1. Readiness is level-triggered: what is not read or written is reported again by the next wait.
+//! 2. A descriptor is registered at most once, and removed before it is closed.
+//! 3. A reported token may belong to a descriptor that an earlier event of the same wait made the
+//!    caller remove. The poller does not look for this: tokens carry a generation where that
+//!    matters.
+//!
+//! What does not live here: who owns the descriptors, what the tokens mean, and how long to wait.
+
+#[cfg(target_os = "linux")]
+mod epoll;
+#[cfg(not(target_os = "linux"))]
+mod kqueue;
+mod transfer;
+mod waker;
+
+#[cfg(test)]
+mod tests;
+
+pub use waker::Waker;
+
+#[cfg(target_os = "linux")]
+use epoll::Epoll;
+#[cfg(not(target_os = "linux"))]
+use kqueue::Kqueue;
+use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// The most events that one [`Poller::wait`] reports; the others come with the next.
+pub const MAX_EVENTS: usize = 256;
+
+/// The most slices that one [`Poller::send_vectored`] looks at: the kernel's own limit
+/// (`UIO_MAXIOV`).
+pub const MAX_SLICES: usize = 1024;
+
+/// The mechanism of the kernel that a poller uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// The one that is best on this system: epoll on Linux, kqueue on macOS and FreeBSD.
+    Auto,
+    /// Linux' epoll.
+    Epoll,
+}
+
+/// What one wait has found out about one descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The number that the descriptor was registered with.
+    pub token: u64,
+    /// There is something to receive or to accept, or the end of the stream has come.
+    pub readable: bool,
+    /// There is room to send.
+    pub writable: bool,
+    /// The connection is closed in both directions or broken: nothing that is sent will arrive.
+    /// Bytes that came before may still wait to be received. A peer that has only finished sending
+    /// is `readable` (the end of the stream) and not `hangup`: it may well be waiting for replies.
+    pub hangup: bool,
+}
+
+/// What a descriptor is watched for.
+///
+/// On Linux a hangup is reported whatever the interest, so a connection that hung up must be closed
+/// or removed, or each wait returns at once. On kqueue it is reported only with an interest in
+/// writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interest {
+    /// Report that there is something to receive.
+    pub readable: bool,
+    /// Report that there is room to send.
+    pub writable: bool,
+}
+
+impl Interest {
+    /// Bytes or connections to receive.
+    pub const READ: Interest = Interest {
+        readable: true,
+        writable: false,
+    };
+    /// Room to send.
+    pub const WRITE: Interest = Interest {
+        readable: false,
+        writable: true,
+    };
+    /// Both.
+    pub const BOTH: Interest = Interest {
+        readable: true,
+        writable: true,
+    };
+    /// Neither: the descriptor stays registered, for a connection that is not to be read for a
+    /// while.
+    pub const NONE: Interest = Interest {
+        readable: false,
+        writable: false,
+    };
+}
+
+/// A set of descriptors to wait for, owned by one thread at a time.
+#[derive(Debug)]
+pub struct Poller {
+    driver: Driver,
+}
+
+#[derive(Debug)]
+enum Driver {
+    #[cfg(target_os = "linux")]
+    Epoll(Epoll),
+    #[cfg(not(target_os = "linux"))]
+    Kqueue(Kqueue),
+}
+
+impl Poller {
+    /// Opens a poller with nothing registered.
+    ///
+    /// # Errors
+    /// `Unsupported` if this system has no such backend; otherwise the kernel's (no descriptors
+    /// left).
+    pub fn new(backend: Backend) -> io::Result<Poller> {
+        let driver = match backend {
+            #[cfg(target_os = "linux")]
+            Backend::Auto | Backend::Epoll => Driver::Epoll(Epoll::new()?),
+            #[cfg(not(target_os = "linux"))]
+            Backend::Auto => Driver::Kqueue(Kqueue::new()?),
+            #[cfg(not(target_os = "linux"))]
+            Backend::Epoll => {
+                return Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "this system has no epoll",
+                ));
+            }
+        };
+        Ok(Poller { driver })
+    }
+
+    /// The backend in use: `epoll` or `kqueue`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match &self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Epoll(_) => "epoll",
+            #[cfg(not(target_os = "linux"))]
+            Driver::Kqueue(_) => "kqueue",
+        }
+    }
+
+    /// Registers a descriptor; its events carry `token`.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if it is registered (kqueue changes the registration instead); otherwise the
+    /// kernel's.
+    pub fn add(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
+        match &mut self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Epoll(epoll) => epoll.add(fd, token, interest),
+            #[cfg(not(target_os = "linux"))]
+            Driver::Kqueue(kqueue) => kqueue.set(fd, token, interest),
+        }
+    }
+
+    /// Changes token and interest of a registered descriptor.
+    ///
+    /// # Errors
+    /// `NotFound` if it is not registered (kqueue registers it instead); otherwise the kernel's.
+    pub fn modify(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
+        match &mut self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Epoll(epoll) => epoll.modify(fd, token, interest),
+            #[cfg(not(target_os = "linux"))]
+            Driver::Kqueue(kqueue) => kqueue.set(fd, token, interest),
+        }
+    }
+
+    /// Forgets a descriptor. Comes before its close: a duplicate of it elsewhere would keep it
+    /// registered.
+    ///
+    /// # Errors
+    /// `NotFound` if it is not registered (not on kqueue); otherwise the kernel's.
+    pub fn remove(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        match &mut self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Epoll(epoll) => epoll.remove(fd),
+            #[cfg(not(target_os = "linux"))]
+            Driver::Kqueue(kqueue) => kqueue.set(fd, 0, Interest::NONE),
+        }
+    }
+
+    /// Registers a waker: its wakes end a wait of this poller with a readable event that carries
+    /// `token`.
+    ///
+    /// # Errors
+    /// As [`Poller::add`].
+    pub fn add_waker(&mut self, waker: &Waker, token: u64) -> io::Result<()> {
+        match &mut self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Epoll(epoll) => epoll.add_waker(waker.descriptor(), token),
+            #[cfg(not(target_os = "linux"))]
+            Driver::Kqueue(kqueue) => kqueue.set(waker.descriptor(), token, Interest::READ),
+        }
+    }
+
+    /// Waits until something happens or `timeout` has passed, and fills `events`: cleared first, at
+    /// most [`MAX_EVENTS`], none after a timeout or when a signal ended the wait.
+    ///
+    /// `None` waits for ever, `Some(Duration::ZERO)` only looks. A wait is never shorter than asked
+    /// for, except that one of more than 24 days may end early. A `Vec` with room for
+    /// [`MAX_EVENTS`] is never reallocated.
+    ///
+    /// # Errors
+    /// The kernel's; none is known for an open poller.
+    pub fn wait(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
+        events.clear();
+        let result = match &mut self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Epoll(epoll) => epoll.wait(events, timeout),
+            #[cfg(not(target_os = "linux"))]
+            Driver::Kqueue(kqueue) => kqueue.wait(events, timeout),
+        };
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Receives what is there, up to the length of `buf`, which must not be empty. `Ok(0)` is the
+    /// end of the stream.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nothing is there; `ConnectionReset` and others if the connection is broken.
+    #[inline]
+    pub fn recv(&mut self, fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
+        match &mut self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Epoll(_) => transfer::recv(fd, buf),
+            #[cfg(not(target_os = "linux"))]
+            Driver::Kqueue(_) => transfer::recv(fd, buf),
+        }
+    }
+
+    /// Receives into the spare capacity of `buf`, of which there must be some, and appends without
+    /// zeroing it first. The `Vec` is never reallocated. `Ok(0)` is the end of the stream.
+    ///
+    /// # Errors
+    /// As [`Poller::recv`]; `buf` is then unchanged.
+    #[inline]
+    pub fn recv_spare(&mut self, fd: BorrowedFd<'_>, buf: &mut Vec<u8>) -> io::Result<usize> {
+        match &mut self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Epoll(_) => transfer::recv_spare(fd, buf),
+            #[cfg(not(target_os = "linux"))]
+            Driver::Kqueue(_) => transfer::recv_spare(fd, buf),
+        }
+    }
+
+    /// Sends from the front of `buf` and answers how many bytes the kernel took. Never raises
+    /// SIGPIPE.
+    ///
+    /// # Errors
+    /// `WouldBlock` if the socket is full; `BrokenPipe` and others if the connection is broken.
+    #[inline]
+    pub fn send(&mut self, fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
+        match &mut self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Epoll(_) => transfer::send(fd, buf),
+            #[cfg(not(target_os = "linux"))]
+            Driver::Kqueue(_) => transfer::send(fd, buf),
+        }
+    }
+
+    /// The same from several slices, in order. Looks at the first [`MAX_SLICES`] only.
+    ///
+    /// # Errors
+    /// As [`Poller::send`].
+    #[inline]
+    pub fn send_vectored(&mut self, fd: BorrowedFd<'_>, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+        match &mut self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Epoll(_) => transfer::send_vectored(fd, bufs),
+            #[cfg(not(target_os = "linux"))]
+            Driver::Kqueue(_) => transfer::send_vectored(fd, bufs),
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Facts about this process and its machine, and the few things it does to itself as a whole.
+//!
+//! Everything here is asked for at the start or once in a while (`INFO`, metrics), so clarity goes
+//! before speed: most of it reads `/proc`. A fact that the system does not tell is 0 or `None`,
+//! never an error that would fail a whole `INFO`.
+
+mod cgroup;
+mod cpu_times;
+mod daemon;
+mod identity;
+mod memory;
+mod open_files;
+
+pub use cgroup::cgroup_memory_limit;
+pub use cpu_times::{
+    CpuTimes, children_cpu_times, cpu_times, main_thread_cpu_times, thread_cpu_times,
+};
+pub use daemon::daemonize;
+pub use identity::{executable_path, hostname, os_text, pid};
+pub use memory::{peak_rss_bytes, rss_bytes, total_memory_bytes};
+pub use open_files::raise_open_files;
