@@ -101,8 +101,10 @@ impl Drop for Locked<'_> {
 
 impl Database {
     pub(crate) fn new(shared: Arc<Shared>) -> Database {
-        let shards = (0..1usize << shared.shard_bits)
-            .map(|_| ShardCell::default())
+        let pages = shared.pages.iter().cycle();
+        let shards = pages
+            .take(1 << shared.shard_bits)
+            .map(ShardCell::new)
             .collect();
         Database { shards, shared }
     }

@@ -26,7 +26,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::heap::{ALIGN, allocate, class_size, release};
+use crate::heap::{ALIGN, Heap, class_size};
 
 /// Values of more bytes than this live in a reference-counted buffer of their own, so that a reply
 /// can be sent from it without a copy.
@@ -230,12 +230,18 @@ impl Entry {
         self.class() + own
     }
 
-    pub(crate) fn new(key: &[u8], value: NewValue<'_>, expiry: Option<i64>, clock: u32) -> Entry {
+    pub(crate) fn new(
+        heap: &mut Heap,
+        key: &[u8],
+        value: NewValue<'_>,
+        expiry: Option<i64>,
+        clock: u32,
+    ) -> Entry {
         let slot = match &value {
             NewValue::Inline(bytes) => bytes.len(),
             NewValue::Large(_) => WORD,
         };
-        let entry = Entry(allocate(class_size(Entry::size_for(
+        let entry = Entry(heap.allocate(class_size(Entry::size_for(
             key.len(),
             slot,
             expiry.is_some(),
@@ -290,6 +296,7 @@ impl Entry {
     #[inline]
     pub(crate) fn overwrite(
         self,
+        heap: &mut Heap,
         key: &[u8],
         value: NewValue<'_>,
         expiry: Option<i64>,
@@ -318,20 +325,20 @@ impl Entry {
                 return (self, None);
             }
         }
-        let replacement = Entry::new(key, value, expiry, clock);
+        let replacement = Entry::new(heap, key, value, expiry, clock);
         // SAFETY: the caller replaces its only reference by the returned one.
-        (replacement, unsafe { self.free() })
+        (replacement, unsafe { self.free(heap) })
     }
 
     /// Frees the entry; a large value is handed over, to be dropped where it doesn't hurt.
     ///
     /// # Safety
-    /// The entry is not used afterwards.
-    pub(crate) unsafe fn free(self) -> Option<LargeValue> {
+    /// The entry was made in `heap` and is not used afterwards.
+    pub(crate) unsafe fn free(self, heap: &mut Heap) -> Option<LargeValue> {
         let class = self.class();
         let large = self.take_large();
         // SAFETY: the allocation was made with this class, and the caller gives it up.
-        unsafe { release(self.0, class) };
+        unsafe { heap.release(self.0, class) };
         large
     }
 
@@ -381,7 +388,7 @@ impl Entry {
     }
 
     /// Makes the value `len` bytes long, keeping what was there and adding zeroes. The entry may move.
-    pub(crate) fn resize_value(self, len: usize) -> (Entry, Option<LargeValue>) {
+    pub(crate) fn resize_value(self, heap: &mut Heap, len: usize) -> (Entry, Option<LargeValue>) {
         let header = self.header();
         let shape = self.shape(header);
         if header & STORAGE_LARGE != 0 {
@@ -412,7 +419,7 @@ impl Entry {
         } else {
             NewValue::Large(Arc::new(std::mem::take(&mut bytes)))
         };
-        self.replaced_by(value)
+        self.replaced_by(heap, value)
     }
 
     /// [`Entry::resize_value`] of a value that has a buffer of its own: in that buffer when no reply
@@ -437,11 +444,11 @@ impl Entry {
     }
 
     /// A new entry with the same key, expiry, clock and flags, in place of this one.
-    fn replaced_by(self, value: NewValue<'_>) -> (Entry, Option<LargeValue>) {
-        let replacement = Entry::new(self.key(), value, self.expiry(), self.clock());
+    fn replaced_by(self, heap: &mut Heap, value: NewValue<'_>) -> (Entry, Option<LargeValue>) {
+        let replacement = Entry::new(heap, self.key(), value, self.expiry(), self.clock());
         replacement.set_header(replacement.header() | self.header() & MODIFIED);
         // SAFETY: the caller replaces its only reference by the returned one.
-        (replacement, unsafe { self.free() })
+        (replacement, unsafe { self.free(heap) })
     }
 
     /// The value, to be changed. The caller holds the shard's lock; a value of its own buffer must not
@@ -475,7 +482,7 @@ impl Entry {
     }
 
     /// Sets or removes the expiry. The entry moves when one is added or removed.
-    pub(crate) fn set_expiry(self, expiry: Option<i64>) -> Entry {
+    pub(crate) fn set_expiry(self, heap: &mut Heap, expiry: Option<i64>) -> Entry {
         match expiry {
             Some(at) if self.header() & VOLATILE != 0 => {
                 self.set_word(HEADER, at as u64);
@@ -490,11 +497,11 @@ impl Entry {
                         NewValue::Inline(self.slice(shape.value_at, shape.value_slot))
                     }
                 };
-                let replacement = Entry::new(self.key(), value, expiry, self.clock());
+                let replacement = Entry::new(heap, self.key(), value, expiry, self.clock());
                 replacement.set_header(replacement.header() | self.header() & MODIFIED);
                 let class = self.class();
                 // SAFETY: a large value was moved out, and the caller uses the replacement from here.
-                unsafe { release(self.0, class) };
+                unsafe { heap.release(self.0, class) };
                 replacement
             }
         }
@@ -532,13 +539,18 @@ const _: () = assert!(ALIGN == 8 && INLINE_VALUE_MAX < 1 << 16);
 mod tests {
     use super::*;
 
-    fn free(entry: Entry) {
+    fn heap() -> Heap {
+        Heap::new(Arc::default())
+    }
+
+    fn free(heap: &mut Heap, entry: Entry) {
         // SAFETY: each test frees what it made, last.
-        drop(unsafe { entry.free() });
+        drop(unsafe { entry.free(heap) });
     }
 
     #[test]
     fn entries_hold_what_they_were_given() {
+        let mut heap = heap();
         for key_len in [0, 1, 16, 255, 256, 70_000] {
             for value_len in [
                 0,
@@ -551,23 +563,31 @@ mod tests {
             ] {
                 for expiry in [None, Some(1), Some(i64::MAX)] {
                     let (key, value) = (vec![b'k'; key_len], vec![b'v'; value_len]);
-                    let entry = Entry::new(&key, NewValue::copy_of(&value), expiry, 0x1ff_ffff);
+                    let entry = Entry::new(
+                        &mut heap,
+                        &key,
+                        NewValue::copy_of(&value),
+                        expiry,
+                        0x1ff_ffff,
+                    );
                     assert_eq!(entry.key(), key);
                     assert!(entry.has_key(&key) && !entry.has_key(b"other"));
                     assert_eq!(entry.value().bytes(), value);
                     assert_eq!(entry.expiry(), expiry);
                     assert_eq!(entry.clock(), 0xff_ffff);
-                    let entry = entry.set_expiry(Some(7)).set_expiry(Some(8));
+                    let entry = entry
+                        .set_expiry(&mut heap, Some(7))
+                        .set_expiry(&mut heap, Some(8));
                     assert_eq!(
                         (entry.expiry(), entry.value().bytes()),
                         (Some(8), &value[..])
                     );
-                    let entry = entry.set_expiry(None);
+                    let entry = entry.set_expiry(&mut heap, None);
                     assert_eq!(
                         (entry.expiry(), entry.key(), entry.value().bytes()),
                         (None, &key[..], &value[..])
                     );
-                    free(entry);
+                    free(&mut heap, entry);
                 }
             }
         }
@@ -575,23 +595,26 @@ mod tests {
 
     #[test]
     fn overwriting_and_resizing_match_a_vector() {
+        let mut heap = heap();
         let mut random = fastrand::Rng::with_seed(7);
         let sizes = [
             0usize, 1, 7, 8, 9, 20, 64, 200, 16_000, 16_383, 16_384, 40_000,
         ];
         let key = b"some key";
         let mut model = b"start".to_vec();
-        let mut entry = Entry::new(key, NewValue::copy_of(&model), None, 1);
+        let mut entry = Entry::new(&mut heap, key, NewValue::copy_of(&model), None, 1);
         let mut held = Vec::new();
         for round in 0..20_000 {
             let len = sizes[random.usize(..sizes.len())];
             if random.bool() {
                 model = vec![random.u8(..); len];
                 let expiry = random.bool().then_some(round);
-                entry = entry.overwrite(key, NewValue::copy_of(&model), expiry, 2).0;
+                entry = entry
+                    .overwrite(&mut heap, key, NewValue::copy_of(&model), expiry, 2)
+                    .0;
                 assert_eq!(entry.expiry(), expiry);
             } else {
-                entry = entry.resize_value(len).0;
+                entry = entry.resize_value(&mut heap, len).0;
                 model.resize(len, 0);
                 let byte = random.u8(..);
                 if let Some(at) = len.checked_sub(1) {
@@ -613,6 +636,6 @@ mod tests {
                 }
             }
         }
-        free(entry);
+        free(&mut heap, entry);
     }
 }

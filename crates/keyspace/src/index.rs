@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::bucket::{Bucket, SLOTS};
 use crate::entry::Entry;
 use crate::hash::Place;
+use crate::pages::{discard, map, unmap};
 use crate::turn::Turns;
 
 /// Buckets a search may look at: the home and those behind it.
@@ -31,8 +32,8 @@ const REACH: usize = 8;
 const FULL: usize = 7;
 /// A table shrinks when its buckets hold fewer than this many entries on average.
 const SPARSE: usize = 2;
-/// Steps of [`bucket_count`] that a table grows by: two are a factor of 1.5 or 1.33.
-const GROWTH_STEPS: u64 = 2;
+/// Steps of [`bucket_count`] that a table grows by: one is a factor between 1.14 and 1.25.
+const GROWTH_STEPS: u64 = 1;
 /// Home buckets moved with every insertion while a table drains. Two finish the move before the entries
 /// that arrive meanwhile could fill either table.
 const MOVED_PER_INSERT: usize = 2;
@@ -40,6 +41,11 @@ const MOVED_PER_INSERT: usize = 2;
 const MOVED_PER_REMOVAL: usize = 1;
 /// Entries in the stash from which the table grows at once.
 const STASH_LIMIT: usize = 64;
+
+/// Tables of at least this many bytes are mappings of their own.
+const MAPPED_BYTES: usize = 32 * 1024;
+/// Memory of a mapped table is given back in blocks of this many bytes while it drains.
+const DISCARD_BYTES: usize = 64 * 1024;
 
 /// The number of buckets for a size code: 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, ...
 fn bucket_count(code: u64) -> usize {
@@ -66,20 +72,46 @@ impl Table {
             .expect("tables are far below isize::MAX")
     }
 
+    /// A table of zeroes. Large ones are mapped: their pages take memory one by one as entries move in, and the pages
+    /// of an old table can be given back one by one as entries move out.
     fn allocate(code: u64) -> Table {
         let layout = Table::layout(code);
-        // SAFETY: the layout has at least eleven buckets.
-        let pointer = unsafe { alloc_zeroed(layout) };
-        let pointer = NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(layout));
+        let pointer = if layout.size() >= MAPPED_BYTES {
+            map(layout.size())
+        } else {
+            // SAFETY: the layout has at least eleven buckets.
+            let pointer = unsafe { alloc_zeroed(layout) };
+            NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(layout))
+        };
         Table(pointer.as_ptr() as u64 | code << 48)
+    }
+
+    fn pointer(self) -> *mut u8 {
+        (self.0 & 0xffff_ffff_ffff) as *mut u8
     }
 
     /// # Safety
     /// Nobody looks at the table any more.
     unsafe fn free(self) {
-        let pointer = (self.0 & 0xffff_ffff_ffff) as *mut u8;
-        // SAFETY: made by `allocate` with the same layout; unused by the caller's contract.
-        unsafe { dealloc(pointer, Table::layout(self.code())) }
+        let layout = Table::layout(self.code());
+        // SAFETY: made by `allocate` in the same way; unused by the caller's contract.
+        unsafe {
+            if layout.size() >= MAPPED_BYTES {
+                unmap(self.pointer(), layout.size());
+            } else {
+                dealloc(self.pointer(), layout);
+            }
+        }
+    }
+
+    /// Gives the memory of the bucket block that ends before `bucket` back, when one does. Whoever looks there
+    /// without the lock sees empty buckets.
+    fn discard_before(self, bucket: usize) {
+        let end = bucket * size_of::<Bucket>();
+        if end.is_multiple_of(DISCARD_BYTES) && Table::layout(self.code()).size() >= MAPPED_BYTES {
+            // SAFETY: the table is mapped, and all entries of these buckets have moved.
+            unsafe { discard(self.pointer().add(end - DISCARD_BYTES), DISCARD_BYTES) };
+        }
     }
 
     fn exists(self) -> bool {
@@ -105,7 +137,10 @@ impl Table {
 
     #[inline]
     fn address(self, at: usize) -> *const Bucket {
-        ((self.0 & 0xffff_ffff_ffff) as *const Bucket).wrapping_add(at)
+        self.pointer()
+            .cast::<Bucket>()
+            .cast_const()
+            .wrapping_add(at)
     }
 
     /// The bucket at `at`, which is below `buckets + REACH - 1`.
@@ -415,6 +450,8 @@ impl Index<'_> {
             }
             self.move_home(old, home, new, around);
             self.tables.migrated.store(home + 1, Ordering::Relaxed);
+            // Nothing lives before its home, so all buckets up to this one are empty now.
+            old.discard_before(home + 1);
         }
         if until == old.buckets() {
             self.tables.draining.store(Table::NONE.0, Ordering::Release);

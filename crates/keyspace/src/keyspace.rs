@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use crate::database::Database;
 use crate::hash::Seed;
+use crate::pages::Pages;
 use crate::reclaim::Reclaimer;
 use crate::turn::{Exclusive, Turn, Turns};
 
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) seed: Seed,
     pub(crate) turns: Turns,
     pub(crate) reclaimer: Reclaimer,
+    /// Where shards get memory: as many as there are workers, so that their locks are rarely wanted by two.
+    pub(crate) pages: Box<[Arc<Pages>]>,
     /// Bits of the hash that name the shard.
     pub(crate) shard_bits: u32,
     /// Keys removed because their time had come, in all databases since the start.
@@ -51,6 +54,7 @@ impl Keyspace {
             seed: Seed::new(options.seed),
             turns: Turns::new(options.workers),
             reclaimer: Reclaimer::new(),
+            pages: (0..options.workers).map(|_| Arc::default()).collect(),
             shard_bits: options.shards.trailing_zeros(),
             expired: AtomicU64::new(0),
             has_volatile: AtomicBool::new(false),
@@ -83,6 +87,14 @@ impl Keyspace {
     /// Who is inside, and the way in.
     pub fn turns(&self) -> &Turns {
         &self.shared.turns
+    }
+
+    /// Bytes taken by all databases.
+    pub fn memory(&self, turn: &Turn<'_>) -> usize {
+        (0..self.databases.len())
+            .filter_map(|index| self.existing(turn, index))
+            .map(Database::memory)
+            .sum()
     }
 
     /// Large things that wait to be dropped in the background.

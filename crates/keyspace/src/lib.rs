@@ -14,6 +14,7 @@ mod hash;
 mod heap;
 mod index;
 mod keyspace;
+mod pages;
 mod reclaim;
 mod shard;
 mod turn;

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Invariants:
-//! 1. `bytes` is the sum of [`Entry::memory`] over all entries of the index.
+//! 1. `bytes` is the sum of [`Entry::memory`] over all entries of the index, and of what index and wheel take.
 //! 2. `volatile` counts the entries with an expiry, and each of those has an item in the wheel at or before
 //!    its expiry.
 //! 3. Counters are written only under the lock.
@@ -24,8 +24,10 @@ use parking_lot::lock_api::RawMutex as _;
 use crate::entry::{Encoding, Entry, Kind, LargeValue, NewValue, Stored};
 use crate::expire::Wheel;
 use crate::hash::Place;
+use crate::heap::Heap;
 use crate::index::{Index, IndexState, Slot, Surroundings, Tables};
 use crate::keyspace::Shared;
+use crate::pages::Pages;
 use crate::reclaim::BACKGROUND_BYTES;
 
 /// Home buckets moved by one call of [`Guard::maintain`] while a table drains.
@@ -54,13 +56,14 @@ pub enum Expiry {
 }
 
 #[repr(C, align(128))]
-#[derive(Default)]
 pub(crate) struct ShardCell {
     lock: Lock,
     tables: Tables,
     len: AtomicUsize,
     volatile: AtomicUsize,
     bytes: AtomicUsize,
+    /// Bytes of slabs that no entry uses.
+    slack: AtomicUsize,
     next_due_ms: NextDue,
     state: UnsafeCell<State>,
 }
@@ -82,9 +85,9 @@ impl Default for NextDue {
     }
 }
 
-#[derive(Default)]
 struct State {
     index: IndexState,
+    heap: Heap,
     /// Made with the first volatile key.
     wheel: Option<Box<Wheel>>,
 }
@@ -96,6 +99,23 @@ unsafe impl Sync for ShardCell {}
 unsafe impl Send for ShardCell {}
 
 impl ShardCell {
+    pub(crate) fn new(pages: &Arc<Pages>) -> ShardCell {
+        ShardCell {
+            lock: Lock::default(),
+            tables: Tables::default(),
+            len: AtomicUsize::new(0),
+            volatile: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            slack: AtomicUsize::new(0),
+            next_due_ms: NextDue::default(),
+            state: UnsafeCell::new(State {
+                index: IndexState::default(),
+                heap: Heap::new(Arc::clone(pages)),
+                wheel: None,
+            }),
+        }
+    }
+
     #[inline]
     pub(crate) fn lock(&self) {
         self.lock.0.lock();
@@ -123,7 +143,7 @@ impl ShardCell {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.bytes.load(Relaxed)
+        self.bytes.load(Relaxed) + self.slack.load(Relaxed)
     }
 
     #[inline]
@@ -133,12 +153,13 @@ impl ShardCell {
 
     /// Frees everything, at the end of the shard's life.
     pub(crate) fn clear(&mut self, shared: &Shared) {
+        let State { index, heap, .. } = self.state.get_mut();
         let mut index = Index {
             tables: &self.tables,
-            state: &mut self.state.get_mut().index,
+            state: index,
         };
         // SAFETY: `drain` hands each entry out once and forgets it.
-        index.drain(&shared.turns, |entry| drop(unsafe { entry.free() }));
+        index.drain(&shared.turns, |entry| drop(unsafe { entry.free(heap) }));
         index.free_tables();
     }
 }
@@ -154,6 +175,8 @@ pub struct Guard<'a> {
 impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
+        let slack = self.heap().slack();
+        self.cell.slack.store(slack, Relaxed);
         if self.owns_lock {
             // SAFETY: `locked` locked it, and this is the only guard.
             unsafe { self.cell.unlock() }
@@ -203,6 +226,12 @@ impl<'a> Guard<'a> {
             tables: &self.cell.tables,
             state: &mut state.index,
         }
+    }
+
+    #[inline]
+    fn heap(&mut self) -> &mut Heap {
+        // SAFETY: as in `index`.
+        unsafe { &mut (*self.cell.state.get()).heap }
     }
 
     #[inline]
@@ -283,7 +312,8 @@ impl<'a> Guard<'a> {
                     Expiry::Keep => old_expiry,
                     Expiry::At(at) => Some(at),
                 };
-                let (entry, garbage) = entry.overwrite(key.bytes, value, expiry, clock);
+                let (entry, garbage) =
+                    entry.overwrite(self.heap(), key.bytes, value, expiry, clock);
                 self.sub_bytes(before);
                 self.add_bytes(entry.memory());
                 self.index().replace(slot, entry);
@@ -295,7 +325,8 @@ impl<'a> Guard<'a> {
                     Expiry::At(at) => Some(at),
                     Expiry::Clear | Expiry::Keep => None,
                 };
-                self.insert(key.hash, Entry::new(key.bytes, value, expiry, clock));
+                let entry = Entry::new(self.heap(), key.bytes, value, expiry, clock);
+                self.insert(key.hash, entry);
             }
         }
     }
@@ -333,7 +364,7 @@ impl<'a> Guard<'a> {
 
     fn free(&mut self, entry: Entry) {
         // SAFETY: the entry was unlinked, so this is its only owner.
-        let garbage = unsafe { entry.free() };
+        let garbage = unsafe { entry.free(self.heap()) };
         self.discard(garbage);
     }
 
@@ -697,7 +728,7 @@ impl EntryMut<'_, '_> {
     pub fn set_expiry(&mut self, expiry: Option<i64>) {
         let entry = self.entry();
         let (before, old) = (entry.memory(), entry.expiry());
-        let entry = entry.set_expiry(expiry);
+        let entry = entry.set_expiry(self.guard.heap(), expiry);
         self.guard.sub_bytes(before);
         self.guard.add_bytes(entry.memory());
         self.guard.index().replace(self.slot, entry);
@@ -709,7 +740,7 @@ impl EntryMut<'_, '_> {
     pub fn resize_value(&mut self, len: usize, modified: bool) -> &mut [u8] {
         let entry = self.entry();
         let before = entry.memory();
-        let (entry, garbage) = entry.resize_value(len);
+        let (entry, garbage) = entry.resize_value(self.guard.heap(), len);
         entry.set_modified(modified);
         self.guard.sub_bytes(before);
         self.guard.add_bytes(entry.memory());

@@ -1,0 +1,249 @@
+//! Pages for the heaps of many shards: blocks of 4, 16 or 32 KiB, cut from chunks of 2 MiB of the operating system.
+//!
+//! ```text
+//!  chunk   2 MiB, aligned: 64 spans                      mapped once, kept
+//!  span    32 KiB: eight blocks of 4 KiB, two of 16 KiB, or one of 32 KiB
+//!  block   what a heap asks for
+//! ```
+//!
+//! A span holds blocks of one size; when all of them are free it can become a span of another size. The lowest
+//! address is given out first, which keeps use dense and lets the end of memory run empty. Free
+//! spans beyond a reserve are given back to the system (their addresses stay).
+//!
+//! A heap comes here once for every hundred entries or so, so a lock and a tree will do. Index tables, which are large and few,
+//! are mapped directly ([`map`]). These are the crate's only calls of the operating system.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ptr::NonNull;
+
+use parking_lot::Mutex;
+
+const CHUNK: usize = 2 << 20;
+const SPAN: usize = 32 << 10;
+/// Free spans that stay resident whatever happens, and the share of all spans that does.
+const RESERVE_SPANS: usize = 32;
+const RESERVE_SHARE: usize = 32;
+
+/// The size of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum BlockSize {
+    K4 = 0,
+    K16 = 1,
+    K32 = 2,
+}
+
+impl BlockSize {
+    pub(crate) const fn bytes(self) -> usize {
+        match self {
+            BlockSize::K4 => 4 << 10,
+            BlockSize::K16 => 16 << 10,
+            BlockSize::K32 => 32 << 10,
+        }
+    }
+
+    /// The blocks of a span, as bits.
+    const fn whole_span(self) -> u8 {
+        ((1u32 << (SPAN / self.bytes())) - 1) as u8
+    }
+}
+
+#[derive(Default)]
+struct State {
+    chunks: Vec<usize>,
+    /// Spans with free blocks of each size, and which of their blocks are free.
+    partial: [BTreeMap<usize, u8>; 3],
+    /// Free spans that take memory, and those that do not.
+    free: BTreeSet<usize>,
+    returned: BTreeSet<usize>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Pages {
+    state: Mutex<State>,
+}
+
+impl Pages {
+    /// A block, aligned to its size. Its bytes are whatever they were.
+    pub(crate) fn take(&self, size: BlockSize) -> NonNull<u8> {
+        let mut state = self.state.lock();
+        let partial = &mut state.partial[size as usize];
+        let (span, free) = match partial.first_key_value() {
+            Some((&span, &free)) => (span, free),
+            None => (state.take_span(), size.whole_span()),
+        };
+        let block = free.trailing_zeros() as usize;
+        let left = free & (free - 1);
+        if left == 0 {
+            state.partial[size as usize].remove(&span);
+        } else {
+            state.partial[size as usize].insert(span, left);
+        }
+        NonNull::new((span + block * size.bytes()) as *mut u8).expect("spans are not at address 0")
+    }
+
+    /// Gives a block back.
+    ///
+    /// # Safety
+    /// The block came from [`Pages::take`] of these pages with the same size, and nothing uses it any more.
+    pub(crate) unsafe fn give_back(&self, block: NonNull<u8>, size: BlockSize) {
+        let address = block.as_ptr() as usize;
+        let span = address & !(SPAN - 1);
+        let bit = 1u8 << ((address - span) / size.bytes());
+        let mut state = self.state.lock();
+        let free = state.partial[size as usize].entry(span).or_insert(0);
+        debug_assert_eq!(*free & bit, 0, "a block was given back twice");
+        *free |= bit;
+        if *free == size.whole_span() {
+            state.partial[size as usize].remove(&span);
+            state.free.insert(span);
+            let reserve = RESERVE_SPANS.max(state.chunks.len() * (CHUNK / SPAN) / RESERVE_SHARE);
+            if state.free.len() > 2 * reserve {
+                state.return_spans(reserve);
+            }
+        }
+    }
+
+    /// Bytes mapped and in use or in reserve.
+    #[cfg(test)]
+    fn resident(&self) -> usize {
+        let state = self.state.lock();
+        state.chunks.len() * CHUNK - state.returned.len() * SPAN
+    }
+}
+
+impl State {
+    fn take_span(&mut self) -> usize {
+        if let Some(span) = self.free.pop_first().or_else(|| self.returned.pop_first()) {
+            return span;
+        }
+        let chunk = map_chunk();
+        self.chunks.push(chunk);
+        // Not touched yet, so they take no memory: the same as returned ones.
+        self.returned
+            .extend((chunk + SPAN..chunk + CHUNK).step_by(SPAN));
+        chunk
+    }
+
+    /// Gives memory of free spans back to the system, the highest first, until `keep` are left.
+    fn return_spans(&mut self, keep: usize) {
+        while self.free.len() > keep
+            && let Some(span) = self.free.pop_last()
+        {
+            // SAFETY: the span is inside a mapping of ours, and free: nobody minds that it reads as zeroes next.
+            unsafe { discard(span as *mut u8, SPAN) };
+            self.returned.insert(span);
+        }
+    }
+}
+
+/// Maps a chunk at a multiple of its size, so that the system can back it by one huge page.
+fn map_chunk() -> usize {
+    let start = map(2 * CHUNK).as_ptr() as usize;
+    let chunk = (start + CHUNK - 1) & !(CHUNK - 1);
+    // SAFETY: the parts of the fresh mapping outside the aligned chunk belong to nobody.
+    unsafe {
+        if chunk > start {
+            unmap(start as *mut u8, chunk - start);
+        }
+        let end = start + 2 * CHUNK;
+        if end > chunk + CHUNK {
+            unmap((chunk + CHUNK) as *mut u8, end - (chunk + CHUNK));
+        }
+    }
+    chunk
+}
+
+/// Maps `bytes` of zeroes, which take memory when they are touched.
+pub(crate) fn map(bytes: usize) -> NonNull<u8> {
+    let (protection, flags) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANON,
+    );
+    // SAFETY: a fresh anonymous mapping touches nothing that exists.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        let layout = std::alloc::Layout::array::<u8>(bytes).expect("sizes are below isize::MAX");
+        std::alloc::handle_alloc_error(layout);
+    }
+    NonNull::new(start.cast()).expect("the system doesn't map address 0 unasked")
+}
+
+/// Ends a mapping, or part of one.
+///
+/// # Safety
+/// The range is part of a mapping made by [`map`], at page boundaries, and nothing uses it any more.
+pub(crate) unsafe fn unmap(start: *mut u8, bytes: usize) {
+    // SAFETY: as the caller says. It cannot fail for a range that is mapped.
+    unsafe { libc::munmap(start.cast(), bytes) };
+}
+
+/// Gives the memory behind part of a mapping back; it reads as zeroes from here on.
+///
+/// # Safety
+/// The range is part of a mapping made by [`map`], at page boundaries, and nobody needs what it holds.
+pub(crate) unsafe fn discard(start: *mut u8, bytes: usize) {
+    // SAFETY: as the caller says. If the system refuses, the memory merely stays.
+    unsafe { libc::madvise(start.cast(), bytes, libc::MADV_DONTNEED) };
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        for &chunk in &self.state.get_mut().chunks {
+            // SAFETY: mapped by `map_chunk`; heaps hold these pages by reference count, so none is left.
+            unsafe { unmap(chunk as *mut u8, CHUNK) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_aligned_disjoint_and_reused() {
+        let pages = Pages::default();
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut held: BTreeMap<usize, (BlockSize, u8)> = BTreeMap::new();
+        for round in 0..30_000u32 {
+            let growing = round / 5_000 % 2 == 0;
+            if random.u8(..4) < if growing { 3 } else { 1 } || held.is_empty() {
+                let size = [BlockSize::K4, BlockSize::K16, BlockSize::K32][random.usize(..3)];
+                let block = pages.take(size);
+                let address = block.as_ptr() as usize;
+                assert_eq!(address % size.bytes(), 0);
+                if let Some((&before, &(its, _))) = held.range(..=address).next_back() {
+                    assert!(before + its.bytes() <= address, "blocks overlap");
+                }
+                if let Some((&after, _)) = held.range(address..).next() {
+                    assert!(address + size.bytes() <= after, "blocks overlap");
+                }
+                let mark = random.u8(..);
+                // SAFETY: the block is ours and this long.
+                unsafe { block.as_ptr().write_bytes(mark, size.bytes()) };
+                held.insert(address, (size, mark));
+            } else {
+                let at = random.usize(..held.len());
+                let (&address, &(size, mark)) = held.iter().nth(at).expect("not empty");
+                held.remove(&address);
+                let block = NonNull::new(address as *mut u8).expect("not null");
+                // SAFETY: taken above, with this size, and not used after.
+                unsafe {
+                    assert_eq!(block.as_ptr().read(), mark);
+                    assert_eq!(block.as_ptr().add(size.bytes() - 1).read(), mark);
+                    pages.give_back(block, size);
+                }
+            }
+        }
+        for (address, (size, _)) in held {
+            // SAFETY: as above.
+            unsafe { pages.give_back(NonNull::new(address as *mut u8).expect("not null"), size) };
+        }
+        assert!(
+            pages.resident() <= 4 << 20,
+            "free memory is given back, {} bytes are not",
+            pages.resident()
+        );
+    }
+}
