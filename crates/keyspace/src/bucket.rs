@@ -14,9 +14,9 @@
 //!        56..64 reserved: the slot's value is on disk only
 //! ```
 //!
-//! A tag of 0 is a free slot. A reference is an entry's address; its low three bits, free because
-//! entries are aligned to 8, hold three more bits of tag. With eleven bits of tag a search touches an
-//! entry that isn't its own once in 250 lookups.
+//! A tag of 0 is a free slot. A reference is an entry's address; its low two bits, free because
+//! entries are aligned to 4, hold two more bits of tag. With ten bits of tag a search touches an
+//! entry that isn't its own once in 128 lookups.
 //!
 //! All words are atomics written only under the shard's lock, so that a worker may look without it to
 //! decide what to prefetch. What such a look sees is advice, never truth.

@@ -26,7 +26,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::heap::{ALIGN, Heap, class_size};
+use crate::heap::{Heap, class_size};
 
 /// Values of more bytes than this live in a reference-counted buffer of their own, so that a reply
 /// can be sent from it without a copy.
@@ -156,14 +156,14 @@ impl Entry {
 
     #[inline]
     fn header(self) -> u64 {
-        // SAFETY: an entry is at least a header long and aligned to 8.
-        unsafe { self.0.as_ptr().cast::<u64>().read() }
+        // SAFETY: an entry is at least a header long.
+        unsafe { self.0.as_ptr().cast::<u64>().read_unaligned() }
     }
 
     #[inline]
     fn set_header(self, header: u64) {
         // SAFETY: as in `header`; entries are written under their shard's lock.
-        unsafe { self.0.as_ptr().cast::<u64>().write(header) }
+        unsafe { self.0.as_ptr().cast::<u64>().write_unaligned(header) }
     }
 
     #[inline]
@@ -533,7 +533,7 @@ impl Entry {
     }
 }
 
-const _: () = assert!(ALIGN == 8 && INLINE_VALUE_MAX < 1 << 16);
+const _: () = assert!(INLINE_VALUE_MAX < 1 << 16);
 
 #[cfg(test)]
 mod tests {

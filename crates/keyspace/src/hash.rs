@@ -1,12 +1,12 @@
 //! The hash of a key, and how its 64 bits are spent.
 //!
 //! ```text
-//!  63          64-s                    32            29               0
+//!  63          64-s                    32            30               0
 //!  +------------+-----------------------+-------------+---------------+
 //!  | shard (s)  | home bucket (from here down, by multiplication)     |
 //!  +------------+-----------------------+-------------+---------------+
 //!  after the shard's s bits are shifted out (a *place*):
-//!  63                                   40..32  31..29
+//!  63                                   40..32  31..30
 //!  | home bucket = place * buckets >> 64 | tag | more tag
 //! ```
 //!
@@ -49,10 +49,10 @@ impl Place {
         ((self.0 >> 32) as u8).max(1)
     }
 
-    /// Three more bits of tag, kept in the low bits of the reference.
+    /// Two more bits of tag, kept in the low bits of the reference.
     #[inline]
     pub(crate) fn tag_low(self) -> u64 {
-        (self.0 >> 29) & 7
+        (self.0 >> 30) & 3
     }
 
     /// The first place whose home is `home` in a table of `buckets`; `None` behind the last bucket.

@@ -13,8 +13,8 @@
 //!  bump: offset of the first object that was never used
 //! ```
 //!
-//! Classes are 8 bytes apart up to 128 and then an eighth of the power of two below, which bounds what an
-//! entry wastes at 7 bytes or 12.5 %. What is larger than [`SLAB_MAX`] comes from the process allocator.
+//! Classes are 4 bytes apart up to 128 and then an eighth of the power of two below, which bounds what an
+//! entry wastes at 3 bytes or 12.5 %. What is larger than [`SLAB_MAX`] comes from the process allocator.
 //!
 //! Invariants:
 //! 1. Slabs with a free object are in the list of their class; full slabs are in none.
@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 use crate::pages::{BlockSize, Pages};
 
-/// Every entry begins at a multiple of this, which frees the low three bits of a reference.
-pub(crate) const ALIGN: usize = 8;
+/// Every entry begins at a multiple of this, which frees the low two bits of a reference.
+pub(crate) const ALIGN: usize = 4;
 
 /// Objects of more bytes than this are not kept in slabs.
 const SLAB_MAX: usize = 2048;
@@ -38,21 +38,21 @@ const HEADER: usize = 24;
 #[inline]
 pub(crate) const fn class_size(size: usize) -> usize {
     if size <= 128 {
-        (size + 7) & !7
+        (size + 3) & !3
     } else {
         let step = 1usize << (usize::BITS - 1 - (size - 1).leading_zeros() - 3);
         (size + step - 1) & !(step - 1)
     }
 }
 
-/// The number of a class: 0 for 8 bytes, 15 for 128, then eight for each doubling.
+/// The number of a class: 0 for 4 bytes, 31 for 128, then eight for each doubling.
 #[inline]
 const fn class_index(class: usize) -> usize {
     if class <= 128 {
-        class / 8 - 1
+        class / 4 - 1
     } else {
         let exponent = (usize::BITS - 1 - (class - 1).leading_zeros()) as usize;
-        16 + (exponent - 7) * 8 + ((class - 1) >> (exponent - 3)) % 8
+        32 + (exponent - 7) * 8 + ((class - 1) >> (exponent - 3)) % 8
     }
 }
 
@@ -274,11 +274,11 @@ impl Drop for Heap {
 
 /// The object size of a class number.
 const fn class_of(index: usize) -> usize {
-    if index < 16 {
-        (index + 1) * 8
+    if index < 32 {
+        (index + 1) * 4
     } else {
-        let exponent = (index - 16) / 8 + 7;
-        (8 + (index - 16) % 8 + 1) << (exponent - 3)
+        let exponent = (index - 32) / 8 + 7;
+        (8 + (index - 32) % 8 + 1) << (exponent - 3)
     }
 }
 
@@ -300,9 +300,9 @@ mod tests {
         let mut last = 0;
         for size in 1..70_000 {
             let class = class_size(size);
-            assert!(class >= size && class.is_multiple_of(8) && class >= last);
+            assert!(class >= size && class.is_multiple_of(ALIGN) && class >= last);
             assert!(
-                class - size < 8 || (class - size) * 8 <= size,
+                class - size < 4 || (class - size) * 8 <= size,
                 "{size} -> {class}"
             );
             assert_eq!(class_size(class), class);
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn objects_of_one_size_are_packed() {
         let mut heap = Heap::new(Arc::new(Pages::default()));
-        for class in [40, 48, 128, 256, 288, 512, 1024, 2048] {
+        for class in [40, 48, 124, 256, 288, 512, 1024, 2048] {
             let before = heap.reserved;
             let objects: Vec<NonNull<u8>> = (0..20_000).map(|_| heap.allocate(class)).collect();
             let bound = if class <= 512 { 1.03 } else { 1.07 };

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::bucket::{Bucket, SLOTS};
 use crate::entry::Entry;
 use crate::hash::Place;
+use crate::heap::ALIGN;
 use crate::pages::{discard, map, unmap};
 use crate::turn::Turns;
 
@@ -208,8 +209,8 @@ impl Tables {
         let bucket = table.bucket(home);
         for slot in bucket.matches(place.tag()) {
             let raw = bucket.reference(slot);
-            if raw & 7 == place.tag_low() {
-                let address = (raw & !7) as *const u8;
+            if raw & TAG_LOW == place.tag_low() {
+                let address = (raw & !TAG_LOW) as *const u8;
                 prefetch(address);
                 prefetch(address.wrapping_add(56));
             }
@@ -233,6 +234,9 @@ fn prefetch(address: *const u8) {
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = address;
 }
+
+/// The bits of a reference that hold tag, not address.
+const TAG_LOW: u64 = ALIGN as u64 - 1;
 
 /// Where an entry is; valid until the shard's next insertion, removal or step of migration.
 #[derive(Clone, Copy)]
@@ -307,7 +311,8 @@ impl Index<'_> {
             for index in bucket.matches(tag) {
                 let raw = bucket.reference(index);
                 // SAFETY: an occupied slot holds an entry that is alive (the lock is held).
-                if raw & 7 == tag_low && is_it(unsafe { Entry::from_address(raw & !7) }) {
+                if raw & TAG_LOW == tag_low && is_it(unsafe { Entry::from_address(raw & !TAG_LOW) })
+                {
                     return Some(Slot { bucket, index });
                 }
             }
@@ -339,7 +344,7 @@ impl Index<'_> {
     #[inline]
     pub(crate) fn entry(&self, slot: Slot) -> Entry {
         let raw = match slot.bucket() {
-            Some(bucket) => bucket.reference(slot.index) & !7,
+            Some(bucket) => bucket.reference(slot.index) & !TAG_LOW,
             None => self.state.stash[slot.index].1,
         };
         // SAFETY: the slot was found under the lock that is still held.
@@ -351,7 +356,7 @@ impl Index<'_> {
     pub(crate) fn replace(&mut self, slot: Slot, entry: Entry) {
         match slot.bucket() {
             Some(bucket) => {
-                let low = bucket.reference(slot.index) & 7;
+                let low = bucket.reference(slot.index) & TAG_LOW;
                 bucket.set_reference(slot.index, entry.address() | low);
                 bucket.set_volatile(slot.index, entry.expiry().is_some());
             }
@@ -446,7 +451,7 @@ impl Index<'_> {
                 let ahead = old.bucket(home + 2);
                 ahead
                     .occupied()
-                    .for_each(|slot| prefetch((ahead.reference(slot) & !7) as *const u8));
+                    .for_each(|slot| prefetch((ahead.reference(slot) & !TAG_LOW) as *const u8));
             }
             self.move_home(old, home, new, around);
             self.tables.migrated.store(home + 1, Ordering::Relaxed);
@@ -476,7 +481,7 @@ impl Index<'_> {
             for slot in bucket.occupied() {
                 if bucket.displacement(slot) == displacement {
                     // SAFETY: an occupied slot holds a live entry.
-                    let entry = unsafe { Entry::from_address(bucket.reference(slot) & !7) };
+                    let entry = unsafe { Entry::from_address(bucket.reference(slot) & !TAG_LOW) };
                     bucket.clear(slot);
                     self.put(new, (around.place_of)(entry), entry);
                 }
@@ -568,7 +573,7 @@ impl Index<'_> {
                 if bucket.displacement(index) == displacement {
                     // SAFETY: an occupied slot holds a live entry.
                     visit(Slot { bucket, index }, unsafe {
-                        Entry::from_address(bucket.reference(index) & !7)
+                        Entry::from_address(bucket.reference(index) & !TAG_LOW)
                     });
                 }
             }
