@@ -1,0 +1,178 @@
+//! Tests of the writer: every type in both versions, read back by the client's parser.
+
+use super::*;
+use crate::client::{Value, parse_value};
+
+/// The bytes that `write` appends to a buffer that holds something already.
+fn written(protocol: Protocol, write: impl Fn(&mut Writer<'_>)) -> String {
+    let mut out = b"+before\r\n".to_vec();
+    write(&mut Writer::new(&mut out, protocol));
+    let text = String::from_utf8(out).expect("these replies are text");
+    text.strip_prefix("+before\r\n")
+        .expect("what was there stays")
+        .to_owned()
+}
+
+#[track_caller]
+fn check(write: impl Fn(&mut Writer<'_>), resp2: &str, resp3: &str) {
+    assert_eq!(written(Protocol::Resp2, &write), resp2);
+    assert_eq!(written(Protocol::Resp3, &write), resp3);
+}
+
+#[test]
+fn types_that_both_versions_have() {
+    check(|writer| writer.ok(), "+OK\r\n", "+OK\r\n");
+    check(|writer| writer.simple("PONG"), "+PONG\r\n", "+PONG\r\n");
+    check(
+        |writer| writer.error("ERR syntax error"),
+        "-ERR syntax error\r\n",
+        "-ERR syntax error\r\n",
+    );
+    check(|writer| writer.bulk(b""), "$0\r\n\r\n", "$0\r\n\r\n");
+    check(
+        |writer| writer.bulk(b"a\r\nb"),
+        "$4\r\na\r\nb\r\n",
+        "$4\r\na\r\nb\r\n",
+    );
+    check(
+        |writer| writer.bulk_integer(-12),
+        "$3\r\n-12\r\n",
+        "$3\r\n-12\r\n",
+    );
+    check(|writer| writer.array(2), "*2\r\n", "*2\r\n");
+    check(|writer| writer.empty_array(), "*0\r\n", "*0\r\n");
+    check(
+        |writer| {
+            writer.bulk_header(3);
+            writer.out.extend_from_slice(b"abc");
+            writer.crlf();
+        },
+        "$3\r\nabc\r\n",
+        "$3\r\nabc\r\n",
+    );
+}
+
+#[test]
+fn types_that_differ() {
+    check(|writer| writer.null(), "$-1\r\n", "_\r\n");
+    check(|writer| writer.null_array(), "*-1\r\n", "_\r\n");
+    check(|writer| writer.map(50), "*100\r\n", "%50\r\n");
+    check(|writer| writer.set(3), "*3\r\n", "~3\r\n");
+    check(|writer| writer.push(3), "*3\r\n", ">3\r\n");
+    check(
+        |writer| assert_eq!(writer.attribute(1), writer.protocol == Protocol::Resp3),
+        "",
+        "|1\r\n",
+    );
+    check(|writer| writer.boolean(true), ":1\r\n", "#t\r\n");
+    check(|writer| writer.boolean(false), ":0\r\n", "#f\r\n");
+    check(
+        |writer| writer.double(0.1),
+        "$19\r\n0.10000000000000001\r\n",
+        ",0.10000000000000001\r\n",
+    );
+    check(|writer| writer.double(3.0), "$1\r\n3\r\n", ",3\r\n");
+    check(
+        |writer| writer.double(f64::INFINITY),
+        "$3\r\ninf\r\n",
+        ",inf\r\n",
+    );
+    check(
+        |writer| writer.double(f64::NEG_INFINITY),
+        "$4\r\n-inf\r\n",
+        ",-inf\r\n",
+    );
+    check(
+        |writer| writer.double(f64::NAN),
+        "$3\r\nnan\r\n",
+        ",nan\r\n",
+    );
+    check(
+        |writer| writer.verbatim("txt", b"a\r\n"),
+        "$3\r\na\r\n\r\n",
+        "=7\r\ntxt:a\r\n\r\n",
+    );
+    check(
+        |writer| writer.big_number("-12345678901234567890"),
+        "$21\r\n-12345678901234567890\r\n",
+        "(-12345678901234567890\r\n",
+    );
+}
+
+#[test]
+fn line_ends_cannot_break_out_of_a_line() {
+    check(
+        |writer| writer.error("ERR a\r\n+OK\n"),
+        "-ERR a  +OK \r\n",
+        "-ERR a  +OK \r\n",
+    );
+    check(|writer| writer.simple("\r\n"), "+  \r\n", "+  \r\n");
+    assert_eq!(
+        written(Protocol::Resp3, |writer| writer.big_number("1\r\n2")),
+        "(1  2\r\n"
+    );
+}
+
+#[test]
+fn integers_and_lengths_of_all_sizes() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let randoms = (0..10_000).map(|_| random.i64(..) >> random.u32(..64));
+    for value in (-1100..1100)
+        .chain([i64::MIN, i64::MAX, 10_000, -10_000])
+        .chain(randoms)
+    {
+        assert_eq!(
+            written(Protocol::Resp2, |writer| writer.integer(value)),
+            format!(":{value}\r\n")
+        );
+    }
+    for len in (0..1100).chain([9_999, 10_000, 100_000]) {
+        assert_eq!(
+            written(Protocol::Resp2, |writer| writer.bulk_header(len)),
+            format!("${len}\r\n")
+        );
+        let payload = "x".repeat(len);
+        assert_eq!(
+            written(Protocol::Resp2, |writer| writer.bulk(payload.as_bytes())),
+            format!("${len}\r\n{payload}\r\n")
+        );
+    }
+}
+
+#[test]
+fn a_buffer_with_room_stays_where_it_is() {
+    let mut out = Vec::with_capacity(4096);
+    let place = out.as_ptr();
+    let mut writer = Writer::new(&mut out, Protocol::Resp3);
+    writer.ok();
+    writer.bulk(&[b'a'; 16]);
+    writer.bulk(&[b'a'; 3000]);
+    writer.integer(-1);
+    writer.double(0.3);
+    writer.verbatim("txt", b"text");
+    writer.error("ERR wrong");
+    assert_eq!(out.as_ptr(), place);
+}
+
+#[test]
+#[should_panic(expected = "three bytes")]
+fn a_verbatim_format_has_three_bytes() {
+    Writer::new(&mut vec![], Protocol::Resp3).verbatim("text", b"");
+}
+
+#[test]
+fn the_client_reads_what_was_written() {
+    let mut out = vec![];
+    let mut writer = Writer::new(&mut out, Protocol::Resp3);
+    writer.map(2);
+    writer.bulk(b"proto");
+    writer.integer(3);
+    writer.simple("modules");
+    writer.empty_array();
+    let bulk = |bytes: &[u8]| Value::Bulk(bytes.to_vec());
+    let expected = Value::Map(vec![
+        (bulk(b"proto"), Value::Integer(3)),
+        (Value::Simple(b"modules".to_vec()), Value::Array(vec![])),
+    ]);
+    assert_eq!(parse_value(&out), Ok(Some((expected, out.len()))));
+}
