@@ -1,0 +1,22 @@
+# What one does with this repository. `make` alone prints the list; each target is one script or one cargo command.
+
+.DEFAULT_GOAL := help
+.PHONY: help build setup test clients fuzz
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## the server, optimised: target/release/ferrite-server
+	cargo build --release
+
+setup: ## installs what the tests need beside Rust (redis-server, redis-tools, .venv); as root on Debian, else says what is missing
+	@scripts/setup
+
+test: setup ## all that CI runs: format, lints, unit, golden, split, connection, differential and quick client tests
+	@scripts/test
+
+clients: setup build ## all clients of tests/clients against the optimised server, the slow ones (Java) too
+	tests/clients/run all $${CARGO_TARGET_DIR:-target}/release/ferrite-server
+
+fuzz: ## every fuzz target for FUZZ_SECONDS (600) seconds, on the nightly toolchain
+	@scripts/fuzz

@@ -1,0 +1,213 @@
+//! When two replies are alike: to the letter, but for what is each server's own affair and what differs on purpose.
+
+use super::request::Request;
+use super::support::Value;
+
+/// How far the clocks of two replies may be apart: the servers answered at different moments. Generous, because any
+/// wrong time differs by far more (see the invariants of `words`).
+const NEAR_S: i64 = 60;
+
+/// How a reply is compared. Errors are always compared to the letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    Exact,
+    /// An array in any order.
+    Unordered,
+    /// Integers this far apart at most; negative ones mean something else and are exact.
+    Near(i64),
+    /// Any key, or no key at all on both sides. The next request shows all keys.
+    AnyKey,
+    /// A server's description of itself: the same fields of the same types, and the same protocol.
+    Hello,
+    /// A cursor and a page of keys.
+    Page,
+    /// What clients read of a command's description: name, arity and key positions.
+    CommandInfo,
+}
+
+/// The rule for the reply to a request.
+pub(crate) fn rule(request: &Request) -> Rule {
+    match (&request.upper(0)[..], &request.upper(1)[..]) {
+        (b"TTL" | b"EXPIRETIME", _) | (b"OBJECT", b"IDLETIME") => Rule::Near(NEAR_S),
+        (b"PTTL" | b"PEXPIRETIME", _) => Rule::Near(NEAR_S * 1000),
+        (b"KEYS", _) => Rule::Unordered,
+        (b"RANDOMKEY", _) => Rule::AnyKey,
+        (b"HELLO", _) => Rule::Hello,
+        (b"SCAN", _) => Rule::Page,
+        (b"COMMAND", b"INFO") => Rule::CommandInfo,
+        _ => Rule::Exact,
+    }
+}
+
+/// One way in which Ferrite answers differently on purpose. Each is listed in docs/compatibility.md.
+pub(crate) struct Difference {
+    pub(crate) name: &'static str,
+    /// Why: printed with the summary, so that the list stays in sight.
+    pub(crate) reason: &'static str,
+    /// Whether these two replies to this request are that difference and nothing else.
+    pub(crate) covers: fn(&Request, &Value, &Value) -> bool,
+}
+
+/// Every deliberate difference that the stream can meet.
+pub(crate) const DIFFERENCES: &[Difference] = &[Difference {
+    name: "OBJECT REFCOUNT",
+    reason: "values are not shared: every one has a single reference, where redis-server shares the integers up to 9999",
+    covers: |request, reference, subject| {
+        request.upper(1) == b"REFCOUNT"
+            && *reference == Value::Int(i64::from(i32::MAX))
+            && *subject == Value::Int(1)
+    },
+}];
+
+/// Whether the reply of the subject is as good as that of the reference.
+pub(crate) fn alike(rule: Rule, reference: &Value, subject: &Value) -> bool {
+    match (rule, reference, subject) {
+        (_, Value::Error(_), _) | (_, _, Value::Error(_)) => reference == subject,
+        (Rule::Unordered, Value::Array(left), Value::Array(right)) => sorted(left) == sorted(right),
+        (Rule::Near(distance), Value::Int(left), Value::Int(right)) => {
+            left == right
+                || (*left >= 0 && *right >= 0 && left.abs_diff(*right) <= distance.unsigned_abs())
+        }
+        (Rule::AnyKey, Value::Bulk(_), Value::Bulk(_)) => true,
+        (Rule::Hello, left, right) => alike_hello(left, right),
+        (Rule::Page, left, right) => is_page(left) && is_page(right),
+        (Rule::CommandInfo, Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len()
+                && left
+                    .iter()
+                    .zip(right)
+                    .all(|(left, right)| alike_info(left, right))
+        }
+        _ => reference == subject,
+    }
+}
+
+/// The elements in one order, whatever order they came in. A list of keys holds nothing but strings.
+fn sorted(items: &[Value]) -> Vec<Option<&[u8]>> {
+    let mut keys: Vec<_> = items.iter().map(Value::bytes).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// The fields of HELLO, of a RESP3 map or a RESP2 array.
+fn fields(hello: &Value) -> Option<Vec<(&Value, &Value)>> {
+    match hello {
+        Value::Map(pairs) => Some(pairs.iter().map(|(name, value)| (name, value)).collect()),
+        Value::Array(items) if items.chunks_exact(2).remainder().is_empty() => {
+            Some(items.chunks(2).map(|pair| (&pair[0], &pair[1])).collect())
+        }
+        _ => None,
+    }
+}
+
+fn alike_hello(left: &Value, right: &Value) -> bool {
+    let is_same_kind = std::mem::discriminant(left) == std::mem::discriminant(right);
+    let (Some(left), Some(right)) = (fields(left), fields(right)) else {
+        return false;
+    };
+    is_same_kind
+        && left.len() == right.len()
+        && left
+            .iter()
+            .zip(&right)
+            .all(|((name, left), (other, right))| {
+                let is_own = matches!(name.bytes(), Some(b"server" | b"version" | b"id"));
+                let is_same_type = std::mem::discriminant(*left) == std::mem::discriminant(*right);
+                name == other && is_same_type && (is_own || left == right)
+            })
+}
+
+fn is_page(reply: &Value) -> bool {
+    let Value::Array(parts) = reply else {
+        return false;
+    };
+    match &parts[..] {
+        [Value::Bulk(cursor), Value::Array(keys)] => {
+            !cursor.is_empty()
+                && cursor.iter().all(u8::is_ascii_digit)
+                && keys.iter().all(|key| matches!(key, Value::Bulk(_)))
+        }
+        _ => false,
+    }
+}
+
+/// Name, arity, first key, last key and step; the flags between are compared by the golden scripts.
+fn alike_info(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Array(left), Value::Array(right)) if left.len() > 5 && right.len() > 5 => {
+            [0, 1, 3, 4, 5]
+                .iter()
+                .all(|&index| left[index] == right[index])
+        }
+        _ => left == right,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::request::request;
+    use super::*;
+
+    fn keys(names: &[&str]) -> Value {
+        Value::Array(
+            names
+                .iter()
+                .map(|name| Value::Bulk(name.as_bytes().to_vec()))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn an_order_is_forgiven_but_not_a_key() {
+        assert!(alike(
+            Rule::Unordered,
+            &keys(&["a", "b"]),
+            &keys(&["b", "a"])
+        ));
+        assert!(!alike(
+            Rule::Unordered,
+            &keys(&["a", "b"]),
+            &keys(&["b", "b"])
+        ));
+        assert!(!alike(Rule::Unordered, &keys(&["a"]), &keys(&["a", "a"])));
+        assert!(!alike(Rule::Exact, &keys(&["a", "b"]), &keys(&["b", "a"])));
+    }
+
+    #[test]
+    fn a_time_may_be_near_but_a_meaning_may_not() {
+        let near = |left, right| alike(Rule::Near(60), &Value::Int(left), &Value::Int(right));
+        assert!(near(100, 159) && near(-1, -1));
+        assert!(!near(100, 161) && !near(-1, -2) && !near(-1, 1) && !near(i64::MIN, i64::MAX));
+    }
+
+    #[test]
+    fn errors_are_exact_under_every_rule() {
+        let error = |text: &str| Value::Error(text.as_bytes().to_vec());
+        for rule in [
+            Rule::Exact,
+            Rule::Unordered,
+            Rule::Near(9),
+            Rule::Hello,
+            Rule::Page,
+            Rule::AnyKey,
+        ] {
+            assert!(alike(rule, &error("ERR a"), &error("ERR a")));
+            assert!(!alike(rule, &error("ERR a"), &error("ERR b")));
+            assert!(!alike(rule, &error("ERR a"), &keys(&["a"])));
+        }
+    }
+
+    #[test]
+    fn a_deliberate_difference_covers_nothing_else() {
+        let covered = |text: &str, left: i64, right: i64| {
+            let (left, right) = (Value::Int(left), Value::Int(right));
+            DIFFERENCES
+                .iter()
+                .any(|difference| (difference.covers)(&request(text), &left, &right))
+        };
+        assert!(covered("object refcount k", i64::from(i32::MAX), 1));
+        assert!(!covered("object refcount k", i64::from(i32::MAX), 2));
+        assert!(!covered("STRLEN refcount", i64::from(i32::MAX), 2));
+        assert!(!covered("STRLEN k", 1, 2));
+    }
+}

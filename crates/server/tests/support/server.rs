@@ -1,0 +1,342 @@
+//! The server process under test: Ferrite as cargo built it, or the distribution's redis-server.
+//!
+//! Invariants:
+//! 1. A [`Server`] listens on the loopback only, on a port of its own, with a directory of its own.
+//! 2. Dropping it ends exactly that process, by its process id, and removes the directory.
+//! 3. A target that cannot be started is a failed test that says what is missing, never a skipped one.
+
+use std::fmt;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::client::{Client, PATIENCE};
+use super::value::{Proto, Value};
+
+/// The release of redis-server that the expectations were recorded from.
+const REDIS_VERSION: &str = "7.0.15";
+
+/// What is being tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Redis,
+    Ferrite { threads: usize },
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Redis => write!(f, "redis"),
+            Target::Ferrite { threads } => write!(f, "ferrite{threads}"),
+        }
+    }
+}
+
+impl Target {
+    /// The command without port and directory, as a cache without log: what a script tests is the command, not the disk.
+    fn command(self) -> Command {
+        match self {
+            Target::Redis => {
+                let mut command = Command::new("redis-server");
+                command.args([
+                    "--save",
+                    "",
+                    "--appendonly",
+                    "no",
+                    "--enable-debug-command",
+                    "yes",
+                ]);
+                command
+            }
+            Target::Ferrite { threads } => {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_ferrite-server"));
+                command.args([
+                    "--threads",
+                    &threads.to_string(),
+                    "--appendonly",
+                    "no",
+                    "--enable-debug-command",
+                    "yes",
+                ]);
+                command
+            }
+        }
+    }
+
+    /// Fails with the remedy where the program is not installed or not the release that the expectations are for.
+    pub(crate) fn require_installed(self) {
+        if self != Target::Redis {
+            return;
+        }
+        let remedy = "install Debian's package redis-server (`make setup` does it): every golden script also runs against it";
+        let output = match Command::new("redis-server").arg("--version").output() {
+            Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
+            Err(error) => panic!("redis-server cannot be started ({error}); {remedy}"),
+        };
+        assert!(
+            output.contains(&format!("v={REDIS_VERSION} ")),
+            "the expectations were recorded from redis-server {REDIS_VERSION}, this machine has: {}; {remedy}",
+            output.trim()
+        );
+    }
+}
+
+/// A server that did not come up: how it ended and what it printed.
+#[derive(Debug)]
+pub(crate) struct StartFailure {
+    /// `None`: it was still running but did not answer.
+    pub(crate) status: Option<ExitStatus>,
+    pub(crate) command: String,
+    pub(crate) output: String,
+}
+
+impl fmt::Display for StartFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => write!(f, "the server ended ({status}) before it answered a PING")?,
+            None => write!(
+                f,
+                "the server did not answer a PING within {} s",
+                PATIENCE.as_secs()
+            )?,
+        }
+        write!(
+            f,
+            "\n  command: {}\n  its output:\n{}",
+            self.command,
+            indented(&self.output)
+        )
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}\n")).collect()
+}
+
+/// A running server process.
+pub(crate) struct Server {
+    child: Child,
+    addr: SocketAddr,
+    dir: PathBuf,
+}
+
+impl Server {
+    /// Starts `target` with further command line options and waits until it answers.
+    ///
+    /// # Panics
+    /// When it does not come up; the message holds everything it printed.
+    pub(crate) fn start(target: Target, options: &[&str]) -> Self {
+        Self::try_start(target, &[], options)
+            .unwrap_or_else(|failure| panic!("{target}: {failure}"))
+    }
+
+    /// As [`Server::start`], with a configuration file of these lines where there are any.
+    ///
+    /// # Errors
+    /// The process ended, or did not answer in time.
+    pub(crate) fn try_start(
+        target: Target,
+        config: &[String],
+        options: &[&str],
+    ) -> Result<Self, StartFailure> {
+        target.require_installed();
+        let mut attempt = 0;
+        loop {
+            let dir = fresh_dir();
+            let port = free_port();
+            let mut command = target.command();
+            // Both programs take a configuration file as the first argument only.
+            if !config.is_empty() {
+                command = with_config(&command, &dir, config);
+            }
+            command
+                .args(["--bind", "127.0.0.1"])
+                .arg("--port")
+                .arg(port.to_string())
+                .arg("--dir")
+                .arg(&dir);
+            match Self::spawn(command, options, port, dir) {
+                // Another process took the port between our look and the server's.
+                Err(failure) if failure.output.contains("in use") && attempt < 5 => attempt += 1,
+                result => return result,
+            }
+        }
+    }
+
+    fn spawn(
+        mut command: Command,
+        options: &[&str],
+        port: u16,
+        dir: PathBuf,
+    ) -> Result<Self, StartFailure> {
+        let output =
+            fs::File::create(dir.join("output")).expect("the test's own directory is writable");
+        let errors = output.try_clone().expect("a file handle can be duplicated");
+        command
+            .args(options)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors);
+        let described = format!("{command:?}");
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {described}: {error}"));
+        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut server = Self { child, addr, dir };
+        match server.wait_until_it_answers() {
+            Ok(()) => Ok(server),
+            Err(status) => Err(StartFailure {
+                status,
+                command: described,
+                output: server.output(),
+            }),
+        }
+    }
+
+    /// # Errors
+    /// The exit status, or `None` when it is alive but silent.
+    fn wait_until_it_answers(&mut self) -> Result<(), Option<ExitStatus>> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if let Some(status) = self.has_ended() {
+                return Err(Some(status));
+            }
+            if let Ok(mut client) = Client::connect(self.addr) {
+                // Any reply will do: a server with a password answers NOAUTH.
+                if client.call(&["PING"]).is_ok() {
+                    return Ok(());
+                }
+            }
+            sleep(Duration::from_millis(10));
+        }
+        Err(None)
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The server's working directory, removed with it.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Everything the process has printed so far.
+    pub(crate) fn output(&self) -> String {
+        let bytes = fs::read(self.dir.join("output")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// A new connection that speaks RESP2.
+    pub(crate) fn client(&self) -> Client {
+        Client::connect(self.addr).unwrap_or_else(|error| {
+            panic!(
+                "cannot connect to {}: {error}\n{}",
+                self.addr,
+                self.output()
+            )
+        })
+    }
+
+    /// A new connection that speaks `proto`.
+    pub(crate) fn client_with(&self, proto: Proto) -> Client {
+        let mut client = self.client();
+        if proto == Proto::Resp3 {
+            let reply = client.ask("HELLO 3");
+            assert!(matches!(reply, Value::Map(_)), "HELLO 3 answered {reply:?}");
+        }
+        client
+    }
+
+    /// Sends the process a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("our own child can be signalled");
+    }
+
+    /// How the process ended, if it has.
+    pub(crate) fn has_ended(&mut self) -> Option<ExitStatus> {
+        self.child
+            .try_wait()
+            .expect("our own child can be waited for")
+    }
+
+    /// Waits for the process to end by itself; `None` when it has not within a generous wait.
+    pub(crate) fn wait_for_exit(&mut self) -> Option<ExitStatus> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if let Some(status) = self.has_ended() {
+                return Some(status);
+            }
+            sleep(Duration::from_millis(10));
+        }
+        None
+    }
+
+    /// Resident memory in bytes.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the process runs");
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .expect("a process has resident memory");
+        let kibibytes: u64 = line
+            .split_whitespace()
+            .nth(1)
+            .and_then(|word| word.parse().ok())
+            .expect("VmRSS is a number");
+        kibibytes * 1024
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only where the process has ended already, which is what they are for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // A directory left behind in the system's temporary directory harms no later run: no name is used twice.
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// The same program with a configuration file before its options.
+fn with_config(command: &Command, dir: &Path, config: &[String]) -> Command {
+    let path = dir.join("server.conf");
+    fs::write(&path, config.join("\n") + "\n").expect("the test's own directory is writable");
+    let mut changed = Command::new(command.get_program());
+    changed.arg(path).args(command.get_args());
+    changed
+}
+
+fn fresh_dir() -> PathBuf {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let name = format!(
+        "ferrite-test-{}-{}",
+        std::process::id(),
+        NUMBER.fetch_add(1, Ordering::Relaxed)
+    );
+    let dir = std::env::temp_dir().join(name);
+    fs::create_dir_all(&dir)
+        .unwrap_or_else(|error| panic!("cannot create {}: {error}", dir.display()));
+    dir
+}
+
+fn free_port() -> u16 {
+    let listener =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback has a free port");
+    listener
+        .local_addr()
+        .expect("a bound socket has an address")
+        .port()
+}

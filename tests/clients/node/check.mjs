@@ -1,0 +1,73 @@
+// What the two Node clients share: where the servers are, assertions, and the printing of one line per check.
+
+import { deepStrictEqual } from 'node:assert';
+import { readFileSync } from 'node:fs';
+
+export const PORT = Number(process.env.CLIENTS_PORT);
+export const LOCKED_PORT = Number(process.env.CLIENTS_LOCKED_PORT);
+export const PASSWORD = process.env.CLIENTS_PASSWORD;
+export const EVERY_BYTE = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
+export const MEGABYTE = Buffer.concat(Array(4096).fill(EVERY_BYTE));
+
+/** Like `deepStrictEqual`, but a map reply with a null prototype equals a plain object. */
+export function equal(actual, expected) {
+  deepStrictEqual(plain(actual), plain(expected));
+}
+
+function plain(value) {
+  const isBareMap = value !== null && typeof value === 'object' && Object.getPrototypeOf(value) === null;
+  return isBareMap ? { ...value } : value;
+}
+
+/** Fails unless `low < actual <= high`. */
+export function between(actual, low, high) {
+  if (!(actual > low && actual <= high)) throw new Error(`got ${actual}, expected above ${low}, at most ${high}`);
+}
+
+/** Awaits the error of class `kind` with which `promise` must fail, and returns it. */
+export async function rejects(kind, promise) {
+  let result;
+  try {
+    result = await promise;
+  } catch (error) {
+    if (error instanceof kind) return error;
+    throw new Error(`failed with ${error?.constructor?.name}, expected ${kind.name}: ${error}`);
+  }
+  throw new Error(`returned ${result}, expected ${kind.name}`);
+}
+
+/** Asks again every few milliseconds until `call` returns something true. */
+export async function until(call) {
+  for (let i = 0; i < 500; i++) {
+    const result = await call();
+    if (result) return result;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error('did not happen within five seconds');
+}
+
+/**
+ * Runs every check in every mode, each mode on the emptied server, and exits with 1 if any failed.
+ * `open(options)` returns a connected client; a check receives it, the mode's options and `open`.
+ */
+export async function run(name, modes, checks, open, close) {
+  const manifest = new URL(`./node_modules/${name}/package.json`, import.meta.url);
+  console.log(`version ${JSON.parse(readFileSync(manifest)).version}`);
+  let failed = false;
+  for (const [mode, options] of Object.entries(modes)) {
+    const client = await open(options);
+    await client.flushall();
+    for (const [check, body] of Object.entries(checks)) {
+      try {
+        await body(client, options);
+        console.log(`ok ${mode} ${check}`);
+      } catch (error) {
+        console.error(error);
+        console.log(`not ok ${mode} ${check}: ${String(error.message).split('\n').join(' ')}`);
+        failed = true;
+      }
+    }
+    await close(client);
+  }
+  process.exit(failed ? 1 : 0);
+}
