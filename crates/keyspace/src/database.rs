@@ -67,9 +67,41 @@ impl ShardSet {
     }
 }
 
+/// Memory that holds no entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overhead {
+    /// Bytes of tables and of the shards themselves.
+    pub index_bytes: usize,
+    /// Bytes of timing wheels.
+    pub wheel_bytes: usize,
+    /// Bytes of slabs that no entry uses.
+    pub slack_bytes: usize,
+}
+
+impl Overhead {
+    /// All of it.
+    pub fn bytes(self) -> usize {
+        self.index_bytes + self.wheel_bytes + self.slack_bytes
+    }
+}
+
+impl std::ops::Add for Overhead {
+    type Output = Overhead;
+
+    fn add(self, other: Overhead) -> Overhead {
+        Overhead {
+            index_bytes: self.index_bytes + other.index_bytes,
+            wheel_bytes: self.wheel_bytes + other.wheel_bytes,
+            slack_bytes: self.slack_bytes + other.slack_bytes,
+        }
+    }
+}
+
 /// See the module.
 pub struct Database {
     shards: Box<[ShardCell]>,
+    /// 63 minus the bits of the hash that name the shard.
+    shard_shift: u32,
     shared: Arc<Shared>,
 }
 
@@ -106,15 +138,19 @@ impl Database {
             .take(1 << shared.shard_bits)
             .map(ShardCell::new)
             .collect();
-        Database { shards, shared }
+        let shard_shift = 63 - shared.shard_bits;
+        Database {
+            shards,
+            shard_shift,
+            shared,
+        }
     }
 
     /// The shard of a hash.
     #[inline]
     pub fn shard_of(&self, hash: u64) -> ShardId {
-        // A shift by 64 is what one shard would need; rotating gives its bits without it.
-        let bits = self.shared.shard_bits;
-        ShardId((hash.rotate_left(bits) & ((1 << bits) - 1)) as usize)
+        // Two shifts, because one shard would need a shift by 64.
+        ShardId(((hash >> 1) >> self.shard_shift) as usize)
     }
 
     /// All shards' numbers.
@@ -186,6 +222,17 @@ impl Database {
     /// Bytes taken by entries, tables and wheels.
     pub fn memory(&self) -> usize {
         self.shards.iter().map(ShardCell::memory).sum::<usize>() + size_of_val(&*self.shards)
+    }
+
+    /// The part of [`Database::memory`] that holds no entry. Locks every shard once.
+    pub fn overhead(&self, now: i64) -> Overhead {
+        let shards = Overhead {
+            index_bytes: size_of_val(&*self.shards),
+            ..Overhead::default()
+        };
+        self.shards().fold(shards, |sum, shard| {
+            sum + self.lock_shard(shard, now).overhead()
+        })
     }
 
     /// When (Unix, ms) a shard next has keys to look at for expiry.

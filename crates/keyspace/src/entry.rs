@@ -13,7 +13,8 @@
 //!   7      volatile: the expiry is there (8 B, absolute Unix time in milliseconds)
 //!   8..32  access clock: seconds, modulo 2^24
 //!  32..40  key length
-//!  40..48  flags: 0 modified in place (OBJECT ENCODING says `raw`)
+//!  40..42  form: what OBJECT ENCODING says beyond what the bytes tell (see `Form`)
+//!  42..48  free
 //!  48..64  value length, when the value is here
 //! ```
 //!
@@ -52,6 +53,18 @@ pub enum Encoding {
     Embstr,
     /// A long string, or one that was modified in place.
     Raw,
+}
+
+/// How a value was written, as far as OBJECT ENCODING tells two ways to the same bytes apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Form {
+    /// As a whole: its bytes say what it is.
+    Whole = 0,
+    /// As a decimal number: not `int`, even if it looks like one.
+    Decimal = 1,
+    /// In part: `raw`, however short it is.
+    Part = 2,
 }
 
 /// A value as it is stored.
@@ -102,7 +115,8 @@ const VOLATILE: u64 = 1 << 7;
 const CLOCK_SHIFT: u32 = 8;
 const CLOCK_MASK: u64 = 0xff_ffff << CLOCK_SHIFT;
 const KEY_LENGTH_SHIFT: u32 = 32;
-const MODIFIED: u64 = 1 << 40;
+const FORM_SHIFT: u32 = 40;
+const FORM: u64 = 0b11 << FORM_SHIFT;
 const VALUE_LENGTH_SHIFT: u32 = 48;
 
 const HEADER: usize = 8;
@@ -291,6 +305,29 @@ impl Entry {
         }
     }
 
+    /// Replaces the value where it stands, if that changes nothing but the value: no expiry (or `keep_expiry`), the same class, both
+    /// values inside the entry. Whether it did.
+    #[inline]
+    pub(crate) fn overwrite_in_place(self, value: &[u8], keep_expiry: bool, clock: u32) -> bool {
+        let header = self.header();
+        if header & STORAGE_LARGE != 0 || (header & VOLATILE != 0 && !keep_expiry) {
+            return false;
+        }
+        let shape = self.shape(header);
+        let old_len = shape.value_slot;
+        let size = shape.value_at + value.len();
+        if value.len() != old_len && class_size(size) != class_size(shape.value_at + old_len) {
+            return false;
+        }
+        self.copy_in(shape.value_at, value);
+        let kept = header & (0xff << KEY_LENGTH_SHIFT | WIDE | VOLATILE);
+        let clock = (u64::from(clock) << CLOCK_SHIFT) & CLOCK_MASK;
+        self.set_header(
+            kept | clock | Kind::String as u64 | (value.len() as u64) << VALUE_LENGTH_SHIFT,
+        );
+        true
+    }
+
     /// Replaces value and expiry, in place when the allocation's class stays the same and neither
     /// value has a buffer of its own. Returns the entry (moved or not) and a large value to drop.
     #[inline]
@@ -309,19 +346,7 @@ impl Entry {
             let shape = self.shape(header);
             let class = class_size(shape.value_at + shape.value_slot);
             if class_size(Entry::size_for(key.len(), bytes.len(), expiry.is_some())) == class {
-                if header & VOLATILE == 0 && expiry.is_none() {
-                    // The key stays where it is: write the value and the header, nothing else.
-                    self.copy_in(shape.value_at, bytes);
-                    let kept = header & (0xff << KEY_LENGTH_SHIFT | WIDE);
-                    let clock = u64::from(clock) << CLOCK_SHIFT & CLOCK_MASK;
-                    self.set_header(
-                        kept | clock
-                            | Kind::String as u64
-                            | (bytes.len() as u64) << VALUE_LENGTH_SHIFT,
-                    );
-                } else {
-                    self.write(key, value, expiry, clock);
-                }
+                self.write(key, value, expiry, clock);
                 return (self, None);
             }
         }
@@ -446,7 +471,7 @@ impl Entry {
     /// A new entry with the same key, expiry, clock and flags, in place of this one.
     fn replaced_by(self, heap: &mut Heap, value: NewValue<'_>) -> (Entry, Option<LargeValue>) {
         let replacement = Entry::new(heap, self.key(), value, self.expiry(), self.clock());
-        replacement.set_header(replacement.header() | self.header() & MODIFIED);
+        replacement.set_header(replacement.header() | self.header() & FORM);
         // SAFETY: the caller replaces its only reference by the returned one.
         (replacement, unsafe { self.free(heap) })
     }
@@ -498,7 +523,7 @@ impl Entry {
                     }
                 };
                 let replacement = Entry::new(heap, self.key(), value, expiry, self.clock());
-                replacement.set_header(replacement.header() | self.header() & MODIFIED);
+                replacement.set_header(replacement.header() | self.header() & FORM);
                 let class = self.class();
                 // SAFETY: a large value was moved out, and the caller uses the replacement from here.
                 unsafe { heap.release(self.0, class) };
@@ -523,13 +548,17 @@ impl Entry {
         }
     }
 
-    pub(crate) fn is_modified(self) -> bool {
-        self.header() & MODIFIED != 0
+    pub(crate) fn form(self) -> Form {
+        match (self.header() & FORM) >> FORM_SHIFT {
+            0 => Form::Whole,
+            1 => Form::Decimal,
+            _ => Form::Part,
+        }
     }
 
-    pub(crate) fn set_modified(self, modified: bool) {
-        let header = self.header() & !MODIFIED;
-        self.set_header(if modified { header | MODIFIED } else { header });
+    #[inline]
+    pub(crate) fn set_form(self, form: Form) {
+        self.set_header(self.header() & !FORM | (form as u64) << FORM_SHIFT);
     }
 }
 

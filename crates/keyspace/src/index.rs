@@ -61,9 +61,13 @@ fn code_for(entries: usize) -> u64 {
         .expect("codes are unbounded")
 }
 
-/// A table in one word: its address, and its size code in the top 16 bits. Zero is no table.
+/// A table in one word: its address, which is a multiple of 64, the mantissa of its size code (4 to 7) in the low bits and the exponent in the
+/// top bits. Zero is no table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Table(u64);
+
+const EXPONENT_SHIFT: u32 = 58;
+const ADDRESS: u64 = 0xffff_ffff_ffc0;
 
 impl Table {
     const NONE: Table = Table(0);
@@ -84,11 +88,11 @@ impl Table {
             let pointer = unsafe { alloc_zeroed(layout) };
             NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(layout))
         };
-        Table(pointer.as_ptr() as u64 | code << 48)
+        Table(pointer.as_ptr() as u64 | (4 + (code & 3)) | (code >> 2) << EXPONENT_SHIFT)
     }
 
     fn pointer(self) -> *mut u8 {
-        (self.0 & 0xffff_ffff_ffff) as *mut u8
+        (self.0 & ADDRESS) as *mut u8
     }
 
     /// # Safety
@@ -120,12 +124,12 @@ impl Table {
     }
 
     fn code(self) -> u64 {
-        self.0 >> 48
+        (self.0 >> EXPONENT_SHIFT) << 2 | (self.0 & 3)
     }
 
     #[inline]
     pub(crate) fn buckets(self) -> usize {
-        bucket_count(self.code())
+        ((self.0 & 7) << (self.0 >> EXPONENT_SHIFT)) as usize
     }
 
     fn memory(self) -> usize {

@@ -19,8 +19,8 @@ mod reclaim;
 mod shard;
 mod turn;
 
-pub use database::{Database, Locked, MAX_SHARDS, ShardId, ShardSet};
-pub use entry::{Encoding, INLINE_VALUE_MAX, Kind, LargeRef, LargeValue, Stored};
+pub use database::{Database, Locked, MAX_SHARDS, Overhead, ShardId, ShardSet};
+pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, LargeValue, Stored};
 pub use hash::Seed;
 pub use keyspace::{Keyspace, Options};
 pub use shard::{Detached, EntryMut, EntryRef, Expiry, Guard, Key};

@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
 
-use crate::entry::{Encoding, Entry, Kind, LargeValue, NewValue, Stored};
+use crate::database::Overhead;
+use crate::entry::{Encoding, Entry, Form, Kind, LargeValue, NewValue, Stored};
 use crate::expire::Wheel;
 use crate::hash::Place;
 use crate::heap::Heap;
@@ -175,8 +176,6 @@ pub struct Guard<'a> {
 impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
-        let slack = self.heap().slack();
-        self.cell.slack.store(slack, Relaxed);
         if self.owns_lock {
             // SAFETY: `locked` locked it, and this is the only guard.
             unsafe { self.cell.unlock() }
@@ -232,6 +231,13 @@ impl<'a> Guard<'a> {
     fn heap(&mut self) -> &mut Heap {
         // SAFETY: as in `index`.
         unsafe { &mut (*self.cell.state.get()).heap }
+    }
+
+    /// Publishes the heap's slack after something was allocated or released.
+    #[inline]
+    fn note_slack(&mut self) {
+        let slack = self.heap().slack();
+        self.cell.slack.store(slack, Relaxed);
     }
 
     #[inline]
@@ -306,6 +312,13 @@ impl<'a> Guard<'a> {
         match self.slot_of(key) {
             Some(slot) => {
                 let entry = self.index().entry(slot);
+                // What nearly every overwrite is: nothing to account for, nothing to schedule.
+                if let NewValue::Inline(bytes) = &value
+                    && !matches!(expiry, Expiry::At(_))
+                    && entry.overwrite_in_place(bytes, expiry == Expiry::Keep, clock)
+                {
+                    return;
+                }
                 let (before, old_expiry) = (entry.memory(), entry.expiry());
                 let expiry = match expiry {
                     Expiry::Clear => None,
@@ -318,6 +331,7 @@ impl<'a> Guard<'a> {
                 self.add_bytes(entry.memory());
                 self.index().replace(slot, entry);
                 self.reschedule(key.hash, old_expiry, expiry);
+                self.note_slack();
                 self.discard(garbage);
             }
             None => {
@@ -343,6 +357,7 @@ impl<'a> Guard<'a> {
             .len
             .store(self.cell.len.load(Relaxed) + 1, Relaxed);
         self.reschedule(hash, None, entry.expiry());
+        self.note_slack();
     }
 
     /// Takes an entry out of the index.
@@ -365,6 +380,7 @@ impl<'a> Guard<'a> {
     fn free(&mut self, entry: Entry) {
         // SAFETY: the entry was unlinked, so this is its only owner.
         let garbage = unsafe { entry.free(self.heap()) };
+        self.note_slack();
         self.discard(garbage);
     }
 
@@ -409,11 +425,11 @@ impl<'a> Guard<'a> {
         // SAFETY: as in `index`.
         let state = unsafe { &mut *self.cell.state.get() };
         let now = self.now;
+        let before = state.wheel.as_ref().map_or(0, |wheel| wheel.memory());
         let wheel = state.wheel.get_or_insert_with(|| {
             self.shared.has_volatile.store(true, Relaxed);
             Box::new(Wheel::new(now))
         });
-        let before = wheel.memory();
         wheel.insert(item, at);
         let grown = wheel.memory() - before;
         let due = wheel.next_due_ms();
@@ -449,10 +465,10 @@ impl<'a> Guard<'a> {
             DetachedValue::Inline(bytes) => self.set_value(key, NewValue::Inline(&bytes), expiry),
             DetachedValue::Large(large) => self.set_value(key, NewValue::Large(large), expiry),
         }
-        if value.modified
+        if value.form != Form::Whole
             && let Some(slot) = self.slot_of(key)
         {
-            self.index().entry(slot).set_modified(true);
+            self.index().entry(slot).set_form(value.form);
         }
     }
 
@@ -570,6 +586,18 @@ impl<'a> Guard<'a> {
         self.add_bytes(after.wrapping_sub(before));
         more
     }
+
+    /// The part of the shard's memory that holds no entry.
+    pub(crate) fn overhead(&mut self) -> Overhead {
+        // SAFETY: as in `index`.
+        let state = unsafe { &*self.cell.state.get() };
+        let wheel_bytes = state.wheel.as_ref().map_or(0, |wheel| wheel.memory());
+        Overhead {
+            index_bytes: self.index().memory(),
+            wheel_bytes,
+            slack_bytes: self.heap().slack(),
+        }
+    }
 }
 
 /// The place of an entry, by hashing its key.
@@ -595,7 +623,7 @@ fn clock_at(now_ms: i64) -> u32 {
 pub struct Detached {
     value: DetachedValue,
     expiry: Option<i64>,
-    modified: bool,
+    form: Form,
 }
 
 enum DetachedValue {
@@ -612,7 +640,7 @@ impl Detached {
         Detached {
             value,
             expiry: entry.expiry(),
-            modified: entry.is_modified(),
+            form: entry.form(),
         }
     }
 
@@ -697,14 +725,10 @@ impl EntryMut<'_, '_> {
     pub fn encoding(&self) -> Encoding {
         let entry = self.entry();
         let bytes = entry.value().bytes();
-        if entry.is_modified() {
-            Encoding::Raw
-        } else if is_canonical_integer(bytes) {
-            Encoding::Int
-        } else if bytes.len() <= 44 {
-            Encoding::Embstr
-        } else {
-            Encoding::Raw
+        match entry.form() {
+            Form::Whole if is_canonical_integer(bytes) => Encoding::Int,
+            Form::Whole | Form::Decimal if bytes.len() <= 44 => Encoding::Embstr,
+            _ => Encoding::Raw,
         }
     }
 
@@ -733,18 +757,20 @@ impl EntryMut<'_, '_> {
         self.guard.add_bytes(entry.memory());
         self.guard.index().replace(self.slot, entry);
         self.guard.reschedule(self.hash, old, expiry);
+        self.guard.note_slack();
     }
 
-    /// Makes the value `len` bytes long (zeroes are added behind) and gives it out to be changed. `modified` says
-    /// whether OBJECT ENCODING shall call it `raw` from here on.
-    pub fn resize_value(&mut self, len: usize, modified: bool) -> &mut [u8] {
+    /// Makes the value `len` bytes long (zeroes are added behind) and gives it out to be changed. `form` is
+    /// how it counts as written from here on.
+    pub fn resize_value(&mut self, len: usize, form: Form) -> &mut [u8] {
         let entry = self.entry();
         let before = entry.memory();
         let (entry, garbage) = entry.resize_value(self.guard.heap(), len);
-        entry.set_modified(modified);
+        entry.set_form(form);
         self.guard.sub_bytes(before);
         self.guard.add_bytes(entry.memory());
         self.guard.index().replace(self.slot, entry);
+        self.guard.note_slack();
         self.guard.discard(garbage);
         entry.value_mut()
     }

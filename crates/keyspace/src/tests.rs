@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::{Database, Expiry, Key, Keyspace, Options, ShardSet};
+use crate::{Database, Expiry, Form, Key, Keyspace, Options, ShardSet};
 
 fn keyspace(shards: usize, workers: usize) -> Keyspace {
     Keyspace::new(&Options {
@@ -64,7 +64,7 @@ fn random_operations_match_a_map() {
                 5 => {
                     let len = random.usize(..30_000);
                     if let Some(mut entry) = guard.find(key) {
-                        entry.resize_value(len, true);
+                        entry.resize_value(len, Form::Part);
                         model.get_mut(&name).expect("in both").0.resize(len, 0);
                     }
                 }
@@ -173,6 +173,9 @@ fn accounting_returns_to_what_an_empty_database_takes() {
                 .set(key, &vec![b'v'; (n % 300) as usize], expiry);
         }
         assert!(database.memory() > empty + 20_000 * 150);
+        let overhead = database.overhead(0);
+        assert!(overhead.wheel_bytes > 0 && overhead.index_bytes > 0);
+        assert!(database.memory() - overhead.bytes() > 20_000 * 150);
         assert_eq!(database.len(), 20_000);
         for n in 0..20_000u32 {
             let name = n.to_string().into_bytes();
@@ -180,6 +183,7 @@ fn accounting_returns_to_what_an_empty_database_takes() {
             assert!(database.lock(key.hash, 0).remove(key));
         }
         assert_eq!((database.len(), database.volatile()), (0, 0));
+        assert_eq!(database.memory(), database.overhead(0).bytes());
         // Replaced tables are kept while the turn in which they were replaced goes on.
         turn.leave();
         turn.enter();
