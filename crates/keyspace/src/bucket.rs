@@ -130,7 +130,8 @@ impl Bucket {
         (self.meta.load(Relaxed) >> (DISPLACEMENT_SHIFT + 3 * slot)) as usize & 7
     }
 
-    #[cfg(test)]
+    /// Whether the entry in a slot has an expiry.
+    #[inline]
     pub(crate) fn is_volatile(&self, slot: usize) -> bool {
         self.meta.load(Relaxed) >> (VOLATILE_SHIFT + slot) & 1 == 1
     }

@@ -29,6 +29,8 @@ const CHUNK_ITEMS: usize = 14;
 /// Ticks the wheel can look ahead.
 const HORIZON: u64 = (1 << (SLOT_BITS * LEVELS as u32)) - 1;
 const NO_CHUNK: u32 = u32::MAX;
+/// Items out of date that are not worth forgetting, and unused room that is not worth giving back, in items.
+const SPARE_ITEMS: usize = 4096;
 
 struct Chunk {
     items: [u32; CHUNK_ITEMS],
@@ -71,8 +73,16 @@ impl Wheel {
     }
 
     /// Items, those out of date included.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Whether the wheel had better be made anew from the `live` keys that have an expiry: most of its items are out of
+    /// date, or most of its memory was needed once and is not any more. Right after that it is not.
+    pub(crate) fn is_wasteful(&self, live: usize) -> bool {
+        let room = self.chunks.capacity() * CHUNK_ITEMS;
+        self.len > 2 * live + SPARE_ITEMS || room > 4 * (self.len + SPARE_ITEMS)
     }
 
     pub(crate) fn memory(&self) -> usize {

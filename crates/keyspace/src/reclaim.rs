@@ -61,9 +61,54 @@ impl Reclaimer {
 impl Drop for Reclaimer {
     fn drop(&mut self) {
         self.sender = None;
-        if let Some(thread) = self.thread.take() {
+        // What is dropped in the background may be the last to hold this; the thread cannot wait for itself.
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != std::thread::current().id()
+        {
             // A panic of the thread was already reported by the panic hook.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Garbage that holds on to the reclaimer, and says so when it is gone.
+    struct Last {
+        reclaimer: Option<Arc<Reclaimer>>,
+        gone: Sender<()>,
+    }
+
+    impl Drop for Last {
+        fn drop(&mut self) {
+            self.reclaimer = None;
+            // Nobody listens any more if the test has failed already.
+            let _ = self.gone.send(());
+        }
+    }
+
+    #[test]
+    fn the_last_owner_may_be_what_is_reclaimed() {
+        // A flushed database may outlive its keyspace in the queue.
+        let (gone, heard) = channel();
+        let reclaimer = Arc::new(Reclaimer::new());
+        let (go, wait) = channel::<()>();
+        struct Gate(std::sync::mpsc::Receiver<()>);
+        impl Drop for Gate {
+            fn drop(&mut self) {
+                let _ = self.0.recv();
+            }
+        }
+        reclaimer.send(std::sync::Mutex::new(Gate(wait)));
+        let own = Some(Arc::clone(&reclaimer));
+        reclaimer.send(Last {
+            reclaimer: own,
+            gone,
+        });
+        drop(reclaimer);
+        drop(go);
+        heard.recv().expect("the thread ends in good order");
     }
 }

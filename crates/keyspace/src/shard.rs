@@ -33,8 +33,6 @@ use crate::reclaim::BACKGROUND_BYTES;
 
 /// Home buckets moved by one call of [`Guard::maintain`] while a table drains.
 const MOVED_PER_SLICE: usize = 64;
-/// Items the wheel may hold beyond twice the volatile keys before it is rebuilt.
-const STALE_ITEMS: usize = 4096;
 
 /// A key and its hash.
 #[derive(Clone, Copy, Debug)]
@@ -421,7 +419,10 @@ impl<'a> Guard<'a> {
     }
 
     fn schedule(&mut self, hash: u64, at: i64) {
-        let item = (self.place(hash).0 >> 32) as u32;
+        self.schedule_item(item_of(self.place(hash)), at);
+    }
+
+    fn schedule_item(&mut self, item: u32, at: i64) {
         // SAFETY: as in `index`.
         let state = unsafe { &mut *self.cell.state.get() };
         let now = self.now;
@@ -431,12 +432,22 @@ impl<'a> Guard<'a> {
             Box::new(Wheel::new(now))
         });
         wheel.insert(item, at);
-        let grown = wheel.memory() - before;
-        let due = wheel.next_due_ms();
-        self.cell.next_due_ms.0.store(due, Relaxed);
-        if grown > 0 {
-            self.add_bytes(grown);
+        let after = wheel.memory();
+        self.set_next_due(wheel);
+        if after != before {
+            self.add_bytes(after.wrapping_sub(before));
         }
+    }
+
+    /// Tells everybody when the wheel is to be looked at next: at once if it wants to be made anew, which is work for
+    /// [`Guard::expire_due`] and not for the command that met it.
+    fn set_next_due(&self, wheel: &Wheel) {
+        let due = if wheel.is_wasteful(self.cell.volatile()) {
+            i64::MIN
+        } else {
+            wheel.next_due_ms()
+        };
+        self.cell.next_due_ms.0.store(due, Relaxed);
     }
 
     /// Removes a key; whether it was there.
@@ -503,23 +514,24 @@ impl<'a> Guard<'a> {
         let Some(wheel) = &mut state.wheel else {
             return 0;
         };
+        let before = wheel.memory();
         wheel.take_due(self.now, most, items);
+        let freed = before - wheel.memory();
+        self.sub_bytes(freed);
         let looked_at = items.len();
         for &item in items.iter() {
-            self.cell
-                .tables
-                .prefetch_bucket(Place(u64::from(item) << 32));
+            self.cell.tables.prefetch_bucket(first_place(item));
         }
         for &item in items.iter() {
             self.expire_item(item);
         }
         // SAFETY: as above; `expire_item` ended its borrows.
         let state = unsafe { &mut *self.cell.state.get() };
-        if let Some(wheel) = &mut state.wheel {
-            if wheel.len() > 2 * self.cell.volatile() + STALE_ITEMS {
+        if let Some(wheel) = &state.wheel {
+            if wheel.is_wasteful(self.cell.volatile()) {
                 self.rebuild_wheel();
             } else {
-                self.cell.next_due_ms.0.store(wheel.next_due_ms(), Relaxed);
+                self.set_next_due(wheel);
             }
         }
         looked_at
@@ -527,26 +539,27 @@ impl<'a> Guard<'a> {
 
     /// Removes the expired entries an item may mean, and schedules those that live on.
     fn expire_item(&mut self, item: u32) {
-        let place = Place(u64::from(item) << 32);
         let (now, shared) = (self.now, self.shared);
         loop {
             let mut expired = None;
-            let mut alive = None;
+            let mut next: Option<i64> = None;
             let index = self.index();
-            index.visit_home(place, |slot, entry| {
-                if let Some(expiry) = entry.expiry() {
-                    if now > expiry {
-                        expired = Some(slot);
-                    } else if place_of(shared, entry).0 >> 32 == u64::from(item) {
-                        alive = Some((entry, expiry));
+            // The places of an item are nearly always those of one bucket, but a bucket may begin between them.
+            let mut place = Some(first_place(item));
+            while let Some(at) = place.filter(|&place| item_of(place) == item) {
+                place = index.visit_volatile(at, |slot, entry| {
+                    if let Some(expiry) = entry.expiry() {
+                        if now > expiry {
+                            expired = Some(slot);
+                        } else if item_of(place_of(shared, entry)) == item {
+                            next = Some(next.map_or(expiry, |next| next.min(expiry)));
+                        }
                     }
-                }
-            });
-            match (expired, alive) {
+                });
+            }
+            match (expired, next) {
                 (Some(slot), _) => self.expire(slot),
-                (None, Some((entry, expiry))) => {
-                    return self.schedule(self.shared.seed.hash(entry.key()), expiry);
-                }
+                (None, Some(expiry)) => return self.schedule_item(item, expiry),
                 (None, None) => return,
             }
         }
@@ -559,18 +572,18 @@ impl<'a> Guard<'a> {
         let mut place = Some(Place(0));
         let shared = self.shared;
         while let Some(at) = place {
-            place = self.index().visit_home(at, |_, entry| {
+            place = self.index().visit_volatile(at, |_, entry| {
                 if let Some(expiry) = entry.expiry() {
-                    wheel.insert((place_of(shared, entry).0 >> 32) as u32, expiry);
+                    wheel.insert(item_of(place_of(shared, entry)), expiry);
                 }
             });
         }
-        let (due, memory) = (wheel.next_due_ms(), wheel.memory());
+        let memory = wheel.memory();
+        self.set_next_due(&wheel);
         // SAFETY: as in `index`.
         let state = unsafe { &mut *self.cell.state.get() };
         let old = state.wheel.replace(wheel).map_or(0, |old| old.memory());
         self.add_bytes(memory.wrapping_sub(old));
-        self.cell.next_due_ms.0.store(due, Relaxed);
     }
 
     /// A slice of work that is due but belongs to no command: moving buckets, freeing replaced tables.
@@ -585,6 +598,30 @@ impl<'a> Guard<'a> {
         let (after, more) = (index.memory(), index.is_migrating());
         self.add_bytes(after.wrapping_sub(before));
         more
+    }
+
+    /// Checks the counters, and what they count, against the entries themselves.
+    #[cfg(test)]
+    pub(crate) fn verify(&mut self) {
+        let (mut len, mut volatile, mut bytes) = (0, 0, 0);
+        let mut place = Some(Place(0));
+        let shared = self.shared;
+        while let Some(at) = place {
+            let index = self.index();
+            let mut marked = Vec::new();
+            index.visit_volatile(at, |_, entry| marked.push(entry));
+            place = index.visit_home(at, |slot, entry| {
+                len += 1;
+                bytes += entry.memory();
+                volatile += usize::from(entry.expiry().is_some());
+                assert!(entry.expiry().is_none() || marked.contains(&entry));
+                let found = index.find(place_of(shared, entry), |other| other == entry);
+                assert!(found.is_some_and(|found| index.entry(found) == index.entry(slot)));
+            });
+        }
+        assert_eq!(self.cell.len(), len);
+        assert_eq!(self.cell.volatile(), volatile);
+        assert_eq!(self.cell.memory(), bytes + self.overhead().bytes());
     }
 
     /// The part of the shard's memory that holds no entry.
@@ -603,6 +640,16 @@ impl<'a> Guard<'a> {
 /// The place of an entry, by hashing its key.
 fn place_of(shared: &Shared, entry: Entry) -> Place {
     Place(shared.seed.hash(entry.key()) << shared.shard_bits)
+}
+
+/// What the wheel knows of a place.
+fn item_of(place: Place) -> u32 {
+    (place.0 >> 32) as u32
+}
+
+/// The first of the places an item may mean.
+fn first_place(item: u32) -> Place {
+    Place(u64::from(item) << 32)
 }
 
 /// What the index needs from the shard's surroundings.

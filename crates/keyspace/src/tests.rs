@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::{Database, Expiry, Form, Key, Keyspace, Options, ShardSet};
+use crate::hash::Place;
+use crate::{Database, Expiry, Form, Key, Keyspace, Options, ShardId, ShardSet};
 
 fn keyspace(shards: usize, workers: usize) -> Keyspace {
     Keyspace::new(&Options {
@@ -120,6 +121,9 @@ impl RetainExpired for HashMap<Vec<u8>, (Vec<u8>, Option<i64>)> {
 }
 
 fn check_whole(database: &Database, model: &HashMap<Vec<u8>, (Vec<u8>, Option<i64>)>, now: i64) {
+    for shard in database.shards() {
+        database.lock_shard(shard, now).verify();
+    }
     let live = |entry: &&(Vec<u8>, Option<i64>)| entry.1.is_none_or(|at| now <= at);
     let expected: BTreeMap<&[u8], &[u8]> = model
         .iter()
@@ -408,4 +412,144 @@ fn flush_and_swap_are_seen_whole() {
     assert_eq!(keyspace.database(&turn, 0).len(), 0);
     assert_eq!(keyspace.database(&turn, 1).len(), 1);
     turn.leave();
+}
+
+/// Runs a test with a database, and checks its shards afterwards.
+fn with_database(shards: usize, test: impl FnOnce(&Database)) {
+    let keyspace = keyspace(shards, 1);
+    let mut turn = keyspace.turns().register();
+    turn.enter();
+    let database = keyspace.database(&turn, 0);
+    test(database);
+    for shard in database.shards() {
+        database.lock_shard(shard, 0).verify();
+    }
+    turn.leave();
+}
+
+fn set(database: &Database, name: &[u8], now: i64, expiry: Expiry) {
+    let key = database.key(name);
+    database.lock(key.hash, now).set(key, b"", expiry);
+}
+
+#[test]
+fn keys_expire_where_a_bucket_begins_amid_the_places_of_their_item() {
+    // The wheel knows the upper half of a key's place. The bucket that half falls into may be the one before the key's.
+    let sizes = (10..14).flat_map(|shift| (4..8).map(move |quarter| quarter << shift));
+    let sizes: Vec<usize> = sizes.collect();
+    let is_split = |hash: u64| {
+        let (place, half) = (Place(hash), Place(hash >> 32 << 32));
+        sizes
+            .iter()
+            .any(|&size| place.home(size) != half.home(size))
+    };
+    with_database(1, |database| {
+        for n in 0..200_000u32 {
+            set(database, &n.to_le_bytes(), 0, Expiry::Clear);
+        }
+        // One of 100,000 keys is split in a table of this size: try until there are some for every size.
+        for n in 1_000_000..5_000_000u32 {
+            let name = n.to_le_bytes();
+            if is_split(database.key(&name).hash) {
+                set(database, &name, 0, Expiry::At(1000));
+            }
+        }
+        assert!(database.volatile() > 20, "too few to tell");
+        for now in (1010..1050).step_by(10) {
+            expire_all(database, now);
+        }
+        assert_eq!((database.len(), database.volatile()), (200_000, 0));
+    });
+}
+
+#[test]
+fn keys_that_share_an_item_expire_each_at_its_time() {
+    with_database(1, |database| {
+        // Keys whose places agree in their upper half.
+        let mut names: HashMap<u64, u32> = HashMap::new();
+        let mut pairs = Vec::new();
+        for n in 0..700_000u32 {
+            let hash = database.key(&n.to_le_bytes()).hash;
+            if let Some(other) = names.insert(hash >> 32, n) {
+                pairs.push((other, n));
+            }
+        }
+        assert!(pairs.len() > 20, "{} pairs", pairs.len());
+        let mut start = 0;
+        for (one, other) in pairs.into_iter().take(20) {
+            for (first, last) in [(one, other), (other, one)] {
+                // Far enough for the wheel to look at both before either is due.
+                let (early, late) = (start + 1_000_000, start + 2_000_000);
+                set(database, &first.to_le_bytes(), start, Expiry::At(early));
+                set(database, &last.to_le_bytes(), start, Expiry::At(late));
+                for now in (start..early + 100).step_by(5000).chain([early + 100]) {
+                    expire_all(database, now);
+                }
+                assert_eq!(database.len(), 1, "{first} and {last}");
+                start = late + 100;
+                expire_all(database, start);
+                assert_eq!(database.len(), 0, "{first} and {last}");
+            }
+        }
+    });
+}
+
+#[test]
+fn the_wheel_forgets_keys_that_came_and_went() {
+    with_database(1, |database| {
+        set(database, b"stays", 0, Expiry::At(3_600_000));
+        let before = database.memory();
+        let key = database.key(b"comes and goes");
+        for _ in 0..300_000 {
+            let mut guard = database.lock(key.hash, 0);
+            guard.set(key, b"", Expiry::At(3_600_000));
+            guard.remove(key);
+            drop(guard);
+            if database.next_due_ms(ShardId(0)) <= 0 {
+                expire_all(database, 0);
+            }
+        }
+        let grown = database.memory() - before;
+        assert!(grown < 100_000, "{grown} bytes for a key that is gone");
+        expire_all(database, 3_600_010);
+        assert_eq!(database.len(), 0);
+    });
+}
+
+#[test]
+fn memory_of_expired_keys_is_counted_out_again() {
+    let keyspace = keyspace(1, 1);
+    let mut turn = keyspace.turns().register();
+    let mut after = Vec::new();
+    for round in 0..5 {
+        turn.enter();
+        let (database, now) = (keyspace.database(&turn, 0), round * 100_000);
+        for n in 0..20_000u32 {
+            set(database, &n.to_le_bytes(), now, Expiry::At(now + 500));
+        }
+        for now in (now + 600..now + 800).step_by(10) {
+            expire_all(database, now);
+        }
+        assert_eq!(database.len(), 0);
+        // Replaced tables are kept until the turn is over.
+        turn.leave();
+        turn.enter();
+        let database = keyspace.database(&turn, 0);
+        turn_over(database);
+        after.push(database.memory());
+        turn.leave();
+    }
+    assert!(after.windows(2).all(|pair| pair[0] == pair[1]), "{after:?}");
+}
+
+#[test]
+fn a_scan_of_a_few_keys_is_one_call() {
+    for keys in [0, 1, 5] {
+        with_database(1024, |database| {
+            (0..keys).for_each(|n: u32| set(database, &n.to_le_bytes(), 0, Expiry::Clear));
+            let mut met = 0;
+            assert_eq!(database.scan(0, 10, 0, |_| met += 1), 0);
+            assert_eq!(met, keys);
+        });
+    }
 }

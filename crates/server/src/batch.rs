@@ -47,6 +47,7 @@ pub(crate) struct Request {
     pub(crate) lane: usize,
     /// Where it begins in the lane's source, to come back to it if it cannot run yet.
     pub(crate) from: usize,
+    pub(crate) bytes: usize,
     pub(crate) first_span: usize,
     pub(crate) spans: usize,
     pub(crate) first_hash: usize,
@@ -140,6 +141,7 @@ impl Batch {
                     self.requests.push(Request {
                         lane: number,
                         from,
+                        bytes: end - from,
                         first_span,
                         spans: spans.len(),
                         first_hash,
@@ -166,15 +168,18 @@ impl Batch {
 
     /// The second sweep: by now the buckets have arrived.
     fn prefetch_entries(&self, around: &mut Parsing<'_>) {
-        for request in &self.requests {
-            if request.hashes == 0 {
-                continue;
-            }
-            let Some(connection) = around.connections.get_mut(self.lanes[request.lane].token) else { continue };
+        let mut requests = &self.requests[..];
+        while let Some(first) = requests.first() {
+            let own = requests.iter().take_while(|request| request.lane == first.lane).count();
+            let (lane, rest) = requests.split_at(own);
+            requests = rest;
+            let Some(connection) = around.connections.get_mut(self.lanes[first.lane].token) else { continue };
             let database = around.keyspace.database(around.turn, connection.session.db);
-            let keys = request.hashes.min(PREFETCH_KEYS);
-            for &hash in &self.hashes[request.first_hash..request.first_hash + keys] {
-                database.prefetch_entry(hash);
+            for request in lane {
+                let keys = request.hashes.min(PREFETCH_KEYS);
+                for &hash in &self.hashes[request.first_hash..][..keys] {
+                    database.prefetch_entry(hash);
+                }
             }
         }
     }

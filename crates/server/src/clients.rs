@@ -103,6 +103,11 @@ impl Clients {
         self.by_id.read().values().cloned().collect()
     }
 
+    /// Calls `visit` with each of them now, in order of id. Nobody can connect or leave meanwhile.
+    pub(crate) fn for_each(&self, visit: impl FnMut(&Arc<Client>)) {
+        self.by_id.read().values().for_each(visit);
+    }
+
     pub(crate) fn get(&self, id: u64) -> Option<Arc<Client>> {
         self.by_id.read().get(&id).cloned()
     }

@@ -2,14 +2,14 @@
 //!
 //! Before a command runs it is *admitted*: known, right number of arguments, authenticated, not out of memory, not paused.
 //! Around it, its time is taken. Reading the clock costs as much as a GET, so a run of the same fast command
-//! is timed as a whole and counted at its mean; whatever might be slow (not flagged `fast` or `bounded`, a large
+//! is timed as a whole and counted at its mean; whatever might be slow (a command that is not groupable, a large
 //! request, a low `slowlog-log-slower-than`) is timed alone.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::batch::{Request, Source};
 use crate::clients::status;
-use crate::command::{Args, Command, Context, Failure, Output, Reply, failure, flag};
+use crate::command::{Args, Command, Context, Failure, Mark, Reply, failure, flag};
 use crate::config::Setting;
 use crate::connection::{Connection, State};
 use crate::limits::ERROR_ECHO_BYTES;
@@ -50,8 +50,8 @@ impl Worker {
 
     /// Runs one lane's requests of the window.
     fn run_lane(&mut self, number: usize, requests: &[Request], timer: &mut Timer) {
-        let (server, worker) = (self.server, self.number);
-        let Worker { batch, connections, scratch, turn, output, stats, paused, now, .. } = self;
+        let (server, worker, now) = (self.server, self.number, self.now);
+        let Worker { batch, connections, scratch, turn, output, stats, paused, .. } = self;
         let lane = &mut batch.lanes[number];
         let Some(connection) = connections.get_mut(lane.token) else { return };
         if lane.output_from == lane.output_until {
@@ -62,59 +62,56 @@ impl Worker {
             Source::Scratch { from, until } => &scratch[from..until],
             Source::Pending => pending,
         };
+        let mut args =
+            Args { input, spans: &[], hashes: &[], first_key: 0, key_shift: 0, keyspace: &server.keyspace };
+        let (db, touch, protocol) = (session.db, !session.no_touch, session.protocol);
+        let mut context = Context {
+            server,
+            store: Store { keyspace: &server.keyspace, turn, stats, db, now, touch },
+            session,
+            reply: Reply::new(output, protocol),
+            command: self.table.any(),
+            worker,
+        };
+        let mut nothing_special = is_plain(server, context.session, now);
         for request in requests {
             if lane.stopped {
                 break;
             }
-            let spans = &batch.spans[request.first_span..request.first_span + request.spans];
-            let mut args = Args {
-                input,
-                spans,
-                hashes: &batch.hashes[request.first_hash..request.first_hash + request.hashes],
-                first_key: 0,
-                key_step: 1,
-                keyspace: &server.keyspace,
-            };
-            let before = (output.bytes.len(), output.large.len());
-            match admit(server, session, request.command, &args, *now) {
+            args.spans = &batch.spans[request.first_span..][..request.spans];
+            args.hashes = &batch.hashes[request.first_hash..][..request.hashes];
+            if let Some(command) = request.command
+                && nothing_special
+                && command.groupable
+                && command.takes(args.spans.len())
+                && request.bytes <= LARGE_REQUEST
+                && !timer.always_alone
+            {
+                // What nearly all requests are: nothing to decide, and the session is the same afterwards.
+                timer.count(command);
+                run(command, &mut context, &mut args);
+                continue;
+            }
+            let before = context.reply.mark();
+            match admit(server, context.session, request.command, &args, now) {
                 Admission::Run(command) => {
                     args.first_key = command.first_key as usize;
-                    args.key_step = command.key_step as usize;
-                    if server.monitors.any() && !command.spec.has(flag::ADMIN) && !command.spec.has(flag::SKIP_MONITOR) {
-                        server.monitors.feed(server, session, &args);
+                    args.key_shift = command.key_shift;
+                    let hidden = command.spec.flags & (flag::ADMIN | flag::SKIP_MONITOR) != 0;
+                    if server.monitors.any() && !hidden {
+                        server.monitors.feed(server, context.session, &args);
                     }
-                    session.client.last_command.store(command.id, Relaxed);
-                    let bytes = spans.last().map_or(0, |last| last.start + last.len - request.from);
-                    timer.begin(command, bytes > LARGE_REQUEST);
-                    let protocol = session.protocol;
-                    let mut context = Context {
-                        server,
-                        store: Store {
-                            keyspace: &server.keyspace,
-                            turn,
-                            stats,
-                            db: session.db,
-                            now: *now,
-                            touch: !session.no_touch,
-                        },
-                        session,
-                        reply: Reply::new(output, protocol),
-                        command,
-                        worker,
-                    };
-                    if let Err(failure) = (command.spec.handler)(&mut context, &args) {
-                        output.bytes.truncate(before.0);
-                        output.large.truncate(before.1);
-                        refuse(server, stats, session, output, &failure);
-                        stats.command(command.id).failed.add(1);
-                    }
-                    timer.end(command, &args, session);
+                    context.session.client.last_command.store(command.id, Relaxed);
+                    timer.begin_alone(command);
+                    run(command, &mut context, &mut args);
+                    timer.end_alone(command, &args, context.session);
+                    context.refresh();
                 }
                 Admission::Refuse(command, failure) => {
                     if let Some(command) = command {
                         stats.command(command.id).rejected.add(1);
                     }
-                    refuse(server, stats, session, output, &failure);
+                    context.refuse(&failure);
                 }
                 Admission::Wait => {
                     // Come back to this request, and whatever is behind it, when the pause is over.
@@ -124,17 +121,23 @@ impl Worker {
                     lane.error = None;
                     resume.clear();
                     *state = State::Paused;
-                    session.client.set_status(status::BLOCKED, true);
+                    context.session.client.set_status(status::BLOCKED, true);
                     paused.push(lane.token);
                     break;
                 }
             }
-            if session.reply_mode != ReplyMode::On {
-                drop_reply(session, output, before);
+            if context.session.reply_mode != ReplyMode::On {
+                drop_reply(&mut context, before);
             }
-            if session.closing {
+            if context.session.closing {
                 lane.stopped = true;
             }
+            nothing_special = is_plain(server, context.session, now);
+        }
+        if let Some(command) = requests.last().and_then(|request| request.command)
+            && command.subcommands.is_empty()
+        {
+            context.session.client.last_command.store(command.id, Relaxed);
         }
         if let Some(error) = lane.error.take()
             && !lane.stopped
@@ -145,6 +148,47 @@ impl Worker {
             lane.at = input.len();
         }
         lane.output_until = output.bytes.len();
+    }
+}
+
+/// Whether nothing but the command itself decides what happens to a request of this session.
+#[inline]
+fn is_plain(server: &Server, session: &Session, now: i64) -> bool {
+    session.authenticated
+        && session.reply_mode == ReplyMode::On
+        && !server.over_memory.load(Relaxed)
+        && !server.monitors.any()
+        && server.pause.until(now).is_none()
+}
+
+/// Runs an admitted command.
+#[inline]
+fn run<'c>(command: &'static Command, context: &mut Context<'c>, args: &mut Args<'_>) {
+    context.command = command;
+    args.first_key = command.first_key as usize;
+    args.key_shift = command.key_shift;
+    let before = context.reply.mark();
+    if let Err(failure) = (command.handler)(context, args) {
+        context.reply.take_back(before);
+        context.refuse(&failure);
+        context.store.stats.command(command.id).failed.add(1);
+    }
+}
+
+impl Context<'_> {
+    /// Answers an error and counts it.
+    #[cold]
+    fn refuse(&mut self, failure: &Failure) {
+        self.reply.error(&failure.0);
+        self.store.stats.errors.add(1);
+        self.server.errors.add(failure.code());
+    }
+
+    /// Takes over what the last command changed of its session.
+    fn refresh(&mut self) {
+        self.store.db = self.session.db;
+        self.store.touch = !self.session.no_touch;
+        self.reply.set_protocol(self.session.protocol);
     }
 }
 
@@ -177,20 +221,11 @@ fn admit(server: &Server, session: &Session, command: Option<&'static Command>, 
     Admission::Run(command)
 }
 
-/// Answers an error and counts it.
-#[cold]
-fn refuse(server: &Server, stats: &WorkerStats, session: &Session, output: &mut Output, failure: &Failure) {
-    Reply::new(output, session.protocol).error(&failure.0);
-    stats.errors.add(1);
-    server.errors.add(failure.code());
-}
-
 /// Takes a reply back that CLIENT REPLY said not to send.
 #[cold]
-fn drop_reply(session: &mut Session, output: &mut Output, before: (usize, usize)) {
-    output.bytes.truncate(before.0);
-    output.large.truncate(before.1);
-    session.reply_mode = match session.reply_mode {
+fn drop_reply(context: &mut Context<'_>, before: Mark) {
+    context.reply.take_back(before);
+    context.session.reply_mode = match context.session.reply_mode {
         ReplyMode::SkipNext => ReplyMode::Skip,
         ReplyMode::Skip => ReplyMode::On,
         mode => mode,
@@ -228,59 +263,64 @@ struct Timer {
     command: Option<&'static Command>,
     calls: u64,
     since: u64,
-    /// The current command is timed alone.
-    alone: bool,
     always_alone: bool,
     slow_us: i64,
 }
 
 impl Timer {
     fn new(server: &'static Server, stats: &'static WorkerStats) -> Timer {
-        let slow_us = server.settings.int(Setting::SlowlogLogSlowerThan);
-        let always_alone = (0..EXACT_BELOW_US).contains(&slow_us);
-        Timer { server, stats, command: None, calls: 0, since: 0, alone: false, always_alone, slow_us }
+        let mut timer = Timer { server, stats, command: None, calls: 0, since: 0, always_alone: false, slow_us: 0 };
+        timer.read_settings();
+        timer
     }
 
-    /// Before a command runs.
+    fn read_settings(&mut self) {
+        self.slow_us = self.server.settings.int(Setting::SlowlogLogSlowerThan);
+        self.always_alone = (0..EXACT_BELOW_US).contains(&self.slow_us);
+    }
+
+    /// Before a command that is timed together with its equals before and behind it.
     #[inline]
-    fn begin(&mut self, command: &'static Command, large: bool) {
-        self.alone = self.always_alone || large || command.spec.flags & (flag::FAST | flag::BOUNDED) == 0;
-        let same = self.command.is_some_and(|current| current.id == command.id);
-        if !same || self.alone {
-            self.finish_run();
-            self.command = Some(command);
-            self.since = sys::clock::ticks();
+    fn count(&mut self, command: &'static Command) {
+        if self.command.is_none_or(|current| current.id != command.id) {
+            self.begin_alone(command);
+        } else {
+            self.calls += 1;
         }
-        self.calls += 1;
+    }
+
+    /// Before a command that is timed alone.
+    fn begin_alone(&mut self, command: &'static Command) {
+        self.finish_run();
+        self.command = Some(command);
+        self.calls = 1;
+        self.since = sys::clock::ticks();
     }
 
     /// After it ran.
-    #[inline]
-    fn end(&mut self, command: &Command, args: &Args<'_>, session: &Session) {
-        if self.alone {
-            let ticks = sys::clock::ticks() - self.since;
-            self.finish(ticks);
-            self.check_slow(command, args, session, ticks);
-        }
+    fn end_alone(&mut self, command: &Command, args: &Args<'_>, session: &Session) {
+        let ticks = sys::clock::ticks().saturating_sub(self.since);
+        self.record(ticks);
+        self.check_slow(command, args, session, ticks);
     }
 
     /// Ends a run of the same command.
-    #[inline]
     fn finish_run(&mut self) {
-        if self.calls > 0 {
-            self.finish(sys::clock::ticks() - self.since);
+        if self.command.is_some() {
+            self.record(sys::clock::ticks().saturating_sub(self.since));
         }
     }
 
-    fn finish(&mut self, ticks: u64) {
+    fn record(&mut self, ticks: u64) {
         if let Some(command) = self.command.take() {
             self.stats.command(command.id).record(self.calls, ticks);
             self.stats.commands.add(self.calls);
         }
-        self.calls = 0;
     }
 
-    fn check_slow(&self, command: &Command, args: &Args<'_>, session: &Session, ticks: u64) {
+    fn check_slow(&mut self, command: &Command, args: &Args<'_>, session: &Session, ticks: u64) {
+        // A CONFIG SET that changes what is slow is judged by that already.
+        self.read_settings();
         let took_us = sys::clock::ticks_to_ns(ticks) / 1000;
         if self.slow_us >= 0 && took_us as i64 >= self.slow_us && !command.spec.has(flag::SKIP_SLOWLOG) {
             let most = self.server.settings.int(Setting::SlowlogMaxLen) as usize;

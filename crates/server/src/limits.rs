@@ -38,7 +38,7 @@ pub(crate) const OUTPUT_KEEP_BYTES: usize = 1024 * 1024;
 /// Slices handed to one vectored send.
 pub(crate) const SEND_SLICES: usize = 64;
 
-/// Milliseconds between two rounds of a worker's housekeeping.
+/// Milliseconds between two rounds of the control thread's housekeeping.
 pub(crate) const CRON_MS: i64 = 100;
 
 /// Milliseconds between two looks at keys with an expiry.

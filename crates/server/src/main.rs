@@ -15,6 +15,7 @@ mod connections;
 mod control;
 mod errorstats;
 mod execute;
+mod glob;
 mod latency;
 mod limits;
 mod logging;

@@ -37,6 +37,10 @@ pub(crate) struct WorkerStats {
     pub(crate) hits: Counter,
     /// Reads that did not.
     pub(crate) misses: Counter,
+    /// Values that commands stored.
+    pub(crate) sets: Counter,
+    /// Keys that commands removed.
+    pub(crate) dels: Counter,
     /// Changes to data since the start.
     pub(crate) dirty: Counter,
     /// Bytes received.
@@ -70,6 +74,8 @@ impl WorkerStats {
             commands: Counter::default(),
             hits: Counter::default(),
             misses: Counter::default(),
+            sets: Counter::default(),
+            dels: Counter::default(),
             dirty: Counter::default(),
             input_bytes: Counter::default(),
             output_bytes: Counter::default(),
@@ -87,7 +93,16 @@ impl WorkerStats {
 
     /// Sets all to zero, as CONFIG RESETSTAT does. Another thread's addition may survive it.
     pub(crate) fn reset(&self) {
-        for counter in [&self.commands, &self.hits, &self.misses, &self.input_bytes, &self.output_bytes, &self.errors] {
+        for counter in [
+            &self.commands,
+            &self.hits,
+            &self.misses,
+            &self.sets,
+            &self.dels,
+            &self.input_bytes,
+            &self.output_bytes,
+            &self.errors,
+        ] {
             counter.set(0);
         }
         for command in &self.by_command {
@@ -160,10 +175,46 @@ impl Histogram {
         self.buckets.iter().for_each(|bucket| bucket.set(0));
     }
 
+}
+
+/// What the histograms of all workers say together.
+pub(crate) struct Distribution {
+    buckets: [u64; BUCKETS],
+    calls: u64,
+}
+
+impl Distribution {
+    /// The sum of histograms.
+    pub(crate) fn of<'h>(histograms: impl Iterator<Item = &'h Histogram>) -> Distribution {
+        let mut sum = Distribution { buckets: [0; BUCKETS], calls: 0 };
+        for histogram in histograms {
+            for (total, bucket) in sum.buckets.iter_mut().zip(&histogram.buckets) {
+                *total += bucket.get();
+            }
+        }
+        sum.calls = sum.buckets.iter().sum();
+        sum
+    }
+
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls
+    }
+
     /// The filled buckets, ascending: the largest value each can hold, and its count.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let filled = self.buckets.iter().enumerate().filter(|(_, bucket)| bucket.get() > 0);
-        filled.map(|(at, bucket)| (Histogram::floor_of(at + 1) - 1, bucket.get()))
+        let filled = self.buckets.iter().enumerate().filter(|&(_, &count)| count > 0);
+        filled.map(|(at, &count)| (Histogram::floor_of(at + 1) - 1, count))
+    }
+
+    /// The value that so many percent of all are not above, as near as buckets tell; 0 if there is none.
+    pub(crate) fn percentile(&self, percent: f64) -> u64 {
+        let rank = ((percent / 100.0 * self.calls as f64).round() as u64).max(1);
+        let mut seen = 0;
+        let reaches = |&(_, count): &(u64, u64)| {
+            seen += count;
+            seen >= rank
+        };
+        self.iter().find(reaches).map_or(0, |(value, _)| value)
     }
 }
 
@@ -184,9 +235,23 @@ mod tests {
         let histogram = Histogram::default();
         histogram.record(1000, 3);
         histogram.record(5, 2);
-        let all: Vec<(u64, u64)> = histogram.iter().collect();
-        assert_eq!(all.len(), 2);
+        let distribution = Distribution::of([&histogram].into_iter());
+        let all: Vec<(u64, u64)> = distribution.iter().collect();
+        assert_eq!((all.len(), distribution.calls()), (2, 5));
         assert!(all[0].0 >= 5 && all[0].0 < 7 && all[0].1 == 2);
         assert!(all[1].0 >= 1000 && all[1].0 < 1200 && all[1].1 == 3);
+    }
+
+    #[test]
+    fn percentiles_are_bounds_of_buckets() {
+        let (fast, slow) = (Histogram::default(), Histogram::default());
+        let both = || Distribution::of([&fast, &slow].into_iter());
+        assert_eq!(both().percentile(50.0), 0);
+        fast.record(3, 98);
+        slow.record(1 << 40, 2);
+        assert_eq!((both().percentile(0.0), both().percentile(98.0)), (3, 3));
+        let slowest = both().percentile(99.0);
+        assert!(slowest >= 1 << 40 && slowest < 5 << 38);
+        assert_eq!(both().percentile(100.0), slowest);
     }
 }

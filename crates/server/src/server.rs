@@ -45,6 +45,8 @@ pub(crate) struct Server {
     pub(crate) active_expire: AtomicBool,
     /// Forty random hexadecimal digits, new with each start.
     pub(crate) run_id: String,
+    /// Forty more, which name the history of this server's data.
+    pub(crate) replication_id: String,
     pub(crate) started_ms: i64,
     pub(crate) poller_name: &'static str,
 }
@@ -62,6 +64,8 @@ pub(crate) struct Totals {
     pub(crate) output_per_second: Counter,
     /// The most memory in use that was ever seen.
     pub(crate) peak_memory: Counter,
+    /// Keys that had expired when statistics were last set to zero.
+    pub(crate) expired_at_reset: Counter,
     /// Clients dropped because they did not read their replies.
     pub(crate) output_limit_disconnects: AtomicU64,
     /// Clients dropped because a request grew beyond client-query-buffer-limit.
@@ -192,12 +196,20 @@ impl Server {
         }
     }
 
+    /// Keys removed because their time had come, since statistics were last set to zero.
+    pub(crate) fn expired_keys(&self) -> u64 {
+        self.keyspace.expired().saturating_sub(self.totals.expired_at_reset.get())
+    }
+
     /// Sets statistics to zero, as CONFIG RESETSTAT does.
     pub(crate) fn reset_stats(&self) {
         self.workers.iter().for_each(|worker| worker.stats.reset());
         self.totals.connections.set(0);
         self.totals.rejected.set(0);
         self.totals.peak_memory.set(0);
+        self.totals.expired_at_reset.set(self.keyspace.expired());
+        self.totals.output_limit_disconnects.store(0, Relaxed);
+        self.totals.query_limit_disconnects.store(0, Relaxed);
         self.errors.reset();
     }
 

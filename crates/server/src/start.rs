@@ -44,7 +44,8 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<(), String> {
     let listeners = control::listen(&settings)?;
     let pid_file = write_pid_file(&settings)?;
     allow_connections(&settings);
-    sys::clock::ticks_per_us();
+    // Calibrates the clock before anything is timed.
+    let _ = sys::clock::ticks_per_us();
     let server = build(settings, config_file)?;
     announce(server, &listeners);
     let threads = start_workers(server)?;
@@ -77,14 +78,19 @@ fn write_pid_file(settings: &Settings) -> Result<Option<String>, String> {
     Ok(Some(path.to_string()))
 }
 
-/// Raises the limit of open files for `maxclients`, or lowers `maxclients` to what is possible.
+/// Raises the limit of open files as near to `wanted` clients as possible, and returns how many are possible.
+pub(crate) fn raise_max_clients(wanted: u64) -> u64 {
+    let possible = sys::process::raise_open_files(wanted + OWN_DESCRIPTORS).unwrap_or(1024);
+    possible.saturating_sub(OWN_DESCRIPTORS).max(1)
+}
+
+/// Makes room for `maxclients`, or lowers it to what is possible.
 fn allow_connections(settings: &Settings) {
-    let wanted = settings.int(Setting::MaxClients) as u64 + OWN_DESCRIPTORS;
-    let possible = sys::process::raise_open_files(wanted).unwrap_or(1024);
+    let wanted = settings.int(Setting::MaxClients) as u64;
+    let possible = raise_max_clients(wanted);
     if possible < wanted {
-        let fewer = possible.saturating_sub(OWN_DESCRIPTORS).max(1);
-        log::warn!("maxclients lowered to {fewer}: the limit of open files is {possible} (raise it with ulimit -n)");
-        if let Err(error) = settings.set(Setting::MaxClients, &fewer.to_string()) {
+        log::warn!("maxclients lowered to {possible} by the limit of open files (raise it with ulimit -n)");
+        if let Err(error) = settings.set(Setting::MaxClients, &possible.to_string()) {
             log::warn!("maxclients: {error}");
         }
     }
@@ -100,10 +106,12 @@ fn build(settings: Settings, config_file: Option<std::path::PathBuf>) -> Result<
         0 => (workers * SHARDS_PER_WORKER).next_power_of_two().min(MAX_SHARDS),
         shards => shards,
     };
-    let mut random = [0u8; 28];
+    let mut random = [0u8; 48];
     sys::random::fill(&mut random).map_err(failed)?;
-    let (id, seed) = random.split_at(20);
-    let poller_name = Poller::new(Backend::Auto).map_err(failed)?.name();
+    let (ids, seed) = random.split_at(40);
+    let (run_id, replication_id) = ids.split_at(20);
+    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let poller_name = Poller::new(backend(&settings)).map_err(failed)?.name();
     let handles = (0..workers).map(|_| WorkerHandle::new(table().counters())).collect::<Result<_, _>>().map_err(failed)?;
     let keyspace = Keyspace::new(&Options {
         databases: settings.int(Setting::Databases) as usize,
@@ -129,10 +137,19 @@ fn build(settings: Settings, config_file: Option<std::path::PathBuf>) -> Result<
         shutdown: AtomicBool::new(false),
         over_memory: AtomicBool::new(false),
         active_expire: AtomicBool::new(true),
-        run_id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
+        run_id: hexadecimal(run_id),
+        replication_id: hexadecimal(replication_id),
         started_ms: sys::clock::realtime_ms(),
         poller_name,
     })))
+}
+
+/// The poller that `io` asks for.
+fn backend(settings: &Settings) -> Backend {
+    match settings.choice(Setting::Io) {
+        "epoll" => Backend::Epoll,
+        _ => Backend::Auto,
+    }
 }
 
 fn announce(server: &Server, listeners: &[sys::socket::Listener]) {
@@ -154,7 +171,7 @@ fn start_workers(server: &'static Server) -> Result<Vec<std::thread::JoinHandle<
     let mut threads = Vec::new();
     for number in 0..server.workers.len() {
         let failed = |error: std::io::Error| format!("cannot start worker {number}: {error}");
-        let poller = Poller::new(Backend::Auto).map_err(failed)?;
+        let poller = Poller::new(backend(&server.settings)).map_err(failed)?;
         let worker = Worker::new(server, number, poller).map_err(failed)?;
         let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || worker.run());
         threads.push(thread.map_err(failed)?);

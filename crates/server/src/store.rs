@@ -8,7 +8,7 @@
 //! Lock order, for everybody: databases ascending, shards ascending inside a database.
 
 use keyspace::{
-    Database, Detached, EntryMut, Encoding, Expiry, Guard, Key, Keyspace, Kind, LargeValue, Locked, ShardSet,
+    Database, Detached, EntryMut, Encoding, Expiry, Form, Guard, Key, Keyspace, Kind, LargeValue, Locked, ShardSet,
     Stored, Turn,
 };
 
@@ -132,6 +132,29 @@ impl<'a> Shard<'a> {
         }
     }
 
+    /// Looks a key up for a command that reports on it: counts a hit or a miss, but it is no access.
+    pub(crate) fn peek(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
+        match self.guard.find(key) {
+            Some(inner) => {
+                self.stats.hits.add(1);
+                Some(Entry { inner, stats: self.stats })
+            }
+            None => {
+                self.stats.misses.add(1);
+                None
+            }
+        }
+    }
+
+    /// Looks a key up for a command that changes it: notes the access, but counts neither hit nor miss.
+    pub(crate) fn find_to_change(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
+        let mut inner = self.guard.find(key)?;
+        if self.touch {
+            inner.touch();
+        }
+        Some(Entry { inner, stats: self.stats })
+    }
+
     /// Looks a key up without counting and without noting the access.
     #[inline]
     pub(crate) fn find(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
@@ -147,18 +170,42 @@ impl<'a> Shard<'a> {
     #[inline]
     pub(crate) fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
         self.guard.set(key, value, expiry);
+        self.stats.sets.add(1);
         self.stats.dirty.add(1);
     }
 
     /// [`Shard::set`] with a value that already has a buffer of its own.
     pub(crate) fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
         self.guard.set_large(key, value, expiry);
+        self.stats.sets.add(1);
         self.stats.dirty.add(1);
+    }
+
+    /// [`Shard::set_large`] with a value that was made here. `form` is how it counts as written.
+    pub(crate) fn set_made(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry, form: Form) {
+        let len = value.len();
+        self.set_large(key, value, expiry);
+        if let Some(mut inner) = self.guard.find(key) {
+            inner.resize_value(len, form);
+        }
+    }
+
+    /// Makes the value of a key, empty if it is missing, at least `len` bytes long (zeroes are added behind), then lets
+    /// `change` write to it.
+    pub(crate) fn grow<R>(&mut self, key: Key<'_>, len: usize, change: impl FnOnce(&mut [u8]) -> R) -> R {
+        if !self.guard.contains(key) {
+            self.guard.set_large(key, LargeValue::new(vec![0; len]), Expiry::Clear);
+        }
+        let inner = self.guard.find(key).expect("it was there or has just been set");
+        let mut entry = Entry { inner, stats: self.stats };
+        let len = len.max(entry.value_len());
+        entry.update(len, Form::Part, change)
     }
 
     /// Removes a key; whether it was there.
     pub(crate) fn remove(&mut self, key: Key<'_>) -> bool {
         let removed = self.guard.remove(key);
+        self.stats.dels.add(u64::from(removed));
         self.stats.dirty.add(u64::from(removed));
         removed
     }
@@ -236,12 +283,13 @@ impl Entry<'_, '_> {
         self.stats.dirty.add(1);
     }
 
-    /// Makes the value `len` bytes long (zeroes are added behind), then lets `change` write to it. `modified` says
-    /// whether OBJECT ENCODING shall call the value `raw` from here on.
+    /// Makes the value `len` bytes long (zeroes are added behind), then lets `change` write to it. `form` is how
+    /// the value counts as written from here on.
     #[inline]
-    pub(crate) fn update<R>(&mut self, len: usize, modified: bool, change: impl FnOnce(&mut [u8]) -> R) -> R {
-        let result = change(self.inner.resize_value(len, modified));
+    pub(crate) fn update<R>(&mut self, len: usize, form: Form, change: impl FnOnce(&mut [u8]) -> R) -> R {
+        let result = change(self.inner.resize_value(len, form));
         self.inner.touch();
+        self.stats.sets.add(1);
         self.stats.dirty.add(1);
         result
     }
@@ -249,6 +297,7 @@ impl Entry<'_, '_> {
     /// Removes the key.
     pub(crate) fn remove(self) {
         self.inner.remove();
+        self.stats.dels.add(1);
         self.stats.dirty.add(1);
     }
 }

@@ -28,7 +28,7 @@ use crate::config::Setting;
 use crate::connection::{Connection, State};
 use crate::connections::Connections;
 use crate::limits::{
-    CRON_MS, EXPIRE_MS, EXPIRE_SLICE, EXPIRE_TURN, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_AHEAD_BYTES,
+    EXPIRE_MS, EXPIRE_SLICE, EXPIRE_TURN, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_AHEAD_BYTES,
     READ_BYTES, READ_MIN_BYTES, SCRATCH_BYTES,
 };
 use crate::metrics::WorkerStats;
@@ -115,7 +115,7 @@ impl Worker {
         {
             until = until.min(end + 1);
         }
-        Duration::from_millis((until - sys::clock::realtime_ms()).clamp(0, CRON_MS) as u64)
+        Duration::from_millis((until - sys::clock::realtime_ms()).clamp(0, 1000) as u64)
     }
 
     /// Everything between two waits.
@@ -418,7 +418,7 @@ impl Worker {
             }
         }
         if self.now >= self.next_cron {
-            self.next_cron = self.now + CRON_MS;
+            self.next_cron = self.now + 1000 / self.server.settings.int(Setting::Hz);
             self.cron();
         }
     }
@@ -450,7 +450,7 @@ impl Worker {
         }
     }
 
-    /// Ten times a second: idle clients, slow readers, tables that are still draining, figures for INFO.
+    /// `hz` times a second: idle clients, slow readers, tables that are still draining, figures for INFO.
     fn cron(&mut self) {
         for db in 0..self.server.keyspace.databases() {
             let Some(database) = self.server.keyspace.existing(&self.turn, db) else { continue };

@@ -13,7 +13,8 @@ pub(crate) struct Args<'a> {
     /// Hashes of the first keys, made while the batch was parsed.
     pub(crate) hashes: &'a [u64],
     pub(crate) first_key: usize,
-    pub(crate) key_step: usize,
+    /// Keys are `1 << key_shift` arguments apart.
+    pub(crate) key_shift: u8,
     pub(crate) keyspace: &'a Keyspace,
 }
 
@@ -45,23 +46,20 @@ impl<'a> Args<'a> {
     #[inline]
     pub(crate) fn key(&self, at: usize) -> Key<'a> {
         let bytes = self.get(at);
-        let hash = if at == self.first_key && !self.hashes.is_empty() {
-            self.hashes[0]
-        } else {
-            self.later_hash(at, bytes)
+        let known = self.hashes.get(at.wrapping_sub(self.first_key) >> self.key_shift);
+        let hash = match known {
+            Some(&hash) => hash,
+            None => self.keyspace.hash(bytes),
         };
+        debug_assert_eq!(hash, self.keyspace.hash(bytes), "the hash of another argument");
         Key { bytes, hash }
     }
 
+    /// All keys of a command whose keys go on to its last argument (or the last but its value).
     #[inline]
-    fn later_hash(&self, at: usize, bytes: &[u8]) -> u64 {
-        let behind = at.wrapping_sub(self.first_key);
-        let known = if behind.is_multiple_of(self.key_step.max(1)) {
-            self.hashes.get(behind / self.key_step.max(1)).copied()
-        } else {
-            None
-        };
-        known.unwrap_or_else(|| self.keyspace.hash(bytes))
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key<'a>> + Clone + use<'a> {
+        let args = *self;
+        (args.first_key..args.len()).step_by(1 << args.key_shift).map(move |at| args.key(at))
     }
 
     /// Whether the argument at `at` is this word, in any case.
@@ -72,6 +70,11 @@ impl<'a> Args<'a> {
     /// The argument at `at` as an integer.
     pub(crate) fn integer(&self, at: usize) -> Result<i64, Failure> {
         number::parse_i64(self.get(at)).ok_or(failure::NOT_AN_INTEGER)
+    }
+
+    /// The argument at `at` as an integer of 32 bits, as the number of a database is.
+    pub(crate) fn integer_i32(&self, at: usize) -> Result<i32, Failure> {
+        i32::try_from(self.integer(at)?).map_err(|_| failure::NOT_AN_INT32)
     }
 
     /// The argument at `at` as text for an error message: bytes that are no UTF-8 are replaced.

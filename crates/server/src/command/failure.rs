@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use crate::limits::ERROR_ECHO_BYTES;
+
 /// An error reply, without the leading `-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure(pub(crate) Cow<'static, str>);
@@ -28,6 +30,14 @@ impl Failure {
         Failure::new(format!("ERR wrong number of arguments for '{command}' command"))
     }
 
+    /// `ERR unknown subcommand or wrong number of arguments for 'sub'. Try NAME HELP.`
+    pub(crate) fn wrong_subcommand(command: &str, subcommand: &[u8]) -> Failure {
+        let echoed = String::from_utf8_lossy(&subcommand[..subcommand.len().min(ERROR_ECHO_BYTES)]);
+        Failure::new(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{echoed}'. Try {command} HELP."
+        ))
+    }
+
     /// The code before the first space, by which INFO errorstats counts.
     pub(crate) fn code(&self) -> &str {
         self.0.split(' ').next().unwrap_or_default()
@@ -36,6 +46,8 @@ impl Failure {
 
 pub(crate) const SYNTAX: Failure = Failure::of("ERR syntax error");
 pub(crate) const NOT_AN_INTEGER: Failure = Failure::of("ERR value is not an integer or out of range");
+pub(crate) const NOT_AN_INT32: Failure =
+    Failure::of("ERR value is out of range, value must between -2147483648 and 2147483647");
 pub(crate) const NOT_A_FLOAT: Failure = Failure::of("ERR value is not a valid float");
 pub(crate) const NO_SUCH_KEY: Failure = Failure::of("ERR no such key");
 pub(crate) const OVERFLOW: Failure = Failure::of("ERR increment or decrement would overflow");

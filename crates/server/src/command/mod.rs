@@ -5,6 +5,7 @@
 
 pub(crate) mod args;
 pub(crate) mod bitmap;
+pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod failure;
 pub(crate) mod key;
@@ -16,7 +17,7 @@ pub(crate) mod table;
 
 pub(crate) use args::Args;
 pub(crate) use failure::Failure;
-pub(crate) use reply::{Output, Reply};
+pub(crate) use reply::{Mark, Output, Reply};
 pub(crate) use spec::{Arg, ArgKind, Group, KeySpec, Spec, flag};
 pub(crate) use table::{Command, Table, table};
 
@@ -47,5 +48,5 @@ pub(crate) fn help(context: &mut Context<'_>, name: &str, lines: &[&str]) {
     context.reply.simple(&format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
     lines.iter().for_each(|line| context.reply.simple(line));
     context.reply.simple("HELP");
-    context.reply.simple("    Print this help.");
+    context.reply.simple("    Prints this help.");
 }

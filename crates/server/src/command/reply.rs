@@ -20,6 +20,13 @@ pub(crate) struct Pinned {
     pub(crate) value: LargeValue,
 }
 
+/// How far an output reached.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    bytes: usize,
+    large: usize,
+}
+
 /// The reply of one command.
 pub(crate) struct Reply<'c> {
     writer: Writer<'c>,
@@ -31,6 +38,18 @@ impl<'c> Reply<'c> {
         Reply { writer: Writer { out: &mut output.bytes, protocol }, large: &mut output.large }
     }
 
+    /// How far the output reaches, to come back to with [`Reply::take_back`].
+    #[inline]
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { bytes: self.writer.out.len(), large: self.large.len() }
+    }
+
+    /// Takes back everything written since a position.
+    pub(crate) fn take_back(&mut self, mark: Mark) {
+        self.writer.out.truncate(mark.bytes);
+        self.large.truncate(mark.large);
+    }
+
     /// The protocol of the connection, for the few replies whose shape differs beyond encoding.
     pub(crate) fn protocol(&self) -> Protocol {
         self.writer.protocol
@@ -39,6 +58,23 @@ impl<'c> Reply<'c> {
     /// Switches the protocol for the rest of the reply, as HELLO does.
     pub(crate) fn set_protocol(&mut self, protocol: Protocol) {
         self.writer.protocol = protocol;
+    }
+
+    /// Where the reply has got to, for [`Reply::put_before`].
+    pub(crate) fn position(&self) -> usize {
+        self.writer.out.len()
+    }
+
+    /// Writes something in front of everything since `position`: the header of an array, say, whose length is known when
+    /// its elements are there. Costs one move of those bytes.
+    pub(crate) fn put_before(&mut self, position: usize, write: impl FnOnce(&mut Writer<'_>)) {
+        let end = self.writer.out.len();
+        write(&mut self.writer);
+        let added = self.writer.out.len() - end;
+        self.writer.out[position..].rotate_right(added);
+        for pinned in self.large.iter_mut().rev().take_while(|pinned| pinned.at > position) {
+            pinned.at += added;
+        }
     }
 
     /// A stored value as a bulk string: copied when it is small, by reference when it is large.

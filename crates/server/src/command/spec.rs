@@ -28,6 +28,10 @@ pub(crate) struct Spec {
     pub(crate) tips: &'static [&'static str],
     /// The arguments, for COMMAND DOCS.
     pub(crate) args: &'static [Arg],
+    /// What later versions changed: the version, and a sentence.
+    pub(crate) history: &'static [(&'static str, &'static str)],
+    /// Of a command that one should not use any more: since which version, and what to use instead.
+    pub(crate) deprecated: Option<(&'static str, &'static str)>,
     pub(crate) subcommands: &'static [Spec],
     pub(crate) handler: Handler,
 }
@@ -46,6 +50,8 @@ impl Spec {
         categories: &[],
         tips: &[],
         args: &[],
+        history: &[],
+        deprecated: None,
         subcommands: &[],
         handler: super::container,
     };
@@ -94,6 +100,11 @@ pub(crate) mod flag {
     /// May make a replication link write though it is no write (PFCOUNT's kind).
     pub(crate) const MAY_REPLICATE: u32 = 1 << 16;
 
+    /// Not while data is being loaded in the background.
+    pub(crate) const NO_ASYNC_LOADING: u32 = 1 << 17;
+
+    /// For the server's own use or that of its tests: `syscmd` in COMMAND DOCS. Not shown by COMMAND INFO.
+    pub(crate) const SYSTEM: u32 = 1 << 30;
     /// Takes constant time for small arguments though Redis doesn't call it fast. Not shown by COMMAND INFO.
     pub(crate) const BOUNDED: u32 = 1 << 31;
 
@@ -113,6 +124,7 @@ pub(crate) mod flag {
         (FAST, "fast"),
         (NO_AUTH, "no_auth"),
         (MAY_REPLICATE, "may_replicate"),
+        (NO_ASYNC_LOADING, "no_async_loading"),
         (NO_MULTI, "no_multi"),
         (MOVABLE_KEYS, "movablekeys"),
         (ALLOW_BUSY, "allow_busy"),
@@ -178,6 +190,7 @@ pub(crate) struct Arg {
     /// Index of the key rule it belongs to.
     pub(crate) key_spec: Option<usize>,
     pub(crate) since: Option<&'static str>,
+    pub(crate) deprecated_since: Option<&'static str>,
     pub(crate) optional: bool,
     pub(crate) multiple: bool,
     pub(crate) multiple_token: bool,
@@ -206,6 +219,7 @@ impl Arg {
         token: None,
         key_spec: None,
         since: None,
+        deprecated_since: None,
         optional: false,
         multiple: false,
         multiple_token: false,

@@ -2,14 +2,25 @@
 
 use std::sync::LazyLock;
 
-use super::spec::{Begin, Find, Spec};
-use super::{bitmap, connection, key, server, string};
+use super::spec::{Begin, Find, Group, Handler, Spec, flag};
+use super::{bitmap, config, connection, key, server, string};
 
-/// A row of the table: a [`Spec`] with what follows from its position.
+/// A row of the table: a [`Spec`] with what follows from its position. What every request needs comes first, so that it
+/// shares a cache line.
+#[repr(C)]
 pub(crate) struct Command {
+    pub(crate) handler: Handler,
     pub(crate) spec: &'static Spec,
+    /// How many arguments are right for it, name included.
+    least_args: u32,
+    most_args: u32,
     /// Index of its counters.
     pub(crate) id: u16,
+    /// It takes constant time for small arguments and changes nothing but data: a run of it may be timed as a whole, and the
+    /// session is the same after it.
+    pub(crate) groupable: bool,
+    /// The binary logarithm of `key_step`, which is a power of two wherever hashes are prepared.
+    pub(crate) key_shift: u8,
     /// `get`, `client|kill`.
     pub(crate) full_name: String,
     /// Argument index of its first key (0: none), of the last (negative: from the end), and the step between.
@@ -28,15 +39,29 @@ impl Command {
         let id = *next_id;
         *next_id += 1;
         let (first_key, last_key, key_step) = key_range(spec);
+        let data = matches!(spec.group, Group::String | Group::Bitmap | Group::Generic);
+        let arity = spec.arity.unsigned_abs();
         let subcommands = spec.subcommands.iter().map(|sub| Command::new(sub, Some(spec.name), next_id)).collect();
-        Command { spec, id, full_name, first_key, last_key, key_step, subcommands }
+        Command {
+            handler: spec.handler,
+            spec,
+            least_args: arity,
+            most_args: if spec.arity < 0 { u32::MAX } else { arity },
+            id,
+            groupable: spec.has(flag::BOUNDED) || (spec.has(flag::FAST) && data),
+            key_shift: key_step.max(1).trailing_zeros() as u8,
+            full_name,
+            first_key,
+            last_key,
+            key_step,
+            subcommands,
+        }
     }
 
     /// Whether `count` arguments, name included, are right for it.
     #[inline]
     pub(crate) fn takes(&self, count: usize) -> bool {
-        let arity = self.spec.arity;
-        if arity >= 0 { count == arity as usize } else { count >= arity.unsigned_abs() as usize }
+        (self.least_args as usize..=self.most_args as usize).contains(&count)
     }
 
     /// The argument indices of the keys that a plain range describes.
@@ -74,17 +99,28 @@ fn key_range(spec: &Spec) -> (i32, i32, i32) {
 /// Slots of the name table: a power of two well above twice the number of commands.
 const SLOTS: usize = 1024;
 
+/// A slot of the name table.
+#[derive(Clone, Copy, Default)]
+struct NameSlot {
+    name: FoldedName,
+    /// Index into the commands + 1; 0 is a free slot.
+    at: u16,
+    /// Equal folded names are equal names: it has only letters (folding makes `_` and DEL equal too), and no more than two
+    /// words hold.
+    exact: bool,
+}
+
 /// See the module.
 pub(crate) struct Table {
     commands: Vec<Command>,
-    /// Index into `commands` + 1; 0 is free.
-    slots: Box<[u16; SLOTS]>,
+    slots: Box<[NameSlot; SLOTS]>,
     /// Counters that commands and subcommands need.
     counters: usize,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let families = [string::COMMANDS, bitmap::COMMANDS, key::COMMANDS, connection::COMMANDS, server::COMMANDS];
+    let families =
+        [string::COMMANDS, bitmap::COMMANDS, key::COMMANDS, connection::COMMANDS, server::COMMANDS, config::COMMANDS];
     Table::new(families.into_iter().flatten())
 });
 
@@ -98,29 +134,34 @@ impl Table {
         let mut next_id = 0;
         let commands: Vec<Command> = specs.map(|spec| Command::new(spec, None, &mut next_id)).collect();
         assert!(commands.len() * 3 < SLOTS, "the name table needs more slots");
-        let mut slots = Box::new([0; SLOTS]);
+        let mut slots = Box::new([NameSlot::default(); SLOTS]);
         for (at, command) in commands.iter().enumerate() {
-            let mut slot = slot_of(command.spec.name.as_bytes());
-            while slots[slot] != 0 {
+            let name = FoldedName::of(command.spec.name.as_bytes());
+            let mut slot = name.slot();
+            while slots[slot].at != 0 {
                 slot = (slot + 1) % SLOTS;
             }
-            slots[slot] = at as u16 + 1;
+            let letters = command.spec.name.bytes().all(|byte| byte.is_ascii_lowercase());
+            slots[slot] = NameSlot { name, at: at as u16 + 1, exact: letters && name.len <= 16 };
         }
         Table { commands, slots, counters: usize::from(next_id) }
     }
 
-    /// Finds a command by its name in any case. Two loads and a multiplication for the slot, one comparison.
+    /// Finds a command by its name in any case: two loads and a multiplication for the slot, two comparisons of words.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Command> {
-        let mut slot = slot_of(name);
+        let folded = FoldedName::of(name);
+        let mut slot = folded.slot();
         loop {
-            let at = self.slots[slot];
+            let NameSlot { name: its, at, exact } = self.slots[slot];
             if at == 0 {
                 return None;
             }
-            let command = &self.commands[usize::from(at) - 1];
-            if name.eq_ignore_ascii_case(command.spec.name.as_bytes()) {
-                return Some(command);
+            if its == folded {
+                let command = &self.commands[usize::from(at) - 1];
+                if exact || name.eq_ignore_ascii_case(command.spec.name.as_bytes()) {
+                    return Some(command);
+                }
             }
             slot = (slot + 1) % SLOTS;
         }
@@ -136,33 +177,49 @@ impl Table {
         self.commands.iter().flat_map(|command| std::iter::once(command).chain(&command.subcommands))
     }
 
+    /// Any command, to stand where none has been chosen yet.
+    pub(crate) fn any(&self) -> &Command {
+        &self.commands[0]
+    }
+
     /// The number of counters: one for each command and subcommand.
     pub(crate) fn counters(&self) -> usize {
         self.counters
     }
 }
 
-/// The first slot to look at for a name, case folded by a bit that all letters share.
-#[inline]
-fn slot_of(name: &[u8]) -> usize {
-    const FOLD: u64 = 0x2020_2020_2020_2020;
-    let word = match name {
-        [] => 0,
-        [a] => u64::from(*a),
-        [a, b] => u64::from(*a) << 8 | u64::from(*b),
-        [a, b, c] => u64::from(*a) << 16 | u64::from(*b) << 8 | u64::from(*c),
-        _ if name.len() < 8 => {
-            let (first, last) = (name.first_chunk::<4>(), name.last_chunk::<4>());
-            u64::from(u32::from_le_bytes(*first.expect("four"))) << 32 | u64::from(u32::from_le_bytes(*last.expect("four")))
-        }
-        _ => {
-            let (first, last) = (name.first_chunk::<8>(), name.last_chunk::<8>());
-            (u64::from_le_bytes(*first.expect("eight")) | FOLD).rotate_left(21)
-                ^ (u64::from_le_bytes(*last.expect("eight")) | FOLD)
-        }
-    };
-    let mixed = ((word | FOLD) ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> (64 - SLOTS.trailing_zeros())) as usize
+/// A name in two words, case folded by the bit that tells letters apart: its first and last eight bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct FoldedName {
+    first: u64,
+    last: u64,
+    len: usize,
+}
+
+impl FoldedName {
+    #[inline]
+    fn of(name: &[u8]) -> FoldedName {
+        const FOLD: u64 = 0x2020_2020_2020_2020;
+        let len = name.len();
+        let (first, last) = match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
+            (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+            _ => match (name.first_chunk::<4>(), name.last_chunk::<4>()) {
+                (Some(first), Some(last)) => (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last))),
+                // At most three bytes: the first, the middle one and the last are all of them.
+                _ if len > 0 => {
+                    (u64::from(name[0]) << 16 | u64::from(name[len / 2]) << 8 | u64::from(name[len - 1]), 0)
+                }
+                _ => (0, 0),
+            },
+        };
+        FoldedName { first: first | FOLD, last: last | FOLD, len }
+    }
+
+    #[inline]
+    fn slot(self) -> usize {
+        let mixed = (self.first.rotate_left(21) ^ self.last ^ self.len as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> (64 - SLOTS.trailing_zeros())) as usize
+    }
 }
 
 #[cfg(test)]
@@ -177,6 +234,13 @@ mod tests {
                 assert_eq!(table().find(spelling.as_bytes()).map(|found| found.id), Some(command.id), "{spelling}");
             }
             assert!(table().find(format!("{name}x").as_bytes()).is_none());
+            for at in 0..name.len() {
+                // A byte that differs from the name's only in the bit by which case is folded.
+                let mut other = name.as_bytes().to_vec();
+                other[at] ^= 0x20;
+                let same = other[at].is_ascii_alphabetic();
+                assert_eq!(table().find(&other).is_some(), same, "{other:?}");
+            }
         }
         assert!(table().find(b"").is_none());
     }

@@ -1,0 +1,33 @@
+//! BITOP: bits of several values combined into another.
+
+use keyspace::{Expiry, Form, LargeValue};
+
+use super::super::string::operand::Operand;
+use super::super::{Args, Context, Failure, failure};
+use super::words::{Operation, combine};
+
+/// `BITOP AND | OR | XOR | NOT destkey key [key ...]`
+pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let operation = match () {
+        () if args.is(1, "AND") => Operation::And,
+        () if args.is(1, "OR") => Operation::Or,
+        () if args.is(1, "XOR") => Operation::Xor,
+        () if args.is(1, "NOT") => Operation::Not,
+        () => return Err(failure::SYNTAX),
+    };
+    if operation == Operation::Not && args.len() != 4 {
+        return Err(Failure::of("ERR BITOP NOT must be called with a single source key."));
+    }
+    let mut shards = context.store.lock_keys(args.keys());
+    let operands: Vec<Operand> = args.keys().skip(1).map(|key| Operand::read(&mut shards, key)).collect();
+    let result = combine(operation, &operands.iter().map(Operand::bytes).collect::<Vec<_>>());
+    let len = result.len();
+    let target = args.key(2);
+    if len > 0 {
+        shards.of(target).set_made(target, LargeValue::new(result), Expiry::Clear, Form::Part);
+    } else {
+        shards.of(target).remove(target);
+    }
+    context.reply.integer(len as i64);
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Databases as a whole: DBSIZE, FLUSHDB, FLUSHALL, SWAPDB.
+//!
+//! Emptying and exchanging happen between two turns of all workers, so that nobody sees half of it. What was
+//! there is freed in the background whether SYNC or ASYNC is asked for: the two differ in nothing.
+
+use crate::command::{Args, Context, Failure, failure};
+
+pub(super) fn dbsize(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    let keys = context.store.database().len();
+    context.reply.integer(keys as i64);
+    Ok(())
+}
+
+pub(super) fn flushdb(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    check_flush_mode(args)?;
+    context.store.flush(context.store.db);
+    context.reply.ok();
+    Ok(())
+}
+
+pub(super) fn flushall(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    check_flush_mode(args)?;
+    context.store.flush_all();
+    context.reply.ok();
+    Ok(())
+}
+
+/// Refuses anything but nothing, SYNC or ASYNC.
+fn check_flush_mode(args: &Args<'_>) -> Result<(), Failure> {
+    match args.len() {
+        1 => Ok(()),
+        2 if args.is(1, "SYNC") || args.is(1, "ASYNC") => Ok(()),
+        _ => Err(failure::SYNTAX),
+    }
+}
+
+pub(super) fn swapdb(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let index = |at, error| args.integer_i32(at).map_err(|_| Failure::of(error));
+    let first = index(1, "ERR invalid first DB index")?;
+    let second = index(2, "ERR invalid second DB index")?;
+    let databases = context.server.keyspace.databases();
+    let existing = |index| {
+        usize::try_from(index)
+            .ok()
+            .filter(|&index| index < databases)
+            .ok_or(failure::DB_INDEX)
+    };
+    let (first, second) = (existing(first)?, existing(second)?);
+    if first != second {
+        context.store.swap(first, second);
+    }
+    context.reply.ok();
+    Ok(())
+}

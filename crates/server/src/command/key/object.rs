@@ -1,0 +1,79 @@
+//! How a value is kept: OBJECT.
+//!
+//! Encodings are those Redis would have chosen. References are told as they are here: no two keys share a value, where
+//! Redis shares the integers up to 9999. Accesses are not counted, because there is no LFU policy that would ask.
+
+use keyspace::Encoding;
+
+use crate::command::{self, Args, Context, Failure, Reply};
+use crate::store::Entry;
+
+const NO_FREQUENCY: Failure = Failure::of(
+    "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching \
+     between policies at runtime LRU and LFU data will take some time to adjust.",
+);
+
+pub(super) fn help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    command::help(
+        context,
+        "OBJECT",
+        &[
+            "ENCODING <key>",
+            "    Tell in which form Redis would hold the value of <key>.",
+            "FREQ <key>",
+            "    Tell how often <key> is accessed, on a logarithmic scale. Needs an LFU",
+            "    maxmemory policy.",
+            "IDLETIME <key>",
+            "    Tell how many seconds ago <key> was last accessed.",
+            "REFCOUNT <key>",
+            "    Tell how many references there are to the value of <key>.",
+        ],
+    );
+    Ok(())
+}
+
+/// Answers what `told` writes about a key, or null if there is no such key.
+fn tell(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+    told: impl FnOnce(Entry<'_, '_>, &mut Reply<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let key = args.key(2);
+    let Context { store, reply, .. } = context;
+    match store.lock(key).peek(key) {
+        Some(entry) => told(entry, reply),
+        None => {
+            reply.null();
+            Ok(())
+        }
+    }
+}
+
+pub(super) fn encoding(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    tell(context, args, |entry, reply| {
+        reply.bulk(match entry.encoding() {
+            Encoding::Int => b"int",
+            Encoding::Embstr => b"embstr",
+            Encoding::Raw => b"raw",
+        });
+        Ok(())
+    })
+}
+
+pub(super) fn idletime(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    tell(context, args, |entry, reply| {
+        reply.integer(i64::from(entry.idle_seconds()));
+        Ok(())
+    })
+}
+
+pub(super) fn freq(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    tell(context, args, |_, _| Err(NO_FREQUENCY))
+}
+
+pub(super) fn refcount(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    tell(context, args, |_, reply| {
+        reply.integer(1);
+        Ok(())
+    })
+}

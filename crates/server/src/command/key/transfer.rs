@@ -1,0 +1,118 @@
+//! A key's value under another name or in another database: RENAME, COPY, MOVE.
+//!
+//! Both places are locked before either is looked at. The expiry goes along.
+
+use keyspace::Key;
+
+use crate::command::{Args, Context, Failure, failure};
+use crate::store::Shard;
+
+const SAME_OBJECT: Failure = Failure::of("ERR source and destination objects are the same");
+
+pub(super) fn rename(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    give_name(context, args, true)?;
+    context.reply.ok();
+    Ok(())
+}
+
+pub(super) fn renamenx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let done = give_name(context, args, false)?;
+    context.reply.integer(i64::from(done));
+    Ok(())
+}
+
+/// Gives the key in the first argument the name in the second; `replace` says that the name may be in use. Returns whether
+/// the key has that name now.
+fn give_name(context: &mut Context<'_>, args: &Args<'_>, replace: bool) -> Result<bool, Failure> {
+    let (from, to) = (args.key(1), args.key(2));
+    let mut shards = context.store.lock_keys([from, to].into_iter());
+    if shards.of(from).find_to_change(from).is_none() {
+        return Err(failure::NO_SUCH_KEY);
+    }
+    if !replace && shards.of(to).find_to_change(to).is_some() {
+        return Ok(false);
+    }
+    if from.bytes != to.bytes {
+        let value = shards.of(from).detach(from);
+        if let Some(value) = value {
+            shards.of(to).attach(to, value);
+        }
+    }
+    Ok(true)
+}
+
+pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let (from, to) = (args.key(1), args.key(2));
+    let own = context.store.db;
+    let (db, replace) = parse_copy(context, args)?;
+    if db == own && from.bytes == to.bytes {
+        return Err(SAME_OBJECT);
+    }
+    // Whether the name is free is asked first: a value that has no place to go need not be copied.
+    let is_free = |shard: &mut Shard<'_>| replace || shard.find_to_change(to).is_none();
+    let copied = |shard: &mut Shard<'_>, free: bool| {
+        let source = shard.read(from)?;
+        free.then(|| source.copy())
+    };
+    let done = if db == own {
+        let mut shards = context.store.lock_keys([from, to].into_iter());
+        let free = is_free(&mut shards.of(to));
+        let value = copied(&mut shards.of(from), free);
+        value.map(|value| shards.of(to).attach(to, value))
+    } else {
+        let (mut source, mut target) = context.store.lock_across((own, from), (db, to));
+        let free = is_free(&mut target);
+        copied(&mut source, free).map(|value| target.attach(to, value))
+    };
+    context.reply.integer(i64::from(done.is_some()));
+    Ok(())
+}
+
+/// The options behind COPY's keys: the database the copy goes to, and whether it may replace a key there.
+fn parse_copy(context: &Context<'_>, args: &Args<'_>) -> Result<(usize, bool), Failure> {
+    let (mut db, mut replace) = (context.store.db, false);
+    let mut at = 3;
+    while at < args.len() {
+        if args.is(at, "REPLACE") {
+            replace = true;
+        } else if args.is(at, "DB") && at + 1 < args.len() {
+            at += 1;
+            db = database_at(context, args, at)?;
+        } else {
+            return Err(failure::SYNTAX);
+        }
+        at += 1;
+    }
+    Ok((db, replace))
+}
+
+/// The database that the argument at `at` names.
+fn database_at(context: &Context<'_>, args: &Args<'_>, at: usize) -> Result<usize, Failure> {
+    let index = args.integer_i32(at)?;
+    usize::try_from(index)
+        .ok()
+        .filter(|&index| index < context.server.keyspace.databases())
+        .ok_or(failure::DB_INDEX)
+}
+
+pub(super) fn move_key(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let key = args.key(1);
+    let (own, db) = (context.store.db, database_at(context, args, 2)?);
+    if db == own {
+        return Err(SAME_OBJECT);
+    }
+    let (mut source, mut target) = context.store.lock_across((own, key), (db, key));
+    let moved = move_between(&mut source, &mut target, key);
+    context.reply.integer(i64::from(moved));
+    Ok(())
+}
+
+/// Moves a key unless it is there already; whether it was moved.
+fn move_between(source: &mut Shard<'_>, target: &mut Shard<'_>, key: Key<'_>) -> bool {
+    let is_there = source.find_to_change(key).is_some();
+    if target.find_to_change(key).is_some() || !is_there {
+        return false;
+    }
+    let value = source.detach(key);
+    value.map(|value| target.attach(key, value)).is_some()
+}

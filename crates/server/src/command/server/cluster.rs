@@ -1,0 +1,299 @@
+//! CLUSTER, READONLY and READWRITE on a server that is not part of a cluster: every subcommand is known, with the
+//! arguments it would take, and says so. Clients tell the mode by that.
+
+use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag};
+
+/// What the rows below have in common.
+const ROW: Spec = Spec {
+    flags: flag::STALE,
+    group: Group::Cluster,
+    since: "3.0.0",
+    handler: disabled,
+    ..Spec::BASE
+};
+
+/// Flags of what changes the cluster.
+const CHANGE: u32 = flag::ADMIN | flag::STALE | flag::NO_ASYNC_LOADING;
+
+const VARIES: &[&str] = &["nondeterministic_output"];
+const NODE: &[Arg] = &[Arg::of("node-id", ArgKind::String)];
+const SLOT: Arg = Arg::of("slot", ArgKind::Integer);
+const SLOTS: &[Arg] = &[Arg::of("slot", ArgKind::Integer).multiple()];
+const SLOT_RANGES: &[Arg] = &[Arg::block(
+    "start-slot_end-slot",
+    &[
+        Arg::of("start-slot", ArgKind::Integer),
+        Arg::of("end-slot", ArgKind::Integer),
+    ],
+)
+.multiple()];
+const PER_NODE: &str = "O(N) where N is the number of nodes";
+const PER_SLOT: &str = "O(N) where N is the number of slots";
+
+pub(super) const SUBCOMMANDS: &[Spec] = &[
+    Spec {
+        name: "addslots",
+        arity: -3,
+        flags: CHANGE,
+        summary: "Gives hash slots to this node",
+        complexity: PER_SLOT,
+        args: SLOTS,
+        ..ROW
+    },
+    Spec {
+        name: "addslotsrange",
+        arity: -4,
+        flags: CHANGE,
+        since: "7.0.0",
+        summary: "Gives ranges of hash slots to this node",
+        complexity: PER_SLOT,
+        args: SLOT_RANGES,
+        ..ROW
+    },
+    Spec {
+        name: "bumpepoch",
+        arity: 2,
+        flags: CHANGE,
+        summary: "Moves the epoch of the configuration on",
+        tips: VARIES,
+        ..ROW
+    },
+    Spec {
+        name: "count-failure-reports",
+        arity: 3,
+        flags: flag::ADMIN | flag::STALE,
+        summary: "Counts the reports that a node has failed",
+        complexity: "O(N) where N is the number of reports",
+        tips: VARIES,
+        args: NODE,
+        ..ROW
+    },
+    Spec {
+        name: "countkeysinslot",
+        arity: 3,
+        summary: "Counts the keys of a hash slot on this node",
+        args: &[SLOT],
+        ..ROW
+    },
+    Spec {
+        name: "delslots",
+        arity: -3,
+        flags: CHANGE,
+        summary: "Takes hash slots from this node",
+        complexity: PER_SLOT,
+        args: SLOTS,
+        ..ROW
+    },
+    Spec {
+        name: "delslotsrange",
+        arity: -4,
+        flags: CHANGE,
+        since: "7.0.0",
+        summary: "Takes ranges of hash slots from this node",
+        complexity: PER_SLOT,
+        args: SLOT_RANGES,
+        ..ROW
+    },
+    Spec {
+        name: "failover",
+        arity: -2,
+        flags: CHANGE,
+        summary: "Makes a replica take the place of its master",
+        args: &[Arg::one_of(
+            "options",
+            &[
+                Arg::word("force", "FORCE"),
+                Arg::word("takeover", "TAKEOVER"),
+            ],
+        )
+        .optional()],
+        ..ROW
+    },
+    Spec {
+        name: "flushslots",
+        arity: 2,
+        flags: CHANGE,
+        summary: "Takes all hash slots from this node",
+        ..ROW
+    },
+    Spec {
+        name: "forget",
+        arity: 3,
+        flags: CHANGE,
+        summary: "Removes a node from the list of nodes",
+        args: NODE,
+        ..ROW
+    },
+    Spec {
+        name: "getkeysinslot",
+        arity: 4,
+        summary: "Returns keys of a hash slot on this node",
+        complexity: "O(log(N)) where N is the number of keys asked for",
+        tips: VARIES,
+        args: &[SLOT, Arg::of("count", ArgKind::Integer)],
+        ..ROW
+    },
+    Spec {
+        name: "help",
+        arity: 2,
+        flags: flag::LOADING | flag::STALE,
+        since: "5.0.0",
+        summary: "Prints the subcommands of CLUSTER",
+        ..ROW
+    },
+    Spec {
+        name: "info",
+        arity: 2,
+        summary: "Reports the state of the cluster as this node sees it",
+        tips: VARIES,
+        ..ROW
+    },
+    Spec {
+        name: "keyslot",
+        arity: 3,
+        summary: "Returns the hash slot of a key",
+        complexity: "O(N) where N is the length of the key",
+        args: &[Arg::of("key", ArgKind::String)],
+        ..ROW
+    },
+    Spec {
+        name: "links",
+        arity: 2,
+        since: "7.0.0",
+        summary: "Lists the connections between this node and others",
+        complexity: PER_NODE,
+        tips: VARIES,
+        ..ROW
+    },
+    Spec {
+        name: "meet",
+        arity: -4,
+        flags: CHANGE,
+        summary: "Introduces a node to the cluster",
+        args: &[
+            Arg::of("ip", ArgKind::String),
+            Arg::of("port", ArgKind::Integer),
+            Arg::of("cluster_bus_port", ArgKind::Integer)
+                .optional()
+                .since("4.0.0"),
+        ],
+        history: &[("4.0.0", "Takes the port of the cluster bus.")],
+        ..ROW
+    },
+    Spec {
+        name: "myid",
+        arity: 2,
+        summary: "Returns the id of this node",
+        ..ROW
+    },
+    Spec {
+        name: "nodes",
+        arity: 2,
+        summary: "Describes all nodes, one a line",
+        complexity: PER_NODE,
+        tips: VARIES,
+        ..ROW
+    },
+    Spec {
+        name: "replicas",
+        arity: 3,
+        flags: flag::ADMIN | flag::STALE,
+        since: "5.0.0",
+        summary: "Describes the replicas of a node",
+        tips: VARIES,
+        args: NODE,
+        ..ROW
+    },
+    Spec {
+        name: "replicate",
+        arity: 3,
+        flags: CHANGE,
+        summary: "Makes this node a replica of another",
+        args: NODE,
+        ..ROW
+    },
+    Spec {
+        name: "reset",
+        arity: -2,
+        flags: flag::ADMIN | flag::NOSCRIPT | flag::STALE,
+        summary: "Makes this node forget the cluster",
+        complexity: "O(N) where N is the number of nodes, and of keys if they are removed",
+        args: &[Arg::one_of(
+            "hard_soft",
+            &[Arg::word("hard", "HARD"), Arg::word("soft", "SOFT")],
+        )
+        .optional()],
+        ..ROW
+    },
+    Spec {
+        name: "saveconfig",
+        arity: 2,
+        flags: CHANGE,
+        summary: "Writes the configuration of the cluster to disk",
+        ..ROW
+    },
+    Spec {
+        name: "set-config-epoch",
+        arity: 3,
+        flags: CHANGE,
+        summary: "Sets the epoch of a new node",
+        args: &[Arg::of("config-epoch", ArgKind::Integer)],
+        ..ROW
+    },
+    Spec {
+        name: "setslot",
+        arity: -4,
+        flags: CHANGE,
+        summary: "Binds a hash slot to a node, or says where it is moving",
+        args: &[
+            SLOT,
+            Arg::one_of(
+                "subcommand",
+                &[
+                    Arg::of("node-id", ArgKind::String).token("IMPORTING"),
+                    Arg::of("node-id", ArgKind::String).token("MIGRATING"),
+                    Arg::of("node-id", ArgKind::String).token("NODE"),
+                    Arg::word("stable", "STABLE"),
+                ],
+            ),
+        ],
+        ..ROW
+    },
+    Spec {
+        name: "shards",
+        arity: 2,
+        since: "7.0.0",
+        summary: "Describes which nodes serve which hash slots, by shard",
+        complexity: PER_NODE,
+        tips: VARIES,
+        ..ROW
+    },
+    Spec {
+        name: "slaves",
+        arity: 3,
+        flags: flag::ADMIN | flag::STALE,
+        summary: "Describes the replicas of a node",
+        tips: VARIES,
+        args: NODE,
+        deprecated: Some(("5.0.0", "`CLUSTER REPLICAS`")),
+        ..ROW
+    },
+    Spec {
+        name: "slots",
+        arity: 2,
+        summary: "Describes which nodes serve which hash slots",
+        complexity: PER_NODE,
+        tips: VARIES,
+        history: &[
+            ("4.0.0", "Tells the ids of nodes."),
+            ("7.0.0", "Tells more about the network of a node."),
+        ],
+        deprecated: Some(("7.0.0", "`CLUSTER SHARDS`")),
+        ..ROW
+    },
+];
+
+/// Answers everything about a cluster.
+pub(super) fn disabled(_: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    Err(Failure::of("ERR This instance has cluster support disabled"))
+}

@@ -1,0 +1,248 @@
+//! DEBUG: what tests of clients and of this server need, for whoever `enable-debug-command` allows.
+//!
+//! Of the many subcommands of Redis these are the ones that mean something here and that tests use. What would crash the
+//! server is left out.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use keyspace::Encoding;
+use resp::number;
+use resp::reply::Protocol;
+
+use super::digest::Digest;
+use super::{Args, Context, Failure, help};
+use crate::command::{Reply, failure};
+use crate::config::Setting;
+use crate::session::Session;
+
+const REFUSED: Failure = Failure::of(
+    "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a \
+     local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
+);
+
+pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let allowed = match context.server.settings.choice(Setting::EnableDebugCommand) {
+        "yes" => true,
+        "local" => is_local(context.session),
+        _ => false,
+    };
+    if !allowed {
+        return Err(REFUSED);
+    }
+    match (args.len(), args.get(1).to_ascii_lowercase().as_slice()) {
+        (3, b"sleep") => sleep(context, args.get(2)),
+        (3, b"set-active-expire") => set_active_expire(context, args.get(2)),
+        (3, b"object") => return object(context, args),
+        (2, b"digest") => digest(context),
+        (_, b"digest-value") => digest_values(context, args),
+        (3, b"error") => context.reply.error(&args.text(2)),
+        (3, b"log") => log(context, args),
+        (3, b"protocol") => return protocol(&mut context.reply, args.get(2)),
+        (2, b"help") => print_help(context),
+        _ => return Err(Failure::wrong_subcommand("DEBUG", args.get(1))),
+    }
+    Ok(())
+}
+
+/// Whether a connection comes from this machine.
+fn is_local(session: &Session) -> bool {
+    let client = &session.client;
+    let peer = client.peer.parse::<SocketAddr>();
+    client.is_unix || peer.is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
+}
+
+/// Stops the whole server: no worker can run anything meanwhile.
+fn sleep(context: &mut Context<'_>, seconds: &[u8]) {
+    let seconds = number::parse_f64(seconds).unwrap_or(0.0).max(0.0);
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    context
+        .store
+        .turn
+        .exclusive(|_| std::thread::sleep(time));
+    context.reply.ok();
+}
+
+fn set_active_expire(context: &mut Context<'_>, wanted: &[u8]) {
+    let on = number::parse_i64(wanted).is_some_and(|wanted| wanted != 0);
+    context.server.active_expire.store(on, Relaxed);
+    context.reply.ok();
+}
+
+fn object(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let (key, now_s) = (args.key(2), context.store.now / 1000);
+    let mut shard = context.store.lock(key);
+    let entry = shard.find(key).ok_or(failure::NO_SUCH_KEY)?;
+    let (encoding, idle_s) = (entry.encoding(), entry.idle_seconds());
+    let name = match encoding {
+        Encoding::Int => "int",
+        Encoding::Embstr => "embstr",
+        Encoding::Raw => "raw",
+    };
+    let value = entry.value().bytes();
+    let text = format!(
+        "Value at:{:p} refcount:1 encoding:{name} serializedlength:{} lru:{} lru_seconds_idle:{idle_s}",
+        value.as_ptr(),
+        serialized_len(value),
+        (now_s - i64::from(idle_s)) & 0xff_ffff,
+    );
+    drop(shard);
+    context.reply.simple(&text);
+    Ok(())
+}
+
+/// Bytes of a value in an RDB file, without its type and without compression: a small integer takes 2, 3 or 5, anything
+/// else its own length behind that length in 1, 2, 5 or 9.
+fn serialized_len(value: &[u8]) -> usize {
+    match number::parse_i64(value) {
+        Some(-0x80..=0x7f) => 2,
+        Some(-0x8000..=0x7fff) => 3,
+        Some(-0x8000_0000..=0x7fff_ffff) => 5,
+        _ => {
+            let prefix = match value.len() {
+                ..64 => 1,
+                64..0x4000 => 2,
+                0x4000..=0xffff_ffff => 5,
+                _ => 9,
+            };
+            prefix + value.len()
+        }
+    }
+}
+
+fn digest(context: &mut Context<'_>) {
+    let (keyspace, turn) = (context.store.keyspace, &*context.store.turn);
+    let mut digest = Digest::default();
+    for db in 0..keyspace.databases() {
+        if let Some(database) = keyspace.existing(turn, db) {
+            digest.mix_database(db as u32, database, context.store.now);
+        }
+    }
+    context.reply.simple(&digest.to_string());
+}
+
+/// The digest of a key that is not there is zero.
+fn digest_values(context: &mut Context<'_>, args: &Args<'_>) {
+    context.reply.array(args.len() - 2);
+    for at in 2..args.len() {
+        let key = args.key(at);
+        let digest = context
+            .store
+            .lock(key)
+            .find(key)
+            .map(|entry| Digest::of_value(entry.value().bytes(), entry.expiry().is_some()));
+        context.reply.simple(&digest.unwrap_or_default().to_string());
+    }
+}
+
+fn log(context: &mut Context<'_>, args: &Args<'_>) {
+    log::warn!("DEBUG LOG: {}", args.text(2));
+    context.reply.ok();
+}
+
+/// Answers one reply of a type. What is in them is part of the protocol, as tests of clients compare it.
+fn protocol(reply: &mut Reply<'_>, kind: &[u8]) -> Result<(), Failure> {
+    match kind.to_ascii_lowercase().as_slice() {
+        b"string" => reply.bulk(b"Hello World"),
+        b"integer" => reply.integer(12345),
+        b"double" => reply.double(3.141),
+        b"null" => reply.null(),
+        b"array" => {
+            reply.array(3);
+            (0..3).for_each(|number| reply.integer(number));
+        }
+        b"set" => {
+            reply.set(3);
+            (0..3).for_each(|number| reply.integer(number));
+        }
+        b"map" => {
+            reply.map(3);
+            for number in 0..3 {
+                reply.integer(number);
+                reply.boolean(number == 1);
+            }
+        }
+        b"attrib" => {
+            if reply.attribute(1) {
+                reply.bulk(b"key-popularity");
+                reply.array(2);
+                reply.bulk(b"key:123");
+                reply.integer(90);
+            }
+            reply.bulk(b"Some real reply following the attribute");
+        }
+        b"push" => {
+            if reply.protocol() == Protocol::Resp2 {
+                return Err(Failure::of("ERR RESP2 is not supported by this command"));
+            }
+            reply.push(2);
+            reply.bulk(b"server-cpu-usage");
+            reply.integer(42);
+            reply.bulk(b"Some real reply following the push reply");
+        }
+        b"verbatim" => reply.verbatim("txt", b"This is a verbatim\nstring"),
+        b"true" => reply.boolean(true),
+        b"false" => reply.boolean(false),
+        b"bignum" => reply.big_number("1234567999999999999999999999999999999"),
+        _ => {
+            return Err(Failure::of(
+                "ERR Wrong protocol type name. Please use one of the following: \
+                 string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn print_help(context: &mut Context<'_>) {
+    help(
+        context,
+        "DEBUG",
+        &[
+            "DIGEST",
+            "    Return a digest of all keys and values.",
+            "DIGEST-VALUE <key> [<key> ...]",
+            "    Return a digest of the value of each key.",
+            "ERROR <text>",
+            "    Answer an error with this text.",
+            "LOG <message>",
+            "    Write a message to the server's log.",
+            "OBJECT <key>",
+            "    Show how a key and its value are held.",
+            "PROTOCOL <type>",
+            "    Answer a reply of a type: string, integer, double, bignum, null, array, set,",
+            "    map, attrib, push, verbatim, true or false.",
+            "SET-ACTIVE-EXPIRE <0|1>",
+            "    Stop (0) or go on with (1) removing expired keys that nobody asks for.",
+            "SLEEP <seconds>",
+            "    Stop the whole server for so long; a fraction is fine.",
+        ],
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_those_of_an_rdb_file() {
+        for (value, len) in [
+            ("", 1),
+            ("1", 2),
+            ("-128", 2),
+            ("128", 3),
+            ("-32768", 3),
+            ("32768", 5),
+            ("2147483647", 5),
+            ("2147483648", 11),
+            ("01", 3),
+            ("a", 2),
+        ] {
+            assert_eq!(serialized_len(value.as_bytes()), len, "{value}");
+        }
+        for (value, len) in [(63, 64), (64, 66), (0x3fff, 0x4001), (0x4000, 0x4005)] {
+            assert_eq!(serialized_len(&vec![b'x'; value]), len);
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! The sections of INFO: which fields each has, and where their values come from.
+//!
+//! A field is here if its value is true. What this server does not have (replicas, scripts, a log on disk) has the value that
+//! a Redis shows whose user does not use it, mostly 0, because tools look for the field; what would be a guess is
+//! left out.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use keyspace::{Database, Overhead};
+
+use super::Context;
+use super::info::{Report, human_bytes};
+use crate::clients::status;
+use crate::command::{Command, table};
+use crate::config::Setting;
+use crate::metrics::{CommandStats, Counter, Distribution, WorkerStats};
+use crate::server::{REDIS_VERSION, Server, VERSION};
+
+pub(super) fn server(report: &mut Report, context: &Context<'_>) {
+    let server = context.server;
+    let now_us = sys::clock::realtime_us();
+    let uptime_s = (now_us / 1000 - server.started_ms).max(0) / 1000;
+    let hz = server.settings.int(Setting::Hz);
+    report.field("redis_version", REDIS_VERSION);
+    report.field("server_name", "ferrite");
+    report.field("ferrite_version", VERSION);
+    report.field("redis_mode", "standalone");
+    report.field("os", sys::process::os_text());
+    report.field("arch_bits", usize::BITS);
+    report.field("monotonic_clock", "POSIX clock_gettime");
+    report.field("multiplexing_api", server.poller_name);
+    report.field("process_id", sys::process::pid());
+    report.field("process_supervised", "no");
+    report.field("run_id", &server.run_id);
+    report.field("tcp_port", server.settings.int(Setting::Port));
+    report.field("server_time_usec", now_us);
+    report.field("uptime_in_seconds", uptime_s);
+    report.field("uptime_in_days", uptime_s / (24 * 60 * 60));
+    report.field("hz", hz);
+    report.field("configured_hz", hz);
+    report.field("lru_clock", now_us / 1_000_000 & 0xff_ffff);
+    let executable = sys::process::executable_path().unwrap_or_default();
+    report.field("executable", executable.display());
+    let config_file = server.config_file.as_deref().unwrap_or("".as_ref());
+    report.field("config_file", config_file.display());
+    report.field("io_threads_active", u8::from(server.workers.len() > 1));
+}
+
+pub(super) fn clients(report: &mut Report, context: &Context<'_>) {
+    let (mut connected, mut blocked) = (0, 0);
+    let (mut most_input, mut most_output) = (0, 0);
+    context.server.clients.for_each(|client| {
+        connected += 1;
+        blocked += u32::from(client.has_status(status::BLOCKED));
+        let input = client.input_bytes.load(Relaxed) + client.input_free.load(Relaxed);
+        most_input = most_input.max(input);
+        most_output = most_output.max(client.output_bytes.load(Relaxed));
+    });
+    let most = context.server.settings.int(Setting::MaxClients);
+    report.field("connected_clients", connected);
+    report.zeroes(&["cluster_connections"]);
+    report.field("maxclients", most);
+    report.field("client_recent_max_input_buffer", most_input);
+    report.field("client_recent_max_output_buffer", most_output);
+    report.field("blocked_clients", blocked);
+    report.zeroes(&["tracking_clients", "clients_in_timeout_table"]);
+}
+
+/// Where memory goes, as INFO memory and MEMORY tell it.
+pub(super) struct MemoryFigures {
+    /// Bytes taken by data and by buffers of connections.
+    pub(super) used: u64,
+    /// The most that was ever used.
+    pub(super) peak: u64,
+    /// Bytes of physical memory that the process occupies.
+    pub(super) resident: u64,
+    /// Bytes of connections' buffers.
+    pub(super) buffers: u64,
+    /// What databases that exist take beside their entries.
+    pub(super) databases: Vec<(usize, Overhead)>,
+    pub(super) keys: u64,
+}
+
+impl MemoryFigures {
+    pub(super) fn gather(context: &Context<'_>) -> MemoryFigures {
+        let (server, turn) = (context.server, &*context.store.turn);
+        let used = server.used_memory(turn);
+        let databases = existing_databases(context);
+        MemoryFigures {
+            used,
+            peak: used.max(server.totals.peak_memory.get()),
+            resident: sys::process::rss_bytes(),
+            buffers: server.sum(|stats| &stats.buffer_bytes),
+            keys: databases.clone().map(|(_, database)| database.len() as u64).sum(),
+            databases: databases
+                .map(|(db, database)| (db, database.overhead(context.store.now)))
+                .collect(),
+        }
+    }
+
+    /// Bytes that hold neither keys nor values.
+    pub(super) fn overhead(&self) -> u64 {
+        let databases = self.databases.iter().map(|(_, overhead)| overhead.bytes() as u64);
+        self.buffers + databases.sum::<u64>()
+    }
+
+    /// Bytes of keys and values, with what each needs around it.
+    pub(super) fn dataset(&self) -> u64 {
+        self.used.saturating_sub(self.overhead())
+    }
+
+    /// Physical memory per byte used.
+    pub(super) fn fragmentation(&self) -> f64 {
+        self.resident as f64 / self.used.max(1) as f64
+    }
+
+    /// Bytes of physical memory beyond what is used; negative if some of it is not resident.
+    pub(super) fn fragmentation_bytes(&self) -> i64 {
+        self.resident.wrapping_sub(self.used) as i64
+    }
+}
+
+/// A part of a whole, in percent.
+pub(super) fn percent(part: u64, whole: u64) -> f64 {
+    part as f64 * 100.0 / whole.max(1) as f64
+}
+
+/// Databases that were ever used.
+fn existing_databases<'a>(
+    context: &'a Context<'_>,
+) -> impl Iterator<Item = (usize, &'a Database)> + Clone + use<'a> {
+    let (keyspace, turn) = (context.store.keyspace, &*context.store.turn);
+    (0..keyspace.databases()).filter_map(move |db| Some((db, keyspace.existing(turn, db)?)))
+}
+
+pub(super) fn memory(report: &mut Report, context: &Context<'_>) {
+    let settings = &context.server.settings;
+    let figures = MemoryFigures::gather(context);
+    report.bytes("used_memory", figures.used);
+    report.bytes("used_memory_rss", figures.resident);
+    report.bytes("used_memory_peak", figures.peak);
+    let peak_percent = percent(figures.used, figures.peak);
+    report.field("used_memory_peak_perc", format_args!("{peak_percent:.2}%"));
+    report.field("used_memory_overhead", figures.overhead());
+    report.field("used_memory_dataset", figures.dataset());
+    let dataset_percent = percent(figures.dataset(), figures.used);
+    report.field(
+        "used_memory_dataset_perc",
+        format_args!("{dataset_percent:.2}%"),
+    );
+    report.bytes("total_system_memory", sys::process::total_memory_bytes());
+    report.zeroes(&["used_memory_lua", "used_memory_vm_eval"]);
+    report.field("used_memory_lua_human", human_bytes(0));
+    report.zeroes(&[
+        "used_memory_scripts_eval",
+        "number_of_cached_scripts",
+        "number_of_functions",
+        "number_of_libraries",
+        "used_memory_vm_functions",
+    ]);
+    report.bytes("used_memory_vm_total", 0);
+    report.zeroes(&["used_memory_functions"]);
+    report.bytes("used_memory_scripts", 0);
+    report.bytes("maxmemory", settings.int(Setting::MaxMemory) as u64);
+    report.field("maxmemory_policy", settings.choice(Setting::MaxMemoryPolicy));
+    let fragmentation = figures.fragmentation();
+    report.field("mem_fragmentation_ratio", format_args!("{fragmentation:.2}"));
+    report.field("mem_fragmentation_bytes", figures.fragmentation_bytes());
+    report.zeroes(&[
+        "mem_not_counted_for_evict",
+        "mem_replication_backlog",
+        "mem_total_replication_buffers",
+        "mem_clients_slaves",
+    ]);
+    report.field("mem_clients_normal", figures.buffers);
+    report.zeroes(&["mem_cluster_links", "mem_aof_buffer"]);
+    report.field("mem_allocator", "mimalloc");
+    report.zeroes(&["active_defrag_running"]);
+    let waiting = context.store.keyspace.pending_reclaims();
+    report.field("lazyfree_pending_objects", waiting);
+}
+
+/// Nothing is ever saved, so changes count from the start, and the start is the last save.
+pub(super) fn persistence(report: &mut Report, context: &Context<'_>) {
+    let server = context.server;
+    report.zeroes(&["loading", "async_loading"]);
+    let changes = server.sum(|stats| &stats.dirty);
+    report.field("rdb_changes_since_last_save", changes);
+    report.zeroes(&["rdb_bgsave_in_progress"]);
+    report.field("rdb_last_save_time", server.started_ms / 1000);
+    report.field("rdb_last_bgsave_status", "ok");
+    report.field("rdb_last_bgsave_time_sec", -1);
+    report.field("rdb_current_bgsave_time_sec", -1);
+    report.zeroes(&["rdb_saves", "rdb_last_cow_size"]);
+    report.zeroes(&[
+        "aof_enabled",
+        "aof_rewrite_in_progress",
+        "aof_rewrite_scheduled",
+    ]);
+    report.field("aof_last_rewrite_time_sec", -1);
+    report.field("aof_current_rewrite_time_sec", -1);
+    report.field("aof_last_bgrewrite_status", "ok");
+    report.zeroes(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
+    report.field("aof_last_write_status", "ok");
+    report.zeroes(&["aof_last_cow_size"]);
+    report.zeroes(&["module_fork_in_progress", "module_fork_last_cow_size"]);
+}
+
+pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
+    let (server, totals) = (context.server, &context.server.totals);
+    let sum = |counter: fn(&WorkerStats) -> &Counter| server.sum(counter);
+    report.field("total_connections_received", totals.connections.get());
+    report.field("total_commands_processed", sum(|stats| &stats.commands));
+    report.field("instantaneous_ops_per_sec", totals.commands_per_second.get());
+    report.field("total_net_input_bytes", sum(|stats| &stats.input_bytes));
+    report.field("total_net_output_bytes", sum(|stats| &stats.output_bytes));
+    report.zeroes(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"]);
+    let kilobytes = |per_second: &Counter| format!("{:.2}", per_second.get() as f64 / 1024.0);
+    report.field("instantaneous_input_kbps", kilobytes(&totals.input_per_second));
+    report.field("instantaneous_output_kbps", kilobytes(&totals.output_per_second));
+    report.field("instantaneous_input_repl_kbps", "0.00");
+    report.field("instantaneous_output_repl_kbps", "0.00");
+    report.field("rejected_connections", totals.rejected.get());
+    report.zeroes(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
+    report.field("expired_keys", server.expired_keys());
+    report.zeroes(&[
+        "evicted_keys",
+        "evicted_clients",
+        "total_eviction_exceeded_time",
+        "current_eviction_exceeded_time",
+    ]);
+    report.field("keyspace_hits", sum(|stats| &stats.hits));
+    report.field("keyspace_misses", sum(|stats| &stats.misses));
+    report.zeroes(&["pubsub_channels", "pubsub_patterns", "pubsubshard_channels"]);
+    report.zeroes(&["latest_fork_usec", "total_forks"]);
+    report.zeroes(&["migrate_cached_sockets", "slave_expires_tracked_keys"]);
+    report.zeroes(&[
+        "active_defrag_hits",
+        "active_defrag_misses",
+        "active_defrag_key_hits",
+        "active_defrag_key_misses",
+        "total_active_defrag_time",
+        "current_active_defrag_time",
+    ]);
+    report.zeroes(&[
+        "tracking_total_keys",
+        "tracking_total_items",
+        "tracking_total_prefixes",
+    ]);
+    report.zeroes(&["unexpected_error_replies"]);
+    report.field("total_error_replies", sum(|stats| &stats.errors));
+    report.zeroes(&["dump_payload_sanitizations"]);
+    report.field(
+        "client_query_buffer_limit_disconnections",
+        totals.query_limit_disconnects.load(Relaxed),
+    );
+    report.field(
+        "client_output_buffer_limit_disconnections",
+        totals.output_limit_disconnects.load(Relaxed),
+    );
+}
+
+pub(super) fn replication(report: &mut Report, context: &Context<'_>) {
+    report.field("role", "master");
+    report.zeroes(&["connected_slaves"]);
+    report.field("master_failover_state", "no-failover");
+    report.field("master_replid", &context.server.replication_id);
+    report.field("master_replid2", "0".repeat(40));
+    report.zeroes(&["master_repl_offset"]);
+    report.field("second_repl_offset", -1);
+    report.zeroes(&[
+        "repl_backlog_active",
+        "repl_backlog_size",
+        "repl_backlog_first_byte_offset",
+        "repl_backlog_histlen",
+    ]);
+}
+
+pub(super) fn cpu(report: &mut Report, _: &Context<'_>) {
+    let seconds = |time: Duration| format!("{}.{:06}", time.as_secs(), time.subsec_micros());
+    let (own, children) = (sys::process::cpu_times(), sys::process::children_cpu_times());
+    let main = sys::process::main_thread_cpu_times();
+    report.field("used_cpu_sys", seconds(own.system));
+    report.field("used_cpu_user", seconds(own.user));
+    report.field("used_cpu_sys_children", seconds(children.system));
+    report.field("used_cpu_user_children", seconds(children.user));
+    report.field("used_cpu_sys_main_thread", seconds(main.system));
+    report.field("used_cpu_user_main_thread", seconds(main.user));
+}
+
+/// There are none; the heading alone says so.
+pub(super) fn modules(_: &mut Report, _: &Context<'_>) {}
+
+/// The counters of a command on all workers.
+fn counters_of<'s>(
+    server: &'s Server,
+    command: &Command,
+) -> impl Iterator<Item = &'s CommandStats> + Clone + use<'s> {
+    let id = command.id;
+    server
+        .workers
+        .iter()
+        .map(move |worker| worker.stats.command(id))
+}
+
+/// The distribution of a command's times on all workers, in ticks.
+pub(super) fn distribution(server: &Server, command: &Command) -> Distribution {
+    Distribution::of(counters_of(server, command).filter_map(CommandStats::latency))
+}
+
+pub(super) fn command_stats(report: &mut Report, context: &Context<'_>) {
+    for command in table().all() {
+        let (mut calls, mut ticks, mut rejected, mut failed) = (0, 0, 0, 0);
+        for counters in counters_of(context.server, command) {
+            calls += counters.calls.get();
+            ticks += counters.ticks.get();
+            rejected += counters.rejected.get();
+            failed += counters.failed.get();
+        }
+        if calls + rejected + failed == 0 {
+            continue;
+        }
+        let took_us = sys::clock::ticks_to_ns(ticks) as f64 / 1000.0;
+        report.line(format_args!(
+            "cmdstat_{}:calls={calls},usec={:.0},usec_per_call={:.2},rejected_calls={rejected},failed_calls={failed}",
+            command.full_name,
+            took_us.floor(),
+            took_us / calls.max(1) as f64,
+        ));
+    }
+}
+
+pub(super) fn error_stats(report: &mut Report, context: &Context<'_>) {
+    for (code, count) in context.server.errors.all() {
+        report.line(format_args!("errorstat_{code}:count={count}"));
+    }
+}
+
+/// The times below which so much of a hundred calls stay, as Redis shows them unless told otherwise.
+const PERCENTILES: [(&str, f64); 3] = [("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9)];
+
+pub(super) fn latency_stats(report: &mut Report, context: &Context<'_>) {
+    for command in table().all() {
+        let times = distribution(context.server, command);
+        if times.calls() == 0 {
+            continue;
+        }
+        let percentiles = PERCENTILES.map(|(name, percent)| {
+            let took_ns = sys::clock::ticks_to_ns(times.percentile(percent));
+            format!("{name}={:.3}", took_ns as f64 / 1000.0)
+        });
+        report.field(
+            &format!("latency_percentiles_usec_{}", command.full_name),
+            percentiles.join(","),
+        );
+    }
+}
+
+pub(super) fn cluster(report: &mut Report, _: &Context<'_>) {
+    report.zeroes(&["cluster_enabled"]);
+}
+
+/// Keys looked at to tell how long keys with an expiry have to live.
+const TTL_SAMPLES: usize = 128;
+
+pub(super) fn keyspace(report: &mut Report, context: &Context<'_>) {
+    for (db, database) in existing_databases(context) {
+        let (keys, volatile) = (database.len(), database.volatile());
+        if keys > 0 {
+            let ttl_ms = if volatile > 0 {
+                average_ttl_ms(database, context.store.now)
+            } else {
+                0
+            };
+            report.line(format_args!(
+                "db{db}:keys={keys},expires={volatile},avg_ttl={ttl_ms}"
+            ));
+        }
+    }
+}
+
+/// How long keys with an expiry have to live on average, from a sample at a random place; 0 if it holds none.
+fn average_ttl_ms(database: &Database, now: i64) -> i64 {
+    let (mut sum, mut count) = (0i128, 0);
+    let place = fastrand::u64(..1 << 48);
+    database.scan(place, TTL_SAMPLES, now, |entry| {
+        if let Some(expiry) = entry.expiry() {
+            sum += i128::from((expiry - now).max(0));
+            count += 1;
+        }
+    });
+    (sum / i128::from(count.max(1))) as i64
+}
+
+/// Ferrite's own figures, in the words of caches: each key of a command counts, not each command.
+pub(super) fn ferrite(report: &mut Report, context: &Context<'_>) {
+    let server = context.server;
+    let (hits, misses) = (server.sum(|stats| &stats.hits), server.sum(|stats| &stats.misses));
+    let keys: usize = existing_databases(context).map(|(_, database)| database.len()).sum();
+    report.field("threads", server.workers.len());
+    report.field("shards", context.store.keyspace.shards());
+    report.field("gets", hits + misses);
+    report.field("sets", server.sum(|stats| &stats.sets));
+    report.field("dels", server.sum(|stats| &stats.dels));
+    report.field("hits", hits);
+    report.field("misses", misses);
+    report.zeroes(&["evictions"]);
+    report.field("expired", server.expired_keys());
+    report.field("keys", keys);
+    report.field("used_memory", server.used_memory(context.store.turn));
+    report.field("maxmemory", server.settings.int(Setting::MaxMemory));
+}

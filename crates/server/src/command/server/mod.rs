@@ -1,0 +1,229 @@
+//! The server itself: what it is, what it does, what it can, and its end.
+//!
+//! Here is the table of the family; the subcommands of a container are in the file of its handlers. Reading order:
+//! `introspection` answers COMMAND, with `description` for what a command is, `documentation` for its documentation and
+//! `key_finder` for its keys; `info` with `info_sections` is INFO; `memory`, `slowlog` and `latency` are for
+//! operators, `debug` with `digest` for tests; `cluster` says that there is none; `process` has the small
+//! ones, from TIME to SHUTDOWN.
+//!
+//! Not here: CONFIG, whose table and handlers are in `config`.
+
+mod cluster;
+mod debug;
+mod description;
+mod digest;
+mod documentation;
+mod info;
+mod info_sections;
+mod introspection;
+mod key_finder;
+mod latency;
+mod lolwut;
+mod memory;
+mod process;
+mod slowlog;
+
+use super::{Arg, ArgKind, Args, Context, Failure, Group, KeySpec, Spec, flag, help};
+
+/// What most commands for operators have in common.
+const OPERATOR: u32 = flag::ADMIN | flag::NOSCRIPT | flag::LOADING | flag::STALE;
+
+/// What commands that need no data have in common.
+const ALWAYS: u32 = flag::LOADING | flag::STALE;
+
+/// The table of this family.
+pub(crate) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "command",
+        arity: -1,
+        flags: ALWAYS,
+        group: Group::Server,
+        since: "2.8.13",
+        summary: "Describes all commands of this server",
+        complexity: "O(N) where N is the number of commands",
+        categories: &["@connection"],
+        tips: &["nondeterministic_output_order"],
+        subcommands: introspection::SUBCOMMANDS,
+        handler: introspection::command,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "info",
+        arity: -1,
+        flags: ALWAYS,
+        group: Group::Server,
+        summary: "Reports figures about the server, by section",
+        complexity: "O(N) where N is the number of clients, commands and shards",
+        categories: &["@dangerous"],
+        tips: &[
+            "nondeterministic_output",
+            "request_policy:all_shards",
+            "response_policy:special",
+        ],
+        args: &[Arg::of("section", ArgKind::String).optional().multiple()],
+        history: &[("7.0.0", "Takes several sections.")],
+        handler: info::info,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "memory",
+        arity: -2,
+        group: Group::Server,
+        since: "4.0.0",
+        summary: "Container of the commands that tell where memory goes",
+        complexity: "Depends on subcommand.",
+        subcommands: memory::SUBCOMMANDS,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "slowlog",
+        arity: -2,
+        group: Group::Server,
+        since: "2.2.12",
+        summary: "Container of the commands for the log of slow commands",
+        complexity: "Depends on subcommand.",
+        subcommands: slowlog::SUBCOMMANDS,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "latency",
+        arity: -2,
+        group: Group::Server,
+        since: "2.8.13",
+        summary: "Container of the commands that tell where time goes",
+        complexity: "Depends on subcommand.",
+        subcommands: latency::SUBCOMMANDS,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "debug",
+        arity: -2,
+        flags: OPERATOR | flag::SYSTEM,
+        group: Group::Server,
+        summary: "Does what tests of clients and of this server need",
+        complexity: "Depends on subcommand.",
+        handler: debug::debug,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "cluster",
+        arity: -2,
+        group: Group::Cluster,
+        since: "3.0.0",
+        summary: "Container of the commands of a cluster, which this server is not part of",
+        complexity: "Depends on subcommand.",
+        subcommands: cluster::SUBCOMMANDS,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "readonly",
+        arity: 1,
+        flags: ALWAYS | flag::FAST,
+        group: Group::Cluster,
+        since: "3.0.0",
+        summary: "Allows reads from a replica of a cluster",
+        categories: &["@connection"],
+        handler: cluster::disabled,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "readwrite",
+        arity: 1,
+        flags: ALWAYS | flag::FAST,
+        group: Group::Cluster,
+        since: "3.0.0",
+        summary: "Ends what READONLY began",
+        categories: &["@connection"],
+        handler: cluster::disabled,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "time",
+        arity: 1,
+        flags: ALWAYS | flag::FAST,
+        group: Group::Server,
+        since: "2.6.0",
+        summary: "Returns the time of the server, in seconds and microseconds",
+        tips: &["nondeterministic_output"],
+        handler: process::time,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "lastsave",
+        arity: 1,
+        flags: ALWAYS | flag::FAST,
+        group: Group::Server,
+        summary: "Returns when data was last saved to disk, in seconds; the start counts",
+        categories: &["@admin", "@dangerous"],
+        tips: &["nondeterministic_output"],
+        handler: process::last_save,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "role",
+        arity: 1,
+        flags: ALWAYS | flag::NOSCRIPT | flag::FAST,
+        group: Group::Server,
+        since: "2.8.12",
+        summary: "Returns the server's part in replication",
+        categories: &["@admin", "@dangerous"],
+        handler: process::role,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "wait",
+        arity: 3,
+        flags: flag::NOSCRIPT,
+        group: Group::Generic,
+        since: "3.0.0",
+        summary: "Returns how many replicas have this connection's writes; there are none",
+        categories: &["@connection"],
+        tips: &["request_policy:all_shards", "response_policy:agg_min"],
+        args: &[
+            Arg::of("numreplicas", ArgKind::Integer),
+            Arg::of("timeout", ArgKind::Integer),
+        ],
+        handler: process::wait,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "monitor",
+        arity: 1,
+        flags: OPERATOR,
+        group: Group::Server,
+        summary: "Shows every command that the server runs, as it runs",
+        handler: process::monitor,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "shutdown",
+        arity: -1,
+        flags: OPERATOR | flag::NO_MULTI | flag::ALLOW_BUSY,
+        group: Group::Server,
+        summary: "Ends the server",
+        args: &[
+            Arg::one_of(
+                "nosave_save",
+                &[Arg::word("nosave", "NOSAVE"), Arg::word("save", "SAVE")],
+            )
+            .optional(),
+            Arg::word("now", "NOW").optional().since("7.0.0"),
+            Arg::word("force", "FORCE").optional().since("7.0.0"),
+            Arg::word("abort", "ABORT").optional().since("7.0.0"),
+        ],
+        history: &[("7.0.0", "Takes `NOW`, `FORCE` and `ABORT`.")],
+        handler: process::shutdown,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "lolwut",
+        arity: -1,
+        flags: flag::READONLY | flag::FAST,
+        group: Group::Server,
+        since: "5.0.0",
+        summary: "Draws a plane of core memory, and names the version",
+        args: &[Arg::of("version", ArgKind::Integer).token("VERSION").optional()],
+        handler: lolwut::lolwut,
+        ..Spec::BASE
+    },
+];

@@ -1,0 +1,108 @@
+//! Small commands about the process as a whole: the time, replication (of which there is none), MONITOR and the end.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use resp::number;
+
+use super::{Args, Context, Failure};
+use crate::clients::status;
+use crate::command::failure;
+
+pub(super) fn time(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    let now_us = sys::clock::realtime_us();
+    context.reply.array(2);
+    context.reply.bulk_integer(now_us / 1_000_000);
+    context.reply.bulk_integer(now_us % 1_000_000);
+    Ok(())
+}
+
+/// Nothing is ever saved, so it is the start, from which nothing was lost yet.
+pub(super) fn last_save(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    context.reply.integer(context.server.started_ms / 1000);
+    Ok(())
+}
+
+pub(super) fn role(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    context.reply.array(3);
+    context.reply.bulk(b"master");
+    context.reply.integer(0);
+    context.reply.empty_array();
+    Ok(())
+}
+
+/// There are no replicas to wait for and none can appear, so waiting would not change the answer.
+pub(super) fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    args.integer(1)?;
+    match number::parse_i64(args.get(2)) {
+        None => Err(Failure::of(
+            "ERR timeout is not an integer or out of range",
+        )),
+        Some(..0) => Err(Failure::of("ERR timeout is negative")),
+        Some(_) => {
+            context.reply.integer(0);
+            Ok(())
+        }
+    }
+}
+
+pub(super) fn monitor(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    let session = &mut *context.session;
+    if !session.monitor {
+        session.monitor = true;
+        session.client.set_status(status::MONITOR, true);
+        let token = session.client.token.load(Relaxed);
+        context.server.monitors.add(context.worker, token);
+    }
+    context.reply.ok();
+    Ok(())
+}
+
+/// What SHUTDOWN was told.
+#[derive(Default)]
+struct End {
+    save: bool,
+    no_save: bool,
+    now: bool,
+    force: bool,
+    abort: bool,
+}
+
+impl End {
+    fn parse(args: &Args<'_>) -> Result<End, Failure> {
+        let mut end = End::default();
+        for at in 1..args.len() {
+            let option = match () {
+                () if args.is(at, "save") => &mut end.save,
+                () if args.is(at, "nosave") => &mut end.no_save,
+                () if args.is(at, "now") => &mut end.now,
+                () if args.is(at, "force") => &mut end.force,
+                () if args.is(at, "abort") => &mut end.abort,
+                () => return Err(failure::SYNTAX),
+            };
+            *option = true;
+        }
+        let alone = !(end.save || end.no_save || end.now || end.force);
+        if (end.save && end.no_save) || (end.abort && !alone) {
+            return Err(failure::SYNTAX);
+        }
+        Ok(end)
+    }
+}
+
+/// Ends the server. There are no replicas to wait for, so NOW changes nothing; and an end cannot be aborted, because it
+/// is over before another command could run.
+pub(super) fn shutdown(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let end = End::parse(args)?;
+    if end.abort {
+        return Err(Failure::of("ERR No shutdown in progress."));
+    }
+    if end.save && !end.force {
+        log::error!("SHUTDOWN SAVE was refused: this version writes no snapshots");
+        return Err(Failure::of("ERR Errors trying to SHUTDOWN. Check logs."));
+    }
+    log::warn!("Client {} requested the shutdown", context.session.client.peer);
+    // The reply is the end of the connection.
+    context.session.closing = true;
+    context.server.begin_shutdown();
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Commands that return values: GET MGET STRLEN GETRANGE SUBSTR, and GETEX GETDEL GETSET, which change the key as well.
+//!
+//! A value of 16 KiB or more is sent from where it is stored; a smaller one is copied into the reply under the shard's
+//! lock.
+
+use keyspace::{Expiry, INLINE_VALUE_MAX, Stored};
+
+use super::super::{Args, Context, Failure};
+use super::options::{ExpiryOption, parse_getex};
+use super::range;
+
+/// `GET key`
+///
+/// Budget: one lookup and one copy of the value, no allocation; see `set` for how it is counted.
+pub(super) fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let key = args.key(1);
+    match context.store.lock(key).read(key) {
+        Some(entry) => context.reply.value(entry.value()),
+        None => context.reply.null(),
+    }
+    Ok(())
+}
+
+/// `MGET key [key ...]`
+pub(super) fn mget(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let mut shards = context.store.lock_keys(args.keys());
+    context.reply.array(args.len() - 1);
+    for key in args.keys() {
+        match shards.of(key).read(key) {
+            Some(entry) => context.reply.value(entry.value()),
+            None => context.reply.null(),
+        }
+    }
+    Ok(())
+}
+
+/// `STRLEN key`
+pub(super) fn strlen(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let key = args.key(1);
+    let len = context.store.lock(key).read(key).map_or(0, |entry| entry.value_len());
+    context.reply.integer(len as i64);
+    Ok(())
+}
+
+/// `GETRANGE key start end`, `SUBSTR key start end`
+pub(super) fn getrange(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let (start, end) = (args.integer(2)?, args.integer(3)?);
+    let key = args.key(1);
+    let mut shard = context.store.lock(key);
+    let Some(entry) = shard.read(key) else {
+        context.reply.bulk(b"");
+        return Ok(());
+    };
+    let range = match range::resolve(start, end, entry.value_len()) {
+        Some(range) if !range::is_backward(start, end) => range,
+        _ => {
+            context.reply.bulk(b"");
+            return Ok(());
+        }
+    };
+    match entry.value() {
+        value if range.clone().count() == value.bytes().len() => context.reply.value(value),
+        // Much to copy: the reference keeps the value as it is, so that nobody has to wait for the shard.
+        Stored::Large(value) if range.clone().count() > INLINE_VALUE_MAX => {
+            let value = value.share();
+            drop(shard);
+            context.reply.bulk(&value[range]);
+        }
+        value => context.reply.bulk(&value.bytes()[range]),
+    }
+    Ok(())
+}
+
+/// `GETEX key [EX seconds | PX milliseconds | EXAT time | PXAT time | PERSIST]`
+pub(super) fn getex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let option = parse_getex(args)?;
+    let key = args.key(1);
+    let now = context.store.now;
+    // The time is looked at only if the key is there, as Redis does.
+    let mut shard = context.store.lock(key);
+    let Some(mut entry) = shard.read(key) else {
+        context.reply.null();
+        return Ok(());
+    };
+    let moment = option.moment(context, args)?;
+    context.reply.value(entry.value());
+    match (option, moment) {
+        (_, Some(at)) if option.is_absolute() && at <= now => entry.remove(),
+        (_, Some(at)) => entry.set_expiry(Some(at)),
+        (ExpiryOption::Persist, None) if entry.expiry().is_some() => entry.set_expiry(None),
+        (_, None) => {}
+    }
+    Ok(())
+}
+
+/// `GETDEL key`
+pub(super) fn getdel(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let key = args.key(1);
+    match context.store.lock(key).read(key) {
+        Some(entry) => {
+            context.reply.value(entry.value());
+            entry.remove();
+        }
+        None => context.reply.null(),
+    }
+    Ok(())
+}
+
+/// `GETSET key value`
+pub(super) fn getset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let key = args.key(1);
+    let mut shard = context.store.lock(key);
+    match shard.read(key) {
+        Some(entry) => context.reply.value(entry.value()),
+        None => context.reply.null(),
+    }
+    shard.set(key, args.get(2), Expiry::Clear);
+    Ok(())
+}

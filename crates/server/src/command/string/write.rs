@@ -1,0 +1,177 @@
+//! Commands that set values: SET and its older relatives, MSET, and APPEND and SETRANGE, which change a part.
+//!
+//! All keys of a command are locked before any is read or written. A large value is copied into a buffer of its own before
+//! the shard is locked wherever the command is sure to need it.
+
+use keyspace::{Expiry, Form, INLINE_VALUE_MAX, Key, LargeValue};
+
+use super::super::{Args, Context, Failure};
+use super::length_with;
+use super::options::{SetOptions, TimeUnit, moment_of};
+use crate::store::Store;
+
+/// `SET key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET]
+/// [EX seconds | PX milliseconds | EXAT time | PXAT time | KEEPTTL]`
+///
+/// Budget without options: one lookup and one copy of the value; no allocation when it takes the place of a value of
+/// about its size.
+pub(super) fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    if args.len() > 3 {
+        return set_with_options(context, args);
+    }
+    put(&context.store, args.key(1), args.get(2), Expiry::Clear);
+    context.reply.ok();
+    Ok(())
+}
+
+/// Sets a key, whatever it was before.
+#[inline]
+fn put(store: &Store<'_>, key: Key<'_>, value: &[u8], expiry: Expiry) {
+    if value.len() > INLINE_VALUE_MAX {
+        return put_large(store, key, value, expiry);
+    }
+    store.lock(key).set(key, value, expiry);
+}
+
+/// [`put`] of a value that gets a buffer of its own: filled before anybody else has to wait.
+#[inline(never)]
+fn put_large(store: &Store<'_>, key: Key<'_>, value: &[u8], expiry: Expiry) {
+    let value = LargeValue::new(value.to_vec());
+    store.lock(key).set_large(key, value, expiry);
+}
+
+#[inline(never)]
+fn set_with_options(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let options = SetOptions::parse(args)?;
+    let expiry = options.expiry(context, args)?;
+    let (key, value) = (args.key(1), args.get(2));
+    if options.condition.is_none() && !options.get {
+        put(&context.store, key, value, expiry);
+        context.reply.ok();
+        return Ok(());
+    }
+    let mut shard = context.store.lock(key);
+    let current = if options.get { shard.read(key) } else { shard.find(key) };
+    let admitted = match options.condition {
+        Some(condition) => condition.admits(current.as_ref())?,
+        None => true,
+    };
+    match current {
+        Some(entry) if options.get => context.reply.value(entry.value()),
+        None if options.get => context.reply.null(),
+        _ if admitted => context.reply.ok(),
+        _ => context.reply.null(),
+    }
+    if admitted {
+        shard.set(key, value, expiry);
+    }
+    Ok(())
+}
+
+/// `SETNX key value`
+pub(super) fn setnx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let key = args.key(1);
+    let mut shard = context.store.lock(key);
+    let missing = !shard.contains(key);
+    if missing {
+        shard.set(key, args.get(2), Expiry::Clear);
+    }
+    context.reply.integer(i64::from(missing));
+    Ok(())
+}
+
+/// `SETEX key seconds value`
+pub(super) fn setex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    set_for(context, args, TimeUnit::Seconds)
+}
+
+/// `PSETEX key milliseconds value`
+pub(super) fn psetex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    set_for(context, args, TimeUnit::Milliseconds)
+}
+
+fn set_for(context: &mut Context<'_>, args: &Args<'_>, unit: TimeUnit) -> Result<(), Failure> {
+    let at = moment_of(context, args, unit, 2)?;
+    put(&context.store, args.key(1), args.get(3), Expiry::At(at));
+    context.reply.ok();
+    Ok(())
+}
+
+/// Keys and values in turn, from the second argument on.
+fn pairs<'a>(args: &Args<'a>) -> impl Iterator<Item = (Key<'a>, &'a [u8])> {
+    args.keys().zip(args.from(2).step_by(2))
+}
+
+/// Refuses a key without a value.
+fn check_pairs(context: &Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    if args.len().is_multiple_of(2) {
+        return Err(Failure::wrong_arity(context.command.spec.name));
+    }
+    Ok(())
+}
+
+/// `MSET key value [key value ...]`
+pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    check_pairs(context, args)?;
+    let mut shards = context.store.lock_keys(args.keys());
+    for (key, value) in pairs(args) {
+        shards.of(key).set(key, value, Expiry::Clear);
+    }
+    context.reply.ok();
+    Ok(())
+}
+
+/// `MSETNX key value [key value ...]`
+pub(super) fn msetnx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    check_pairs(context, args)?;
+    let mut shards = context.store.lock_keys(args.keys());
+    let missing = !args.keys().any(|key| shards.of(key).contains(key));
+    if missing {
+        for (key, value) in pairs(args) {
+            shards.of(key).set(key, value, Expiry::Clear);
+        }
+    }
+    context.reply.integer(i64::from(missing));
+    Ok(())
+}
+
+/// `APPEND key value`
+pub(super) fn append(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let (key, tail) = (args.key(1), args.get(2));
+    let mut shard = context.store.lock(key);
+    let len = match shard.find(key) {
+        Some(mut entry) => {
+            let before = entry.value_len();
+            let len = length_with(context.server, before, tail.len())?;
+            entry.update(len, Form::Part, |value| value[before..].copy_from_slice(tail));
+            len
+        }
+        None => {
+            shard.set(key, tail, Expiry::Clear);
+            tail.len()
+        }
+    };
+    context.reply.integer(len as i64);
+    Ok(())
+}
+
+/// `SETRANGE key offset value`
+pub(super) fn setrange(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let offset = usize::try_from(args.integer(2)?).map_err(|_| OFFSET)?;
+    let (key, part) = (args.key(1), args.get(3));
+    if part.is_empty() {
+        // Nothing to write creates nothing, and no offset is too far for it.
+        let len = context.store.lock(key).find(key).map_or(0, |entry| entry.value_len());
+        context.reply.integer(len as i64);
+        return Ok(());
+    }
+    let end = length_with(context.server, offset, part.len())?;
+    let len = context.store.lock(key).grow(key, end, |value| {
+        value[offset..end].copy_from_slice(part);
+        value.len()
+    });
+    context.reply.integer(len as i64);
+    Ok(())
+}
+
+const OFFSET: Failure = Failure::of("ERR offset is out of range");

@@ -1,0 +1,108 @@
+//! What `--help` and `--version` print, made from the table.
+
+use std::fmt::Write as _;
+
+use super::table::{Kind, Row, Section, TABLE};
+
+/// Where the text of a line ends, in columns.
+const WIDTH: usize = 80;
+
+/// Where the text of a setting begins, in columns.
+const INDENT: usize = 8;
+
+/// The text of `--version`. Tools look for the number behind `v=`.
+pub(super) fn version() -> String {
+    format!(
+        "Ferrite server v={} bits={}",
+        env!("CARGO_PKG_VERSION"),
+        usize::BITS
+    )
+}
+
+/// The text of `--help`.
+pub(super) fn text() -> String {
+    let mut text = String::from(
+        "Usage: ferrite-server [FILE | -] [--NAME VALUE...]...\n\
+         \n\
+         FILE holds one setting per line, as NAME VALUE..., in the syntax of redis.conf;\n\
+         - reads such lines from the standard input. Flags count more than both.\n\
+         Sizes take the units kb, mb and gb (of 1024) and k, m and g (of 1000).\n\
+         \n  -h, --help\n        Prints this text.\n\
+         \n  -v, --version\n        Prints the version.\n",
+    );
+    for section in Section::ALL {
+        let _ = write!(text, "\n{}\n", section.title());
+        for row in TABLE.iter().filter(|row| row.section == *section) {
+            describe(row, &mut text);
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn describe(row: &Row, text: &mut String) {
+    let short = row.short.map(|letter| format!("-{letter}, "));
+    let _ = writeln!(
+        text,
+        "\n  {}--{} {}",
+        short.unwrap_or_default(),
+        row.name,
+        placeholder(row.kind)
+    );
+    let default = match row.default {
+        "" => String::new(),
+        default => format!(" [{default}]"),
+    };
+    wrap(&format!("{}{default}", row.summary), text);
+}
+
+/// The word for a value behind its flag.
+fn placeholder(kind: Kind) -> String {
+    match kind {
+        Kind::Flag => "yes|no".into(),
+        Kind::Integer { .. } | Kind::PowerOfTwo { .. } => "NUMBER".into(),
+        Kind::Octal { .. } => "MODE".into(),
+        Kind::Memory { .. } => "SIZE".into(),
+        Kind::Choice(names) => names.join("|"),
+        Kind::Secret => "PASSWORD".into(),
+        Kind::Path => "PATH".into(),
+        Kind::Directory => "DIRECTORY".into(),
+        Kind::Addresses { .. } => "ADDRESS...".into(),
+        Kind::OutputLimits => "CLASS HARD SOFT SECONDS...".into(),
+        Kind::SavePoints => "\"\"".into(),
+    }
+}
+
+/// Adds words in indented lines that end in time.
+fn wrap(words: &str, text: &mut String) {
+    let mut column = 0;
+    for word in words.split_whitespace() {
+        if column == 0 || column + 1 + word.len() > WIDTH {
+            let line_break = if column == 0 { "" } else { "\n" };
+            let _ = write!(text, "{line_break}{:INDENT$}{word}", "");
+            column = INDENT + word.len();
+        } else {
+            let _ = write!(text, " {word}");
+            column += 1 + word.len();
+        }
+    }
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_names_every_setting_and_fits_a_terminal() {
+        let text = text();
+        for row in TABLE {
+            assert!(text.contains(&format!("--{} ", row.name)), "{}", row.name);
+        }
+        for line in text.lines() {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+            assert_eq!(line, line.trim_end());
+        }
+        assert!(!text.contains("\n\n\n"));
+    }
+}

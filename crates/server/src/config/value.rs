@@ -1,0 +1,547 @@
+//! One value: from its text to what is stored, and back.
+//!
+//! What is wrong with a text is said in the words of Redis, because clients and test suites compare them. Which settings exist
+//! and who holds their values is not here.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::settings::{ClientClass, OutputLimit};
+use super::table::{Kind, Row};
+
+/// A text that was found to be right for its setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    /// Flags (0 and 1), choices (their index), numbers, permissions and sizes.
+    Number(i64),
+    Text(Arc<str>),
+    /// By [`ClientClass`]; `None` where the text does not name the class.
+    Limits([Option<OutputLimit>; ClientClass::ALL.len()]),
+}
+
+/// Reads the value of a setting. The words of a setting that takes several are separated by white space.
+///
+/// # Errors
+/// Why the text is not right for this setting.
+pub(super) fn parse(row: &Row, text: &str) -> Result<Value, String> {
+    match row.kind {
+        Kind::Flag => parse_flag(text).map(Value::Number),
+        Kind::Integer { min, max } => {
+            let number = resp::parse_i64(text.as_bytes())
+                .ok_or("argument couldn't be parsed into an integer")?;
+            within(number, min, max).map(Value::Number)
+        }
+        Kind::PowerOfTwo { max } => parse_power_of_two(text, max).map(Value::Number),
+        Kind::Octal { max } => parse_octal(text, max).map(Value::Number),
+        Kind::Memory { min, max } => {
+            let bytes = parse_memory(text).ok_or("argument must be a memory value")?;
+            let number = i64::try_from(bytes).map_err(|_| out_of_range(min, max))?;
+            within(number, min, max).map(Value::Number)
+        }
+        Kind::Choice(names) => parse_choice(text, names).map(Value::Number),
+        Kind::Secret | Kind::Path => Ok(Value::Text(text.into())),
+        Kind::Directory => parse_directory(text).map(Value::Text),
+        Kind::Addresses { most } => parse_addresses(text, most).map(Value::Text),
+        Kind::OutputLimits => parse_limits(text).map(Value::Limits),
+        Kind::SavePoints => parse_save_points(text).map(Value::Text),
+    }
+}
+
+fn parse_flag(text: &str) -> Result<i64, String> {
+    if text.eq_ignore_ascii_case("yes") {
+        Ok(1)
+    } else if text.eq_ignore_ascii_case("no") {
+        Ok(0)
+    } else {
+        Err("argument must be 'yes' or 'no'".into())
+    }
+}
+
+fn within(number: i64, min: i64, max: i64) -> Result<i64, String> {
+    if (min..=max).contains(&number) {
+        Ok(number)
+    } else {
+        Err(out_of_range(min, max))
+    }
+}
+
+fn out_of_range(min: i64, max: i64) -> String {
+    format!("argument must be between {min} and {max} inclusive")
+}
+
+fn parse_power_of_two(text: &str, max: i64) -> Result<i64, String> {
+    let number =
+        resp::parse_i64(text.as_bytes()).ok_or("argument couldn't be parsed into an integer")?;
+    let is_allowed = number == 0 || (number > 0 && number.count_ones() == 1 && number <= max);
+    if is_allowed {
+        Ok(number)
+    } else {
+        Err(format!(
+            "argument must be 0 or a power of two not above {max}"
+        ))
+    }
+}
+
+fn parse_octal(text: &str, max: i64) -> Result<i64, String> {
+    match i64::from_str_radix(text, 8) {
+        Ok(number) if (0..=max).contains(&number) => Ok(number),
+        Ok(_) => Err(format!("argument must be between 0 and {max:o} inclusive")),
+        Err(_) => Err("argument couldn't be parsed as an octal number".into()),
+    }
+}
+
+fn parse_choice(text: &str, names: &[&str]) -> Result<i64, String> {
+    match names
+        .iter()
+        .position(|name| text.eq_ignore_ascii_case(name))
+    {
+        Some(index) => Ok(index as i64),
+        None => Err(format!(
+            "argument(s) must be one of the following: {}",
+            names.join(", ")
+        )),
+    }
+}
+
+/// Units and their bytes: `k` is a thousand, `kb` is 1024.
+const UNITS: &[(&str, u64)] = &[
+    ("", 1),
+    ("b", 1),
+    ("k", 1000),
+    ("kb", 1 << 10),
+    ("m", 1000 * 1000),
+    ("mb", 1 << 20),
+    ("g", 1000 * 1000 * 1000),
+    ("gb", 1 << 30),
+];
+
+/// Reads a size: digits and a unit in any case. `None` if it is none, or more than 64 bits hold.
+fn parse_memory(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let (_, bytes) = UNITS
+        .iter()
+        .find(|(name, _)| unit.eq_ignore_ascii_case(name))?;
+    number.parse::<u64>().ok()?.checked_mul(*bytes)
+}
+
+/// The directory in full, because the process may work elsewhere by the time somebody asks.
+fn parse_directory(text: &str) -> Result<Arc<str>, String> {
+    let path = fs::canonicalize(Path::new(text)).map_err(|error| error.to_string())?;
+    if !path.is_dir() {
+        return Err("Not a directory".into());
+    }
+    match path.to_str() {
+        Some(path) => Ok(path.into()),
+        None => Err("the path of the directory must be valid UTF-8".into()),
+    }
+}
+
+fn parse_addresses(text: &str, most: usize) -> Result<Arc<str>, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words.len() > most {
+        return Err("Too many bind addresses specified.".into());
+    }
+    if words.contains(&"-") {
+        return Err("a dash needs an address behind it".into());
+    }
+    Ok(words.join(" ").into())
+}
+
+fn parse_limits(text: &str) -> Result<[Option<OutputLimit>; ClientClass::ALL.len()], String> {
+    let mut limits = [None; ClientClass::ALL.len()];
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (groups, []) = words.as_chunks::<4>() else {
+        return Err("Wrong number of arguments in buffer limit configuration.".into());
+    };
+    for [class, hard, soft, seconds] in groups {
+        let class = ClientClass::find(class)
+            .ok_or("Invalid client class specified in buffer limit configuration.")?;
+        let limit = parse_limit(hard, soft, seconds)
+            .ok_or("Error in hard, soft or soft_seconds setting in buffer limit configuration.")?;
+        limits[class as usize] = Some(limit);
+    }
+    Ok(limits)
+}
+
+fn parse_limit(hard: &str, soft: &str, seconds: &str) -> Option<OutputLimit> {
+    Some(OutputLimit {
+        hard: parse_memory(hard)?,
+        soft: parse_memory(soft)?,
+        soft_seconds: u64::try_from(resp::parse_i64(seconds.as_bytes())?).ok()?,
+    })
+}
+
+fn parse_save_points(text: &str) -> Result<Arc<str>, String> {
+    if text.trim().is_empty() {
+        Ok("".into())
+    } else {
+        Err("there are no snapshots to take, only \"\" is allowed".into())
+    }
+}
+
+/// A number as CONFIG GET prints it.
+pub(super) fn number_text(kind: Kind, number: i64) -> String {
+    match kind {
+        Kind::Flag => if number == 0 { "no" } else { "yes" }.into(),
+        Kind::Choice(names) => names[number as usize].into(),
+        Kind::Octal { .. } => format!("{number:o}"),
+        _ => number.to_string(),
+    }
+}
+
+/// A number as a file holds it: a size in the largest unit that divides it.
+pub(super) fn number_file_text(kind: Kind, number: i64) -> String {
+    match kind {
+        Kind::Memory { .. } => size_text(number.unsigned_abs()),
+        _ => number_text(kind, number),
+    }
+}
+
+/// Bytes in the largest unit that divides them: `100mb`.
+pub(super) fn size_text(bytes: u64) -> String {
+    let units = UNITS
+        .iter()
+        .rev()
+        .filter(|(_, unit)| unit.is_power_of_two());
+    for (name, unit) in units {
+        if *unit > 1 && bytes > 0 && bytes.is_multiple_of(*unit) {
+            return format!("{}{name}", bytes / unit);
+        }
+    }
+    bytes.to_string()
+}
+
+/// Limits as CONFIG GET prints them, in bytes; in a file they have units.
+pub(super) fn limits_text(
+    limits: impl Iterator<Item = (ClientClass, OutputLimit)>,
+    size: impl Fn(u64) -> String,
+) -> String {
+    let mut text = String::new();
+    for (class, limit) in limits {
+        let separator = if text.is_empty() { "" } else { " " };
+        let (hard, soft) = (size(limit.hard), size(limit.soft));
+        let _ = write!(
+            text,
+            "{separator}{} {hard} {soft} {}",
+            class.name(),
+            limit.soft_seconds
+        );
+    }
+    text
+}
+
+/// What a setting takes, as the end of the sentence "allowed is ...".
+pub(super) fn allowed(kind: Kind) -> String {
+    match kind {
+        Kind::Flag => "yes or no".into(),
+        Kind::Integer { min, max: i64::MAX } => format!("a number from {min}"),
+        Kind::Integer { min, max } => format!("a number from {min} to {max}"),
+        Kind::PowerOfTwo { max } => format!("0 or a power of two up to {max}"),
+        Kind::Octal { max } => format!("an octal number from 0 to {max:o}"),
+        Kind::Memory { min, max: i64::MAX } => {
+            format!(
+                "a size from {} such as 100mb",
+                size_text(min.unsigned_abs())
+            )
+        }
+        Kind::Memory { min, max } => format!(
+            "a size from {} to {} such as 100mb",
+            size_text(min.unsigned_abs()),
+            size_text(max.unsigned_abs())
+        ),
+        Kind::Choice([only]) => format!("only {only}"),
+        Kind::Choice(names) => names.join(", "),
+        Kind::Secret => "any text".into(),
+        Kind::Path => "a path".into(),
+        Kind::Directory => "the path of a directory".into(),
+        Kind::Addresses { most } => format!("up to {most} addresses"),
+        Kind::OutputLimits => {
+            "any number of: class (normal, replica, pubsub), hard limit, soft limit, seconds".into()
+        }
+        Kind::SavePoints => "only \"\"".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::{Setting, TABLE};
+    use super::*;
+
+    fn parse_as(kind: Kind, text: &str) -> Result<Value, String> {
+        let row = Row {
+            setting: Setting::Port,
+            name: "x",
+            short: None,
+            kind,
+            default: "",
+            mutable: true,
+            section: super::super::table::Section::Network,
+            summary: "",
+        };
+        parse(&row, text)
+    }
+
+    #[test]
+    fn sizes_have_units_of_a_thousand_and_of_1024() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("1", 1),
+            ("7b", 7),
+            ("1k", 1000),
+            ("1kb", 1024),
+            ("1K", 1000),
+            ("1Kb", 1024),
+            ("3m", 3_000_000),
+            ("3mb", 3 << 20),
+            ("2g", 2_000_000_000),
+            ("2GB", 2 << 30),
+            ("007", 7),
+            ("18446744073709551615", u64::MAX),
+            ("17179869183gb", 17_179_869_183 << 30),
+        ] {
+            assert_eq!(parse_memory(text), Some(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "b",
+            "mb",
+            "-1",
+            "+1",
+            " 1",
+            "1 ",
+            "1 mb",
+            "1.5gb",
+            "1t",
+            "1kib",
+            "10%",
+            "0x10",
+            "18446744073709551616",
+            "17179869184gb",
+        ] {
+            assert_eq!(parse_memory(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_written_in_the_largest_unit_and_read_back() {
+        for (bytes, text) in [
+            (0, "0"),
+            (1, "1"),
+            (1000, "1000"),
+            (1023, "1023"),
+            (1024, "1kb"),
+            (1025, "1025"),
+            (1536, "1536"),
+            (100 << 20, "100mb"),
+            (1 << 30, "1gb"),
+            (1 << 40, "1024gb"),
+            ((1 << 30) + (1 << 20), "1025mb"),
+        ] {
+            assert_eq!(size_text(bytes), text);
+            assert_eq!(parse_memory(text), Some(bytes));
+        }
+    }
+
+    #[test]
+    fn a_size_out_of_range_is_told_the_range_in_bytes() {
+        let kind = Kind::Memory {
+            min: 1 << 20,
+            max: 1 << 30,
+        };
+        let range = Err("argument must be between 1048576 and 1073741824 inclusive".to_owned());
+        assert_eq!(parse_as(kind, "1mb"), Ok(Value::Number(1 << 20)));
+        assert_eq!(parse_as(kind, "1gb"), Ok(Value::Number(1 << 30)));
+        assert_eq!(parse_as(kind, "1m"), range);
+        assert_eq!(parse_as(kind, "1073741825"), range);
+        // More than the signed number that holds it.
+        assert_eq!(parse_as(kind, "18446744073709551615"), range);
+        let all = Kind::Memory {
+            min: 0,
+            max: i64::MAX,
+        };
+        assert_eq!(
+            parse_as(all, "9223372036854775807"),
+            Ok(Value::Number(i64::MAX))
+        );
+        assert!(parse_as(all, "9223372036854775808").is_err());
+        let wrong = Err("argument must be a memory value".to_owned());
+        assert_eq!(parse_as(kind, "many"), wrong);
+    }
+
+    #[test]
+    fn numbers_have_one_spelling() {
+        let kind = Kind::Integer { min: -1, max: 10 };
+        for (text, number) in [("-1", -1), ("0", 0), ("10", 10)] {
+            assert_eq!(parse_as(kind, text), Ok(Value::Number(number)));
+        }
+        for text in ["-2", "11", "9223372036854775807"] {
+            let range = "argument must be between -1 and 10 inclusive";
+            assert_eq!(parse_as(kind, text), Err(range.to_owned()));
+        }
+        for text in [
+            "",
+            " 1",
+            "1 ",
+            "+1",
+            "01",
+            "-0",
+            "0x1",
+            "1k",
+            "9223372036854775808",
+        ] {
+            let wrong = "argument couldn't be parsed into an integer";
+            assert_eq!(parse_as(kind, text), Err(wrong.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn flags_and_choices_are_words_in_any_case() {
+        for (text, number) in [("yes", 1), ("No", 0), ("YES", 1)] {
+            assert_eq!(parse_as(Kind::Flag, text), Ok(Value::Number(number)));
+        }
+        for text in ["", "1", "true", "yes "] {
+            let wrong = "argument must be 'yes' or 'no'";
+            assert_eq!(parse_as(Kind::Flag, text), Err(wrong.to_owned()));
+        }
+        let kind = Kind::Choice(&["auto", "epoll"]);
+        assert_eq!(parse_as(kind, "EPOLL"), Ok(Value::Number(1)));
+        assert_eq!(number_text(kind, 1), "epoll");
+        for text in ["", "epol", "auto, epoll"] {
+            let wrong = "argument(s) must be one of the following: auto, epoll";
+            assert_eq!(parse_as(kind, text), Err(wrong.to_owned()));
+        }
+    }
+
+    #[test]
+    fn permissions_are_octal() {
+        let kind = Kind::Octal { max: 0o777 };
+        for (text, number) in [("0", 0), ("700", 0o700), ("0755", 0o755), ("777", 0o777)] {
+            assert_eq!(parse_as(kind, text), Ok(Value::Number(number)));
+        }
+        assert_eq!(number_text(kind, 0o755), "755");
+        for text in ["1000", "-1"] {
+            let range = "argument must be between 0 and 777 inclusive";
+            assert_eq!(parse_as(kind, text), Err(range.to_owned()));
+        }
+        for text in ["", "8", "999", "rwx", "0o7"] {
+            let wrong = "argument couldn't be parsed as an octal number";
+            assert_eq!(parse_as(kind, text), Err(wrong.to_owned()));
+        }
+    }
+
+    #[test]
+    fn shards_are_powers_of_two() {
+        let kind = Kind::PowerOfTwo { max: 64 };
+        for (text, number) in [("0", 0), ("1", 1), ("2", 2), ("64", 64)] {
+            assert_eq!(parse_as(kind, text), Ok(Value::Number(number)));
+        }
+        for text in ["-1", "3", "63", "65", "128", "-9223372036854775808"] {
+            let wrong = "argument must be 0 or a power of two not above 64";
+            assert_eq!(parse_as(kind, text), Err(wrong.to_owned()), "{text}");
+        }
+        assert!(parse_as(kind, "x").is_err());
+    }
+
+    #[test]
+    fn addresses_are_words() {
+        let kind = Kind::Addresses { most: 3 };
+        for (text, joined) in [
+            ("", ""),
+            ("127.0.0.1", "127.0.0.1"),
+            ("  127.0.0.1   -::1 ", "127.0.0.1 -::1"),
+            ("* -::* x", "* -::* x"),
+        ] {
+            assert_eq!(parse_as(kind, text), Ok(Value::Text(joined.into())));
+        }
+        let many = "Too many bind addresses specified.";
+        assert_eq!(parse_as(kind, "a b c d"), Err(many.to_owned()));
+        assert!(parse_as(kind, "a - b").is_err());
+    }
+
+    #[test]
+    fn limits_name_some_classes() {
+        let limit = |hard, soft, soft_seconds| OutputLimit {
+            hard,
+            soft,
+            soft_seconds,
+        };
+        let parse = |text| parse_as(Kind::OutputLimits, text);
+        assert_eq!(parse(""), Ok(Value::Limits([None; 3])));
+        assert_eq!(
+            parse("Replica 1mb 1k 60 normal 0 0 0"),
+            Ok(Value::Limits([
+                Some(limit(0, 0, 0)),
+                Some(limit(1 << 20, 1000, 60)),
+                None
+            ]))
+        );
+        // The last one counts, and a replica may be called a slave.
+        assert_eq!(
+            parse("pubsub 1 2 3 slave 4 5 6 pubsub 7 8 9"),
+            Ok(Value::Limits([
+                None,
+                Some(limit(4, 5, 6)),
+                Some(limit(7, 8, 9))
+            ]))
+        );
+        for text in [
+            "normal",
+            "normal 1 2",
+            "normal 1 2 3 pubsub",
+            "normal 1 2 3 4",
+        ] {
+            let wrong = "Wrong number of arguments in buffer limit configuration.";
+            assert_eq!(parse(text), Err(wrong.to_owned()));
+        }
+        for text in ["master 1 2 3", "normals 1 2 3", "normal 1 2 3 x 4 5 6"] {
+            let wrong = "Invalid client class specified in buffer limit configuration.";
+            assert_eq!(parse(text), Err(wrong.to_owned()));
+        }
+        for text in [
+            "normal x 2 3",
+            "normal 1 -2 3",
+            "normal 1 2 -3",
+            "normal 1 2 3k",
+            "normal 1 2 99999999999999999999",
+        ] {
+            let wrong =
+                "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
+            assert_eq!(parse(text), Err(wrong.to_owned()));
+        }
+    }
+
+    #[test]
+    fn only_no_save_points_are_allowed() {
+        assert_eq!(parse_as(Kind::SavePoints, ""), Ok(Value::Text("".into())));
+        assert!(parse_as(Kind::SavePoints, "900 1").is_err());
+    }
+
+    #[test]
+    fn a_directory_exists_and_is_known_in_full() {
+        let here = std::env::current_dir().and_then(fs::canonicalize);
+        let here = here.expect("the tests run somewhere");
+        let here = here.to_str().expect("in a path of UTF-8");
+        for text in [".", "./", here] {
+            assert_eq!(
+                parse_as(Kind::Directory, text),
+                Ok(Value::Text(here.into()))
+            );
+        }
+        assert!(parse_as(Kind::Directory, "").is_err());
+        let missing = parse_as(Kind::Directory, "/no/such/directory");
+        assert!(missing.is_err_and(|text| text.starts_with("No such file or directory")));
+        let file = parse_as(Kind::Directory, "/dev/null");
+        assert_eq!(file, Err("Not a directory".to_owned()));
+    }
+
+    #[test]
+    fn every_default_is_right_for_its_setting() {
+        for row in TABLE {
+            let parsed = parse(row, row.default);
+            assert!(parsed.is_ok(), "{}: {parsed:?}", row.name);
+        }
+    }
+}
