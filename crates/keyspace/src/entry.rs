@@ -412,28 +412,42 @@ impl Entry {
         Kind::String
     }
 
+    /// Makes a value inside the entry `len` bytes long, keeping what was there and adding zeroes, if the allocation's
+    /// class stays the same: then nothing that is counted changes.
+    #[inline]
+    pub(crate) fn resize_in_place(self, len: usize) -> bool {
+        let header = self.header();
+        let shape = self.shape(header);
+        if header & STORAGE_LARGE != 0
+            || len > INLINE_VALUE_MAX
+            || class_size(shape.value_at + len) != class_size(shape.value_at + shape.value_slot)
+        {
+            return false;
+        }
+        if len > shape.value_slot {
+            // SAFETY: the class has room for `len` bytes behind `value_at`.
+            unsafe {
+                self.0
+                    .as_ptr()
+                    .add(shape.value_at + shape.value_slot)
+                    .write_bytes(0, len - shape.value_slot)
+            };
+        }
+        self.set_header(
+            header & !(0xffff << VALUE_LENGTH_SHIFT) | (len as u64) << VALUE_LENGTH_SHIFT,
+        );
+        true
+    }
+
     /// Makes the value `len` bytes long, keeping what was there and adding zeroes. The entry may move.
     pub(crate) fn resize_value(self, heap: &mut Heap, len: usize) -> (Entry, Option<LargeValue>) {
+        if self.resize_in_place(len) {
+            return (self, None);
+        }
         let header = self.header();
         let shape = self.shape(header);
         if header & STORAGE_LARGE != 0 {
             return self.resize_large(len);
-        }
-        let class = class_size(shape.value_at + shape.value_slot);
-        if len <= INLINE_VALUE_MAX && class_size(shape.value_at + len) == class {
-            if len > shape.value_slot {
-                // SAFETY: the class has room for `len` bytes behind `value_at`.
-                unsafe {
-                    self.0
-                        .as_ptr()
-                        .add(shape.value_at + shape.value_slot)
-                        .write_bytes(0, len - shape.value_slot)
-                };
-            }
-            self.set_header(
-                header & !(0xffff << VALUE_LENGTH_SHIFT) | (len as u64) << VALUE_LENGTH_SHIFT,
-            );
-            return (self, None);
         }
         let old = self.slice(shape.value_at, shape.value_slot.min(len));
         let mut bytes = Vec::with_capacity(len);

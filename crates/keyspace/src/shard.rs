@@ -811,6 +811,10 @@ impl EntryMut<'_, '_> {
     /// how it counts as written from here on.
     pub fn resize_value(&mut self, len: usize, form: Form) -> &mut [u8] {
         let entry = self.entry();
+        if entry.resize_in_place(len) {
+            entry.set_form(form);
+            return entry.value_mut();
+        }
         let before = entry.memory();
         let (entry, garbage) = entry.resize_value(self.guard.heap(), len);
         entry.set_form(form);

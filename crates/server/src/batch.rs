@@ -4,6 +4,7 @@
 //! of requests is full; the window runs; parsing goes on where it stopped. While a window is parsed, the bucket of every
 //! key is prefetched; when it is full, a second sweep prefetches the entries. Nothing here allocates once the vectors have grown.
 
+use resp::reply::{Protocol, Writer};
 use resp::request::{Outcome, ProtocolError, Span, parse};
 
 use crate::command::Command;
@@ -39,6 +40,36 @@ pub(crate) struct Lane {
 impl Lane {
     pub(crate) fn new(token: u64, source: Source) -> Lane {
         Lane { token, source, at: 0, need: 0, output_from: 0, output_until: 0, stopped: false, error: None }
+    }
+
+    /// Stops before `requests`, its last ones, so that they are parsed again when they may run.
+    ///
+    /// An inline request was unescaped where it stood and would read differently then. If there is one, what the lane has
+    /// left is returned with such requests written in the other form, to take the place of the source.
+    pub(crate) fn take_back(&mut self, requests: &[Request], spans: &[Span], input: &[u8]) -> Option<Vec<u8>> {
+        let behind = std::mem::replace(&mut self.at, requests[0].from);
+        self.stopped = true;
+        self.need = 0;
+        let is_inline = |request: &Request| input[request.from] != b'*';
+        let broken_inline = self.error.take() == Some(ProtocolError::UnbalancedQuotes);
+        if !broken_inline && !requests.iter().any(is_inline) {
+            return None;
+        }
+        let mut left = Vec::new();
+        for request in requests {
+            if is_inline(request) {
+                let spans = &spans[request.first_span..][..request.spans];
+                let mut writer = Writer::new(&mut left, Protocol::Resp2);
+                writer.array(spans.len());
+                spans.iter().for_each(|span| writer.bulk(span.of(input)));
+            } else {
+                left.extend_from_slice(&input[request.from..][..request.bytes]);
+            }
+        }
+        // Half of a broken line is unescaped too; the one in its place is wrong in the same way.
+        left.extend_from_slice(if broken_inline { b"\"\n" } else { &input[behind..] });
+        self.at = 0;
+        Some(left)
     }
 }
 
@@ -104,7 +135,7 @@ impl Batch {
             Source::Pending => &mut connection.pending[..],
         };
         let mut limits = *around.limits;
-        limits.authenticated = connection.session.authenticated;
+        limits.authenticated = connection.session.is_admitted(around.server);
         let database = around.keyspace.database(around.turn, connection.session.db);
         while lane.at < input.len() {
             if self.requests.len() == WINDOW {

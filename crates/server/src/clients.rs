@@ -8,6 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::{Mutex, RwLock};
+use sys::socket::Socket;
+
+/// Stands for no command in [`Client::last_command`].
+pub(crate) const NO_COMMAND: u16 = u16::MAX;
 
 /// Names a client gave itself.
 #[derive(Default, Clone)]
@@ -35,17 +39,29 @@ pub(crate) struct Client {
     /// 2 or 3.
     pub(crate) protocol: AtomicU8,
     pub(crate) last_active_ms: AtomicI64,
-    /// Counter id of the command that ran last; `u16::MAX` for none.
+    /// Counter id of the command that was named last; [`NO_COMMAND`] for none, or one that doesn't exist.
     pub(crate) last_command: AtomicU16,
     /// Bytes of an incomplete request, and room for more.
     pub(crate) input_bytes: AtomicUsize,
     pub(crate) input_free: AtomicUsize,
-    /// Bytes waiting to be sent.
+    /// Bytes waiting to be sent, and the number of buffers that hold them.
     pub(crate) output_bytes: AtomicUsize,
-    /// The letters of CLIENT LIST `flags=`, as bits; see [`status`].
+    pub(crate) output_pieces: AtomicUsize,
+    /// What CLIENT LIST shows as `flags=` and `events=`, as bits; see [`status`].
     pub(crate) status: AtomicU32,
-    /// Set by CLIENT KILL; the worker closes the connection.
+    /// None of its requests runs any more and nothing is sent to it: its worker closes the connection as soon as it
+    /// looks. Set by CLIENT KILL.
     pub(crate) killed: AtomicBool,
+}
+
+/// The types by which CLIENT LIST and CLIENT KILL select connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClientKind {
+    /// Sends requests and gets replies; one that monitors is of this type too.
+    Normal,
+    PubSub,
+    Replica,
+    Master,
 }
 
 /// Bits of [`Client::status`].
@@ -57,14 +73,50 @@ pub(crate) mod status {
     pub(crate) const CLOSING: u32 = 1 << 3;
     /// Waits for the end of CLIENT PAUSE or for data.
     pub(crate) const BLOCKED: u32 = 1 << 4;
+    /// Its worker waits until it sends something.
+    pub(crate) const READS: u32 = 1 << 5;
+    /// Its worker waits until there is room to send it something.
+    pub(crate) const WRITES: u32 = 1 << 6;
 }
 
 impl Client {
-    pub(crate) fn set_status(&self, bit: u32, on: bool) {
+    /// The record of a connection that was just accepted.
+    pub(crate) fn new(id: u64, socket: &Socket, worker: usize) -> Client {
+        let now = sys::clock::realtime_ms();
+        Client {
+            id,
+            peer: socket.peer_text(),
+            local: socket.local_text(),
+            fd: socket.fd_number(),
+            is_unix: socket.is_unix(),
+            worker,
+            token: AtomicU64::new(u64::MAX),
+            created_ms: now,
+            names: Mutex::new(Names::default()),
+            db: AtomicUsize::new(0),
+            protocol: AtomicU8::new(2),
+            last_active_ms: AtomicI64::new(now),
+            last_command: AtomicU16::new(NO_COMMAND),
+            input_bytes: AtomicUsize::new(0),
+            input_free: AtomicUsize::new(0),
+            output_bytes: AtomicUsize::new(0),
+            output_pieces: AtomicUsize::new(0),
+            status: AtomicU32::new(status::READS),
+            killed: AtomicBool::new(false),
+        }
+    }
+
+    /// Its type. There are no subscribers and no replicas yet, so it is that of everybody.
+    pub(crate) fn kind(&self) -> ClientKind {
+        ClientKind::Normal
+    }
+
+    /// Sets or clears all bits of `bits`.
+    pub(crate) fn set_status(&self, bits: u32, on: bool) {
         if on {
-            self.status.fetch_or(bit, Relaxed);
+            self.status.fetch_or(bits, Relaxed);
         } else {
-            self.status.fetch_and(!bit, Relaxed);
+            self.status.fetch_and(!bits, Relaxed);
         }
     }
 

@@ -6,14 +6,16 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::LargeValue;
 use resp::request::Resume;
 use sys::poller::{Interest, Poller};
 use sys::socket::Socket;
 
+use crate::clients::status;
 use crate::command::Output;
-use crate::limits::SEND_SLICES;
+use crate::limits::{PIECE_BYTES, READ_AHEAD_BYTES, SEND_SLICES};
 use crate::session::Session;
 
 /// What a connection does.
@@ -65,6 +67,36 @@ impl Connection {
     pub(crate) fn wanted_interest(&self) -> Interest {
         let reads = self.state == State::Open && self.backlog.is_empty();
         Interest { readable: reads, writable: !self.backlog.is_empty() }
+    }
+
+    pub(crate) fn set_interest(&mut self, interest: Interest) {
+        self.interest = interest;
+        self.session.client.set_status(status::READS, interest.readable);
+        self.session.client.set_status(status::WRITES, interest.writable);
+    }
+
+    /// Tells CLIENT LIST how much of a request is here.
+    pub(crate) fn note_input(&self) {
+        let client = &self.session.client;
+        client.input_bytes.store(self.pending.len(), Relaxed);
+        client.input_free.store(self.pending.capacity() - self.pending.len(), Relaxed);
+    }
+
+    /// Tells CLIENT LIST how much waits to be sent.
+    pub(crate) fn note_output(&self) {
+        let client = &self.session.client;
+        client.output_bytes.store(self.backlog.len(), Relaxed);
+        client.output_pieces.store(self.backlog.pieces.len(), Relaxed);
+    }
+
+    /// Removes the first `count` bytes of `pending`, and the room that a large request needed with it.
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.pending.drain(..count);
+        if self.pending.is_empty() {
+            self.pending = Vec::new();
+        } else if self.pending.capacity() > READ_AHEAD_BYTES.max(4 * self.pending.len()) {
+            self.pending.shrink_to_fit();
+        }
     }
 
     /// Bytes of its buffers.
@@ -160,7 +192,8 @@ impl Backlog {
         }
         self.bytes += bytes.len();
         match self.pieces.back_mut() {
-            Some(Piece::Bytes(last)) => last.extend_from_slice(bytes),
+            // A piece has an end, because what was sent of it is freed with its last byte.
+            Some(Piece::Bytes(last)) if last.len() < PIECE_BYTES => last.extend_from_slice(bytes),
             _ => self.pieces.push_back(Piece::Bytes(bytes.to_vec())),
         }
     }

@@ -6,16 +6,15 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use keyspace::Turn;
-use parking_lot::Mutex;
 use sys::poller::{Backend, Interest, Poller};
 use sys::signal::Signals;
 use sys::socket::{Listener, Socket};
 
-use crate::clients::{Client, Names};
+use crate::clients::Client;
 use crate::config::Setting;
 use crate::limits::{ACCEPT_BURST, CRON_MS};
 use crate::server::{Message, Server};
@@ -37,6 +36,8 @@ pub(crate) struct Control {
     last: [u64; 3],
     /// Accepting waits until then (monotonic ns) after the process ran out of descriptors.
     accept_after_ns: u64,
+    /// It has, and the log says so.
+    accept_fails: bool,
 }
 
 impl Control {
@@ -48,7 +49,7 @@ impl Control {
             poller.add(listener.as_fd(), at as u64, Interest::READ)?;
         }
         let turn = server.keyspace.turns().register();
-        Ok(Control { server, listeners, signals, poller, turn, rounds: 0, last: [0; 3], accept_after_ns: 0 })
+        Ok(Control { server, listeners, signals, poller, turn, rounds: 0, last: [0; 3], accept_after_ns: 0, accept_fails: false })
     }
 
     /// Runs until the server shuts down.
@@ -90,10 +91,16 @@ impl Control {
         }
         for _ in 0..ACCEPT_BURST {
             match self.listeners[at].accept() {
-                Ok(Some(socket)) => self.admit(socket),
+                Ok(Some(socket)) => {
+                    self.accept_fails = false;
+                    self.admit(socket);
+                }
                 Ok(None) => return,
                 Err(error) => {
-                    log::warn!("accepting a connection failed: {error}");
+                    if !self.accept_fails {
+                        log::warn!("accepting connections fails, trying again until it doesn't: {error}");
+                    }
+                    self.accept_fails = true;
                     self.accept_after_ns = sys::clock::monotonic_ns() + 100_000_000;
                     return;
                 }
@@ -104,13 +111,13 @@ impl Control {
     /// Hands a connection to the worker with the fewest, or refuses it.
     fn admit(&mut self, socket: Socket) {
         let server = self.server;
-        server.totals.connections.add(1);
         if let Some(refusal) = self.refusal(&socket) {
             server.totals.rejected.add(1);
             // A client that was not reading its first reply yet gets nothing: it is refused either way.
             let _ = self.poller.send(socket.as_fd(), refusal.as_bytes());
             return;
         }
+        server.totals.connections.add(1);
         // A connection that is gone already is found out by its worker's first read.
         let _ = socket.set_nodelay(true);
         let keepalive = server.settings.int(Setting::TcpKeepalive);
@@ -120,7 +127,7 @@ impl Control {
         let fewest = server.workers.iter().enumerate().min_by_key(|(_, worker)| worker.connections.load(Relaxed));
         let (number, worker) = fewest.expect("there is at least one worker");
         worker.connections.fetch_add(1, Relaxed);
-        let client = Arc::new(new_client(server, &socket, number));
+        let client = Arc::new(Client::new(server.clients.next_id(), &socket, number));
         server.clients.add(Arc::clone(&client));
         worker.send(Message::Accept(socket, client));
     }
@@ -167,30 +174,6 @@ impl Control {
             rate.set(now.saturating_sub(last));
         }
         self.last = now;
-    }
-}
-
-fn new_client(server: &Server, socket: &Socket, worker: usize) -> Client {
-    let now = sys::clock::realtime_ms();
-    Client {
-        id: server.clients.next_id(),
-        peer: socket.peer_text(),
-        local: socket.local_text(),
-        fd: socket.fd_number(),
-        is_unix: socket.is_unix(),
-        worker,
-        token: AtomicU64::new(u64::MAX),
-        created_ms: now,
-        names: Mutex::new(Names::default()),
-        db: AtomicUsize::new(0),
-        protocol: AtomicU8::new(2),
-        last_active_ms: AtomicI64::new(now),
-        last_command: AtomicU16::new(u16::MAX),
-        input_bytes: AtomicUsize::new(0),
-        input_free: AtomicUsize::new(0),
-        output_bytes: AtomicUsize::new(0),
-        status: AtomicU32::new(0),
-        killed: AtomicBool::new(false),
     }
 }
 

@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::batch::{Request, Source};
-use crate::clients::status;
+use crate::clients::{NO_COMMAND, status};
 use crate::command::{Args, Command, Context, Failure, Mark, Reply, failure, flag};
 use crate::config::Setting;
 use crate::connection::{Connection, State};
@@ -30,6 +30,8 @@ enum Admission {
     Refuse(Option<&'static Command>, Failure),
     /// Later: CLIENT PAUSE holds it back.
     Wait,
+    /// Never, nor anything else of this connection, which gets no answer either.
+    HangUp,
 }
 
 impl Worker {
@@ -54,6 +56,10 @@ impl Worker {
         let Worker { batch, connections, scratch, turn, output, stats, paused, .. } = self;
         let lane = &mut batch.lanes[number];
         let Some(connection) = connections.get_mut(lane.token) else { return };
+        if connection.session.client.killed.load(Relaxed) {
+            lane.stopped = true;
+            return;
+        }
         if lane.output_from == lane.output_until {
             lane.output_from = output.bytes.len();
         }
@@ -74,7 +80,9 @@ impl Worker {
             worker,
         };
         let mut nothing_special = is_plain(server, context.session, now);
-        for request in requests {
+        let mut last_command = None;
+        let mut waiting: &[Request] = &[];
+        for (number, request) in requests.iter().enumerate() {
             if lane.stopped {
                 break;
             }
@@ -90,8 +98,10 @@ impl Worker {
                 // What nearly all requests are: nothing to decide, and the session is the same afterwards.
                 timer.count(command);
                 run(command, &mut context, &mut args);
+                last_command = Some(command);
                 continue;
             }
+            last_command = None;
             let before = context.reply.mark();
             match admit(server, context.session, request.command, &args, now) {
                 Admission::Run(command) => {
@@ -99,7 +109,7 @@ impl Worker {
                     args.key_shift = command.key_shift;
                     let hidden = command.spec.flags & (flag::ADMIN | flag::SKIP_MONITOR) != 0;
                     if server.monitors.any() && !hidden {
-                        server.monitors.feed(server, context.session, &args);
+                        server.monitors.feed(server, context.session, command, &args);
                     }
                     context.session.client.last_command.store(command.id, Relaxed);
                     timer.begin_alone(command);
@@ -111,18 +121,19 @@ impl Worker {
                     if let Some(command) = command {
                         stats.command(command.id).rejected.add(1);
                     }
+                    let id = command.map_or(NO_COMMAND, |command| command.id);
+                    context.session.client.last_command.store(id, Relaxed);
                     context.refuse(&failure);
                 }
                 Admission::Wait => {
-                    // Come back to this request, and whatever is behind it, when the pause is over.
-                    lane.stopped = true;
-                    lane.at = request.from;
-                    lane.need = 0;
-                    lane.error = None;
-                    resume.clear();
-                    *state = State::Paused;
+                    waiting = &requests[number..];
                     context.session.client.set_status(status::BLOCKED, true);
-                    paused.push(lane.token);
+                    break;
+                }
+                Admission::HangUp => {
+                    log::warn!("closing client {}: it speaks HTTP", context.session.client.peer);
+                    context.session.client.killed.store(true, Relaxed);
+                    lane.stopped = true;
                     break;
                 }
             }
@@ -134,20 +145,34 @@ impl Worker {
             }
             nothing_special = is_plain(server, context.session, now);
         }
-        if let Some(command) = requests.last().and_then(|request| request.command)
-            && command.subcommands.is_empty()
-        {
+        if let Some(command) = last_command {
             context.session.client.last_command.store(command.id, Relaxed);
         }
-        if let Some(error) = lane.error.take()
+        if !waiting.is_empty() {
+            // Come back to these, and whatever is behind them, when the pause is over.
+            let rewritten = lane.take_back(waiting, &batch.spans, input);
+            resume.clear();
+            *state = State::Paused;
+            paused.push(lane.token);
+            if let Some(requests) = rewritten {
+                *pending = requests;
+                lane.source = Source::Pending;
+            }
+        } else if let Some(error) = lane.error.take()
             && !lane.stopped
         {
-            error.write_reply(&mut output.bytes);
+            if session.reply_mode == ReplyMode::On {
+                error.write_reply(&mut output.bytes);
+            }
+            stats.errors.add(1);
+            server.errors.add("ERR");
             session.closing = true;
             lane.stopped = true;
-            lane.at = input.len();
         }
         lane.output_until = output.bytes.len();
+        if session.client.killed.load(Relaxed) {
+            lane.output_from = lane.output_until;
+        }
     }
 }
 
@@ -196,7 +221,8 @@ impl Context<'_> {
 #[inline]
 fn admit(server: &Server, session: &Session, command: Option<&'static Command>, args: &Args<'_>, now: i64) -> Admission {
     let Some(mut command) = command else {
-        return Admission::Refuse(None, unknown_command(args));
+        let is_http = args.is(0, "post") || args.is(0, "host:");
+        return if is_http { Admission::HangUp } else { Admission::Refuse(None, unknown_command(args)) };
     };
     if !command.subcommands.is_empty() && args.len() > 1 {
         match command.subcommand(args.get(1)) {
@@ -207,13 +233,15 @@ fn admit(server: &Server, session: &Session, command: Option<&'static Command>, 
     if !command.takes(args.len()) {
         return Admission::Refuse(Some(command), Failure::wrong_arity(&command.full_name));
     }
-    if !session.authenticated && !command.spec.has(flag::NO_AUTH) {
+    if !command.spec.has(flag::NO_AUTH) && !session.is_admitted(server) {
         return Admission::Refuse(Some(command), failure::NO_AUTH);
     }
     if command.spec.has(flag::DENYOOM) && server.over_memory.load(Relaxed) {
         return Admission::Refuse(Some(command), failure::OUT_OF_MEMORY);
     }
+    // Who monitors is not a client in this respect: as in Redis, it goes on.
     if let Some((_, kind)) = server.pause.until(now)
+        && !session.monitor
         && (kind == PauseKind::All || command.spec.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0)
     {
         return Admission::Wait;
@@ -235,23 +263,21 @@ fn drop_reply(context: &mut Context<'_>, before: Mark) {
 /// The text about a command nobody knows: its name and the beginning of its arguments.
 #[cold]
 fn unknown_command(args: &Args<'_>) -> Failure {
-    let name = args.get(0);
-    let name = String::from_utf8_lossy(&name[..name.len().min(ERROR_ECHO_BYTES)]).into_owned();
+    let name = failure::quoted_start(args.get(0), ERROR_ECHO_BYTES);
     let mut echoed = String::new();
     for arg in args.from(1) {
         if echoed.len() >= ERROR_ECHO_BYTES {
             break;
         }
         let room = ERROR_ECHO_BYTES - echoed.len();
-        echoed.push_str(&format!("'{}' ", String::from_utf8_lossy(&arg[..arg.len().min(room)])));
+        echoed.push_str(&format!("'{}' ", failure::quoted_start(arg, room)));
     }
     Failure::new(format!("ERR unknown command '{name}', with args beginning with: {echoed}"))
 }
 
 #[cold]
 fn unknown_subcommand(command: &Command, args: &Args<'_>) -> Failure {
-    let name = args.get(1);
-    let name = String::from_utf8_lossy(&name[..name.len().min(ERROR_ECHO_BYTES)]);
+    let name = failure::quoted_start(args.get(1), ERROR_ECHO_BYTES);
     Failure::new(format!("ERR unknown subcommand '{name}'. Try {} HELP.", command.full_name.to_uppercase()))
 }
 
@@ -324,7 +350,7 @@ impl Timer {
         let took_us = sys::clock::ticks_to_ns(ticks) / 1000;
         if self.slow_us >= 0 && took_us as i64 >= self.slow_us && !command.spec.has(flag::SKIP_SLOWLOG) {
             let most = self.server.settings.int(Setting::SlowlogMaxLen) as usize;
-            self.server.slowlog.lock().add(args, session, took_us, most);
+            self.server.slowlog.lock().add(command, args, session, took_us, most);
         }
         let threshold_ms = self.server.settings.int(Setting::LatencyMonitorThreshold);
         if threshold_ms > 0 && took_us as i64 >= threshold_ms * 1000 {

@@ -35,6 +35,9 @@ pub(crate) const BACKLOG_STOP_BYTES: usize = 1024 * 1024;
 /// Room kept in a worker's reply buffer between turns.
 pub(crate) const OUTPUT_KEEP_BYTES: usize = 1024 * 1024;
 
+/// Bytes at which a buffer of unsent replies is not added to any more, but followed by another.
+pub(crate) const PIECE_BYTES: usize = 64 * 1024;
+
 /// Slices handed to one vectored send.
 pub(crate) const SEND_SLICES: usize = 64;
 

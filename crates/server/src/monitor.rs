@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
-use crate::command::Args;
+use crate::command::{Args, Command};
 use crate::server::{Message, Server};
 use crate::session::Session;
 
@@ -42,7 +42,7 @@ impl Monitors {
 
     /// Tells everybody who watches about a command.
     #[cold]
-    pub(crate) fn feed(&self, server: &Server, session: &Session, args: &Args<'_>) {
+    pub(crate) fn feed(&self, server: &Server, session: &Session, command: &Command, args: &Args<'_>) {
         let now = sys::clock::realtime_us();
         let peer = &session.client.peer;
         let source = match peer.strip_suffix(":0") {
@@ -50,9 +50,9 @@ impl Monitors {
             _ => peer.clone(),
         };
         let mut line = format!("+{}.{:06} [{} {source}]", now / 1_000_000, now % 1_000_000, session.db);
-        for arg in args.from(0) {
+        for at in 0..args.len() {
             line.push_str(" \"");
-            escape(arg, &mut line);
+            escape(command.shown(args, at), &mut line);
             line.push('"');
         }
         line.push_str("\r\n");

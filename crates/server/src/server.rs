@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use keyspace::{Keyspace, Turn};
 use parking_lot::Mutex;
@@ -84,10 +84,10 @@ pub(crate) struct WorkerHandle {
 pub(crate) enum Message {
     /// Take over a connection.
     Accept(Socket, Arc<Client>),
-    /// Send bytes to a connection, if it is still there.
+    /// Send a line to a connection, if it still monitors.
     Deliver(u64, Arc<[u8]>),
-    /// Close a connection.
-    Close(u64),
+    /// Close a connection that was killed.
+    Close(Arc<Client>),
     /// Look again at what waits: a pause was ended, or the server ends.
     Wake,
 }
@@ -119,38 +119,46 @@ impl WorkerHandle {
     }
 }
 
-/// CLIENT PAUSE.
+/// CLIENT PAUSE: until when (Unix, ms) and what, in one word, so that both change together. The lowest bit says what.
 #[derive(Default)]
-pub(crate) struct Pause {
-    /// When it ends (Unix, ms); in the past: there is none.
-    until_ms: AtomicI64,
-    kind: AtomicU8,
-}
+pub(crate) struct Pause(AtomicI64);
 
-/// What CLIENT PAUSE holds back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What CLIENT PAUSE holds back, the more last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PauseKind {
-    /// Every command.
-    All = 0,
     /// Commands that may write.
-    Write = 1,
+    Write = 0,
+    /// Every command.
+    All = 1,
 }
 
 impl Pause {
     /// When the pause ends, if one holds at `now`.
     #[inline]
     pub(crate) fn until(&self, now: i64) -> Option<(i64, PauseKind)> {
-        let until = self.until_ms.load(Relaxed);
-        if until <= now {
-            return None;
-        }
-        let kind = if self.kind.load(Relaxed) == PauseKind::Write as u8 { PauseKind::Write } else { PauseKind::All };
-        Some((until, kind))
+        Pause::unpack(self.0.load(Relaxed), now)
     }
 
-    pub(crate) fn set(&self, until_ms: i64, kind: PauseKind) {
-        self.kind.store(kind as u8, Relaxed);
-        self.until_ms.store(until_ms, Relaxed);
+    #[inline]
+    fn unpack(word: i64, now: i64) -> Option<(i64, PauseKind)> {
+        let (until, kind) = (word >> 1, if word & 1 == 0 { PauseKind::Write } else { PauseKind::All });
+        (until > now).then_some((until, kind))
+    }
+
+    /// Begins a pause. Where one holds already, the later end and the more that is held back count.
+    pub(crate) fn extend(&self, now: i64, until_ms: i64, kind: PauseKind) {
+        let extended = |word| {
+            let asked = (until_ms, kind);
+            let (until, kind) = Pause::unpack(word, now).map_or(asked, |held| (held.0.max(until_ms), held.1.max(kind)));
+            // An end beyond what the word holds is as good as never.
+            Some(until.min(i64::MAX >> 1) << 1 | kind as i64)
+        };
+        let _ = self.0.fetch_update(Relaxed, Relaxed, extended);
+    }
+
+    /// Ends the pause.
+    pub(crate) fn end(&self) {
+        self.0.store(0, Relaxed);
     }
 }
 
@@ -170,10 +178,13 @@ impl Server {
         self.workers.iter().for_each(|worker| worker.send(Message::Wake));
     }
 
-    /// Closes a connection, wherever it lives.
-    pub(crate) fn kill(&self, client: &Client) {
-        client.killed.store(true, Relaxed);
-        self.workers[client.worker].send(Message::Close(client.token.load(Relaxed)));
+    /// Closes a connection, wherever it lives. Returns whether it was not being closed for this reason already.
+    pub(crate) fn kill(&self, client: Arc<Client>) -> bool {
+        let is_first = !client.killed.swap(true, Relaxed);
+        if is_first {
+            self.workers[client.worker].send(Message::Close(client));
+        }
+        is_first
     }
 
     /// A sum over workers.
@@ -216,5 +227,31 @@ impl Server {
     /// Whether a password is needed.
     pub(crate) fn needs_password(&self) -> bool {
         !self.settings.text(Setting::RequirePass).is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_extended_while_it_holds_and_replaced_when_it_is_over() {
+        use PauseKind::{All, Write};
+        let pause = Pause::default();
+        assert_eq!(pause.until(0), None);
+        pause.extend(1000, 2000, Write);
+        assert_eq!((pause.until(1999), pause.until(2000)), (Some((2000, Write)), None));
+        pause.extend(1500, 1600, All);
+        assert_eq!(pause.until(1500), Some((2000, All)));
+        pause.extend(1500, 3000, Write);
+        assert_eq!(pause.until(1500), Some((3000, All)));
+        pause.extend(3000, 4000, Write);
+        assert_eq!(pause.until(3000), Some((4000, Write)));
+        pause.end();
+        assert_eq!(pause.until(3000), None);
+        pause.extend(5000, 5000, All);
+        assert_eq!(pause.until(5000), None);
+        pause.extend(5000, i64::MAX, All);
+        assert_eq!(pause.until(5000), Some((i64::MAX >> 1, All)));
     }
 }

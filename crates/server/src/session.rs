@@ -1,14 +1,16 @@
 //! What a connection means: who it is, which database it uses, what it has asked for.
 //!
 //! The session belongs to the connection's worker. What other connections may see of it (CLIENT LIST) or do to it
-//! (CLIENT KILL) is in its [`Client`] record.
+//! (CLIENT KILL) is in its [`Client`] record, which the methods here keep in step.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use resp::reply::Protocol;
 
-use crate::clients::Client;
+use crate::clients::{Client, status};
 use crate::config::ClientClass;
+use crate::server::Server;
 
 /// Whether replies are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -27,6 +29,7 @@ pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
     pub(crate) db: usize,
     pub(crate) protocol: Protocol,
+    /// It gave the password, or there was none when it connected; see [`Session::is_admitted`].
     pub(crate) authenticated: bool,
     pub(crate) reply_mode: ReplyMode,
     /// CLIENT NO-TOUCH.
@@ -49,6 +52,46 @@ impl Session {
             monitor: false,
             closing: false,
         }
+    }
+
+    /// Whether it may do more than authenticate. Who came while a password was set needs none once there is none.
+    #[inline]
+    pub(crate) fn is_admitted(&self, server: &Server) -> bool {
+        self.authenticated || !server.needs_password()
+    }
+
+    /// Chooses a database, which exists.
+    pub(crate) fn select(&mut self, db: usize) {
+        self.db = db;
+        self.client.db.store(db, Relaxed);
+    }
+
+    pub(crate) fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+        self.client.protocol.store(self.protocol_number(), Relaxed);
+    }
+
+    /// The version of its protocol, as HELLO and CLIENT LIST give it.
+    pub(crate) fn protocol_number(&self) -> u8 {
+        match self.protocol {
+            Protocol::Resp2 => 2,
+            Protocol::Resp3 => 3,
+        }
+    }
+
+    pub(crate) fn set_no_touch(&mut self, on: bool) {
+        self.no_touch = on;
+        self.client.set_status(status::NO_TOUCH, on);
+    }
+
+    /// Makes it what it was when it was new, but for what its library said about itself. Whoever calls this has taken it
+    /// from the list of those that monitor.
+    pub(crate) fn reset(&mut self, authenticated: bool) {
+        *self = Session::new(Arc::clone(&self.client), authenticated);
+        self.select(self.db);
+        self.set_protocol(self.protocol);
+        self.client.set_status(status::MONITOR | status::NO_EVICT | status::NO_TOUCH, false);
+        self.client.names.lock().name.clear();
     }
 
     /// The kind of client whose output limit applies.

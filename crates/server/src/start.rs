@@ -27,6 +27,7 @@ const OWN_DESCRIPTORS: u64 = 64;
 
 /// Runs the program. An error is what the user has to be told.
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<(), String> {
+    end_on_panic();
     let (settings, config_file) = match config::load(args).map_err(|error| error.to_string())? {
         Startup::Run { settings, file } => (settings, file),
         Startup::Help(text) | Startup::Version(text) => {
@@ -61,6 +62,15 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<(), String> {
     }
     log::info!("Ferrite is now ready to exit, bye bye...");
     Ok(())
+}
+
+/// A panic is a bug, and a server that lost one of its threads would hang rather than answer: end all of it, in every build.
+fn end_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
 }
 
 fn change_directory(settings: &Settings) -> Result<(), String> {

@@ -33,7 +33,10 @@ use crate::limits::{
 };
 use crate::metrics::WorkerStats;
 use crate::server::{Message, Server};
-use crate::session::Session;
+use crate::session::{ReplyMode, Session};
+
+/// The longest a worker sleeps, which is how often it looks after itself at least.
+const LONGEST_WAIT_MS: i64 = 1000;
 
 /// The token of a worker's own waker.
 const WAKER: u64 = u64::MAX;
@@ -115,7 +118,7 @@ impl Worker {
         {
             until = until.min(end + 1);
         }
-        Duration::from_millis((until - sys::clock::realtime_ms()).clamp(0, 1000) as u64)
+        Duration::from_millis((until - sys::clock::realtime_ms()).clamp(0, LONGEST_WAIT_MS) as u64)
     }
 
     /// Everything between two waits.
@@ -130,10 +133,8 @@ impl Worker {
                 self.take_messages();
                 continue;
             }
-            if event.writable {
-                self.write_more(event.token);
-            }
-            if event.readable || event.hangup {
+            let resumed = event.writable && self.write_more(event.token);
+            if (event.readable || event.hangup) && !resumed {
                 used += self.read(event.token, used);
             }
             if event.hangup {
@@ -161,6 +162,7 @@ impl Worker {
             match self.poller.recv(connection.socket.as_fd(), &mut self.scratch[used..until]) {
                 Ok(0) => self.close(token),
                 Ok(count) => {
+                    connection.session.client.last_active_ms.store(self.now, Relaxed);
                     self.stats.input_bytes.add(count as u64);
                     self.batch.lanes.push(Lane::new(token, Source::Scratch { from: used, until: used + count }));
                     return count;
@@ -174,6 +176,8 @@ impl Worker {
         match self.poller.recv_spare(connection.socket.as_fd(), &mut connection.pending) {
             Ok(0) => self.close(token),
             Ok(count) => {
+                connection.session.client.last_active_ms.store(self.now, Relaxed);
+                connection.note_input();
                 self.stats.input_bytes.add(count as u64);
                 let limit = self.server.settings.int(Setting::ClientQueryBufferLimit) as usize;
                 if connection.pending.len() > limit {
@@ -228,7 +232,7 @@ impl Worker {
     /// Parses the next window of requests and starts loading what they need. Returns whether there are any.
     fn parse(&mut self) -> bool {
         let Worker { batch, connections, scratch, turn, server, table, limits, .. } = self;
-        batch.parse_window(&mut Parsing { connections, scratch, limits, table, keyspace: &server.keyspace, turn })
+        batch.parse_window(&mut Parsing { connections, scratch, limits, table, server, keyspace: &server.keyspace, turn })
     }
 
     /// Makes what the group did durable, then sends each lane's replies.
@@ -267,20 +271,15 @@ impl Worker {
                     connection.pending.extend_from_slice(&self.scratch[from + consumed..until]);
                 }
             }
-            Source::Pending if consumed == connection.pending.len() => connection.pending = Vec::new(),
-            Source::Pending => {
-                connection.pending.drain(..consumed);
-            }
+            Source::Pending => connection.consume(consumed),
         }
         connection.need = need;
-        let client = &connection.session.client;
-        client.last_active_ms.store(self.now, Relaxed);
-        client.input_bytes.store(connection.pending.len(), Relaxed);
-        client.input_free.store(connection.pending.capacity() - connection.pending.len(), Relaxed);
         if connection.session.closing {
             connection.state = State::Closing;
             connection.session.client.set_status(status::CLOSING, true);
+            connection.pending = Vec::new();
         }
+        connection.note_input();
         self.settle(token);
     }
 
@@ -292,33 +291,38 @@ impl Worker {
             self.close(token);
             return;
         }
-        connection.session.client.output_bytes.store(connection.backlog.len(), Relaxed);
+        connection.note_output();
         let wanted = connection.wanted_interest();
         if wanted != connection.interest {
-            connection.interest = wanted;
+            connection.set_interest(wanted);
             if self.poller.modify(connection.socket.as_fd(), token, wanted).is_err() {
                 self.close(token);
             }
         }
     }
 
-    /// Sends what waits, and goes on with requests that waited for that.
-    fn write_more(&mut self, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
+    /// Sends what waits, and goes on with requests that waited for that. Returns whether there are any.
+    fn write_more(&mut self, token: u64) -> bool {
+        let Some(connection) = self.connections.get_mut(token) else { return false };
         match connection.flush(&mut self.poller) {
             Ok(sent) => {
                 self.stats.output_bytes.add(sent as u64);
+                if sent > 0 {
+                    // Who takes its time to read much is not idle.
+                    connection.session.client.last_active_ms.store(self.now, Relaxed);
+                }
                 if connection.backlog.is_empty() {
                     connection.over_soft_since = None;
                     if connection.state == State::Open && !connection.pending.is_empty() && connection.need == 0 {
                         self.batch.lanes.push(Lane::new(token, Source::Pending));
-                        return;
+                        return true;
                     }
                 }
                 self.settle(token);
             }
             Err(_) => self.close(token),
         }
+        false
     }
 
     /// A client that does not read its replies: drop it when it is over its limit.
@@ -326,18 +330,17 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let limit = self.server.settings.output_limits(connection.session.output_class());
         let waiting = connection.backlog.len() as u64;
-        let over_soft = limit.soft > 0 && waiting > limit.soft;
-        if !over_soft {
+        if limit.soft == 0 || waiting < limit.soft {
             connection.over_soft_since = None;
+        } else if connection.over_soft_since.is_none() {
+            connection.over_soft_since = Some(self.now);
         }
-        let since = *connection.over_soft_since.get_or_insert(self.now);
-        let too_long = over_soft && self.now - since > limit.soft_seconds as i64 * 1000;
-        if (limit.hard > 0 && waiting > limit.hard) || too_long {
+        let since = connection.over_soft_since;
+        let too_long = since.is_some_and(|since| self.now - since > limit.soft_seconds as i64 * 1000);
+        if too_long || (limit.hard > 0 && waiting >= limit.hard) {
             log::warn!("closing client {}: it leaves {waiting} bytes unread", connection.session.client.id);
             self.server.totals.output_limit_disconnects.fetch_add(1, Relaxed);
             self.close(token);
-        } else if !over_soft {
-            connection.over_soft_since = None;
         }
     }
 
@@ -360,7 +363,7 @@ impl Worker {
             match message {
                 Message::Accept(socket, client) => self.accept(socket, client),
                 Message::Deliver(token, bytes) => self.deliver(token, &bytes),
-                Message::Close(token) => self.close(token),
+                Message::Close(client) => self.close(client.token.load(Relaxed)),
                 Message::Wake => {}
             }
         }
@@ -371,15 +374,23 @@ impl Worker {
         let token = self.connections.add(|token| Connection::new(socket, token, session));
         client.token.store(token, Relaxed);
         let connection = self.connections.get_mut(token).expect("it was just added");
-        if let Err(error) = self.poller.add(connection.socket.as_fd(), token, connection.interest) {
+        let watched = self.poller.add(connection.socket.as_fd(), token, connection.interest);
+        if let Err(error) = &watched {
             log::warn!("cannot watch client {}: {error}", client.id);
+        }
+        // Whoever killed it before it had a token has sent for nobody.
+        if watched.is_err() || client.killed.load(Relaxed) {
             self.close(token);
         }
     }
 
-    /// Sends bytes that others made for a connection.
+    /// Sends a line to a connection that monitors. One that has stopped since is not to get it.
     fn deliver(&mut self, token: u64, bytes: &[u8]) {
         let Some(connection) = self.connections.get_mut(token) else { return };
+        let session = &connection.session;
+        if !session.monitor || session.reply_mode != ReplyMode::On || connection.state == State::Closing {
+            return;
+        }
         let output = Output { bytes: bytes.to_vec(), large: Vec::new() };
         match connection.send(&mut self.poller, &output, 0, bytes.len()) {
             Ok(sent) => {
@@ -411,16 +422,24 @@ impl Worker {
 
     /// Slices of work that no request asked for.
     fn maintain(&mut self) {
-        if self.now >= self.next_expire {
+        if self.is_due(self.next_expire) {
             self.next_expire = self.now + EXPIRE_MS;
-            if self.server.active_expire.load(Relaxed) && self.server.keyspace.has_volatile() {
+            // CLIENT PAUSE promises that data stays as it is.
+            let paused = self.server.pause.until(self.now).is_some();
+            if self.server.active_expire.load(Relaxed) && self.server.keyspace.has_volatile() && !paused {
                 self.expire();
             }
         }
-        if self.now >= self.next_cron {
+        if self.is_due(self.next_cron) {
             self.next_cron = self.now + 1000 / self.server.settings.int(Setting::Hz);
             self.cron();
         }
+    }
+
+    /// Whether a time has come. One that is further away than any that was planned was planned before somebody set
+    /// the clock back.
+    fn is_due(&self, at: i64) -> bool {
+        self.now >= at || at - self.now > LONGEST_WAIT_MS
     }
 
     /// The shards this worker looks after.
@@ -463,7 +482,8 @@ impl Worker {
         for connection in self.connections.iter() {
             buffers += connection.buffer_bytes();
             let quiet = self.now - connection.session.client.last_active_ms.load(Relaxed);
-            if timeout_ms > 0 && quiet > timeout_ms && !connection.session.monitor && connection.state == State::Open {
+            let spared = connection.session.monitor || connection.state == State::Paused;
+            if timeout_ms > 0 && quiet > timeout_ms && !spared {
                 idle.push(connection.token);
             }
             if !connection.backlog.is_empty() {
@@ -501,6 +521,7 @@ pub(crate) struct Parsing<'a> {
     pub(crate) scratch: &'a mut [u8],
     pub(crate) limits: &'a Limits,
     pub(crate) table: &'static Table,
+    pub(crate) server: &'static Server,
     pub(crate) keyspace: &'static keyspace::Keyspace,
     pub(crate) turn: &'a Turn<'static>,
 }

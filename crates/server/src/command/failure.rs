@@ -32,7 +32,7 @@ impl Failure {
 
     /// `ERR unknown subcommand or wrong number of arguments for 'sub'. Try NAME HELP.`
     pub(crate) fn wrong_subcommand(command: &str, subcommand: &[u8]) -> Failure {
-        let echoed = String::from_utf8_lossy(&subcommand[..subcommand.len().min(ERROR_ECHO_BYTES)]);
+        let echoed = quoted_start(subcommand, ERROR_ECHO_BYTES);
         Failure::new(format!(
             "ERR unknown subcommand or wrong number of arguments for '{echoed}'. Try {command} HELP."
         ))
@@ -42,6 +42,18 @@ impl Failure {
     pub(crate) fn code(&self) -> &str {
         self.0.split(' ').next().unwrap_or_default()
     }
+}
+
+/// An argument as error texts repeat it: up to its first zero byte, and what is no UTF-8 replaced.
+pub(crate) fn quoted(arg: &[u8]) -> Cow<'_, str> {
+    quoted_start(arg, arg.len())
+}
+
+/// The same of an argument's first bytes, `most` at most.
+pub(crate) fn quoted_start(arg: &[u8], most: usize) -> Cow<'_, str> {
+    let start = &arg[..arg.len().min(most)];
+    let end = start.iter().position(|&byte| byte == 0).unwrap_or(start.len());
+    String::from_utf8_lossy(&start[..end])
 }
 
 pub(crate) const SYNTAX: Failure = Failure::of("ERR syntax error");

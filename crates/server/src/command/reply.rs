@@ -104,3 +104,32 @@ impl<'c> DerefMut for Reply<'c> {
         &mut self.writer
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_before_moves_the_rest_and_only_that() {
+        let mut output = Output::default();
+        let mut reply = Reply::new(&mut output, Protocol::Resp2);
+        let pin = |reply: &mut Reply<'_>| {
+            reply.bulk_header(3);
+            let at = reply.position();
+            reply.large.push(Pinned { at, value: LargeValue::new(b"xyz".to_vec()) });
+            reply.crlf();
+        };
+        pin(&mut reply);
+        let position = reply.position();
+        reply.bulk(b"one");
+        pin(&mut reply);
+        reply.put_before(position, |before| before.array(2));
+        assert_eq!(output.bytes, b"$3\r\n\r\n*2\r\n$3\r\none\r\n$3\r\n\r\n");
+        assert_eq!(output.large.iter().map(|pinned| pinned.at).collect::<Vec<_>>(), [4, 23]);
+        let mut reply = Reply::new(&mut output, Protocol::Resp2);
+        let position = reply.position();
+        reply.put_before(position, |before| before.array(0));
+        assert!(output.bytes.ends_with(b"\r\n\r\n*0\r\n"));
+        assert_eq!(output.large[1].at, 23);
+    }
+}

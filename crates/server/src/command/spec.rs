@@ -32,6 +32,8 @@ pub(crate) struct Spec {
     pub(crate) history: &'static [(&'static str, &'static str)],
     /// Of a command that one should not use any more: since which version, and what to use instead.
     pub(crate) deprecated: Option<(&'static str, &'static str)>,
+    /// Whether the argument at an index is not for the eyes of others: MONITOR and SLOWLOG show that it was there.
+    pub(crate) secret: fn(&Args<'_>, usize) -> bool,
     pub(crate) subcommands: &'static [Spec],
     pub(crate) handler: Handler,
 }
@@ -52,6 +54,7 @@ impl Spec {
         args: &[],
         history: &[],
         deprecated: None,
+        secret: |_, _| false,
         subcommands: &[],
         handler: super::container,
     };

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::args::Args;
 use super::spec::{Begin, Find, Group, Handler, Spec, flag};
 use super::{bitmap, config, connection, key, server, string};
 
@@ -62,6 +63,11 @@ impl Command {
     #[inline]
     pub(crate) fn takes(&self, count: usize) -> bool {
         (self.least_args as usize..=self.most_args as usize).contains(&count)
+    }
+
+    /// The argument at `at` as others may see it.
+    pub(crate) fn shown<'a>(&self, args: &Args<'a>, at: usize) -> &'a [u8] {
+        if (self.spec.secret)(args, at) && at > 0 { b"(redacted)" } else { args.get(at) }
     }
 
     /// The argument indices of the keys that a plain range describes.

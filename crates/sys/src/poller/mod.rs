@@ -1,17 +1,20 @@
 //! Waiting for sockets: one [`Poller`] per worker, and the calls that move bytes once it says that
 //! they are there.
 //!
-//! The bytes go through the poller because a completion-based backend reads before it reports: such
-//! a backend fits behind the same functions, and the worker's loop stays as it is. Each backend is
-//! a file; [`Poller`] chooses with a `match`, which costs nothing while there is one backend per
-//! system and a predicted branch when there are two.
+//! The bytes go through the poller because io_uring receives before it reports and sends after it was
+//! told to: such a backend fits behind the same functions, and the worker's loop stays as it is. Each
+//! backend is a module; [`Poller`] chooses with a `match`, which costs a predicted branch.
 //!
 //! Invariants:
 //! 1. Readiness is level-triggered: what is not read or written is reported again by the next wait.
-//! 2. A descriptor is registered at most once, and removed before it is closed.
+//! 2. A descriptor is registered at most once, and removed before it is closed. It is removed in order
+//!    to be closed: what was received ahead for it is lost.
 //! 3. A reported token may belong to a descriptor that an earlier event of the same wait made the
 //!    caller remove. The poller does not look for this: tokens carry a generation where that
 //!    matters.
+//! 4. What a send has taken leaves in order, with the next wait or the removal at the latest, and what
+//!    the peer is slow to read after that: a connection that is closed right after its last reply
+//!    gets it to the peer. A removed connection is closed with the next wait at the latest.
 //!
 //! What does not live here: who owns the descriptors, what the tokens mean, and how long to wait.
 
@@ -20,6 +23,8 @@ mod epoll;
 #[cfg(not(target_os = "linux"))]
 mod kqueue;
 mod transfer;
+#[cfg(target_os = "linux")]
+mod uring;
 mod waker;
 
 #[cfg(test)]
@@ -34,6 +39,8 @@ use kqueue::Kqueue;
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
+#[cfg(target_os = "linux")]
+use uring::Uring;
 
 /// The most events that one [`Poller::wait`] reports; the others come with the next.
 pub const MAX_EVENTS: usize = 256;
@@ -49,6 +56,8 @@ pub enum Backend {
     Auto,
     /// Linux' epoll.
     Epoll,
+    /// Linux' io_uring, as of Linux 6.1. The poller stays with the thread of its first wait.
+    Uring,
 }
 
 /// What one wait has found out about one descriptor.
@@ -113,6 +122,8 @@ pub struct Poller {
 enum Driver {
     #[cfg(target_os = "linux")]
     Epoll(Epoll),
+    #[cfg(target_os = "linux")]
+    Uring(Box<Uring>),
     #[cfg(not(target_os = "linux"))]
     Kqueue(Kqueue),
 }
@@ -121,31 +132,35 @@ impl Poller {
     /// Opens a poller with nothing registered.
     ///
     /// # Errors
-    /// `Unsupported` if this system has no such backend; otherwise the kernel's (no descriptors
-    /// left).
+    /// `Unsupported` if this system has no such backend, `PermissionDenied` if it is not allowed
+    /// here, as io_uring is in few containers; otherwise the kernel's (no descriptors left).
     pub fn new(backend: Backend) -> io::Result<Poller> {
         let driver = match backend {
             #[cfg(target_os = "linux")]
             Backend::Auto | Backend::Epoll => Driver::Epoll(Epoll::new()?),
+            #[cfg(target_os = "linux")]
+            Backend::Uring => Driver::Uring(Box::new(Uring::new()?)),
             #[cfg(not(target_os = "linux"))]
             Backend::Auto => Driver::Kqueue(Kqueue::new()?),
             #[cfg(not(target_os = "linux"))]
-            Backend::Epoll => {
+            Backend::Epoll | Backend::Uring => {
                 return Err(io::Error::new(
                     io::ErrorKind::Unsupported,
-                    "this system has no epoll",
+                    "epoll and io_uring are Linux'; this system has kqueue",
                 ));
             }
         };
         Ok(Poller { driver })
     }
 
-    /// The backend in use: `epoll` or `kqueue`.
+    /// The backend in use: `epoll`, `io_uring` or `kqueue`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match &self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(_) => "epoll",
+            #[cfg(target_os = "linux")]
+            Driver::Uring(_) => "io_uring",
             #[cfg(not(target_os = "linux"))]
             Driver::Kqueue(_) => "kqueue",
         }
@@ -160,6 +175,8 @@ impl Poller {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(epoll) => epoll.add(fd, token, interest),
+            #[cfg(target_os = "linux")]
+            Driver::Uring(uring) => uring.add(fd, token, interest),
             #[cfg(not(target_os = "linux"))]
             Driver::Kqueue(kqueue) => kqueue.set(fd, token, interest),
         }
@@ -173,6 +190,8 @@ impl Poller {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(epoll) => epoll.modify(fd, token, interest),
+            #[cfg(target_os = "linux")]
+            Driver::Uring(uring) => uring.modify(fd, token, interest),
             #[cfg(not(target_os = "linux"))]
             Driver::Kqueue(kqueue) => kqueue.set(fd, token, interest),
         }
@@ -187,6 +206,8 @@ impl Poller {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(epoll) => epoll.remove(fd),
+            #[cfg(target_os = "linux")]
+            Driver::Uring(uring) => uring.remove(fd),
             #[cfg(not(target_os = "linux"))]
             Driver::Kqueue(kqueue) => kqueue.set(fd, 0, Interest::NONE),
         }
@@ -201,6 +222,8 @@ impl Poller {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(epoll) => epoll.add_waker(waker.descriptor(), token),
+            #[cfg(target_os = "linux")]
+            Driver::Uring(uring) => uring.add_waker(waker.descriptor(), token),
             #[cfg(not(target_os = "linux"))]
             Driver::Kqueue(kqueue) => kqueue.set(waker.descriptor(), token, Interest::READ),
         }
@@ -220,6 +243,8 @@ impl Poller {
         let result = match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(epoll) => epoll.wait(events, timeout),
+            #[cfg(target_os = "linux")]
+            Driver::Uring(uring) => uring.wait(events, timeout),
             #[cfg(not(target_os = "linux"))]
             Driver::Kqueue(kqueue) => kqueue.wait(events, timeout),
         };
@@ -239,6 +264,8 @@ impl Poller {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(_) => transfer::recv(fd, buf),
+            #[cfg(target_os = "linux")]
+            Driver::Uring(uring) => uring.recv(fd, buf),
             #[cfg(not(target_os = "linux"))]
             Driver::Kqueue(_) => transfer::recv(fd, buf),
         }
@@ -254,21 +281,26 @@ impl Poller {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(_) => transfer::recv_spare(fd, buf),
+            #[cfg(target_os = "linux")]
+            Driver::Uring(uring) => uring.recv_spare(fd, buf),
             #[cfg(not(target_os = "linux"))]
             Driver::Kqueue(_) => transfer::recv_spare(fd, buf),
         }
     }
 
-    /// Sends from the front of `buf` and answers how many bytes the kernel took. Never raises
-    /// SIGPIPE.
+    /// Sends from the front of `buf` and answers how many bytes were taken: by the kernel or, with
+    /// io_uring, for the next wait to send. Never raises SIGPIPE.
     ///
     /// # Errors
-    /// `WouldBlock` if the socket is full; `BrokenPipe` and others if the connection is broken.
+    /// `WouldBlock` if the socket is full; `BrokenPipe` and others if the connection is broken,
+    /// which for bytes that were taken is found out by the next wait: it reports a hangup.
     #[inline]
     pub fn send(&mut self, fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(_) => transfer::send(fd, buf),
+            #[cfg(target_os = "linux")]
+            Driver::Uring(uring) => uring.send(fd, buf),
             #[cfg(not(target_os = "linux"))]
             Driver::Kqueue(_) => transfer::send(fd, buf),
         }
@@ -283,6 +315,8 @@ impl Poller {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(_) => transfer::send_vectored(fd, bufs),
+            #[cfg(target_os = "linux")]
+            Driver::Uring(uring) => uring.send_vectored(fd, bufs),
             #[cfg(not(target_os = "linux"))]
             Driver::Kqueue(_) => transfer::send_vectored(fd, bufs),
         }

@@ -131,6 +131,7 @@ impl PipeBell {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::on_each_backend;
     use super::super::{Backend, Event, Interest, Poller};
     use super::*;
     use std::collections::HashSet;
@@ -140,8 +141,17 @@ mod tests {
     /// How long to wait for what must happen: a lost wake then fails instead of hanging.
     const LONG: Option<Duration> = Some(Duration::from_secs(60));
 
-    fn new_poller() -> Poller {
-        Poller::new(Backend::Auto).expect("a poller")
+    on_each_backend! {
+        wakes_before_the_drain_are_one_event,
+        a_waker_ends_a_wait_that_has_no_limit,
+        no_wake_is_lost_between_threads,
+        two_threads_wake_each_other_in_turn,
+        a_pipe_rings_until_it_is_silenced,
+        a_full_pipe_does_not_block_and_still_rings,
+    }
+
+    fn new_poller(backend: Backend) -> Poller {
+        Poller::new(backend).expect("a poller")
     }
 
     fn wait(poller: &mut Poller, timeout: Option<Duration>) -> Vec<Event> {
@@ -161,9 +171,8 @@ mod tests {
         matches!(events[..], [event] if event.token == token && event.readable && !event.hangup)
     }
 
-    #[test]
-    fn wakes_before_the_drain_are_one_event() {
-        let (mut poller, waker) = (new_poller(), Waker::new().expect("a waker"));
+    fn wakes_before_the_drain_are_one_event(backend: Backend) {
+        let (mut poller, waker) = (new_poller(backend), Waker::new().expect("a waker"));
         // Also one that comes before the registration.
         waker.wake();
         poller.add_waker(&waker, 42).expect("an open waker");
@@ -182,9 +191,11 @@ mod tests {
         assert!(poll(&mut poller).is_empty());
     }
 
-    #[test]
-    fn a_waker_ends_a_wait_that_has_no_limit() {
-        let (mut poller, waker) = (new_poller(), Arc::new(Waker::new().expect("a waker")));
+    fn a_waker_ends_a_wait_that_has_no_limit(backend: Backend) {
+        let (mut poller, waker) = (
+            new_poller(backend),
+            Arc::new(Waker::new().expect("a waker")),
+        );
         poller.add_waker(&waker, 1).expect("an open waker");
         let other = std::thread::spawn({
             let waker = Arc::clone(&waker);
@@ -196,11 +207,13 @@ mod tests {
 
     /// Several threads hand over numbers and wake; were one wake lost, the last number would not
     /// arrive.
-    #[test]
-    fn no_wake_is_lost_between_threads() {
+    fn no_wake_is_lost_between_threads(backend: Backend) {
         const THREADS: u64 = 4;
         const EACH: u64 = 20_000;
-        let (mut poller, waker) = (new_poller(), Arc::new(Waker::new().expect("a waker")));
+        let (mut poller, waker) = (
+            new_poller(backend),
+            Arc::new(Waker::new().expect("a waker")),
+        );
         poller.add_waker(&waker, 1).expect("an open waker");
         let queue: Arc<Mutex<Vec<u64>>> = Arc::default();
         let producers: Vec<_> = (0..THREADS)
@@ -237,15 +250,14 @@ mod tests {
     }
 
     /// Two threads take turns, each waking the other and then waiting to be woken.
-    #[test]
-    fn two_threads_wake_each_other_in_turn() {
+    fn two_threads_wake_each_other_in_turn(backend: Backend) {
         const TURNS: usize = 10_000;
         let wakers = Arc::new([
             Waker::new().expect("a waker"),
             Waker::new().expect("a waker"),
         ]);
         let play = move |wakers: &[Waker; 2], me: usize| {
-            let mut poller = new_poller();
+            let mut poller = new_poller(backend);
             poller.add_waker(&wakers[me], 1).expect("an open waker");
             for _ in 0..TURNS {
                 wakers[1 - me].wake();
@@ -282,10 +294,9 @@ mod tests {
         assert_eq!(u64::from_ne_bytes(count), 3);
     }
 
-    #[test]
-    fn a_pipe_rings_until_it_is_silenced() {
+    fn a_pipe_rings_until_it_is_silenced(backend: Backend) {
         let bell = PipeBell::new().expect("a pipe");
-        let mut poller = new_poller();
+        let mut poller = new_poller(backend);
         poller
             .add(bell.descriptor(), 1, Interest::READ)
             .expect("a pipe can be polled");
@@ -300,14 +311,13 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_full_pipe_does_not_block_and_still_rings() {
+    fn a_full_pipe_does_not_block_and_still_rings(backend: Backend) {
         let bell = PipeBell::new().expect("a pipe");
         // More than the 64 KiB that a pipe holds.
         for _ in 0..100_000 {
             bell.ring();
         }
-        let mut poller = new_poller();
+        let mut poller = new_poller(backend);
         poller
             .add(bell.descriptor(), 1, Interest::READ)
             .expect("a pipe can be polled");

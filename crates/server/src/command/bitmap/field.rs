@@ -50,7 +50,9 @@ impl Operation {
             Action::Set { value, overflow } => self.of_type.set(value, overflow),
             Action::Increment { by, overflow } => self.of_type.increment(before, by, overflow),
         };
-        let Some(after) = after else { return reply.null() };
+        let Some(after) = after else {
+            return reply.null();
+        };
         self.of_type.write(bytes, self.offset, after);
         let is_set = matches!(self.action, Action::Set { .. });
         reply.integer(if is_set { before } else { after });
@@ -82,11 +84,21 @@ fn parse(server: &Server, args: &Args<'_>) -> Result<Vec<Operation>, Failure> {
         let action = if operands == 2 {
             Action::Get
         } else if args.is(at, "SET") {
-            Action::Set { value: args.integer(at + 3)?, overflow }
+            Action::Set {
+                value: args.integer(at + 3)?,
+                overflow,
+            }
         } else {
-            Action::Increment { by: args.integer(at + 3)?, overflow }
+            Action::Increment {
+                by: args.integer(at + 3)?,
+                overflow,
+            }
         };
-        operations.push(Operation { action, of_type, offset });
+        operations.push(Operation {
+            action,
+            of_type,
+            offset,
+        });
         at += 1 + operands;
     }
     Ok(operations)
@@ -114,7 +126,9 @@ pub(super) fn bitfield(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
     reply.array(operations.len());
     // Room is made for what is to be written, even if it turns out to overflow.
     store.lock(key).grow(key, reach, |bytes| {
-        operations.iter().for_each(|operation| operation.run(bytes, reply));
+        operations
+            .iter()
+            .for_each(|operation| operation.run(bytes, reply));
     });
     Ok(())
 }
@@ -135,7 +149,11 @@ fn get_all(context: &mut Context<'_>, args: &Args<'_>, operations: &[Operation])
     let Context { store, reply, .. } = context;
     let mut shard = store.lock(key);
     let entry = shard.read(key);
-    let bytes = entry.as_ref().map_or(&[][..], |entry| entry.value().bytes());
+    let bytes = entry
+        .as_ref()
+        .map_or(&[][..], |entry| entry.value().bytes());
     reply.array(operations.len());
-    operations.iter().for_each(|operation| operation.get(bytes, reply));
+    operations
+        .iter()
+        .for_each(|operation| operation.get(bytes, reply));
 }

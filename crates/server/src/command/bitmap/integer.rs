@@ -37,7 +37,11 @@ impl Type {
     }
 
     fn min(self) -> i128 {
-        if self.signed { -1 << (self.bits - 1) } else { 0 }
+        if self.signed {
+            -1 << (self.bits - 1)
+        } else {
+            0
+        }
     }
 
     fn max(self) -> i128 {
@@ -45,7 +49,7 @@ impl Type {
     }
 
     /// The value of this type that has the lowest bits of `bits`.
-    fn from_bits(self, bits: u64) -> i64 {
+    fn value_of(self, bits: u64) -> i64 {
         let unused = 64 - self.bits;
         if self.signed {
             (bits << unused).cast_signed() >> unused
@@ -60,7 +64,7 @@ impl Type {
             return Some(value as i64);
         }
         match overflow {
-            Overflow::Wrap => Some(self.from_bits(value as u64)),
+            Overflow::Wrap => Some(self.value_of(value as u64)),
             Overflow::Saturate => Some(value.clamp(self.min(), self.max()) as i64),
             Overflow::Fail => None,
         }
@@ -94,7 +98,7 @@ impl Type {
         let len = from.len().min(9);
         window[..len].copy_from_slice(&from[..len]);
         let bits = u128::from_be_bytes(window) << (offset % 8) >> (128 - self.bits);
-        self.from_bits(bits as u64)
+        self.value_of(bits as u64)
     }
 
     /// Writes the integer at bit `offset` of bytes that reach so far.
@@ -117,7 +121,10 @@ mod tests {
 
     fn all_types() -> impl Iterator<Item = Type> {
         let signed = (1..=64).map(|bits| Type { signed: true, bits });
-        signed.chain((1..=63).map(|bits| Type { signed: false, bits }))
+        signed.chain((1..=63).map(|bits| Type {
+            signed: false,
+            bits,
+        }))
     }
 
     fn named(name: &str) -> Type {
@@ -131,7 +138,23 @@ mod tests {
             assert_eq!(Type::parse(name.as_bytes()), Some(of_type));
         }
         let others = [
-            "", "i", "u", "u0", "i0", "u64", "i65", "I8", "U8", "x8", "8", "u-1", "u08", "u 8", "u8 ", "u8a", "i+8",
+            "",
+            "i",
+            "u",
+            "u0",
+            "i0",
+            "u64",
+            "i65",
+            "I8",
+            "U8",
+            "x8",
+            "8",
+            "u-1",
+            "u08",
+            "u 8",
+            "u8 ",
+            "u8a",
+            "i+8",
             "u18446744073709551617",
         ];
         for name in others {
@@ -146,13 +169,21 @@ mod tests {
             let bits = of_type.bits as usize;
             for offset in 0..40 {
                 let before: Vec<u8> = (0..16).map(|_| random.u8(..)).collect();
-                let value = of_type.from_bits(random.u64(..));
+                let value = of_type.value_of(random.u64(..));
                 let mut bytes = before.clone();
                 of_type.write(&mut bytes, offset, value);
-                assert_eq!(of_type.read(&bytes, offset), value, "{of_type:?} at {offset}");
+                assert_eq!(
+                    of_type.read(&bytes, offset),
+                    value,
+                    "{of_type:?} at {offset}"
+                );
                 let bit = |bytes: &[u8], at: usize| bytes[at / 8] >> (7 - at % 8) & 1;
                 for at in (0..offset).chain(offset + bits..128) {
-                    assert_eq!(bit(&bytes, at), bit(&before, at), "{of_type:?} at {offset} changed bit {at}");
+                    assert_eq!(
+                        bit(&bytes, at),
+                        bit(&before, at),
+                        "{of_type:?} at {offset} changed bit {at}"
+                    );
                 }
                 for number in 0..bits {
                     let expected = value >> (bits - 1 - number) & 1;
@@ -173,7 +204,7 @@ mod tests {
             for offset in 0..8 {
                 let mut bytes = vec![0; (offset + of_type.bits as usize).div_ceil(8)];
                 of_type.write(&mut bytes, offset, -1);
-                assert_eq!(of_type.read(&bytes, offset), of_type.from_bits(u64::MAX));
+                assert_eq!(of_type.read(&bytes, offset), of_type.value_of(u64::MAX));
             }
         }
     }
@@ -183,7 +214,11 @@ mod tests {
         for of_type in all_types() {
             for value in [of_type.min() as i64, 0, of_type.max() as i64] {
                 for overflow in [Overflow::Wrap, Overflow::Saturate, Overflow::Fail] {
-                    assert_eq!(of_type.set(value, overflow), Some(value), "{of_type:?} {value}");
+                    assert_eq!(
+                        of_type.set(value, overflow),
+                        Some(value),
+                        "{of_type:?} {value}"
+                    );
                     assert_eq!(of_type.increment(value, 0, overflow), Some(value));
                 }
             }
@@ -196,8 +231,14 @@ mod tests {
             let (min, max) = (of_type.min() as i64, of_type.max() as i64);
             assert_eq!(of_type.increment(max, 1, Overflow::Wrap), Some(min));
             assert_eq!(of_type.increment(min, -1, Overflow::Wrap), Some(max));
-            assert_eq!(of_type.increment(max, i64::MAX, Overflow::Saturate), Some(max));
-            assert_eq!(of_type.increment(min, i64::MIN, Overflow::Saturate), Some(min));
+            assert_eq!(
+                of_type.increment(max, i64::MAX, Overflow::Saturate),
+                Some(max)
+            );
+            assert_eq!(
+                of_type.increment(min, i64::MIN, Overflow::Saturate),
+                Some(min)
+            );
             assert_eq!(of_type.increment(max, 1, Overflow::Fail), None);
             assert_eq!(of_type.increment(min, -1, Overflow::Fail), None);
         }
@@ -219,7 +260,10 @@ mod tests {
         assert_eq!(set("i8", i64::MIN), Some(127));
         assert_eq!(set("i8", -9_223_372_036_854_775_681), Some(127));
         assert_eq!(set("i8", -9_223_372_036_854_775_680), Some(-128));
-        assert_eq!(set("i63", -5_000_000_000_000_000_000), Some(4_611_686_018_427_387_903));
+        assert_eq!(
+            set("i63", -5_000_000_000_000_000_000),
+            Some(4_611_686_018_427_387_903)
+        );
         assert_eq!(set("i64", i64::MIN), Some(i64::MIN));
         assert_eq!(named("i8").set(i64::MIN, Overflow::Fail), None);
     }

@@ -49,9 +49,12 @@ const OFFSET_ARG: Arg = Arg::of("offset", ArgKind::Integer);
 const ENCODING: Arg = Arg::of("encoding", ArgKind::String);
 
 /// Whether positions count bytes or bits.
-const UNIT: Arg = Arg::one_of("index_unit", &[Arg::word("byte", "BYTE"), Arg::word("bit", "BIT")])
-    .optional()
-    .since("7.0.0");
+const UNIT: Arg = Arg::one_of(
+    "index_unit",
+    &[Arg::word("byte", "BYTE"), Arg::word("bit", "BIT")],
+)
+.optional()
+.since("7.0.0");
 
 const UNIT_HISTORY: &[(&str, &str)] = &[("7.0.0", "`BYTE` and `BIT` came.")];
 
@@ -97,7 +100,11 @@ pub(crate) const COMMANDS: &[Spec] = &[
             KEY,
             Arg::block(
                 "index",
-                &[Arg::of("start", ArgKind::Integer), Arg::of("end", ArgKind::Integer), UNIT],
+                &[
+                    Arg::of("start", ArgKind::Integer),
+                    Arg::of("end", ArgKind::Integer),
+                    UNIT,
+                ],
             )
             .optional(),
         ],
@@ -134,7 +141,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "bitop",
         arity: -4,
         flags: WRITE | DENYOOM,
-        keys: &[KeySpec::one(2, &["OW", "update"]), KeySpec::rest(3, 1, &["RO", "access"])],
+        keys: &[
+            KeySpec::one(2, &["OW", "update"]),
+            KeySpec::rest(3, 1, &["RO", "access"]),
+        ],
         group: Group::Bitmap,
         since: "2.6.0",
         summary: "Combines the bits of several values and stores the result",
@@ -142,7 +152,11 @@ pub(crate) const COMMANDS: &[Spec] = &[
         args: &[
             Arg::of("operation", ArgKind::String),
             Arg::key("destkey"),
-            Arg { key_spec: Some(1), ..KEY }.multiple(),
+            Arg {
+                key_spec: Some(1),
+                ..KEY
+            }
+            .multiple(),
         ],
         handler: operation::bitop,
         ..Spec::BASE
@@ -159,7 +173,12 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "3.2.0",
         summary: "Reads and writes integers of any width at any bit of a value",
         complexity: "O(1) for each operation",
-        args: &[KEY, Arg::one_of("operation", &[GET_FIELD, WRITE_FIELD]).optional().multiple()],
+        args: &[
+            KEY,
+            Arg::one_of("operation", &[GET_FIELD, WRITE_FIELD])
+                .optional()
+                .multiple(),
+        ],
         handler: field::bitfield,
         ..Spec::BASE
     },
@@ -172,7 +191,13 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "6.0.0",
         summary: "Reads integers of any width at any bit of a value",
         complexity: "O(1) for each operation",
-        args: &[KEY, Arg { multiple_token: true, ..GET_FIELD.optional().multiple() }],
+        args: &[
+            KEY,
+            Arg {
+                multiple_token: true,
+                ..GET_FIELD.optional().multiple()
+            },
+        ],
         handler: field::bitfield_ro,
         ..Spec::BASE
     },
@@ -187,7 +212,11 @@ const WRITE_FIELD: Arg = Arg::block(
     &[
         Arg::one_of(
             "wrap_sat_fail",
-            &[Arg::word("wrap", "WRAP"), Arg::word("sat", "SAT"), Arg::word("fail", "FAIL")],
+            &[
+                Arg::word("wrap", "WRAP"),
+                Arg::word("sat", "SAT"),
+                Arg::word("fail", "FAIL"),
+            ],
         )
         .token("OVERFLOW")
         .optional(),

@@ -16,15 +16,26 @@ pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         () => return Err(failure::SYNTAX),
     };
     if operation == Operation::Not && args.len() != 4 {
-        return Err(Failure::of("ERR BITOP NOT must be called with a single source key."));
+        return Err(Failure::of(
+            "ERR BITOP NOT must be called with a single source key.",
+        ));
     }
     let mut shards = context.store.lock_keys(args.keys());
-    let operands: Vec<Operand> = args.keys().skip(1).map(|key| Operand::read(&mut shards, key)).collect();
-    let result = combine(operation, &operands.iter().map(Operand::bytes).collect::<Vec<_>>());
+    let operands: Vec<Operand> = args
+        .keys()
+        .skip(1)
+        .map(|key| Operand::read(&mut shards, key))
+        .collect();
+    let result = combine(
+        operation,
+        &operands.iter().map(Operand::bytes).collect::<Vec<_>>(),
+    );
     let len = result.len();
     let target = args.key(2);
     if len > 0 {
-        shards.of(target).set_made(target, LargeValue::new(result), Expiry::Clear, Form::Part);
+        shards
+            .of(target)
+            .set_made(target, LargeValue::new(result), Expiry::Clear, Form::Part);
     } else {
         shards.of(target).remove(target);
     }

@@ -98,6 +98,8 @@ pub(super) fn bitpos(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         let zero_behind = !wanted && args.len() <= 4;
         found.or(zero_behind.then_some(value.len() * 8))
     });
-    context.reply.integer(position.map_or(-1, |position| position as i64));
+    context
+        .reply
+        .integer(position.map_or(-1, |position| position as i64));
     Ok(())
 }

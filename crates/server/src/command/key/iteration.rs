@@ -99,10 +99,11 @@ fn parse_scan<'a>(args: &Args<'a>) -> Result<(usize, Filter<'a>), Failure> {
     Ok((count, filter))
 }
 
-/// Reads a cursor as C's `strtoul` would, because Redis does: nothing at all is 0, and a minus counts down from 2^64.
-/// A cursor that is none of ours is harmless: every number means some place to go on from.
+/// Reads a cursor as C's `strtoul` would, because Redis does: nothing at all is 0, a minus counts down from 2^64, and a
+/// zero byte is the end. A cursor that is none of ours is harmless: every number means some place to go on from.
 fn parse_cursor(text: &[u8]) -> Option<u64> {
-    let (negative, digits) = match text {
+    let end = text.iter().position(|&byte| byte == 0);
+    let (negative, digits) = match &text[..end.unwrap_or(text.len())] {
         [] => return Some(0),
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] | digits => (false, digits),
@@ -149,6 +150,8 @@ mod tests {
             ("-1", u64::MAX),
             ("18446744073709551615", u64::MAX),
             ("-18446744073709551615", 1),
+            ("12\03", 12),
+            ("\0", 0),
         ] {
             assert_eq!(parse_cursor(text.as_bytes()), Some(cursor), "{text}");
         }

@@ -295,5 +295,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
 
 /// Answers everything about a cluster.
 pub(super) fn disabled(_: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
-    Err(Failure::of("ERR This instance has cluster support disabled"))
+    Err(Failure::of(
+        "ERR This instance has cluster support disabled",
+    ))
 }

@@ -57,10 +57,7 @@ fn is_local(session: &Session) -> bool {
 fn sleep(context: &mut Context<'_>, seconds: &[u8]) {
     let seconds = number::parse_f64(seconds).unwrap_or(0.0).max(0.0);
     let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-    context
-        .store
-        .turn
-        .exclusive(|_| std::thread::sleep(time));
+    context.store.turn.exclusive(|_| std::thread::sleep(time));
     context.reply.ok();
 }
 
@@ -132,7 +129,9 @@ fn digest_values(context: &mut Context<'_>, args: &Args<'_>) {
             .lock(key)
             .find(key)
             .map(|entry| Digest::of_value(entry.value().bytes(), entry.expiry().is_some()));
-        context.reply.simple(&digest.unwrap_or_default().to_string());
+        context
+            .reply
+            .simple(&digest.unwrap_or_default().to_string());
     }
 }
 
@@ -142,6 +141,10 @@ fn log(context: &mut Context<'_>, args: &Args<'_>) {
 }
 
 /// Answers one reply of a type. What is in them is part of the protocol, as tests of clients compare it.
+#[expect(
+    clippy::approx_constant,
+    reason = "the double is these digits, not the number that they begin"
+)]
 fn protocol(reply: &mut Reply<'_>, kind: &[u8]) -> Result<(), Failure> {
     match kind.to_ascii_lowercase().as_slice() {
         b"string" => reply.bulk(b"Hello World"),

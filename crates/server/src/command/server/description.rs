@@ -22,9 +22,7 @@ pub(super) fn write(reply: &mut Reply<'_>, command: &Command) {
     }
     write_words(reply, categories(spec).into_iter());
     reply.set(spec.tips.len());
-    spec.tips
-        .iter()
-        .for_each(|tip| reply.bulk(tip.as_bytes()));
+    spec.tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
     reply.set(spec.keys.len());
     spec.keys
         .iter()

@@ -39,7 +39,7 @@ pub(super) fn server(report: &mut Report, context: &Context<'_>) {
     report.field("uptime_in_days", uptime_s / (24 * 60 * 60));
     report.field("hz", hz);
     report.field("configured_hz", hz);
-    report.field("lru_clock", now_us / 1_000_000 & 0xff_ffff);
+    report.field("lru_clock", (now_us / 1_000_000) & 0xff_ffff);
     let executable = sys::process::executable_path().unwrap_or_default();
     report.field("executable", executable.display());
     let config_file = server.config_file.as_deref().unwrap_or("".as_ref());
@@ -92,7 +92,10 @@ impl MemoryFigures {
             peak: used.max(server.totals.peak_memory.get()),
             resident: sys::process::rss_bytes(),
             buffers: server.sum(|stats| &stats.buffer_bytes),
-            keys: databases.clone().map(|(_, database)| database.len() as u64).sum(),
+            keys: databases
+                .clone()
+                .map(|(_, database)| database.len() as u64)
+                .sum(),
             databases: databases
                 .map(|(db, database)| (db, database.overhead(context.store.now)))
                 .collect(),
@@ -101,7 +104,10 @@ impl MemoryFigures {
 
     /// Bytes that hold neither keys nor values.
     pub(super) fn overhead(&self) -> u64 {
-        let databases = self.databases.iter().map(|(_, overhead)| overhead.bytes() as u64);
+        let databases = self
+            .databases
+            .iter()
+            .map(|(_, overhead)| overhead.bytes() as u64);
         self.buffers + databases.sum::<u64>()
     }
 
@@ -163,9 +169,15 @@ pub(super) fn memory(report: &mut Report, context: &Context<'_>) {
     report.zeroes(&["used_memory_functions"]);
     report.bytes("used_memory_scripts", 0);
     report.bytes("maxmemory", settings.int(Setting::MaxMemory) as u64);
-    report.field("maxmemory_policy", settings.choice(Setting::MaxMemoryPolicy));
+    report.field(
+        "maxmemory_policy",
+        settings.choice(Setting::MaxMemoryPolicy),
+    );
     let fragmentation = figures.fragmentation();
-    report.field("mem_fragmentation_ratio", format_args!("{fragmentation:.2}"));
+    report.field(
+        "mem_fragmentation_ratio",
+        format_args!("{fragmentation:.2}"),
+    );
     report.field("mem_fragmentation_bytes", figures.fragmentation_bytes());
     report.zeroes(&[
         "mem_not_counted_for_evict",
@@ -212,13 +224,22 @@ pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
     let sum = |counter: fn(&WorkerStats) -> &Counter| server.sum(counter);
     report.field("total_connections_received", totals.connections.get());
     report.field("total_commands_processed", sum(|stats| &stats.commands));
-    report.field("instantaneous_ops_per_sec", totals.commands_per_second.get());
+    report.field(
+        "instantaneous_ops_per_sec",
+        totals.commands_per_second.get(),
+    );
     report.field("total_net_input_bytes", sum(|stats| &stats.input_bytes));
     report.field("total_net_output_bytes", sum(|stats| &stats.output_bytes));
     report.zeroes(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"]);
     let kilobytes = |per_second: &Counter| format!("{:.2}", per_second.get() as f64 / 1024.0);
-    report.field("instantaneous_input_kbps", kilobytes(&totals.input_per_second));
-    report.field("instantaneous_output_kbps", kilobytes(&totals.output_per_second));
+    report.field(
+        "instantaneous_input_kbps",
+        kilobytes(&totals.input_per_second),
+    );
+    report.field(
+        "instantaneous_output_kbps",
+        kilobytes(&totals.output_per_second),
+    );
     report.field("instantaneous_input_repl_kbps", "0.00");
     report.field("instantaneous_output_repl_kbps", "0.00");
     report.field("rejected_connections", totals.rejected.get());
@@ -279,7 +300,10 @@ pub(super) fn replication(report: &mut Report, context: &Context<'_>) {
 
 pub(super) fn cpu(report: &mut Report, _: &Context<'_>) {
     let seconds = |time: Duration| format!("{}.{:06}", time.as_secs(), time.subsec_micros());
-    let (own, children) = (sys::process::cpu_times(), sys::process::children_cpu_times());
+    let (own, children) = (
+        sys::process::cpu_times(),
+        sys::process::children_cpu_times(),
+    );
     let main = sys::process::main_thread_cpu_times();
     report.field("used_cpu_sys", seconds(own.system));
     report.field("used_cpu_user", seconds(own.user));
@@ -396,8 +420,13 @@ fn average_ttl_ms(database: &Database, now: i64) -> i64 {
 /// Ferrite's own figures, in the words of caches: each key of a command counts, not each command.
 pub(super) fn ferrite(report: &mut Report, context: &Context<'_>) {
     let server = context.server;
-    let (hits, misses) = (server.sum(|stats| &stats.hits), server.sum(|stats| &stats.misses));
-    let keys: usize = existing_databases(context).map(|(_, database)| database.len()).sum();
+    let (hits, misses) = (
+        server.sum(|stats| &stats.hits),
+        server.sum(|stats| &stats.misses),
+    );
+    let keys: usize = existing_databases(context)
+        .map(|(_, database)| database.len())
+        .sum();
     report.field("threads", server.workers.len());
     report.field("shards", context.store.keyspace.shards());
     report.field("gets", hits + misses);

@@ -3,8 +3,10 @@
 //! Everything here derives from the table of commands; the words about one command are in `description` and
 //! `documentation`, its keys in `key_finder`.
 
-use super::key_finder::{self, Asked, FoundKey};
-use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Spec, description, documentation, help};
+use super::key_finder::{self, FoundKey};
+use super::{
+    ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Spec, description, documentation, help,
+};
 use crate::command::{Command, Reply, Table, failure, table};
 use crate::glob::{self, Case};
 
@@ -195,35 +197,32 @@ fn list(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
 }
 
 fn get_keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let asked = Asked::new(*args, 2);
-    let keys = keys_of(asked)?;
+    let asked: Vec<&[u8]> = args.from(2).collect();
+    let keys = keys_of(&asked)?;
     context.reply.array(keys.len());
     keys.iter()
-        .for_each(|key| context.reply.bulk(asked.get(key.at)));
+        .for_each(|key| context.reply.bulk(asked[key.at]));
     Ok(())
 }
 
 fn get_keys_and_flags(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let asked = Asked::new(*args, 2);
-    let keys = keys_of(asked)?;
+    let asked: Vec<&[u8]> = args.from(2).collect();
+    let keys = keys_of(&asked)?;
     context.reply.array(keys.len());
     for key in keys {
         context.reply.array(2);
-        context.reply.bulk(asked.get(key.at));
+        context.reply.bulk(asked[key.at]);
         description::write_words(&mut context.reply, key.flags.iter().copied());
     }
     Ok(())
 }
 
 /// The keys of a whole command; the ways in which it can be none are told apart.
-fn keys_of(asked: Asked<'_>) -> Result<Vec<FoundKey>, Failure> {
-    let mut command = table().find(asked.get(0));
-    if let Some(container) = command
-        && !container.subcommands.is_empty()
-        && asked.len() > 1
-    {
-        command = container.subcommand(asked.get(1));
-    }
+fn keys_of(asked: &[&[u8]]) -> Result<Vec<FoundKey>, Failure> {
+    let command = match asked {
+        [name, rest @ ..] => lookup(name, rest.first().copied()),
+        [] => None,
+    };
     let command = command.ok_or(Failure::of("ERR Invalid command specified"))?;
     if command.spec.keys.is_empty() {
         return Err(Failure::of("ERR The command has no key arguments"));
@@ -235,6 +234,15 @@ fn keys_of(asked: Asked<'_>) -> Result<Vec<FoundKey>, Failure> {
     }
     key_finder::find(command.spec, asked)
         .ok_or(Failure::of("ERR Invalid arguments specified for command"))
+}
+
+/// The command of a name; of a container, the subcommand of the word behind it.
+fn lookup(name: &[u8], next: Option<&[u8]>) -> Option<&'static Command> {
+    let command = table().find(name)?;
+    match next {
+        Some(next) if !command.subcommands.is_empty() => command.subcommand(next),
+        _ => Some(command),
+    }
 }
 
 /// Finds a command, or a subcommand named as `container|subcommand`.

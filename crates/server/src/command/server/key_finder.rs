@@ -8,7 +8,6 @@
 use resp::number;
 
 use super::{KeySpec, Spec};
-use crate::command::Args;
 use crate::command::spec::{Begin, Find};
 
 /// A key of a request.
@@ -20,94 +19,61 @@ pub(super) struct FoundKey {
     pub(super) flags: &'static [&'static str],
 }
 
-/// The arguments of the request that is asked about.
-#[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    args: Args<'a>,
-    /// Where its command's name is.
-    from: usize,
-}
-
-impl<'a> Asked<'a> {
-    /// The request that begins at argument `from` of another, which has that argument.
-    pub(super) fn new(args: Args<'a>, from: usize) -> Asked<'a> {
-        Asked { args, from }
-    }
-
-    /// The number of its arguments, name included.
-    pub(super) fn len(self) -> usize {
-        self.args.len() - self.from
-    }
-
-    /// An argument that is there.
-    pub(super) fn get(self, at: usize) -> &'a [u8] {
-        self.args.get(self.from + at)
-    }
-
-    fn is(self, at: usize, word: &str) -> bool {
-        self.args.is(self.from + at, word)
-    }
-
-    /// The position of the first of these words, at `from` or behind.
-    fn has_word(self, from: usize, word: &str) -> bool {
-        (from..self.len()).any(|at| self.is(at, word))
-    }
-}
-
-/// The keys of a request; `None` if it cannot have as many as it claims.
-pub(super) fn find(spec: &Spec, asked: Asked<'_>) -> Option<Vec<FoundKey>> {
+/// The keys of a request, whose arguments begin with the command's name; `None` if it cannot have as many as it claims.
+pub(super) fn find(spec: &Spec, args: &[&[u8]]) -> Option<Vec<FoundKey>> {
     let mut found = Vec::new();
     for rule in spec.keys {
-        let first = begin(rule, asked)?;
-        let (first, last, step) = range(rule, asked, first)?;
-        if last >= asked.len() || last < first {
+        let (first, last, step) = range(rule, args, begin(rule, args)?)?;
+        if last >= args.len() || last < first {
             return None;
         }
         let flags = if rule.flags.contains(&"variable_flags") {
-            flags_by_arguments(spec, asked)
+            flags_by_arguments(spec, args)
         } else {
             rule.flags
         };
-        found.extend(
-            (first..=last)
-                .step_by(step)
-                .map(|at| FoundKey { at, flags }),
-        );
+        let positions = (first..=last).step_by(step);
+        found.extend(positions.map(|at| FoundKey { at, flags }));
     }
     Some(found)
 }
 
+/// Whether there is an argument and it is this word, in any case.
+fn is(args: &[&[u8]], at: usize, word: &str) -> bool {
+    args.get(at)
+        .is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+}
+
 /// Where the keys of a rule begin.
-fn begin(rule: &KeySpec, asked: Asked<'_>) -> Option<usize> {
-    match rule.begin {
-        Begin::Index(index) => usize::try_from(index).ok(),
-        // From an argument on to the end, or from the end backwards.
-        Begin::Keyword(word, from) => {
-            let at = if from > 0 {
-                (from.unsigned_abs() as usize..asked.len()).find(|&at| asked.is(at, word))
-            } else {
-                let start = asked.len().checked_sub(from.unsigned_abs() as usize)?;
-                (1..=start.min(asked.len() - 1))
-                    .rev()
-                    .find(|&at| asked.is(at, word))
-            };
-            Some(at? + 1)
-        }
-    }
+fn begin(rule: &KeySpec, args: &[&[u8]]) -> Option<usize> {
+    let (word, from) = match rule.begin {
+        Begin::Index(index) => return usize::try_from(index).ok(),
+        Begin::Keyword(word, from) => (word, from),
+    };
+    // Looked for from an argument on, or, if it is counted from the end, from there backwards.
+    let distance = from.unsigned_abs() as usize;
+    let at = if from > 0 {
+        (distance..args.len()).find(|&at| is(args, at, word))
+    } else {
+        let start = args.len().checked_sub(distance)?;
+        (1..=start).rev().find(|&at| is(args, at, word))
+    };
+    Some(at? + 1)
 }
 
 /// The first key, the last one and the step between keys, for a rule whose keys begin at `first`.
-fn range(rule: &KeySpec, asked: Asked<'_>, first: usize) -> Option<(usize, usize, usize)> {
+fn range(rule: &KeySpec, args: &[&[u8]], first: usize) -> Option<(usize, usize, usize)> {
     let positive = |number: i32| usize::try_from(number).ok();
     match rule.find {
         Find::Range { last, step, limit } => {
-            let last = match (positive(last), positive(limit)) {
+            let behind = args.len().checked_sub(first)?;
+            let last = match (positive(last), positive(limit)?) {
                 (Some(last), _) => first + last,
-                (None, Some(limit @ 1..)) => {
-                    let share = asked.len().checked_sub(first)? / limit;
-                    (first + share).checked_sub(last.unsigned_abs() as usize)?
+                // From the end of all arguments, or of the part of them that the keys take.
+                (None, 0) => args.len().checked_sub(last.unsigned_abs() as usize)?,
+                (None, limit) => {
+                    (first + behind / limit).checked_sub(last.unsigned_abs() as usize)?
                 }
-                _ => asked.len().checked_sub(last.unsigned_abs() as usize)?,
             };
             Some((first, last, positive(step)?.max(1)))
         }
@@ -116,14 +82,11 @@ fn range(rule: &KeySpec, asked: Asked<'_>, first: usize) -> Option<(usize, usize
             first: behind,
             step,
         } => {
-            let count_at = first + positive(count)?;
-            if count_at >= asked.len() {
-                return None;
-            }
-            let keys = usize::try_from(number::parse_i64(asked.get(count_at))?).ok()?;
+            let keys = number::parse_i64(args.get(first + positive(count)?)?)?;
+            let keys = usize::try_from(keys).ok()?;
             let (first, step) = (first + positive(behind)?, positive(step)?.max(1));
             // More keys than arguments are refused here, so nothing overflows.
-            if keys == 0 || keys > asked.len() {
+            if keys == 0 || keys > args.len() {
                 return None;
             }
             Some((first, first + (keys - 1) * step, step))
@@ -132,29 +95,147 @@ fn range(rule: &KeySpec, asked: Asked<'_>, first: usize) -> Option<(usize, usize
 }
 
 /// What happens to the key of a command that reads or writes by its arguments.
-fn flags_by_arguments(spec: &Spec, asked: Asked<'_>) -> &'static [&'static str] {
+fn flags_by_arguments(spec: &Spec, args: &[&[u8]]) -> &'static [&'static str] {
     const READS: &[&str] = &["RO", "access"];
     const WRITES: &[&str] = &["OW", "update"];
     const BOTH: &[&str] = &["RW", "access", "update"];
     match spec.name {
-        "set" if !asked.has_word(3, "get") => WRITES,
-        "bitfield" if only_reads_bits(asked) => READS,
+        "set" if !(3..args.len()).any(|at| is(args, at, "get")) => WRITES,
+        "bitfield" if only_reads_bits(args) => READS,
         _ => BOTH,
     }
 }
 
 /// Whether all subcommands of a BITFIELD are whole and read: GET with two arguments, OVERFLOW with one.
-fn only_reads_bits(asked: Asked<'_>) -> bool {
+fn only_reads_bits(args: &[&[u8]]) -> bool {
     let mut at = 2;
-    while at < asked.len() {
+    while at < args.len() {
         at += match () {
-            () if asked.is(at, "get") => 3,
-            () if asked.is(at, "overflow") => 2,
+            () if is(args, at, "get") => 3,
+            () if is(args, at, "overflow") => 2,
             () => return false,
         };
-        if at > asked.len() {
+        if at > args.len() {
             return false;
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: &[&str] = &["RO", "access"];
+    const VARIABLE: &[&str] = &["RW", "access", "update", "variable_flags"];
+
+    fn spec(name: &'static str, rule: KeySpec) -> Spec {
+        Spec {
+            name,
+            keys: Vec::leak(vec![rule]),
+            ..Spec::BASE
+        }
+    }
+
+    /// The positions of the keys of a request given as text.
+    fn positions(spec: &Spec, request: &str) -> Option<Vec<usize>> {
+        let args: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+        let found = find(spec, &args)?;
+        Some(found.into_iter().map(|key| key.at).collect())
+    }
+
+    #[test]
+    fn ranges_end_at_an_argument_or_count_from_the_end() {
+        let one = spec("get", KeySpec::one(1, READ));
+        assert_eq!(positions(&one, "get k"), Some(vec![1]));
+        assert_eq!(positions(&one, "get k x"), Some(vec![1]));
+        assert_eq!(positions(&one, "get"), None);
+        let pairs = spec("mset", KeySpec::rest(1, 2, READ));
+        assert_eq!(positions(&pairs, "mset a 1 b 2"), Some(vec![1, 3]));
+        assert_eq!(positions(&pairs, "mset a"), Some(vec![1]));
+        assert_eq!(positions(&pairs, "mset"), None);
+    }
+
+    #[test]
+    fn a_limit_leaves_the_last_part_out() {
+        let find = Find::Range {
+            last: -1,
+            step: 1,
+            limit: 2,
+        };
+        let streams = KeySpec {
+            begin: Begin::Keyword("STREAMS", 1),
+            find,
+            ..KeySpec::one(0, READ)
+        };
+        let xread = spec("xread", streams);
+        assert_eq!(
+            positions(&xread, "xread count 2 streams a b 0 0"),
+            Some(vec![4, 5])
+        );
+        assert_eq!(positions(&xread, "xread count 2"), None);
+        assert_eq!(positions(&xread, "xread streams"), None);
+    }
+
+    #[test]
+    fn a_word_is_found_from_either_end() {
+        let rule = |from| KeySpec {
+            begin: Begin::Keyword("KEYS", from),
+            ..KeySpec::one(0, READ)
+        };
+        let (forwards, backwards) = (spec("x", rule(2)), spec("x", rule(-2)));
+        assert_eq!(
+            positions(&forwards, "x keys a KEYS b keys c"),
+            Some(vec![4])
+        );
+        assert_eq!(
+            positions(&backwards, "x keys a KEYS b keys c"),
+            Some(vec![6])
+        );
+        assert_eq!(positions(&backwards, "x"), None);
+        assert_eq!(positions(&backwards, "x a keys"), None);
+    }
+
+    #[test]
+    fn a_count_says_how_many_keys_follow() {
+        let find = Find::Count {
+            count: 0,
+            first: 1,
+            step: 1,
+        };
+        let eval = spec(
+            "eval",
+            KeySpec {
+                find,
+                ..KeySpec::one(2, READ)
+            },
+        );
+        assert_eq!(positions(&eval, "eval s 2 a b c"), Some(vec![3, 4]));
+        for request in [
+            "eval s 3 a b",
+            "eval s 0 a",
+            "eval s -1 a",
+            "eval s x a",
+            "eval s",
+            "eval s 9223372036854775807 a",
+        ] {
+            assert_eq!(positions(&eval, request), None, "{request}");
+        }
+    }
+
+    #[test]
+    fn arguments_decide_what_happens_to_a_variable_key() {
+        let flags = |name, request: &str| {
+            let args: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+            let found = find(&spec(name, KeySpec::one(1, VARIABLE)), &args);
+            found.expect("the key is there")[0].flags[0]
+        };
+        assert_eq!(flags("set", "set get get"), "OW");
+        assert_eq!(flags("set", "set k v NX Get"), "RW");
+        assert_eq!(flags("bitfield", "bitfield k"), "RO");
+        assert_eq!(flags("bitfield", "bitfield k get u8 0 overflow fail"), "RO");
+        assert_eq!(flags("bitfield", "bitfield k get u8"), "RW");
+        assert_eq!(flags("bitfield", "bitfield k get u8 0 incrby u8 0 1"), "RW");
+        assert_eq!(flags("other", "other k"), "RW");
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::info_sections::distribution;
 use super::introspection::find;
-use super::{Arg, ArgKind, Args, Context, Failure, Group, OPERATOR, Spec, ALWAYS, help};
+use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, OPERATOR, Spec, help};
 use crate::command::{Command, table};
 use crate::config::Setting;
 use crate::latency::{Event, Sample};
@@ -155,7 +155,10 @@ fn draw(name: &str, event: &Event, now_s: i64) -> String {
     let hidden = event.samples.len().saturating_sub(COLUMNS);
     let samples: Vec<&Sample> = event.samples.iter().skip(hidden).collect();
     let times = samples.iter().map(|sample| sample.took_ms);
-    let (low, high) = (times.clone().min().unwrap_or(0), times.clone().max().unwrap_or(0));
+    let (low, high) = (
+        times.clone().min().unwrap_or(0),
+        times.clone().max().unwrap_or(0),
+    );
     let mut text = format!(
         "{name}: {low} to {high} ms, worst ever {} ms\n\n",
         event.worst_ms
@@ -171,7 +174,10 @@ fn draw(name: &str, event: &Event, now_s: i64) -> String {
     }
     text.push_str(&"-".repeat(samples.len()));
     text.push('\n');
-    let ages: Vec<String> = samples.iter().map(|sample| age(now_s - sample.at_s)).collect();
+    let ages: Vec<String> = samples
+        .iter()
+        .map(|sample| age(now_s - sample.at_s))
+        .collect();
     let longest = ages.iter().map(String::len).max().unwrap_or(0);
     for at in 0..longest {
         let line: String = ages

@@ -33,7 +33,13 @@ fn draw(word: u64) -> String {
     let wires = format!("{}\n", "     |".repeat(BITS as usize));
     let mut plane = wires.clone();
     for byte in word.to_be_bytes().into_iter().take(ROWS) {
-        let core = |bit: u32| if byte >> bit & 1 == 1 { "---(@)" } else { "---( )" };
+        let core = |bit: u32| {
+            if byte >> bit & 1 == 1 {
+                "---(@)"
+            } else {
+                "---( )"
+            }
+        };
         plane.extend((0..BITS).rev().map(core));
         plane.push_str("---\n");
         plane.push_str(&wires);

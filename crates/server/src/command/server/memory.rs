@@ -33,7 +33,9 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         complexity: "O(N) where N is the number of samples",
         args: &[
             Arg::key("key"),
-            Arg::of("count", ArgKind::Integer).token("SAMPLES").optional(),
+            Arg::of("count", ArgKind::Integer)
+                .token("SAMPLES")
+                .optional(),
         ],
         handler: usage,
         ..ROW
@@ -197,19 +199,30 @@ fn diagnose(figures: &MemoryFigures, limit: u64) -> String {
     let (used, peak) = (human_bytes(figures.used), human_bytes(figures.peak));
     finding(
         limit > 0 && figures.used > limit / 10 * 9,
-        format!("Nearly full: {used} of maxmemory {} are in use.", human_bytes(limit)),
+        format!(
+            "Nearly full: {used} of maxmemory {} are in use.",
+            human_bytes(limit)
+        ),
     );
     finding(
         figures.peak > figures.used / 2 * 3,
-        format!("It was more before: {peak} at the peak, {used} now. The system gets memory back as pages become empty."),
+        format!(
+            "It was more before: {peak} at the peak, {used} now. The system gets memory back as pages become empty."
+        ),
     );
     finding(
         figures.fragmentation() > 1.4 && figures.fragmentation_bytes() > 10 << 20,
-        format!("The process occupies {:.2} bytes for each byte in use.", figures.fragmentation()),
+        format!(
+            "The process occupies {:.2} bytes for each byte in use.",
+            figures.fragmentation()
+        ),
     );
     finding(
         figures.buffers > figures.used / 3,
-        format!("Connections' buffers take {}: look for slow readers in CLIENT LIST.", human_bytes(figures.buffers)),
+        format!(
+            "Connections' buffers take {}: look for slow readers in CLIENT LIST.",
+            human_bytes(figures.buffers)
+        ),
     );
     if text.is_empty() {
         text.push_str("Nothing is remarkable about the memory of this server.\n");

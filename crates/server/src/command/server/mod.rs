@@ -222,7 +222,9 @@ pub(crate) const COMMANDS: &[Spec] = &[
         group: Group::Server,
         since: "5.0.0",
         summary: "Draws a plane of core memory, and names the version",
-        args: &[Arg::of("version", ArgKind::Integer).token("VERSION").optional()],
+        args: &[Arg::of("version", ArgKind::Integer)
+            .token("VERSION")
+            .optional()],
         handler: lolwut::lolwut,
         ..Spec::BASE
     },

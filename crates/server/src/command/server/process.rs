@@ -34,9 +34,7 @@ pub(super) fn role(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failur
 pub(super) fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     args.integer(1)?;
     match number::parse_i64(args.get(2)) {
-        None => Err(Failure::of(
-            "ERR timeout is not an integer or out of range",
-        )),
+        None => Err(Failure::of("ERR timeout is not an integer or out of range")),
         Some(..0) => Err(Failure::of("ERR timeout is negative")),
         Some(_) => {
             context.reply.integer(0);
@@ -100,7 +98,10 @@ pub(super) fn shutdown(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
         log::error!("SHUTDOWN SAVE was refused: this version writes no snapshots");
         return Err(Failure::of("ERR Errors trying to SHUTDOWN. Check logs."));
     }
-    log::warn!("Client {} requested the shutdown", context.session.client.peer);
+    log::warn!(
+        "Client {} requested the shutdown",
+        context.session.client.peer
+    );
     // The reply is the end of the connection.
     context.session.closing = true;
     context.server.begin_shutdown();

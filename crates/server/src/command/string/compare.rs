@@ -66,7 +66,8 @@ impl<'a> Condition<'a> {
 /// Digits of a digest.
 const DIGITS: usize = 16;
 const DIGEST_LENGTH: Failure = Failure::of("ERR must be exactly 16 hexadecimal characters");
-const UNKNOWN_CONDITION: Failure = Failure::of("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
+const UNKNOWN_CONDITION: Failure =
+    Failure::of("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
 
 /// The digest of a value.
 fn digest_of(value: &[u8]) -> [u8; DIGITS] {
@@ -108,7 +109,11 @@ pub(super) fn delifeq(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), 
 }
 
 /// Removes a key that is there and meets the condition; answers how many that were.
-fn remove_if(context: &mut Context<'_>, args: &Args<'_>, condition: Condition<'_>) -> Result<(), Failure> {
+fn remove_if(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+    condition: Condition<'_>,
+) -> Result<(), Failure> {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     let removed = match shard.find(key) {
@@ -179,20 +184,42 @@ mod tests {
             (Condition::DigestNotEqual(&same), false),
             (Condition::DigestNotEqual(&other), true),
         ] {
-            assert_eq!(condition.holds_for(Some(b"value")), Ok(holds), "{condition:?}");
+            assert_eq!(
+                condition.holds_for(Some(b"value")),
+                Ok(holds),
+                "{condition:?}"
+            );
         }
         for digest in [&same[1..], &[&same[..], b"0"].concat(), b""] {
-            assert_eq!(Condition::DigestEqual(digest).holds_for(Some(b"value")), Err(DIGEST_LENGTH));
-            assert_eq!(Condition::DigestNotEqual(digest).holds_for(Some(b"value")), Err(DIGEST_LENGTH));
+            assert_eq!(
+                Condition::DigestEqual(digest).holds_for(Some(b"value")),
+                Err(DIGEST_LENGTH)
+            );
+            assert_eq!(
+                Condition::DigestNotEqual(digest).holds_for(Some(b"value")),
+                Err(DIGEST_LENGTH)
+            );
         }
     }
 
     #[test]
     fn words_are_known_in_any_case() {
-        assert_eq!(Condition::of_word(b"ifeq", b"x"), Some(Condition::Equal(b"x")));
-        assert_eq!(Condition::of_word(b"IfNe", b"x"), Some(Condition::NotEqual(b"x")));
-        assert_eq!(Condition::of_word(b"IFDEQ", b"x"), Some(Condition::DigestEqual(b"x")));
-        assert_eq!(Condition::of_word(b"IFDNE", b"x"), Some(Condition::DigestNotEqual(b"x")));
+        assert_eq!(
+            Condition::of_word(b"ifeq", b"x"),
+            Some(Condition::Equal(b"x"))
+        );
+        assert_eq!(
+            Condition::of_word(b"IfNe", b"x"),
+            Some(Condition::NotEqual(b"x"))
+        );
+        assert_eq!(
+            Condition::of_word(b"IFDEQ", b"x"),
+            Some(Condition::DigestEqual(b"x"))
+        );
+        assert_eq!(
+            Condition::of_word(b"IFDNE", b"x"),
+            Some(Condition::DigestNotEqual(b"x"))
+        );
         for word in [&b"NX"[..], b"IF", b"IFEQ ", b""] {
             assert_eq!(Condition::of_word(word, b"x"), None);
         }

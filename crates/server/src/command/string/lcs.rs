@@ -5,7 +5,8 @@ use super::operand::Operand;
 use super::subsequence::{self, Match};
 use crate::config::Setting;
 
-const BOTH_MODES: Failure = Failure::of("ERR If you want both the length and indexes, please just use IDX.");
+const BOTH_MODES: Failure =
+    Failure::of("ERR If you want both the length and indexes, please just use IDX.");
 const TOO_LONG: Failure = Failure::of("ERR String too long for LCS");
 const TOO_MUCH: Failure =
     Failure::of("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
@@ -31,7 +32,11 @@ struct Options {
 impl Options {
     fn parse(args: &Args<'_>) -> Result<Options, Failure> {
         let (mut len, mut idx) = (false, false);
-        let mut options = Options { mode: Mode::Text, min_match_len: 0, with_match_len: false };
+        let mut options = Options {
+            mode: Mode::Text,
+            min_match_len: 0,
+            with_match_len: false,
+        };
         let mut at = 3;
         while at < args.len() {
             if args.is(at, "IDX") {
@@ -69,7 +74,9 @@ pub(super) fn lcs(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fail
     let (first, second) = (first.bytes(), second.bytes());
     check_size(context, first.len(), second.len())?;
     match options.mode {
-        Mode::Length => context.reply.integer(subsequence::length(first, second) as i64),
+        Mode::Length => context
+            .reply
+            .integer(subsequence::length(first, second) as i64),
         Mode::Text => {
             let matches = subsequence::matches(first, second);
             let stretches = matches.into_iter().rev().map(|found| &first[found.first]);

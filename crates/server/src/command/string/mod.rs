@@ -229,7 +229,6 @@ pub(crate) const COMMANDS: &[Spec] = &[
         group: Group::String,
         summary: "Sets the value of a key that does not exist yet",
         args: &[KEY, VALUE],
-        deprecated: Some(("2.6.12", "`SET` with `NX`")),
         handler: write::setnx,
         ..Spec::BASE
     },
@@ -242,7 +241,6 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "2.0.0",
         summary: "Sets the value of a key that is to expire after some seconds",
         args: &[KEY, Arg::of("seconds", ArgKind::Integer), VALUE],
-        deprecated: Some(("2.6.12", "`SET` with `EX`")),
         handler: write::setex,
         ..Spec::BASE
     },
@@ -255,7 +253,6 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "2.6.0",
         summary: "Sets the value of a key that is to expire after some milliseconds",
         args: &[KEY, Arg::of("milliseconds", ArgKind::Integer), VALUE],
-        deprecated: Some(("2.6.12", "`SET` with `PX`")),
         handler: write::psetex,
         ..Spec::BASE
     },
@@ -268,7 +265,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "1.0.1",
         summary: "Sets the values of several keys, all at one point in time",
         complexity: "O(N) for N keys",
-        tips: &["request_policy:multi_shard", "response_policy:all_succeeded"],
+        tips: &[
+            "request_policy:multi_shard",
+            "response_policy:all_succeeded",
+        ],
         args: PAIRS,
         handler: write::mset,
         ..Spec::BASE
@@ -417,7 +417,11 @@ pub(crate) const COMMANDS: &[Spec] = &[
         keys: &[KeySpec {
             flags: &["RO", "access"],
             begin: Begin::Index(1),
-            find: Find::Range { last: 1, step: 1, limit: 0 },
+            find: Find::Range {
+                last: 1,
+                step: 1,
+                limit: 0,
+            },
             notes: None,
         }],
         group: Group::String,
@@ -429,7 +433,9 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::key("key2"),
             Arg::word("len", "LEN").optional(),
             Arg::word("idx", "IDX").optional(),
-            Arg::of("len", ArgKind::Integer).token("MINMATCHLEN").optional(),
+            Arg::of("len", ArgKind::Integer)
+                .token("MINMATCHLEN")
+                .optional(),
             Arg::word("withmatchlen", "WITHMATCHLEN").optional(),
         ],
         handler: lcs::lcs,

@@ -87,7 +87,10 @@ impl ExpiryOption {
         if !fits || at + 1 == args.len() {
             return None;
         }
-        *self = ExpiryOption::At { unit, argument: at + 1 };
+        *self = ExpiryOption::At {
+            unit,
+            argument: at + 1,
+        };
         Some(1)
     }
 
@@ -101,8 +104,14 @@ impl ExpiryOption {
     }
 
     /// The moment (Unix, ms) of EX, PX, EXAT or PXAT; `None` for the others.
-    pub(super) fn moment(self, context: &Context<'_>, args: &Args<'_>) -> Result<Option<i64>, Failure> {
-        let ExpiryOption::At { unit, argument } = self else { return Ok(None) };
+    pub(super) fn moment(
+        self,
+        context: &Context<'_>,
+        args: &Args<'_>,
+    ) -> Result<Option<i64>, Failure> {
+        let ExpiryOption::At { unit, argument } = self else {
+            return Ok(None);
+        };
         moment_of(context, args, unit, argument).map(Some)
     }
 

@@ -54,7 +54,12 @@ mod tests {
     #[test]
     fn only_negative_positions_are_backward() {
         assert!(is_backward(-7, -9) && is_backward(-1, i64::MIN));
-        assert!(!is_backward(-9, -7) && !is_backward(-7, -7) && !is_backward(3, 1) && !is_backward(0, -1));
+        assert!(
+            !is_backward(-9, -7)
+                && !is_backward(-7, -7)
+                && !is_backward(3, 1)
+                && !is_backward(0, -1)
+        );
         assert_eq!(resolve(-7, -9, 5), Some(0..=0));
     }
 }

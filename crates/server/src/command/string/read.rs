@@ -37,7 +37,11 @@ pub(super) fn mget(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
 /// `STRLEN key`
 pub(super) fn strlen(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let key = args.key(1);
-    let len = context.store.lock(key).read(key).map_or(0, |entry| entry.value_len());
+    let len = context
+        .store
+        .lock(key)
+        .read(key)
+        .map_or(0, |entry| entry.value_len());
     context.reply.integer(len as i64);
     Ok(())
 }

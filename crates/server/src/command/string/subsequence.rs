@@ -53,11 +53,16 @@ pub(super) fn matches(first: &[u8], second: &[u8]) -> Vec<Match> {
             i -= 1;
             j -= 1;
             match found.last_mut() {
-                Some(Match { first, second }) if *first.start() == i + 1 && *second.start() == j + 1 => {
+                Some(Match { first, second })
+                    if *first.start() == i + 1 && *second.start() == j + 1 =>
+                {
                     *first = i..=*first.end();
                     *second = j..=*second.end();
                 }
-                _ => found.push(Match { first: i..=i, second: j..=j }),
+                _ => found.push(Match {
+                    first: i..=i,
+                    second: j..=j,
+                }),
             }
         } else if rows.grows(i, j) {
             i -= 1;
@@ -138,7 +143,11 @@ impl Masks {
                 words[number * width + at / 64] |= 1 << (at % 64);
             }
         }
-        Masks { numbers, words, width }
+        Masks {
+            numbers,
+            words,
+            width,
+        }
     }
 
     /// The mask of a byte that is in the first string.
@@ -157,8 +166,11 @@ mod tests {
         let mut table = vec![vec![0usize; second.len() + 1]; first.len() + 1];
         for (i, a) in first.iter().enumerate() {
             for (j, b) in second.iter().enumerate() {
-                table[i + 1][j + 1] =
-                    if a == b { table[i][j] + 1 } else { table[i][j + 1].max(table[i + 1][j]) };
+                table[i + 1][j + 1] = if a == b {
+                    table[i][j] + 1
+                } else {
+                    table[i][j + 1].max(table[i + 1][j])
+                };
             }
         }
         let mut pairs = Vec::new();
@@ -173,10 +185,14 @@ mod tests {
                 j -= 1;
             }
         }
-        let stretches = pairs.chunk_by(|later, earlier| (later.0, later.1) == (earlier.0 + 1, earlier.1 + 1));
+        let stretches =
+            pairs.chunk_by(|later, earlier| (later.0, later.1) == (earlier.0 + 1, earlier.1 + 1));
         let matches = stretches.map(|stretch| {
             let ((end, other_end), (start, other_start)) = (stretch[0], stretch[stretch.len() - 1]);
-            Match { first: start..=end, second: other_start..=other_end }
+            Match {
+                first: start..=end,
+                second: other_start..=other_end,
+            }
         });
         (table[first.len()][second.len()], matches.collect())
     }
@@ -187,7 +203,11 @@ mod tests {
         let found = matches(first, second);
         assert_eq!(found, stretches, "{first:?} {second:?}");
         assert_eq!(found.iter().map(Match::len).sum::<usize>(), expected);
-        for Match { first: here, second: there } in found {
+        for Match {
+            first: here,
+            second: there,
+        } in found
+        {
             assert_eq!(first[here], second[there]);
         }
     }
@@ -206,14 +226,26 @@ mod tests {
         assert_eq!(length(b"ohmytext", b"mynewtext"), 6);
         assert_eq!(
             matches(b"ohmytext", b"mynewtext"),
-            [Match { first: 4..=7, second: 5..=8 }, Match { first: 2..=3, second: 0..=1 }]
+            [
+                Match {
+                    first: 4..=7,
+                    second: 5..=8
+                },
+                Match {
+                    first: 2..=3,
+                    second: 0..=1
+                }
+            ]
         );
     }
 
     #[test]
     fn every_pair_of_short_strings_of_two_letters() {
         let strings: Vec<Vec<u8>> = (0..7)
-            .flat_map(|len| (0..1u32 << len).map(move |bits| (0..len).map(|at| (bits >> at & 1) as u8).collect()))
+            .flat_map(|len| {
+                (0..1u32 << len)
+                    .map(move |bits| (0..len).map(|at| (bits >> at & 1) as u8).collect())
+            })
             .collect();
         for first in &strings {
             for second in &strings {
@@ -228,7 +260,8 @@ mod tests {
         for first_len in [1, 5, 63, 64, 65, 130] {
             for second_len in [1, 63, 64, 65, 127, 128, 129, 200] {
                 for letters in [1, 2, 4, 255] {
-                    let mut text = |len: usize| (0..len).map(|_| random.u8(..letters)).collect::<Vec<u8>>();
+                    let mut text =
+                        |len: usize| (0..len).map(|_| random.u8(..letters)).collect::<Vec<u8>>();
                     let (first, second) = (text(first_len), text(second_len));
                     check(&first, &second);
                 }

@@ -1,7 +1,7 @@
 //! Commands that set values: SET and its older relatives, MSET, and APPEND and SETRANGE, which change a part.
 //!
-//! All keys of a command are locked before any is read or written. A large value is copied into a buffer of its own before
-//! the shard is locked wherever the command is sure to need it.
+//! All keys of a command are locked before any is read or written. Where a command sets values whatever was there before, large
+//! ones are copied into buffers of their own before the shards are locked.
 
 use keyspace::{Expiry, Form, INLINE_VALUE_MAX, Key, LargeValue};
 
@@ -24,19 +24,29 @@ pub(super) fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fail
     Ok(())
 }
 
-/// Sets a key, whatever it was before.
+/// Whether a value gets a buffer of its own.
 #[inline]
+fn is_large(value: &[u8]) -> bool {
+    value.len() > INLINE_VALUE_MAX
+}
+
+/// A value in a buffer of its own, filled before anybody has to wait for a shard.
+fn large_copy(value: &[u8]) -> LargeValue {
+    LargeValue::new(value.to_vec())
+}
+
+/// Sets a key, whatever it was before.
+#[inline(always)]
 fn put(store: &Store<'_>, key: Key<'_>, value: &[u8], expiry: Expiry) {
-    if value.len() > INLINE_VALUE_MAX {
+    if is_large(value) {
         return put_large(store, key, value, expiry);
     }
     store.lock(key).set(key, value, expiry);
 }
 
-/// [`put`] of a value that gets a buffer of its own: filled before anybody else has to wait.
 #[inline(never)]
 fn put_large(store: &Store<'_>, key: Key<'_>, value: &[u8], expiry: Expiry) {
-    let value = LargeValue::new(value.to_vec());
+    let value = large_copy(value);
     store.lock(key).set_large(key, value, expiry);
 }
 
@@ -51,7 +61,11 @@ fn set_with_options(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         return Ok(());
     }
     let mut shard = context.store.lock(key);
-    let current = if options.get { shard.read(key) } else { shard.find(key) };
+    let current = if options.get {
+        shard.read(key)
+    } else {
+        shard.find(key)
+    };
     let admitted = match options.condition {
         Some(condition) => condition.admits(current.as_ref())?,
         None => true,
@@ -98,8 +112,11 @@ fn set_for(context: &mut Context<'_>, args: &Args<'_>, unit: TimeUnit) -> Result
 }
 
 /// Keys and values in turn, from the second argument on.
-fn pairs<'a>(args: &Args<'a>) -> impl Iterator<Item = (Key<'a>, &'a [u8])> {
-    args.keys().zip(args.from(2).step_by(2))
+fn pairs<'a>(args: &Args<'a>) -> impl Iterator<Item = (Key<'a>, &'a [u8])> + use<'a> {
+    let args = *args;
+    (1..args.len())
+        .step_by(2)
+        .map(move |at| (args.key(at), args.get(at + 1)))
 }
 
 /// Refuses a key without a value.
@@ -113,9 +130,20 @@ fn check_pairs(context: &Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
 /// `MSET key value [key value ...]`
 pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     check_pairs(context, args)?;
+    let values = (2..args.len()).step_by(2).map(|at| args.get(at));
+    let large: Vec<LargeValue> = values
+        .filter(|value| is_large(value))
+        .map(large_copy)
+        .collect();
+    let mut large = large.into_iter();
     let mut shards = context.store.lock_keys(args.keys());
     for (key, value) in pairs(args) {
-        shards.of(key).set(key, value, Expiry::Clear);
+        if is_large(value) {
+            let value = large.next().expect("made above for every large value");
+            shards.of(key).set_large(key, value, Expiry::Clear);
+        } else {
+            shards.of(key).set(key, value, Expiry::Clear);
+        }
     }
     context.reply.ok();
     Ok(())
@@ -143,7 +171,9 @@ pub(super) fn append(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         Some(mut entry) => {
             let before = entry.value_len();
             let len = length_with(context.server, before, tail.len())?;
-            entry.update(len, Form::Part, |value| value[before..].copy_from_slice(tail));
+            entry.update(len, Form::Part, |value| {
+                value[before..].copy_from_slice(tail)
+            });
             len
         }
         None => {
@@ -161,7 +191,11 @@ pub(super) fn setrange(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
     let (key, part) = (args.key(1), args.get(3));
     if part.is_empty() {
         // Nothing to write creates nothing, and no offset is too far for it.
-        let len = context.store.lock(key).find(key).map_or(0, |entry| entry.value_len());
+        let len = context
+            .store
+            .lock(key)
+            .find(key)
+            .map_or(0, |entry| entry.value_len());
         context.reply.integer(len as i64);
         return Ok(());
     }

@@ -1,4 +1,0 @@
-//! TODO-PLACEHOLDER
-use super::Spec;
-
-pub(crate) const COMMANDS: &[Spec] = &[];

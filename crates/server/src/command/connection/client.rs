@@ -1,0 +1,555 @@
+//! CLIENT: the table of its subcommands, and those that are about the connection itself or hold others back.
+
+use resp::number;
+
+use super::{ROW, listing, selection};
+use crate::clients::status;
+use crate::command::{Arg, ArgKind, Args, Context, Failure, Spec, failure, flag, help};
+use crate::server::PauseKind;
+use crate::session::ReplyMode;
+
+/// Subcommands that concern nobody else.
+const OWN: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE;
+/// Subcommands that concern others.
+const ADMIN: u32 = OWN | flag::ADMIN;
+
+const ON_OFF: &[Arg] = &[Arg::word("on", "ON"), Arg::word("off", "OFF")];
+
+const fn switch(token: &'static str, name: &'static str) -> Arg {
+    Arg::word(name, token).optional()
+}
+
+pub(super) const SUBCOMMANDS: &[Spec] = &[
+    Spec {
+        name: "caching",
+        arity: 3,
+        flags: OWN,
+        since: "6.0.0",
+        summary: "Says whether the next command's keys are tracked",
+        args: &[Arg::one_of(
+            "mode",
+            &[Arg::word("yes", "YES"), Arg::word("no", "NO")],
+        )],
+        handler: caching,
+        ..ROW
+    },
+    Spec {
+        name: "getname",
+        arity: 2,
+        flags: OWN,
+        since: "2.6.9",
+        summary: "Returns the name of the connection",
+        handler: get_name,
+        ..ROW
+    },
+    Spec {
+        name: "getredir",
+        arity: 2,
+        flags: OWN,
+        since: "6.0.0",
+        summary: "Returns the id of the connection that gets this one's invalidations",
+        handler: get_redirection,
+        ..ROW
+    },
+    Spec {
+        name: "help",
+        arity: 2,
+        flags: flag::LOADING | flag::STALE,
+        since: "5.0.0",
+        summary: "Describes the subcommands",
+        handler: describe,
+        ..ROW
+    },
+    Spec {
+        name: "id",
+        arity: 2,
+        flags: OWN,
+        since: "5.0.0",
+        summary: "Returns the id of the connection, which no other ever has",
+        handler: id,
+        ..ROW
+    },
+    Spec {
+        name: "info",
+        arity: 2,
+        flags: OWN,
+        since: "6.2.0",
+        summary: "Describes the connection as CLIENT LIST does",
+        tips: &["nondeterministic_output"],
+        handler: listing::info,
+        ..ROW
+    },
+    Spec {
+        name: "kill",
+        arity: -3,
+        flags: ADMIN,
+        since: "2.4.0",
+        summary: "Ends the connections that meet all conditions",
+        complexity: "O(N) where N is the number of connections",
+        args: &[Arg::one_of(
+            "filter",
+            &[
+                Arg {
+                    deprecated_since: Some("2.8.12"),
+                    ..Arg::of("ip:port", ArgKind::String)
+                },
+                Arg::one_of("new-format", KILL_CONDITIONS).multiple(),
+            ],
+        )],
+        history: &[
+            ("2.8.12", "Conditions by name, of which several may be given."),
+            ("2.8.12", "The condition ID."),
+            ("3.2.0", "The type MASTER."),
+            ("5.0.0", "The type REPLICA; SLAVE is its old name."),
+            ("6.2.0", "The condition LADDR."),
+        ],
+        handler: selection::kill,
+        ..ROW
+    },
+    Spec {
+        name: "list",
+        arity: -2,
+        flags: ADMIN,
+        since: "2.4.0",
+        summary: "Describes connections, each with a line",
+        complexity: "O(N) where N is the number of connections",
+        tips: &["nondeterministic_output"],
+        args: &[
+            Arg::one_of(
+                "normal_master_replica_pubsub",
+                &[
+                    Arg::word("normal", "NORMAL"),
+                    Arg::word("master", "MASTER"),
+                    Arg::word("replica", "REPLICA"),
+                    Arg::word("pubsub", "PUBSUB"),
+                ],
+            )
+            .token("TYPE")
+            .optional()
+            .since("5.0.0"),
+            Arg::block("id", &[Arg::of("client-id", ArgKind::Integer).multiple()])
+                .token("ID")
+                .optional()
+                .since("6.2.0"),
+        ],
+        history: &[
+            ("2.8.12", "The field `id`."),
+            ("5.0.0", "The condition TYPE."),
+            ("6.0.0", "The field `user`."),
+            ("6.2.0", "The fields `argv-mem`, `tot-mem`, `laddr`, `redir`; the condition ID."),
+            ("7.0.0", "The fields `resp`, `multi-mem`, `rbs`, `rbp`."),
+            ("7.0.3", "The field `ssub`."),
+        ],
+        handler: listing::list,
+        ..ROW
+    },
+    Spec {
+        name: "no-evict",
+        arity: 3,
+        flags: ADMIN,
+        since: "7.0.0",
+        summary: "Spares the connection when memory for connections runs out",
+        args: &[Arg::one_of("enabled", ON_OFF)],
+        handler: no_evict,
+        ..ROW
+    },
+    Spec {
+        name: "no-touch",
+        arity: 3,
+        flags: OWN,
+        since: "7.2.0",
+        summary: "Says whether the connection's reads count as use of the keys",
+        args: &[Arg::one_of("enabled", ON_OFF)],
+        handler: no_touch,
+        ..ROW
+    },
+    Spec {
+        name: "pause",
+        arity: -3,
+        flags: ADMIN,
+        since: "2.9.50",
+        summary: "Lets commands, or only those that write, wait for some milliseconds",
+        args: &[
+            Arg::of("timeout", ArgKind::Integer),
+            Arg::one_of(
+                "mode",
+                &[Arg::word("write", "WRITE"), Arg::word("all", "ALL")],
+            )
+            .optional()
+            .since("6.2.0"),
+        ],
+        history: &[("6.2.0", "The mode, of which WRITE is new.")],
+        handler: pause,
+        ..ROW
+    },
+    Spec {
+        name: "reply",
+        arity: 3,
+        flags: OWN,
+        since: "3.2.0",
+        summary: "Says whether commands are answered: all, none, or all but the next",
+        args: &[Arg::one_of(
+            "on_off_skip",
+            &[
+                Arg::word("on", "ON"),
+                Arg::word("off", "OFF"),
+                Arg::word("skip", "SKIP"),
+            ],
+        )],
+        handler: reply,
+        ..ROW
+    },
+    Spec {
+        name: "setinfo",
+        arity: 4,
+        flags: OWN,
+        since: "7.2.0",
+        summary: "Says which library the client uses",
+        args: &[Arg::one_of(
+            "attr",
+            &[
+                Arg::of("libname", ArgKind::String).token("LIB-NAME"),
+                Arg::of("libver", ArgKind::String).token("LIB-VER"),
+            ],
+        )],
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        handler: set_info,
+        ..ROW
+    },
+    Spec {
+        name: "setname",
+        arity: 3,
+        flags: OWN,
+        since: "2.6.9",
+        summary: "Names the connection",
+        args: &[Arg::of("connection-name", ArgKind::String)],
+        handler: set_name,
+        ..ROW
+    },
+    Spec {
+        name: "tracking",
+        arity: -3,
+        flags: OWN,
+        since: "6.0.0",
+        summary: "Turns off tracking of keys for a cache on the client's side; it cannot be turned on in this version",
+        complexity: "O(1)",
+        args: &[
+            Arg::one_of("status", ON_OFF),
+            Arg::of("client-id", ArgKind::Integer)
+                .token("REDIRECT")
+                .optional(),
+            Arg {
+                multiple_token: true,
+                ..Arg::of("prefix", ArgKind::String)
+                    .token("PREFIX")
+                    .optional()
+                    .multiple()
+            },
+            switch("BCAST", "bcast"),
+            switch("OPTIN", "optin"),
+            switch("OPTOUT", "optout"),
+            switch("NOLOOP", "noloop"),
+        ],
+        handler: tracking,
+        ..ROW
+    },
+    Spec {
+        name: "trackinginfo",
+        arity: 2,
+        flags: OWN,
+        since: "6.2.0",
+        summary: "Describes how the connection's keys are tracked",
+        handler: tracking_info,
+        ..ROW
+    },
+    Spec {
+        name: "unblock",
+        arity: -3,
+        flags: ADMIN,
+        since: "5.0.0",
+        summary: "Ends another connection's wait in a blocking command",
+        complexity: "O(log N) where N is the number of connections",
+        args: &[
+            Arg::of("client-id", ArgKind::Integer),
+            Arg::one_of(
+                "timeout_error",
+                &[Arg::word("timeout", "TIMEOUT"), Arg::word("error", "ERROR")],
+            )
+            .optional(),
+        ],
+        handler: unblock,
+        ..ROW
+    },
+    Spec {
+        name: "unpause",
+        arity: 2,
+        flags: ADMIN,
+        since: "6.2.0",
+        summary: "Ends a CLIENT PAUSE before its time",
+        complexity: "O(N) where N is the number of connections that wait",
+        handler: unpause,
+        ..ROW
+    },
+];
+
+const KILL_CONDITIONS: &[Arg] = &[
+    Arg::of("client-id", ArgKind::Integer)
+        .token("ID")
+        .optional()
+        .since("2.8.12"),
+    Arg::one_of(
+        "normal_master_slave_pubsub",
+        &[
+            Arg::word("normal", "NORMAL"),
+            Arg::word("master", "MASTER").since("3.2.0"),
+            Arg::word("slave", "SLAVE"),
+            Arg::word("replica", "REPLICA").since("5.0.0"),
+            Arg::word("pubsub", "PUBSUB"),
+        ],
+    )
+    .token("TYPE")
+    .optional()
+    .since("2.8.12"),
+    Arg::of("username", ArgKind::String).token("USER").optional(),
+    Arg::of("ip:port", ArgKind::String).token("ADDR").optional(),
+    Arg::of("ip:port", ArgKind::String)
+        .token("LADDR")
+        .optional()
+        .since("6.2.0"),
+    Arg::of("yes/no", ArgKind::String)
+        .token("SKIPME")
+        .optional(),
+];
+
+/// Only a tracking connection may say more.
+fn caching(_: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    Err(Failure::of(
+        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
+    ))
+}
+
+fn get_name(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    let names = context.session.client.names.lock();
+    if names.name.is_empty() {
+        context.reply.null();
+    } else {
+        context.reply.bulk(names.name.as_bytes());
+    }
+    Ok(())
+}
+
+/// -1: the connection isn't tracking.
+fn get_redirection(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    context.reply.integer(-1);
+    Ok(())
+}
+
+fn describe(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    help(context, "CLIENT", HELP);
+    Ok(())
+}
+
+const HELP: &[&str] = &[
+    "CACHING (YES|NO)",
+    "    Say whether the next command's keys are tracked.",
+    "GETNAME",
+    "    The name of this connection.",
+    "GETREDIR",
+    "    The connection that gets this one's invalidations; -1 without tracking.",
+    "ID",
+    "    The number of this connection.",
+    "INFO",
+    "    This connection's line of CLIENT LIST.",
+    "KILL <ip:port>",
+    "    End the connection that comes from an address.",
+    "KILL <condition> <value> [<condition> <value> ...]",
+    "    End the connections that meet all conditions, and say how many:",
+    "    * ID <id>",
+    "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+    "    * USER <username>",
+    "    * ADDR (<ip:port>|<unixsocket>:0): where they come from",
+    "    * LADDR (<ip:port>|<unixsocket>:0): where they are connected to",
+    "    * SKIPME (YES|NO): spare this connection (the default) or not",
+    "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)] [ID <id> ...]",
+    "    A line for each connection.",
+    "NO-EVICT (ON|OFF)",
+    "    Spare this connection when memory for connections runs out.",
+    "NO-TOUCH (ON|OFF)",
+    "    Don't let this connection's reads count as use of the keys.",
+    "PAUSE <timeout> [WRITE|ALL]",
+    "    Let all commands wait for some milliseconds, or those that write.",
+    "REPLY (ON|OFF|SKIP)",
+    "    Answer all commands, none, or all but the next.",
+    "SETINFO (LIB-NAME|LIB-VER) <value>",
+    "    Say which library the client uses.",
+    "SETNAME <name>",
+    "    Name this connection; an empty name is none.",
+    "TRACKING OFF",
+    "    Turn tracking off, which is all that this version knows of it.",
+    "TRACKINGINFO",
+    "    How this connection's keys are tracked.",
+    "UNBLOCK <id> [TIMEOUT|ERROR]",
+    "    End a connection's wait in a blocking command.",
+    "UNPAUSE",
+    "    End a PAUSE before its time.",
+];
+
+fn id(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    context.reply.integer(context.session.client.id as i64);
+    Ok(())
+}
+
+/// Memory for connections is not bounded as a whole yet; who asked to be spared is noted for then, and shown.
+fn no_evict(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let on = on_or_off(args)?;
+    context.session.client.set_status(status::NO_EVICT, on);
+    context.reply.ok();
+    Ok(())
+}
+
+fn no_touch(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    context.session.set_no_touch(on_or_off(args)?);
+    context.reply.ok();
+    Ok(())
+}
+
+fn on_or_off(args: &Args<'_>) -> Result<bool, Failure> {
+    match () {
+        () if args.is(2, "on") => Ok(true),
+        () if args.is(2, "off") => Ok(false),
+        () => Err(failure::SYNTAX),
+    }
+}
+
+fn pause(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let kind = match args.len() {
+        3 => PauseKind::All,
+        4 if args.is(3, "all") => PauseKind::All,
+        4 if args.is(3, "write") => PauseKind::Write,
+        4 => return Err(Failure::of("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+        _ => return Err(Failure::wrong_subcommand("CLIENT", args.get(1))),
+    };
+    let timeout_ms = number::parse_i64(args.get(2));
+    let timeout_ms = timeout_ms.ok_or(Failure::of("ERR timeout is not an integer or out of range"))?;
+    if timeout_ms < 0 {
+        return Err(Failure::of("ERR timeout is negative"));
+    }
+    let now = context.store.now;
+    let until_ms = now.checked_add(timeout_ms).ok_or(Failure::of("ERR timeout is out of range"))?;
+    context.server.pause.extend(now, until_ms, kind);
+    // A worker in the middle of its turn has not heard of it: what holds from the reply on holds for everybody.
+    context.store.turn.exclusive(|_| ());
+    context.reply.ok();
+    Ok(())
+}
+
+fn reply(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let mode = &mut context.session.reply_mode;
+    match () {
+        () if args.is(2, "on") => *mode = ReplyMode::On,
+        () if args.is(2, "off") => *mode = ReplyMode::Off,
+        () if !args.is(2, "skip") => return Err(failure::SYNTAX),
+        () if *mode != ReplyMode::Off => *mode = ReplyMode::SkipNext,
+        () => {}
+    }
+    if context.session.reply_mode == ReplyMode::On {
+        context.reply.ok();
+    }
+    Ok(())
+}
+
+fn set_info(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let is_name = args.is(2, "lib-name");
+    let attribute = failure::quoted(args.get(2));
+    if !is_name && !args.is(2, "lib-ver") {
+        return Err(Failure::new(format!("ERR Unrecognized option '{attribute}'")));
+    }
+    let Some(value) = printable(args.get(3)) else {
+        return Err(Failure::new(format!(
+            "ERR {attribute} cannot contain spaces, newlines or special characters."
+        )));
+    };
+    let mut names = context.session.client.names.lock();
+    let target = if is_name { &mut names.library } else { &mut names.library_version };
+    *target = value.to_owned();
+    context.reply.ok();
+    Ok(())
+}
+
+fn set_name(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let name = check_name(args.get(2))?;
+    context.session.client.names.lock().name = name.to_owned();
+    context.reply.ok();
+    Ok(())
+}
+
+/// The name, if it may be one: CLIENT LIST separates its fields by spaces.
+pub(super) fn check_name(name: &[u8]) -> Result<&str, Failure> {
+    printable(name).ok_or(Failure::of(
+        "ERR Client names cannot contain spaces, newlines or special characters.",
+    ))
+}
+
+/// The text, if all of it can be seen.
+fn printable(text: &[u8]) -> Option<&str> {
+    let visible = text.iter().all(u8::is_ascii_graphic);
+    std::str::from_utf8(text).ok().filter(|_| visible)
+}
+
+/// Whether OFF comes alone or with options is the same: nothing was on.
+fn tracking(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    match () {
+        () if args.is(2, "on") => Err(Failure::of("ERR client tracking is not supported")),
+        () if args.is(2, "off") => {
+            context.reply.ok();
+            Ok(())
+        }
+        () => Err(failure::SYNTAX),
+    }
+}
+
+fn tracking_info(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    let reply = &mut context.reply;
+    reply.map(3);
+    reply.bulk(b"flags");
+    reply.set(1);
+    reply.bulk(b"off");
+    reply.bulk(b"redirect");
+    reply.integer(-1);
+    reply.bulk(b"prefixes");
+    reply.empty_array();
+    Ok(())
+}
+
+/// No command waits for data yet, and what CLIENT PAUSE holds back is not to be freed one by one.
+fn unblock(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    match args.len() {
+        3 => {}
+        4 if args.is(3, "timeout") || args.is(3, "error") => {}
+        4 => return Err(Failure::of("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+        _ => return Err(Failure::wrong_subcommand("CLIENT", args.get(1))),
+    }
+    args.integer(2)?;
+    context.reply.integer(0);
+    Ok(())
+}
+
+fn unpause(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    context.server.pause.end();
+    context.server.wake_workers();
+    context.reply.ok();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_seen_is_the_bytes_from_33_to_126() {
+        for byte in 0..=u8::MAX {
+            assert_eq!(printable(&[b'x', byte]).is_some(), (33..127).contains(&byte), "{byte}");
+        }
+        assert_eq!(printable(b""), Some(""));
+    }
+}

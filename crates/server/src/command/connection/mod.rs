@@ -1,0 +1,132 @@
+//! Commands about the connection itself: who it is, which database and protocol it uses, and what others may know of it
+//! or do to it.
+//!
+//! Here is the table. `handshake` holds what a client says when it comes and goes, `client` the table and the smaller
+//! subcommands of CLIENT, `listing` what CLIENT LIST shows, `selection` which connections LIST and KILL mean.
+//!
+//! What a session remembers is in [`crate::session`], what other connections see of it in [`crate::clients`].
+//! Subscriptions, transactions and tracking add their own state there.
+
+mod client;
+mod handshake;
+mod listing;
+mod selection;
+
+use super::{Arg, ArgKind, Group, Spec, flag};
+
+/// What a client may say before it has authenticated.
+const BEFORE_LOGIN: u32 =
+    flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::FAST | flag::NO_AUTH | flag::ALLOW_BUSY;
+
+/// What all rows of this family have in common.
+const ROW: Spec = Spec {
+    group: Group::Connection,
+    ..Spec::BASE
+};
+
+pub(crate) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "auth",
+        arity: -2,
+        flags: BEFORE_LOGIN,
+        summary: "Authenticates the connection with a password, or with a user and a password",
+        complexity: "O(N) where N is the number of passwords of the user",
+        args: &[
+            Arg::of("username", ArgKind::String)
+                .optional()
+                .since("6.0.0"),
+            Arg::of("password", ArgKind::String),
+        ],
+        history: &[("6.0.0", "The name of a user may come first.")],
+        secret: |_, _| true,
+        handler: handshake::auth,
+        ..ROW
+    },
+    Spec {
+        name: "client",
+        arity: -2,
+        since: "2.4.0",
+        summary: "Shows, names, pauses and ends connections",
+        complexity: "Depends on subcommand.",
+        subcommands: client::SUBCOMMANDS,
+        ..ROW
+    },
+    Spec {
+        name: "echo",
+        arity: 2,
+        flags: flag::LOADING | flag::STALE | flag::FAST | flag::BOUNDED,
+        summary: "Returns its argument",
+        args: &[Arg::of("message", ArgKind::String)],
+        handler: handshake::echo,
+        ..ROW
+    },
+    Spec {
+        name: "hello",
+        arity: -1,
+        flags: BEFORE_LOGIN,
+        since: "6.0.0",
+        summary: "Chooses the version of the protocol, authenticates and names the connection, and describes the server",
+        args: &[Arg::block(
+            "arguments",
+            &[
+                Arg::of("protover", ArgKind::Integer),
+                Arg::block(
+                    "username_password",
+                    &[
+                        Arg::of("username", ArgKind::String),
+                        Arg::of("password", ArgKind::String),
+                    ],
+                )
+                .token("AUTH")
+                .optional(),
+                Arg::of("clientname", ArgKind::String)
+                    .token("SETNAME")
+                    .optional(),
+            ],
+        )
+        .optional()],
+        history: &[(
+            "6.2.0",
+            "Without a version it only describes server and connection.",
+        )],
+        secret: handshake::is_hello_secret,
+        handler: handshake::hello,
+        ..ROW
+    },
+    Spec {
+        name: "ping",
+        arity: -1,
+        flags: flag::FAST | flag::BOUNDED,
+        summary: "Returns its argument, or PONG: a sign that the server answers",
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        args: &[Arg::of("message", ArgKind::String).optional()],
+        handler: handshake::ping,
+        ..ROW
+    },
+    Spec {
+        name: "quit",
+        arity: -1,
+        flags: BEFORE_LOGIN,
+        summary: "Ends the connection when everything before it is answered",
+        handler: handshake::quit,
+        ..ROW
+    },
+    Spec {
+        name: "reset",
+        arity: 1,
+        flags: BEFORE_LOGIN,
+        since: "6.2.0",
+        summary: "Makes the connection what it was when it was new",
+        handler: handshake::reset,
+        ..ROW
+    },
+    Spec {
+        name: "select",
+        arity: 2,
+        flags: flag::LOADING | flag::STALE | flag::FAST,
+        summary: "Chooses the database that the connection's commands work on",
+        args: &[Arg::of("index", ArgKind::Integer)],
+        handler: handshake::select,
+        ..ROW
+    },
+];

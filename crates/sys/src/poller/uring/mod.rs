@@ -1,0 +1,726 @@
+//! Linux' io_uring behind the functions of the poller: one system call per turn of a worker, which
+//! sends all replies, waits, and receives all requests.
+//!
+//! - *Receiving*: the kernel receives ahead into provided buffers (`buffers`), with one multishot
+//!   receive per connection that is asked for once. [`Uring::recv`] copies from there. Whoever sends
+//!   more than is taken, or comes when the buffers are all in use, is received from on demand
+//!   instead, so that what lies ahead stays bounded and nobody starves.
+//! - *Sending*: what is short is copied (`outbox`) and sent by the next wait; what is long is sent
+//!   at once, uncopied, by a system call of its own. Bytes that were taken and then found no room
+//!   (the residue, at most [`COPY_BYTES`](outbox::COPY_BYTES)) go out before any others.
+//! - *Ends*: a poll per connection tells of hangups, and of ends that receiving missed: kernels before
+//!   7.0 lose the end of the stream if it comes together with the last bytes.
+//!
+//! Invariants:
+//! 1. Between two waits the kernel moves no bytes (invariant 1 of `ring`), so a system call on a
+//!    socket sees all that no answer has told of, in order.
+//! 2. A request names a descriptor only in the enter that follows, and a removed descriptor not even
+//!    there: the number may be another connection's by then. Nothing else depends on numbers:
+//!    answers find their slot by index and generation.
+//! 3. Bytes of a descriptor leave in the order they were taken: residue, outbox, system call.
+//! 4. A ring that fails to take requests is never entered again: nobody could tell which of its
+//!    sends have happened.
+//!
+//! What does not live here: listeners that accept ahead, registered files. Linux 6.1 is the oldest
+//! that has everything this needs.
+
+mod buffers;
+mod outbox;
+mod ring;
+mod slots;
+
+#[cfg(test)]
+mod tests;
+
+use super::{Event, Interest, MAX_EVENTS, MAX_SLICES, transfer};
+use buffers::Buffers;
+use outbox::{COPY_BYTES, Lingering, Outbox};
+use ring::{Answer, Op, Ring, Tag};
+use slots::{Life, Mode, Slots, Staged};
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// Buffers that one descriptor may have in its queue before it is received from on demand. The
+/// kernel is up to two rounds of 32 further by the time it hears of it.
+const MAX_AHEAD: u16 = 8;
+/// How often a wait that is over looks again because an operation had to be replaced.
+const MAX_ROUNDS: usize = 8;
+/// How often the kernel is asked again to take requests it had no memory for, with
+/// [`RETRY_PAUSE`] in between.
+const MAX_ATTEMPTS: usize = 1_000;
+const RETRY_PAUSE: Duration = Duration::from_millis(1);
+
+pub(super) struct Uring {
+    /// Dropped before the memory it uses.
+    ring: Ring,
+    buffers: Buffers,
+    outbox: Outbox,
+    slots: Slots,
+    /// Slots that may have an event, each once; the front is reported first.
+    listed: VecDeque<u32>,
+    /// Slots whose operations may not be the wanted ones, each once.
+    dirty: Vec<u32>,
+    lingering: Lingering,
+    is_dead: bool,
+}
+
+impl Uring {
+    /// Opens a poller, which will belong to the thread of its first wait.
+    ///
+    /// # Errors
+    /// `Unsupported` and `PermissionDenied` with the reason for people; otherwise the kernel's.
+    pub(super) fn new() -> io::Result<Uring> {
+        Uring::with_buffers(buffers::FIRST_BUFFERS, buffers::MAX_BUFFERS)
+    }
+
+    fn with_buffers(first: u16, max: u16) -> io::Result<Uring> {
+        let ring = Ring::new()?;
+        let buffers = Buffers::new(&ring, first, max)?;
+        Ok(Uring {
+            ring,
+            buffers,
+            outbox: Outbox::new(),
+            slots: Slots::default(),
+            listed: VecDeque::new(),
+            dirty: Vec::new(),
+            lingering: Lingering::default(),
+            is_dead: false,
+        })
+    }
+
+    pub(super) fn add(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        token: u64,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.register(fd, token, interest, Mode::Ahead)
+    }
+
+    pub(super) fn add_waker(&mut self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
+        self.register(fd, token, Interest::READ, Mode::Waker)
+    }
+
+    fn register(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        token: u64,
+        interest: Interest,
+        mode: Mode,
+    ) -> io::Result<()> {
+        let Some((index, slot)) = self.slots.add(fd.as_raw_fd()) else {
+            return Err(io::Error::from_raw_os_error(libc::EEXIST));
+        };
+        (slot.token, slot.interest, slot.mode) = (token, interest, mode);
+        self.has_changed(index);
+        Ok(())
+    }
+
+    pub(super) fn modify(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        token: u64,
+        interest: Interest,
+    ) -> io::Result<()> {
+        let index = self.slots.find(fd.as_raw_fd()).ok_or_else(not_registered)?;
+        let slot = &mut self.slots[index];
+        (slot.token, slot.interest) = (token, interest);
+        self.has_changed(index);
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        let index = self.slots.find(fd.as_raw_fd()).ok_or_else(not_registered)?;
+        // The descriptor may be closed as soon as this returns.
+        self.send_staged(index);
+        self.slots[index].flush();
+        self.slots.forget(fd.as_raw_fd());
+        let slot = &mut self.slots[index];
+        self.buffers.clear(&mut slot.queue);
+        if !slot.residue.is_empty() {
+            self.linger(index, fd);
+        }
+        self.has_changed(index);
+        Ok(())
+    }
+
+    /// Keeps the socket of a removed descriptor open until its last bytes are gone.
+    fn linger(&mut self, index: u32, fd: BorrowedFd<'_>) {
+        let duplicate = match self.lingering.has_room() {
+            true => fd.try_clone_to_owned().ok(),
+            false => None,
+        };
+        let slot = &mut self.slots[index];
+        if let Some(duplicate) = duplicate {
+            slot.life = Life::Lingering;
+            slot.fd = duplicate.as_raw_fd();
+            slot.duplicate = Some(duplicate);
+            self.lingering.add(self.slots.key(index));
+        } else {
+            slot.residue = Vec::new();
+        }
+    }
+
+    fn end_lingering(&mut self, index: u32) {
+        let slot = &mut self.slots[index];
+        slot.life = Life::Removed;
+        slot.residue = Vec::new();
+        slot.duplicate = None;
+        self.lingering.remove(self.slots.key(index));
+        self.has_changed(index);
+    }
+
+    /// Something about the slot is not as it was: it may have an event, and other operations than
+    /// it needs.
+    fn has_changed(&mut self, index: u32) {
+        let slot = &mut self.slots[index];
+        if !slot.is_listed {
+            slot.is_listed = true;
+            self.listed.push_back(index);
+        }
+        if !slot.is_dirty {
+            slot.is_dirty = true;
+            self.dirty.push(index);
+        }
+    }
+
+    fn has_dirtied(&mut self, index: u32) {
+        let slot = &mut self.slots[index];
+        if !slot.is_dirty {
+            slot.is_dirty = true;
+            self.dirty.push(index);
+        }
+    }
+
+    /// Appends to `events`. A signal is an error here (`Interrupted`), which the caller forgives.
+    ///
+    /// One system call, unless answers come that are nobody's event.
+    pub(super) fn wait(
+        &mut self,
+        events: &mut Vec<Event>,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
+        if self.is_dead {
+            return Err(io::Error::other("io_uring has failed before"));
+        }
+        self.ring.start()?;
+        let until = Until::new(timeout);
+        // The first time round, nothing of the timeout has passed.
+        let mut left = timeout;
+        for round in 0_usize.. {
+            let limit = match self.has_event() {
+                true => Some(Duration::ZERO),
+                false => shorter(left, self.lingering.next_end()),
+            };
+            self.enter(limit)?;
+            self.expire_lingering();
+            self.report(events);
+            if !events.is_empty() {
+                break;
+            }
+            left = until.left();
+            if left == Some(Duration::ZERO) && (self.dirty.is_empty() || round >= MAX_ROUNDS) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the next report will find something. Unlists those at the front that have nothing.
+    fn has_event(&mut self) -> bool {
+        while let Some(&index) = self.listed.front() {
+            let slot = &mut self.slots[index];
+            if slot.event().is_some() {
+                return true;
+            }
+            slot.is_listed = false;
+            self.listed.pop_front();
+        }
+        false
+    }
+
+    /// Looks at every listed slot once, or until the events are enough.
+    fn report(&mut self, events: &mut Vec<Event>) {
+        for _ in 0..self.listed.len() {
+            if events.len() == MAX_EVENTS {
+                break;
+            }
+            let Some(index) = self.listed.pop_front() else {
+                break;
+            };
+            let slot = &mut self.slots[index];
+            slot.is_listed = false;
+            let Some(event) = slot.event() else { continue };
+            events.push(event);
+            // Readiness is level-triggered: what is left after this turn is reported again.
+            slot.is_listed = true;
+            self.listed.push_back(index);
+            if slot.is_ready && event.readable {
+                // The kernel has to be asked again whether it still is.
+                slot.is_ready = false;
+                self.has_dirtied(index);
+            }
+        }
+    }
+
+    /// Hands all requests to the kernel, waits at most as long as the limit says, and takes in the
+    /// answers.
+    fn enter(&mut self, mut limit: Option<Duration>) -> io::Result<()> {
+        let mut result = self.queue_requests();
+        self.buffers.publish();
+        for attempt in 0..MAX_ATTEMPTS {
+            if result.is_ok() {
+                result = self.ring.enter(limit);
+            }
+            self.take_answers();
+            let is_interrupted =
+                matches!(&result, Err(error) if error.kind() == io::ErrorKind::Interrupted);
+            if result.is_err() && !is_interrupted {
+                break;
+            }
+            if self.ring.is_settled() {
+                self.settle_sends();
+                return result;
+            }
+            if attempt > 0 {
+                std::thread::sleep(RETRY_PAUSE);
+            }
+            result = Ok(());
+            limit = Some(Duration::ZERO);
+        }
+        self.is_dead = true;
+        Err(result
+            .err()
+            .unwrap_or_else(|| io::Error::other("the kernel takes no requests")))
+    }
+
+    /// Makes requests of what was sent and of the operations that are wanted or not wanted any
+    /// more.
+    fn queue_requests(&mut self) -> io::Result<()> {
+        for &index in self.outbox.senders() {
+            let slot = &self.slots[index];
+            let (key, bytes) = (self.slots.key(index), self.outbox.bytes(slot.staged));
+            // SAFETY: the bytes are written over after they were settled, which is after the enter.
+            unsafe { self.ring.send(key, slot.fd, bytes)? };
+        }
+        while let Some(index) = self.dirty.pop() {
+            self.slots[index].is_dirty = false;
+            self.adjust_operations(index)?;
+        }
+        Ok(())
+    }
+
+    fn adjust_operations(&mut self, index: u32) -> io::Result<()> {
+        let key = self.slots.key(index);
+        let slot = &mut self.slots[index];
+        let wanted = slot.wanted();
+        if wanted != slot.armed {
+            for op in Op::ARMED {
+                let tag = Tag::new(op, key);
+                let (is_wanted, is_armed) = (wanted.contains(op), slot.armed.contains(op));
+                if is_wanted && !is_armed {
+                    self.ring.arm(tag, slot.fd, slot.watched_events())?;
+                    slot.armed.insert(op);
+                } else if is_armed && !is_wanted && !slot.cancelling.contains(op) {
+                    self.ring.cancel(tag)?;
+                    slot.cancelling.insert(op);
+                }
+            }
+        }
+        self.slots.release_if_over(index);
+        Ok(())
+    }
+
+    /// All that was copied has been read by the kernel; what it had no room for has become residue.
+    fn settle_sends(&mut self) {
+        let senders = self.outbox.reset();
+        for &index in &senders {
+            self.slots[index].staged = Staged::default();
+        }
+        self.outbox.put_back(senders);
+    }
+
+    fn expire_lingering(&mut self) {
+        while let Some(key) = self.lingering.pop_ended() {
+            if self.slots.get_mut(key).is_some() {
+                self.end_lingering(key.index);
+            }
+        }
+    }
+
+    fn take_answers(&mut self) {
+        while let Some(answer) = self.ring.next() {
+            if answer.tag.is_cancel {
+                self.take_refused_cancel(&answer);
+                continue;
+            }
+            match answer.tag.op {
+                Op::Receive => self.take_received(&answer),
+                Op::Send => self.take_failed_send(&answer),
+                Op::Watch | Op::Room | Op::Ready => self.take_polled(&answer),
+            }
+        }
+    }
+
+    /// There was nothing to cancel: either the operation has just ended, or it is at work and has
+    /// to be told again.
+    fn take_refused_cancel(&mut self, answer: &Answer) {
+        let Tag { op, key, .. } = answer.tag;
+        if let Some(slot) = self.slots.get_mut(key)
+            && slot.armed.contains(op)
+        {
+            slot.cancelling.remove(op);
+            self.has_dirtied(key.index);
+        }
+    }
+
+    #[inline]
+    fn take_received(&mut self, answer: &Answer) {
+        let key = answer.tag.key;
+        let Some(slot) = self.slots.get_mut(key) else {
+            assert!(answer.buffer.is_none(), "a slot outlives its operations");
+            return;
+        };
+        if let Some(buffer) = answer.buffer {
+            if answer.result > 0 && slot.life == Life::Registered {
+                let size = answer.result as usize;
+                self.buffers.append(&mut slot.queue, buffer, size);
+            } else {
+                self.buffers.give_back(buffer);
+            }
+        }
+        if !answer.is_last && slot.queue.count() <= MAX_AHEAD {
+            if !slot.is_listed {
+                slot.is_listed = true;
+                self.listed.push_back(key.index);
+            }
+            return;
+        }
+        if answer.is_last {
+            slot.armed.remove(Op::Receive);
+            slot.cancelling.remove(Op::Receive);
+            self.take_end_of_receive(answer);
+        } else if slot.mode == Mode::Ahead {
+            slot.mode = Mode::OnDemand;
+        }
+        self.has_changed(key.index);
+    }
+
+    /// A receive goes on until somebody ends it; why did this one end?
+    fn take_end_of_receive(&mut self, answer: &Answer) {
+        let slot = &mut self.slots[answer.tag.key.index];
+        match -answer.result {
+            // Told to, or there was no room for answers: it is armed again if it is wanted.
+            ..0 | libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
+            0 => slot.is_ended = true,
+            libc::ENOBUFS => {
+                if !self.buffers.has_spare() && !self.buffers.grow() {
+                    slot.mode = Mode::OnDemand;
+                }
+            }
+            // A listener, or no socket at all.
+            libc::ENOTSOCK | libc::ENOTCONN | libc::EINVAL | libc::EOPNOTSUPP => {
+                slot.mode = Mode::OnDemand;
+                slot.is_no_stream = true;
+            }
+            errno => {
+                slot.recv_error = errno;
+                (slot.is_ended, slot.is_broken) = (true, true);
+            }
+        }
+    }
+
+    /// Only sends that did not go all the way are answered.
+    fn take_failed_send(&mut self, answer: &Answer) {
+        let key = answer.tag.key;
+        let Some(slot) = self.slots.get_mut(key) else {
+            return;
+        };
+        let sent = match answer.result {
+            count @ 0.. => count as usize,
+            error if [libc::EAGAIN, libc::EINTR].contains(&-error) => 0,
+            error => {
+                slot.break_off(-error);
+                return self.has_changed(key.index);
+            }
+        };
+        slot.residue = self.outbox.bytes(slot.staged)[sent..].to_vec();
+        slot.is_full = true;
+        self.has_changed(key.index);
+    }
+
+    fn take_polled(&mut self, answer: &Answer) {
+        const GONE: libc::c_short = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
+        let Tag { op, key, .. } = answer.tag;
+        let Some(slot) = self.slots.get_mut(key) else {
+            return;
+        };
+        if answer.is_last {
+            slot.armed.remove(op);
+            slot.cancelling.remove(op);
+        }
+        let is_waker = slot.mode == Mode::Waker;
+        // A failure, but for that of being cancelled, is an event of every kind.
+        let events = match answer.result {
+            mask @ 0.. => mask as libc::c_short,
+            error if -error == libc::ECANCELED => 0,
+            _ => GONE,
+        };
+        match op {
+            Op::Watch if is_waker => slot.is_ready |= events & libc::POLLIN != 0,
+            Op::Watch => {
+                slot.is_ended |= events & libc::POLLRDHUP != 0;
+                slot.is_broken |= events & GONE != 0;
+            }
+            Op::Ready => slot.is_ready |= events != 0,
+            _ if events & (libc::POLLOUT | GONE) != 0 => self.take_room(key.index),
+            _ => {}
+        }
+        self.has_changed(key.index);
+    }
+
+    /// There is room again: first for what is left from before.
+    fn take_room(&mut self, index: u32) {
+        let slot = &mut self.slots[index];
+        if slot.life == Life::Removed {
+            return;
+        }
+        slot.is_full = false;
+        slot.flush();
+        if slot.life == Life::Lingering && slot.residue.is_empty() {
+            self.end_lingering(index);
+        }
+    }
+
+    #[inline]
+    pub(super) fn recv(&mut self, fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
+        assert!(!buf.is_empty(), "a receive needs room");
+        let Some(index) = self.slots.find(fd.as_raw_fd()) else {
+            return transfer::recv(fd, buf);
+        };
+        let queue = &mut self.slots[index].queue;
+        if queue.is_empty() {
+            let room = buf.len();
+            return self.recv_on_demand(index, room, || transfer::recv(fd, buf));
+        }
+        let mut at = 0;
+        let count = self.buffers.take(queue, buf.len(), |bytes| {
+            buf[at..][..bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        });
+        self.has_taken(index);
+        Ok(count)
+    }
+
+    #[inline]
+    pub(super) fn recv_spare(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        buf: &mut Vec<u8>,
+    ) -> io::Result<usize> {
+        let room = buf.capacity() - buf.len();
+        assert!(room > 0, "a receive needs room");
+        let Some(index) = self.slots.find(fd.as_raw_fd()) else {
+            return transfer::recv_spare(fd, buf);
+        };
+        let queue = &mut self.slots[index].queue;
+        if queue.is_empty() {
+            return self.recv_on_demand(index, room, || transfer::recv_spare(fd, buf));
+        }
+        let count = self
+            .buffers
+            .take(queue, room, |bytes| buf.extend_from_slice(bytes));
+        self.has_taken(index);
+        Ok(count)
+    }
+
+    /// Some of a queue is gone. Behind the last of it there may be more, which has to be asked for
+    /// where it doesn't come by itself.
+    #[inline]
+    fn has_taken(&mut self, index: u32) {
+        let slot = &self.slots[index];
+        if slot.queue.is_empty() && slot.mode == Mode::OnDemand {
+            self.has_dirtied(index);
+        }
+    }
+
+    /// Nothing has arrived here; the socket may know more.
+    #[inline(never)]
+    fn recv_on_demand(
+        &mut self,
+        index: u32,
+        room: usize,
+        recv: impl FnOnce() -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let slot = &mut self.slots[index];
+        if slot.recv_error != 0 {
+            let errno = std::mem::take(&mut slot.recv_error);
+            return Err(io::Error::from_raw_os_error(errno));
+        }
+        let result = recv();
+        let is_drained = match &result {
+            Ok(count) => *count < room,
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        };
+        if is_drained {
+            slot.is_ready = false;
+            if slot.mode == Mode::OnDemand && !slot.is_no_stream && self.buffers.has_spare() {
+                slot.mode = Mode::Ahead;
+            }
+        }
+        self.has_dirtied(index);
+        result
+    }
+
+    #[inline]
+    pub(super) fn send(&mut self, fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
+        let size = buf.len();
+        self.take_or_send(fd, size, &[IoSlice::new(buf)], || transfer::send(fd, buf))
+    }
+
+    #[inline]
+    pub(super) fn send_vectored(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> io::Result<usize> {
+        let bufs = &bufs[..bufs.len().min(MAX_SLICES)];
+        let size = bufs.iter().map(|buf| buf.len()).sum();
+        self.take_or_send(fd, size, bufs, || transfer::send_vectored(fd, bufs))
+    }
+
+    /// Copies what is short, for the next wait to send; sends the rest at once, behind what was
+    /// copied before.
+    #[inline]
+    fn take_or_send(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        size: usize,
+        parts: &[IoSlice<'_>],
+        send: impl FnOnce() -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let Some(index) = self.slots.find(fd.as_raw_fd()) else {
+            return send();
+        };
+        let slot = &mut self.slots[index];
+        let is_clear = !slot.is_full && !slot.is_broken && slot.residue.is_empty();
+        let is_stream = !slot.is_no_stream && self.ring.is_running();
+        if is_clear
+            && is_stream
+            && (1..=COPY_BYTES).contains(&size)
+            && self.outbox.append(index, &mut slot.staged, size, parts)
+        {
+            return Ok(size);
+        }
+        self.send_at_once(index, size, send)
+    }
+
+    #[inline(never)]
+    fn send_at_once(
+        &mut self,
+        index: u32,
+        size: usize,
+        send: impl FnOnce() -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        self.send_staged(index);
+        self.slots[index].flush();
+        let slot = &mut self.slots[index];
+        let result = if slot.send_error != 0 {
+            let errno = std::mem::take(&mut slot.send_error);
+            Err(io::Error::from_raw_os_error(errno))
+        } else if slot.residue.is_empty() {
+            send()
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
+        };
+        slot.is_full = match &result {
+            Ok(count) => *count < size,
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        };
+        self.has_changed(index);
+        result
+    }
+
+    /// Sends now what would leave with the next wait.
+    fn send_staged(&mut self, index: u32) {
+        let slot = &mut self.slots[index];
+        let staged = std::mem::take(&mut slot.staged);
+        if staged.size == 0 || self.is_dead {
+            return;
+        }
+        self.outbox.withdraw(index);
+        slot.send_or_keep(self.outbox.bytes(staged));
+    }
+
+    /// Slots in use, buffers in queues, and buffers in use.
+    #[cfg(test)]
+    fn counts(&self) -> (usize, u16, u16) {
+        let (queued, active) = self.buffers.counts();
+        (self.slots.len(), queued, active)
+    }
+}
+
+impl Drop for Uring {
+    /// What was taken leaves now, as far as there is room for it.
+    fn drop(&mut self) {
+        for index in self.outbox.senders().to_vec() {
+            self.send_staged(index);
+        }
+        for slot in self.slots.iter_mut() {
+            slot.flush();
+        }
+    }
+}
+
+impl fmt::Debug for Uring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Uring")
+            .field("slots", &self.slots.len())
+            .field("is_dead", &self.is_dead)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long a wait goes on. The clock is read only if that is neither for ever nor not at all.
+#[derive(Clone, Copy)]
+enum Until {
+    Now,
+    Then(Instant),
+    Never,
+}
+
+impl Until {
+    fn new(timeout: Option<Duration>) -> Until {
+        match timeout {
+            Some(Duration::ZERO) => Until::Now,
+            // What is beyond the end of the clock never comes.
+            Some(timeout) => Instant::now()
+                .checked_add(timeout)
+                .map_or(Until::Never, Until::Then),
+            None => Until::Never,
+        }
+    }
+
+    /// The time that is left; `None` if there is no limit.
+    fn left(self) -> Option<Duration> {
+        match self {
+            Until::Now => Some(Duration::ZERO),
+            Until::Then(end) => Some(end.saturating_duration_since(Instant::now())),
+            Until::Never => None,
+        }
+    }
+}
+
+fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+fn not_registered() -> io::Error {
+    io::Error::from_raw_os_error(libc::ENOENT)
+}

@@ -1,0 +1,1 @@
+//! What only io_uring can get wrong.
