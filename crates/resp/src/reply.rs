@@ -146,9 +146,9 @@ impl<'a> Writer<'a> {
     }
 
     /// An error, its text starting with the code that clients look at: `ERR syntax error`. Line
-    /// ends in it become spaces.
-    pub fn error(&mut self, text: &str) {
-        put_untrusted_line(self.out, b"-", text.as_bytes());
+    /// ends in it become spaces. It may repeat bytes of a request that are no text.
+    pub fn error(&mut self, text: impl AsRef<[u8]>) {
+        put_untrusted_line(self.out, b"-", text.as_ref());
     }
 
     /// An integer.

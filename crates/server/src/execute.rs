@@ -204,7 +204,9 @@ impl Context<'_> {
     /// Answers an error and counts it.
     #[cold]
     fn refuse(&mut self, failure: &Failure) {
-        self.reply.error(&failure.0);
+        // Line ends at its end belong to an argument that it repeats, and would only be spaces.
+        let end = failure.0.iter().rposition(|&byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
+        self.reply.error(&failure.0[..end]);
         self.store.stats.errors.add(1);
         self.server.errors.add(failure.code());
     }
@@ -263,22 +265,25 @@ fn drop_reply(context: &mut Context<'_>, before: Mark) {
 /// The text about a command nobody knows: its name and the beginning of its arguments.
 #[cold]
 fn unknown_command(args: &Args<'_>) -> Failure {
-    let name = failure::quoted_start(args.get(0), ERROR_ECHO_BYTES);
-    let mut echoed = String::new();
+    let mut echoed = Vec::new();
     for arg in args.from(1) {
         if echoed.len() >= ERROR_ECHO_BYTES {
             break;
         }
         let room = ERROR_ECHO_BYTES - echoed.len();
-        echoed.push_str(&format!("'{}' ", failure::quoted_start(arg, room)));
+        echoed.extend([b"'", failure::quoted(failure::start(arg, room)), b"' "].concat());
     }
-    Failure::new(format!("ERR unknown command '{name}', with args beginning with: {echoed}"))
+    let name = failure::start(args.get(0), ERROR_ECHO_BYTES);
+    let mut failure = Failure::about("ERR unknown command '", name, "', with args beginning with: ");
+    failure.0.to_mut().extend(echoed);
+    failure
 }
 
 #[cold]
 fn unknown_subcommand(command: &Command, args: &Args<'_>) -> Failure {
-    let name = failure::quoted_start(args.get(1), ERROR_ECHO_BYTES);
-    Failure::new(format!("ERR unknown subcommand '{name}'. Try {} HELP.", command.full_name.to_uppercase()))
+    let name = failure::start(args.get(1), ERROR_ECHO_BYTES);
+    let behind = format!("'. Try {} HELP.", command.full_name.to_uppercase());
+    Failure::about("ERR unknown subcommand '", name, &behind)
 }
 
 /// Takes the time of commands; see the module.

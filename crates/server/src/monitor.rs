@@ -24,10 +24,6 @@ impl Monitors {
         self.count.load(Relaxed) > 0
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.count.load(Relaxed)
-    }
-
     pub(crate) fn add(&self, worker: usize, token: u64) {
         let mut list = self.list.lock();
         list.push((worker, token));

@@ -60,6 +60,11 @@ impl Session {
         self.authenticated || !server.needs_password()
     }
 
+    /// Gives it a name; an empty one is none.
+    pub(crate) fn set_name(&mut self, name: &str) {
+        name.clone_into(&mut self.client.names.lock().name);
+    }
+
     /// Chooses a database, which exists.
     pub(crate) fn select(&mut self, db: usize) {
         self.db = db;
@@ -91,7 +96,7 @@ impl Session {
         self.select(self.db);
         self.set_protocol(self.protocol);
         self.client.set_status(status::MONITOR | status::NO_EVICT | status::NO_TOUCH, false);
-        self.client.names.lock().name.clear();
+        self.set_name("");
     }
 
     /// The kind of client whose output limit applies.

@@ -54,6 +54,11 @@ const CASES: &[Case] = &[
         "a_kernel_without_nanosecond_waits_will_do",
         run_without_nanoseconds,
     ),
+    #[cfg(target_os = "linux")]
+    silent(
+        "a_refused_io_uring_is_an_error_with_a_reason",
+        run_without_uring,
+    ),
 ];
 
 /// Ends a case that hangs, and the parent that waits for it.
@@ -345,6 +350,33 @@ fn run_without_nanoseconds(_: &mut UnixStream) {
         })
         .join()
         .expect("it waits");
+    }
+}
+
+/// Whichever of its calls is filtered, and however: there is no poller then, and not one that fails
+/// when connections depend on it.
+#[cfg(target_os = "linux")]
+fn run_without_uring(_: &mut UnixStream) {
+    use std::io::ErrorKind::{PermissionDenied, Unsupported};
+    for number in [
+        libc::SYS_io_uring_setup,
+        libc::SYS_io_uring_register,
+        libc::SYS_io_uring_enter,
+    ] {
+        for errno in [libc::ENOSYS, libc::EPERM] {
+            std::thread::spawn(move || {
+                refuse_system_call(number, errno);
+                let error = Poller::new(Backend::Uring).expect_err("it is refused");
+                assert!(
+                    matches!(error.kind(), Unsupported | PermissionDenied),
+                    "{error:?}"
+                );
+                assert!(error.to_string().contains("io_uring"), "{error}");
+                Poller::new(Backend::Auto).expect("there is epoll");
+            })
+            .join()
+            .expect("it is told why");
+        }
     }
 }
 

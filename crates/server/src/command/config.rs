@@ -37,6 +37,7 @@ const SUBCOMMANDS: &[Spec] = &[
             multiple: true,
             ..Arg::block("parameter", &[Arg::of("parameter", ArgKind::String)])
         }],
+        history: &[("7.0.0", "Takes several patterns.")],
         handler: get,
         ..Spec::BASE
     },
@@ -59,6 +60,8 @@ const SUBCOMMANDS: &[Spec] = &[
                 ],
             )
         }],
+        history: &[("7.0.0", "Takes several settings.")],
+        secret: is_secret_value,
         handler: set,
         ..Spec::BASE
     },
@@ -128,6 +131,11 @@ fn find<'a>(patterns: impl Iterator<Item = &'a [u8]>) -> Vec<(&'a [u8], &'static
     found
 }
 
+/// Whether the argument at `at` of CONFIG SET is the value of a setting that is not for everybody's eyes.
+fn is_secret_value(args: &Args<'_>, at: usize) -> bool {
+    at >= 3 && at % 2 == 1 && Row::find(args.get(at - 1)).is_some_and(Row::is_secret)
+}
+
 /// `CONFIG SET name value [name value ...]`
 fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let pairs = pair_up(args.from(2))?;
@@ -138,6 +146,7 @@ fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     allow_clients(&change)?;
     change.commit();
     logging::set_level(settings);
+    context.server.check_memory(context.store.turn);
     context.reply.ok();
     Ok(())
 }
@@ -260,7 +269,8 @@ mod tests {
 
     fn refusal(words: &[&str]) -> String {
         let words = words.iter().map(|word| word.as_bytes());
-        pair_up(words).expect_err("it cannot be set").0.into_owned()
+        let failure = pair_up(words).expect_err("it cannot be set");
+        String::from_utf8(failure.0.into_owned()).expect("the words are text")
     }
 
     #[test]

@@ -5,19 +5,24 @@ use std::borrow::Cow;
 
 use crate::limits::ERROR_ECHO_BYTES;
 
-/// An error reply, without the leading `-`.
+/// An error reply, without the leading `-`. It may repeat bytes of a request that are no text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure(pub(crate) Cow<'static, str>);
+pub(crate) struct Failure(pub(crate) Cow<'static, [u8]>);
 
 impl Failure {
     /// A fixed text.
     pub(crate) const fn of(text: &'static str) -> Failure {
-        Failure(Cow::Borrowed(text))
+        Failure(Cow::Borrowed(text.as_bytes()))
     }
 
     /// A text made for the occasion.
     pub(crate) fn new(text: impl Into<String>) -> Failure {
-        Failure(Cow::Owned(text.into()))
+        Failure(Cow::Owned(text.into().into_bytes()))
+    }
+
+    /// A text that repeats an argument: what stands before it, the argument, what stands behind it.
+    pub(crate) fn about(before: &str, arg: &[u8], behind: &str) -> Failure {
+        Failure(Cow::Owned([before.as_bytes(), quoted(arg), behind.as_bytes()].concat()))
     }
 
     /// `ERR invalid expire time in 'name' command`.
@@ -32,28 +37,26 @@ impl Failure {
 
     /// `ERR unknown subcommand or wrong number of arguments for 'sub'. Try NAME HELP.`
     pub(crate) fn wrong_subcommand(command: &str, subcommand: &[u8]) -> Failure {
-        let echoed = quoted_start(subcommand, ERROR_ECHO_BYTES);
-        Failure::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{echoed}'. Try {command} HELP."
-        ))
+        let before = "ERR unknown subcommand or wrong number of arguments for '";
+        Failure::about(before, start(subcommand, ERROR_ECHO_BYTES), &format!("'. Try {command} HELP."))
     }
 
     /// The code before the first space, by which INFO errorstats counts.
     pub(crate) fn code(&self) -> &str {
-        self.0.split(' ').next().unwrap_or_default()
+        let code = self.0.split(|&byte| byte == b' ').next();
+        code.and_then(|code| std::str::from_utf8(code).ok()).unwrap_or_default()
     }
 }
 
-/// An argument as error texts repeat it: up to its first zero byte, and what is no UTF-8 replaced.
-pub(crate) fn quoted(arg: &[u8]) -> Cow<'_, str> {
-    quoted_start(arg, arg.len())
+/// What error texts repeat of an argument: nothing from its first zero byte on.
+pub(crate) fn quoted(arg: &[u8]) -> &[u8] {
+    let end = arg.iter().position(|&byte| byte == 0).unwrap_or(arg.len());
+    &arg[..end]
 }
 
-/// The same of an argument's first bytes, `most` at most.
-pub(crate) fn quoted_start(arg: &[u8], most: usize) -> Cow<'_, str> {
-    let start = &arg[..arg.len().min(most)];
-    let end = start.iter().position(|&byte| byte == 0).unwrap_or(start.len());
-    String::from_utf8_lossy(&start[..end])
+/// The first bytes of an argument, `most` at most.
+pub(crate) fn start(arg: &[u8], most: usize) -> &[u8] {
+    &arg[..arg.len().min(most)]
 }
 
 pub(crate) const SYNTAX: Failure = Failure::of("ERR syntax error");

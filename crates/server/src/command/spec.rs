@@ -160,6 +160,10 @@ pub(crate) enum Begin {
     /// At this argument.
     Index(i32),
     /// Behind this word, looked for from this argument on.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "no command has such keys yet")
+    )]
     Keyword(&'static str, i32),
 }
 
@@ -169,6 +173,10 @@ pub(crate) enum Find {
     /// Every `step`-th up to `last` (relative to the first; negative from the end).
     Range { last: i32, step: i32, limit: i32 },
     /// As many as the argument at `count` says, from `first` on.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "no command has such keys yet")
+    )]
     Count { count: i32, first: i32, step: i32 },
 }
 

@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use super::foreign;
 use super::syntax;
-use super::table::{Kind, Row};
+use super::table::Row;
 use crate::glob::{self, Case};
 
 /// The most that is read of one file, in bytes.
@@ -74,7 +74,7 @@ impl fmt::Display for Directive {
 fn is_secret(name: &str) -> bool {
     let row = Row::find(name.as_bytes()).or_else(|| foreign::closest(name));
     let name = name.to_ascii_lowercase();
-    row.is_some_and(|row| matches!(row.kind, Kind::Secret))
+    row.is_some_and(Row::is_secret)
         || ["pass", "auth", "user"]
             .iter()
             .any(|part| name.contains(part))

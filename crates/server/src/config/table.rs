@@ -70,6 +70,11 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// Whether its value is shown to nobody who doesn't ask for it.
+    pub(crate) fn is_secret(&self) -> bool {
+        matches!(self.kind, Kind::Secret)
+    }
+
     /// The row of a name in any case.
     pub(crate) fn find(name: &[u8]) -> Option<&'static Row> {
         TABLE

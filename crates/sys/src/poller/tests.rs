@@ -45,6 +45,8 @@ macro_rules! on_each_backend {
 
 pub(super) use on_each_backend;
 
+pub(super) mod load;
+
 /// This kernel has all of io_uring and lets this process use it. Most containers don't, and tests have
 /// to pass there too.
 #[cfg(target_os = "linux")]

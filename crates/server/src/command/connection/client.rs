@@ -97,7 +97,10 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
             ],
         )],
         history: &[
-            ("2.8.12", "Conditions by name, of which several may be given."),
+            (
+                "2.8.12",
+                "Conditions by name, of which several may be given.",
+            ),
             ("2.8.12", "The condition ID."),
             ("3.2.0", "The type MASTER."),
             ("5.0.0", "The type REPLICA; SLAVE is its old name."),
@@ -136,7 +139,10 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
             ("2.8.12", "The field `id`."),
             ("5.0.0", "The condition TYPE."),
             ("6.0.0", "The field `user`."),
-            ("6.2.0", "The fields `argv-mem`, `tot-mem`, `laddr`, `redir`; the condition ID."),
+            (
+                "6.2.0",
+                "The fields `argv-mem`, `tot-mem`, `laddr`, `redir`; the condition ID.",
+            ),
             ("7.0.0", "The fields `resp`, `multi-mem`, `rbs`, `rbp`."),
             ("7.0.3", "The field `ssub`."),
         ],
@@ -310,7 +316,9 @@ const KILL_CONDITIONS: &[Arg] = &[
     .token("TYPE")
     .optional()
     .since("2.8.12"),
-    Arg::of("username", ArgKind::String).token("USER").optional(),
+    Arg::of("username", ArgKind::String)
+        .token("USER")
+        .optional(),
     Arg::of("ip:port", ArgKind::String).token("ADDR").optional(),
     Arg::of("ip:port", ArgKind::String)
         .token("LADDR")
@@ -430,12 +438,15 @@ fn pause(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         _ => return Err(Failure::wrong_subcommand("CLIENT", args.get(1))),
     };
     let timeout_ms = number::parse_i64(args.get(2));
-    let timeout_ms = timeout_ms.ok_or(Failure::of("ERR timeout is not an integer or out of range"))?;
+    let timeout_ms =
+        timeout_ms.ok_or(Failure::of("ERR timeout is not an integer or out of range"))?;
     if timeout_ms < 0 {
         return Err(Failure::of("ERR timeout is negative"));
     }
     let now = context.store.now;
-    let until_ms = now.checked_add(timeout_ms).ok_or(Failure::of("ERR timeout is out of range"))?;
+    let until_ms = now
+        .checked_add(timeout_ms)
+        .ok_or(Failure::of("ERR timeout is out of range"))?;
     context.server.pause.extend(now, until_ms, kind);
     // A worker in the middle of its turn has not heard of it: what holds from the reply on holds for everybody.
     context.store.turn.exclusive(|_| ());
@@ -460,25 +471,30 @@ fn reply(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
 
 fn set_info(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let is_name = args.is(2, "lib-name");
-    let attribute = failure::quoted(args.get(2));
     if !is_name && !args.is(2, "lib-ver") {
-        return Err(Failure::new(format!("ERR Unrecognized option '{attribute}'")));
+        return Err(Failure::about(
+            "ERR Unrecognized option '",
+            args.get(2),
+            "'",
+        ));
     }
     let Some(value) = printable(args.get(3)) else {
-        return Err(Failure::new(format!(
-            "ERR {attribute} cannot contain spaces, newlines or special characters."
-        )));
+        let behind = " cannot contain spaces, newlines or special characters.";
+        return Err(Failure::about("ERR ", args.get(2), behind));
     };
     let mut names = context.session.client.names.lock();
-    let target = if is_name { &mut names.library } else { &mut names.library_version };
+    let target = if is_name {
+        &mut names.library
+    } else {
+        &mut names.library_version
+    };
     *target = value.to_owned();
     context.reply.ok();
     Ok(())
 }
 
 fn set_name(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let name = check_name(args.get(2))?;
-    context.session.client.names.lock().name = name.to_owned();
+    context.session.set_name(check_name(args.get(2))?);
     context.reply.ok();
     Ok(())
 }
@@ -526,7 +542,11 @@ fn unblock(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     match args.len() {
         3 => {}
         4 if args.is(3, "timeout") || args.is(3, "error") => {}
-        4 => return Err(Failure::of("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+        4 => {
+            return Err(Failure::of(
+                "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
+            ));
+        }
         _ => return Err(Failure::wrong_subcommand("CLIENT", args.get(1))),
     }
     args.integer(2)?;
@@ -548,7 +568,11 @@ mod tests {
     #[test]
     fn what_can_be_seen_is_the_bytes_from_33_to_126() {
         for byte in 0..=u8::MAX {
-            assert_eq!(printable(&[b'x', byte]).is_some(), (33..127).contains(&byte), "{byte}");
+            assert_eq!(
+                printable(&[b'x', byte]).is_some(),
+                (33..127).contains(&byte),
+                "{byte}"
+            );
         }
         assert_eq!(printable(b""), Some(""));
     }

@@ -14,7 +14,8 @@ use crate::server::{REDIS_VERSION, Server};
 /// The one user there is.
 pub(super) const DEFAULT_USER: &str = "default";
 
-const WRONG_PASSWORD: Failure = Failure::of("WRONGPASS invalid username-password pair or user is disabled.");
+const WRONG_PASSWORD: Failure =
+    Failure::of("WRONGPASS invalid username-password pair or user is disabled.");
 const NO_PASSWORD_SET: Failure = Failure::of(
     "ERR AUTH <password> called without any password configured for the default user. \
      Are you sure your configuration is correct?",
@@ -23,7 +24,6 @@ const HELLO_WITHOUT_AUTH: Failure = Failure::of(
     "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option \
      can be used to authenticate the client and select the RESP protocol version at the same time",
 );
-const WRONG_PROTOCOL: Failure = Failure::of("NOPROTO unsupported protocol version");
 
 pub(super) fn auth(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let (user, password) = match args.len() {
@@ -68,58 +68,30 @@ pub(super) fn echo(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
     Ok(())
 }
 
-/// What HELLO was told.
-#[derive(Default)]
-struct Greeting<'a> {
-    protocol: Option<Protocol>,
-    login: Option<(&'a [u8], &'a [u8])>,
-    name: Option<&'a str>,
-}
-
-impl<'a> Greeting<'a> {
-    fn parse(args: &Args<'a>) -> Result<Greeting<'a>, Failure> {
-        let mut greeting = Greeting::default();
-        if args.len() == 1 {
-            return Ok(greeting);
-        }
-        let version = number::parse_i64(args.get(1));
-        greeting.protocol = match version {
-            None => return Err(Failure::of("ERR Protocol version is not an integer or out of range")),
-            Some(2) => Some(Protocol::Resp2),
-            Some(3) => Some(Protocol::Resp3),
-            Some(_) => return Err(WRONG_PROTOCOL),
-        };
-        let mut at = 2;
-        while at < args.len() {
-            let behind = args.len() - at - 1;
-            if args.is(at, "auth") && behind >= 2 {
-                greeting.login = Some((args.get(at + 1), args.get(at + 2)));
-                at += 3;
-            } else if args.is(at, "setname") && behind >= 1 {
-                greeting.name = Some(check_name(args.get(at + 1))?);
-                at += 2;
-            } else {
-                let option = failure::quoted(args.get(at));
-                return Err(Failure::new(format!("ERR Syntax error in HELLO option '{option}'")));
+pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let protocol = protocol(args)?;
+    let mut at = 2;
+    // As in Redis 7.0, an option has taken effect when one behind it turns out to be wrong.
+    while at < args.len() {
+        let option = HelloOption::at(args, at);
+        match option {
+            HelloOption::Auth => log_in(context, args.get(at + 1), args.get(at + 2))?,
+            HelloOption::SetName => context.session.set_name(check_name(args.get(at + 1))?),
+            HelloOption::Wrong => {
+                return Err(Failure::about(
+                    "ERR Syntax error in HELLO option '",
+                    args.get(at),
+                    "'",
+                ));
             }
         }
-        Ok(greeting)
-    }
-}
-
-pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let greeting = Greeting::parse(args)?;
-    if let Some((user, password)) = greeting.login {
-        log_in(context, user, password)?;
+        at += option.size();
     }
     let (server, session) = (context.server, &mut *context.session);
     if !session.is_admitted(server) {
         return Err(HELLO_WITHOUT_AUTH);
     }
-    if let Some(name) = greeting.name {
-        session.client.names.lock().name = name.to_owned();
-    }
-    if let Some(protocol) = greeting.protocol {
+    if let Some(protocol) = protocol {
         session.set_protocol(protocol);
         context.reply.set_protocol(protocol);
     }
@@ -143,20 +115,61 @@ pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     Ok(())
 }
 
-/// Whether the argument at `at` of HELLO is not for the eyes of others: user and password behind AUTH. Read as
-/// [`Greeting::parse`] does, so that an AUTH that is somebody's name hides nothing.
-pub(super) fn is_hello_secret(args: &Args<'_>, at: usize) -> bool {
-    let mut option = 2;
-    while option < at {
-        let size = match () {
-            () if args.is(option, "auth") => 3,
-            () if args.is(option, "setname") => 2,
-            () => 1,
-        };
-        if at < option + size {
-            return size == 3;
+/// The version that HELLO asks for, if it does.
+fn protocol(args: &Args<'_>) -> Result<Option<Protocol>, Failure> {
+    let Some(version) = args.optional(1) else {
+        return Ok(None);
+    };
+    match number::parse_i64(version) {
+        Some(2) => Ok(Some(Protocol::Resp2)),
+        Some(3) => Ok(Some(Protocol::Resp3)),
+        Some(_) => Err(Failure::of("NOPROTO unsupported protocol version")),
+        None => Err(Failure::of(
+            "ERR Protocol version is not an integer or out of range",
+        )),
+    }
+}
+
+/// An option of HELLO.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HelloOption {
+    /// With a user and a password behind it.
+    Auth,
+    /// With a name behind it.
+    SetName,
+    Wrong,
+}
+
+impl HelloOption {
+    /// The option at `at`, which is there.
+    fn at(args: &Args<'_>, at: usize) -> HelloOption {
+        let behind = args.len() - at - 1;
+        match () {
+            () if args.is(at, "auth") && behind >= 2 => HelloOption::Auth,
+            () if args.is(at, "setname") && behind >= 1 => HelloOption::SetName,
+            () => HelloOption::Wrong,
         }
-        option += size;
+    }
+
+    /// Arguments that it is, with what belongs to it.
+    fn size(self) -> usize {
+        match self {
+            HelloOption::Auth => 3,
+            HelloOption::SetName => 2,
+            HelloOption::Wrong => 1,
+        }
+    }
+}
+
+/// Whether the argument at `at` of HELLO is a user or a password. Where an option is wrong nobody knows what the rest is.
+pub(super) fn is_hello_secret(args: &Args<'_>, at: usize) -> bool {
+    let mut option_at = 2;
+    while option_at < at {
+        let option = HelloOption::at(args, option_at);
+        if at < option_at + option.size() || option == HelloOption::Wrong {
+            return option != HelloOption::SetName;
+        }
+        option_at += option.size();
     }
     false
 }
@@ -181,7 +194,9 @@ pub(super) fn quit(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failur
 pub(super) fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     let (server, session) = (context.server, &mut *context.session);
     if session.monitor {
-        server.monitors.remove(context.worker, session.client.token.load(Relaxed));
+        server
+            .monitors
+            .remove(context.worker, session.client.token.load(Relaxed));
     }
     session.reset(!server.needs_password());
     context.reply.set_protocol(session.protocol);
@@ -217,7 +232,11 @@ mod tests {
             ("a\0", "a", false),
             ("a", "a\0", false),
         ] {
-            assert_eq!(is_same_secret(given.as_bytes(), secret.as_bytes()), same, "{given:?} {secret:?}");
+            assert_eq!(
+                is_same_secret(given.as_bytes(), secret.as_bytes()),
+                same,
+                "{given:?} {secret:?}"
+            );
         }
     }
 }

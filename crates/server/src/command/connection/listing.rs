@@ -33,7 +33,9 @@ pub(super) fn list(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         4 if args.is(2, "type") => {
             let wanted = client_type(args.get(3))?;
             let all = clients.all();
-            all.iter().filter(|client| client.kind() == wanted).for_each(|client| lines.add(client));
+            all.iter()
+                .filter(|client| client.kind() == wanted)
+                .for_each(|client| lines.add(client));
         }
         4.. if args.is(2, "id") => {
             for id in args.from(3) {
@@ -60,8 +62,14 @@ struct Lines {
 impl Lines {
     fn new(now_ms: i64) -> Lines {
         let mut commands = vec![""; table().counters()];
-        table().all().for_each(|command| commands[usize::from(command.id)] = &command.full_name);
-        Lines { text: String::new(), now_ms, commands }
+        table()
+            .all()
+            .for_each(|command| commands[usize::from(command.id)] = &command.full_name);
+        Lines {
+            text: String::new(),
+            now_ms,
+            commands,
+        }
     }
 
     /// Adds the line of a connection, unless it has been killed: then it is as good as gone.
@@ -71,8 +79,14 @@ impl Lines {
         }
         let seconds_since = |then_ms: i64| (self.now_ms - then_ms).max(0) / 1000;
         let names = client.names.lock().clone();
-        let command = self.commands.get(usize::from(client.last_command.load(Relaxed))).unwrap_or(&"NULL");
-        let (held, free) = (client.input_bytes.load(Relaxed), client.input_free.load(Relaxed));
+        let command = self
+            .commands
+            .get(usize::from(client.last_command.load(Relaxed)))
+            .unwrap_or(&"NULL");
+        let (held, free) = (
+            client.input_bytes.load(Relaxed),
+            client.input_free.load(Relaxed),
+        );
         let waiting = client.output_bytes.load(Relaxed);
         let written = writeln!(
             self.text,
@@ -109,13 +123,24 @@ fn letters(client: &Client) -> String {
         (client.has_status(status::NO_EVICT), 'e'),
         (client.has_status(status::NO_TOUCH), 'T'),
     ];
-    let letters: String = special.into_iter().filter(|&(holds, _)| holds).map(|(_, letter)| letter).collect();
-    if letters.is_empty() { "N".into() } else { letters }
+    let letters: String = special
+        .into_iter()
+        .filter(|&(holds, _)| holds)
+        .map(|(_, letter)| letter)
+        .collect();
+    if letters.is_empty() {
+        "N".into()
+    } else {
+        letters
+    }
 }
 
 /// What the connection's worker waits for: something to read, room to write.
 fn events(client: &Client) -> &'static str {
-    match (client.has_status(status::READS), client.has_status(status::WRITES)) {
+    match (
+        client.has_status(status::READS),
+        client.has_status(status::WRITES),
+    ) {
         (true, true) => "rw",
         (true, false) => "r",
         (false, true) => "w",

@@ -17,11 +17,12 @@ pub(super) fn client_type(name: &[u8]) -> Result<ClientKind, Failure> {
         ("pubsub", ClientKind::PubSub),
         ("master", ClientKind::Master),
     ];
-    let found = types.into_iter().find(|(word, _)| name.eq_ignore_ascii_case(word.as_bytes()));
-    found.map(|(_, kind)| kind).ok_or_else(|| {
-        let name = failure::quoted(name);
-        Failure::new(format!("ERR Unknown client type '{name}'"))
-    })
+    let found = types
+        .into_iter()
+        .find(|(word, _)| name.eq_ignore_ascii_case(word.as_bytes()));
+    found
+        .map(|(_, kind)| kind)
+        .ok_or_else(|| Failure::about("ERR Unknown client type '", name, "'"))
 }
 
 /// What CLIENT KILL asks of a connection: all of what is given.
@@ -37,11 +38,23 @@ struct Conditions<'a> {
 impl<'a> Conditions<'a> {
     /// The old form: an address alone, which may be one's own.
     fn of_address(peer: &'a [u8]) -> Conditions<'a> {
-        Conditions { id: None, kind: None, peer: Some(peer), local: None, skip_me: false }
+        Conditions {
+            id: None,
+            kind: None,
+            peer: Some(peer),
+            local: None,
+            skip_me: false,
+        }
     }
 
     fn parse(args: &Args<'a>) -> Result<Conditions<'a>, Failure> {
-        let mut conditions = Conditions { id: None, kind: None, peer: None, local: None, skip_me: true };
+        let mut conditions = Conditions {
+            id: None,
+            kind: None,
+            peer: None,
+            local: None,
+            skip_me: true,
+        };
         for at in (2..args.len()).step_by(2) {
             let value = args.optional(at + 1).ok_or(failure::SYNTAX)?;
             match () {
@@ -63,27 +76,32 @@ impl<'a> Conditions<'a> {
         self.id.is_none_or(|id| client.id == id)
             && self.kind.is_none_or(|kind| client.kind() == kind)
             && self.peer.is_none_or(|peer| client.peer.as_bytes() == peer)
-            && self.local.is_none_or(|local| client.local.as_bytes() == local)
+            && self
+                .local
+                .is_none_or(|local| client.local.as_bytes() == local)
     }
 }
 
 fn id(value: &[u8]) -> Result<u64, Failure> {
     let id = number::parse_i64(value).filter(|&id| id > 0);
-    id.map(i64::unsigned_abs).ok_or(Failure::of("ERR client-id should be greater than 0"))
+    id.map(i64::unsigned_abs)
+        .ok_or(Failure::of("ERR client-id should be greater than 0"))
 }
 
 fn check_user(name: &[u8]) -> Result<(), Failure> {
     if name == DEFAULT_USER.as_bytes() {
         return Ok(());
     }
-    let name = failure::quoted(name);
-    Err(Failure::new(format!("ERR No such user '{name}'")))
+    Err(Failure::about("ERR No such user '", name, "'"))
 }
 
 pub(super) fn kill(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let is_old_form = args.len() == 3;
-    let conditions =
-        if is_old_form { Conditions::of_address(args.get(2)) } else { Conditions::parse(args)? };
+    let conditions = if is_old_form {
+        Conditions::of_address(args.get(2))
+    } else {
+        Conditions::parse(args)?
+    };
     let killed = kill_matching(context, &conditions);
     match (is_old_form, killed) {
         (false, _) => context.reply.integer(killed),

@@ -3,7 +3,7 @@
 //! Times are Unix milliseconds from where they are read to where they are told. A key that is given a time that is over
 //! is removed at once, which counts as done.
 
-use crate::command::{Args, Context, Failure, failure};
+use crate::command::{Args, Context, Failure};
 
 const SECOND_MS: i64 = 1000;
 
@@ -74,10 +74,7 @@ impl Condition {
                 word if word.eq_ignore_ascii_case(b"XX") => &mut condition.xx,
                 word if word.eq_ignore_ascii_case(b"GT") => &mut condition.gt,
                 word if word.eq_ignore_ascii_case(b"LT") => &mut condition.lt,
-                word => {
-                    let quoted = failure::quoted(word);
-                    return Err(Failure::new(format!("ERR Unsupported option {quoted}")));
-                }
+                word => return Err(Failure::about("ERR Unsupported option ", word, "")),
             };
             *word = true;
         }

@@ -150,7 +150,7 @@ mod tests {
             ("-1", u64::MAX),
             ("18446744073709551615", u64::MAX),
             ("-18446744073709551615", 1),
-            ("12\03", 12),
+            ("12\0abc", 12),
             ("\0", 0),
         ] {
             assert_eq!(parse_cursor(text.as_bytes()), Some(cursor), "{text}");

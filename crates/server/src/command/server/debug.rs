@@ -37,7 +37,7 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         (3, b"object") => return object(context, args),
         (2, b"digest") => digest(context),
         (_, b"digest-value") => digest_values(context, args),
-        (3, b"error") => context.reply.error(&args.text(2)),
+        (3, b"error") => context.reply.error(args.get(2)),
         (3, b"log") => log(context, args),
         (3, b"protocol") => return protocol(&mut context.reply, args.get(2)),
         (2, b"help") => print_help(context),

@@ -136,9 +136,11 @@ fn graph(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let name = args.text(2);
     let monitor = context.server.latency.lock();
     let Some(event) = monitor.events().get(&*name) else {
-        return Err(Failure::new(format!(
-            "ERR No samples available for event '{name}'"
-        )));
+        return Err(Failure::about(
+            "ERR No samples available for event '",
+            args.get(2),
+            "'",
+        ));
     };
     let now_s = sys::clock::realtime_ms() / 1000;
     let text = draw(&name, event, now_s);

@@ -128,8 +128,26 @@ fn check_pairs(context: &Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
 }
 
 /// `MSET key value [key value ...]`
+///
+/// Budget per key: one lock, one lookup and one copy of the value, as for SET.
 pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     check_pairs(context, args)?;
+    let (first, last) = (args.spans[0], args.spans[args.len() - 1]);
+    if last.start + last.len - first.start > INLINE_VALUE_MAX {
+        // Only a request as long as that can hold a large value.
+        set_pairs_with_large(context, args);
+    } else {
+        let mut shards = context.store.lock_keys(args.keys());
+        for (key, value) in pairs(args) {
+            shards.of(key).set(key, value, Expiry::Clear);
+        }
+    }
+    context.reply.ok();
+    Ok(())
+}
+
+#[inline(never)]
+fn set_pairs_with_large(context: &mut Context<'_>, args: &Args<'_>) {
     let values = (2..args.len()).step_by(2).map(|at| args.get(at));
     let large: Vec<LargeValue> = values
         .filter(|value| is_large(value))
@@ -145,8 +163,6 @@ pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
             shards.of(key).set(key, value, Expiry::Clear);
         }
     }
-    context.reply.ok();
-    Ok(())
 }
 
 /// `MSETNX key value [key value ...]`

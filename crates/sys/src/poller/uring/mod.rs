@@ -24,22 +24,24 @@
 //! What does not live here: listeners that accept ahead, registered files. Linux 6.1 is the oldest
 //! that has everything this needs.
 
+mod answers;
 mod buffers;
 mod outbox;
 mod ring;
 mod slots;
+mod transfer;
 
 #[cfg(test)]
 mod tests;
 
-use super::{Event, Interest, MAX_EVENTS, MAX_SLICES, transfer};
+use super::{Event, Interest, MAX_EVENTS};
 use buffers::Buffers;
-use outbox::{COPY_BYTES, Lingering, Outbox};
-use ring::{Answer, Op, Ring, Tag};
+use outbox::{Lingering, Outbox};
+use ring::{Op, Ring, Tag};
 use slots::{Life, Mode, Slots, Staged};
 use std::collections::VecDeque;
 use std::fmt;
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -65,6 +67,8 @@ pub(super) struct Uring {
     dirty: Vec<u32>,
     lingering: Lingering,
     is_dead: bool,
+    #[cfg(test)]
+    enters: usize,
 }
 
 impl Uring {
@@ -88,6 +92,8 @@ impl Uring {
             dirty: Vec::new(),
             lingering: Lingering::default(),
             is_dead: false,
+            #[cfg(test)]
+            enters: 0,
         })
     }
 
@@ -147,18 +153,17 @@ impl Uring {
         Ok(())
     }
 
-    /// Keeps the socket of a removed descriptor open until its last bytes are gone.
+    /// Keeps the socket of a removed descriptor open until its last bytes are gone. They are lost if
+    /// there are no descriptors left, or too many such sockets.
     fn linger(&mut self, index: u32, fd: BorrowedFd<'_>) {
-        let duplicate = match self.lingering.has_room() {
-            true => fd.try_clone_to_owned().ok(),
-            false => None,
-        };
+        let key = self.slots.key(index);
         let slot = &mut self.slots[index];
-        if let Some(duplicate) = duplicate {
+        if let Ok(duplicate) = fd.try_clone_to_owned()
+            && self.lingering.add(key, Instant::now())
+        {
             slot.life = Life::Lingering;
             slot.fd = duplicate.as_raw_fd();
             slot.duplicate = Some(duplicate);
-            self.lingering.add(self.slots.key(index));
         } else {
             slot.residue = Vec::new();
         }
@@ -213,10 +218,12 @@ impl Uring {
         for round in 0_usize.. {
             let limit = match self.has_event() {
                 true => Some(Duration::ZERO),
-                false => shorter(left, self.lingering.next_end()),
+                false => self.shortened(left),
             };
             self.enter(limit)?;
-            self.expire_lingering();
+            if !self.lingering.is_empty() {
+                self.expire_lingering(Instant::now());
+            }
             self.report(events);
             if !events.is_empty() {
                 break;
@@ -227,6 +234,15 @@ impl Uring {
             }
         }
         Ok(())
+    }
+
+    /// A limit that doesn't go beyond the next thing to do.
+    fn shortened(&self, limit: Option<Duration>) -> Option<Duration> {
+        let Some(end) = self.lingering.next_end() else {
+            return limit;
+        };
+        let until_end = end.saturating_duration_since(Instant::now());
+        Some(limit.map_or(until_end, |limit| limit.min(until_end)))
     }
 
     /// Whether the next report will find something. Unlists those at the front that have nothing.
@@ -272,6 +288,10 @@ impl Uring {
         let mut result = self.queue_requests();
         self.buffers.publish();
         for attempt in 0..MAX_ATTEMPTS {
+            #[cfg(test)]
+            {
+                self.enters += 1;
+            }
             if result.is_ok() {
                 result = self.ring.enter(limit);
             }
@@ -343,323 +363,11 @@ impl Uring {
         self.outbox.put_back(senders);
     }
 
-    fn expire_lingering(&mut self) {
-        while let Some(key) = self.lingering.pop_ended() {
-            if self.slots.get_mut(key).is_some() {
-                self.end_lingering(key.index);
-            }
+    /// Gives up on removed connections that have had their time.
+    fn expire_lingering(&mut self, now: Instant) {
+        while let Some(key) = self.lingering.pop_ended(now) {
+            self.end_lingering(key.index);
         }
-    }
-
-    fn take_answers(&mut self) {
-        while let Some(answer) = self.ring.next() {
-            if answer.tag.is_cancel {
-                self.take_refused_cancel(&answer);
-                continue;
-            }
-            match answer.tag.op {
-                Op::Receive => self.take_received(&answer),
-                Op::Send => self.take_failed_send(&answer),
-                Op::Watch | Op::Room | Op::Ready => self.take_polled(&answer),
-            }
-        }
-    }
-
-    /// There was nothing to cancel: either the operation has just ended, or it is at work and has
-    /// to be told again.
-    fn take_refused_cancel(&mut self, answer: &Answer) {
-        let Tag { op, key, .. } = answer.tag;
-        if let Some(slot) = self.slots.get_mut(key)
-            && slot.armed.contains(op)
-        {
-            slot.cancelling.remove(op);
-            self.has_dirtied(key.index);
-        }
-    }
-
-    #[inline]
-    fn take_received(&mut self, answer: &Answer) {
-        let key = answer.tag.key;
-        let Some(slot) = self.slots.get_mut(key) else {
-            assert!(answer.buffer.is_none(), "a slot outlives its operations");
-            return;
-        };
-        if let Some(buffer) = answer.buffer {
-            if answer.result > 0 && slot.life == Life::Registered {
-                let size = answer.result as usize;
-                self.buffers.append(&mut slot.queue, buffer, size);
-            } else {
-                self.buffers.give_back(buffer);
-            }
-        }
-        if !answer.is_last && slot.queue.count() <= MAX_AHEAD {
-            if !slot.is_listed {
-                slot.is_listed = true;
-                self.listed.push_back(key.index);
-            }
-            return;
-        }
-        if answer.is_last {
-            slot.armed.remove(Op::Receive);
-            slot.cancelling.remove(Op::Receive);
-            self.take_end_of_receive(answer);
-        } else if slot.mode == Mode::Ahead {
-            slot.mode = Mode::OnDemand;
-        }
-        self.has_changed(key.index);
-    }
-
-    /// A receive goes on until somebody ends it; why did this one end?
-    fn take_end_of_receive(&mut self, answer: &Answer) {
-        let slot = &mut self.slots[answer.tag.key.index];
-        match -answer.result {
-            // Told to, or there was no room for answers: it is armed again if it is wanted.
-            ..0 | libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
-            0 => slot.is_ended = true,
-            libc::ENOBUFS => {
-                if !self.buffers.has_spare() && !self.buffers.grow() {
-                    slot.mode = Mode::OnDemand;
-                }
-            }
-            // A listener, or no socket at all.
-            libc::ENOTSOCK | libc::ENOTCONN | libc::EINVAL | libc::EOPNOTSUPP => {
-                slot.mode = Mode::OnDemand;
-                slot.is_no_stream = true;
-            }
-            errno => {
-                slot.recv_error = errno;
-                (slot.is_ended, slot.is_broken) = (true, true);
-            }
-        }
-    }
-
-    /// Only sends that did not go all the way are answered.
-    fn take_failed_send(&mut self, answer: &Answer) {
-        let key = answer.tag.key;
-        let Some(slot) = self.slots.get_mut(key) else {
-            return;
-        };
-        let sent = match answer.result {
-            count @ 0.. => count as usize,
-            error if [libc::EAGAIN, libc::EINTR].contains(&-error) => 0,
-            error => {
-                slot.break_off(-error);
-                return self.has_changed(key.index);
-            }
-        };
-        slot.residue = self.outbox.bytes(slot.staged)[sent..].to_vec();
-        slot.is_full = true;
-        self.has_changed(key.index);
-    }
-
-    fn take_polled(&mut self, answer: &Answer) {
-        const GONE: libc::c_short = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
-        let Tag { op, key, .. } = answer.tag;
-        let Some(slot) = self.slots.get_mut(key) else {
-            return;
-        };
-        if answer.is_last {
-            slot.armed.remove(op);
-            slot.cancelling.remove(op);
-        }
-        let is_waker = slot.mode == Mode::Waker;
-        // A failure, but for that of being cancelled, is an event of every kind.
-        let events = match answer.result {
-            mask @ 0.. => mask as libc::c_short,
-            error if -error == libc::ECANCELED => 0,
-            _ => GONE,
-        };
-        match op {
-            Op::Watch if is_waker => slot.is_ready |= events & libc::POLLIN != 0,
-            Op::Watch => {
-                slot.is_ended |= events & libc::POLLRDHUP != 0;
-                slot.is_broken |= events & GONE != 0;
-            }
-            Op::Ready => slot.is_ready |= events != 0,
-            _ if events & (libc::POLLOUT | GONE) != 0 => self.take_room(key.index),
-            _ => {}
-        }
-        self.has_changed(key.index);
-    }
-
-    /// There is room again: first for what is left from before.
-    fn take_room(&mut self, index: u32) {
-        let slot = &mut self.slots[index];
-        if slot.life == Life::Removed {
-            return;
-        }
-        slot.is_full = false;
-        slot.flush();
-        if slot.life == Life::Lingering && slot.residue.is_empty() {
-            self.end_lingering(index);
-        }
-    }
-
-    #[inline]
-    pub(super) fn recv(&mut self, fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
-        assert!(!buf.is_empty(), "a receive needs room");
-        let Some(index) = self.slots.find(fd.as_raw_fd()) else {
-            return transfer::recv(fd, buf);
-        };
-        let queue = &mut self.slots[index].queue;
-        if queue.is_empty() {
-            let room = buf.len();
-            return self.recv_on_demand(index, room, || transfer::recv(fd, buf));
-        }
-        let mut at = 0;
-        let count = self.buffers.take(queue, buf.len(), |bytes| {
-            buf[at..][..bytes.len()].copy_from_slice(bytes);
-            at += bytes.len();
-        });
-        self.has_taken(index);
-        Ok(count)
-    }
-
-    #[inline]
-    pub(super) fn recv_spare(
-        &mut self,
-        fd: BorrowedFd<'_>,
-        buf: &mut Vec<u8>,
-    ) -> io::Result<usize> {
-        let room = buf.capacity() - buf.len();
-        assert!(room > 0, "a receive needs room");
-        let Some(index) = self.slots.find(fd.as_raw_fd()) else {
-            return transfer::recv_spare(fd, buf);
-        };
-        let queue = &mut self.slots[index].queue;
-        if queue.is_empty() {
-            return self.recv_on_demand(index, room, || transfer::recv_spare(fd, buf));
-        }
-        let count = self
-            .buffers
-            .take(queue, room, |bytes| buf.extend_from_slice(bytes));
-        self.has_taken(index);
-        Ok(count)
-    }
-
-    /// Some of a queue is gone. Behind the last of it there may be more, which has to be asked for
-    /// where it doesn't come by itself.
-    #[inline]
-    fn has_taken(&mut self, index: u32) {
-        let slot = &self.slots[index];
-        if slot.queue.is_empty() && slot.mode == Mode::OnDemand {
-            self.has_dirtied(index);
-        }
-    }
-
-    /// Nothing has arrived here; the socket may know more.
-    #[inline(never)]
-    fn recv_on_demand(
-        &mut self,
-        index: u32,
-        room: usize,
-        recv: impl FnOnce() -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        let slot = &mut self.slots[index];
-        if slot.recv_error != 0 {
-            let errno = std::mem::take(&mut slot.recv_error);
-            return Err(io::Error::from_raw_os_error(errno));
-        }
-        let result = recv();
-        let is_drained = match &result {
-            Ok(count) => *count < room,
-            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-        };
-        if is_drained {
-            slot.is_ready = false;
-            if slot.mode == Mode::OnDemand && !slot.is_no_stream && self.buffers.has_spare() {
-                slot.mode = Mode::Ahead;
-            }
-        }
-        self.has_dirtied(index);
-        result
-    }
-
-    #[inline]
-    pub(super) fn send(&mut self, fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
-        let size = buf.len();
-        self.take_or_send(fd, size, &[IoSlice::new(buf)], || transfer::send(fd, buf))
-    }
-
-    #[inline]
-    pub(super) fn send_vectored(
-        &mut self,
-        fd: BorrowedFd<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> io::Result<usize> {
-        let bufs = &bufs[..bufs.len().min(MAX_SLICES)];
-        let size = bufs.iter().map(|buf| buf.len()).sum();
-        self.take_or_send(fd, size, bufs, || transfer::send_vectored(fd, bufs))
-    }
-
-    /// Copies what is short, for the next wait to send; sends the rest at once, behind what was
-    /// copied before.
-    #[inline]
-    fn take_or_send(
-        &mut self,
-        fd: BorrowedFd<'_>,
-        size: usize,
-        parts: &[IoSlice<'_>],
-        send: impl FnOnce() -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        let Some(index) = self.slots.find(fd.as_raw_fd()) else {
-            return send();
-        };
-        let slot = &mut self.slots[index];
-        let is_clear = !slot.is_full && !slot.is_broken && slot.residue.is_empty();
-        let is_stream = !slot.is_no_stream && self.ring.is_running();
-        if is_clear
-            && is_stream
-            && (1..=COPY_BYTES).contains(&size)
-            && self.outbox.append(index, &mut slot.staged, size, parts)
-        {
-            return Ok(size);
-        }
-        self.send_at_once(index, size, send)
-    }
-
-    #[inline(never)]
-    fn send_at_once(
-        &mut self,
-        index: u32,
-        size: usize,
-        send: impl FnOnce() -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        self.send_staged(index);
-        self.slots[index].flush();
-        let slot = &mut self.slots[index];
-        let result = if slot.send_error != 0 {
-            let errno = std::mem::take(&mut slot.send_error);
-            Err(io::Error::from_raw_os_error(errno))
-        } else if slot.residue.is_empty() {
-            send()
-        } else {
-            Err(io::ErrorKind::WouldBlock.into())
-        };
-        slot.is_full = match &result {
-            Ok(count) => *count < size,
-            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-        };
-        self.has_changed(index);
-        result
-    }
-
-    /// Sends now what would leave with the next wait.
-    fn send_staged(&mut self, index: u32) {
-        let slot = &mut self.slots[index];
-        let staged = std::mem::take(&mut slot.staged);
-        if staged.size == 0 || self.is_dead {
-            return;
-        }
-        self.outbox.withdraw(index);
-        slot.send_or_keep(self.outbox.bytes(staged));
-    }
-
-    /// Slots in use, buffers in queues, and buffers in use.
-    #[cfg(test)]
-    fn counts(&self) -> (usize, u16, u16) {
-        let (queued, active) = self.buffers.counts();
-        (self.slots.len(), queued, active)
     }
 }
 
@@ -711,13 +419,6 @@ impl Until {
             Until::Then(end) => Some(end.saturating_duration_since(Instant::now())),
             Until::Never => None,
         }
-    }
-}
-
-fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
     }
 }
 

@@ -100,29 +100,97 @@ pub(super) struct Lingering {
 }
 
 impl Lingering {
-    pub(super) fn has_room(&self) -> bool {
-        self.ends.len() < MAX_LINGERING
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
     }
 
-    pub(super) fn add(&mut self, key: Key) {
-        self.ends.push_back((Instant::now() + LINGER, key));
+    /// Adds one, unless there are too many.
+    pub(super) fn add(&mut self, key: Key, now: Instant) -> bool {
+        let has_room = self.ends.len() < MAX_LINGERING;
+        if has_room {
+            self.ends.push_back((now + LINGER, key));
+        }
+        has_room
     }
 
     pub(super) fn remove(&mut self, key: Key) {
         self.ends.retain(|&(_, other)| other != key);
     }
 
-    /// How long until the oldest has had its time; `None` if there is none.
-    pub(super) fn next_end(&self) -> Option<Duration> {
-        let (end, _) = self.ends.front()?;
-        Some(end.saturating_duration_since(Instant::now()))
+    /// When the oldest has had its time.
+    pub(super) fn next_end(&self) -> Option<Instant> {
+        self.ends.front().map(|&(end, _)| end)
     }
 
     /// Removes the oldest if it has had its time.
-    pub(super) fn pop_ended(&mut self) -> Option<Key> {
-        if self.next_end()? > Duration::ZERO {
-            return None;
+    pub(super) fn pop_ended(&mut self, now: Instant) -> Option<Key> {
+        let (_, key) = *self.ends.front().filter(|&&(end, _)| end <= now)?;
+        self.ends.pop_front();
+        Some(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_go_behind_each_other_or_not_at_all() {
+        let mut outbox = Outbox::new();
+        let (mut one, mut other) = (Staged::default(), Staged::default());
+        let add = |outbox: &mut Outbox, index, staged: &mut Staged, parts: [&[u8]; 2]| {
+            let size = parts.iter().map(|part| part.len()).sum();
+            outbox.append(index, staged, size, &parts.map(IoSlice::new))
+        };
+        assert!(add(&mut outbox, 1, &mut one, [b"a", b"b"]));
+        assert!(add(&mut outbox, 1, &mut one, [b"", b"c"]));
+        assert!(add(&mut outbox, 2, &mut other, [b"x", b""]));
+        // Something else is behind the first.
+        assert!(!add(&mut outbox, 1, &mut one, [b"d", b""]));
+        assert!(!add(&mut outbox, 2, &mut other, [&[0; COPY_BYTES], b""]));
+        assert!(add(&mut outbox, 2, &mut other, [&[0; COPY_BYTES - 1], b""]));
+        assert!(!add(&mut outbox, 2, &mut other, [b"", b"y"]));
+        assert_eq!(outbox.bytes(one), b"abc");
+        assert_eq!(outbox.bytes(other).len(), COPY_BYTES);
+        assert_eq!(outbox.senders(), [1, 2]);
+        outbox.withdraw(1);
+        assert_eq!(outbox.senders(), [2]);
+        let senders = outbox.reset();
+        outbox.put_back(senders);
+        assert!(outbox.senders().is_empty());
+    }
+
+    #[test]
+    fn the_outbox_is_bounded() {
+        let mut outbox = Outbox::new();
+        let block = [7; COPY_BYTES];
+        for index in 0..(OUTBOX_BYTES / COPY_BYTES) as u32 {
+            let mut staged = Staged::default();
+            assert!(outbox.append(index, &mut staged, COPY_BYTES, &[IoSlice::new(&block)]));
         }
-        Some(self.ends.pop_front()?.1)
+        assert!(!outbox.append(99, &mut Staged::default(), 1, &[IoSlice::new(b"x")]));
+    }
+
+    #[test]
+    fn those_that_linger_end_in_turn() {
+        let key = |index| Key {
+            index,
+            generation: 0,
+        };
+        let mut lingering = Lingering::default();
+        let start = Instant::now();
+        for index in 0..MAX_LINGERING as u32 {
+            let later = Duration::from_millis(index.into());
+            assert!(lingering.add(key(index), start + later));
+        }
+        assert!(!lingering.add(key(9_999), start));
+        lingering.remove(key(1));
+        assert!(lingering.add(key(9_999), start + LINGER));
+        assert_eq!(lingering.next_end(), Some(start + LINGER));
+        let end = start + LINGER + Duration::from_millis(2);
+        assert_eq!(lingering.pop_ended(end - Duration::from_millis(3)), None);
+        assert_eq!(lingering.pop_ended(end), Some(key(0)));
+        assert_eq!(lingering.pop_ended(end), Some(key(2)));
+        assert_eq!(lingering.pop_ended(end), None);
     }
 }
