@@ -115,7 +115,7 @@ impl Keyspace {
     /// The database `index`, for the length of a turn.
     #[inline]
     pub fn database<'t>(&'t self, turn: &'t Turn<'_>, index: usize) -> &'t Database {
-        debug_assert!(turn.is_inside());
+        self.check(turn);
         let pointer = self.databases[index].load(Ordering::Acquire);
         if pointer.is_null() {
             return self.create(index);
@@ -127,9 +127,18 @@ impl Keyspace {
 
     /// The database `index` if it was ever used.
     pub fn existing<'t>(&'t self, turn: &'t Turn<'_>, index: usize) -> Option<&'t Database> {
-        debug_assert!(turn.is_inside());
+        self.check(turn);
         // SAFETY: as in `database`.
         unsafe { self.databases[index].load(Ordering::Acquire).as_ref() }
+    }
+
+    /// What makes the references of [`Keyspace::database`] sound: two loads that are always cached.
+    #[inline]
+    fn check(&self, turn: &Turn<'_>) {
+        assert!(
+            turn.is_of(&self.shared.turns) && turn.is_inside(),
+            "a database is reached from inside a turn of its keyspace"
+        );
     }
 
     #[cold]

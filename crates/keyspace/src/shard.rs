@@ -14,6 +14,9 @@
 //!    its expiry.
 //! 3. Counters are written only under the lock.
 
+mod expiring;
+mod view;
+
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
@@ -22,7 +25,7 @@ use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
 
 use crate::database::Overhead;
-use crate::entry::{Encoding, Entry, Form, Kind, LargeValue, NewValue, Stored};
+use crate::entry::{Entry, Form, LargeValue, NewValue};
 use crate::expire::Wheel;
 use crate::hash::Place;
 use crate::heap::Heap;
@@ -33,6 +36,10 @@ use crate::reclaim::BACKGROUND_BYTES;
 
 /// Home buckets moved by one call of [`Guard::maintain`] while a table drains.
 const MOVED_PER_SLICE: usize = 64;
+
+pub use view::{Detached, EntryMut, EntryRef};
+
+use view::DetachedValue;
 
 /// A key and its hash.
 #[derive(Clone, Copy, Debug)]
@@ -393,63 +400,6 @@ impl<'a> Guard<'a> {
         }
     }
 
-    #[cold]
-    fn expire(&mut self, slot: Slot) {
-        let entry = self.unlink(slot);
-        self.free(entry);
-        self.shared.expired.fetch_add(1, Relaxed);
-    }
-
-    /// Keeps the wheel and the counter right when an entry's expiry changes.
-    #[inline]
-    fn reschedule(&mut self, hash: u64, old: Option<i64>, new: Option<i64>) {
-        match (old, new) {
-            (None, None) => {}
-            (Some(_), None) => self.add_volatile(-1),
-            (old, Some(at)) => {
-                if old.is_none() {
-                    self.add_volatile(1);
-                }
-                // An item at an earlier time will find the entry alive and move on to its new time.
-                if old.is_none_or(|old| at < old) {
-                    self.schedule(hash, at);
-                }
-            }
-        }
-    }
-
-    fn schedule(&mut self, hash: u64, at: i64) {
-        self.schedule_item(item_of(self.place(hash)), at);
-    }
-
-    fn schedule_item(&mut self, item: u32, at: i64) {
-        // SAFETY: as in `index`.
-        let state = unsafe { &mut *self.cell.state.get() };
-        let now = self.now;
-        let before = state.wheel.as_ref().map_or(0, |wheel| wheel.memory());
-        let wheel = state.wheel.get_or_insert_with(|| {
-            self.shared.has_volatile.store(true, Relaxed);
-            Box::new(Wheel::new(now))
-        });
-        wheel.insert(item, at);
-        let after = wheel.memory();
-        self.set_next_due(wheel);
-        if after != before {
-            self.add_bytes(after.wrapping_sub(before));
-        }
-    }
-
-    /// Tells everybody when the wheel is to be looked at next: at once if it wants to be made anew, which is work for
-    /// [`Guard::expire_due`] and not for the command that met it.
-    fn set_next_due(&self, wheel: &Wheel) {
-        let due = if wheel.is_wasteful(self.cell.volatile()) {
-            i64::MIN
-        } else {
-            wheel.next_due_ms()
-        };
-        self.cell.next_due_ms.0.store(due, Relaxed);
-    }
-
     /// Removes a key; whether it was there.
     pub fn remove(&mut self, key: Key<'_>) -> bool {
         let Some(slot) = self.slot_of(key) else {
@@ -503,87 +453,6 @@ impl<'a> Guard<'a> {
                 });
             }
         })
-    }
-
-    /// Removes keys whose time has come, looking at about `most` of the wheel's items. Returns how many were looked
-    /// at; fewer than `most` means that nothing is left to do now.
-    pub fn expire_due(&mut self, most: usize, items: &mut Vec<u32>) -> usize {
-        items.clear();
-        // SAFETY: as in `index`.
-        let state = unsafe { &mut *self.cell.state.get() };
-        let Some(wheel) = &mut state.wheel else {
-            return 0;
-        };
-        let before = wheel.memory();
-        wheel.take_due(self.now, most, items);
-        let freed = before - wheel.memory();
-        self.sub_bytes(freed);
-        let looked_at = items.len();
-        for &item in items.iter() {
-            self.cell.tables.prefetch_bucket(first_place(item));
-        }
-        for &item in items.iter() {
-            self.expire_item(item);
-        }
-        // SAFETY: as above; `expire_item` ended its borrows.
-        let state = unsafe { &mut *self.cell.state.get() };
-        if let Some(wheel) = &state.wheel {
-            if wheel.is_wasteful(self.cell.volatile()) {
-                self.rebuild_wheel();
-            } else {
-                self.set_next_due(wheel);
-            }
-        }
-        looked_at
-    }
-
-    /// Removes the expired entries an item may mean, and schedules those that live on.
-    fn expire_item(&mut self, item: u32) {
-        let (now, shared) = (self.now, self.shared);
-        loop {
-            let mut expired = None;
-            let mut next: Option<i64> = None;
-            let index = self.index();
-            // The places of an item are nearly always those of one bucket, but a bucket may begin between them.
-            let mut place = Some(first_place(item));
-            while let Some(at) = place.filter(|&place| item_of(place) == item) {
-                place = index.visit_volatile(at, |slot, entry| {
-                    if let Some(expiry) = entry.expiry() {
-                        if now > expiry {
-                            expired = Some(slot);
-                        } else if item_of(place_of(shared, entry)) == item {
-                            next = Some(next.map_or(expiry, |next| next.min(expiry)));
-                        }
-                    }
-                });
-            }
-            match (expired, next) {
-                (Some(slot), _) => self.expire(slot),
-                (None, Some(expiry)) => return self.schedule_item(item, expiry),
-                (None, None) => return,
-            }
-        }
-    }
-
-    /// Forgets items that mean nothing any more by starting again from the entries.
-    #[cold]
-    fn rebuild_wheel(&mut self) {
-        let mut wheel = Box::new(Wheel::new(self.now));
-        let mut place = Some(Place(0));
-        let shared = self.shared;
-        while let Some(at) = place {
-            place = self.index().visit_volatile(at, |_, entry| {
-                if let Some(expiry) = entry.expiry() {
-                    wheel.insert(item_of(place_of(shared, entry)), expiry);
-                }
-            });
-        }
-        let memory = wheel.memory();
-        self.set_next_due(&wheel);
-        // SAFETY: as in `index`.
-        let state = unsafe { &mut *self.cell.state.get() };
-        let old = state.wheel.replace(wheel).map_or(0, |old| old.memory());
-        self.add_bytes(memory.wrapping_sub(old));
     }
 
     /// A slice of work that is due but belongs to no command: moving buckets, freeing replaced tables.
@@ -642,16 +511,6 @@ fn place_of(shared: &Shared, entry: Entry) -> Place {
     Place(shared.seed.hash(entry.key()) << shared.shard_bits)
 }
 
-/// What the wheel knows of a place.
-fn item_of(place: Place) -> u32 {
-    (place.0 >> 32) as u32
-}
-
-/// The first of the places an item may mean.
-fn first_place(item: u32) -> Place {
-    Place(u64::from(item) << 32)
-}
-
 /// What the index needs from the shard's surroundings.
 fn surroundings(shared: &Shared) -> Surroundings<'_, impl Fn(Entry) -> Place> {
     Surroundings {
@@ -664,187 +523,4 @@ fn surroundings(shared: &Shared) -> Surroundings<'_, impl Fn(Entry) -> Place> {
 #[inline]
 fn clock_at(now_ms: i64) -> u32 {
     (now_ms / 1000) as u32 & 0xff_ffff
-}
-
-/// A value without a key, expiry included.
-pub struct Detached {
-    value: DetachedValue,
-    expiry: Option<i64>,
-    form: Form,
-}
-
-enum DetachedValue {
-    Inline(Vec<u8>),
-    Large(LargeValue),
-}
-
-impl Detached {
-    fn copy_of(entry: Entry) -> Detached {
-        let value = match entry.value() {
-            Stored::Inline(bytes) => DetachedValue::Inline(bytes.to_vec()),
-            Stored::Large(large) => DetachedValue::Large(large.share()),
-        };
-        Detached {
-            value,
-            expiry: entry.expiry(),
-            form: entry.form(),
-        }
-    }
-
-    /// When it expires (Unix, ms).
-    pub fn expiry(&self) -> Option<i64> {
-        self.expiry
-    }
-}
-
-/// An entry that is looked at while its shard is locked.
-#[derive(Clone, Copy)]
-pub struct EntryRef<'a> {
-    entry: Entry,
-    _shard: std::marker::PhantomData<&'a ()>,
-}
-
-impl<'a> EntryRef<'a> {
-    /// The key.
-    pub fn key(self) -> &'a [u8] {
-        self.entry.key()
-    }
-
-    /// The value.
-    pub fn value(self) -> Stored<'a> {
-        self.entry.value()
-    }
-
-    /// When it expires (Unix, ms).
-    pub fn expiry(self) -> Option<i64> {
-        self.entry.expiry()
-    }
-
-    /// The type of the value.
-    pub fn kind(self) -> Kind {
-        self.entry.kind()
-    }
-}
-
-/// An entry of a locked shard, to be read and changed.
-pub struct EntryMut<'g, 'a> {
-    guard: &'g mut Guard<'a>,
-    slot: Slot,
-    hash: u64,
-}
-
-impl EntryMut<'_, '_> {
-    #[inline]
-    fn entry(&self) -> Entry {
-        // SAFETY: the lock is held and the index is only read.
-        let state = unsafe { &mut *self.guard.cell.state.get() };
-        Index {
-            tables: &self.guard.cell.tables,
-            state: &mut state.index,
-        }
-        .entry(self.slot)
-    }
-
-    /// The value.
-    #[inline]
-    pub fn value(&self) -> Stored<'_> {
-        self.entry().value()
-    }
-
-    /// Bytes of the value.
-    pub fn value_len(&self) -> usize {
-        self.entry().value_len()
-    }
-
-    /// The type of the value.
-    #[inline]
-    pub fn kind(&self) -> Kind {
-        self.entry().kind()
-    }
-
-    /// When the key expires (Unix, ms).
-    #[inline]
-    pub fn expiry(&self) -> Option<i64> {
-        self.entry().expiry()
-    }
-
-    /// How Redis would hold the value.
-    pub fn encoding(&self) -> Encoding {
-        let entry = self.entry();
-        let bytes = entry.value().bytes();
-        match entry.form() {
-            Form::Whole if is_canonical_integer(bytes) => Encoding::Int,
-            Form::Whole | Form::Decimal if bytes.len() <= 44 => Encoding::Embstr,
-            _ => Encoding::Raw,
-        }
-    }
-
-    /// Seconds since the last access, as the access clock can tell.
-    pub fn idle_seconds(&self) -> u32 {
-        clock_at(self.guard.now).wrapping_sub(self.entry().clock()) & 0xff_ffff
-    }
-
-    /// Notes an access.
-    #[inline]
-    pub fn touch(&mut self) {
-        self.entry().set_clock(clock_at(self.guard.now));
-    }
-
-    /// Bytes the entry takes, key and index slot included.
-    pub fn memory(&self) -> usize {
-        self.entry().memory() + 8
-    }
-
-    /// Sets or removes the expiry.
-    pub fn set_expiry(&mut self, expiry: Option<i64>) {
-        let entry = self.entry();
-        let (before, old) = (entry.memory(), entry.expiry());
-        let entry = entry.set_expiry(self.guard.heap(), expiry);
-        self.guard.sub_bytes(before);
-        self.guard.add_bytes(entry.memory());
-        self.guard.index().replace(self.slot, entry);
-        self.guard.reschedule(self.hash, old, expiry);
-        self.guard.note_slack();
-    }
-
-    /// Makes the value `len` bytes long (zeroes are added behind) and gives it out to be changed. `form` is
-    /// how it counts as written from here on.
-    pub fn resize_value(&mut self, len: usize, form: Form) -> &mut [u8] {
-        let entry = self.entry();
-        if entry.resize_in_place(len) {
-            entry.set_form(form);
-            return entry.value_mut();
-        }
-        let before = entry.memory();
-        let (entry, garbage) = entry.resize_value(self.guard.heap(), len);
-        entry.set_form(form);
-        self.guard.sub_bytes(before);
-        self.guard.add_bytes(entry.memory());
-        self.guard.index().replace(self.slot, entry);
-        self.guard.note_slack();
-        self.guard.discard(garbage);
-        entry.value_mut()
-    }
-
-    /// A copy of value and expiry.
-    pub fn copy(&self) -> Detached {
-        Detached::copy_of(self.entry())
-    }
-
-    /// Removes the key.
-    pub fn remove(self) {
-        let entry = self.guard.unlink(self.slot);
-        self.guard.free(entry);
-    }
-}
-
-/// Whether the bytes are what formatting a 64-bit integer would give.
-fn is_canonical_integer(bytes: &[u8]) -> bool {
-    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
-    let canonical = match digits {
-        [] | [b'0', _, ..] => false,
-        [b'0'] => bytes.len() == 1,
-        _ => digits.len() <= 19 && digits.iter().all(u8::is_ascii_digit),
-    };
-    canonical && str::from_utf8(bytes).is_ok_and(|text| text.parse::<i64>().is_ok())
 }

@@ -91,6 +91,7 @@ impl<'a> Turn<'a> {
     /// Begins a turn; waits while an exclusive task runs.
     #[inline]
     pub fn enter(&mut self) {
+        assert!(!self.is_inside(), "turns do not nest");
         let slot = &self.turns.slots[self.slot].0;
         loop {
             slot.store(slot.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -111,7 +112,14 @@ impl<'a> Turn<'a> {
         slot.store(slot.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
+    /// Whether this is a turn of those workers.
+    #[inline]
+    pub(crate) fn is_of(&self, turns: &Turns) -> bool {
+        std::ptr::eq(self.turns, turns)
+    }
+
     /// Whether this worker is inside.
+    #[inline]
     pub fn is_inside(&self) -> bool {
         self.turns.slots[self.slot].0.load(Ordering::Relaxed) % 2 == 1
     }

@@ -1,0 +1,188 @@
+//! Entries of a locked shard, as the rest of the program sees them.
+
+use super::{Guard, clock_at};
+use crate::entry::{Encoding, Entry, Form, Kind, LargeValue, Stored};
+use crate::index::{Index, Slot};
+
+/// A value without a key, expiry included.
+pub struct Detached {
+    pub(super) value: DetachedValue,
+    pub(super) expiry: Option<i64>,
+    pub(super) form: Form,
+}
+
+pub(super) enum DetachedValue {
+    Inline(Vec<u8>),
+    Large(LargeValue),
+}
+
+impl Detached {
+    pub(super) fn copy_of(entry: Entry) -> Detached {
+        let value = match entry.value() {
+            Stored::Inline(bytes) => DetachedValue::Inline(bytes.to_vec()),
+            Stored::Large(large) => DetachedValue::Large(large.share()),
+        };
+        Detached {
+            value,
+            expiry: entry.expiry(),
+            form: entry.form(),
+        }
+    }
+
+    /// When it expires (Unix, ms).
+    pub fn expiry(&self) -> Option<i64> {
+        self.expiry
+    }
+}
+
+/// An entry that is looked at while its shard is locked.
+#[derive(Clone, Copy)]
+pub struct EntryRef<'a> {
+    pub(super) entry: Entry,
+    pub(super) _shard: std::marker::PhantomData<&'a ()>,
+}
+
+impl<'a> EntryRef<'a> {
+    /// The key.
+    pub fn key(self) -> &'a [u8] {
+        self.entry.key()
+    }
+
+    /// The value.
+    pub fn value(self) -> Stored<'a> {
+        self.entry.value()
+    }
+
+    /// When it expires (Unix, ms).
+    pub fn expiry(self) -> Option<i64> {
+        self.entry.expiry()
+    }
+
+    /// The type of the value.
+    pub fn kind(self) -> Kind {
+        self.entry.kind()
+    }
+}
+
+/// An entry of a locked shard, to be read and changed.
+pub struct EntryMut<'g, 'a> {
+    pub(super) guard: &'g mut Guard<'a>,
+    pub(super) slot: Slot,
+    pub(super) hash: u64,
+}
+
+impl EntryMut<'_, '_> {
+    #[inline]
+    fn entry(&self) -> Entry {
+        // SAFETY: the lock is held and the index is only read.
+        let state = unsafe { &mut *self.guard.cell.state.get() };
+        Index {
+            tables: &self.guard.cell.tables,
+            state: &mut state.index,
+        }
+        .entry(self.slot)
+    }
+
+    /// The value.
+    #[inline]
+    pub fn value(&self) -> Stored<'_> {
+        self.entry().value()
+    }
+
+    /// Bytes of the value.
+    pub fn value_len(&self) -> usize {
+        self.entry().value_len()
+    }
+
+    /// The type of the value.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        self.entry().kind()
+    }
+
+    /// When the key expires (Unix, ms).
+    #[inline]
+    pub fn expiry(&self) -> Option<i64> {
+        self.entry().expiry()
+    }
+
+    /// How Redis would hold the value.
+    pub fn encoding(&self) -> Encoding {
+        let entry = self.entry();
+        let bytes = entry.value().bytes();
+        match entry.form() {
+            Form::Whole if is_canonical_integer(bytes) => Encoding::Int,
+            Form::Whole | Form::Decimal if bytes.len() <= 44 => Encoding::Embstr,
+            _ => Encoding::Raw,
+        }
+    }
+
+    /// Seconds since the last access, as the access clock can tell.
+    pub fn idle_seconds(&self) -> u32 {
+        clock_at(self.guard.now).wrapping_sub(self.entry().clock()) & 0xff_ffff
+    }
+
+    /// Notes an access.
+    #[inline]
+    pub fn touch(&mut self) {
+        self.entry().set_clock(clock_at(self.guard.now));
+    }
+
+    /// Bytes the entry takes, key and index slot included.
+    pub fn memory(&self) -> usize {
+        self.entry().memory() + 8
+    }
+
+    /// Sets or removes the expiry.
+    pub fn set_expiry(&mut self, expiry: Option<i64>) {
+        let entry = self.entry();
+        let (before, old) = (entry.memory(), entry.expiry());
+        let entry = entry.set_expiry(self.guard.heap(), expiry);
+        self.guard.sub_bytes(before);
+        self.guard.add_bytes(entry.memory());
+        self.guard.index().replace(self.slot, entry);
+        self.guard.reschedule(self.hash, old, expiry);
+        self.guard.note_slack();
+    }
+
+    /// Makes the value `len` bytes long (zeroes are added behind) and gives it out to be changed. `form` is
+    /// how it counts as written from here on.
+    pub fn resize_value(&mut self, len: usize, form: Form) -> &mut [u8] {
+        let entry = self.entry();
+        if entry.resize_in_place(len) {
+            entry.set_form(form);
+            return entry.value_mut();
+        }
+        let before = entry.memory();
+        let (entry, garbage) = entry.resize_value(self.guard.heap(), len);
+        entry.set_form(form);
+        self.guard.sub_bytes(before);
+        self.guard.add_bytes(entry.memory());
+        self.guard.index().replace(self.slot, entry);
+        self.guard.note_slack();
+        self.guard.discard(garbage);
+        entry.value_mut()
+    }
+
+    /// A copy of value and expiry.
+    pub fn copy(&self) -> Detached {
+        Detached::copy_of(self.entry())
+    }
+
+    /// Removes the key.
+    pub fn remove(self) {
+        let entry = self.guard.unlink(self.slot);
+        self.guard.free(entry);
+    }
+}
+
+/// Whether the bytes are what formatting a 64-bit integer would give.
+fn is_canonical_integer(bytes: &[u8]) -> bool {
+    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    let canonical = match digits {
+        [] | [b'0', _, ..] => false,
+        [b'0'] => bytes.len() == 1,
+        _ => digits.len() <= 19 && digits.iter().all(u8::is_ascii_digit),
+    };
+    canonical && str::from_utf8(bytes).is_ok_and(|text| text.parse::<i64>().is_ok())
+}
