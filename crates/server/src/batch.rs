@@ -39,14 +39,28 @@ pub(crate) struct Lane {
 
 impl Lane {
     pub(crate) fn new(token: u64, source: Source) -> Lane {
-        Lane { token, source, at: 0, need: 0, output_from: 0, output_until: 0, stopped: false, error: None }
+        Lane {
+            token,
+            source,
+            at: 0,
+            need: 0,
+            output_from: 0,
+            output_until: 0,
+            stopped: false,
+            error: None,
+        }
     }
 
     /// Stops before `requests`, its last ones, so that they are parsed again when they may run.
     ///
     /// An inline request was unescaped where it stood and would read differently then. If there is one, what the lane has
     /// left is returned with such requests written in the other form, to take the place of the source.
-    pub(crate) fn take_back(&mut self, requests: &[Request], spans: &[Span], input: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn take_back(
+        &mut self,
+        requests: &[Request],
+        spans: &[Span],
+        input: &[u8],
+    ) -> Option<Vec<u8>> {
         let behind = std::mem::replace(&mut self.at, requests[0].from);
         self.stopped = true;
         self.need = 0;
@@ -67,7 +81,11 @@ impl Lane {
             }
         }
         // Half of a broken line is unescaped too; the one in its place is wrong in the same way.
-        left.extend_from_slice(if broken_inline { b"\"\n" } else { &input[behind..] });
+        left.extend_from_slice(if broken_inline {
+            b"\"\n"
+        } else {
+            &input[behind..]
+        });
         self.at = 0;
         Some(left)
     }
@@ -121,7 +139,9 @@ impl Batch {
     fn parse_lane(&mut self, around: &mut Parsing<'_>) -> bool {
         let number = self.at;
         let lane = &mut self.lanes[number];
-        let Some(connection) = around.connections.get_mut(lane.token) else { return true };
+        let Some(connection) = around.connections.get_mut(lane.token) else {
+            return true;
+        };
         if lane.stopped || lane.error.is_some() {
             return true;
         }
@@ -142,7 +162,13 @@ impl Batch {
                 return false;
             }
             let (first_span, from) = (self.spans.len(), lane.at);
-            match parse(input, from, &limits, &mut connection.resume, &mut self.spans) {
+            match parse(
+                input,
+                from,
+                &limits,
+                &mut connection.resume,
+                &mut self.spans,
+            ) {
                 Ok(Outcome::Request { end }) => {
                     lane.at = end;
                     let spans = &self.spans[first_span..];
@@ -201,10 +227,15 @@ impl Batch {
     fn prefetch_entries(&self, around: &mut Parsing<'_>) {
         let mut requests = &self.requests[..];
         while let Some(first) = requests.first() {
-            let own = requests.iter().take_while(|request| request.lane == first.lane).count();
+            let own = requests
+                .iter()
+                .take_while(|request| request.lane == first.lane)
+                .count();
             let (lane, rest) = requests.split_at(own);
             requests = rest;
-            let Some(connection) = around.connections.get_mut(self.lanes[first.lane].token) else { continue };
+            let Some(connection) = around.connections.get_mut(self.lanes[first.lane].token) else {
+                continue;
+            };
             let database = around.keyspace.database(around.turn, connection.session.db);
             for request in lane {
                 let keys = request.hashes.min(PREFETCH_KEYS);

@@ -66,27 +66,38 @@ impl Connection {
     /// What the poller has to tell about: requests, unless replies are waiting to be read first.
     pub(crate) fn wanted_interest(&self) -> Interest {
         let reads = self.state == State::Open && self.backlog.is_empty();
-        Interest { readable: reads, writable: !self.backlog.is_empty() }
+        Interest {
+            readable: reads,
+            writable: !self.backlog.is_empty(),
+        }
     }
 
     pub(crate) fn set_interest(&mut self, interest: Interest) {
         self.interest = interest;
-        self.session.client.set_status(status::READS, interest.readable);
-        self.session.client.set_status(status::WRITES, interest.writable);
+        self.session
+            .client
+            .set_status(status::READS, interest.readable);
+        self.session
+            .client
+            .set_status(status::WRITES, interest.writable);
     }
 
     /// Tells CLIENT LIST how much of a request is here.
     pub(crate) fn note_input(&self) {
         let client = &self.session.client;
         client.input_bytes.store(self.pending.len(), Relaxed);
-        client.input_free.store(self.pending.capacity() - self.pending.len(), Relaxed);
+        client
+            .input_free
+            .store(self.pending.capacity() - self.pending.len(), Relaxed);
     }
 
     /// Tells CLIENT LIST how much waits to be sent.
     pub(crate) fn note_output(&self) {
         let client = &self.session.client;
         client.output_bytes.store(self.backlog.len(), Relaxed);
-        client.output_pieces.store(self.backlog.pieces.len(), Relaxed);
+        client
+            .output_pieces
+            .store(self.backlog.pieces.len(), Relaxed);
     }
 
     /// Removes the first `count` bytes of `pending`, and the room that a large request needed with it.
@@ -106,7 +117,13 @@ impl Connection {
 
     /// Sends `output[from..until]` and its large values behind what is waiting already; what the socket doesn't
     /// take now waits. Returns the bytes sent.
-    pub(crate) fn send(&mut self, poller: &mut Poller, output: &Output, from: usize, until: usize) -> io::Result<usize> {
+    pub(crate) fn send(
+        &mut self,
+        poller: &mut Poller,
+        output: &Output,
+        from: usize,
+        until: usize,
+    ) -> io::Result<usize> {
         let first = output.large.partition_point(|pinned| pinned.at < from);
         let large = &output.large[first..];
         let large = &large[..large.partition_point(|pinned| pinned.at <= until)];
@@ -248,7 +265,10 @@ mod tests {
             while !backlog.is_empty() {
                 let mut slices = [IoSlice::new(&[]); 2];
                 let used = backlog.slices(&mut slices);
-                let all: Vec<u8> = slices[..used].iter().flat_map(|slice| slice.iter().copied()).collect();
+                let all: Vec<u8> = slices[..used]
+                    .iter()
+                    .flat_map(|slice| slice.iter().copied())
+                    .collect();
                 let taken = step.min(all.len());
                 seen.extend_from_slice(&all[..taken]);
                 backlog.consume(taken);
@@ -256,5 +276,26 @@ mod tests {
             assert_eq!(seen, b"onetwoLARGExend");
             assert_eq!(backlog.len(), 0);
         }
+    }
+
+    #[test]
+    fn what_was_sent_is_freed_though_the_backlog_never_runs_empty() {
+        let mut backlog = Backlog::default();
+        backlog.push_bytes(&[0; 30_000]);
+        for _ in 0..1_000 {
+            backlog.push_bytes(&[0; 10_000]);
+            backlog.consume(10_000);
+        }
+        assert_eq!(backlog.len(), 30_000);
+        let held: usize = backlog
+            .pieces
+            .iter()
+            .map(|piece| piece.as_slice().len())
+            .sum();
+        assert!(
+            held < backlog.len() + 2 * PIECE_BYTES,
+            "{held} bytes for {}",
+            backlog.len()
+        );
     }
 }

@@ -34,7 +34,11 @@ impl Connections {
     #[inline]
     pub(crate) fn get_mut(&mut self, token: u64) -> Option<&mut Connection> {
         let slot = self.slots.get_mut(token as u32 as usize)?;
-        if u64::from(slot.generation) == token >> 32 { slot.connection.as_deref_mut() } else { None }
+        if u64::from(slot.generation) == token >> 32 {
+            slot.connection.as_deref_mut()
+        } else {
+            None
+        }
     }
 
     pub(crate) fn remove(&mut self, token: u64) -> Option<Box<Connection>> {
@@ -46,7 +50,9 @@ impl Connections {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Connection> {
-        self.slots.iter().filter_map(|slot| slot.connection.as_deref())
+        self.slots
+            .iter()
+            .filter_map(|slot| slot.connection.as_deref())
     }
 
     pub(crate) fn tokens(&self) -> Vec<u64> {

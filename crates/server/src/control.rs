@@ -41,7 +41,11 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    pub(crate) fn new(server: &'static Server, listeners: Vec<Listener>, signals: Signals) -> io::Result<Control> {
+    pub(crate) fn new(
+        server: &'static Server,
+        listeners: Vec<Listener>,
+        signals: Signals,
+    ) -> io::Result<Control> {
         let mut poller = Poller::new(Backend::Auto)?;
         poller.add_waker(&server.control, WAKER)?;
         poller.add(signals.as_fd(), SIGNALS, Interest::READ)?;
@@ -49,7 +53,17 @@ impl Control {
             poller.add(listener.as_fd(), at as u64, Interest::READ)?;
         }
         let turn = server.keyspace.turns().register();
-        Ok(Control { server, listeners, signals, poller, turn, rounds: 0, last: [0; 3], accept_after_ns: 0, accept_fails: false })
+        Ok(Control {
+            server,
+            listeners,
+            signals,
+            poller,
+            turn,
+            rounds: 0,
+            last: [0; 3],
+            accept_after_ns: 0,
+            accept_fails: false,
+        })
     }
 
     /// Runs until the server shuts down.
@@ -58,7 +72,10 @@ impl Control {
         let mut next_cron = sys::clock::monotonic_ns();
         while !self.server.is_shutting_down() {
             let wait = next_cron.saturating_sub(sys::clock::monotonic_ns());
-            if let Err(error) = self.poller.wait(&mut events, Some(Duration::from_nanos(wait))) {
+            if let Err(error) = self
+                .poller
+                .wait(&mut events, Some(Duration::from_nanos(wait)))
+            {
                 log::error!("waiting for connections failed: {error}");
                 self.server.begin_shutdown();
             }
@@ -98,7 +115,9 @@ impl Control {
                 Ok(None) => return,
                 Err(error) => {
                     if !self.accept_fails {
-                        log::warn!("accepting connections fails, trying again until it doesn't: {error}");
+                        log::warn!(
+                            "accepting connections fails, trying again until it doesn't: {error}"
+                        );
                     }
                     self.accept_fails = true;
                     self.accept_after_ns = sys::clock::monotonic_ns() + 100_000_000;
@@ -124,7 +143,11 @@ impl Control {
         if keepalive > 0 {
             let _ = socket.set_keepalive(keepalive as u32);
         }
-        let fewest = server.workers.iter().enumerate().min_by_key(|(_, worker)| worker.connections.load(Relaxed));
+        let fewest = server
+            .workers
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, worker)| worker.connections.load(Relaxed));
         let (number, worker) = fewest.expect("there is at least one worker");
         worker.connections.fetch_add(1, Relaxed);
         let client = Arc::new(Client::new(server.clients.next_id(), &socket, number));
@@ -137,7 +160,9 @@ impl Control {
         if self.server.clients.len() as i64 >= settings.int(Setting::MaxClients) {
             return Some("-ERR max number of clients reached\r\n".into());
         }
-        let open = !settings.flag(Setting::ProtectedMode) || self.server.needs_password() || socket.is_loopback_peer();
+        let open = !settings.flag(Setting::ProtectedMode)
+            || self.server.needs_password()
+            || socket.is_loopback_peer();
         if open {
             return None;
         }
@@ -196,7 +221,9 @@ pub(crate) fn listen(settings: &crate::config::Settings) -> Result<Vec<Listener>
             }
         }
         if listeners.is_empty() {
-            return Err(format!("cannot listen on port {port}: none of the addresses in 'bind' is usable"));
+            return Err(format!(
+                "cannot listen on port {port}: none of the addresses in 'bind' is usable"
+            ));
         }
     }
     let path = settings.text(Setting::UnixSocket);
@@ -204,7 +231,9 @@ pub(crate) fn listen(settings: &crate::config::Settings) -> Result<Vec<Listener>
         let mode = settings.int(Setting::UnixSocketPerm);
         let mode = (mode != 0).then_some(mode as u32);
         let listener = Listener::unix(Path::new(&*path), mode, backlog);
-        listeners.push(listener.map_err(|error| format!("cannot listen on unix socket {path}: {error}"))?);
+        listeners.push(
+            listener.map_err(|error| format!("cannot listen on unix socket {path}: {error}"))?,
+        );
     }
     if listeners.is_empty() {
         return Err("nothing to listen on: 'port' is 0 and 'unixsocket' is not set".into());
@@ -218,7 +247,9 @@ fn resolve(address: &str, port: u16) -> io::Result<SocketAddr> {
         "::*" => Ok(SocketAddr::new(IpAddr::from([0u16; 8]), port)),
         _ => {
             let mut found = (address, port).to_socket_addrs()?;
-            found.next().ok_or_else(|| io::Error::other("no such address"))
+            found
+                .next()
+                .ok_or_else(|| io::Error::other("no such address"))
         }
     }
 }

@@ -24,7 +24,11 @@ impl ErrorStats {
     }
 
     pub(crate) fn all(&self) -> Vec<(String, u64)> {
-        self.0.lock().iter().map(|(code, &count)| (code.clone(), count)).collect()
+        self.0
+            .lock()
+            .iter()
+            .map(|(code, &count)| (code.clone(), count))
+            .collect()
     }
 
     pub(crate) fn reset(&self) {

@@ -29,7 +29,7 @@ enum Admission {
     Run(&'static Command),
     Refuse(Option<&'static Command>, Failure),
     /// Later: CLIENT PAUSE holds it back.
-    Wait,
+    Wait(&'static Command),
     /// Never, nor anything else of this connection, which gets no answer either.
     HangUp,
 }
@@ -42,7 +42,10 @@ impl Worker {
         let mut rest = &requests[..];
         let last = self.batch.at.min(self.batch.lanes.len() - 1);
         for number in self.batch.window_from..=last {
-            let own = rest.iter().take_while(|request| request.lane == number).count();
+            let own = rest
+                .iter()
+                .take_while(|request| request.lane == number)
+                .count();
             self.run_lane(number, &rest[..own], &mut timer);
             rest = &rest[own..];
         }
@@ -53,9 +56,20 @@ impl Worker {
     /// Runs one lane's requests of the window.
     fn run_lane(&mut self, number: usize, requests: &[Request], timer: &mut Timer) {
         let (server, worker, now) = (self.server, self.number, self.now);
-        let Worker { batch, connections, scratch, turn, output, stats, paused, .. } = self;
+        let Worker {
+            batch,
+            connections,
+            scratch,
+            turn,
+            output,
+            stats,
+            paused,
+            ..
+        } = self;
         let lane = &mut batch.lanes[number];
-        let Some(connection) = connections.get_mut(lane.token) else { return };
+        let Some(connection) = connections.get_mut(lane.token) else {
+            return;
+        };
         if connection.session.client.killed.load(Relaxed) {
             lane.stopped = true;
             return;
@@ -63,17 +77,36 @@ impl Worker {
         if lane.output_from == lane.output_until {
             lane.output_from = output.bytes.len();
         }
-        let Connection { session, pending, resume, state, .. } = connection;
+        let Connection {
+            session,
+            pending,
+            resume,
+            state,
+            ..
+        } = connection;
         let input: &[u8] = match lane.source {
             Source::Scratch { from, until } => &scratch[from..until],
             Source::Pending => pending,
         };
-        let mut args =
-            Args { input, spans: &[], hashes: &[], first_key: 0, key_shift: 0, keyspace: &server.keyspace };
+        let mut args = Args {
+            input,
+            spans: &[],
+            hashes: &[],
+            first_key: 0,
+            key_shift: 0,
+            keyspace: &server.keyspace,
+        };
         let (db, touch, protocol) = (session.db, !session.no_touch, session.protocol);
         let mut context = Context {
             server,
-            store: Store { keyspace: &server.keyspace, turn, stats, db, now, touch },
+            store: Store {
+                keyspace: &server.keyspace,
+                turn,
+                stats,
+                db,
+                now,
+                touch,
+            },
             session,
             reply: Reply::new(output, protocol),
             command: self.table.any(),
@@ -109,9 +142,15 @@ impl Worker {
                     args.key_shift = command.key_shift;
                     let hidden = command.spec.flags & (flag::ADMIN | flag::SKIP_MONITOR) != 0;
                     if server.monitors.any() && !hidden {
-                        server.monitors.feed(server, context.session, command, &args);
+                        server
+                            .monitors
+                            .feed(server, context.session, command, &args);
                     }
-                    context.session.client.last_command.store(command.id, Relaxed);
+                    context
+                        .session
+                        .client
+                        .last_command
+                        .store(command.id, Relaxed);
                     timer.begin_alone(command);
                     run(command, &mut context, &mut args);
                     timer.end_alone(command, &args, context.session);
@@ -125,13 +164,21 @@ impl Worker {
                     context.session.client.last_command.store(id, Relaxed);
                     context.refuse(&failure);
                 }
-                Admission::Wait => {
+                Admission::Wait(command) => {
+                    context
+                        .session
+                        .client
+                        .last_command
+                        .store(command.id, Relaxed);
                     waiting = &requests[number..];
                     context.session.client.set_status(status::BLOCKED, true);
                     break;
                 }
                 Admission::HangUp => {
-                    log::warn!("closing client {}: it speaks HTTP", context.session.client.peer);
+                    log::warn!(
+                        "closing client {}: it speaks HTTP",
+                        context.session.client.peer
+                    );
                     context.session.client.killed.store(true, Relaxed);
                     lane.stopped = true;
                     break;
@@ -146,7 +193,11 @@ impl Worker {
             nothing_special = is_plain(server, context.session, now);
         }
         if let Some(command) = last_command {
-            context.session.client.last_command.store(command.id, Relaxed);
+            context
+                .session
+                .client
+                .last_command
+                .store(command.id, Relaxed);
         }
         if !waiting.is_empty() {
             // Come back to these, and whatever is behind them, when the pause is over.
@@ -205,7 +256,11 @@ impl Context<'_> {
     #[cold]
     fn refuse(&mut self, failure: &Failure) {
         // Line ends at its end belong to an argument that it repeats, and would only be spaces.
-        let end = failure.0.iter().rposition(|&byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
+        let end = failure
+            .0
+            .iter()
+            .rposition(|&byte| !matches!(byte, b'\r' | b'\n'))
+            .map_or(0, |last| last + 1);
         self.reply.error(&failure.0[..end]);
         self.store.stats.errors.add(1);
         self.server.errors.add(failure.code());
@@ -221,10 +276,20 @@ impl Context<'_> {
 
 /// Decides whether a request may run, in the order in which Redis checks.
 #[inline]
-fn admit(server: &Server, session: &Session, command: Option<&'static Command>, args: &Args<'_>, now: i64) -> Admission {
+fn admit(
+    server: &Server,
+    session: &Session,
+    command: Option<&'static Command>,
+    args: &Args<'_>,
+    now: i64,
+) -> Admission {
     let Some(mut command) = command else {
         let is_http = args.is(0, "post") || args.is(0, "host:");
-        return if is_http { Admission::HangUp } else { Admission::Refuse(None, unknown_command(args)) };
+        return if is_http {
+            Admission::HangUp
+        } else {
+            Admission::Refuse(None, unknown_command(args))
+        };
     };
     if !command.subcommands.is_empty() && args.len() > 1 {
         match command.subcommand(args.get(1)) {
@@ -246,7 +311,7 @@ fn admit(server: &Server, session: &Session, command: Option<&'static Command>, 
         && !session.monitor
         && (kind == PauseKind::All || command.spec.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0)
     {
-        return Admission::Wait;
+        return Admission::Wait(command);
     }
     Admission::Run(command)
 }
@@ -274,7 +339,11 @@ fn unknown_command(args: &Args<'_>) -> Failure {
         echoed.extend([b"'", failure::quoted(failure::start(arg, room)), b"' "].concat());
     }
     let name = failure::start(args.get(0), ERROR_ECHO_BYTES);
-    let mut failure = Failure::about("ERR unknown command '", name, "', with args beginning with: ");
+    let mut failure = Failure::about(
+        "ERR unknown command '",
+        name,
+        "', with args beginning with: ",
+    );
     failure.0.to_mut().extend(echoed);
     failure
 }
@@ -300,7 +369,15 @@ struct Timer {
 
 impl Timer {
     fn new(server: &'static Server, stats: &'static WorkerStats) -> Timer {
-        let mut timer = Timer { server, stats, command: None, calls: 0, since: 0, always_alone: false, slow_us: 0 };
+        let mut timer = Timer {
+            server,
+            stats,
+            command: None,
+            calls: 0,
+            since: 0,
+            always_alone: false,
+            slow_us: 0,
+        };
         timer.read_settings();
         timer
     }
@@ -353,14 +430,27 @@ impl Timer {
         // A CONFIG SET that changes what is slow is judged by that already.
         self.read_settings();
         let took_us = sys::clock::ticks_to_ns(ticks) / 1000;
-        if self.slow_us >= 0 && took_us as i64 >= self.slow_us && !command.spec.has(flag::SKIP_SLOWLOG) {
+        if self.slow_us >= 0
+            && took_us as i64 >= self.slow_us
+            && !command.spec.has(flag::SKIP_SLOWLOG)
+        {
             let most = self.server.settings.int(Setting::SlowlogMaxLen) as usize;
-            self.server.slowlog.lock().add(command, args, session, took_us, most);
+            self.server
+                .slowlog
+                .lock()
+                .add(command, args, session, took_us, most);
         }
         let threshold_ms = self.server.settings.int(Setting::LatencyMonitorThreshold);
         if threshold_ms > 0 && took_us as i64 >= threshold_ms * 1000 {
-            let event = if command.spec.has(flag::FAST) { "fast-command" } else { "command" };
-            self.server.latency.lock().add(event, sys::clock::realtime_ms() / 1000, took_us / 1000);
+            let event = if command.spec.has(flag::FAST) {
+                "fast-command"
+            } else {
+                "command"
+            };
+            self.server
+                .latency
+                .lock()
+                .add(event, sys::clock::realtime_ms() / 1000, took_us / 1000);
         }
     }
 }

@@ -12,20 +12,27 @@ use crate::config::{Setting, Settings};
 /// Begins logging as configured. The error names the file.
 pub(crate) fn start(settings: &Settings) -> Result<(), String> {
     let pid = sys::process::pid();
-    let mut dispatch = fern::Dispatch::new().level(LevelFilter::Trace).format(move |out, message, record| {
-        let sign = match record.level() {
-            Level::Trace | Level::Debug => '.',
-            Level::Info if record.target() == VERBOSE => '-',
-            Level::Info => '*',
-            Level::Warn | Level::Error => '#',
-        };
-        out.finish(format_args!("{pid}:M {} {sign} {message}", chrono::Local::now().format("%d %b %Y %H:%M:%S%.3f")))
-    });
+    let mut dispatch =
+        fern::Dispatch::new()
+            .level(LevelFilter::Trace)
+            .format(move |out, message, record| {
+                let sign = match record.level() {
+                    Level::Trace | Level::Debug => '.',
+                    Level::Info if record.target() == VERBOSE => '-',
+                    Level::Info => '*',
+                    Level::Warn | Level::Error => '#',
+                };
+                out.finish(format_args!(
+                    "{pid}:M {} {sign} {message}",
+                    chrono::Local::now().format("%d %b %Y %H:%M:%S%.3f")
+                ))
+            });
     let path = settings.text(Setting::LogFile);
     dispatch = if path.is_empty() {
         dispatch.chain(std::io::stdout())
     } else {
-        let file = fern::log_file(&*path).map_err(|error| format!("cannot write the log file '{path}': {error}"))?;
+        let file = fern::log_file(&*path)
+            .map_err(|error| format!("cannot write the log file '{path}': {error}"))?;
         dispatch.chain(file)
     };
     dispatch.apply().map_err(|error| error.to_string())?;

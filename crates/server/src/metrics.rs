@@ -14,7 +14,8 @@ impl Counter {
     /// Adds to the number; only its owner does.
     #[inline]
     pub(crate) fn add(&self, amount: u64) {
-        self.0.store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
+        self.0
+            .store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
     }
 
     #[inline]
@@ -106,7 +107,12 @@ impl WorkerStats {
             counter.set(0);
         }
         for command in &self.by_command {
-            for counter in [&command.calls, &command.ticks, &command.rejected, &command.failed] {
+            for counter in [
+                &command.calls,
+                &command.ticks,
+                &command.rejected,
+                &command.failed,
+            ] {
                 counter.set(0);
             }
             if let Some(latency) = command.latency.get() {
@@ -122,7 +128,9 @@ impl CommandStats {
     pub(crate) fn record(&self, calls: u64, ticks: u64) {
         self.calls.add(calls);
         self.ticks.add(ticks);
-        self.latency.get_or_init(Box::default).record(ticks / calls, calls);
+        self.latency
+            .get_or_init(Box::default)
+            .record(ticks / calls, calls);
     }
 
     /// The distribution of times, if the command was ever called.
@@ -142,7 +150,9 @@ pub(crate) struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram { buckets: [const { Counter(AtomicU64::new(0)) }; BUCKETS] }
+        Histogram {
+            buckets: [const { Counter(AtomicU64::new(0)) }; BUCKETS],
+        }
     }
 }
 
@@ -174,7 +184,6 @@ impl Histogram {
     fn reset(&self) {
         self.buckets.iter().for_each(|bucket| bucket.set(0));
     }
-
 }
 
 /// What the histograms of all workers say together.
@@ -186,7 +195,10 @@ pub(crate) struct Distribution {
 impl Distribution {
     /// The sum of histograms.
     pub(crate) fn of<'h>(histograms: impl Iterator<Item = &'h Histogram>) -> Distribution {
-        let mut sum = Distribution { buckets: [0; BUCKETS], calls: 0 };
+        let mut sum = Distribution {
+            buckets: [0; BUCKETS],
+            calls: 0,
+        };
         for histogram in histograms {
             for (total, bucket) in sum.buckets.iter_mut().zip(&histogram.buckets) {
                 *total += bucket.get();
@@ -202,7 +214,11 @@ impl Distribution {
 
     /// The filled buckets, ascending: the largest value each can hold, and its count.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let filled = self.buckets.iter().enumerate().filter(|&(_, &count)| count > 0);
+        let filled = self
+            .buckets
+            .iter()
+            .enumerate()
+            .filter(|&(_, &count)| count > 0);
         filled.map(|(at, &count)| (Histogram::floor_of(at + 1) - 1, count))
     }
 
@@ -226,7 +242,10 @@ mod tests {
     fn every_value_is_in_the_bucket_that_spans_it() {
         for value in (0..5000).chain((0..60).map(|shift| (1 << shift) + 12345)) {
             let bucket = Histogram::bucket_of(value);
-            assert!(Histogram::floor_of(bucket) <= value && value < Histogram::floor_of(bucket + 1), "{value}");
+            assert!(
+                Histogram::floor_of(bucket) <= value && value < Histogram::floor_of(bucket + 1),
+                "{value}"
+            );
         }
     }
 

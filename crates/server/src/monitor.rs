@@ -38,14 +38,25 @@ impl Monitors {
 
     /// Tells everybody who watches about a command.
     #[cold]
-    pub(crate) fn feed(&self, server: &Server, session: &Session, command: &Command, args: &Args<'_>) {
+    pub(crate) fn feed(
+        &self,
+        server: &Server,
+        session: &Session,
+        command: &Command,
+        args: &Args<'_>,
+    ) {
         let now = sys::clock::realtime_us();
         let peer = &session.client.peer;
         let source = match peer.strip_suffix(":0") {
             Some(path) if session.client.is_unix => format!("unix:{path}"),
             _ => peer.clone(),
         };
-        let mut line = format!("+{}.{:06} [{} {source}]", now / 1_000_000, now % 1_000_000, session.db);
+        let mut line = format!(
+            "+{}.{:06} [{} {source}]",
+            now / 1_000_000,
+            now % 1_000_000,
+            session.db
+        );
         for at in 0..args.len() {
             line.push_str(" \"");
             escape(command.shown(args, at), &mut line);

@@ -141,7 +141,14 @@ impl Pause {
 
     #[inline]
     fn unpack(word: i64, now: i64) -> Option<(i64, PauseKind)> {
-        let (until, kind) = (word >> 1, if word & 1 == 0 { PauseKind::Write } else { PauseKind::All });
+        let (until, kind) = (
+            word >> 1,
+            if word & 1 == 0 {
+                PauseKind::Write
+            } else {
+                PauseKind::All
+            },
+        );
         (until > now).then_some((until, kind))
     }
 
@@ -149,7 +156,8 @@ impl Pause {
     pub(crate) fn extend(&self, now: i64, until_ms: i64, kind: PauseKind) {
         let extended = |word| {
             let asked = (until_ms, kind);
-            let (until, kind) = Pause::unpack(word, now).map_or(asked, |held| (held.0.max(until_ms), held.1.max(kind)));
+            let (until, kind) = Pause::unpack(word, now)
+                .map_or(asked, |held| (held.0.max(until_ms), held.1.max(kind)));
             // An end beyond what the word holds is as good as never.
             Some(until.min(i64::MAX >> 1) << 1 | kind as i64)
         };
@@ -175,7 +183,9 @@ impl Server {
     }
 
     pub(crate) fn wake_workers(&self) {
-        self.workers.iter().for_each(|worker| worker.send(Message::Wake));
+        self.workers
+            .iter()
+            .for_each(|worker| worker.send(Message::Wake));
     }
 
     /// Closes a connection, wherever it lives. Returns whether it was not being closed for this reason already.
@@ -189,7 +199,10 @@ impl Server {
 
     /// A sum over workers.
     pub(crate) fn sum(&self, counter: impl Fn(&WorkerStats) -> &Counter) -> u64 {
-        self.workers.iter().map(|worker| counter(&worker.stats).get()).sum()
+        self.workers
+            .iter()
+            .map(|worker| counter(&worker.stats).get())
+            .sum()
     }
 
     /// Bytes in use by data and connections.
@@ -209,7 +222,9 @@ impl Server {
 
     /// Keys removed because their time had come, since statistics were last set to zero.
     pub(crate) fn expired_keys(&self) -> u64 {
-        self.keyspace.expired().saturating_sub(self.totals.expired_at_reset.get())
+        self.keyspace
+            .expired()
+            .saturating_sub(self.totals.expired_at_reset.get())
     }
 
     /// Sets statistics to zero, as CONFIG RESETSTAT does.
@@ -240,7 +255,10 @@ mod tests {
         let pause = Pause::default();
         assert_eq!(pause.until(0), None);
         pause.extend(1000, 2000, Write);
-        assert_eq!((pause.until(1999), pause.until(2000)), (Some((2000, Write)), None));
+        assert_eq!(
+            (pause.until(1999), pause.until(2000)),
+            (Some((2000, Write)), None)
+        );
         pause.extend(1500, 1600, All);
         assert_eq!(pause.until(1500), Some((2000, All)));
         pause.extend(1500, 3000, Write);

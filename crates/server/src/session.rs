@@ -95,7 +95,8 @@ impl Session {
         *self = Session::new(Arc::clone(&self.client), authenticated);
         self.select(self.db);
         self.set_protocol(self.protocol);
-        self.client.set_status(status::MONITOR | status::NO_EVICT | status::NO_TOUCH, false);
+        self.client
+            .set_status(status::MONITOR | status::NO_EVICT | status::NO_TOUCH, false);
         self.set_name("");
     }
 

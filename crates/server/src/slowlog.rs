@@ -29,9 +29,22 @@ pub(crate) struct SlowLog {
 
 impl SlowLog {
     /// Keeps a command, and at most `most` in all.
-    pub(crate) fn add(&mut self, command: &Command, args: &Args<'_>, session: &Session, duration_us: u64, most: usize) {
-        let kept = if args.len() > KEPT_ARGS { KEPT_ARGS - 1 } else { args.len() };
-        let mut list: Vec<Vec<u8>> = (0..kept).map(|at| shortened(command.shown(args, at))).collect();
+    pub(crate) fn add(
+        &mut self,
+        command: &Command,
+        args: &Args<'_>,
+        session: &Session,
+        duration_us: u64,
+        most: usize,
+    ) {
+        let kept = if args.len() > KEPT_ARGS {
+            KEPT_ARGS - 1
+        } else {
+            args.len()
+        };
+        let mut list: Vec<Vec<u8>> = (0..kept)
+            .map(|at| shortened(command.shown(args, at)))
+            .collect();
         if kept < args.len() {
             list.push(format!("... ({} more arguments)", args.len() - kept).into_bytes());
         }

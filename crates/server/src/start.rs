@@ -37,10 +37,12 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<(), String> {
     };
     change_directory(&settings)?;
     if settings.flag(Setting::Daemonize) {
-        sys::process::daemonize().map_err(|error| format!("cannot run in the background: {error}"))?;
+        sys::process::daemonize()
+            .map_err(|error| format!("cannot run in the background: {error}"))?;
     }
     sys::signal::ignore_sigpipe();
-    let signals = Signals::block(&[Signal::Term, Signal::Int]).map_err(|error| format!("cannot hear signals: {error}"))?;
+    let signals = Signals::block(&[Signal::Term, Signal::Int])
+        .map_err(|error| format!("cannot hear signals: {error}"))?;
     logging::start(&settings)?;
     let listeners = control::listen(&settings)?;
     let pid_file = write_pid_file(&settings)?;
@@ -50,7 +52,8 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<(), String> {
     let server = build(settings, config_file)?;
     announce(server, &listeners);
     let threads = start_workers(server)?;
-    let control = Control::new(server, listeners, signals).map_err(|error| format!("cannot watch for connections: {error}"))?;
+    let control = Control::new(server, listeners, signals)
+        .map_err(|error| format!("cannot watch for connections: {error}"))?;
     log::info!("Ready to accept connections");
     control.run();
     for thread in threads {
@@ -75,7 +78,8 @@ fn end_on_panic() {
 
 fn change_directory(settings: &Settings) -> Result<(), String> {
     let directory = settings.text(Setting::Dir);
-    std::env::set_current_dir(&*directory).map_err(|error| format!("cannot use 'dir' {directory}: {error}"))
+    std::env::set_current_dir(&*directory)
+        .map_err(|error| format!("cannot use 'dir' {directory}: {error}"))
 }
 
 fn write_pid_file(settings: &Settings) -> Result<Option<String>, String> {
@@ -99,21 +103,28 @@ fn allow_connections(settings: &Settings) {
     let wanted = settings.int(Setting::MaxClients) as u64;
     let possible = raise_max_clients(wanted);
     if possible < wanted {
-        log::warn!("maxclients lowered to {possible} by the limit of open files (raise it with ulimit -n)");
+        log::warn!(
+            "maxclients lowered to {possible} by the limit of open files (raise it with ulimit -n)"
+        );
         if let Err(error) = settings.set(Setting::MaxClients, &possible.to_string()) {
             log::warn!("maxclients: {error}");
         }
     }
 }
 
-fn build(settings: Settings, config_file: Option<std::path::PathBuf>) -> Result<&'static Server, String> {
+fn build(
+    settings: Settings,
+    config_file: Option<std::path::PathBuf>,
+) -> Result<&'static Server, String> {
     let failed = |error: std::io::Error| format!("cannot start: {error}");
     let workers = match settings.int(Setting::Threads) as usize {
         0 => sys::cpu::usable_cpus(),
         threads => threads,
     };
     let shards = match settings.int(Setting::Shards) as usize {
-        0 => (workers * SHARDS_PER_WORKER).next_power_of_two().min(MAX_SHARDS),
+        0 => (workers * SHARDS_PER_WORKER)
+            .next_power_of_two()
+            .min(MAX_SHARDS),
         shards => shards,
     };
     let mut random = [0u8; 48];
@@ -122,7 +133,10 @@ fn build(settings: Settings, config_file: Option<std::path::PathBuf>) -> Result<
     let (run_id, replication_id) = ids.split_at(20);
     let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let poller_name = Poller::new(backend(&settings)).map_err(failed)?.name();
-    let handles = (0..workers).map(|_| WorkerHandle::new(table().counters())).collect::<Result<_, _>>().map_err(failed)?;
+    let handles = (0..workers)
+        .map(|_| WorkerHandle::new(table().counters()))
+        .collect::<Result<_, _>>()
+        .map_err(failed)?;
     let keyspace = Keyspace::new(&Options {
         databases: settings.int(Setting::Databases) as usize,
         // The control thread looks at memory.
@@ -166,7 +180,10 @@ fn announce(server: &Server, listeners: &[sys::socket::Listener]) {
     if server.settings.flag(Setting::AlwaysShowLogo) {
         log::info!("Ferrite {VERSION}  (o)  every bit held, power or no power");
     }
-    let addresses: Vec<String> = listeners.iter().map(|listener| listener.local_addr_text()).collect();
+    let addresses: Vec<String> = listeners
+        .iter()
+        .map(|listener| listener.local_addr_text())
+        .collect();
     log::info!(
         "Ferrite {VERSION}, pid {}, {} workers, {} shards, {}, listening on {}",
         sys::process::pid(),
@@ -183,7 +200,9 @@ fn start_workers(server: &'static Server) -> Result<Vec<std::thread::JoinHandle<
         let failed = |error: std::io::Error| format!("cannot start worker {number}: {error}");
         let poller = Poller::new(backend(&server.settings)).map_err(failed)?;
         let worker = Worker::new(server, number, poller).map_err(failed)?;
-        let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || worker.run());
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{number}"))
+            .spawn(move || worker.run());
         threads.push(thread.map_err(failed)?);
     }
     Ok(threads)

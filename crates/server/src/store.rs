@@ -8,8 +8,8 @@
 //! Lock order, for everybody: databases ascending, shards ascending inside a database.
 
 use keyspace::{
-    Database, Detached, EntryMut, Encoding, Expiry, Form, Guard, Key, Keyspace, Kind, LargeValue, Locked, ShardSet,
-    Stored, Turn,
+    Database, Detached, Encoding, EntryMut, Expiry, Form, Guard, Key, Keyspace, Kind, LargeValue,
+    Locked, ShardSet, Stored, Turn,
 };
 
 use crate::metrics::WorkerStats;
@@ -36,8 +36,15 @@ impl Store<'_> {
     /// Locks the shard of one key.
     #[inline]
     pub(crate) fn lock(&self, key: Key<'_>) -> Shard<'_> {
-        let guard = self.keyspace.database(self.turn, self.db).lock(key.hash, self.now);
-        Shard { guard, stats: self.stats, touch: self.touch }
+        let guard = self
+            .keyspace
+            .database(self.turn, self.db)
+            .lock(key.hash, self.now);
+        Shard {
+            guard,
+            stats: self.stats,
+            touch: self.touch,
+        }
     }
 
     /// Locks the shards of several keys, all before any is read.
@@ -45,14 +52,25 @@ impl Store<'_> {
         let database = self.keyspace.database(self.turn, self.db);
         let mut set = ShardSet::default();
         keys.for_each(|key| set.add(database.shard_of(key.hash)));
-        Shards { locked: database.lock_set(set, self.now), stats: self.stats, touch: self.touch }
+        Shards {
+            locked: database.lock_set(set, self.now),
+            stats: self.stats,
+            touch: self.touch,
+        }
     }
 
     /// Locks the shard of a key in each of two different databases.
-    pub(crate) fn lock_across(&self, first: (usize, Key<'_>), second: (usize, Key<'_>)) -> (Shard<'_>, Shard<'_>) {
+    pub(crate) fn lock_across(
+        &self,
+        first: (usize, Key<'_>),
+        second: (usize, Key<'_>),
+    ) -> (Shard<'_>, Shard<'_>) {
         assert_ne!(first.0, second.0, "one database is locked as a set");
         let lock = |(db, key): (usize, Key<'_>)| Shard {
-            guard: self.keyspace.database(self.turn, db).lock(key.hash, self.now),
+            guard: self
+                .keyspace
+                .database(self.turn, db)
+                .lock(key.hash, self.now),
             stats: self.stats,
             touch: self.touch,
         };
@@ -77,8 +95,12 @@ impl Store<'_> {
     /// Empties all databases for everybody at once. Returns how many keys they had.
     pub(crate) fn flush_all(&mut self) -> usize {
         let keyspace = self.keyspace;
-        let keys = (0..keyspace.databases()).filter_map(|db| keyspace.existing(self.turn, db)).map(Database::len).sum();
-        self.turn.exclusive(|alone| (0..keyspace.databases()).for_each(|db| keyspace.flush(alone, db)));
+        let keys = (0..keyspace.databases())
+            .filter_map(|db| keyspace.existing(self.turn, db))
+            .map(Database::len)
+            .sum();
+        self.turn
+            .exclusive(|alone| (0..keyspace.databases()).for_each(|db| keyspace.flush(alone, db)));
         self.stats.dirty.add(keys as u64);
         keys
     }
@@ -86,7 +108,8 @@ impl Store<'_> {
     /// Exchanges two databases for everybody at once.
     pub(crate) fn swap(&mut self, first: usize, second: usize) {
         let keyspace = self.keyspace;
-        self.turn.exclusive(|alone| keyspace.swap(alone, first, second));
+        self.turn
+            .exclusive(|alone| keyspace.swap(alone, first, second));
         self.stats.dirty.add(1);
     }
 }
@@ -102,7 +125,11 @@ impl Shards<'_> {
     /// The shard of one of the keys that were locked.
     #[inline]
     pub(crate) fn of(&mut self, key: Key<'_>) -> Shard<'_> {
-        Shard { guard: self.locked.shard(key.hash), stats: self.stats, touch: self.touch }
+        Shard {
+            guard: self.locked.shard(key.hash),
+            stats: self.stats,
+            touch: self.touch,
+        }
     }
 }
 
@@ -123,7 +150,10 @@ impl<'a> Shard<'a> {
                 if self.touch {
                     inner.touch();
                 }
-                Some(Entry { inner, stats: self.stats })
+                Some(Entry {
+                    inner,
+                    stats: self.stats,
+                })
             }
             None => {
                 self.stats.misses.add(1);
@@ -137,7 +167,10 @@ impl<'a> Shard<'a> {
         match self.guard.find(key) {
             Some(inner) => {
                 self.stats.hits.add(1);
-                Some(Entry { inner, stats: self.stats })
+                Some(Entry {
+                    inner,
+                    stats: self.stats,
+                })
             }
             None => {
                 self.stats.misses.add(1);
@@ -152,13 +185,19 @@ impl<'a> Shard<'a> {
         if self.touch {
             inner.touch();
         }
-        Some(Entry { inner, stats: self.stats })
+        Some(Entry {
+            inner,
+            stats: self.stats,
+        })
     }
 
     /// Looks a key up without counting and without noting the access.
     #[inline]
     pub(crate) fn find(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
-        self.guard.find(key).map(|inner| Entry { inner, stats: self.stats })
+        self.guard.find(key).map(|inner| Entry {
+            inner,
+            stats: self.stats,
+        })
     }
 
     /// Whether a key is there.
@@ -192,12 +231,24 @@ impl<'a> Shard<'a> {
 
     /// Makes the value of a key, empty if it is missing, at least `len` bytes long (zeroes are added behind), then lets
     /// `change` write to it.
-    pub(crate) fn grow<R>(&mut self, key: Key<'_>, len: usize, change: impl FnOnce(&mut [u8]) -> R) -> R {
+    pub(crate) fn grow<R>(
+        &mut self,
+        key: Key<'_>,
+        len: usize,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
         if !self.guard.contains(key) {
-            self.guard.set_large(key, LargeValue::new(vec![0; len]), Expiry::Clear);
+            self.guard
+                .set_large(key, LargeValue::new(vec![0; len]), Expiry::Clear);
         }
-        let inner = self.guard.find(key).expect("it was there or has just been set");
-        let mut entry = Entry { inner, stats: self.stats };
+        let inner = self
+            .guard
+            .find(key)
+            .expect("it was there or has just been set");
+        let mut entry = Entry {
+            inner,
+            stats: self.stats,
+        };
         let len = len.max(entry.value_len());
         entry.update(len, Form::Part, change)
     }
@@ -286,7 +337,12 @@ impl Entry<'_, '_> {
     /// Makes the value `len` bytes long (zeroes are added behind), then lets `change` write to it. `form` is how
     /// the value counts as written from here on.
     #[inline]
-    pub(crate) fn update<R>(&mut self, len: usize, form: Form, change: impl FnOnce(&mut [u8]) -> R) -> R {
+    pub(crate) fn update<R>(
+        &mut self,
+        len: usize,
+        form: Form,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
         let result = change(self.inner.resize_value(len, form));
         self.inner.touch();
         self.stats.sets.add(1);

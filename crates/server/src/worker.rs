@@ -28,8 +28,8 @@ use crate::config::Setting;
 use crate::connection::{Connection, State};
 use crate::connections::Connections;
 use crate::limits::{
-    EXPIRE_MS, EXPIRE_SLICE, EXPIRE_TURN, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_AHEAD_BYTES,
-    READ_BYTES, READ_MIN_BYTES, SCRATCH_BYTES,
+    EXPIRE_MS, EXPIRE_SLICE, EXPIRE_TURN, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES,
+    READ_AHEAD_BYTES, READ_BYTES, READ_MIN_BYTES, SCRATCH_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::server::{Message, Server};
@@ -65,7 +65,11 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// Builds the worker; the thread that runs it calls this.
-    pub(crate) fn new(server: &'static Server, number: usize, mut poller: Poller) -> std::io::Result<Worker> {
+    pub(crate) fn new(
+        server: &'static Server,
+        number: usize,
+        mut poller: Poller,
+    ) -> std::io::Result<Worker> {
         let handle = &server.workers[number];
         poller.add_waker(handle.waker(), WAKER)?;
         Ok(Worker {
@@ -153,18 +157,33 @@ impl Worker {
 
     /// Reads what a connection has sent and makes a lane of it. Returns the bytes of scratch it took.
     fn read(&mut self, token: u64, used: usize) -> usize {
-        let Some(connection) = self.connections.get_mut(token) else { return 0 };
+        let Some(connection) = self.connections.get_mut(token) else {
+            return 0;
+        };
         if connection.state != State::Open || !connection.backlog.is_empty() {
             return 0;
         }
         if connection.pending.is_empty() {
             let until = (used + READ_BYTES).min(SCRATCH_BYTES);
-            match self.poller.recv(connection.socket.as_fd(), &mut self.scratch[used..until]) {
+            match self
+                .poller
+                .recv(connection.socket.as_fd(), &mut self.scratch[used..until])
+            {
                 Ok(0) => self.close(token),
                 Ok(count) => {
-                    connection.session.client.last_active_ms.store(self.now, Relaxed);
+                    connection
+                        .session
+                        .client
+                        .last_active_ms
+                        .store(self.now, Relaxed);
                     self.stats.input_bytes.add(count as u64);
-                    self.batch.lanes.push(Lane::new(token, Source::Scratch { from: used, until: used + count }));
+                    self.batch.lanes.push(Lane::new(
+                        token,
+                        Source::Scratch {
+                            from: used,
+                            until: used + count,
+                        },
+                    ));
                     return count;
                 }
                 Err(error) => self.read_failed(token, &error),
@@ -173,16 +192,29 @@ impl Worker {
         }
         let missing = connection.need.saturating_sub(connection.pending.len());
         reserve(&mut connection.pending, missing);
-        match self.poller.recv_spare(connection.socket.as_fd(), &mut connection.pending) {
+        match self
+            .poller
+            .recv_spare(connection.socket.as_fd(), &mut connection.pending)
+        {
             Ok(0) => self.close(token),
             Ok(count) => {
-                connection.session.client.last_active_ms.store(self.now, Relaxed);
+                connection
+                    .session
+                    .client
+                    .last_active_ms
+                    .store(self.now, Relaxed);
                 connection.note_input();
                 self.stats.input_bytes.add(count as u64);
                 let limit = self.server.settings.int(Setting::ClientQueryBufferLimit) as usize;
                 if connection.pending.len() > limit {
-                    log::warn!("closing client {}: its request grew beyond client-query-buffer-limit", connection.session.client.id);
-                    self.server.totals.query_limit_disconnects.fetch_add(1, Relaxed);
+                    log::warn!(
+                        "closing client {}: its request grew beyond client-query-buffer-limit",
+                        connection.session.client.id
+                    );
+                    self.server
+                        .totals
+                        .query_limit_disconnects
+                        .fetch_add(1, Relaxed);
                     self.close(token);
                 } else if connection.pending.len() >= connection.need {
                     self.batch.lanes.push(Lane::new(token, Source::Pending));
@@ -195,14 +227,19 @@ impl Worker {
 
     /// Both directions are closed: a connection that isn't being read from would never find out.
     fn hang_up(&mut self, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
         if connection.state != State::Open || !connection.backlog.is_empty() {
             self.close(token);
         }
     }
 
     fn read_failed(&mut self, token: u64, error: &std::io::Error) {
-        if !matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted) {
+        if !matches!(
+            error.kind(),
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted
+        ) {
             self.close(token);
         }
     }
@@ -231,8 +268,25 @@ impl Worker {
 
     /// Parses the next window of requests and starts loading what they need. Returns whether there are any.
     fn parse(&mut self) -> bool {
-        let Worker { batch, connections, scratch, turn, server, table, limits, .. } = self;
-        batch.parse_window(&mut Parsing { connections, scratch, limits, table, server, keyspace: &server.keyspace, turn })
+        let Worker {
+            batch,
+            connections,
+            scratch,
+            turn,
+            server,
+            table,
+            limits,
+            ..
+        } = self;
+        batch.parse_window(&mut Parsing {
+            connections,
+            scratch,
+            limits,
+            table,
+            server,
+            keyspace: &server.keyspace,
+            turn,
+        })
     }
 
     /// Makes what the group did durable, then sends each lane's replies.
@@ -245,7 +299,9 @@ impl Worker {
             if from == until {
                 continue;
             }
-            let Some(connection) = self.connections.get_mut(token) else { continue };
+            let Some(connection) = self.connections.get_mut(token) else {
+                continue;
+            };
             match connection.send(&mut self.poller, &self.output, from, until) {
                 Ok(sent) => {
                     self.stats.output_bytes.add(sent as u64);
@@ -264,11 +320,15 @@ impl Worker {
     fn finish(&mut self, at: usize) {
         let lane = &mut self.batch.lanes[at];
         let (token, source, consumed, need) = (lane.token, lane.source, lane.at, lane.need);
-        let Some(connection) = self.connections.get_mut(token) else { return };
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
         match source {
             Source::Scratch { from, until } => {
                 if from + consumed < until {
-                    connection.pending.extend_from_slice(&self.scratch[from + consumed..until]);
+                    connection
+                        .pending
+                        .extend_from_slice(&self.scratch[from + consumed..until]);
                 }
             }
             Source::Pending => connection.consume(consumed),
@@ -285,7 +345,9 @@ impl Worker {
 
     /// Makes the poller watch for what the connection waits for; ends it when nothing is left.
     pub(crate) fn settle(&mut self, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
         let ended = connection.state == State::Closing && connection.backlog.is_empty();
         if ended || connection.session.client.killed.load(Relaxed) {
             self.close(token);
@@ -295,7 +357,11 @@ impl Worker {
         let wanted = connection.wanted_interest();
         if wanted != connection.interest {
             connection.set_interest(wanted);
-            if self.poller.modify(connection.socket.as_fd(), token, wanted).is_err() {
+            if self
+                .poller
+                .modify(connection.socket.as_fd(), token, wanted)
+                .is_err()
+            {
                 self.close(token);
             }
         }
@@ -303,17 +369,26 @@ impl Worker {
 
     /// Sends what waits, and goes on with requests that waited for that. Returns whether there are any.
     fn write_more(&mut self, token: u64) -> bool {
-        let Some(connection) = self.connections.get_mut(token) else { return false };
+        let Some(connection) = self.connections.get_mut(token) else {
+            return false;
+        };
         match connection.flush(&mut self.poller) {
             Ok(sent) => {
                 self.stats.output_bytes.add(sent as u64);
                 if sent > 0 {
                     // Who takes its time to read much is not idle.
-                    connection.session.client.last_active_ms.store(self.now, Relaxed);
+                    connection
+                        .session
+                        .client
+                        .last_active_ms
+                        .store(self.now, Relaxed);
                 }
                 if connection.backlog.is_empty() {
                     connection.over_soft_since = None;
-                    if connection.state == State::Open && !connection.pending.is_empty() && connection.need == 0 {
+                    if connection.state == State::Open
+                        && !connection.pending.is_empty()
+                        && connection.need == 0
+                    {
                         self.batch.lanes.push(Lane::new(token, Source::Pending));
                         return true;
                     }
@@ -327,8 +402,13 @@ impl Worker {
 
     /// A client that does not read its replies: drop it when it is over its limit.
     pub(crate) fn slow_reader(&mut self, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let limit = self.server.settings.output_limits(connection.session.output_class());
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        let limit = self
+            .server
+            .settings
+            .output_limits(connection.session.output_class());
         let waiting = connection.backlog.len() as u64;
         if limit.soft == 0 || waiting < limit.soft {
             connection.over_soft_since = None;
@@ -336,10 +416,17 @@ impl Worker {
             connection.over_soft_since = Some(self.now);
         }
         let since = connection.over_soft_since;
-        let too_long = since.is_some_and(|since| self.now - since > limit.soft_seconds as i64 * 1000);
+        let too_long =
+            since.is_some_and(|since| self.now - since > limit.soft_seconds as i64 * 1000);
         if too_long || (limit.hard > 0 && waiting >= limit.hard) {
-            log::warn!("closing client {}: it leaves {waiting} bytes unread", connection.session.client.id);
-            self.server.totals.output_limit_disconnects.fetch_add(1, Relaxed);
+            log::warn!(
+                "closing client {}: it leaves {waiting} bytes unread",
+                connection.session.client.id
+            );
+            self.server
+                .totals
+                .output_limit_disconnects
+                .fetch_add(1, Relaxed);
             self.close(token);
         }
     }
@@ -350,7 +437,9 @@ impl Worker {
             return;
         }
         for token in std::mem::take(&mut self.paused) {
-            let Some(connection) = self.connections.get_mut(token) else { continue };
+            let Some(connection) = self.connections.get_mut(token) else {
+                continue;
+            };
             connection.state = State::Open;
             connection.session.client.set_status(status::BLOCKED, false);
             self.batch.lanes.push(Lane::new(token, Source::Pending));
@@ -371,10 +460,14 @@ impl Worker {
 
     fn accept(&mut self, socket: Socket, client: Arc<Client>) {
         let session = Session::new(Arc::clone(&client), !self.server.needs_password());
-        let token = self.connections.add(|token| Connection::new(socket, token, session));
+        let token = self
+            .connections
+            .add(|token| Connection::new(socket, token, session));
         client.token.store(token, Relaxed);
         let connection = self.connections.get_mut(token).expect("it was just added");
-        let watched = self.poller.add(connection.socket.as_fd(), token, connection.interest);
+        let watched = self
+            .poller
+            .add(connection.socket.as_fd(), token, connection.interest);
         if let Err(error) = &watched {
             log::warn!("cannot watch client {}: {error}", client.id);
         }
@@ -386,12 +479,20 @@ impl Worker {
 
     /// Sends a line to a connection that monitors. One that has stopped since is not to get it.
     fn deliver(&mut self, token: u64, bytes: &[u8]) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
         let session = &connection.session;
-        if !session.monitor || session.reply_mode != ReplyMode::On || connection.state == State::Closing {
+        if !session.monitor
+            || session.reply_mode != ReplyMode::On
+            || connection.state == State::Closing
+        {
             return;
         }
-        let output = Output { bytes: bytes.to_vec(), large: Vec::new() };
+        let output = Output {
+            bytes: bytes.to_vec(),
+            large: Vec::new(),
+        };
         match connection.send(&mut self.poller, &output, 0, bytes.len()) {
             Ok(sent) => {
                 self.stats.output_bytes.add(sent as u64);
@@ -406,7 +507,9 @@ impl Worker {
 
     /// Ends a connection.
     pub(crate) fn close(&mut self, token: u64) {
-        let Some(connection) = self.connections.remove(token) else { return };
+        let Some(connection) = self.connections.remove(token) else {
+            return;
+        };
         // The socket closes with the connection, which also ends the poller's interest; removing it first keeps
         // pollers that don't notice out of trouble.
         let _ = self.poller.remove(connection.socket.as_fd());
@@ -417,7 +520,9 @@ impl Worker {
             self.paused.retain(|&paused| paused != token);
         }
         self.server.clients.remove(connection.session.client.id);
-        self.server.workers[self.number].connections.fetch_sub(1, Relaxed);
+        self.server.workers[self.number]
+            .connections
+            .fetch_sub(1, Relaxed);
     }
 
     /// Slices of work that no request asked for.
@@ -426,7 +531,10 @@ impl Worker {
             self.next_expire = self.now + EXPIRE_MS;
             // CLIENT PAUSE promises that data stays as it is.
             let paused = self.server.pause.until(self.now).is_some();
-            if self.server.active_expire.load(Relaxed) && self.server.keyspace.has_volatile() && !paused {
+            if self.server.active_expire.load(Relaxed)
+                && self.server.keyspace.has_volatile()
+                && !paused
+            {
                 self.expire();
             }
         }
@@ -444,17 +552,23 @@ impl Worker {
 
     /// The shards this worker looks after.
     fn own_shards(&self) -> impl Iterator<Item = ShardId> + use<> {
-        (self.number..self.server.keyspace.shards()).step_by(self.server.workers.len()).map(ShardId)
+        (self.number..self.server.keyspace.shards())
+            .step_by(self.server.workers.len())
+            .map(ShardId)
     }
 
     /// Removes keys of own shards whose time has come, within a budget.
     fn expire(&mut self) {
         let mut left = EXPIRE_TURN;
         for db in 0..self.server.keyspace.databases() {
-            let Some(database) = self.server.keyspace.existing(&self.turn, db) else { continue };
+            let Some(database) = self.server.keyspace.existing(&self.turn, db) else {
+                continue;
+            };
             for shard in self.own_shards() {
                 while database.next_due_ms(shard) <= self.now {
-                    let looked_at = database.lock_shard(shard, self.now).expire_due(EXPIRE_SLICE, &mut self.items);
+                    let looked_at = database
+                        .lock_shard(shard, self.now)
+                        .expire_due(EXPIRE_SLICE, &mut self.items);
                     left = left.saturating_sub(looked_at.max(1));
                     if left == 0 {
                         // The rest in the next turn, which begins at once.
@@ -472,7 +586,9 @@ impl Worker {
     /// `hz` times a second: idle clients, slow readers, tables that are still draining, figures for INFO.
     fn cron(&mut self) {
         for db in 0..self.server.keyspace.databases() {
-            let Some(database) = self.server.keyspace.existing(&self.turn, db) else { continue };
+            let Some(database) = self.server.keyspace.existing(&self.turn, db) else {
+                continue;
+            };
             for shard in self.own_shards() {
                 database.lock_shard(shard, self.now).maintain();
             }
@@ -490,7 +606,9 @@ impl Worker {
                 slow.push(connection.token);
             }
         }
-        self.stats.buffer_bytes.set((buffers + self.output.bytes.capacity() + SCRATCH_BYTES) as u64);
+        self.stats
+            .buffer_bytes
+            .set((buffers + self.output.bytes.capacity() + SCRATCH_BYTES) as u64);
         for token in idle {
             log::debug!("closing idle client");
             self.close(token);

@@ -37,21 +37,32 @@ impl<'a> Args<'a> {
     }
 
     /// The arguments from `at` on.
-    pub(crate) fn from(&self, at: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
+    pub(crate) fn from(
+        &self,
+        at: usize,
+    ) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let input = self.input;
-        self.spans[at.min(self.spans.len())..].iter().map(move |span| span.of(input))
+        self.spans[at.min(self.spans.len())..]
+            .iter()
+            .map(move |span| span.of(input))
     }
 
     /// The argument at `at` as a key. Its hash is there already if it is one of the command's first keys.
     #[inline]
     pub(crate) fn key(&self, at: usize) -> Key<'a> {
         let bytes = self.get(at);
-        let known = self.hashes.get(at.wrapping_sub(self.first_key) >> self.key_shift);
+        let known = self
+            .hashes
+            .get(at.wrapping_sub(self.first_key) >> self.key_shift);
         let hash = match known {
             Some(&hash) => hash,
             None => self.keyspace.hash(bytes),
         };
-        debug_assert_eq!(hash, self.keyspace.hash(bytes), "the hash of another argument");
+        debug_assert_eq!(
+            hash,
+            self.keyspace.hash(bytes),
+            "the hash of another argument"
+        );
         Key { bytes, hash }
     }
 
@@ -59,7 +70,9 @@ impl<'a> Args<'a> {
     #[inline]
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key<'a>> + Clone + use<'a> {
         let args = *self;
-        (args.first_key..args.len()).step_by(1 << args.key_shift).map(move |at| args.key(at))
+        (args.first_key..args.len())
+            .step_by(1 << args.key_shift)
+            .map(move |at| args.key(at))
     }
 
     /// Whether the argument at `at` is this word, in any case.

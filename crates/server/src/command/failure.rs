@@ -22,7 +22,9 @@ impl Failure {
 
     /// A text that repeats an argument: what stands before it, the argument, what stands behind it.
     pub(crate) fn about(before: &str, arg: &[u8], behind: &str) -> Failure {
-        Failure(Cow::Owned([before.as_bytes(), quoted(arg), behind.as_bytes()].concat()))
+        Failure(Cow::Owned(
+            [before.as_bytes(), quoted(arg), behind.as_bytes()].concat(),
+        ))
     }
 
     /// `ERR invalid expire time in 'name' command`.
@@ -32,19 +34,26 @@ impl Failure {
 
     /// `ERR wrong number of arguments for 'name' command`.
     pub(crate) fn wrong_arity(command: &str) -> Failure {
-        Failure::new(format!("ERR wrong number of arguments for '{command}' command"))
+        Failure::new(format!(
+            "ERR wrong number of arguments for '{command}' command"
+        ))
     }
 
     /// `ERR unknown subcommand or wrong number of arguments for 'sub'. Try NAME HELP.`
     pub(crate) fn wrong_subcommand(command: &str, subcommand: &[u8]) -> Failure {
         let before = "ERR unknown subcommand or wrong number of arguments for '";
-        Failure::about(before, start(subcommand, ERROR_ECHO_BYTES), &format!("'. Try {command} HELP."))
+        Failure::about(
+            before,
+            start(subcommand, ERROR_ECHO_BYTES),
+            &format!("'. Try {command} HELP."),
+        )
     }
 
     /// The code before the first space, by which INFO errorstats counts.
     pub(crate) fn code(&self) -> &str {
         let code = self.0.split(|&byte| byte == b' ').next();
-        code.and_then(|code| std::str::from_utf8(code).ok()).unwrap_or_default()
+        code.and_then(|code| std::str::from_utf8(code).ok())
+            .unwrap_or_default()
     }
 }
 
@@ -60,13 +69,16 @@ pub(crate) fn start(arg: &[u8], most: usize) -> &[u8] {
 }
 
 pub(crate) const SYNTAX: Failure = Failure::of("ERR syntax error");
-pub(crate) const NOT_AN_INTEGER: Failure = Failure::of("ERR value is not an integer or out of range");
+pub(crate) const NOT_AN_INTEGER: Failure =
+    Failure::of("ERR value is not an integer or out of range");
 pub(crate) const NOT_AN_INT32: Failure =
     Failure::of("ERR value is out of range, value must between -2147483648 and 2147483647");
 pub(crate) const NOT_A_FLOAT: Failure = Failure::of("ERR value is not a valid float");
 pub(crate) const NO_SUCH_KEY: Failure = Failure::of("ERR no such key");
 pub(crate) const OVERFLOW: Failure = Failure::of("ERR increment or decrement would overflow");
-pub(crate) const TOO_LONG: Failure = Failure::of("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+pub(crate) const TOO_LONG: Failure =
+    Failure::of("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
 pub(crate) const DB_INDEX: Failure = Failure::of("ERR DB index is out of range");
 pub(crate) const NO_AUTH: Failure = Failure::of("NOAUTH Authentication required.");
-pub(crate) const OUT_OF_MEMORY: Failure = Failure::of("OOM command not allowed when used memory > 'maxmemory'.");
+pub(crate) const OUT_OF_MEMORY: Failure =
+    Failure::of("OOM command not allowed when used memory > 'maxmemory'.");

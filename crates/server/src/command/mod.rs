@@ -45,7 +45,9 @@ pub(crate) fn container(_: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure
 /// Answers HELP of a command with subcommands: its lines, framed as Redis frames them.
 pub(crate) fn help(context: &mut Context<'_>, name: &str, lines: &[&str]) {
     context.reply.array(lines.len() + 3);
-    context.reply.simple(&format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+    context.reply.simple(&format!(
+        "{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
+    ));
     lines.iter().for_each(|line| context.reply.simple(line));
     context.reply.simple("HELP");
     context.reply.simple("    Prints this help.");

@@ -35,13 +35,22 @@ pub(crate) struct Reply<'c> {
 
 impl<'c> Reply<'c> {
     pub(crate) fn new(output: &'c mut Output, protocol: Protocol) -> Reply<'c> {
-        Reply { writer: Writer { out: &mut output.bytes, protocol }, large: &mut output.large }
+        Reply {
+            writer: Writer {
+                out: &mut output.bytes,
+                protocol,
+            },
+            large: &mut output.large,
+        }
     }
 
     /// How far the output reaches, to come back to with [`Reply::take_back`].
     #[inline]
     pub(crate) fn mark(&self) -> Mark {
-        Mark { bytes: self.writer.out.len(), large: self.large.len() }
+        Mark {
+            bytes: self.writer.out.len(),
+            large: self.large.len(),
+        }
     }
 
     /// Takes back everything written since a position.
@@ -72,7 +81,12 @@ impl<'c> Reply<'c> {
         write(&mut self.writer);
         let added = self.writer.out.len() - end;
         self.writer.out[position..].rotate_right(added);
-        for pinned in self.large.iter_mut().rev().take_while(|pinned| pinned.at > position) {
+        for pinned in self
+            .large
+            .iter_mut()
+            .rev()
+            .take_while(|pinned| pinned.at > position)
+        {
             pinned.at += added;
         }
     }
@@ -84,7 +98,10 @@ impl<'c> Reply<'c> {
             Stored::Inline(bytes) => self.writer.bulk(bytes),
             Stored::Large(large) => {
                 self.writer.bulk_header(large.bytes().len());
-                self.large.push(Pinned { at: self.writer.out.len(), value: large.share() });
+                self.large.push(Pinned {
+                    at: self.writer.out.len(),
+                    value: large.share(),
+                });
                 self.writer.crlf();
             }
         }
@@ -116,7 +133,10 @@ mod tests {
         let pin = |reply: &mut Reply<'_>| {
             reply.bulk_header(3);
             let at = reply.position();
-            reply.large.push(Pinned { at, value: LargeValue::new(b"xyz".to_vec()) });
+            reply.large.push(Pinned {
+                at,
+                value: LargeValue::new(b"xyz".to_vec()),
+            });
             reply.crlf();
         };
         pin(&mut reply);
@@ -125,7 +145,14 @@ mod tests {
         pin(&mut reply);
         reply.put_before(position, |before| before.array(2));
         assert_eq!(output.bytes, b"$3\r\n\r\n*2\r\n$3\r\none\r\n$3\r\n\r\n");
-        assert_eq!(output.large.iter().map(|pinned| pinned.at).collect::<Vec<_>>(), [4, 23]);
+        assert_eq!(
+            output
+                .large
+                .iter()
+                .map(|pinned| pinned.at)
+                .collect::<Vec<_>>(),
+            [4, 23]
+        );
         let mut reply = Reply::new(&mut output, Protocol::Resp2);
         let position = reply.position();
         reply.put_before(position, |before| before.array(0));

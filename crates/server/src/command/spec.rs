@@ -160,10 +160,7 @@ pub(crate) enum Begin {
     /// At this argument.
     Index(i32),
     /// Behind this word, looked for from this argument on.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "no command has such keys yet")
-    )]
+    #[cfg_attr(not(test), expect(dead_code, reason = "no command has such keys yet"))]
     Keyword(&'static str, i32),
 }
 
@@ -173,22 +170,37 @@ pub(crate) enum Find {
     /// Every `step`-th up to `last` (relative to the first; negative from the end).
     Range { last: i32, step: i32, limit: i32 },
     /// As many as the argument at `count` says, from `first` on.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "no command has such keys yet")
-    )]
+    #[cfg_attr(not(test), expect(dead_code, reason = "no command has such keys yet"))]
     Count { count: i32, first: i32, step: i32 },
 }
 
 impl KeySpec {
     /// One key at an argument.
     pub(crate) const fn one(at: i32, flags: &'static [&'static str]) -> KeySpec {
-        KeySpec { flags, begin: Begin::Index(at), find: Find::Range { last: 0, step: 1, limit: 0 }, notes: None }
+        KeySpec {
+            flags,
+            begin: Begin::Index(at),
+            find: Find::Range {
+                last: 0,
+                step: 1,
+                limit: 0,
+            },
+            notes: None,
+        }
     }
 
     /// Every `step`-th argument from `first` to the end.
     pub(crate) const fn rest(first: i32, step: i32, flags: &'static [&'static str]) -> KeySpec {
-        KeySpec { flags, begin: Begin::Index(first), find: Find::Range { last: -1, step, limit: 0 }, notes: None }
+        KeySpec {
+            flags,
+            begin: Begin::Index(first),
+            find: Find::Range {
+                last: -1,
+                step,
+                limit: 0,
+            },
+            notes: None,
+        }
     }
 }
 
@@ -239,46 +251,82 @@ impl Arg {
 
     /// A plain argument.
     pub(crate) const fn of(name: &'static str, kind: ArgKind) -> Arg {
-        Arg { name, kind, ..Arg::BASE }
+        Arg {
+            name,
+            kind,
+            ..Arg::BASE
+        }
     }
 
     /// A key, found by the first key rule.
     pub(crate) const fn key(name: &'static str) -> Arg {
-        Arg { name, kind: ArgKind::Key, key_spec: Some(0), ..Arg::BASE }
+        Arg {
+            name,
+            kind: ArgKind::Key,
+            key_spec: Some(0),
+            ..Arg::BASE
+        }
     }
 
     /// A word that is there or not.
     pub(crate) const fn word(name: &'static str, token: &'static str) -> Arg {
-        Arg { name, kind: ArgKind::PureToken, token: Some(token), ..Arg::BASE }
+        Arg {
+            name,
+            kind: ArgKind::PureToken,
+            token: Some(token),
+            ..Arg::BASE
+        }
     }
 
     /// One of several.
     pub(crate) const fn one_of(name: &'static str, args: &'static [Arg]) -> Arg {
-        Arg { name, kind: ArgKind::OneOf, args, ..Arg::BASE }
+        Arg {
+            name,
+            kind: ArgKind::OneOf,
+            args,
+            ..Arg::BASE
+        }
     }
 
     /// Several that belong together.
     pub(crate) const fn block(name: &'static str, args: &'static [Arg]) -> Arg {
-        Arg { name, kind: ArgKind::Block, args, ..Arg::BASE }
+        Arg {
+            name,
+            kind: ArgKind::Block,
+            args,
+            ..Arg::BASE
+        }
     }
 
     /// The same, introduced by a word.
     pub(crate) const fn token(self, token: &'static str) -> Arg {
-        Arg { token: Some(token), ..self }
+        Arg {
+            token: Some(token),
+            ..self
+        }
     }
 
     /// The same, which may be left out.
     pub(crate) const fn optional(self) -> Arg {
-        Arg { optional: true, ..self }
+        Arg {
+            optional: true,
+            ..self
+        }
     }
 
     /// The same, any number of times.
     pub(crate) const fn multiple(self) -> Arg {
-        Arg { multiple: true, ..self }
+        Arg {
+            multiple: true,
+            ..self
+        }
     }
 
     /// The same, added in a later version.
     pub(crate) const fn since(self, version: &'static str) -> Arg {
-        Arg { since: Some(version), ..self }
+        Arg {
+            since: Some(version),
+            ..self
+        }
     }
 }

@@ -42,7 +42,11 @@ impl Command {
         let (first_key, last_key, key_step) = key_range(spec);
         let data = matches!(spec.group, Group::String | Group::Bitmap | Group::Generic);
         let arity = spec.arity.unsigned_abs();
-        let subcommands = spec.subcommands.iter().map(|sub| Command::new(sub, Some(spec.name), next_id)).collect();
+        let subcommands = spec
+            .subcommands
+            .iter()
+            .map(|sub| Command::new(sub, Some(spec.name), next_id))
+            .collect();
         Command {
             handler: spec.handler,
             spec,
@@ -67,7 +71,11 @@ impl Command {
 
     /// The argument at `at` as others may see it.
     pub(crate) fn shown<'a>(&self, args: &Args<'a>, at: usize) -> &'a [u8] {
-        if (self.spec.secret)(args, at) && at > 0 { b"(redacted)" } else { args.get(at) }
+        if (self.spec.secret)(args, at) && at > 0 {
+            b"(redacted)"
+        } else {
+            args.get(at)
+        }
     }
 
     /// The argument indices of the keys that a plain range describes.
@@ -83,7 +91,9 @@ impl Command {
 
     /// The subcommand of a name in any case.
     pub(crate) fn subcommand(&self, name: &[u8]) -> Option<&Command> {
-        self.subcommands.iter().find(|sub| name.eq_ignore_ascii_case(sub.spec.name.as_bytes()))
+        self.subcommands
+            .iter()
+            .find(|sub| name.eq_ignore_ascii_case(sub.spec.name.as_bytes()))
     }
 }
 
@@ -125,8 +135,14 @@ pub(crate) struct Table {
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let families =
-        [string::COMMANDS, bitmap::COMMANDS, key::COMMANDS, connection::COMMANDS, server::COMMANDS, config::COMMANDS];
+    let families = [
+        string::COMMANDS,
+        bitmap::COMMANDS,
+        key::COMMANDS,
+        connection::COMMANDS,
+        server::COMMANDS,
+        config::COMMANDS,
+    ];
     Table::new(families.into_iter().flatten())
 });
 
@@ -138,8 +154,13 @@ pub(crate) fn table() -> &'static Table {
 impl Table {
     fn new(specs: impl Iterator<Item = &'static Spec>) -> Table {
         let mut next_id = 0;
-        let commands: Vec<Command> = specs.map(|spec| Command::new(spec, None, &mut next_id)).collect();
-        assert!(commands.len() * 3 < SLOTS, "the name table needs more slots");
+        let commands: Vec<Command> = specs
+            .map(|spec| Command::new(spec, None, &mut next_id))
+            .collect();
+        assert!(
+            commands.len() * 3 < SLOTS,
+            "the name table needs more slots"
+        );
         let mut slots = Box::new([NameSlot::default(); SLOTS]);
         for (at, command) in commands.iter().enumerate() {
             let name = FoldedName::of(command.spec.name.as_bytes());
@@ -147,10 +168,22 @@ impl Table {
             while slots[slot].at != 0 {
                 slot = (slot + 1) % SLOTS;
             }
-            let letters = command.spec.name.bytes().all(|byte| byte.is_ascii_lowercase());
-            slots[slot] = NameSlot { name, at: at as u16 + 1, exact: letters && name.len <= 16 };
+            let letters = command
+                .spec
+                .name
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase());
+            slots[slot] = NameSlot {
+                name,
+                at: at as u16 + 1,
+                exact: letters && name.len <= 16,
+            };
         }
-        Table { commands, slots, counters: usize::from(next_id) }
+        Table {
+            commands,
+            slots,
+            counters: usize::from(next_id),
+        }
     }
 
     /// Finds a command by its name in any case: two loads and a multiplication for the slot, two comparisons of words.
@@ -159,7 +192,11 @@ impl Table {
         let folded = FoldedName::of(name);
         let mut slot = folded.slot();
         loop {
-            let NameSlot { name: its, at, exact } = self.slots[slot];
+            let NameSlot {
+                name: its,
+                at,
+                exact,
+            } = self.slots[slot];
             if at == 0 {
                 return None;
             }
@@ -180,7 +217,9 @@ impl Table {
 
     /// All commands, each followed by its subcommands.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Command> {
-        self.commands.iter().flat_map(|command| std::iter::once(command).chain(&command.subcommands))
+        self.commands
+            .iter()
+            .flat_map(|command| std::iter::once(command).chain(&command.subcommands))
     }
 
     /// Any command, to stand where none has been chosen yet.
@@ -210,20 +249,31 @@ impl FoldedName {
         let (first, last) = match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
             (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
             _ => match (name.first_chunk::<4>(), name.last_chunk::<4>()) {
-                (Some(first), Some(last)) => (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last))),
+                (Some(first), Some(last)) => (
+                    u64::from(u32::from_le_bytes(*first)),
+                    u64::from(u32::from_le_bytes(*last)),
+                ),
                 // At most three bytes: the first, the middle one and the last are all of them.
-                _ if len > 0 => {
-                    (u64::from(name[0]) << 16 | u64::from(name[len / 2]) << 8 | u64::from(name[len - 1]), 0)
-                }
+                _ if len > 0 => (
+                    u64::from(name[0]) << 16
+                        | u64::from(name[len / 2]) << 8
+                        | u64::from(name[len - 1]),
+                    0,
+                ),
                 _ => (0, 0),
             },
         };
-        FoldedName { first: first | FOLD, last: last | FOLD, len }
+        FoldedName {
+            first: first | FOLD,
+            last: last | FOLD,
+            len,
+        }
     }
 
     #[inline]
     fn slot(self) -> usize {
-        let mixed = (self.first.rotate_left(21) ^ self.last ^ self.len as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.first.rotate_left(21) ^ self.last ^ self.len as u64)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> (64 - SLOTS.trailing_zeros())) as usize
     }
 }
@@ -236,8 +286,16 @@ mod tests {
     fn every_command_is_found_by_its_name_in_any_case() {
         for command in table().commands() {
             let name = command.spec.name;
-            for spelling in [name.to_string(), name.to_uppercase(), name[..1].to_uppercase() + &name[1..]] {
-                assert_eq!(table().find(spelling.as_bytes()).map(|found| found.id), Some(command.id), "{spelling}");
+            for spelling in [
+                name.to_string(),
+                name.to_uppercase(),
+                name[..1].to_uppercase() + &name[1..],
+            ] {
+                assert_eq!(
+                    table().find(spelling.as_bytes()).map(|found| found.id),
+                    Some(command.id),
+                    "{spelling}"
+                );
             }
             assert!(table().find(format!("{name}x").as_bytes()).is_none());
             for at in 0..name.len() {
@@ -256,8 +314,16 @@ mod tests {
         let mut names = std::collections::HashSet::new();
         for command in table().all() {
             let spec = command.spec;
-            assert!(names.insert(command.full_name.clone()), "{} twice", command.full_name);
-            assert!(!spec.summary.is_empty() && !spec.complexity.is_empty(), "{} says nothing", command.full_name);
+            assert!(
+                names.insert(command.full_name.clone()),
+                "{} twice",
+                command.full_name
+            );
+            assert!(
+                !spec.summary.is_empty() && !spec.complexity.is_empty(),
+                "{} says nothing",
+                command.full_name
+            );
             assert!(spec.arity != 0, "{} has no arity", command.full_name);
             assert_eq!(spec.name, spec.name.to_lowercase());
         }

@@ -15,59 +15,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Makes of each function that takes a backend a test per backend of this system.
-macro_rules! on_each_backend {
-    ($($(#[$attribute:meta])* $test:ident,)*) => {
-        #[cfg(target_os = "linux")]
-        mod epoll {
-            $($(#[$attribute])* #[test] fn $test() {
-                super::$test($crate::poller::Backend::Epoll);
-            })*
-        }
-
-        #[cfg(target_os = "linux")]
-        mod uring {
-            $($(#[$attribute])* #[test] fn $test() {
-                if $crate::poller::tests::has_uring() {
-                    super::$test($crate::poller::Backend::Uring);
-                }
-            })*
-        }
-
-        #[cfg(not(target_os = "linux"))]
-        mod kqueue {
-            $($(#[$attribute])* #[test] fn $test() {
-                super::$test($crate::poller::Backend::Auto);
-            })*
-        }
-    };
-}
-
-pub(super) use on_each_backend;
-
+mod backends;
 pub(super) mod load;
 
-/// This kernel has all of io_uring and lets this process use it. Most containers don't, and tests have
-/// to pass there too.
 #[cfg(target_os = "linux")]
-pub(super) fn has_uring() -> bool {
-    const SINGLE_ISSUER_AND_DEFER_TASKRUN: u32 = 1 << 12 | 1 << 13;
-    let mut parameters = [0_u32; 30];
-    parameters[2] = SINGLE_ISSUER_AND_DEFER_TASKRUN;
-    // SAFETY: the kernel reads and writes the parameters, which are 120 bytes.
-    let fd = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) };
-    if fd >= 0 {
-        // SAFETY: the descriptor was just opened, and nobody knows it.
-        unsafe { libc::close(fd as libc::c_int) };
-        return true;
-    }
-    let error = io::Error::last_os_error();
-    eprintln!("not tested, as io_uring is refused here: {error}");
-    !matches!(
-        error.raw_os_error(),
-        Some(libc::ENOSYS | libc::EPERM | libc::EINVAL)
-    )
-}
+pub(super) use backends::has_uring;
+pub(super) use backends::on_each_backend;
 
 on_each_backend! {
     what_is_not_read_is_reported_again,
@@ -132,21 +85,21 @@ fn tcp_pair() -> (Socket, TcpStream) {
     (server, client)
 }
 
+#[cfg(target_os = "linux")]
 #[test]
-fn the_backend_has_a_name_and_others_are_refused() {
-    if cfg!(target_os = "linux") {
-        assert_eq!(poller(Backend::Auto).name(), "epoll");
-        assert!(!has_uring() || poller(Backend::Uring).name() == "io_uring");
-        assert_eq!(
-            Poller::new(Backend::Epoll).expect("Linux has it").name(),
-            "epoll"
-        );
-    } else {
-        assert_eq!(poller(Backend::Auto).name(), "kqueue");
-        assert_eq!(
-            Poller::new(Backend::Epoll).expect_err("no epoll").kind(),
-            ErrorKind::Unsupported
-        );
+fn the_backends_of_linux_have_names() {
+    assert_eq!(poller(Backend::Auto).name(), "epoll");
+    assert_eq!(poller(Backend::Epoll).name(), "epoll");
+    assert!(!has_uring() || poller(Backend::Uring).name() == "io_uring");
+}
+
+#[cfg(not(target_os = "linux"))]
+#[test]
+fn other_systems_have_kqueue_only() {
+    assert_eq!(poller(Backend::Auto).name(), "kqueue");
+    for backend in [Backend::Epoll, Backend::Uring] {
+        let error = Poller::new(backend).expect_err("Linux has it");
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
     }
 }
 

@@ -5,6 +5,7 @@
 use super::*;
 use crate::poller::tests::{has_uring, load::Numbers};
 use crate::socket::{Listener, Socket};
+use std::collections::HashSet;
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
@@ -485,8 +486,15 @@ fn exhausted_buffers_starve_nobody() {
             senders.push(std::thread::spawn(move || {
                 let bytes = Numbers::new(token as u64).bytes(BYTES);
                 client.write_all(&bytes).expect("somebody reads");
+                client
             }));
         }
+        // Whoever has no buffer is ready all the same, and there are more only when they are all out.
+        let mut seen = HashSet::new();
+        while seen.len() < CONNECTIONS {
+            seen.extend(wait(&mut uring, LONG).iter().map(|event| event.token));
+        }
+        assert_eq!(uring.buffers.counts().1, max);
         // Half of them are not read before the others are done: they keep their buffers.
         let mut received = vec![Vec::new(); CONNECTIONS];
         for half in [0..CONNECTIONS / 2, CONNECTIONS / 2..CONNECTIONS] {
@@ -509,7 +517,6 @@ fn exhausted_buffers_starve_nobody() {
             sender.join().expect("it was read");
             assert!(bytes == Numbers::new(seed as u64).bytes(BYTES));
         }
-        assert_eq!(uring.buffers.counts().1, max);
         for socket in &sockets {
             uring.remove(socket.as_fd()).expect("it is registered");
         }

@@ -1,0 +1,89 @@
+//! What happens between a connection and its worker: pauses, kills, half-closed sockets, clients that read slowly or not
+//! at all, monitors that leave, limits that are reached.
+//!
+//! Every test asserts an order or an outcome. Where two threads race, the test repeats the race and accepts what either
+//! order allows and nothing else. Replies of single commands are in the golden scripts.
+
+mod held_back;
+mod killed;
+mod slow;
+mod told;
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::{Client, Link, PATIENCE, Target, Value};
+
+const ONE: Target = Target::Ferrite { threads: 1 };
+const TWO: Target = Target::Ferrite { threads: 2 };
+
+/// How long to listen for something that must not come.
+const SILENCE: Duration = Duration::from_millis(50);
+
+fn ok() -> Value {
+    Value::Simple(b"OK".to_vec())
+}
+
+fn bulk(text: &str) -> Value {
+    Value::Bulk(text.as_bytes().to_vec())
+}
+
+fn read(client: &mut Client) -> Value {
+    client
+        .read(PATIENCE)
+        .unwrap_or_else(|link| panic!("no reply: {link}"))
+}
+
+fn integer(value: &Value) -> i64 {
+    match value {
+        Value::Int(number) => *number,
+        other => panic!("not an integer: {other:?}"),
+    }
+}
+
+fn id_of(client: &mut Client) -> i64 {
+    integer(&client.ask("CLIENT ID"))
+}
+
+/// A field of a connection's line of CLIENT LIST; none when it is not listed.
+fn listed(asker: &mut Client, id: i64, field: &str) -> Option<String> {
+    let line = asker.ask(&format!("CLIENT LIST ID {id}")).text();
+    let field = format!("{field}=");
+    line.split_whitespace()
+        .find_map(|pair| pair.strip_prefix(&field).map(str::to_owned))
+}
+
+/// Asks until the answer is right.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what} did not come true");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn info(client: &mut Client, field: &str) -> String {
+    let text = client.ask("INFO everything").text();
+    let prefix = format!("{field}:");
+    let line = text.lines().find_map(|line| line.strip_prefix(&prefix));
+    line.unwrap_or_else(|| panic!("INFO has no {field}"))
+        .to_owned()
+}
+
+/// The field of INFO that counts who was disconnected for leaving replies unread.
+const DISCONNECTIONS: &str = "client_output_buffer_limit_disconnections";
+
+/// A value that no socket takes at once.
+const BIG: usize = 32 << 20;
+
+fn store_big(client: &mut Client) {
+    let value = "v".repeat(BIG);
+    assert_eq!(client.call(&["SET", "big", &value]).expect("a reply"), ok());
+}
+
+fn is_big(value: Result<Value, Link>) -> bool {
+    matches!(value, Ok(Value::Bulk(bytes)) if bytes.len() == BIG && bytes.iter().all(|&byte| byte == b'v'))
+}
