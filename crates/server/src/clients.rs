@@ -123,6 +123,12 @@ impl Client {
         }
     }
 
+    /// Notes which command was named last, by the id of its counters or [`NO_COMMAND`].
+    #[inline]
+    pub(crate) fn note_command(&self, id: u16) {
+        self.last_command.store(id, Relaxed);
+    }
+
     pub(crate) fn has_status(&self, bit: u32) -> bool {
         self.status.load(Relaxed) & bit != 0
     }

@@ -135,75 +135,22 @@ impl Worker {
                 continue;
             }
             last_command = None;
-            let before = context.reply.mark();
-            match admit(server, context.session, request.command, &args, now) {
-                Admission::Run(command) => {
-                    args.first_key = command.first_key as usize;
-                    args.key_shift = command.key_shift;
-                    let hidden = command.spec.flags & (flag::ADMIN | flag::SKIP_MONITOR) != 0;
-                    if server.monitors.any() && !hidden {
-                        server
-                            .monitors
-                            .feed(server, context.session, command, &args);
-                    }
-                    context
-                        .session
-                        .client
-                        .last_command
-                        .store(command.id, Relaxed);
-                    timer.begin_alone(command);
-                    run(command, &mut context, &mut args);
-                    timer.end_alone(command, &args, context.session);
-                    context.refresh();
-                }
-                Admission::Refuse(command, failure) => {
-                    if let Some(command) = command {
-                        stats.command(command.id).rejected.add(1);
-                    }
-                    let id = command.map_or(NO_COMMAND, |command| command.id);
-                    context.session.client.last_command.store(id, Relaxed);
-                    context.refuse(&failure);
-                }
-                Admission::Wait(command) => {
-                    context
-                        .session
-                        .client
-                        .last_command
-                        .store(command.id, Relaxed);
-                    waiting = &requests[number..];
-                    context.session.client.set_status(status::BLOCKED, true);
-                    break;
-                }
-                Admission::HangUp => {
-                    log::warn!(
-                        "closing client {}: it speaks HTTP",
-                        context.session.client.peer
-                    );
-                    context.session.client.killed.store(true, Relaxed);
-                    lane.stopped = true;
-                    break;
-                }
+            if !run_special(request.command, &mut context, &mut args, timer) {
+                waiting = &requests[number..];
+                break;
             }
-            if context.session.reply_mode != ReplyMode::On {
-                drop_reply(&mut context, before);
-            }
-            if context.session.closing {
-                lane.stopped = true;
-            }
+            lane.stopped = context.session.closing || context.session.client.killed.load(Relaxed);
             nothing_special = is_plain(server, context.session, now);
         }
         if let Some(command) = last_command {
-            context
-                .session
-                .client
-                .last_command
-                .store(command.id, Relaxed);
+            context.session.client.note_command(command.id);
         }
         if !waiting.is_empty() {
             // Come back to these, and whatever is behind them, when the pause is over.
             let rewritten = lane.take_back(waiting, &batch.spans, input);
             resume.clear();
             *state = State::Paused;
+            session.client.set_status(status::BLOCKED, true);
             paused.push(lane.token);
             if let Some(requests) = rewritten {
                 *pending = requests;
@@ -249,6 +196,58 @@ fn run<'c>(command: &'static Command, context: &mut Context<'c>, args: &mut Args
         context.refuse(&failure);
         context.store.stats.command(command.id).failed.add(1);
     }
+}
+
+/// Decides what happens to a request about which there is something to decide. Returns whether it is done with: `false`
+/// lets it wait.
+fn run_special<'c>(
+    command: Option<&'static Command>,
+    context: &mut Context<'c>,
+    args: &mut Args<'_>,
+    timer: &mut Timer,
+) -> bool {
+    let server = context.server;
+    let before = context.reply.mark();
+    let admission = admit(server, context.session, command, args, context.store.now);
+    let named = match &admission {
+        Admission::Run(command) | Admission::Wait(command) => Some(command.id),
+        Admission::Refuse(command, _) => command.map(|command| command.id),
+        Admission::HangUp => None,
+    };
+    context
+        .session
+        .client
+        .note_command(named.unwrap_or(NO_COMMAND));
+    match admission {
+        Admission::Run(command) => {
+            let hidden = command.spec.flags & (flag::ADMIN | flag::SKIP_MONITOR) != 0;
+            if server.monitors.any() && !hidden {
+                let monitors = &server.monitors;
+                monitors.feed(server, context.session, command, args);
+            }
+            timer.begin_alone(command);
+            run(command, context, args);
+            timer.end_alone(command, args, context.session);
+            context.refresh();
+        }
+        Admission::Refuse(command, failure) => {
+            if let Some(command) = command {
+                let stats = context.store.stats.command(command.id);
+                stats.rejected.add(1);
+            }
+            context.refuse(&failure);
+        }
+        Admission::Wait(_) => return false,
+        Admission::HangUp => {
+            let client = &context.session.client;
+            log::warn!("closing client {}: it speaks HTTP", client.peer);
+            client.killed.store(true, Relaxed);
+        }
+    }
+    if context.session.reply_mode != ReplyMode::On {
+        drop_reply(context, before);
+    }
+    true
 }
 
 impl Context<'_> {

@@ -489,20 +489,20 @@ impl Worker {
         {
             return;
         }
-        let output = Output {
-            bytes: bytes.to_vec(),
-            large: Vec::new(),
-        };
-        match connection.send(&mut self.poller, &output, 0, bytes.len()) {
-            Ok(sent) => {
-                self.stats.output_bytes.add(sent as u64);
-                if !connection.backlog.is_empty() {
-                    self.slow_reader(token);
-                }
-                self.settle(token);
+        let was_idle = connection.backlog.is_empty();
+        connection.backlog.push_bytes(bytes);
+        if was_idle {
+            match connection.flush(&mut self.poller) {
+                Ok(sent) => self.stats.output_bytes.add(sent as u64),
+                Err(_) => return self.close(token),
             }
-            Err(_) => self.close(token),
         }
+        // Otherwise the poller will say when there is room. Until then this is not the place to send: whatever waits for
+        // the backlog to run empty goes on in `write_more`.
+        if !connection.backlog.is_empty() {
+            self.slow_reader(token);
+        }
+        self.settle(token);
     }
 
     /// Ends a connection.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::value::{Proto, Value, parse_value};
 
 /// How long a reply may take before the test gives up. Generous: no test measures time with it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What became of a wait for a reply.
 #[derive(Debug)]
