@@ -30,7 +30,7 @@ mod worker;
 
 use std::process::ExitCode;
 
-/// Chosen by measurement: see docs/benchmarks.md.
+/// For everything that is not an entry (those have slabs of their own): quick, and made for many threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -6,8 +6,7 @@
 //! connection gets its replies with one send.
 //!
 //! Budget of a pipelined GET or SET: no allocation, no system call, no lock that waits (two workers rarely want the
-//! same of a thousand shards), one miss for the bucket and one for the entry, both already under way. Guarded by the
-//! instruction counts of `make test` (see docs/benchmarks.md).
+//! same of a thousand shards), one miss for the bucket and one for the entry, both already under way.
 //!
 //! What is not here: what a request means (`command`), how its bytes are read and sent (`connection`, `sys`).
 
