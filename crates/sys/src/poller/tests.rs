@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 mod backends;
+mod churn;
 pub(super) mod load;
 
 #[cfg(target_os = "linux")]

@@ -597,6 +597,10 @@ fn a_receive_sees_what_no_wait_has_told_of() {
         assert!(wait(&mut uring, NOW).is_empty());
     }
     assert!(received == sent);
+    // However much it was: what is read to its end is received ahead again.
+    client.write_all(b"x").expect("there is room");
+    assert!(wait_one(&mut uring).readable);
+    assert_eq!(uring.buffers.counts().0, 1);
 }
 
 #[test]
@@ -657,7 +661,10 @@ fn a_listener_of_a_unix_socket_is_readable_too() {
 /// again.
 #[test]
 fn a_flooding_connection_is_gone_when_it_was_removed() {
-    let Some(mut uring) = uring() else { return };
+    if !has_uring() {
+        return;
+    }
+    let mut uring = Uring::with_buffers(4, 4).expect("a poller");
     for _ in 0..20 {
         let (socket, mut client) = tcp_pair();
         let sender = std::thread::spawn(move || while client.write_all(&[0; 200_000]).is_ok() {});
@@ -673,4 +680,12 @@ fn a_flooding_connection_is_gone_when_it_was_removed() {
         sender.join().expect("it was reset");
         assert_clean(&mut uring);
     }
+    // Its buffers are there for others.
+    let (socket, mut other) = pair();
+    other.write_all(b"x").expect("there is room");
+    uring
+        .add(socket.as_fd(), 1, Interest::READ)
+        .expect("an open socket");
+    assert!(wait_one(&mut uring).readable);
+    assert_eq!(uring.buffers.counts(), (1, 4));
 }
