@@ -28,13 +28,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::heap::{Heap, class_size};
+use crate::large::{Large, LargeValue};
 
 /// Values of more bytes than this live in a reference-counted buffer of their own, so that a reply
 /// can be sent from it without a copy.
 pub const INLINE_VALUE_MAX: usize = 16 * 1024 - 1;
-
-/// A value in a buffer of its own.
-pub type LargeValue = Arc<Vec<u8>>;
 
 /// The type of a value, as TYPE names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +76,7 @@ pub enum Stored<'a> {
 
 /// A large value inside an entry.
 #[derive(Clone, Copy, Debug)]
-pub struct LargeRef<'a>(&'a Vec<u8>);
+pub struct LargeRef<'a>(&'a Large);
 
 impl<'a> LargeRef<'a> {
     /// The value's bytes.
@@ -89,7 +87,7 @@ impl<'a> LargeRef<'a> {
 
     /// A reference of one's own, which outlives the shard's lock.
     pub fn share(self) -> LargeValue {
-        let pointer: *const Vec<u8> = self.0;
+        let pointer: *const Large = self.0;
         // SAFETY: a `LargeRef` is only made from what `Arc::into_raw` gave, while an entry holds it.
         unsafe {
             Arc::increment_strong_count(pointer);
@@ -135,7 +133,7 @@ impl<'a> NewValue<'a> {
         if bytes.len() <= INLINE_VALUE_MAX {
             NewValue::Inline(bytes)
         } else {
-            NewValue::Large(Arc::new(bytes.to_vec()))
+            NewValue::Large(Arc::new(bytes.to_vec().into()))
         }
     }
 }
@@ -239,7 +237,7 @@ impl Entry {
     pub(crate) fn memory(self) -> usize {
         let own = match self.value() {
             Stored::Inline(_) => 0,
-            Stored::Large(LargeRef(buffer)) => buffer.capacity() + size_of::<Vec<u8>>() + 16,
+            Stored::Large(LargeRef(buffer)) => buffer.capacity() + size_of::<Large>() + 16,
         };
         self.class() + own
     }
@@ -375,7 +373,7 @@ impl Entry {
         }
         let at = self.shape(header).value_at;
         // SAFETY: the word is what `Arc::into_raw` gave, and callers forget it after this.
-        Some(unsafe { Arc::from_raw(self.word(at) as *const Vec<u8>) })
+        Some(unsafe { Arc::from_raw(self.word(at) as *const Large) })
     }
 
     #[inline]
@@ -398,7 +396,7 @@ impl Entry {
         if header & STORAGE_LARGE == 0 {
             return Stored::Inline(self.slice(shape.value_at, shape.value_slot));
         }
-        let buffer = self.word(shape.value_at) as *const Vec<u8>;
+        let buffer = self.word(shape.value_at) as *const Large;
         // SAFETY: the word is what `Arc::into_raw` gave; the entry keeps that reference alive.
         Stored::Large(LargeRef(unsafe { &*buffer }))
     }
@@ -456,7 +454,7 @@ impl Entry {
         let value = if len <= INLINE_VALUE_MAX {
             NewValue::Inline(&bytes)
         } else {
-            NewValue::Large(Arc::new(std::mem::take(&mut bytes)))
+            NewValue::Large(Arc::new(std::mem::take(&mut bytes).into()))
         };
         self.replaced_by(heap, value)
     }
@@ -467,15 +465,15 @@ impl Entry {
         let at = self.shape(self.header()).value_at;
         let mut large = self.take_large().expect("the caller saw a large value");
         let garbage = match Arc::get_mut(&mut large) {
-            Some(buffer) => {
-                buffer.resize(len, 0);
+            Some(large) => {
+                large.bytes_mut().resize(len, 0);
                 None
             }
             None => {
                 let mut copy = Vec::with_capacity(len + len / 8);
                 copy.extend_from_slice(&large[..large.len().min(len)]);
                 copy.resize(len, 0);
-                Some(std::mem::replace(&mut large, Arc::new(copy)))
+                Some(std::mem::replace(&mut large, Arc::new(copy.into())))
             }
         };
         self.set_word(at, Arc::into_raw(large) as u64);
@@ -505,10 +503,10 @@ impl Entry {
             };
         }
         let mut large = self.take_large().expect("storage says so");
-        let buffer: *mut Vec<u8> = Arc::get_mut(&mut large).expect("unshared by resize_value");
+        let buffer: *mut Large = Arc::get_mut(&mut large).expect("unshared by resize_value");
         self.set_word(shape.value_at, Arc::into_raw(large) as u64);
         // SAFETY: the only reference is in the entry again, and the shard's lock makes this one unique.
-        unsafe { &mut *buffer }
+        unsafe { (*buffer).bytes_mut() }
     }
 
     #[inline]
@@ -675,7 +673,7 @@ mod tests {
             assert_eq!(entry.key(), key);
             if held.len() > 8 {
                 for (large, then) in held.drain(..) {
-                    assert_eq!(*large, then);
+                    assert_eq!(&large[..], then);
                 }
             }
         }

@@ -38,10 +38,16 @@ const GROWTH_STEPS: u64 = 1;
 /// Home buckets moved with every insertion while a table drains. Two finish the move before the entries
 /// that arrive meanwhile could fill either table.
 const MOVED_PER_INSERT: usize = 2;
+/// Home buckets moved with every insertion when so many entries are in the stash that it must not grow for long: as many
+/// as take about 20 us.
+const MOVED_IN_A_HURRY: usize = 32;
 /// Home buckets moved with every removal while a table drains.
 const MOVED_PER_REMOVAL: usize = 1;
 /// Entries in the stash from which the table grows at once.
 const STASH_LIMIT: usize = 64;
+
+/// How far into an entry a short key reaches.
+const KEY_READ_BYTES: usize = 24;
 
 /// Tables of at least this many bytes are mappings of their own.
 const MAPPED_BYTES: usize = 32 * 1024;
@@ -116,6 +122,26 @@ impl Table {
         if end.is_multiple_of(DISCARD_BYTES) && Table::layout(self.code()).size() >= MAPPED_BYTES {
             // SAFETY: the table is mapped, and all entries of these buckets have moved.
             unsafe { discard(self.pointer().add(end - DISCARD_BYTES), DISCARD_BYTES) };
+        }
+    }
+
+    /// Starts loading what moving the home buckets from `home` on to `new` will need next time: the buckets and where they
+    /// go, and of those that were asked for last time, the entries, whose keys have to be read for their hashes.
+    #[inline]
+    fn prefetch_to_move(self, home: usize, new: Table) {
+        let until = (home + MOVED_PER_INSERT).min(self.buckets());
+        for bucket in (home..until).map(|home| self.bucket(home)) {
+            for slot in bucket.occupied() {
+                let entry = (bucket.reference(slot) & !TAG_LOW) as *const u8;
+                prefetch(entry);
+                prefetch(entry.wrapping_add(KEY_READ_BYTES));
+            }
+        }
+        for home in until..(until + MOVED_PER_INSERT).min(self.buckets()) {
+            prefetch(self.address(home).cast());
+            if let Some(place) = Place::first_of(home, self.buckets()) {
+                prefetch(new.address(place.home(new.buckets()) + 1).cast());
+            }
         }
     }
 
@@ -410,11 +436,16 @@ impl Index<'_> {
     #[inline]
     fn make_room<F: Fn(Entry) -> Place>(&mut self, around: &Surroundings<'_, F>) {
         if self.tables.draining().exists() {
-            self.migrate(MOVED_PER_INSERT, around);
-            if self.state.stash.len() < STASH_LIMIT {
+            let hurry = self.state.stash.len() >= STASH_LIMIT;
+            let count = if hurry {
+                MOVED_IN_A_HURRY
+            } else {
+                MOVED_PER_INSERT
+            };
+            self.migrate(count, around);
+            if self.tables.draining().exists() {
                 return;
             }
-            self.migrate(usize::MAX, around);
         }
         let active = self.tables.active();
         if !active.exists() {
@@ -450,18 +481,12 @@ impl Index<'_> {
         let from = self.tables.migrated();
         let until = old.buckets().min(from.saturating_add(count));
         for home in from..until {
-            // The keys have to be read for their hashes: load those of the bucket after next meanwhile.
-            if home + 2 < old.buckets() {
-                let ahead = old.bucket(home + 2);
-                ahead
-                    .occupied()
-                    .for_each(|slot| prefetch((ahead.reference(slot) & !TAG_LOW) as *const u8));
-            }
             self.move_home(old, home, new, around);
             self.tables.migrated.store(home + 1, Ordering::Relaxed);
             // Nothing lives before its home, so all buckets up to this one are empty now.
             old.discard_before(home + 1);
         }
+        old.prefetch_to_move(until, new);
         if until == old.buckets() {
             self.tables.draining.store(Table::NONE.0, Ordering::Release);
             self.state.retired.push(Retired {

@@ -1,7 +1,7 @@
 //! The truth in memory: databases, shards, index, entries and expiry.
 //!
 //! This crate knows no command, no socket and no file. Time is an argument. Reading order:
-//! [`hash`] gives a key its place, [`mod@entry`] packs key and value into one allocation, [`index`] finds
+//! [`hash`] gives a key its place, [`mod@entry`] packs key and value into one allocation ([`large`] values have one of their own), [`index`] finds
 //! an entry by hash, [`expire`] knows when entries die, [`shard`] joins those under one lock,
 //! [`database`] stripes a keyspace over shards, and [`turn`] says when a worker may hold references
 //! into memory that others want to free.
@@ -14,15 +14,17 @@ mod hash;
 mod heap;
 mod index;
 mod keyspace;
+mod large;
 mod pages;
 mod reclaim;
 mod shard;
 mod turn;
 
 pub use database::{Database, Locked, MAX_SHARDS, Overhead, ShardId, ShardSet};
-pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, LargeValue, Stored};
+pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, Stored};
 pub use hash::Seed;
 pub use keyspace::{Keyspace, Options};
+pub use large::{Large, LargeValue};
 pub use shard::{Detached, EntryMut, EntryRef, Expiry, Guard, Key};
 pub use turn::{Exclusive, Turn, Turns};
 

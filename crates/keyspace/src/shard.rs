@@ -25,7 +25,8 @@ use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
 
 use crate::database::Overhead;
-use crate::entry::{Entry, Form, LargeValue, NewValue};
+use crate::entry::{Entry, Form, NewValue};
+use crate::large::LargeValue;
 use crate::expire::Wheel;
 use crate::hash::Place;
 use crate::heap::Heap;
@@ -101,7 +102,7 @@ struct State {
 // SAFETY: `state`, and the entries it leads to, are reached only through a `Guard`, which exists once at a time because
 // it stands for the lock; everything else is atomic.
 unsafe impl Sync for ShardCell {}
-// SAFETY: entries are plain memory and `Arc<Vec<u8>>`, owned by the shard.
+// SAFETY: entries are plain memory and large values, owned by the shard.
 unsafe impl Send for ShardCell {}
 
 impl ShardCell {

@@ -35,6 +35,8 @@ pub(crate) struct Lane {
     pub(crate) stopped: bool,
     /// What was wrong behind the last request.
     pub(crate) error: Option<ProtocolError>,
+    /// Its last window came from a buffer that is large enough to be a large value's.
+    pub(crate) large: bool,
 }
 
 impl Lane {
@@ -48,6 +50,7 @@ impl Lane {
             output_until: 0,
             stopped: false,
             error: None,
+            large: false,
         }
     }
 

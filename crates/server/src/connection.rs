@@ -41,6 +41,8 @@ pub(crate) struct Connection {
     pub(crate) resume: Resume,
     /// Bytes `pending` must hold before parsing can go on.
     pub(crate) need: usize,
+    /// Bytes of the last request if it was a large one: the next is read into a buffer of that size at once.
+    pub(crate) expected: usize,
     pub(crate) backlog: Backlog,
     pub(crate) interest: Interest,
     /// When the backlog went over the soft output limit (Unix, ms).
@@ -57,6 +59,7 @@ impl Connection {
             pending: Vec::new(),
             resume: Resume::default(),
             need: 0,
+            expected: 0,
             backlog: Backlog::default(),
             interest: Interest::READ,
             over_soft_since: None,
@@ -257,9 +260,9 @@ mod tests {
             let mut backlog = Backlog::default();
             backlog.push_bytes(b"one");
             backlog.push_bytes(b"two");
-            backlog.push_large(Arc::new(b"LARGE".to_vec()));
+            backlog.push_large(Arc::new(b"LARGE".to_vec().into()));
             backlog.push_bytes(b"");
-            backlog.push_large(Arc::new(b"x".to_vec()));
+            backlog.push_large(Arc::new(b"x".to_vec().into()));
             backlog.push_bytes(b"end");
             let mut seen = Vec::new();
             while !backlog.is_empty() {

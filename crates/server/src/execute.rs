@@ -7,6 +7,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use keyspace::{INLINE_VALUE_MAX, LargeValue};
+
 use crate::batch::{Request, Source};
 use crate::clients::{NO_COMMAND, status};
 use crate::command::{Args, Command, Context, Failure, Mark, Reply, failure, flag};
@@ -84,9 +86,14 @@ impl Worker {
             state,
             ..
         } = connection;
-        let input: &[u8] = match lane.source {
-            Source::Scratch { from, until } => &scratch[from..until],
-            Source::Pending => pending,
+        // A large request may become a value as it is: for that its buffer must be one that can be shared.
+        let buffer = (lane.source == Source::Pending && pending.len() > INLINE_VALUE_MAX)
+            .then(|| LargeValue::new(std::mem::take(pending).into()));
+        lane.large = buffer.is_some();
+        let input: &[u8] = match (&buffer, lane.source) {
+            (Some(buffer), _) => buffer.buffer(),
+            (None, Source::Scratch { from, until }) => &scratch[from..until],
+            (None, Source::Pending) => pending,
         };
         let mut args = Args {
             input,
@@ -95,6 +102,7 @@ impl Worker {
             first_key: 0,
             key_shift: 0,
             keyspace: &server.keyspace,
+            buffer: buffer.as_ref(),
         };
         let (db, touch, protocol) = (session.db, !session.no_touch, session.protocol);
         let mut context = Context {
@@ -145,17 +153,14 @@ impl Worker {
         if let Some(command) = last_command {
             context.session.client.note_command(command.id);
         }
+        let mut rewritten = None;
         if !waiting.is_empty() {
             // Come back to these, and whatever is behind them, when the pause is over.
-            let rewritten = lane.take_back(waiting, &batch.spans, input);
+            rewritten = lane.take_back(waiting, &batch.spans, input);
             resume.clear();
             *state = State::Paused;
             session.client.set_status(status::BLOCKED, true);
             paused.push(lane.token);
-            if let Some(requests) = rewritten {
-                *pending = requests;
-                lane.source = Source::Pending;
-            }
         } else if let Some(error) = lane.error.take()
             && !lane.stopped
         {
@@ -166,6 +171,20 @@ impl Worker {
             server.errors.add("ERR");
             session.closing = true;
             lane.stopped = true;
+        }
+        if let Some(buffer) = buffer {
+            match LargeValue::try_unwrap(buffer) {
+                Ok(large) => *pending = large.into_buffer(),
+                Err(value) => {
+                    // It is a value now; what is behind the request stays.
+                    *pending = value.buffer()[lane.at..].to_vec();
+                    lane.at = 0;
+                }
+            }
+        }
+        if let Some(requests) = rewritten {
+            *pending = requests;
+            lane.source = Source::Pending;
         }
         lane.output_until = output.bytes.len();
         if session.client.killed.load(Relaxed) {

@@ -239,7 +239,7 @@ impl<'a> Shard<'a> {
     ) -> R {
         if !self.guard.contains(key) {
             self.guard
-                .set_large(key, LargeValue::new(vec![0; len]), Expiry::Clear);
+                .set_large(key, LargeValue::new(vec![0; len].into()), Expiry::Clear);
         }
         let inner = self
             .guard

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use keyspace::{ShardId, Turn};
+use keyspace::{INLINE_VALUE_MAX, ShardId, Turn};
 use resp::request::{Limits, Span};
 use sys::poller::{Event, Poller};
 use sys::socket::Socket;
@@ -162,7 +162,7 @@ impl Worker {
         if connection.state != State::Open || !connection.backlog.is_empty() {
             return 0;
         }
-        if connection.pending.is_empty() {
+        if connection.pending.is_empty() && connection.expected == 0 {
             let until = (used + READ_BYTES).min(SCRATCH_BYTES);
             match self
                 .poller
@@ -189,8 +189,10 @@ impl Worker {
             }
             return 0;
         }
-        let missing = connection.need.saturating_sub(connection.pending.len());
-        reserve(&mut connection.pending, missing);
+        reserve(
+            &mut connection.pending,
+            connection.need.max(connection.expected),
+        );
         match self
             .poller
             .recv_spare(connection.socket.as_fd(), &mut connection.pending)
@@ -219,7 +221,14 @@ impl Worker {
                     self.batch.lanes.push(Lane::new(token, Source::Pending));
                 }
             }
-            Err(error) => self.read_failed(token, &error),
+            Err(error) => {
+                if connection.pending.is_empty() {
+                    // Nothing came for the buffer that a large request was expected in.
+                    connection.pending = Vec::new();
+                    connection.expected = 0;
+                }
+                self.read_failed(token, &error);
+            }
         }
         0
     }
@@ -317,7 +326,7 @@ impl Worker {
 
     /// Puts away what a lane leaves: an incomplete request, requests that wait, a connection that ends.
     fn finish(&mut self, at: usize) {
-        let lane = &mut self.batch.lanes[at];
+        let lane = &self.batch.lanes[at];
         let (token, source, consumed, need) = (lane.token, lane.source, lane.at, lane.need);
         let Some(connection) = self.connections.get_mut(token) else {
             return;
@@ -330,7 +339,13 @@ impl Worker {
                         .extend_from_slice(&self.scratch[from + consumed..until]);
                 }
             }
-            Source::Pending => connection.consume(consumed),
+            Source::Pending => {
+                // Where one large request came, another may follow.
+                let bytes = connection.need.max(connection.expected);
+                let was_large = lane.large && need == 0 && bytes > INLINE_VALUE_MAX;
+                connection.expected = if was_large { bytes } else { 0 };
+                connection.consume(consumed);
+            }
         }
         connection.need = need;
         if connection.session.closing {
@@ -643,10 +658,17 @@ pub(crate) struct Parsing<'a> {
     pub(crate) turn: &'a Turn<'static>,
 }
 
-/// Makes room for the rest of a request that misses `missing` bytes, no further than
-/// [`READ_AHEAD_BYTES`] or what has arrived already: a claim costs nothing until it is kept.
-fn reserve(pending: &mut Vec<u8>, missing: usize) {
-    let wanted = missing.clamp(READ_MIN_BYTES, pending.len().max(READ_AHEAD_BYTES));
+/// Makes room for the rest of a request that takes `need` bytes in all, no further than
+/// [`READ_AHEAD_BYTES`] or what has arrived already: a claim costs nothing until it is kept. A large request gets the room it
+/// needs and no more, for its buffer may become a value.
+fn reserve(pending: &mut Vec<u8>, need: usize) {
+    let missing = need.saturating_sub(pending.len());
+    let least = if need > INLINE_VALUE_MAX {
+        1
+    } else {
+        READ_MIN_BYTES
+    };
+    let wanted = missing.clamp(least, pending.len().max(READ_AHEAD_BYTES));
     if pending.capacity() - pending.len() < wanted {
         pending.reserve_exact(wanted);
     }

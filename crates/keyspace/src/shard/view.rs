@@ -1,7 +1,8 @@
 //! Entries of a locked shard, as the rest of the program sees them.
 
 use super::{Guard, clock_at};
-use crate::entry::{Encoding, Entry, Form, Kind, LargeValue, Stored};
+use crate::entry::{Encoding, Entry, Form, Kind, Stored};
+use crate::large::LargeValue;
 use crate::index::{Index, Slot};
 
 /// A value without a key, expiry included.

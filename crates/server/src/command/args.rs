@@ -1,6 +1,6 @@
 //! The arguments of one request, as slices of the buffer it was read into.
 
-use keyspace::{Key, Keyspace};
+use keyspace::{Key, Keyspace, LargeValue};
 use resp::{number, request::Span};
 
 use super::failure::{self, Failure};
@@ -16,6 +16,8 @@ pub(crate) struct Args<'a> {
     /// Keys are `1 << key_shift` arguments apart.
     pub(crate) key_shift: u8,
     pub(crate) keyspace: &'a Keyspace,
+    /// The buffer that `input` is, when it is the connection's own and large.
+    pub(crate) buffer: Option<&'a LargeValue>,
 }
 
 impl<'a> Args<'a> {
@@ -73,6 +75,18 @@ impl<'a> Args<'a> {
         (args.first_key..args.len())
             .step_by(1 << args.key_shift)
             .map(move |at| args.key(at))
+    }
+
+    /// The argument at `at` as a large value: the very buffer it arrived in when that holds little else, a copy otherwise.
+    pub(crate) fn large(&self, at: usize) -> LargeValue {
+        let span = self.spans[at];
+        if let Some(buffer) = self.buffer
+            && buffer.holds_little_beside(span.len)
+            && buffer.adopt(span.start..span.start + span.len)
+        {
+            return LargeValue::clone(buffer);
+        }
+        LargeValue::new(self.get(at).to_vec().into())
     }
 
     /// Whether the argument at `at` is this word, in any case.

@@ -135,7 +135,7 @@ mod tests {
             let at = reply.position();
             reply.large.push(Pinned {
                 at,
-                value: LargeValue::new(b"xyz".to_vec()),
+                value: LargeValue::new(b"xyz".to_vec().into()),
             });
             reply.crlf();
         };

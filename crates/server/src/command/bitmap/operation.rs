@@ -35,7 +35,7 @@ pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     if len > 0 {
         shards
             .of(target)
-            .set_made(target, LargeValue::new(result), Expiry::Clear, Form::Part);
+            .set_made(target, LargeValue::new(result.into()), Expiry::Clear, Form::Part);
     } else {
         shards.of(target).remove(target);
     }

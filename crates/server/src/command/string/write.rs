@@ -19,7 +19,7 @@ pub(super) fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fail
     if args.len() > 3 {
         return set_with_options(context, args);
     }
-    put(&context.store, args.key(1), args.get(2), Expiry::Clear);
+    put(&context.store, args, 2, Expiry::Clear);
     context.reply.ok();
     Ok(())
 }
@@ -30,23 +30,19 @@ fn is_large(value: &[u8]) -> bool {
     value.len() > INLINE_VALUE_MAX
 }
 
-/// A value in a buffer of its own, filled before anybody has to wait for a shard.
-fn large_copy(value: &[u8]) -> LargeValue {
-    LargeValue::new(value.to_vec())
-}
-
-/// Sets a key, whatever it was before.
+/// Sets the key that is the first argument to the argument at `at`, whatever it was before.
 #[inline(always)]
-fn put(store: &Store<'_>, key: Key<'_>, value: &[u8], expiry: Expiry) {
+fn put(store: &Store<'_>, args: &Args<'_>, at: usize, expiry: Expiry) {
+    let (key, value) = (args.key(1), args.get(at));
     if is_large(value) {
-        return put_large(store, key, value, expiry);
+        return put_large(store, key, args.large(at), expiry);
     }
     store.lock(key).set(key, value, expiry);
 }
 
+/// What is large was given a buffer of its own before anybody has to wait for the shard.
 #[inline(never)]
-fn put_large(store: &Store<'_>, key: Key<'_>, value: &[u8], expiry: Expiry) {
-    let value = large_copy(value);
+fn put_large(store: &Store<'_>, key: Key<'_>, value: LargeValue, expiry: Expiry) {
     store.lock(key).set_large(key, value, expiry);
 }
 
@@ -56,7 +52,7 @@ fn set_with_options(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     let expiry = options.expiry(context, args)?;
     let (key, value) = (args.key(1), args.get(2));
     if options.condition.is_none() && !options.get {
-        put(&context.store, key, value, expiry);
+        put(&context.store, args, 2, expiry);
         context.reply.ok();
         return Ok(());
     }
@@ -106,7 +102,7 @@ pub(super) fn psetex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
 
 fn set_for(context: &mut Context<'_>, args: &Args<'_>, unit: TimeUnit) -> Result<(), Failure> {
     let at = moment_of(context, args, unit, 2)?;
-    put(&context.store, args.key(1), args.get(3), Expiry::At(at));
+    put(&context.store, args, 3, Expiry::At(at));
     context.reply.ok();
     Ok(())
 }
@@ -148,10 +144,10 @@ pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
 
 #[inline(never)]
 fn set_pairs_with_large(context: &mut Context<'_>, args: &Args<'_>) {
-    let values = (2..args.len()).step_by(2).map(|at| args.get(at));
-    let large: Vec<LargeValue> = values
-        .filter(|value| is_large(value))
-        .map(large_copy)
+    let large: Vec<LargeValue> = (2..args.len())
+        .step_by(2)
+        .filter(|&at| is_large(args.get(at)))
+        .map(|at| args.large(at))
         .collect();
     let mut large = large.into_iter();
     let mut shards = context.store.lock_keys(args.keys());
