@@ -92,7 +92,10 @@ mod tests {
             (&b"VALUE"[..], &b"*3 SET key VALUE\r\n"[..])
         );
         large.bytes_mut().extend_from_slice(b"!");
-        assert_eq!((&large[..], large.buffer()), (&b"VALUE!"[..], &b"VALUE!"[..]));
+        assert_eq!(
+            (&large[..], large.buffer()),
+            (&b"VALUE!"[..], &b"VALUE!"[..])
+        );
         assert!(large.adopt(6..6));
         assert!(large.is_empty());
     }

@@ -26,12 +26,12 @@ use parking_lot::lock_api::RawMutex as _;
 
 use crate::database::Overhead;
 use crate::entry::{Entry, Form, NewValue};
-use crate::large::LargeValue;
 use crate::expire::Wheel;
 use crate::hash::Place;
 use crate::heap::Heap;
 use crate::index::{Index, IndexState, Slot, Surroundings, Tables};
 use crate::keyspace::Shared;
+use crate::large::LargeValue;
 use crate::pages::Pages;
 use crate::reclaim::BACKGROUND_BYTES;
 

@@ -48,6 +48,8 @@ pub(crate) struct Server {
     /// Forty more, which name the history of this server's data.
     pub(crate) replication_id: String,
     pub(crate) started_ms: i64,
+    /// What workers wait with.
+    pub(crate) backend: sys::Backend,
     pub(crate) poller_name: &'static str,
 }
 

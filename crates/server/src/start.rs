@@ -132,7 +132,8 @@ fn build(
     let (ids, seed) = random.split_at(40);
     let (run_id, replication_id) = ids.split_at(20);
     let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let poller_name = Poller::new(backend(&settings)).map_err(failed)?.name();
+    let backend = usable_backend(&settings);
+    let poller_name = Poller::new(backend).map_err(failed)?.name();
     let handles = (0..workers)
         .map(|_| WorkerHandle::new(table().counters()))
         .collect::<Result<_, _>>()
@@ -164,14 +165,22 @@ fn build(
         run_id: hexadecimal(run_id),
         replication_id: hexadecimal(replication_id),
         started_ms: sys::clock::realtime_ms(),
+        backend,
         poller_name,
     })))
 }
 
-/// The poller that `io` asks for.
-fn backend(settings: &Settings) -> Backend {
+/// The poller that `io` asks for, or the one that takes its place where it is refused.
+fn usable_backend(settings: &Settings) -> Backend {
     match settings.choice(Setting::Io) {
         "epoll" => Backend::Epoll,
+        "uring" => match Poller::new(Backend::Uring) {
+            Ok(_) => Backend::Uring,
+            Err(error) => {
+                log::warn!("io uring is not possible here, epoll takes its place: {error}");
+                Backend::Auto
+            }
+        },
         _ => Backend::Auto,
     }
 }
@@ -198,7 +207,7 @@ fn start_workers(server: &'static Server) -> Result<Vec<std::thread::JoinHandle<
     let mut threads = Vec::new();
     for number in 0..server.workers.len() {
         let failed = |error: std::io::Error| format!("cannot start worker {number}: {error}");
-        let poller = Poller::new(backend(&server.settings)).map_err(failed)?;
+        let poller = Poller::new(server.backend).map_err(failed)?;
         let worker = Worker::new(server, number, poller).map_err(failed)?;
         let thread = std::thread::Builder::new()
             .name(format!("worker-{number}"))

@@ -2,8 +2,8 @@
 
 use super::{Guard, clock_at};
 use crate::entry::{Encoding, Entry, Form, Kind, Stored};
-use crate::large::LargeValue;
 use crate::index::{Index, Slot};
+use crate::large::LargeValue;
 
 /// A value without a key, expiry included.
 pub struct Detached {

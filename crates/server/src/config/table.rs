@@ -357,10 +357,11 @@ pub(crate) static TABLE: &[Row] = &[
     Row {
         setting: Setting::Io,
         name: "io",
-        kind: Kind::Choice(&["auto", "epoll"]),
+        kind: Kind::Choice(&["auto", "epoll", "uring"]),
         default: "auto",
         section: Section::Threads,
-        summary: "How workers wait for the network; auto takes the best that the system has.",
+        summary: "How workers wait for the network; auto takes what measured best. Where uring is \
+                  not allowed, as in many containers, epoll takes its place.",
         ..BASE
     },
     Row {

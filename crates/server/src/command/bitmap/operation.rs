@@ -33,9 +33,12 @@ pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     let len = result.len();
     let target = args.key(2);
     if len > 0 {
-        shards
-            .of(target)
-            .set_made(target, LargeValue::new(result.into()), Expiry::Clear, Form::Part);
+        shards.of(target).set_made(
+            target,
+            LargeValue::new(result.into()),
+            Expiry::Clear,
+            Form::Part,
+        );
     } else {
         shards.of(target).remove(target);
     }

@@ -74,6 +74,11 @@ pub(super) fn incrbyfloat(context: &mut Context<'_>, args: &Args<'_>) -> Result<
     let mut text = Vec::with_capacity(32);
     after.write_to(&mut text);
     context.reply.bulk(&text);
-    shard.set_made(key, LargeValue::new(text.into()), Expiry::Keep, Form::Decimal);
+    shard.set_made(
+        key,
+        LargeValue::new(text.into()),
+        Expiry::Keep,
+        Form::Decimal,
+    );
     Ok(())
 }
