@@ -170,18 +170,20 @@ fn build(
     })))
 }
 
-/// The poller that `io` asks for, or the one that takes its place where it is refused.
+/// The poller that `io` asks for, or the one that takes its place where it is refused. By default it is io_uring, which
+/// measured cheaper (docs/benchmarks.md); default seccomp profiles of containers refuse it.
 fn usable_backend(settings: &Settings) -> Backend {
-    match settings.choice(Setting::Io) {
-        "epoll" => Backend::Epoll,
-        "uring" => match Poller::new(Backend::Uring) {
-            Ok(_) => Backend::Uring,
-            Err(error) => {
-                log::warn!("io uring is not possible here, epoll takes its place: {error}");
-                Backend::Auto
-            }
-        },
-        _ => Backend::Auto,
+    let wanted = settings.choice(Setting::Io);
+    if wanted == "epoll" {
+        return Backend::Epoll;
+    }
+    match Poller::new(Backend::Uring) {
+        Ok(_) => Backend::Uring,
+        Err(error) if wanted == "uring" => {
+            log::warn!("io uring is not possible here, epoll takes its place: {error}");
+            Backend::Auto
+        }
+        Err(_) => Backend::Auto,
     }
 }
 

@@ -248,13 +248,18 @@ impl Slot {
 /// The slots of a poller.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    slots: Vec<Slot>,
+    /// In blocks that never move: growing copies nothing and leaves nothing behind.
+    blocks: Vec<Box<[Slot]>>,
+    /// Slots that were ever given out.
+    len: usize,
     free: Vec<u32>,
     /// The slot of each descriptor, by its number; [`NOBODY`] if it is not registered.
     by_fd: Vec<u32>,
 }
 
 const NOBODY: u32 = u32::MAX;
+/// Slots in a block.
+const BLOCK: usize = 128;
 
 impl Slots {
     /// Gives a descriptor a slot. `None` if it has one.
@@ -267,11 +272,14 @@ impl Slots {
             return None;
         }
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::new());
-            u32::try_from(self.slots.len() - 1).expect("descriptors are fewer")
+            if self.len.is_multiple_of(BLOCK) {
+                self.blocks.push((0..BLOCK).map(|_| Slot::new()).collect());
+            }
+            self.len += 1;
+            u32::try_from(self.len - 1).expect("descriptors are fewer")
         });
         self.by_fd[at] = index;
-        let slot = &mut self.slots[index as usize];
+        let slot = &mut self[index];
         slot.fd = fd;
         slot.life = Life::Registered;
         Some((index, slot))
@@ -288,13 +296,13 @@ impl Slots {
     pub(super) fn forget(&mut self, fd: RawFd) -> Option<u32> {
         let index = self.find(fd)?;
         self.by_fd[fd as usize] = NOBODY;
-        self.slots[index as usize].life = Life::Removed;
+        self[index].life = Life::Removed;
         Some(index)
     }
 
     /// Makes the slot free for another descriptor if nothing of it is left.
     pub(super) fn release_if_over(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
+        let slot = &mut self[index];
         if slot.is_over() {
             *slot = Slot {
                 generation: slot.generation.wrapping_add(1) & Key::GENERATION_MASK,
@@ -309,22 +317,23 @@ impl Slots {
     /// The slot that an answer is for, unless it is gone.
     #[inline]
     pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Slot> {
-        let slot = self.slots.get_mut(key.index as usize)?;
+        let (block, at) = (key.index as usize / BLOCK, key.index as usize % BLOCK);
+        let slot = &mut self.blocks.get_mut(block)?[at];
         (slot.generation == key.generation && slot.life != Life::Free).then_some(slot)
     }
 
     pub(super) fn key(&self, index: u32) -> Key {
-        let generation = self.slots[index as usize].generation;
+        let generation = self[index].generation;
         Key { index, generation }
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
-        self.slots.iter_mut()
+        self.blocks.iter_mut().flatten().take(self.len)
     }
 
     /// Slots that are in use.
     pub(super) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.len - self.free.len()
     }
 }
 
@@ -333,13 +342,13 @@ impl std::ops::Index<u32> for Slots {
 
     #[inline]
     fn index(&self, index: u32) -> &Slot {
-        &self.slots[index as usize]
+        &self.blocks[index as usize / BLOCK][index as usize % BLOCK]
     }
 }
 
 impl std::ops::IndexMut<u32> for Slots {
     #[inline]
     fn index_mut(&mut self, index: u32) -> &mut Slot {
-        &mut self.slots[index as usize]
+        &mut self.blocks[index as usize / BLOCK][index as usize % BLOCK]
     }
 }
