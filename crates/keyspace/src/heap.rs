@@ -19,6 +19,7 @@
 //! Invariants:
 //! 1. Slabs with a free object are in the list of their class; full slabs are in none.
 //! 2. An empty slab is given back, unless it is a small one and the only one in its list.
+//! 3. A slab that is being evacuated is in no list and only loses objects.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
@@ -26,11 +27,15 @@ use std::sync::Arc;
 
 use crate::pages::{BlockSize, Pages};
 
+mod evacuation;
+
 /// Every entry begins at a multiple of this, which frees the low two bits of a reference.
 pub(crate) const ALIGN: usize = 4;
 
 /// Objects of more bytes than this are not kept in slabs.
 const SLAB_MAX: usize = 2048;
+/// A heap with more slack than one part in this many moves objects together before it takes more memory.
+pub(crate) const PRESSED_SHARE: usize = 4;
 const CLASSES: usize = class_index(SLAB_MAX) + 1;
 const HEADER: usize = 24;
 
@@ -87,6 +92,11 @@ pub(crate) struct Heap {
     reserved: usize,
     /// Bytes of objects.
     used: usize,
+    /// Slabs of each class, and the objects in them.
+    slabs: [u32; CLASSES],
+    objects: [u32; CLASSES],
+    /// A slab was added though there is much slack.
+    pub(crate) is_pressed: bool,
 }
 
 // SAFETY: slabs belong to the heap alone; the pointers are no more than that.
@@ -99,6 +109,9 @@ impl Heap {
             pages,
             reserved: 0,
             used: 0,
+            slabs: [0; CLASSES],
+            objects: [0; CLASSES],
+            is_pressed: false,
         }
     }
 
@@ -121,6 +134,7 @@ impl Heap {
         if slab.is_null() {
             slab = self.add_slab(class, index);
         }
+        self.objects[index] += 1;
         // SAFETY: the slab is in the list of this class, so it is alive and has a free object (invariant 1);
         // all offsets are inside its block.
         unsafe {
@@ -158,6 +172,7 @@ impl Heap {
         let size = block_size(class);
         let address = object.as_ptr() as usize;
         let slab = (address & !(size.bytes() - 1)) as *mut Slab;
+        self.objects[index] -= 1;
         // SAFETY: blocks are aligned to their size, so this is the object's slab; it is alive while it has objects.
         unsafe {
             let was_full = is_full(slab, class);
@@ -170,10 +185,21 @@ impl Heap {
             let alone = (*slab).next.is_null() && (*slab).prev.is_null();
             if (*slab).used == 0 && !(alone && size == BlockSize::K4) {
                 self.unlink(slab, index);
-                self.reserved -= size.bytes();
-                self.pages
-                    .give_back(NonNull::new_unchecked(slab.cast()), size);
+                self.give_slab_back(slab, class);
             }
+        }
+    }
+
+    /// # Safety
+    /// The slab is in no list, and nobody uses its objects.
+    unsafe fn give_slab_back(&mut self, slab: *mut Slab, class: usize) {
+        let size = block_size(class);
+        self.reserved -= size.bytes();
+        self.slabs[class_index(class)] -= 1;
+        // SAFETY: the block came from these pages with this size, and is not used any more.
+        unsafe {
+            self.pages
+                .give_back(NonNull::new_unchecked(slab.cast()), size);
         }
     }
 
@@ -182,6 +208,8 @@ impl Heap {
         let size = block_size(class);
         let slab = self.pages.take(size).as_ptr().cast::<Slab>();
         self.reserved += size.bytes();
+        self.is_pressed = self.is_sparse(PRESSED_SHARE);
+        self.slabs[index] += 1;
         let header = Slab {
             next: null_mut(),
             prev: null_mut(),

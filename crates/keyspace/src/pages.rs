@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A span holds blocks of one size; when all of them are free it can become a span of another size. The lowest
-//! address is given out first, which keeps use dense and lets the end of memory run empty. Free
-//! spans beyond a reserve are given back to the system (their addresses stay).
+//! address is given out first, which keeps use dense and lets the end of memory run empty. The memory of free
+//! spans, and of free blocks in the others, is given back to the system beyond a reserve (their addresses stay).
 //!
 //! A heap comes here once for every hundred entries or so, so a lock and a tree will do. Index tables, which are large and few,
 //! are mapped directly ([`map`]). These are the crate's only calls of the operating system.
@@ -22,7 +22,7 @@ const CHUNK: usize = 2 << 20;
 const SPAN: usize = 32 << 10;
 /// Free spans that stay resident whatever happens, and the share of all spans that does.
 const RESERVE_SPANS: usize = 32;
-const RESERVE_SHARE: usize = 32;
+const RESERVE_SHARE: usize = 64;
 
 /// The size of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +48,24 @@ impl BlockSize {
     }
 }
 
+/// A span of which some blocks are free.
+#[derive(Clone, Copy, Default)]
+struct Partial {
+    /// The free blocks, as bits.
+    free: u8,
+    /// Those of them that take no memory.
+    returned: u8,
+}
+
 #[derive(Default)]
 struct State {
     chunks: Vec<usize>,
-    /// Spans with free blocks of each size, and which of their blocks are free.
-    partial: [BTreeMap<usize, u8>; 3],
+    /// Spans with free blocks of each size.
+    partial: [BTreeMap<usize, Partial>; 3],
+    /// Partial spans with free blocks that take memory, and whose they are.
+    returnable: BTreeMap<usize, BlockSize>,
+    /// Bytes of free blocks in partial spans that take memory.
+    loose_bytes: usize,
     /// Free spans that take memory, and those that do not.
     free: BTreeSet<usize>,
     returned: BTreeSet<usize>,
@@ -68,19 +81,33 @@ impl Pages {
     /// A block, aligned to its size. Its bytes are whatever they were.
     pub(crate) fn take(&self, size: BlockSize) -> NonNull<u8> {
         let mut state = self.state.lock();
-        let partial = &mut state.partial[size as usize];
-        let (span, free) = match partial.first_key_value() {
-            Some((&span, &free)) => (span, free),
-            None => (state.take_span(), size.whole_span()),
+        let first = state.partial[size as usize].first_key_value();
+        let (span, partial) = match first {
+            Some((&span, &partial)) => (span, partial),
+            None => {
+                let (span, returned) = state.take_span();
+                let free = size.whole_span();
+                let partial = Partial {
+                    free,
+                    returned: if returned { free } else { 0 },
+                };
+                state.loose_bytes +=
+                    size.bytes() * (free & !partial.returned).count_ones() as usize;
+                (span, partial)
+            }
         };
-        let block = free.trailing_zeros() as usize;
-        let left = free & (free - 1);
-        if left == 0 {
-            state.partial[size as usize].remove(&span);
-        } else {
-            state.partial[size as usize].insert(span, left);
+        let block = partial.free.trailing_zeros();
+        let bit = 1u8 << block;
+        if partial.returned & bit == 0 {
+            state.loose_bytes -= size.bytes();
         }
-        NonNull::new((span + block * size.bytes()) as *mut u8).expect("spans are not at address 0")
+        let left = Partial {
+            free: partial.free & !bit,
+            returned: partial.returned & !bit,
+        };
+        state.set_partial(span, size, left);
+        NonNull::new((span + block as usize * size.bytes()) as *mut u8)
+            .expect("spans are not at address 0")
     }
 
     /// Gives a block back.
@@ -92,16 +119,22 @@ impl Pages {
         let span = address & !(SPAN - 1);
         let bit = 1u8 << ((address - span) / size.bytes());
         let mut state = self.state.lock();
-        let free = state.partial[size as usize].entry(span).or_insert(0);
-        debug_assert_eq!(*free & bit, 0, "a block was given back twice");
-        *free |= bit;
-        if *free == size.whole_span() {
-            state.partial[size as usize].remove(&span);
+        let before = state.partial[size as usize].get(&span).copied();
+        let mut partial = before.unwrap_or_default();
+        debug_assert_eq!(partial.free & bit, 0, "a block was given back twice");
+        partial.free |= bit;
+        state.loose_bytes += size.bytes();
+        if partial.free == size.whole_span() {
+            let loose = (partial.free & !partial.returned).count_ones() as usize;
+            state.loose_bytes -= loose * size.bytes();
+            state.set_partial(span, size, Partial::default());
             state.free.insert(span);
-            let reserve = RESERVE_SPANS.max(state.chunks.len() * (CHUNK / SPAN) / RESERVE_SHARE);
-            if state.free.len() > 2 * reserve {
-                state.return_spans(reserve);
-            }
+        } else {
+            state.set_partial(span, size, partial);
+        }
+        let reserve = SPAN * RESERVE_SPANS.max(state.chunks.len() * (CHUNK / SPAN) / RESERVE_SHARE);
+        if state.free.len() * SPAN + state.loose_bytes > 2 * reserve {
+            state.return_memory(reserve);
         }
     }
 
@@ -109,31 +142,70 @@ impl Pages {
     #[cfg(test)]
     fn resident(&self) -> usize {
         let state = self.state.lock();
-        state.chunks.len() * CHUNK - state.returned.len() * SPAN
+        let sizes = [BlockSize::K4, BlockSize::K16, BlockSize::K32];
+        let in_partial = |size: &BlockSize| {
+            let blocks = state.partial[*size as usize].values();
+            let returned: u32 = blocks.map(|partial| partial.returned.count_ones()).sum();
+            returned as usize * size.bytes()
+        };
+        let returned: usize = sizes.iter().map(in_partial).sum();
+        state.chunks.len() * CHUNK - state.returned.len() * SPAN - returned
     }
 }
 
 impl State {
-    fn take_span(&mut self) -> usize {
-        if let Some(span) = self.free.pop_first().or_else(|| self.returned.pop_first()) {
-            return span;
+    /// A free span, and whether it takes no memory yet.
+    fn take_span(&mut self) -> (usize, bool) {
+        if let Some(span) = self.free.pop_first() {
+            return (span, false);
+        }
+        if let Some(span) = self.returned.pop_first() {
+            return (span, true);
         }
         let chunk = map_chunk();
         self.chunks.push(chunk);
         // Not touched yet, so they take no memory: the same as returned ones.
         self.returned
             .extend((chunk + SPAN..chunk + CHUNK).step_by(SPAN));
-        chunk
+        (chunk, true)
     }
 
-    /// Gives memory of free spans back to the system, the highest first, until `keep` are left.
-    fn return_spans(&mut self, keep: usize) {
-        while self.free.len() > keep
+    /// Notes which blocks of a span are free now.
+    fn set_partial(&mut self, span: usize, size: BlockSize, partial: Partial) {
+        if partial.free == 0 {
+            self.partial[size as usize].remove(&span);
+        } else {
+            self.partial[size as usize].insert(span, partial);
+        }
+        if partial.free & !partial.returned == 0 {
+            self.returnable.remove(&span);
+        } else {
+            self.returnable.insert(span, size);
+        }
+    }
+
+    /// Gives memory of free spans, then of free blocks, back to the system, the highest first, until `keep` bytes are left.
+    fn return_memory(&mut self, keep: usize) {
+        while self.free.len() * SPAN + self.loose_bytes > keep
             && let Some(span) = self.free.pop_last()
         {
             // SAFETY: the span is inside a mapping of ours, and free: nobody minds that it reads as zeroes next.
             unsafe { discard(span as *mut u8, SPAN) };
             self.returned.insert(span);
+        }
+        while self.free.len() * SPAN + self.loose_bytes > keep
+            && let Some((&span, &size)) = self.returnable.last_key_value()
+        {
+            let mut partial = self.partial[size as usize][&span];
+            for block in 0..SPAN / size.bytes() {
+                if (partial.free & !partial.returned) >> block & 1 == 1 {
+                    // SAFETY: as above, for a block that is free.
+                    unsafe { discard((span + block * size.bytes()) as *mut u8, size.bytes()) };
+                    self.loose_bytes -= size.bytes();
+                }
+            }
+            partial.returned = partial.free;
+            self.set_partial(span, size, partial);
         }
     }
 }

@@ -15,6 +15,7 @@
 //! 3. Counters are written only under the lock.
 
 mod expiring;
+mod packing;
 mod view;
 
 use std::cell::UnsafeCell;
@@ -339,6 +340,7 @@ impl<'a> Guard<'a> {
                 self.reschedule(key.hash, old_expiry, expiry);
                 self.note_slack();
                 self.discard(garbage);
+                self.relieve();
             }
             None => {
                 let expiry = match expiry {
@@ -347,6 +349,7 @@ impl<'a> Guard<'a> {
                 };
                 let entry = Entry::new(self.heap(), key.bytes, value, expiry, clock);
                 self.insert(key.hash, entry);
+                self.relieve();
             }
         }
     }

@@ -553,3 +553,45 @@ fn a_scan_of_a_few_keys_is_one_call() {
         });
     }
 }
+
+#[test]
+fn values_of_changing_sizes_leave_few_holes() {
+    with_database(4, |database| {
+        let mut random = fastrand::Rng::with_seed(11);
+        let names: Vec<Vec<u8>> = (0..40_000)
+            .map(|number| format!("key:{number}").into_bytes())
+            .collect();
+        let mut model: Vec<Vec<u8>> = vec![Vec::new(); names.len()];
+        for round in 0..6 {
+            for (name, value) in names.iter().zip(&mut model) {
+                *value = vec![random.u8(..); random.usize(1..100 + 100 * (round % 2))];
+                let key = key(database, name);
+                let expiry = if random.u8(..8) == 0 {
+                    Expiry::At(1_000_000)
+                } else {
+                    Expiry::Clear
+                };
+                database.lock(key.hash, 0).set(key, value, expiry);
+            }
+            // However fast that was, holes were bounded.
+            let holes = |database: &Database| {
+                let overheads = database
+                    .shards()
+                    .map(|shard| database.lock_shard(shard, 0).overhead().slack_bytes);
+                overheads.sum::<usize>() as f64 / (database.memory() as f64)
+            };
+            assert!(holes(database) < 0.3, "{}", holes(database));
+            for shard in database.shards() {
+                while database.lock_shard(shard, 0).pack(24) {}
+                database.lock_shard(shard, 0).verify();
+            }
+            assert!(holes(database) < 0.2, "{}", holes(database));
+        }
+        for (name, value) in names.iter().zip(&model) {
+            let key = key(database, name);
+            let mut guard = database.lock(key.hash, 0);
+            let entry = guard.find(key).expect("none was removed");
+            assert_eq!(entry.value().bytes(), value);
+        }
+    });
+}

@@ -53,6 +53,16 @@ pub(crate) const EXPIRE_SLICE: usize = 64;
 /// Items of timing wheels looked at in one turn.
 pub(crate) const EXPIRE_TURN: usize = 2048;
 
+/// Memory of holes between entries that is left alone: one part in this many.
+pub(crate) const PACK_SHARE: usize = 24;
+
+/// Nanoseconds that one turn may spend on moving entries together.
+pub(crate) const PACK_NS: u64 = 500_000;
+
+/// Milliseconds between two such turns while there is more to do, and while there is not.
+pub(crate) const PACK_BUSY_MS: i64 = 10;
+pub(crate) const PACK_IDLE_MS: i64 = 250;
+
 /// Connections accepted in a row before the control thread looks at anything else.
 pub(crate) const ACCEPT_BURST: usize = 256;
 

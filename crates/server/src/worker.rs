@@ -28,7 +28,8 @@ use crate::connection::{Connection, State};
 use crate::connections::Connections;
 use crate::limits::{
     EXPIRE_MS, EXPIRE_SLICE, EXPIRE_TURN, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES,
-    READ_AHEAD_BYTES, READ_BYTES, READ_MIN_BYTES, SCRATCH_BYTES,
+    PACK_BUSY_MS, PACK_IDLE_MS, PACK_NS, PACK_SHARE, READ_AHEAD_BYTES, READ_BYTES, READ_MIN_BYTES,
+    SCRATCH_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::server::{Message, Server};
@@ -59,6 +60,9 @@ pub(crate) struct Worker {
     pub(crate) paused: Vec<u64>,
     next_cron: i64,
     next_expire: i64,
+    next_pack: i64,
+    /// How many of its shards the last round of packing has passed.
+    packed: usize,
     items: Vec<u32>,
 }
 
@@ -87,6 +91,8 @@ impl Worker {
             paused: Vec::new(),
             next_cron: 0,
             next_expire: 0,
+            next_pack: 0,
+            packed: 0,
             items: Vec::new(),
         })
     }
@@ -112,7 +118,7 @@ impl Worker {
     }
 
     fn timeout(&self) -> Duration {
-        let mut until = self.next_cron;
+        let mut until = self.next_cron.min(self.next_pack);
         if self.server.keyspace.has_volatile() {
             until = until.min(self.next_expire);
         }
@@ -552,6 +558,9 @@ impl Worker {
                 self.expire();
             }
         }
+        if self.is_due(self.next_pack) {
+            self.pack();
+        }
         if self.is_due(self.next_cron) {
             self.next_cron = self.now + 1000 / self.server.settings.int(Setting::Hz);
             self.cron();
@@ -565,7 +574,7 @@ impl Worker {
     }
 
     /// The shards this worker looks after.
-    fn own_shards(&self) -> impl Iterator<Item = ShardId> + use<> {
+    fn own_shards(&self) -> impl Iterator<Item = ShardId> + Clone + use<> {
         (self.number..self.server.keyspace.shards())
             .step_by(self.server.workers.len())
             .map(ShardId)
@@ -593,6 +602,30 @@ impl Worker {
                         break;
                     }
                 }
+            }
+        }
+    }
+
+    /// Moves entries of own shards together where values that changed their size have left holes, for a short while.
+    fn pack(&mut self) {
+        let began = sys::clock::ticks();
+        let own = self.own_shards().count();
+        self.next_pack = self.now + PACK_IDLE_MS;
+        for db in 0..self.server.keyspace.databases() {
+            let Some(database) = self.server.keyspace.existing(&self.turn, db) else {
+                continue;
+            };
+            // Where the last round ended, so that every shard has its turn.
+            let from = self.packed;
+            for shard in self.own_shards().cycle().skip(from).take(own) {
+                while database.lock_shard(shard, self.now).pack(PACK_SHARE) {
+                    let spent = sys::clock::ticks().saturating_sub(began);
+                    if sys::clock::ticks_to_ns(spent) > PACK_NS {
+                        self.next_pack = self.now + PACK_BUSY_MS;
+                        return;
+                    }
+                }
+                self.packed = (self.packed + 1) % own;
             }
         }
     }
