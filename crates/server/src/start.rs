@@ -18,6 +18,7 @@ use crate::latency::LatencyMonitor;
 use crate::limits::SHARDS_PER_WORKER;
 use crate::logging;
 use crate::monitor::Monitors;
+use crate::pubsub::{Crowd, Registry};
 use crate::server::{Pause, Server, Totals, VERSION, WorkerHandle};
 use crate::slowlog::SlowLog;
 use crate::worker::Worker;
@@ -154,6 +155,8 @@ fn build(
         clients: Clients::default(),
         pause: Pause::default(),
         monitors: Monitors::default(),
+        registry: Registry::default(),
+        crowd: Crowd::default(),
         slowlog: Mutex::new(SlowLog::default()),
         latency: Mutex::new(LatencyMonitor::default()),
         errors: ErrorStats::default(),
