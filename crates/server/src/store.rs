@@ -1,15 +1,15 @@
 //! What commands do to data: the one place where the keyspace and (from its arrival) the log meet.
 //!
 //! A handler asks for the shards of its keys and works on entries. Every change goes through
-//! [`Shard`] or [`Entry`], counts as a change, and is what will be written to the log under the same
-//! lock, so log order is execution order for every key. Hits and misses are counted here too:
+//! [`Shard`] or [`Entry`], ends in `changed` there, counts as a change, is told to who observes the key, and is what will be
+//! written to the log under the same lock, so log order is execution order for every key. Hits and misses are counted here too:
 //! [`Shard::read`] is what a read does, [`Shard::find`] is a look before a write.
 //!
 //! Lock order, for everybody: databases ascending, shards ascending inside a database.
 
 use keyspace::{
-    Database, Detached, Encoding, EntryMut, Expiry, Form, Guard, Key, Keyspace, Kind, LargeValue,
-    Locked, ShardSet, Stored, Turn,
+    ChangeKind, Database, Detached, Encoding, EntryMut, Expiry, Form, Guard, Key, Keyspace, Kind,
+    LargeValue, Locked, ShardSet, Stored, Turn,
 };
 
 use crate::metrics::WorkerStats;
@@ -141,6 +141,13 @@ pub(crate) struct Shard<'a> {
 }
 
 impl<'a> Shard<'a> {
+    /// What every change of a key ends in.
+    #[inline]
+    fn changed(&mut self, key: Key<'_>, kind: ChangeKind) {
+        self.stats.dirty.add(1);
+        self.guard.note_change(key, kind);
+    }
+
     /// Looks a key up for a reading command: counts a hit or a miss and notes the access.
     #[inline]
     pub(crate) fn read(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
@@ -210,14 +217,14 @@ impl<'a> Shard<'a> {
     pub(crate) fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
         self.guard.set(key, value, expiry);
         self.stats.sets.add(1);
-        self.stats.dirty.add(1);
+        self.changed(key, ChangeKind::Written);
     }
 
     /// [`Shard::set`] with a value that already has a buffer of its own.
     pub(crate) fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
         self.guard.set_large(key, value, expiry);
         self.stats.sets.add(1);
-        self.stats.dirty.add(1);
+        self.changed(key, ChangeKind::Written);
     }
 
     /// [`Shard::set_large`] with a value that was made here. `form` is how it counts as written.
@@ -256,20 +263,24 @@ impl<'a> Shard<'a> {
     /// Removes a key; whether it was there.
     pub(crate) fn remove(&mut self, key: Key<'_>) -> bool {
         let removed = self.guard.remove(key);
-        self.stats.dels.add(u64::from(removed));
-        self.stats.dirty.add(u64::from(removed));
+        if removed {
+            self.stats.dels.add(1);
+            self.changed(key, ChangeKind::Removed);
+        }
         removed
     }
 
-    /// Takes a key's value away, to put it elsewhere with [`Shard::attach`].
+    /// Takes a key's value away, to put it elsewhere with [`Shard::attach`]; both together count as one change.
     pub(crate) fn detach(&mut self, key: Key<'_>) -> Option<Detached> {
-        self.guard.detach(key)
+        let detached = self.guard.detach(key)?;
+        self.guard.note_change(key, ChangeKind::Removed);
+        Some(detached)
     }
 
     /// Gives a key a value that was taken or copied from another, expiry included.
     pub(crate) fn attach(&mut self, key: Key<'_>, value: Detached) {
         self.guard.attach(key, value);
-        self.stats.dirty.add(1);
+        self.changed(key, ChangeKind::Written);
     }
 }
 
@@ -280,6 +291,13 @@ pub(crate) struct Entry<'g, 'a> {
 }
 
 impl Entry<'_, '_> {
+    /// What every change of an entry ends in; comes before the entry goes.
+    #[inline]
+    fn changed(&mut self, kind: ChangeKind) {
+        self.stats.dirty.add(1);
+        self.inner.note_change(kind);
+    }
+
     /// The value.
     #[inline]
     pub(crate) fn value(&self) -> Stored<'_> {
@@ -331,7 +349,7 @@ impl Entry<'_, '_> {
     /// Sets or removes the expiry.
     pub(crate) fn set_expiry(&mut self, expiry: Option<i64>) {
         self.inner.set_expiry(expiry);
-        self.stats.dirty.add(1);
+        self.changed(ChangeKind::Written);
     }
 
     /// Makes the value `len` bytes long (zeroes are added behind), then lets `change` write to it. `form` is how
@@ -346,14 +364,14 @@ impl Entry<'_, '_> {
         let result = change(self.inner.resize_value(len, form));
         self.inner.touch();
         self.stats.sets.add(1);
-        self.stats.dirty.add(1);
+        self.changed(ChangeKind::Written);
         result
     }
 
     /// Removes the key.
-    pub(crate) fn remove(self) {
+    pub(crate) fn remove(mut self) {
+        self.changed(ChangeKind::Removed);
         self.inner.remove();
         self.stats.dels.add(1);
-        self.stats.dirty.add(1);
     }
 }
