@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) expired: AtomicU64,
     /// Whether a key ever got an expiry: until then nobody needs to wake up for them.
     pub(crate) has_volatile: AtomicBool,
+    /// Whether the observer hears of all keys whose time had come, in shards that are not observed as well.
+    pub(crate) hears_expiry: AtomicBool,
     /// Who hears of changes to keys of observed shards.
     pub(crate) observer: OnceLock<&'static dyn Observer>,
 }
@@ -62,6 +64,7 @@ impl Keyspace {
             shard_bits: options.shards.trailing_zeros(),
             expired: AtomicU64::new(0),
             has_volatile: AtomicBool::new(false),
+            hears_expiry: AtomicBool::new(false),
             observer: OnceLock::new(),
         };
         let databases = (0..options.databases)
@@ -77,6 +80,11 @@ impl Keyspace {
     pub fn set_observer(&self, observer: &'static dyn Observer) {
         let is_first = self.shared.observer.set(observer).is_ok();
         assert!(is_first, "a keyspace has one observer");
+    }
+
+    /// Says whether the observer is to hear of every key that is removed because its time had come.
+    pub fn set_hears_expiry(&self, hears: bool) {
+        self.shared.hears_expiry.store(hears, Ordering::Relaxed);
     }
 
     /// The number of databases.

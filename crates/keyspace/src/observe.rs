@@ -2,7 +2,8 @@
 //!
 //! A shard has an *observed* byte beside its lock: a bit for each reason why somebody wants to know what happens to some key
 //! of it. Whoever changes a key looks at the byte, which is in the cache line of the lock it holds; while it is zero that
-//! is all. Where it isn't, the [`Observer`] is told, and what it answers becomes the byte.
+//! is all. Where it isn't, the [`Observer`] is told, and what it answers becomes the byte. Of keys whose time had come it is
+//! told everywhere if it wants to ([`crate::Keyspace::set_hears_expiry`]).
 //!
 //! Invariants:
 //! 1. A shard's byte is read and written under its lock: whoever observes a key under that lock hears of every change that

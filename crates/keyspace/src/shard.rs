@@ -250,7 +250,7 @@ impl<'a> Guard<'a> {
 
     #[cold]
     #[inline(never)]
-    fn tell_observer(&mut self, key: Key<'_>, kind: ChangeKind) {
+    pub(super) fn tell_observer(&mut self, key: Key<'_>, kind: ChangeKind) {
         let observed = self.observed();
         let stay = self.shared.observer.get().map_or(0, |observer| {
             observer.changed(&Change {

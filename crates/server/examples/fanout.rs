@@ -68,13 +68,14 @@ impl Server {
         command.args([&options.program, "--port", &addr.port().to_string()]);
         command.args(["--save", "", "--client-output-buffer-limit", "pubsub 0 0 0"]);
         command.args(options.text("options").split_whitespace());
-        let child = command
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("the server starts");
+        let child = command.stdout(Stdio::null()).spawn();
+        let server = Server {
+            child: child.expect("the server starts"),
+            addr,
+        };
         for _ in 0..500 {
             if TcpStream::connect(addr).is_ok() {
-                return Server { child, addr };
+                return server;
             }
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -12,14 +12,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::command::Context;
 use crate::connection::State;
 use crate::limits::{FLUSH_BYTES, SENDS_PER_TURN};
-use crate::pubsub::{Due, NameKind};
+use crate::pubsub::{Due, NameKind, Payload, wake_noted};
 use crate::worker::Worker;
 
 impl Worker {
     /// Takes in what was published and sends some of it.
     #[inline]
     pub(crate) fn post(&mut self) {
-        self.listeners.ring(self.server);
+        wake_noted(self.server);
         self.listeners.collect(self.server);
         if self.listeners.anybody_waits() {
             self.send_published();
@@ -29,7 +29,7 @@ impl Worker {
     /// The same before the turn is over: when a deep pipeline has published so much that it had better be sent.
     #[inline]
     pub(crate) fn post_early(&mut self) {
-        self.listeners.ring(self.server);
+        wake_noted(self.server);
         if self.server.workers[self.number].published.bytes() > FLUSH_BYTES {
             self.post();
         }
@@ -94,10 +94,13 @@ impl Context<'_> {
     }
 
     /// Publishes a message. Returns how many connections are sent it.
-    pub(crate) fn publish(&mut self, kind: NameKind, channel: &[u8], message: &[u8]) -> usize {
-        let (server, post) = (self.server, &mut self.listeners.post);
-        server
-            .registry
-            .publish(server, kind, channel, message, post)
+    pub(crate) fn publish(
+        &mut self,
+        kind: NameKind,
+        channel: &[u8],
+        payload: Payload<'_>,
+    ) -> usize {
+        let server = self.server;
+        server.registry.publish(server, kind, channel, payload)
     }
 }

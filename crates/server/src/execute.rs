@@ -16,6 +16,7 @@ use crate::config::Setting;
 use crate::connection::{Connection, State};
 use crate::limits::ERROR_ECHO_BYTES;
 use crate::metrics::WorkerStats;
+use crate::notify::{self, Notifier};
 use crate::server::{PauseKind, Server};
 use crate::session::{ReplyMode, Session};
 use crate::store::Store;
@@ -115,6 +116,7 @@ impl Worker {
                 db,
                 now,
                 touch,
+                notifier: Notifier::new(server),
             },
             session,
             reply: Reply::new(output, protocol),
@@ -304,6 +306,7 @@ impl Context<'_> {
     fn refresh(&mut self) {
         self.store.db = self.session.db;
         self.store.touch = !self.session.no_touch;
+        self.store.notifier = Notifier::new(self.server);
         self.reply.set_protocol(self.session.protocol);
     }
 }
@@ -343,7 +346,7 @@ fn admit(
     if session.is_subscriber_only() && !command.spec.has(flag::OF_SUBSCRIBERS) {
         return Admission::Refuse(Some(command), subscriber_only(command));
     }
-    if server.crowd.any() && command.spec.has(flag::PUBLISHES) {
+    if server.crowd.any() && may_publish(server, command) {
         return Admission::Wait(command);
     }
     // Who monitors is not a client in this respect: as in Redis, it goes on.
@@ -354,6 +357,14 @@ fn admit(
         return Admission::Wait(command);
     }
     Admission::Run(command)
+}
+
+/// Whether a command may publish something: itself, or because somebody wants to know what happens to keys.
+#[cold]
+fn may_publish(server: &Server, command: &Command) -> bool {
+    let changes = flag::WRITE | flag::READONLY;
+    command.spec.has(flag::PUBLISHES)
+        || (command.spec.flags & changes != 0 && notify::is_on(server))
 }
 
 /// Goes on to what CLIENT REPLY said about the next command.

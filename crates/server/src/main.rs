@@ -22,6 +22,8 @@ mod limits;
 mod logging;
 mod metrics;
 mod monitor;
+mod notify;
+mod observe;
 mod pubsub;
 mod server;
 mod session;

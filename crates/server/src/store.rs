@@ -13,6 +13,7 @@ use keyspace::{
 };
 
 use crate::metrics::WorkerStats;
+use crate::notify::{Event, Notifier};
 
 /// The way from a command to the data, for one connection in one turn.
 pub(crate) struct Store<'c> {
@@ -25,6 +26,8 @@ pub(crate) struct Store<'c> {
     pub(crate) now: i64,
     /// Whether reads note an access (CLIENT NO-TOUCH says they don't).
     pub(crate) touch: bool,
+    /// Who is told of events.
+    pub(crate) notifier: Notifier,
 }
 
 impl Store<'_> {
@@ -44,6 +47,8 @@ impl Store<'_> {
             guard,
             stats: self.stats,
             touch: self.touch,
+            notifier: self.notifier,
+            db: self.db,
         }
     }
 
@@ -56,6 +61,8 @@ impl Store<'_> {
             locked: database.lock_set(set, self.now),
             stats: self.stats,
             touch: self.touch,
+            notifier: self.notifier,
+            db: self.db,
         }
     }
 
@@ -73,6 +80,8 @@ impl Store<'_> {
                 .lock(key.hash, self.now),
             stats: self.stats,
             touch: self.touch,
+            notifier: self.notifier,
+            db,
         };
         if first.0 < second.0 {
             let one = lock(first);
@@ -119,6 +128,8 @@ pub(crate) struct Shards<'a> {
     locked: Locked<'a>,
     stats: &'static WorkerStats,
     touch: bool,
+    notifier: Notifier,
+    db: usize,
 }
 
 impl Shards<'_> {
@@ -129,6 +140,8 @@ impl Shards<'_> {
             guard: self.locked.shard(key.hash),
             stats: self.stats,
             touch: self.touch,
+            notifier: self.notifier,
+            db: self.db,
         }
     }
 }
@@ -138,9 +151,25 @@ pub(crate) struct Shard<'a> {
     guard: Guard<'a>,
     stats: &'static WorkerStats,
     touch: bool,
+    notifier: Notifier,
+    db: usize,
 }
 
 impl<'a> Shard<'a> {
+    /// Tells whoever wants to know of what happened to a key.
+    #[inline]
+    pub(crate) fn tell(&self, event: Event, key: Key<'_>) {
+        self.notifier.tell(event, self.db, key.bytes);
+    }
+
+    /// Tells whoever wants to know that a key is about to be made, if it is.
+    #[inline]
+    fn tell_if_new(&mut self, key: Key<'_>) {
+        if self.notifier.wants(Event::NEW) && !self.guard.contains(key) {
+            self.tell(Event::NEW, key);
+        }
+    }
+
     /// What every change of a key ends in.
     #[inline]
     fn changed(&mut self, key: Key<'_>, kind: ChangeKind) {
@@ -164,6 +193,7 @@ impl<'a> Shard<'a> {
             }
             None => {
                 self.stats.misses.add(1);
+                self.notifier.tell(Event::MISSED, self.db, key.bytes);
                 None
             }
         }
@@ -171,6 +201,14 @@ impl<'a> Shard<'a> {
 
     /// Looks a key up for a command that reports on it: counts a hit or a miss, but it is no access.
     pub(crate) fn peek(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
+        if self.notifier.wants(Event::MISSED) && !self.guard.contains(key) {
+            self.tell(Event::MISSED, key);
+        }
+        self.peek_quietly(key)
+    }
+
+    /// [`Shard::peek`], but nobody is told that a key is missed.
+    pub(crate) fn peek_quietly(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
         match self.guard.find(key) {
             Some(inner) => {
                 self.stats.hits.add(1);
@@ -215,6 +253,7 @@ impl<'a> Shard<'a> {
     /// Sets a key to a string, whatever it was before.
     #[inline]
     pub(crate) fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
+        self.tell_if_new(key);
         self.guard.set(key, value, expiry);
         self.stats.sets.add(1);
         self.changed(key, ChangeKind::Written);
@@ -222,6 +261,7 @@ impl<'a> Shard<'a> {
 
     /// [`Shard::set`] with a value that already has a buffer of its own.
     pub(crate) fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
+        self.tell_if_new(key);
         self.guard.set_large(key, value, expiry);
         self.stats.sets.add(1);
         self.changed(key, ChangeKind::Written);
@@ -237,27 +277,33 @@ impl<'a> Shard<'a> {
     }
 
     /// Makes the value of a key, empty if it is missing, at least `len` bytes long (zeroes are added behind), then lets
-    /// `change` write to it.
+    /// `change` write to it, which says whether it did. Returns what else it says, and whether the key is another than before: it
+    /// is new, or its value is longer or was written to.
     pub(crate) fn grow<R>(
         &mut self,
         key: Key<'_>,
         len: usize,
-        change: impl FnOnce(&mut [u8]) -> R,
-    ) -> R {
-        if !self.guard.contains(key) {
+        change: impl FnOnce(&mut [u8]) -> (R, bool),
+    ) -> (R, bool) {
+        let before = self.guard.find(key).map(|inner| inner.value_len());
+        if before.is_none() {
+            self.tell(Event::NEW, key);
             self.guard
                 .set_large(key, LargeValue::new(vec![0; len].into()), Expiry::Clear);
         }
-        let inner = self
+        let mut inner = self
             .guard
             .find(key)
             .expect("it was there or has just been set");
-        let mut entry = Entry {
-            inner,
-            stats: self.stats,
-        };
-        let len = len.max(entry.value_len());
-        entry.update(len, Form::Part, change)
+        let len = len.max(inner.value_len());
+        let (result, is_written) = change(inner.resize_value(len, Form::Part));
+        inner.touch();
+        let is_changed = is_written || before != Some(len);
+        if is_changed {
+            self.stats.sets.add(1);
+            self.changed(key, ChangeKind::Written);
+        }
+        (result, is_changed)
     }
 
     /// Removes a key; whether it was there.
@@ -277,8 +323,9 @@ impl<'a> Shard<'a> {
         Some(detached)
     }
 
-    /// Gives a key a value that was taken or copied from another, expiry included.
+    /// Gives a key a value that was taken or copied from another, expiry included. As far as anybody is told it is a new key.
     pub(crate) fn attach(&mut self, key: Key<'_>, value: Detached) {
+        self.tell(Event::NEW, key);
         self.guard.attach(key, value);
         self.changed(key, ChangeKind::Written);
     }

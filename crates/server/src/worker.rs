@@ -31,7 +31,7 @@ use crate::limits::{
     READ_AHEAD_BYTES, READ_BYTES, READ_MIN_BYTES, SCRATCH_BYTES,
 };
 use crate::metrics::WorkerStats;
-use crate::pubsub::Listeners;
+use crate::pubsub::{Listeners, begin_worker};
 use crate::server::{Message, Server};
 use crate::session::{ReplyMode, Session};
 
@@ -97,6 +97,7 @@ impl Worker {
 
     /// Runs until the server shuts down.
     pub(crate) fn run(mut self) {
+        begin_worker(self.number);
         let mut events = Vec::with_capacity(256);
         while !self.server.is_shutting_down() {
             self.wait(&mut events);
@@ -563,6 +564,7 @@ impl Worker {
             if self.server.active_expire.load(Relaxed)
                 && self.server.keyspace.has_volatile()
                 && !paused
+                && !self.server.crowd.any()
             {
                 self.expire();
             }

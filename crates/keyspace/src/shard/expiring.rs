@@ -15,10 +15,10 @@ impl Guard<'_> {
     #[cold]
     pub(super) fn expire(&mut self, slot: Slot) {
         let entry = self.unlink(slot);
-        if self.observed() != 0 {
+        if self.observed() != 0 || self.shared.hears_expiry.load(Relaxed) {
             let bytes = entry.key();
             let hash = self.shared.seed.hash(bytes);
-            self.note_change(Key { bytes, hash }, ChangeKind::Expired);
+            self.tell_observer(Key { bytes, hash }, ChangeKind::Expired);
         }
         self.free(entry);
         self.shared.expired.fetch_add(1, Relaxed);

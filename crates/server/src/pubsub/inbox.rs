@@ -12,6 +12,7 @@
 //! whoever publishes is held back (see [`crate::execute`]); the worker that empties the last crowded inbox wakes those that
 //! wait. What runs already may go on to the end of its window, so an inbox is a little larger at most.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -20,7 +21,7 @@ use parking_lot::Mutex;
 use resp::reply::{Protocol, Writer, put_bulk};
 
 use super::NameKind;
-use crate::command::Pinned;
+use crate::command::{Args, Pinned};
 use crate::limits::{INBOX_BYTES, LOG_KEEP_BYTES};
 use crate::server::Server;
 
@@ -52,27 +53,46 @@ pub(super) struct Entry {
     pub(super) name: Range<usize>,
 }
 
-/// The workers in whose inboxes something was left, to be woken once no lock is held any more.
-#[derive(Default)]
-pub(crate) struct Post {
-    /// The worker that leaves it. It looks into its own inbox before its turn ends.
-    pub(super) own: usize,
-    pub(super) others: Vec<usize>,
+/// Whom this thread has to wake because it left something in their inboxes. Waking may take a system call, and what is published
+/// is often published under the lock of a shard, so it comes later.
+struct ToWake {
+    /// The worker that this thread is; it looks into its own inbox before its turn ends. Other threads have none, and
+    /// nobody who comes later: they wake at once.
+    own: Option<usize>,
+    others: Vec<usize>,
 }
 
-impl Post {
-    pub(super) fn of_worker(own: usize) -> Post {
-        Post {
-            own,
+thread_local! {
+    static TO_WAKE: RefCell<ToWake> = const {
+        RefCell::new(ToWake {
+            own: None,
             others: Vec::new(),
-        }
-    }
+        })
+    };
+}
 
-    fn note(&mut self, worker: usize) {
-        if worker != self.own && !self.others.contains(&worker) {
-            self.others.push(worker);
-        }
-    }
+/// Says that this thread is a worker: from here on it calls [`wake_noted`] in each of its turns.
+pub(crate) fn begin_worker(number: usize) {
+    TO_WAKE.with_borrow_mut(|to_wake| to_wake.own = Some(number));
+}
+
+/// Wakes the workers in whose inboxes this worker has left something.
+#[inline]
+pub(crate) fn wake_noted(server: &Server) {
+    TO_WAKE.with_borrow_mut(|to_wake| {
+        to_wake
+            .others
+            .drain(..)
+            .for_each(|worker| server.workers[worker].wake());
+    });
+}
+
+fn note_to_wake(server: &Server, worker: usize) {
+    TO_WAKE.with_borrow_mut(|to_wake| match to_wake.own {
+        None => server.workers[worker].wake(),
+        Some(own) if own == worker || to_wake.others.contains(&worker) => {}
+        Some(_) => to_wake.others.push(worker),
+    });
 }
 
 /// How many inboxes are crowded.
@@ -148,13 +168,37 @@ impl Mail {
 /// A message that is being published.
 pub(super) struct Letter<'m> {
     channel: &'m [u8],
-    payload: &'m [u8],
+    payload: Payload<'m>,
     /// The payload in a buffer of its own, made when it is first needed: all workers send from it.
     large: Option<LargeValue>,
 }
 
+/// What a message says.
+#[derive(Clone, Copy)]
+pub(crate) enum Payload<'m> {
+    Bytes(&'m [u8]),
+    /// An argument of a request. If it is large, the buffer in which it came is sent as it is.
+    Argument(&'m Args<'m>, usize),
+}
+
+impl Payload<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Payload::Bytes(bytes) => bytes,
+            Payload::Argument(args, at) => args.get(*at),
+        }
+    }
+
+    fn large(&self) -> LargeValue {
+        match self {
+            Payload::Bytes(bytes) => LargeValue::new(bytes.to_vec().into()),
+            Payload::Argument(args, at) => args.large(*at),
+        }
+    }
+}
+
 impl<'m> Letter<'m> {
-    pub(super) fn new(channel: &'m [u8], payload: &'m [u8]) -> Letter<'m> {
+    pub(super) fn new(channel: &'m [u8], payload: Payload<'m>) -> Letter<'m> {
         Letter {
             channel,
             payload,
@@ -169,12 +213,11 @@ impl<'m> Letter<'m> {
         worker: usize,
         kind: NameKind,
         pattern: Option<&[u8]>,
-        post: &mut Post,
     ) {
-        post.note(worker);
         server.workers[worker]
             .published
             .add(&server.crowd, |mail| self.write(kind, pattern, mail));
+        note_to_wake(server, worker);
     }
 
     fn write(&mut self, kind: NameKind, pattern: Option<&[u8]>, mail: &mut Mail) {
@@ -190,13 +233,11 @@ impl<'m> Letter<'m> {
         if pattern.is_some() {
             put_bulk(&mut mail.bytes, self.channel);
         }
-        if self.payload.len() <= INLINE_VALUE_MAX {
-            put_bulk(&mut mail.bytes, self.payload);
+        let payload = self.payload.bytes();
+        if payload.len() <= INLINE_VALUE_MAX {
+            put_bulk(&mut mail.bytes, payload);
         } else {
-            let payload = self.payload;
-            let large = self
-                .large
-                .get_or_insert_with(|| LargeValue::new(payload.to_vec()));
+            let large = self.large.get_or_insert_with(|| self.payload.large());
             let mut writer = Writer::new(&mut mail.bytes, Protocol::Resp2);
             writer.bulk_header(payload.len());
             let at = writer.out.len();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use resp::reply::Protocol;
 
-use super::inbox::{Mail, Post};
+use super::inbox::Mail;
 use super::{Log, NameKind};
 use crate::command::Reply;
 use crate::server::Server;
@@ -30,8 +30,6 @@ pub(crate) struct Listeners {
     waiting: VecDeque<u32>,
     /// What came out of the inbox last, kept for its room.
     mail: Mail,
-    /// Whom to wake because of what this worker published.
-    pub(crate) post: Post,
 }
 
 /// A connection that may be told something.
@@ -75,7 +73,6 @@ impl Listeners {
             logs: Default::default(),
             waiting: VecDeque::new(),
             mail: Mail::default(),
-            post: Post::of_worker(worker),
         }
     }
 
@@ -93,17 +90,6 @@ impl Listeners {
     /// Room that logs take.
     pub(crate) fn memory(&self) -> usize {
         self.logs.iter().map(Log::memory).sum()
-    }
-
-    /// Wakes the workers in whose inboxes something was left.
-    #[inline]
-    pub(crate) fn ring(&mut self, server: &Server) {
-        if !self.post.others.is_empty() {
-            self.post
-                .others
-                .drain(..)
-                .for_each(|worker| server.workers[worker].wake());
-        }
     }
 
     /// Makes a connection one that may be told something.

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use keyspace::LargeValue;
+use keyspace::{Large, LargeValue};
 
 use crate::command::Pinned;
 use crate::limits::LOG_KEEP_BYTES;
@@ -37,7 +37,7 @@ impl Log {
 
     /// Room that it takes.
     pub(crate) fn memory(&self) -> usize {
-        self.own.capacity() + self.shared.as_ref().map_or(0, |shared| shared.capacity())
+        self.own.capacity() + self.shared.as_ref().map_or(0, |shared| shared.len())
     }
 
     /// The payloads inside a part. A payload is never at its edge: a message begins and ends with other bytes.
@@ -51,7 +51,7 @@ impl Log {
     pub(crate) fn share(&mut self) -> &LargeValue {
         let own = &mut self.own;
         self.shared
-            .get_or_insert_with(|| LargeValue::new(std::mem::take(own)))
+            .get_or_insert_with(|| LargeValue::new(std::mem::take(own).into()))
     }
 
     /// Appends messages, and the payloads that belong between them as seen from `base`. Returns where they are.
@@ -63,7 +63,8 @@ impl Log {
     ) -> Range<usize> {
         if let Some(shared) = self.shared.take() {
             // Others may be reading the old bytes; appending to them is rare enough to copy them.
-            self.own = LargeValue::try_unwrap(shared).unwrap_or_else(|shared| shared.to_vec());
+            self.own = LargeValue::try_unwrap(shared)
+                .map_or_else(|shared| shared.to_vec(), Large::into_buffer);
         }
         let from = self.own.len();
         self.own.extend_from_slice(messages);

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use parking_lot::{Mutex, RwLock};
 
 use super::NameKind;
-use super::inbox::{Letter, Post};
+use super::inbox::{Letter, Payload};
 use crate::glob::{self, Case};
 use crate::limits::CHANNEL_PARTS;
 use crate::server::Server;
@@ -82,6 +82,12 @@ impl Registry {
         self.counts[kind as usize].load(Relaxed)
     }
 
+    /// Whether a message to some channel may reach anybody.
+    #[inline]
+    pub(crate) fn has_listeners(&self) -> bool {
+        self.count(NameKind::Channel) + self.count(NameKind::Pattern) > 0
+    }
+
     /// Notes one more listener of a worker. `meanwhile` runs while nobody can publish to the name.
     pub(crate) fn join(
         &self,
@@ -140,8 +146,7 @@ impl Registry {
         server: &Server,
         kind: NameKind,
         channel: &[u8],
-        payload: &[u8],
-        post: &mut Post,
+        payload: Payload<'_>,
     ) -> usize {
         let parts = self.parts(kind).expect("one publishes to channels");
         let has_patterns = kind == NameKind::Channel && self.count(NameKind::Pattern) > 0;
@@ -149,12 +154,12 @@ impl Registry {
             return 0;
         }
         let mut receivers = 0;
-        let mut payload = Letter::new(channel, payload);
+        let mut letter = Letter::new(channel, payload);
         let part = part(parts, channel).lock();
         if let Some(audience) = part.get(channel) {
             receivers += audience.total;
             for &(worker, _) in &audience.workers {
-                payload.put(server, worker, kind, None, post);
+                letter.put(server, worker, kind, None);
             }
         }
         if has_patterns {
@@ -165,7 +170,7 @@ impl Registry {
             for (pattern, audience) in matching {
                 receivers += audience.total;
                 for &(worker, _) in &audience.workers {
-                    payload.put(server, worker, NameKind::Pattern, Some(pattern), post);
+                    letter.put(server, worker, NameKind::Pattern, Some(pattern));
                 }
             }
         }

@@ -153,3 +153,43 @@ fn own_messages_follow_the_reply_of_their_publish() {
         }
     });
 }
+
+/// What happens to a key is told in the order in which it happened, though it happens on several workers.
+#[test]
+fn events_of_a_key_are_told_in_order() {
+    const WRITERS: usize = 6;
+    const ROUNDS: usize = 2_000;
+    let server = Server::start(FOUR, &["--notify-keyspace-events", "KA"]);
+    let mut listeners: Vec<Client> = (0..4).map(|_| server.client()).collect();
+    for listener in &mut listeners {
+        listener.ask("PSUBSCRIBE __keyspace@0__:k*");
+    }
+    let changes: i64 = thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let mut client = server.client();
+                scope.spawn(move || {
+                    let mut changes = 0;
+                    for round in 0..ROUNDS {
+                        let words: &[&str] = match (round + writer) % 3 {
+                            0 => &["DEL", "k"],
+                            _ => &["SETNX", "k", "v"],
+                        };
+                        changes += integer(&client.call(words).expect("a reply"));
+                    }
+                    changes
+                })
+            })
+            .collect();
+        let changes = writers
+            .into_iter()
+            .map(|writer| writer.join().expect("no writer fails"));
+        changes.sum()
+    });
+    for listener in &mut listeners {
+        for number in 0..changes {
+            let expected = if number % 2 == 0 { "set" } else { "del" };
+            assert_eq!(parts(&read(listener))[3], expected, "event {number}");
+        }
+    }
+}

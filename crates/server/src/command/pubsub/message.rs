@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use crate::command::{Args, Context, Failure};
-use crate::pubsub::NameKind;
+use crate::pubsub::{NameKind, Payload};
 
 pub(super) fn publish(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let receivers = context.publish(NameKind::Channel, args.get(1), args.get(2));
+    let receivers = context.publish(NameKind::Channel, args.get(1), Payload::Argument(args, 2));
     context.reply.integer(receivers as i64);
     Ok(())
 }
 
 pub(super) fn spublish(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let receivers = context.publish(NameKind::Shard, args.get(1), args.get(2));
+    let receivers = context.publish(NameKind::Shard, args.get(1), Payload::Argument(args, 2));
     context.reply.integer(receivers as i64);
     Ok(())
 }
