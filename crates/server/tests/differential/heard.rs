@@ -101,7 +101,7 @@ impl Run<'_> {
         let key = reference
             .get(at)
             .or(subject.get(at))
-            .map(|event| event_key(event))
+            .map(event_key)
             .unwrap_or_default();
         let culprit = batch
             .iter()
