@@ -132,11 +132,12 @@ impl Drop for Locked<'_> {
 }
 
 impl Database {
-    pub(crate) fn new(shared: Arc<Shared>) -> Database {
+    pub(crate) fn new(shared: Arc<Shared>, number: usize) -> Database {
         let pages = shared.pages.iter().cycle();
         let shards = pages
             .take(1 << shared.shard_bits)
-            .map(ShardCell::new)
+            .enumerate()
+            .map(|(shard, pages)| ShardCell::new(pages, number, shard))
             .collect();
         let shard_shift = 63 - shared.shard_bits;
         Database {
@@ -144,6 +145,13 @@ impl Database {
             shard_shift,
             shared,
         }
+    }
+
+    /// Tells its shards that it has another number now.
+    pub(crate) fn set_number(&self, number: usize) {
+        self.shards
+            .iter()
+            .for_each(|shard| shard.set_database(number));
     }
 
     /// The shard of a hash.

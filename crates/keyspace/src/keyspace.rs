@@ -1,18 +1,19 @@
 //! The keyspace of a server: its databases, and what they share.
 
 use std::ptr::null_mut;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::database::Database;
 use crate::hash::Seed;
+use crate::observe::Observer;
 use crate::pages::Pages;
 use crate::reclaim::Reclaimer;
 use crate::turn::{Exclusive, Turn, Turns};
 
 /// How a keyspace is laid out.
 pub struct Options {
-    /// Databases that SELECT may name.
+    /// Databases that SELECT may name, at most 65536.
     pub databases: usize,
     /// Threads that will register for turns.
     pub workers: usize,
@@ -35,6 +36,10 @@ pub(crate) struct Shared {
     pub(crate) expired: AtomicU64,
     /// Whether a key ever got an expiry: until then nobody needs to wake up for them.
     pub(crate) has_volatile: AtomicBool,
+    /// Whether the observer hears of all keys whose time had come, in shards that are not observed as well.
+    pub(crate) hears_expiry: AtomicBool,
+    /// Who hears of changes to keys of observed shards.
+    pub(crate) observer: OnceLock<&'static dyn Observer>,
 }
 
 /// All databases. Each is made when it is first written or read.
@@ -50,6 +55,7 @@ impl Keyspace {
             options.shards.is_power_of_two() && options.shards <= crate::MAX_SHARDS,
             "shards"
         );
+        assert!(options.databases <= 1 << 16, "databases");
         let shared = Shared {
             seed: Seed::new(options.seed),
             turns: Turns::new(options.workers),
@@ -58,6 +64,8 @@ impl Keyspace {
             shard_bits: options.shards.trailing_zeros(),
             expired: AtomicU64::new(0),
             has_volatile: AtomicBool::new(false),
+            hears_expiry: AtomicBool::new(false),
+            observer: OnceLock::new(),
         };
         let databases = (0..options.databases)
             .map(|_| AtomicPtr::new(null_mut()))
@@ -66,6 +74,17 @@ impl Keyspace {
             shared: Arc::new(shared),
             databases,
         }
+    }
+
+    /// Says who hears of changes to keys of observed shards, once and for all.
+    pub fn set_observer(&self, observer: &'static dyn Observer) {
+        let is_first = self.shared.observer.set(observer).is_ok();
+        assert!(is_first, "a keyspace has one observer");
+    }
+
+    /// Says whether the observer is to hear of every key that is removed because its time had come.
+    pub fn set_hears_expiry(&self, hears: bool) {
+        self.shared.hears_expiry.store(hears, Ordering::Relaxed);
     }
 
     /// The number of databases.
@@ -143,7 +162,7 @@ impl Keyspace {
 
     #[cold]
     fn create(&self, index: usize) -> &Database {
-        let fresh = Box::into_raw(Box::new(Database::new(Arc::clone(&self.shared))));
+        let fresh = Box::into_raw(Box::new(Database::new(Arc::clone(&self.shared), index)));
         match self.databases[index].compare_exchange(
             null_mut(),
             fresh,
@@ -176,6 +195,12 @@ impl Keyspace {
         let moved = self.databases[first].load(Ordering::Acquire);
         let other = self.databases[second].swap(moved, Ordering::AcqRel);
         self.databases[first].store(other, Ordering::Release);
+        for (pointer, number) in [(moved, second), (other, first)] {
+            // SAFETY: no turn is inside, so nobody drops it; what its shards are told is atomic.
+            if let Some(database) = unsafe { pointer.as_ref() } {
+                database.set_number(number);
+            }
+        }
     }
 }
 

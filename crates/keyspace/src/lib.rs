@@ -3,8 +3,8 @@
 //! This crate knows no command, no socket and no file. Time is an argument. Reading order:
 //! [`hash`] gives a key its place, [`mod@entry`] packs key and value into one allocation ([`large`] values have one of their own), [`index`] finds
 //! an entry by hash, [`expire`] knows when entries die, [`shard`] joins those under one lock,
-//! [`database`] stripes a keyspace over shards, and [`turn`] says when a worker may hold references
-//! into memory that others want to free.
+//! [`database`] stripes a keyspace over shards, [`observe`] tells who wants to hear of changes, and [`turn`] says when a
+//! worker may hold references into memory that others want to free.
 
 mod bucket;
 mod database;
@@ -15,6 +15,7 @@ mod heap;
 mod index;
 mod keyspace;
 mod large;
+mod observe;
 mod pages;
 mod reclaim;
 mod shard;
@@ -25,6 +26,7 @@ pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, Stored};
 pub use hash::Seed;
 pub use keyspace::{Keyspace, Options};
 pub use large::{Large, LargeValue};
+pub use observe::{Change, ChangeKind, Observer, reason};
 pub use shard::{Detached, EntryMut, EntryRef, Expiry, Guard, Key};
 pub use turn::{Exclusive, Turn, Turns};
 

@@ -4,15 +4,16 @@
 //! no expired entry is ever seen through it. Nothing here waits, and nothing large is freed here.
 //!
 //! ```text
-//!  line 0: lock, table words, counters      read by everybody without the lock (prefetch, DBSIZE, expiry)
-//!  line 1: index, wheel                     only under the lock
+//!  line 0: lock, observed, table words, counters   read by everybody without the lock (prefetch, DBSIZE, expiry)
+//!  line 1: index, wheel                            only under the lock
 //! ```
 //!
 //! Invariants:
 //! 1. `bytes` is the sum of [`Entry::memory`] over all entries of the index, and of what index and wheel take.
 //! 2. `volatile` counts the entries with an expiry, and each of those has an item in the wheel at or before
 //!    its expiry.
-//! 3. Counters are written only under the lock.
+//! 3. Counters and the observed byte are written only under the lock.
+//! 4. `database` and `shard` say where it is now; databases change places only in exclusive tasks.
 
 mod expiring;
 mod packing;
@@ -20,12 +21,12 @@ mod view;
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
 
-use crate::database::Overhead;
+use crate::database::{Overhead, ShardId};
 use crate::entry::{Entry, Form, NewValue};
 use crate::expire::Wheel;
 use crate::hash::Place;
@@ -33,6 +34,7 @@ use crate::heap::Heap;
 use crate::index::{Index, IndexState, Slot, Surroundings, Tables};
 use crate::keyspace::Shared;
 use crate::large::LargeValue;
+use crate::observe::{Change, ChangeKind};
 use crate::pages::Pages;
 use crate::reclaim::BACKGROUND_BYTES;
 
@@ -66,6 +68,11 @@ pub enum Expiry {
 #[repr(C, align(128))]
 pub(crate) struct ShardCell {
     lock: Lock,
+    /// Why somebody wants to hear of changes; see [`crate::observe`].
+    observed: AtomicU8,
+    /// The number of the database it is in.
+    database: AtomicU16,
+    shard: u16,
     tables: Tables,
     len: AtomicUsize,
     volatile: AtomicUsize,
@@ -107,9 +114,12 @@ unsafe impl Sync for ShardCell {}
 unsafe impl Send for ShardCell {}
 
 impl ShardCell {
-    pub(crate) fn new(pages: &Arc<Pages>) -> ShardCell {
+    pub(crate) fn new(pages: &Arc<Pages>, database: usize, shard: usize) -> ShardCell {
         ShardCell {
             lock: Lock::default(),
+            observed: AtomicU8::new(0),
+            database: AtomicU16::new(database as u16),
+            shard: shard as u16,
             tables: Tables::default(),
             len: AtomicUsize::new(0),
             volatile: AtomicUsize::new(0),
@@ -135,6 +145,11 @@ impl ShardCell {
     pub(crate) unsafe fn unlock(&self) {
         // SAFETY: by the caller's contract.
         unsafe { self.lock.0.unlock() }
+    }
+
+    /// Notes that its database has another number now.
+    pub(crate) fn set_database(&self, number: usize) {
+        self.database.store(number as u16, Relaxed);
     }
 
     #[inline]
@@ -211,6 +226,43 @@ impl<'a> Guard<'a> {
             now,
             owns_lock: false,
         }
+    }
+
+    /// Lets the observer hear of every change to a key of this shard from here on, for these [`crate::reason`]s.
+    pub fn observe(&mut self, reasons: u8) {
+        let before = self.cell.observed.load(Relaxed);
+        self.cell.observed.store(before | reasons, Relaxed);
+    }
+
+    /// Why this shard is observed: bits of [`crate::reason`].
+    #[inline]
+    pub fn observed(&self) -> u8 {
+        self.cell.observed.load(Relaxed)
+    }
+
+    /// Tells the observer of a change to a key, if this shard is observed. Whoever changes or removes a key calls this under the
+    /// same lock; only expiry, which nobody asks for, tells of itself.
+    #[inline]
+    pub fn note_change(&mut self, key: Key<'_>, kind: ChangeKind) {
+        if self.observed() != 0 {
+            self.tell_observer(key, kind);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn tell_observer(&mut self, key: Key<'_>, kind: ChangeKind) {
+        let observed = self.observed();
+        let stay = self.shared.observer.get().map_or(0, |observer| {
+            observer.changed(&Change {
+                database: usize::from(self.cell.database.load(Relaxed)),
+                shard: ShardId(usize::from(self.cell.shard)),
+                key,
+                observed,
+                kind,
+            })
+        });
+        self.cell.observed.store(observed & stay, Relaxed);
     }
 
     /// The time (Unix, ms) at which this guard decides expiry.

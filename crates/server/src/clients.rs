@@ -50,6 +50,8 @@ pub(crate) struct Client {
     /// Bytes waiting to be sent, and the number of buffers that hold them.
     pub(crate) output_bytes: AtomicUsize,
     pub(crate) output_pieces: AtomicUsize,
+    /// Channels, patterns and shard channels it listens to.
+    pub(crate) subscriptions: [AtomicUsize; 3],
     /// What CLIENT LIST shows as `flags=` and `events=`, as bits; see [`status`].
     pub(crate) status: AtomicU32,
     /// None of its requests runs any more and nothing is sent to it: its worker closes the connection as soon as it
@@ -80,6 +82,8 @@ pub(crate) mod status {
     pub(crate) const READS: u32 = 1 << 5;
     /// Its worker waits until there is room to send it something.
     pub(crate) const WRITES: u32 = 1 << 6;
+    /// Listens to a channel or a pattern.
+    pub(crate) const PUBSUB: u32 = 1 << 7;
 }
 
 impl Client {
@@ -104,14 +108,27 @@ impl Client {
             input_free: AtomicUsize::new(0),
             output_bytes: AtomicUsize::new(0),
             output_pieces: AtomicUsize::new(0),
+            subscriptions: Default::default(),
             status: AtomicU32::new(status::READS),
             killed: AtomicBool::new(false),
         }
     }
 
-    /// Its type. There are no subscribers and no replicas yet, so it is that of everybody.
+    /// Its type. There are no replicas yet.
     pub(crate) fn kind(&self) -> ClientKind {
-        ClientKind::Normal
+        if self.has_status(status::PUBSUB) {
+            ClientKind::PubSub
+        } else {
+            ClientKind::Normal
+        }
+    }
+
+    /// Notes how many names of each kind it listens to.
+    pub(crate) fn set_subscriptions(&self, counts: [usize; 3]) {
+        for (subscriptions, count) in self.subscriptions.iter().zip(counts) {
+            subscriptions.store(count, Relaxed);
+        }
+        self.set_status(status::PUBSUB, counts != [0; 3]);
     }
 
     /// Sets or clears all bits of `bits`.

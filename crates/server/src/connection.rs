@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,7 +16,8 @@ use sys::socket::Socket;
 
 use crate::clients::status;
 use crate::command::Output;
-use crate::limits::{PIECE_BYTES, READ_AHEAD_BYTES, SEND_SLICES};
+use crate::limits::{PIECE_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SHARE_BYTES};
+use crate::pubsub::Log;
 use crate::session::Session;
 
 /// What a connection does.
@@ -153,6 +155,48 @@ impl Connection {
         self.flush(poller)
     }
 
+    /// Sends parts of a log behind what is waiting already; what the socket doesn't take now waits. Returns the bytes sent.
+    pub(crate) fn send_parts(
+        &mut self,
+        poller: &mut Poller,
+        log: &mut Log,
+        parts: &[Range<usize>],
+    ) -> io::Result<usize> {
+        if let [part] = parts
+            && self.backlog.is_empty()
+            && log.large_in(part).is_empty()
+        {
+            // The common case: one call, no bookkeeping.
+            let sent = match poller.send(self.socket.as_fd(), &log.bytes()[part.clone()]) {
+                Ok(sent) => sent,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(error) => return Err(error),
+            };
+            if sent < part.len() {
+                self.backlog.push_part(log, part.start + sent..part.end);
+            }
+            return Ok(sent);
+        }
+        let waited = !self.backlog.is_empty();
+        for part in parts {
+            let mut at = part.start;
+            for number in 0..log.large_in(part).len() {
+                let pinned = &log.large_in(part)[number];
+                let (until, value) = (pinned.at, LargeValue::clone(&pinned.value));
+                self.backlog.push_part(log, at..until);
+                self.backlog.push_large(value);
+                at = until;
+            }
+            self.backlog.push_part(log, at..part.end);
+        }
+        if waited {
+            // The poller will say when there is room. Until then this is not the place to send: whatever waits for the
+            // backlog to run empty goes on when the worker hears that.
+            return Ok(0);
+        }
+        self.flush(poller)
+    }
+
     /// Sends what is waiting, as far as the socket takes it. Returns the bytes sent.
     pub(crate) fn flush(&mut self, poller: &mut Poller) -> io::Result<usize> {
         let mut total = 0;
@@ -185,6 +229,8 @@ pub(crate) struct Backlog {
 enum Piece {
     Bytes(Vec<u8>),
     Large(LargeValue),
+    /// A part of a log.
+    Part(LargeValue, Range<usize>),
 }
 
 impl Piece {
@@ -192,6 +238,7 @@ impl Piece {
         match self {
             Piece::Bytes(bytes) => bytes,
             Piece::Large(value) => value,
+            Piece::Part(log, part) => &log[part.clone()],
         }
     }
 }
@@ -221,6 +268,16 @@ impl Backlog {
     fn push_large(&mut self, value: LargeValue) {
         self.bytes += value.len();
         self.pieces.push_back(Piece::Large(value));
+    }
+
+    /// Appends a part of a log: by reference where that is worth it.
+    fn push_part(&mut self, log: &mut Log, part: Range<usize>) {
+        if part.len() < SHARE_BYTES {
+            return self.push_bytes(&log.bytes()[part]);
+        }
+        self.bytes += part.len();
+        let log = LargeValue::clone(log.share());
+        self.pieces.push_back(Piece::Part(log, part));
     }
 
     fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {

@@ -11,11 +11,12 @@ use keyspace::{INLINE_VALUE_MAX, LargeValue};
 
 use crate::batch::{Request, Source};
 use crate::clients::{NO_COMMAND, status};
-use crate::command::{Args, Command, Context, Failure, Mark, Reply, failure, flag};
+use crate::command::{Args, Command, Context, Failure, Reply, failure, flag};
 use crate::config::Setting;
 use crate::connection::{Connection, State};
 use crate::limits::ERROR_ECHO_BYTES;
 use crate::metrics::WorkerStats;
+use crate::notify::{self, Notifier};
 use crate::server::{PauseKind, Server};
 use crate::session::{ReplyMode, Session};
 use crate::store::Store;
@@ -30,7 +31,7 @@ const EXACT_BELOW_US: i64 = 1000;
 enum Admission {
     Run(&'static Command),
     Refuse(Option<&'static Command>, Failure),
-    /// Later: CLIENT PAUSE holds it back.
+    /// Later: CLIENT PAUSE holds it back, or workers that have not caught up with what is published.
     Wait(&'static Command),
     /// Never, nor anything else of this connection, which gets no answer either.
     HangUp,
@@ -66,6 +67,7 @@ impl Worker {
             output,
             stats,
             paused,
+            listeners,
             ..
         } = self;
         let lane = &mut batch.lanes[number];
@@ -114,12 +116,18 @@ impl Worker {
                 db,
                 now,
                 touch,
+                notifier: Notifier::new(server),
             },
             session,
             reply: Reply::new(output, protocol),
+            listeners,
             command: self.table.any(),
             worker,
         };
+        if context.session.listens {
+            // What was published before these requests came is told before they are answered.
+            context.receive();
+        }
         let mut nothing_special = is_plain(server, context.session, now);
         let mut last_command = None;
         let mut waiting: &[Request] = &[];
@@ -199,6 +207,8 @@ fn is_plain(server: &Server, session: &Session, now: i64) -> bool {
     session.authenticated
         && session.reply_mode == ReplyMode::On
         && !server.over_memory.load(Relaxed)
+        && !session.listens
+        && !server.crowd.any()
         && !server.monitors.any()
         && server.pause.until(now).is_none()
 }
@@ -237,8 +247,10 @@ fn run_special<'c>(
         .session
         .client
         .note_command(named.unwrap_or(NO_COMMAND));
+    let mut pushes = false;
     match admission {
         Admission::Run(command) => {
+            pushes = command.spec.has(flag::PUSHES);
             let hidden = command.spec.flags & (flag::ADMIN | flag::SKIP_MONITOR) != 0;
             if server.monitors.any() && !hidden {
                 let monitors = &server.monitors;
@@ -264,7 +276,13 @@ fn run_special<'c>(
         }
     }
     if context.session.reply_mode != ReplyMode::On {
-        drop_reply(context, before);
+        if !pushes {
+            context.reply.take_back(before);
+        }
+        count_skipped(context.session);
+    }
+    if context.session.listens && !context.session.closing {
+        context.receive();
     }
     true
 }
@@ -288,6 +306,7 @@ impl Context<'_> {
     fn refresh(&mut self) {
         self.store.db = self.session.db;
         self.store.touch = !self.session.no_touch;
+        self.store.notifier = Notifier::new(self.server);
         self.reply.set_protocol(self.session.protocol);
     }
 }
@@ -324,6 +343,12 @@ fn admit(
     if command.spec.has(flag::DENYOOM) && server.over_memory.load(Relaxed) {
         return Admission::Refuse(Some(command), failure::OUT_OF_MEMORY);
     }
+    if session.is_subscriber_only() && !command.spec.has(flag::OF_SUBSCRIBERS) {
+        return Admission::Refuse(Some(command), subscriber_only(command));
+    }
+    if server.crowd.any() && may_publish(server, command) {
+        return Admission::Wait(command);
+    }
     // Who monitors is not a client in this respect: as in Redis, it goes on.
     if let Some((_, kind)) = server.pause.until(now)
         && !session.monitor
@@ -334,11 +359,18 @@ fn admit(
     Admission::Run(command)
 }
 
-/// Takes a reply back that CLIENT REPLY said not to send.
+/// Whether a command may publish something: itself, or because somebody wants to know what happens to keys.
 #[cold]
-fn drop_reply(context: &mut Context<'_>, before: Mark) {
-    context.reply.take_back(before);
-    context.session.reply_mode = match context.session.reply_mode {
+fn may_publish(server: &Server, command: &Command) -> bool {
+    let changes = flag::WRITE | flag::READONLY;
+    command.spec.has(flag::PUBLISHES)
+        || (command.spec.flags & changes != 0 && notify::is_on(server))
+}
+
+/// Goes on to what CLIENT REPLY said about the next command.
+#[cold]
+fn count_skipped(session: &mut Session) {
+    session.reply_mode = match session.reply_mode {
         ReplyMode::SkipNext => ReplyMode::Skip,
         ReplyMode::Skip => ReplyMode::On,
         mode => mode,
@@ -364,6 +396,15 @@ fn unknown_command(args: &Args<'_>) -> Failure {
     );
     failure.0.to_mut().extend(echoed);
     failure
+}
+
+/// The text about a command that a connection may not send while it gets messages over RESP2.
+#[cold]
+fn subscriber_only(command: &Command) -> Failure {
+    Failure::new(format!(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+        command.full_name
+    ))
 }
 
 #[cold]

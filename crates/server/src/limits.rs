@@ -41,6 +41,21 @@ pub(crate) const PIECE_BYTES: usize = 64 * 1024;
 /// Slices handed to one vectored send.
 pub(crate) const SEND_SLICES: usize = 64;
 
+/// Bytes of published messages in a worker's inbox from which on connections that publish are held back.
+pub(crate) const INBOX_BYTES: usize = 4 * 1024 * 1024;
+
+/// Room for published messages that a worker keeps between turns.
+pub(crate) const LOG_KEEP_BYTES: usize = 256 * 1024;
+
+/// Connections that are sent what was published in one turn, so that a message to very many doesn't hold up everybody else.
+pub(crate) const SENDS_PER_TURN: usize = 256;
+
+/// Unsent bytes of published messages that are worth sharing among their readers rather than copying for each.
+pub(crate) const SHARE_BYTES: usize = 4 * 1024;
+
+/// Parts that the registry of channels is split into, each with a lock of its own.
+pub(crate) const CHANNEL_PARTS: usize = 256;
+
 /// Milliseconds between two rounds of the control thread's housekeeping.
 pub(crate) const CRON_MS: i64 = 100;
 

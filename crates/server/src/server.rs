@@ -15,6 +15,7 @@ use crate::errorstats::ErrorStats;
 use crate::latency::LatencyMonitor;
 use crate::metrics::{Counter, WorkerStats};
 use crate::monitor::Monitors;
+use crate::pubsub::{Crowd, Inbox, Registry};
 use crate::slowlog::SlowLog;
 
 /// The version of the Redis protocol and command set that clients are told; some switch on it.
@@ -32,6 +33,10 @@ pub(crate) struct Server {
     pub(crate) clients: Clients,
     pub(crate) pause: Pause,
     pub(crate) monitors: Monitors,
+    /// Who listens to which channels.
+    pub(crate) registry: Registry,
+    /// The workers that are behind with what was published.
+    pub(crate) crowd: Crowd,
     pub(crate) slowlog: Mutex<SlowLog>,
     pub(crate) latency: Mutex<LatencyMonitor>,
     pub(crate) errors: ErrorStats,
@@ -78,6 +83,8 @@ pub(crate) struct Totals {
 pub(crate) struct WorkerHandle {
     pub(crate) stats: WorkerStats,
     pub(crate) connections: AtomicUsize,
+    /// Messages for connections that listen.
+    pub(crate) published: Inbox,
     inbox: Mutex<Vec<Message>>,
     waker: Waker,
 }
@@ -99,6 +106,7 @@ impl WorkerHandle {
         Ok(WorkerHandle {
             stats: WorkerStats::new(commands),
             connections: AtomicUsize::new(0),
+            published: Inbox::default(),
             inbox: Mutex::new(Vec::new()),
             waker: Waker::new()?,
         })
@@ -107,6 +115,11 @@ impl WorkerHandle {
     /// Leaves a message and wakes the worker.
     pub(crate) fn send(&self, message: Message) {
         self.inbox.lock().push(message);
+        self.waker.wake();
+    }
+
+    /// Ends the worker's wait, or its next.
+    pub(crate) fn wake(&self) {
         self.waker.wake();
     }
 

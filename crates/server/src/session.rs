@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use resp::reply::Protocol;
 
-use crate::clients::{Client, status};
+use crate::clients::{Client, ClientKind, status};
 use crate::config::ClientClass;
 use crate::server::Server;
 
@@ -36,6 +36,8 @@ pub(crate) struct Session {
     pub(crate) no_touch: bool,
     /// Receives every command that is run.
     pub(crate) monitor: bool,
+    /// It may be told something that it did not ask for: its worker's `Listeners` know it.
+    pub(crate) listens: bool,
     /// The connection ends once its replies are sent.
     pub(crate) closing: bool,
 }
@@ -50,6 +52,7 @@ impl Session {
             reply_mode: ReplyMode::On,
             no_touch: false,
             monitor: false,
+            listens: false,
             closing: false,
         }
     }
@@ -58,6 +61,12 @@ impl Session {
     #[inline]
     pub(crate) fn is_admitted(&self, server: &Server) -> bool {
         self.authenticated || !server.needs_password()
+    }
+
+    /// Whether all it gets are messages, so that it may only say what is about them: RESP2 can't tell them from replies.
+    #[inline]
+    pub(crate) fn is_subscriber_only(&self) -> bool {
+        self.listens && self.protocol == Protocol::Resp2 && self.client.has_status(status::PUBSUB)
     }
 
     /// Gives it a name; an empty one is none.
@@ -90,7 +99,7 @@ impl Session {
     }
 
     /// Makes it what it was when it was new, but for what its library said about itself. Whoever calls this has taken it
-    /// from the list of those that monitor.
+    /// from the list of those that monitor and from those that listen.
     pub(crate) fn reset(&mut self, authenticated: bool) {
         *self = Session::new(Arc::clone(&self.client), authenticated);
         self.select(self.db);
@@ -102,6 +111,9 @@ impl Session {
 
     /// The kind of client whose output limit applies.
     pub(crate) fn output_class(&self) -> ClientClass {
-        ClientClass::Normal
+        match self.client.kind() {
+            ClientKind::PubSub => ClientClass::PubSub,
+            ClientKind::Normal | ClientKind::Replica | ClientKind::Master => ClientClass::Normal,
+        }
     }
 }

@@ -18,6 +18,8 @@ use crate::latency::LatencyMonitor;
 use crate::limits::SHARDS_PER_WORKER;
 use crate::logging;
 use crate::monitor::Monitors;
+use crate::notify;
+use crate::pubsub::{Crowd, Registry};
 use crate::server::{Pause, Server, Totals, VERSION, WorkerHandle};
 use crate::slowlog::SlowLog;
 use crate::worker::Worker;
@@ -146,7 +148,7 @@ fn build(
         seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),
     });
     // One server lives as long as its process; everything borrows from it.
-    Ok(Box::leak(Box::new(Server {
+    let server: &'static Server = Box::leak(Box::new(Server {
         settings,
         config_file,
         keyspace,
@@ -154,6 +156,8 @@ fn build(
         clients: Clients::default(),
         pause: Pause::default(),
         monitors: Monitors::default(),
+        registry: Registry::default(),
+        crowd: Crowd::default(),
         slowlog: Mutex::new(SlowLog::default()),
         latency: Mutex::new(LatencyMonitor::default()),
         errors: ErrorStats::default(),
@@ -167,7 +171,10 @@ fn build(
         started_ms: sys::clock::realtime_ms(),
         backend,
         poller_name,
-    })))
+    }));
+    server.keyspace.set_observer(server);
+    notify::apply_setting(server);
+    Ok(server)
 }
 
 /// The poller that `io` asks for, or the one that takes its place where it is refused. By default it is io_uring, which

@@ -1,18 +1,19 @@
 //! What commands do to data: the one place where the keyspace and (from its arrival) the log meet.
 //!
 //! A handler asks for the shards of its keys and works on entries. Every change goes through
-//! [`Shard`] or [`Entry`], counts as a change, and is what will be written to the log under the same
-//! lock, so log order is execution order for every key. Hits and misses are counted here too:
+//! [`Shard`] or [`Entry`], ends in `changed` there, counts as a change, is told to who observes the key, and is what will be
+//! written to the log under the same lock, so log order is execution order for every key. Hits and misses are counted here too:
 //! [`Shard::read`] is what a read does, [`Shard::find`] is a look before a write.
 //!
 //! Lock order, for everybody: databases ascending, shards ascending inside a database.
 
 use keyspace::{
-    Database, Detached, Encoding, EntryMut, Expiry, Form, Guard, Key, Keyspace, Kind, LargeValue,
-    Locked, ShardSet, Stored, Turn,
+    ChangeKind, Database, Detached, Encoding, EntryMut, Expiry, Form, Guard, Key, Keyspace, Kind,
+    LargeValue, Locked, ShardSet, Stored, Turn,
 };
 
 use crate::metrics::WorkerStats;
+use crate::notify::{Event, Notifier};
 
 /// The way from a command to the data, for one connection in one turn.
 pub(crate) struct Store<'c> {
@@ -25,6 +26,8 @@ pub(crate) struct Store<'c> {
     pub(crate) now: i64,
     /// Whether reads note an access (CLIENT NO-TOUCH says they don't).
     pub(crate) touch: bool,
+    /// Who is told of events.
+    pub(crate) notifier: Notifier,
 }
 
 impl Store<'_> {
@@ -44,6 +47,8 @@ impl Store<'_> {
             guard,
             stats: self.stats,
             touch: self.touch,
+            notifier: self.notifier,
+            db: self.db,
         }
     }
 
@@ -56,6 +61,8 @@ impl Store<'_> {
             locked: database.lock_set(set, self.now),
             stats: self.stats,
             touch: self.touch,
+            notifier: self.notifier,
+            db: self.db,
         }
     }
 
@@ -73,6 +80,8 @@ impl Store<'_> {
                 .lock(key.hash, self.now),
             stats: self.stats,
             touch: self.touch,
+            notifier: self.notifier,
+            db,
         };
         if first.0 < second.0 {
             let one = lock(first);
@@ -119,6 +128,8 @@ pub(crate) struct Shards<'a> {
     locked: Locked<'a>,
     stats: &'static WorkerStats,
     touch: bool,
+    notifier: Notifier,
+    db: usize,
 }
 
 impl Shards<'_> {
@@ -129,6 +140,8 @@ impl Shards<'_> {
             guard: self.locked.shard(key.hash),
             stats: self.stats,
             touch: self.touch,
+            notifier: self.notifier,
+            db: self.db,
         }
     }
 }
@@ -138,9 +151,32 @@ pub(crate) struct Shard<'a> {
     guard: Guard<'a>,
     stats: &'static WorkerStats,
     touch: bool,
+    notifier: Notifier,
+    db: usize,
 }
 
 impl<'a> Shard<'a> {
+    /// Tells whoever wants to know of what happened to a key.
+    #[inline]
+    pub(crate) fn tell(&self, event: Event, key: Key<'_>) {
+        self.notifier.tell(event, self.db, key.bytes);
+    }
+
+    /// Tells whoever wants to know that a key is about to be made, if it is.
+    #[inline]
+    fn tell_if_new(&mut self, key: Key<'_>) {
+        if self.notifier.wants(Event::NEW) && !self.guard.contains(key) {
+            self.tell(Event::NEW, key);
+        }
+    }
+
+    /// What every change of a key ends in.
+    #[inline]
+    fn changed(&mut self, key: Key<'_>, kind: ChangeKind) {
+        self.stats.dirty.add(1);
+        self.guard.note_change(key, kind);
+    }
+
     /// Looks a key up for a reading command: counts a hit or a miss and notes the access.
     #[inline]
     pub(crate) fn read(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
@@ -157,6 +193,7 @@ impl<'a> Shard<'a> {
             }
             None => {
                 self.stats.misses.add(1);
+                self.notifier.tell(Event::MISSED, self.db, key.bytes);
                 None
             }
         }
@@ -164,6 +201,14 @@ impl<'a> Shard<'a> {
 
     /// Looks a key up for a command that reports on it: counts a hit or a miss, but it is no access.
     pub(crate) fn peek(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
+        if self.notifier.wants(Event::MISSED) && !self.guard.contains(key) {
+            self.tell(Event::MISSED, key);
+        }
+        self.peek_quietly(key)
+    }
+
+    /// [`Shard::peek`], but nobody is told that a key is missed.
+    pub(crate) fn peek_quietly(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
         match self.guard.find(key) {
             Some(inner) => {
                 self.stats.hits.add(1);
@@ -208,16 +253,18 @@ impl<'a> Shard<'a> {
     /// Sets a key to a string, whatever it was before.
     #[inline]
     pub(crate) fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
+        self.tell_if_new(key);
         self.guard.set(key, value, expiry);
         self.stats.sets.add(1);
-        self.stats.dirty.add(1);
+        self.changed(key, ChangeKind::Written);
     }
 
     /// [`Shard::set`] with a value that already has a buffer of its own.
     pub(crate) fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
+        self.tell_if_new(key);
         self.guard.set_large(key, value, expiry);
         self.stats.sets.add(1);
-        self.stats.dirty.add(1);
+        self.changed(key, ChangeKind::Written);
     }
 
     /// [`Shard::set_large`] with a value that was made here. `form` is how it counts as written.
@@ -230,46 +277,57 @@ impl<'a> Shard<'a> {
     }
 
     /// Makes the value of a key, empty if it is missing, at least `len` bytes long (zeroes are added behind), then lets
-    /// `change` write to it.
+    /// `change` write to it, which says whether it did. Returns what else it says, and whether the key is another than before: it
+    /// is new, or its value is longer or was written to.
     pub(crate) fn grow<R>(
         &mut self,
         key: Key<'_>,
         len: usize,
-        change: impl FnOnce(&mut [u8]) -> R,
-    ) -> R {
-        if !self.guard.contains(key) {
+        change: impl FnOnce(&mut [u8]) -> (R, bool),
+    ) -> (R, bool) {
+        let before = self.guard.find(key).map(|inner| inner.value_len());
+        if before.is_none() {
+            self.tell(Event::NEW, key);
             self.guard
                 .set_large(key, LargeValue::new(vec![0; len].into()), Expiry::Clear);
         }
-        let inner = self
+        let mut inner = self
             .guard
             .find(key)
             .expect("it was there or has just been set");
-        let mut entry = Entry {
-            inner,
-            stats: self.stats,
-        };
-        let len = len.max(entry.value_len());
-        entry.update(len, Form::Part, change)
+        let len = len.max(inner.value_len());
+        let (result, is_written) = change(inner.resize_value(len, Form::Part));
+        inner.touch();
+        let is_changed = is_written || before != Some(len);
+        if is_changed {
+            self.stats.sets.add(1);
+            self.changed(key, ChangeKind::Written);
+        }
+        (result, is_changed)
     }
 
     /// Removes a key; whether it was there.
     pub(crate) fn remove(&mut self, key: Key<'_>) -> bool {
         let removed = self.guard.remove(key);
-        self.stats.dels.add(u64::from(removed));
-        self.stats.dirty.add(u64::from(removed));
+        if removed {
+            self.stats.dels.add(1);
+            self.changed(key, ChangeKind::Removed);
+        }
         removed
     }
 
-    /// Takes a key's value away, to put it elsewhere with [`Shard::attach`].
+    /// Takes a key's value away, to put it elsewhere with [`Shard::attach`]; both together count as one change.
     pub(crate) fn detach(&mut self, key: Key<'_>) -> Option<Detached> {
-        self.guard.detach(key)
+        let detached = self.guard.detach(key)?;
+        self.guard.note_change(key, ChangeKind::Removed);
+        Some(detached)
     }
 
-    /// Gives a key a value that was taken or copied from another, expiry included.
+    /// Gives a key a value that was taken or copied from another, expiry included. As far as anybody is told it is a new key.
     pub(crate) fn attach(&mut self, key: Key<'_>, value: Detached) {
+        self.tell(Event::NEW, key);
         self.guard.attach(key, value);
-        self.stats.dirty.add(1);
+        self.changed(key, ChangeKind::Written);
     }
 }
 
@@ -280,6 +338,13 @@ pub(crate) struct Entry<'g, 'a> {
 }
 
 impl Entry<'_, '_> {
+    /// What every change of an entry ends in; comes before the entry goes.
+    #[inline]
+    fn changed(&mut self, kind: ChangeKind) {
+        self.stats.dirty.add(1);
+        self.inner.note_change(kind);
+    }
+
     /// The value.
     #[inline]
     pub(crate) fn value(&self) -> Stored<'_> {
@@ -331,7 +396,7 @@ impl Entry<'_, '_> {
     /// Sets or removes the expiry.
     pub(crate) fn set_expiry(&mut self, expiry: Option<i64>) {
         self.inner.set_expiry(expiry);
-        self.stats.dirty.add(1);
+        self.changed(ChangeKind::Written);
     }
 
     /// Makes the value `len` bytes long (zeroes are added behind), then lets `change` write to it. `form` is how
@@ -346,14 +411,14 @@ impl Entry<'_, '_> {
         let result = change(self.inner.resize_value(len, form));
         self.inner.touch();
         self.stats.sets.add(1);
-        self.stats.dirty.add(1);
+        self.changed(ChangeKind::Written);
         result
     }
 
     /// Removes the key.
-    pub(crate) fn remove(self) {
+    pub(crate) fn remove(mut self) {
+        self.changed(ChangeKind::Removed);
         self.inner.remove();
         self.stats.dels.add(1);
-        self.stats.dirty.add(1);
     }
 }

@@ -32,6 +32,7 @@ use crate::limits::{
     SCRATCH_BYTES,
 };
 use crate::metrics::WorkerStats;
+use crate::pubsub::{Listeners, begin_worker};
 use crate::server::{Message, Server};
 use crate::session::{ReplyMode, Session};
 
@@ -54,9 +55,11 @@ pub(crate) struct Worker {
     pub(crate) batch: Batch,
     pub(crate) output: Output,
     pub(crate) limits: Limits,
-    poller: Poller,
+    /// The connections that may be told something they did not ask for.
+    pub(crate) listeners: Listeners,
+    pub(crate) poller: Poller,
     pub(crate) scratch: Box<[u8]>,
-    /// Connections that CLIENT PAUSE holds back.
+    /// Connections that are held back: by CLIENT PAUSE, or because they publish faster than others can be told.
     pub(crate) paused: Vec<u64>,
     next_cron: i64,
     next_expire: i64,
@@ -86,6 +89,7 @@ impl Worker {
             batch: Batch::default(),
             output: Output::default(),
             limits: Limits::default(),
+            listeners: Listeners::new(number),
             poller,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             paused: Vec::new(),
@@ -99,6 +103,7 @@ impl Worker {
 
     /// Runs until the server shuts down.
     pub(crate) fn run(mut self) {
+        begin_worker(self.number);
         let mut events = Vec::with_capacity(256);
         while !self.server.is_shutting_down() {
             self.wait(&mut events);
@@ -118,6 +123,9 @@ impl Worker {
     }
 
     fn timeout(&self) -> Duration {
+        if self.listeners.anybody_waits() {
+            return Duration::ZERO;
+        }
         let mut until = self.next_cron.min(self.next_pack);
         if self.server.keyspace.has_volatile() {
             until = until.min(self.next_expire);
@@ -157,6 +165,7 @@ impl Worker {
         self.run_group();
         self.resume_paused();
         self.maintain();
+        self.post();
         self.turn.leave();
     }
 
@@ -265,6 +274,7 @@ impl Worker {
         }
         while self.parse() {
             self.execute();
+            self.post_early();
             if self.output.bytes.len() > FLUSH_BYTES || self.output.large.len() > 64 {
                 self.reply();
             }
@@ -451,9 +461,12 @@ impl Worker {
         }
     }
 
-    /// Goes on with connections that CLIENT PAUSE held back.
+    /// Goes on with connections that were held back: by CLIENT PAUSE, or until workers have caught up with what is published.
     fn resume_paused(&mut self) {
-        if self.paused.is_empty() || self.server.pause.until(self.now).is_some() {
+        if self.paused.is_empty()
+            || self.server.pause.until(self.now).is_some()
+            || self.server.crowd.any()
+        {
             return;
         }
         for token in std::mem::take(&mut self.paused) {
@@ -536,6 +549,9 @@ impl Worker {
         if connection.session.monitor {
             self.server.monitors.remove(self.number, token);
         }
+        if connection.session.listens {
+            self.listeners.dismiss(self.server, token);
+        }
         if connection.state == State::Paused {
             self.paused.retain(|&paused| paused != token);
         }
@@ -554,6 +570,7 @@ impl Worker {
             if self.server.active_expire.load(Relaxed)
                 && self.server.keyspace.has_volatile()
                 && !paused
+                && !self.server.crowd.any()
             {
                 self.expire();
             }
@@ -645,7 +662,9 @@ impl Worker {
         for connection in self.connections.iter() {
             buffers += connection.buffer_bytes();
             let quiet = self.now - connection.session.client.last_active_ms.load(Relaxed);
-            let spared = connection.session.monitor || connection.state == State::Paused;
+            let spared = connection.session.monitor
+                || connection.state == State::Paused
+                || connection.session.client.has_status(status::PUBSUB);
             if timeout_ms > 0 && quiet > timeout_ms && !spared {
                 idle.push(connection.token);
             }
@@ -653,9 +672,10 @@ impl Worker {
                 slow.push(connection.token);
             }
         }
+        let own = self.output.bytes.capacity() + self.listeners.memory();
         self.stats
             .buffer_bytes
-            .set((buffers + self.output.bytes.capacity() + SCRATCH_BYTES) as u64);
+            .set((buffers + own + SCRATCH_BYTES) as u64);
         for token in idle {
             log::debug!("closing idle client");
             self.close(token);

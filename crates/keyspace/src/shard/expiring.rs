@@ -5,15 +5,21 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Guard, place_of};
+use super::{Guard, Key, place_of};
 use crate::expire::Wheel;
 use crate::hash::Place;
 use crate::index::Slot;
+use crate::observe::ChangeKind;
 
 impl Guard<'_> {
     #[cold]
     pub(super) fn expire(&mut self, slot: Slot) {
         let entry = self.unlink(slot);
+        if self.observed() != 0 || self.shared.hears_expiry.load(Relaxed) {
+            let bytes = entry.key();
+            let hash = self.shared.seed.hash(bytes);
+            self.tell_observer(Key { bytes, hash }, ChangeKind::Expired);
+        }
         self.free(entry);
         self.shared.expired.fetch_add(1, Relaxed);
     }

@@ -1,9 +1,10 @@
 //! Entries of a locked shard, as the rest of the program sees them.
 
-use super::{Guard, clock_at};
+use super::{Guard, Key, clock_at};
 use crate::entry::{Encoding, Entry, Form, Kind, Stored};
 use crate::index::{Index, Slot};
 use crate::large::LargeValue;
+use crate::observe::ChangeKind;
 
 /// A value without a key, expiry included.
 pub struct Detached {
@@ -82,6 +83,15 @@ impl EntryMut<'_, '_> {
             state: &mut state.index,
         }
         .entry(self.slot)
+    }
+
+    /// [`Guard::note_change`] for this key.
+    #[inline]
+    pub fn note_change(&mut self, kind: ChangeKind) {
+        if self.guard.observed() != 0 {
+            let (bytes, hash) = (self.entry().key(), self.hash);
+            self.guard.note_change(Key { bytes, hash }, kind);
+        }
     }
 
     /// The value.

@@ -8,6 +8,7 @@ use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
 use crate::config::{self, Change, Row, Setting, TABLE};
 use crate::glob::{self, Case};
 use crate::logging;
+use crate::notify;
 use crate::start;
 
 /// What all subcommands that do something have in common.
@@ -146,6 +147,7 @@ fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     allow_clients(&change)?;
     change.commit();
     logging::set_level(settings);
+    notify::apply_setting(context.server);
     context.server.check_memory(context.store.turn);
     context.reply.ok();
     Ok(())

@@ -9,6 +9,7 @@ pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod failure;
 pub(crate) mod key;
+pub(crate) mod pubsub;
 pub(crate) mod reply;
 pub(crate) mod server;
 pub(crate) mod spec;
@@ -17,10 +18,11 @@ pub(crate) mod table;
 
 pub(crate) use args::Args;
 pub(crate) use failure::Failure;
-pub(crate) use reply::{Mark, Output, Reply};
+pub(crate) use reply::{Output, Pinned, Reply};
 pub(crate) use spec::{Arg, ArgKind, Group, KeySpec, Spec, flag};
 pub(crate) use table::{Command, Table, table};
 
+use crate::pubsub::Listeners;
 use crate::server::Server;
 use crate::session::Session;
 use crate::store::Store;
@@ -31,6 +33,8 @@ pub(crate) struct Context<'c> {
     pub(crate) store: Store<'c>,
     pub(crate) session: &'c mut Session,
     pub(crate) reply: Reply<'c>,
+    /// The connections of this worker that may be told something.
+    pub(crate) listeners: &'c mut Listeners,
     /// The command that runs.
     pub(crate) command: &'static Command,
     /// The number of the worker that runs it.

@@ -1,9 +1,11 @@
 //! Where replies are written: one buffer per worker, and large values beside it by reference.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 use keyspace::{LargeValue, Stored};
 use resp::reply::{Protocol, Writer};
+
+use crate::pubsub::Log;
 
 /// The replies of one group of requests.
 #[derive(Default)]
@@ -89,6 +91,17 @@ impl<'c> Reply<'c> {
         {
             pinned.at += added;
         }
+    }
+
+    /// Appends messages of a log.
+    pub(crate) fn append(&mut self, log: &Log, part: Range<usize>) {
+        let base = self.writer.out.len();
+        self.large
+            .extend(log.large_in(&part).iter().map(|pinned| Pinned {
+                at: pinned.at - part.start + base,
+                value: LargeValue::clone(&pinned.value),
+            }));
+        self.writer.out.extend_from_slice(&log.bytes()[part]);
     }
 
     /// A stored value as a bulk string: copied when it is small, by reference when it is large.

@@ -100,12 +100,18 @@ pub(crate) mod flag {
     pub(crate) const MOVABLE_KEYS: u32 = 1 << 14;
     /// Allowed while a script keeps the server busy.
     pub(crate) const ALLOW_BUSY: u32 = 1 << 15;
-    /// May make a replication link write though it is no write (PFCOUNT's kind).
+    /// May make a replication link write though it is no write (PUBLISH, PFCOUNT). Not shown by COMMAND INFO.
     pub(crate) const MAY_REPLICATE: u32 = 1 << 16;
 
     /// Not while data is being loaded in the background.
     pub(crate) const NO_ASYNC_LOADING: u32 = 1 << 17;
 
+    /// Allowed to connections that get messages over RESP2. Not shown by COMMAND INFO.
+    pub(crate) const OF_SUBSCRIBERS: u32 = 1 << 28;
+    /// Publishes something: waits while workers are behind with that. Not shown by COMMAND INFO.
+    pub(crate) const PUBLISHES: u32 = 1 << 29;
+    /// Its replies are messages: CLIENT REPLY doesn't silence them. Not shown by COMMAND INFO.
+    pub(crate) const PUSHES: u32 = 1 << 27;
     /// For the server's own use or that of its tests: `syscmd` in COMMAND DOCS. Not shown by COMMAND INFO.
     pub(crate) const SYSTEM: u32 = 1 << 30;
     /// Takes constant time for small arguments though Redis doesn't call it fast. Not shown by COMMAND INFO.
@@ -126,7 +132,6 @@ pub(crate) mod flag {
         (SKIP_SLOWLOG, "skip_slowlog"),
         (FAST, "fast"),
         (NO_AUTH, "no_auth"),
-        (MAY_REPLICATE, "may_replicate"),
         (NO_ASYNC_LOADING, "no_async_loading"),
         (NO_MULTI, "no_multi"),
         (MOVABLE_KEYS, "movablekeys"),
@@ -141,6 +146,7 @@ pub(crate) enum Group {
     String,
     Bitmap,
     Connection,
+    PubSub,
     Server,
     Cluster,
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::args::Args;
 use super::spec::{Begin, Find, Group, Handler, Spec, flag};
-use super::{bitmap, config, connection, key, server, string};
+use super::{bitmap, config, connection, key, pubsub, server, string};
 
 /// A row of the table: a [`Spec`] with what follows from its position. What every request needs comes first, so that it
 /// shares a cache line.
@@ -140,6 +140,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         bitmap::COMMANDS,
         key::COMMANDS,
         connection::COMMANDS,
+        pubsub::COMMANDS,
         server::COMMANDS,
         config::COMMANDS,
     ];

@@ -101,7 +101,6 @@ const REASONS: &[(&str, &[&str])] = &[
             "enable-protected-configs",
             "ignore-warnings",
             "latency-tracking*",
-            "notify-keyspace-events",
             "oom-score-adj*",
             "proc-title-template",
             "sentinel",

@@ -62,6 +62,7 @@ fn placeholder(kind: Kind) -> String {
         Kind::Flag => "yes|no".into(),
         Kind::Integer { .. } | Kind::PowerOfTwo { .. } => "NUMBER".into(),
         Kind::Octal { .. } => "MODE".into(),
+        Kind::Events => "CLASSES".into(),
         Kind::Memory { .. } => "SIZE".into(),
         Kind::Choice(names) => names.join("|"),
         Kind::Secret => "PASSWORD".into(),

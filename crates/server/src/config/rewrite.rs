@@ -446,6 +446,7 @@ mod tests {
         (Setting::SlowlogLogSlowerThan, "-1"),
         (Setting::SlowlogMaxLen, "9223372036854775807"),
         (Setting::LatencyMonitorThreshold, "100"),
+        (Setting::NotifyKeyspaceEvents, "g$nKEm"),
     ];
 
     #[test]

@@ -42,6 +42,7 @@ pub(crate) enum Setting {
     SlowlogLogSlowerThan,
     SlowlogMaxLen,
     LatencyMonitorThreshold,
+    NotifyKeyspaceEvents,
 }
 
 impl Setting {
@@ -117,6 +118,8 @@ pub(crate) enum Kind {
     Addresses {
         most: usize,
     },
+    /// Letters that name classes of keyspace events, held as their bits.
+    Events,
     /// Limits for classes of clients.
     OutputLimits,
     /// Points at which a snapshot is due. There are no snapshots, so none is the only value.
@@ -532,6 +535,18 @@ pub(crate) static TABLE: &[Row] = &[
         summary: "Milliseconds from which on LATENCY keeps an event; 0 turns it off.",
         ..BASE
     },
+    Row {
+        setting: Setting::NotifyKeyspaceEvents,
+        name: "notify-keyspace-events",
+        kind: Kind::Events,
+        mutable: true,
+        section: Section::Monitoring,
+        summary: "Which changes of keys are published: K to the channel __keyspace@N__:KEY, E to the channel \
+                  __keyevent@N__:EVENT, and of which class: g general, $ strings, l lists, s sets, h hashes, z sorted \
+                  sets, t streams, d modules, x expired, e evicted, A all of these, n new keys, m missed keys. \
+                  Empty is none.",
+        ..BASE
+    },
 ];
 
 const _: () = {
@@ -544,7 +559,7 @@ const _: () = {
         at += 1;
     }
     assert!(
-        TABLE.len() == Setting::LatencyMonitorThreshold as usize + 1,
+        TABLE.len() == Setting::NotifyKeyspaceEvents as usize + 1,
         "every setting has a row"
     );
 };

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::settings::{ClientClass, OutputLimit};
 use super::table::{Kind, Row};
+use crate::notify::class;
 
 /// A text that was found to be right for its setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,7 @@ pub(super) fn parse(row: &Row, text: &str) -> Result<Value, String> {
         Kind::Secret | Kind::Path => Ok(Value::Text(text.into())),
         Kind::Directory => parse_directory(text).map(Value::Text),
         Kind::Addresses { most } => parse_addresses(text, most).map(Value::Text),
+        Kind::Events => parse_events(text).map(Value::Number),
         Kind::OutputLimits => parse_limits(text).map(Value::Limits),
         Kind::SavePoints => parse_save_points(text).map(Value::Text),
     }
@@ -90,6 +92,12 @@ fn parse_octal(text: &str, max: i64) -> Result<i64, String> {
         Ok(_) => Err(format!("argument must be between 0 and {max:o} inclusive")),
         Err(_) => Err("argument couldn't be parsed as an octal number".into()),
     }
+}
+
+fn parse_events(text: &str) -> Result<i64, String> {
+    class::parse(text)
+        .map(i64::from)
+        .ok_or_else(|| "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".into())
 }
 
 fn parse_choice(text: &str, names: &[&str]) -> Result<i64, String> {
@@ -188,6 +196,7 @@ pub(super) fn number_text(kind: Kind, number: i64) -> String {
         Kind::Flag => if number == 0 { "no" } else { "yes" }.into(),
         Kind::Choice(names) => names[number as usize].into(),
         Kind::Octal { .. } => format!("{number:o}"),
+        Kind::Events => class::letters(number as u32),
         _ => number.to_string(),
     }
 }
@@ -254,6 +263,7 @@ pub(super) fn allowed(kind: Kind) -> String {
         ),
         Kind::Choice([only]) => format!("only {only}"),
         Kind::Choice(names) => names.join(", "),
+        Kind::Events => "letters of Ag$lshzxeKEtmdn".into(),
         Kind::Secret => "any text".into(),
         Kind::Path => "a path".into(),
         Kind::Directory => "the path of a directory".into(),

@@ -8,10 +8,11 @@
 //! letter is decided in `compare.rs`, which also holds the table of deliberate differences.
 //!
 //! Reading order: `request` and `words` (the vocabulary), `strings`, `keys`, `bits`, `session` (the sentences), `stream` (the
-//! text), `pair`, `compare`, `run`, `walk` and `scenarios` (the examination), `report`.
+//! text), `pair`, `compare`, `run`, `walk`, `heard` and `scenarios` (the examination), `report`.
 
 mod bits;
 mod compare;
+mod heard;
 mod keys;
 mod pair;
 mod report;
@@ -83,6 +84,7 @@ fn plan(proto: Proto, stream: u64) -> Plan {
         commands: commands(),
         proto,
         tamper: None,
+        listens: false,
         sabotage: &[],
     }
 }
@@ -151,6 +153,29 @@ fn resp3_one_thread() {
 #[test]
 fn resp3_two_threads() {
     compare_streams(Proto::Resp3, 2);
+}
+
+/// The stream again, with somebody who listens to all that is published about keys.
+#[test]
+fn the_same_events_are_published() {
+    for threads in [1, 2] {
+        let (reference, subject) = (
+            Server::start(Target::Redis, &[]),
+            Server::start(subject(threads), &[]),
+        );
+        let plan = Plan {
+            commands: commands() / 4,
+            listens: true,
+            ..plan(Proto::Resp3, 90 + threads as u64)
+        };
+        let report = Run::new(plan, &reference, &subject).stream(COVERED);
+        conclude(&report, plan, &subject);
+        assert!(
+            report.events > report.commands / 4,
+            "{} events",
+            report.events
+        );
+    }
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub(crate) struct Tally {
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) commands: usize,
+    /// Messages about keys that were compared.
+    pub(crate) events: usize,
     pub(crate) tallies: BTreeMap<String, Tally>,
     pub(crate) mismatches: Vec<Mismatch>,
     /// How often each deliberate difference was met, in the order of [`DIFFERENCES`].

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use fastrand::Rng;
 
 use super::compare::{DIFFERENCES, Rule, alike, rule};
+use super::heard::Ears;
 use super::pair::Pair;
 use super::report::{Mismatch, Report, Sent, first_difference, is_related, printed};
 use super::request::Request;
@@ -39,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) proto: Proto,
     /// Changes replies of the subject on their way, knowing the number of the request and how its reply is compared.
     pub(crate) tamper: Option<fn(usize, Rule, Value) -> Value>,
+    /// Whether what is published about keys is compared too.
+    pub(crate) listens: bool,
     /// Requests that only the subject gets, between the stream and the closing look.
     pub(crate) sabotage: &'static [&'static str],
 }
@@ -62,6 +65,7 @@ pub(crate) struct Run<'a> {
     /// depend on it.
     pub(super) shape: Rng,
     pub(super) pairs: Vec<Pair>,
+    pub(super) ears: Option<Ears>,
     /// The last requests, oldest first.
     history: VecDeque<Sent>,
     pub(super) report: Report,
@@ -77,6 +81,7 @@ impl<'a> Run<'a> {
             generator: Generator::new(plan.stream_seed(), plan.proto),
             shape: Rng::with_seed(!plan.stream_seed()),
             pairs: Vec::new(),
+            ears: None,
             history: VecDeque::new(),
             report: Report {
                 differences: vec![0; DIFFERENCES.len()],
@@ -113,7 +118,12 @@ impl<'a> Run<'a> {
             .take(CONNECTIONS)
             .flatten()
             .collect();
-        self.pairs.len() == CONNECTIONS && self.pairs[0].ask(&["FLUSHALL"]).is_some()
+        if self.plan.listens {
+            self.ears = Ears::open(self.reference, self.subject);
+        }
+        self.pairs.len() == CONNECTIONS
+            && self.ears.is_some() == self.plan.listens
+            && self.pairs[0].ask(&["FLUSHALL"]).is_some()
     }
 
     /// Sends up to `limit` requests of the stream at once over one connection.
@@ -152,6 +162,11 @@ impl<'a> Run<'a> {
         self.pairs[connection].send(&bytes, &cuts);
         let mut replies: Vec<Value> = Vec::with_capacity(requests.len());
         let mut claimed_keys = None;
+        let batch = if self.ears.is_some() {
+            requests.clone()
+        } else {
+            Vec::new()
+        };
         for request in requests {
             let sent = self.remember(connection, request);
             let reference = self.pairs[connection].read_reference();
@@ -171,6 +186,7 @@ impl<'a> Run<'a> {
             }
             replies.push(reference);
         }
+        self.listen(&batch)?;
         Ok(replies)
     }
 

@@ -2,6 +2,7 @@
 
 use super::super::{Args, Context, Failure};
 use super::bit_offset;
+use crate::notify::Event;
 
 const BIT: Failure = Failure::of("ERR bit is not an integer or out of range");
 
@@ -14,13 +15,17 @@ pub(super) fn setbit(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         _ => return Err(BIT),
     };
     let key = args.key(1);
-    let before = context.store.lock(key).grow(key, offset / 8 + 1, |value| {
+    let mut shard = context.store.lock(key);
+    let (before, is_changed) = shard.grow(key, offset / 8 + 1, |value| {
         let byte = &mut value[offset / 8];
         let mask = 0x80 >> (offset % 8);
         let before = *byte & mask != 0;
         *byte = if bit { *byte | mask } else { *byte & !mask };
-        before
+        (before, before != bit)
     });
+    if is_changed {
+        shard.tell(Event::SETBIT, key);
+    }
     context.reply.integer(i64::from(before));
     Ok(())
 }

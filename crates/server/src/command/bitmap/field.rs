@@ -3,6 +3,7 @@
 use super::super::{Args, Context, Failure, Reply, failure};
 use super::bit_offset;
 use super::integer::{Overflow, Type};
+use crate::notify::Event;
 use crate::server::Server;
 
 const TYPE: Failure = Failure::of(
@@ -17,6 +18,15 @@ struct Operation {
     of_type: Type,
     /// In bits.
     offset: usize,
+}
+
+/// What an operation did to the bytes, the more last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Effect {
+    None,
+    /// It wrote what was there before.
+    Written,
+    Changed,
 }
 
 #[derive(Clone, Copy)]
@@ -42,20 +52,30 @@ impl Operation {
         reply.integer(self.of_type.read(bytes, self.offset));
     }
 
-    /// Changes bytes that reach far enough, and answers: SET with the old value, INCRBY with the new one.
-    fn run(&self, bytes: &mut [u8], reply: &mut Reply<'_>) {
+    /// Changes bytes that reach far enough, and answers: SET with the old value, INCRBY with the new one. Returns what it
+    /// did to them.
+    fn run(&self, bytes: &mut [u8], reply: &mut Reply<'_>) -> Effect {
         let before = self.of_type.read(bytes, self.offset);
         let after = match self.action {
-            Action::Get => return reply.integer(before),
+            Action::Get => {
+                reply.integer(before);
+                return Effect::None;
+            }
             Action::Set { value, overflow } => self.of_type.set(value, overflow),
             Action::Increment { by, overflow } => self.of_type.increment(before, by, overflow),
         };
         let Some(after) = after else {
-            return reply.null();
+            reply.null();
+            return Effect::None;
         };
         self.of_type.write(bytes, self.offset, after);
         let is_set = matches!(self.action, Action::Set { .. });
         reply.integer(if is_set { before } else { after });
+        if after == before {
+            Effect::Written
+        } else {
+            Effect::Changed
+        }
     }
 }
 
@@ -124,12 +144,19 @@ pub(super) fn bitfield(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
     let key = args.key(1);
     let Context { store, reply, .. } = context;
     reply.array(operations.len());
+    let mut shard = store.lock(key);
     // Room is made for what is to be written, even if it turns out to overflow.
-    store.lock(key).grow(key, reach, |bytes| {
-        operations
+    let (most, is_changed) = shard.grow(key, reach, |bytes| {
+        let effects = operations
             .iter()
-            .for_each(|operation| operation.run(bytes, reply));
+            .map(|operation| operation.run(bytes, reply));
+        let most = effects.max().unwrap_or(Effect::None);
+        (most, most == Effect::Changed)
     });
+    // Where nothing was written because all of it would overflow, there is nothing to tell, though the key may be longer now.
+    if is_changed && most > Effect::None {
+        shard.tell(Event::SETBIT, key);
+    }
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use keyspace::{Expiry, Form, LargeValue};
 use super::super::string::operand::Operand;
 use super::super::{Args, Context, Failure, failure};
 use super::words::{Operation, combine};
+use crate::notify::Event;
 
 /// `BITOP AND | OR | XOR | NOT destkey key [key ...]`
 pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
@@ -39,8 +40,9 @@ pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
             Expiry::Clear,
             Form::Part,
         );
-    } else {
-        shards.of(target).remove(target);
+        shards.of(target).tell(Event::SET, target);
+    } else if shards.of(target).remove(target) {
+        shards.of(target).tell(Event::DEL, target);
     }
     context.reply.integer(len as i64);
     Ok(())

@@ -94,6 +94,10 @@ pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     if let Some(protocol) = protocol {
         session.set_protocol(protocol);
         context.reply.set_protocol(protocol);
+        if session.listens {
+            let token = session.client.token.load(Relaxed);
+            context.listeners.admit(token, protocol);
+        }
     }
     let reply = &mut context.reply;
     reply.map(7);
@@ -175,10 +179,19 @@ pub(super) fn is_hello_secret(args: &Args<'_>, at: usize) -> bool {
 }
 
 pub(super) fn ping(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    match args.len() {
-        1 => context.reply.simple("PONG"),
-        2 => context.reply.bulk(args.get(1)),
-        _ => return Err(Failure::wrong_arity("ping")),
+    if args.len() > 2 {
+        return Err(Failure::wrong_arity("ping"));
+    }
+    let reply = &mut context.reply;
+    match args.optional(1) {
+        // Looks like a message, as everything does that such a connection gets.
+        message if context.session.is_subscriber_only() => {
+            reply.array(2);
+            reply.bulk(b"pong");
+            reply.bulk(message.unwrap_or_default());
+        }
+        None => reply.simple("PONG"),
+        Some(message) => reply.bulk(message),
     }
     Ok(())
 }
@@ -197,6 +210,11 @@ pub(super) fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failu
         server
             .monitors
             .remove(context.worker, session.client.token.load(Relaxed));
+    }
+    if session.listens {
+        let token = session.client.token.load(Relaxed);
+        context.listeners.dismiss(server, token);
+        session.client.set_subscriptions([0; 3]);
     }
     session.reset(!server.needs_password());
     context.reply.set_protocol(session.protocol);

@@ -90,7 +90,7 @@ impl Lines {
         let waiting = client.output_bytes.load(Relaxed);
         let written = writeln!(
             self.text,
-            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi=-1 \
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi=-1 \
              qbuf={held} qbuf-free={free} argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll={} omem={waiting} tot-mem={} \
              events={} cmd={command} user={DEFAULT_USER} redir=-1 resp={} lib-name={} lib-ver={}",
             client.id,
@@ -102,6 +102,9 @@ impl Lines {
             seconds_since(client.last_active_ms.load(Relaxed)),
             letters(client),
             client.db.load(Relaxed),
+            client.subscriptions[0].load(Relaxed),
+            client.subscriptions[1].load(Relaxed),
+            client.subscriptions[2].load(Relaxed),
             client.output_pieces.load(Relaxed),
             IDLE_BYTES + held + free + waiting,
             events(client),
@@ -117,6 +120,7 @@ impl Lines {
 fn letters(client: &Client) -> String {
     let special = [
         (client.has_status(status::MONITOR), 'O'),
+        (client.has_status(status::PUBSUB), 'P'),
         (client.has_status(status::BLOCKED), 'b'),
         (client.has_status(status::CLOSING), 'c'),
         (client.is_unix, 'U'),

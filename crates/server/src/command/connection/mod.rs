@@ -96,7 +96,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "ping",
         arity: -1,
-        flags: flag::FAST | flag::BOUNDED,
+        flags: flag::FAST | flag::BOUNDED | flag::OF_SUBSCRIBERS,
         summary: "Returns its argument, or PONG: a sign that the server answers",
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         args: &[Arg::of("message", ArgKind::String).optional()],
@@ -106,7 +106,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "quit",
         arity: -1,
-        flags: BEFORE_LOGIN,
+        flags: BEFORE_LOGIN | flag::OF_SUBSCRIBERS,
         summary: "Ends the connection when everything before it is answered",
         handler: handshake::quit,
         ..ROW
@@ -114,7 +114,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "reset",
         arity: 1,
-        flags: BEFORE_LOGIN,
+        flags: BEFORE_LOGIN | flag::OF_SUBSCRIBERS,
         since: "6.2.0",
         summary: "Makes the connection what it was when it was new",
         handler: handshake::reset,

@@ -6,6 +6,7 @@
 use keyspace::{Key, Kind};
 
 use crate::command::{Args, Context, Failure};
+use crate::notify::Event;
 use crate::store::Shard;
 
 /// The name of a type, as TYPE tells it and SCAN takes it.
@@ -36,7 +37,13 @@ fn count(
 }
 
 pub(super) fn del(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    count(context, args, |shard, key| shard.remove(key));
+    count(context, args, |shard, key| {
+        let removed = shard.remove(key);
+        if removed {
+            shard.tell(Event::DEL, key);
+        }
+        removed
+    });
     Ok(())
 }
 

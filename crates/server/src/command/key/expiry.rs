@@ -4,6 +4,7 @@
 //! is removed at once, which counts as done.
 
 use crate::command::{Args, Context, Failure};
+use crate::notify::Event;
 
 const SECOND_MS: i64 = 1000;
 
@@ -42,11 +43,14 @@ fn expire_at(
     let mut shard = context.store.lock(key);
     let done = match shard.find_to_change(key) {
         Some(mut entry) if condition.holds(entry.expiry(), at) => {
-            if at <= now {
+            let event = if at <= now {
                 entry.remove();
+                Event::DEL
             } else {
                 entry.set_expiry(Some(at));
-            }
+                Event::EXPIRE
+            };
+            shard.tell(event, key);
             true
         }
         _ => false,
@@ -145,9 +149,11 @@ fn whole_seconds(ms: i64) -> i64 {
 
 pub(super) fn persist(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let key = args.key(1);
-    let done = match context.store.lock(key).find_to_change(key) {
+    let mut shard = context.store.lock(key);
+    let done = match shard.find_to_change(key) {
         Some(mut entry) if entry.expiry().is_some() => {
             entry.set_expiry(None);
+            shard.tell(Event::PERSIST, key);
             true
         }
         _ => false,

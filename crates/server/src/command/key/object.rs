@@ -40,7 +40,7 @@ fn tell(
 ) -> Result<(), Failure> {
     let key = args.key(2);
     let Context { store, reply, .. } = context;
-    match store.lock(key).peek(key) {
+    match store.lock(key).peek_quietly(key) {
         Some(entry) => told(entry, reply),
         None => {
             reply.null();

@@ -2,9 +2,10 @@
 //!
 //! Both places are locked before either is looked at. The expiry goes along.
 
-use keyspace::Key;
+use keyspace::{Detached, Key};
 
 use crate::command::{Args, Context, Failure, failure};
+use crate::notify::Event;
 use crate::store::Shard;
 
 const SAME_OBJECT: Failure = Failure::of("ERR source and destination objects are the same");
@@ -36,6 +37,8 @@ fn give_name(context: &mut Context<'_>, args: &Args<'_>, replace: bool) -> Resul
         let value = shards.of(from).detach(from);
         if let Some(value) = value {
             shards.of(to).attach(to, value);
+            shards.of(from).tell(Event::RENAME_FROM, from);
+            shards.of(to).tell(Event::RENAME_TO, to);
         }
     }
     Ok(true)
@@ -58,14 +61,19 @@ pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         let mut shards = context.store.lock_keys([from, to].into_iter());
         let free = is_free(&mut shards.of(to));
         let value = copied(&mut shards.of(from), free);
-        value.map(|value| shards.of(to).attach(to, value))
+        value.map(|value| put_copy(&mut shards.of(to), to, value))
     } else {
         let (mut source, mut target) = context.store.lock_across((own, from), (db, to));
         let free = is_free(&mut target);
-        copied(&mut source, free).map(|value| target.attach(to, value))
+        copied(&mut source, free).map(|value| put_copy(&mut target, to, value))
     };
     context.reply.integer(i64::from(done.is_some()));
     Ok(())
+}
+
+fn put_copy(target: &mut Shard<'_>, to: Key<'_>, value: Detached) {
+    target.attach(to, value);
+    target.tell(Event::COPY_TO, to);
 }
 
 /// The options behind COPY's keys: the database the copy goes to, and whether it may replace a key there.
@@ -113,6 +121,11 @@ fn move_between(source: &mut Shard<'_>, target: &mut Shard<'_>, key: Key<'_>) ->
     if target.find_to_change(key).is_some() || !is_there {
         return false;
     }
-    let value = source.detach(key);
-    value.map(|value| target.attach(key, value)).is_some()
+    let Some(value) = source.detach(key) else {
+        return false;
+    };
+    target.attach(key, value);
+    source.tell(Event::MOVE_FROM, key);
+    target.tell(Event::MOVE_TO, key);
+    true
 }

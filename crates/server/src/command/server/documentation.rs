@@ -96,6 +96,7 @@ fn group_name(group: Group) -> &'static str {
         Group::String => "string",
         Group::Bitmap => "bitmap",
         Group::Connection => "connection",
+        Group::PubSub => "pubsub",
         Group::Server => "server",
         Group::Cluster => "cluster",
     }

@@ -15,6 +15,7 @@ use crate::clients::status;
 use crate::command::{Command, table};
 use crate::config::Setting;
 use crate::metrics::{CommandStats, Counter, Distribution, WorkerStats};
+use crate::pubsub::NameKind;
 use crate::server::{REDIS_VERSION, Server, VERSION};
 
 pub(super) fn server(report: &mut Report, context: &Context<'_>) {
@@ -253,7 +254,10 @@ pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
     ]);
     report.field("keyspace_hits", sum(|stats| &stats.hits));
     report.field("keyspace_misses", sum(|stats| &stats.misses));
-    report.zeroes(&["pubsub_channels", "pubsub_patterns", "pubsubshard_channels"]);
+    let names = |kind: NameKind| server.registry.count(kind);
+    report.field("pubsub_channels", names(NameKind::Channel));
+    report.field("pubsub_patterns", names(NameKind::Pattern));
+    report.field("pubsubshard_channels", names(NameKind::Shard));
     report.zeroes(&["latest_fork_usec", "total_forks"]);
     report.zeroes(&["migrate_cached_sockets", "slave_expires_tracked_keys"]);
     report.zeroes(&[

@@ -6,6 +6,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::{Args, Context, Failure};
+use crate::notify::Event;
 use crate::store::Entry;
 
 /// What must hold for a key to be set or removed.
@@ -119,6 +120,7 @@ fn remove_if(
     let removed = match shard.find(key) {
         Some(entry) if condition.admits(Some(&entry))? => {
             entry.remove();
+            shard.tell(Event::DEL, key);
             true
         }
         _ => false,

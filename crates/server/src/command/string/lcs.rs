@@ -65,12 +65,14 @@ impl Options {
 
 /// `LCS key1 key2 [LEN] [IDX] [MINMATCHLEN length] [WITHMATCHLEN]`
 pub(super) fn lcs(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let options = Options::parse(args)?;
+    let options = Options::parse(args);
     let keys = [args.key(1), args.key(2)];
     // The values are taken out of the shards: comparing them may take long.
     let mut shards = context.store.lock_keys(keys.into_iter());
     let [first, second] = keys.map(|key| Operand::read(&mut shards, key));
     drop(shards);
+    // Wrong options are found out last: reading counts, and who wants to know of missed keys is told.
+    let options = options?;
     let (first, second) = (first.bytes(), second.bytes());
     check_size(context, first.len(), second.len())?;
     match options.mode {

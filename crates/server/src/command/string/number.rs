@@ -8,6 +8,7 @@ use resp::number::{INTEGER_TEXT_LEN, format_i64, parse_i64};
 use resp::{Extended, extended};
 
 use super::super::{Args, Context, Failure, failure};
+use crate::notify::Event;
 
 const DECREMENT_OVERFLOW: Failure = Failure::of("ERR decrement would overflow");
 const NOT_FINITE: Failure = Failure::of("ERR increment would produce NaN or Infinity");
@@ -54,6 +55,7 @@ fn add(context: &mut Context<'_>, key: Key<'_>, amount: i64) -> Result<(), Failu
             after
         }
     };
+    shard.tell(Event::INCRBY, key);
     context.reply.integer(after);
     Ok(())
 }
@@ -80,5 +82,6 @@ pub(super) fn incrbyfloat(context: &mut Context<'_>, args: &Args<'_>) -> Result<
         Expiry::Keep,
         Form::Decimal,
     );
+    shard.tell(Event::INCRBYFLOAT, key);
     Ok(())
 }

@@ -8,6 +8,7 @@ use keyspace::{Expiry, INLINE_VALUE_MAX, Stored};
 use super::super::{Args, Context, Failure};
 use super::options::{ExpiryOption, parse_getex};
 use super::range;
+use crate::notify::Event;
 
 /// `GET key`
 ///
@@ -88,22 +89,34 @@ pub(super) fn getex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     };
     let moment = option.moment(context, args)?;
     context.reply.value(entry.value());
-    match (option, moment) {
-        (_, Some(at)) if option.is_absolute() && at <= now => entry.remove(),
-        (_, Some(at)) => entry.set_expiry(Some(at)),
-        (ExpiryOption::Persist, None) if entry.expiry().is_some() => entry.set_expiry(None),
-        (_, None) => {}
-    }
+    let event = match (option, moment) {
+        (_, Some(at)) if option.is_absolute() && at <= now => {
+            entry.remove();
+            Event::DEL
+        }
+        (_, Some(at)) => {
+            entry.set_expiry(Some(at));
+            Event::EXPIRE
+        }
+        (ExpiryOption::Persist, None) if entry.expiry().is_some() => {
+            entry.set_expiry(None);
+            Event::PERSIST
+        }
+        (_, None) => return Ok(()),
+    };
+    shard.tell(event, key);
     Ok(())
 }
 
 /// `GETDEL key`
 pub(super) fn getdel(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let key = args.key(1);
-    match context.store.lock(key).read(key) {
+    let mut shard = context.store.lock(key);
+    match shard.read(key) {
         Some(entry) => {
             context.reply.value(entry.value());
             entry.remove();
+            shard.tell(Event::DEL, key);
         }
         None => context.reply.null(),
     }
@@ -119,5 +132,6 @@ pub(super) fn getset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         None => context.reply.null(),
     }
     shard.set(key, args.get(2), Expiry::Clear);
+    shard.tell(Event::SET, key);
     Ok(())
 }

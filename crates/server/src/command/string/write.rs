@@ -8,7 +8,8 @@ use keyspace::{Expiry, Form, INLINE_VALUE_MAX, Key, LargeValue};
 use super::super::{Args, Context, Failure};
 use super::length_with;
 use super::options::{SetOptions, TimeUnit, moment_of};
-use crate::store::Store;
+use crate::notify::Event;
+use crate::store::{Shard, Shards, Store};
 
 /// `SET key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET]
 /// [EX seconds | PX milliseconds | EXAT time | PXAT time | KEEPTTL]`
@@ -37,13 +38,26 @@ fn put(store: &Store<'_>, args: &Args<'_>, at: usize, expiry: Expiry) {
     if is_large(value) {
         return put_large(store, key, args.large(at), expiry);
     }
-    store.lock(key).set(key, value, expiry);
+    let mut shard = store.lock(key);
+    shard.set(key, value, expiry);
+    tell_of_set(&shard, key, expiry);
+}
+
+/// Tells of a value that was set, and of its expiry.
+#[inline]
+fn tell_of_set(shard: &Shard<'_>, key: Key<'_>, expiry: Expiry) {
+    shard.tell(Event::SET, key);
+    if matches!(expiry, Expiry::At(_)) {
+        shard.tell(Event::EXPIRE, key);
+    }
 }
 
 /// What is large was given a buffer of its own before anybody has to wait for the shard.
 #[inline(never)]
 fn put_large(store: &Store<'_>, key: Key<'_>, value: LargeValue, expiry: Expiry) {
-    store.lock(key).set_large(key, value, expiry);
+    let mut shard = store.lock(key);
+    shard.set_large(key, value, expiry);
+    tell_of_set(&shard, key, expiry);
 }
 
 #[inline(never)]
@@ -74,6 +88,7 @@ fn set_with_options(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     }
     if admitted {
         shard.set(key, value, expiry);
+        tell_of_set(&shard, key, expiry);
     }
     Ok(())
 }
@@ -85,6 +100,7 @@ pub(super) fn setnx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     let missing = !shard.contains(key);
     if missing {
         shard.set(key, args.get(2), Expiry::Clear);
+        shard.tell(Event::SET, key);
     }
     context.reply.integer(i64::from(missing));
     Ok(())
@@ -135,11 +151,19 @@ pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
     } else {
         let mut shards = context.store.lock_keys(args.keys());
         for (key, value) in pairs(args) {
-            shards.of(key).set(key, value, Expiry::Clear);
+            set_one(&mut shards, key, value);
         }
     }
     context.reply.ok();
     Ok(())
+}
+
+/// Sets one of several keys.
+#[inline]
+fn set_one(shards: &mut Shards<'_>, key: Key<'_>, value: &[u8]) {
+    let mut shard = shards.of(key);
+    shard.set(key, value, Expiry::Clear);
+    shard.tell(Event::SET, key);
 }
 
 #[inline(never)]
@@ -154,9 +178,11 @@ fn set_pairs_with_large(context: &mut Context<'_>, args: &Args<'_>) {
     for (key, value) in pairs(args) {
         if is_large(value) {
             let value = large.next().expect("made above for every large value");
-            shards.of(key).set_large(key, value, Expiry::Clear);
+            let mut shard = shards.of(key);
+            shard.set_large(key, value, Expiry::Clear);
+            shard.tell(Event::SET, key);
         } else {
-            shards.of(key).set(key, value, Expiry::Clear);
+            set_one(&mut shards, key, value);
         }
     }
 }
@@ -168,7 +194,7 @@ pub(super) fn msetnx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
     let missing = !args.keys().any(|key| shards.of(key).contains(key));
     if missing {
         for (key, value) in pairs(args) {
-            shards.of(key).set(key, value, Expiry::Clear);
+            set_one(&mut shards, key, value);
         }
     }
     context.reply.integer(i64::from(missing));
@@ -193,6 +219,7 @@ pub(super) fn append(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
             tail.len()
         }
     };
+    shard.tell(Event::APPEND, key);
     context.reply.integer(len as i64);
     Ok(())
 }
@@ -212,10 +239,12 @@ pub(super) fn setrange(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
         return Ok(());
     }
     let end = length_with(context.server, offset, part.len())?;
-    let len = context.store.lock(key).grow(key, end, |value| {
+    let mut shard = context.store.lock(key);
+    let (len, _) = shard.grow(key, end, |value| {
         value[offset..end].copy_from_slice(part);
-        value.len()
+        (value.len(), true)
     });
+    shard.tell(Event::SETRANGE, key);
     context.reply.integer(len as i64);
     Ok(())
 }

@@ -1,0 +1,137 @@
+//! Who wants to hear of changes to keys.
+//!
+//! A shard has an *observed* byte beside its lock: a bit for each reason why somebody wants to know what happens to some key
+//! of it. Whoever changes a key looks at the byte, which is in the cache line of the lock it holds; while it is zero that
+//! is all. Where it isn't, the [`Observer`] is told, and what it answers becomes the byte. Of keys whose time had come it is
+//! told everywhere if it wants to ([`crate::Keyspace::set_hears_expiry`]).
+//!
+//! Invariants:
+//! 1. A shard's byte is read and written under its lock: whoever observes a key under that lock hears of every change that
+//!    comes after.
+//! 2. A bit may be set though nobody observes any more (the next change clears it); it is never clear while somebody does.
+//! 3. The byte is a shard's, and a shard is a database's: whoever empties or exchanges databases sets the bits anew for what is
+//!    still observed.
+//!
+//! What does not live here: which keys are meant, and what becomes of the news. That is the server's.
+
+use crate::database::ShardId;
+use crate::shard::Key;
+
+/// Reasons to hear of changes: the bits of a shard's observed byte.
+pub mod reason {
+    /// WATCH: a transaction fails if the key changes.
+    pub const WATCHED: u8 = 1;
+    /// CLIENT TRACKING: a client keeps a copy of the key's value.
+    pub const TRACKED: u8 = 1 << 1;
+    /// A client waits for something to be in the key.
+    pub const AWAITED: u8 = 1 << 2;
+}
+
+/// What happened to a key of an observed shard.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    /// The database, by its present number.
+    pub database: usize,
+    /// The shard in it, which is locked.
+    pub shard: ShardId,
+    /// The key.
+    pub key: Key<'a>,
+    /// Why the shard is observed: the bits of [`reason`] that are set.
+    pub observed: u8,
+    /// What became of the key.
+    pub kind: ChangeKind,
+}
+
+/// What became of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It is there, with another value or another expiry.
+    Written,
+    /// A command removed it.
+    Removed,
+    /// Its time had come.
+    Expired,
+}
+
+/// Hears of changes to keys of observed shards.
+pub trait Observer: Sync {
+    /// A key has changed, or is about to go. Answers the bits of [`Change::observed`] that stay.
+    ///
+    /// The shard is locked: this must not lock a shard, enter a turn, or wait for anybody who might.
+    fn changed(&self, change: &Change<'_>) -> u8;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Expiry, Keyspace, Options};
+    use parking_lot::Mutex;
+
+    /// Keeps what it hears, and wants to hear once more so many times.
+    #[derive(Default)]
+    struct Listener(Mutex<(Vec<(usize, Vec<u8>, ChangeKind)>, usize)>);
+
+    impl Observer for Listener {
+        fn changed(&self, change: &Change<'_>) -> u8 {
+            let (heard, left) = &mut *self.0.lock();
+            heard.push((change.database, change.key.bytes.to_vec(), change.kind));
+            *left = left.saturating_sub(1);
+            if *left > 0 { change.observed } else { 0 }
+        }
+    }
+
+    #[test]
+    fn an_observer_hears_of_expiry_until_it_has_heard_enough() {
+        let listener: &Listener = Box::leak(Box::default());
+        let keyspace = Keyspace::new(&Options {
+            databases: 3,
+            workers: 1,
+            shards: 1,
+            seed: 1,
+        });
+        keyspace.set_observer(listener);
+        let mut turn = keyspace.turns().register();
+        turn.enter();
+        let expire = |turn: &crate::Turn<'_>, db, name: &'static [u8], observes: bool| {
+            let database = keyspace.database(turn, db);
+            let key = database.key(name);
+            let mut guard = database.lock(key.hash, 0);
+            guard.set(key, b"v", Expiry::At(10));
+            if observes {
+                guard.observe(reason::WATCHED);
+            }
+            drop(guard);
+            assert!(!database.lock(key.hash, 11).contains(key));
+        };
+        expire(&turn, 0, b"unheard", false);
+        listener.0.lock().1 = 2;
+        expire(&turn, 1, b"a", true);
+        // What is observed moves with its database, and knows its new number.
+        turn.exclusive(|alone| keyspace.swap(alone, 1, 2));
+        assert_eq!(
+            keyspace.database(&turn, 2).lock(0, 0).observed(),
+            reason::WATCHED
+        );
+        expire(&turn, 2, b"b", false);
+        assert_eq!(keyspace.database(&turn, 2).lock(0, 0).observed(), 0);
+        expire(&turn, 2, b"unheard", false);
+        let mut guard = keyspace.database(&turn, 1).lock(0, 0);
+        guard.observe(reason::TRACKED);
+        guard.note_change(
+            Key {
+                bytes: b"c",
+                hash: 0,
+            },
+            ChangeKind::Written,
+        );
+        let heard = &listener.0.lock().0;
+        assert_eq!(
+            *heard,
+            [
+                (1, b"a".to_vec(), ChangeKind::Expired),
+                (2, b"b".to_vec(), ChangeKind::Expired),
+                (1, b"c".to_vec(), ChangeKind::Written)
+            ]
+        );
+    }
+}

@@ -1,0 +1,234 @@
+//! Keyspace notifications: messages about what happens to keys, for whoever listens.
+//!
+//! ```text
+//!  __keyspace@DB__:KEY    EVENT     class K
+//!  __keyevent@DB__:EVENT  KEY       class E
+//! ```
+//!
+//! A command tells of an event while it holds the lock of the key's shard, so that the events of a key are published in the order in
+//! which they happened, whichever workers they happened on. While `notify-keyspace-events` names no class of it, telling costs
+//! one branch. Which event a command tells of, and when, is the command's affair; that a key is new, missed or expired is
+//! found in [`crate::store`] and by the keyspace.
+
+use keyspace::{Change, ChangeKind};
+
+use crate::config::Setting;
+use crate::pubsub::{NameKind, Payload};
+use crate::server::Server;
+
+/// Classes of events, as bits, and the letters that name them in the configuration.
+pub(crate) mod class {
+    /// Publish to the channel of the key.
+    pub(crate) const KEYSPACE: u32 = 1;
+    /// Publish to the channel of the event.
+    pub(crate) const KEYEVENT: u32 = 1 << 1;
+    /// Commands of no type.
+    pub(crate) const GENERIC: u32 = 1 << 2;
+    pub(crate) const STRING: u32 = 1 << 3;
+    pub(crate) const LIST: u32 = 1 << 4;
+    pub(crate) const SET: u32 = 1 << 5;
+    pub(crate) const HASH: u32 = 1 << 6;
+    pub(crate) const SORTED_SET: u32 = 1 << 7;
+    pub(crate) const EXPIRED: u32 = 1 << 8;
+    pub(crate) const EVICTED: u32 = 1 << 9;
+    pub(crate) const STREAM: u32 = 1 << 10;
+    /// A read found no key.
+    pub(crate) const MISSED: u32 = 1 << 11;
+    pub(crate) const MODULE: u32 = 1 << 12;
+    /// A key was made.
+    pub(crate) const NEW: u32 = 1 << 13;
+    /// What the letter A stands for: neither NEW nor MISSED.
+    const ALL: u32 =
+        GENERIC | STRING | LIST | SET | HASH | SORTED_SET | EXPIRED | EVICTED | STREAM | MODULE;
+
+    /// In the order in which CONFIG GET prints them.
+    const LETTERS: &[(char, u32)] = &[
+        ('A', ALL),
+        ('g', GENERIC),
+        ('$', STRING),
+        ('l', LIST),
+        ('s', SET),
+        ('h', HASH),
+        ('z', SORTED_SET),
+        ('x', EXPIRED),
+        ('e', EVICTED),
+        ('t', STREAM),
+        ('d', MODULE),
+        ('n', NEW),
+        ('K', KEYSPACE),
+        ('E', KEYEVENT),
+        ('m', MISSED),
+    ];
+
+    /// The classes that letters name.
+    pub(crate) fn parse(text: &str) -> Option<u32> {
+        text.chars().try_fold(0, |classes, letter| {
+            let (_, class) = LETTERS.iter().find(|(known, _)| *known == letter)?;
+            Some(classes | class)
+        })
+    }
+
+    /// The letters that name classes.
+    pub(crate) fn letters(classes: u32) -> String {
+        let mut left = classes;
+        let mut text = String::new();
+        for &(letter, class) in LETTERS {
+            if left & class == class {
+                text.push(letter);
+                left &= !class;
+            }
+        }
+        text
+    }
+}
+
+/// Something that happens to a key.
+#[derive(Clone, Copy)]
+pub(crate) struct Event {
+    class: u32,
+    name: &'static str,
+}
+
+macro_rules! events {
+    ($($constant:ident: $class:ident $name:literal;)*) => {
+        impl Event {
+            $(pub(crate) const $constant: Event = Event { class: class::$class, name: $name };)*
+        }
+    };
+}
+
+events! {
+    DEL: GENERIC "del";
+    EXPIRE: GENERIC "expire";
+    PERSIST: GENERIC "persist";
+    RENAME_FROM: GENERIC "rename_from";
+    RENAME_TO: GENERIC "rename_to";
+    MOVE_FROM: GENERIC "move_from";
+    MOVE_TO: GENERIC "move_to";
+    COPY_TO: GENERIC "copy_to";
+    SET: STRING "set";
+    APPEND: STRING "append";
+    SETRANGE: STRING "setrange";
+    SETBIT: STRING "setbit";
+    INCRBY: STRING "incrby";
+    INCRBYFLOAT: STRING "incrbyfloat";
+    NEW: NEW "new";
+    MISSED: MISSED "keymiss";
+    EXPIRED: EXPIRED "expired";
+}
+
+/// Tells of events. Knows what it is asked to tell of since it was made, which is once for some commands of a connection.
+#[derive(Clone, Copy)]
+pub(crate) struct Notifier {
+    server: &'static Server,
+    classes: u32,
+}
+
+impl Notifier {
+    pub(crate) fn new(server: &'static Server) -> Notifier {
+        Notifier {
+            server,
+            classes: classes(server),
+        }
+    }
+
+    /// Whether anything is to be told about an event.
+    #[inline]
+    pub(crate) fn wants(&self, event: Event) -> bool {
+        self.classes & event.class != 0
+    }
+
+    /// Tells of an event. The shard of the key is locked.
+    #[inline]
+    pub(crate) fn tell(&self, event: Event, db: usize, key: &[u8]) {
+        if self.wants(event) {
+            publish(self.server, self.classes, event, db, key);
+        }
+    }
+}
+
+/// The classes that are to be told of: none where no channel is chosen.
+#[inline]
+fn classes(server: &Server) -> u32 {
+    let classes = server.settings.int(Setting::NotifyKeyspaceEvents) as u32;
+    if classes & (class::KEYSPACE | class::KEYEVENT) == 0 {
+        0
+    } else {
+        classes
+    }
+}
+
+/// Whether anything is told about keys.
+pub(crate) fn is_on(server: &Server) -> bool {
+    classes(server) != 0
+}
+
+/// Tells that a key's time had come.
+pub(crate) fn expired(server: &Server, change: &Change<'_>) {
+    let classes = classes(server);
+    if change.kind == ChangeKind::Expired && classes & Event::EXPIRED.class != 0 {
+        publish(
+            server,
+            classes,
+            Event::EXPIRED,
+            change.database,
+            change.key.bytes,
+        );
+    }
+}
+
+/// Lets the keyspace tell of keys whose time has come exactly if somebody is to be told.
+pub(crate) fn apply_setting(server: &Server) {
+    let hears = classes(server) & Event::EXPIRED.class != 0;
+    server.keyspace.set_hears_expiry(hears);
+}
+
+#[cold]
+#[inline(never)]
+fn publish(server: &Server, classes: u32, event: Event, db: usize, key: &[u8]) {
+    if !server.registry.has_listeners() {
+        return;
+    }
+    let send = |channel: &str, name: &[u8], payload: &[u8]| {
+        let mut channel = format!("__{channel}@{db}__:").into_bytes();
+        channel.extend_from_slice(name);
+        server
+            .registry
+            .publish(server, NameKind::Channel, &channel, Payload::Bytes(payload));
+    };
+    if classes & class::KEYSPACE != 0 {
+        send("keyspace", key, event.name.as_bytes());
+    }
+    if classes & class::KEYEVENT != 0 {
+        send("keyevent", event.name.as_bytes(), key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_read_in_any_order_and_written_in_that_of_redis() {
+        for (typed, printed) in [
+            ("", ""),
+            ("KEA", "AKE"),
+            ("KEAm", "AKEm"),
+            ("EgK", "gKE"),
+            ("$lshzxetdgK", "AK"),
+            ("mnKE", "nKEm"),
+            ("Kx", "xK"),
+            ("tdxe", "xetd"),
+            ("gg", "g"),
+            // Redis forgets the n here.
+            ("AnE", "AnE"),
+        ] {
+            let classes = class::parse(typed).expect("all of them are letters");
+            assert_eq!(class::letters(classes), printed);
+            assert_eq!(class::parse(printed), Some(classes));
+        }
+        for wrong in ["KXQ", "k", " ", "A,K"] {
+            assert_eq!(class::parse(wrong), None);
+        }
+    }
+}

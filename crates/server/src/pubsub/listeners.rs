@@ -1,0 +1,343 @@
+//! The connections of one worker that may be told something they did not ask for, and what they are to be told.
+//!
+//! Invariants:
+//! 1. A connection is in the list of a name exactly if it has the name, at the position that it notes there. So leaving a
+//!    channel costs the same whether ten or a million listen.
+//! 2. `waiting` holds each connection that has parts of a log; one that has none any more is passed over.
+//! 3. The logs are empty when nobody waits.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use resp::reply::Protocol;
+
+use super::inbox::Mail;
+use super::{Log, NameKind};
+use crate::command::Reply;
+use crate::server::Server;
+
+/// See the module.
+pub(crate) struct Listeners {
+    worker: usize,
+    /// By the slot of a connection's token.
+    recipients: Vec<Option<Box<Recipient>>>,
+    /// For each kind of name, who listens to it.
+    lists: [HashMap<Arc<[u8]>, Vec<u32>>; 3],
+    /// What is to be sent, by protocol.
+    logs: [Log; 2],
+    /// Who has something in a log, the longest waiting first.
+    waiting: VecDeque<u32>,
+    /// What came out of the inbox last, kept for its room.
+    mail: Mail,
+}
+
+/// A connection that may be told something.
+struct Recipient {
+    token: u64,
+    protocol: Protocol,
+    /// Its parts of the log, ascending, no two of them adjacent.
+    parts: Vec<Range<usize>>,
+    /// Whether it is in `waiting`.
+    is_waiting: bool,
+    /// The names it listens to, and its positions in their lists.
+    names: [HashMap<Arc<[u8]>, u32>; 3],
+}
+
+impl Recipient {
+    fn add(&mut self, part: &Range<usize>) {
+        match self.parts.last_mut() {
+            Some(last) if last.end == part.start => last.end = part.end,
+            _ => self.parts.push(part.clone()),
+        }
+    }
+}
+
+/// What a connection is to be sent now.
+pub(crate) struct Due<'l> {
+    pub(crate) token: u64,
+    pub(crate) log: &'l mut Log,
+    pub(crate) parts: Vec<Range<usize>>,
+}
+
+fn slot_of(token: u64) -> usize {
+    token as u32 as usize
+}
+
+impl Listeners {
+    pub(crate) fn new(worker: usize) -> Listeners {
+        Listeners {
+            worker,
+            recipients: Vec::new(),
+            lists: Default::default(),
+            logs: Default::default(),
+            waiting: VecDeque::new(),
+            mail: Mail::default(),
+        }
+    }
+
+    /// Whether somebody has yet to be sent something.
+    #[inline]
+    pub(crate) fn anybody_waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Bytes that wait to be sent.
+    pub(crate) fn log_bytes(&self) -> usize {
+        self.logs.iter().map(Log::len).sum()
+    }
+
+    /// Room that logs take.
+    pub(crate) fn memory(&self) -> usize {
+        self.logs.iter().map(Log::memory).sum()
+    }
+
+    /// Makes a connection one that may be told something.
+    pub(crate) fn admit(&mut self, token: u64, protocol: Protocol) {
+        let slot = slot_of(token);
+        if self.recipients.len() <= slot {
+            self.recipients.resize_with(slot + 1, || None);
+        }
+        let recipient = self.recipients[slot].get_or_insert_with(|| {
+            Box::new(Recipient {
+                token,
+                protocol,
+                parts: Vec::new(),
+                is_waiting: false,
+                names: Default::default(),
+            })
+        });
+        recipient.protocol = protocol;
+    }
+
+    /// Forgets a connection and all that it listens to; it is sent nothing more.
+    pub(crate) fn dismiss(&mut self, server: &Server, token: u64) {
+        for kind in NameKind::ALL {
+            for name in self.names(token, kind) {
+                self.leave(server, token, kind, &name);
+            }
+        }
+        if let Some(recipient) = self.recipients.get_mut(slot_of(token)) {
+            *recipient = None;
+        }
+    }
+
+    /// The names of a kind that a connection listens to, in order.
+    pub(crate) fn names(&self, token: u64, kind: NameKind) -> Vec<Arc<[u8]>> {
+        let mut names: Vec<Arc<[u8]>> = self
+            .recipient(token)
+            .map(|recipient| recipient.names[kind as usize].keys().cloned().collect())
+            .unwrap_or_default();
+        names.sort_unstable();
+        names
+    }
+
+    /// How many names of a kind a connection listens to.
+    pub(crate) fn count(&self, token: u64, kind: NameKind) -> usize {
+        self.recipient(token)
+            .map_or(0, |recipient| recipient.names[kind as usize].len())
+    }
+
+    fn recipient(&self, token: u64) -> Option<&Recipient> {
+        self.recipients.get(slot_of(token))?.as_deref()
+    }
+
+    /// Lets a connection that was admitted listen to a name. Nothing happens if it does already.
+    pub(crate) fn join(&mut self, server: &Server, token: u64, kind: NameKind, name: &[u8]) {
+        let slot = slot_of(token);
+        let is_known = self
+            .recipient(token)
+            .is_none_or(|recipient| recipient.names[kind as usize].contains_key(name));
+        if is_known {
+            return;
+        }
+        let known = self.lists[kind as usize].get_key_value(name);
+        let name: Arc<[u8]> = known.map_or_else(|| name.into(), |(name, _)| Arc::clone(name));
+        let mut is_free = false;
+        let (registry, inbox) = (&server.registry, &server.workers[self.worker].published);
+        registry.join(kind, &name, self.worker, || {
+            is_free = inbox.take(&server.crowd, &mut self.mail);
+        });
+        self.hand_out(server, is_free);
+        let list = self.lists[kind as usize]
+            .entry(Arc::clone(&name))
+            .or_default();
+        let position = list.len() as u32;
+        list.push(slot as u32);
+        let recipient = self.recipients[slot].as_mut().expect("it was found above");
+        recipient.names[kind as usize].insert(name, position);
+    }
+
+    /// Ends a connection's listening to a name. What was published to it before can be received afterwards.
+    pub(crate) fn leave(&mut self, server: &Server, token: u64, kind: NameKind, name: &[u8]) {
+        let has_name = self
+            .recipient(token)
+            .is_some_and(|recipient| recipient.names[kind as usize].contains_key(name));
+        if !has_name {
+            return;
+        }
+        let mut is_free = false;
+        let (registry, inbox) = (&server.registry, &server.workers[self.worker].published);
+        registry.leave(kind, name, self.worker, || {
+            is_free = inbox.take(&server.crowd, &mut self.mail);
+        });
+        self.hand_out(server, is_free);
+        self.unlist(slot_of(token), kind, name);
+    }
+
+    fn unlist(&mut self, slot: usize, kind: NameKind, name: &[u8]) {
+        let recipient = self.recipients[slot].as_mut().expect("it has the name");
+        let position = recipient.names[kind as usize].remove(name);
+        let position = position.expect("it has the name") as usize;
+        if recipient.names[kind as usize].is_empty() {
+            recipient.names[kind as usize] = HashMap::new();
+        }
+        let list = self.lists[kind as usize]
+            .get_mut(name)
+            .expect("it has a listener");
+        list.swap_remove(position);
+        if let Some(&moved) = list.get(position) {
+            let moved = self.recipients[moved as usize].as_mut();
+            let names = &mut moved.expect("it is listed").names[kind as usize];
+            *names.get_mut(name).expect("it is listed") = position as u32;
+        } else if list.is_empty() {
+            self.lists[kind as usize].remove(name);
+        }
+    }
+
+    /// Takes in what is in this worker's inbox.
+    pub(crate) fn collect(&mut self, server: &Server) {
+        let inbox = &server.workers[self.worker].published;
+        if inbox.has_mail() {
+            let is_free = inbox.take(&server.crowd, &mut self.mail);
+            self.hand_out(server, is_free);
+        }
+    }
+
+    /// Notes for each listener what is its own of the mail that was taken. `is_free`: publishers wait for it no longer.
+    fn hand_out(&mut self, server: &Server, is_free: bool) {
+        let mail = std::mem::take(&mut self.mail);
+        let mut at = 0;
+        while at < mail.letters.len() {
+            let first = &mail.letters[at];
+            let name = &mail.bytes[first.name.clone()];
+            // Messages to the same listeners in a row are one part.
+            let mut last = at;
+            while let Some(next) = mail.letters.get(last + 1)
+                && next.kind == first.kind
+                && mail.bytes[next.name.clone()] == *name
+            {
+                last += 1;
+            }
+            self.give(&mail, at..last + 1);
+            at = last + 1;
+        }
+        self.mail = mail;
+        self.mail.clear();
+        if is_free {
+            server.wake_workers();
+        }
+    }
+
+    /// Gives some messages in a row to those who listen to their name.
+    fn give(&mut self, mail: &Mail, letters: Range<usize>) {
+        let first = &mail.letters[letters.start];
+        let name = &mail.bytes[first.name.clone()];
+        // Somebody listened when this was published, and nobody may any more: connections end.
+        let Some(list) = self.lists[first.kind as usize].get(name) else {
+            return;
+        };
+        let messages = first.from..mail.end_of(letters.end - 1);
+        let mut written: [Option<Range<usize>>; 2] = [None, None];
+        for &slot in list {
+            let recipient = self.recipients[slot as usize]
+                .as_mut()
+                .expect("it is listed");
+            let protocol = recipient.protocol as usize;
+            let part = written[protocol].get_or_insert_with(|| {
+                write(
+                    &mut self.logs[protocol],
+                    recipient.protocol,
+                    mail,
+                    &letters,
+                    &messages,
+                )
+            });
+            if !recipient.is_waiting {
+                recipient.is_waiting = true;
+                self.waiting.push_back(slot);
+            }
+            recipient.add(part);
+        }
+    }
+
+    /// Moves what a connection is to be told to the end of its replies: in between two commands of its own.
+    pub(crate) fn receive(&mut self, server: &Server, token: u64, reply: &mut Reply<'_>) {
+        self.collect(server);
+        let slot = slot_of(token);
+        let Some(recipient) = self.recipients.get_mut(slot).and_then(Option::as_mut) else {
+            return;
+        };
+        if recipient.parts.is_empty() {
+            return;
+        }
+        let log = &self.logs[recipient.protocol as usize];
+        recipient
+            .parts
+            .drain(..)
+            .for_each(|part| reply.append(log, part));
+    }
+
+    /// The connection that waits longest, and what it is to be sent.
+    pub(crate) fn next_due(&mut self) -> Option<Due<'_>> {
+        while let Some(slot) = self.waiting.pop_front() {
+            // It may have ended since, or been told between its replies.
+            let Some(recipient) = &mut self.recipients[slot as usize] else {
+                continue;
+            };
+            recipient.is_waiting = false;
+            if !recipient.parts.is_empty() {
+                return Some(Due {
+                    token: recipient.token,
+                    log: &mut self.logs[recipient.protocol as usize],
+                    parts: std::mem::take(&mut recipient.parts),
+                });
+            }
+        }
+        self.logs.iter_mut().for_each(Log::clear);
+        None
+    }
+
+    /// Gives the vector of parts back, for its room.
+    pub(crate) fn give_back(&mut self, token: u64, mut parts: Vec<Range<usize>>) {
+        parts.clear();
+        if let Some(Some(recipient)) = self.recipients.get_mut(slot_of(token))
+            && recipient.parts.is_empty()
+            && parts.capacity() <= 8
+        {
+            recipient.parts = parts;
+        }
+    }
+}
+
+/// Writes messages to the log of a protocol. Returns where they are.
+fn write(
+    log: &mut Log,
+    protocol: Protocol,
+    mail: &Mail,
+    letters: &Range<usize>,
+    messages: &Range<usize>,
+) -> Range<usize> {
+    let first = mail
+        .large
+        .partition_point(|pinned| pinned.at < messages.start);
+    let large = &mail.large[first..];
+    let large = &large[..large.partition_point(|pinned| pinned.at < messages.end)];
+    let part = log.append(&mail.bytes[messages.clone()], large, messages.start);
+    if protocol == Protocol::Resp3 {
+        for letter in &mail.letters[letters.clone()] {
+            log.make_push(letter.from - messages.start + part.start);
+        }
+    }
+    part
+}
