@@ -243,6 +243,10 @@ fn run_interrupts(_: &mut UnixStream) {
         assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGINT) }, 0);
     }
     assert!(interrupts.take() && !interrupts.take());
+    // SAFETY: the call takes integers; the signal has a handler.
+    assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGINT) }, 0);
+    assert!(interrupts.sleep(Duration::from_secs(LIMIT_S as u64)));
+    assert!(!interrupts.sleep(Duration::from_millis(1)));
 
     let mut child = Command::new("sleep")
         .arg(LIMIT_S.to_string())

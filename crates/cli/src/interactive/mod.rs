@@ -1,0 +1,3 @@
+//! Everything for a person at a terminal.
+
+pub(crate) mod password;
