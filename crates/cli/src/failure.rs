@@ -59,12 +59,18 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Broken::Closed => f.write_str("Server closed the connection"),
-            Broken::Io(error) => {
-                let text = error.to_string();
-                f.write_str(text.split(" (os error").next().unwrap_or(&text))
-            }
+            Broken::Io(error) => f.write_str(&reason(error)),
             Broken::Protocol(error) => write!(f, "Protocol error, {error}"),
         }
+    }
+}
+
+/// What the system says, without its number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_owned(),
+        None => text,
     }
 }
 

@@ -8,3 +8,14 @@ pub(crate) const READ_CHUNK: usize = 64 * 1024;
 pub(crate) const PIPE_CHUNK: usize = 64 * 1024;
 /// After how many seconds of silence the system looks whether the server still exists.
 pub(crate) const KEEPALIVE_S: u32 = 15;
+/// Between two attempts of a mode that waits for its server to come back.
+pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// Between two samples of latency.
+pub(crate) const LATENCY_PAUSE: Duration = Duration::from_millis(10);
+/// How many lines --stat and --latency-dist print under one heading.
+pub(crate) const LINES_PER_HEADING: u64 = 20;
+/// How many keys --hotkeys keeps.
+pub(crate) const HOT_KEYS: usize = 16;
+/// How many elements or bytes `peek` shows.
+pub(crate) const PEEK_ELEMENTS: usize = 10;
+pub(crate) const PEEK_BYTES: usize = 256;

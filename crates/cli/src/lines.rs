@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use crate::dispatch::dispatch;
 use crate::failure::{Failure, Result};
 use crate::flags::Options;
 use crate::session::{Repeat, Session, Show};
@@ -54,7 +55,7 @@ pub(crate) fn run(session: &mut Session, options: &Options) -> Result {
             count: repeat,
             interval: options.interval,
         };
-        match session.run(words, repeat, &mut show) {
+        match dispatch(session, words, repeat, &mut show) {
             Ok(()) => {}
             Err(failure) if options.ends_at_errors => return Err(failure),
             Err(Failure::Output(error)) => return Err(Failure::Output(error)),

@@ -7,12 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod dispatch;
 mod failure;
 mod flags;
 mod format;
 mod interactive;
 mod limits;
 mod lines;
+mod modes;
 mod request;
 mod session;
 mod start;

@@ -18,6 +18,7 @@ use crate::connection::{Connection, Place};
 use crate::failure::{Broken, Failure, Result};
 use crate::flags::{Access, Protocol};
 use crate::format::{Format, Style};
+use crate::limits::RECONNECT_PAUSE;
 use crate::request::{Answer, answer, begins, is};
 
 /// Where replies go, and in what form.
@@ -229,6 +230,57 @@ impl Session {
         }
     }
 
+    /// The same for several requests at once: the replies in their order.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn ask_all<W: AsRef<[u8]>>(&mut self, requests: &[Vec<W>]) -> Result<Vec<Value>> {
+        let interrupts = self.interrupts.as_ref();
+        let connection = self.connection.as_mut().ok_or(Failure::Told)?;
+        for words in requests {
+            connection.queue(words);
+        }
+        connection.flush()?;
+        let mut replies = Vec::with_capacity(requests.len());
+        while replies.len() < requests.len() {
+            match connection.read(interrupts)? {
+                Value::Push(_) => {}
+                value => replies.push(value),
+            }
+        }
+        Ok(replies)
+    }
+
+    /// The same for a mode that watches a server which may go and come back: connects again, once a second, until there is
+    /// an answer.
+    ///
+    /// # Errors
+    /// What the server sends is no reply, or nobody sees what this prints.
+    pub(crate) fn ask_patiently(&mut self, words: &[Vec<u8>]) -> Result<Value> {
+        let mut tries = 0;
+        loop {
+            match self.ask(words) {
+                Err(Failure::Broken(Broken::Closed | Broken::Io(_)) | Failure::Told) => {}
+                result => {
+                    if tries > 0 {
+                        print!("\r\x1b[0K");
+                    }
+                    return result;
+                }
+            }
+            tries += 1;
+            print!("\r\x1b[0KReconnecting... {tries}\r");
+            std::io::stdout().flush()?;
+            self.drop_connection();
+            std::thread::sleep(RECONNECT_PAUSE);
+            if let Ok(connection) = Connection::open(&self.access.place, self.access.approach) {
+                self.connection = Some(connection);
+                // If the server goes again at this moment, the next turn finds out.
+                let _ = self.introduce();
+            }
+        }
+    }
+
     /// Runs a command as often as it should, and shows its replies. Connects if need be.
     ///
     /// # Errors
@@ -293,7 +345,11 @@ impl Session {
         }
     }
 
-    fn ensure_connected(&mut self) -> Result {
+    /// Connects unless there is a connection that can be used.
+    ///
+    /// # Errors
+    /// There is none, or one with a transaction that was lost.
+    pub(crate) fn ensure_connected(&mut self) -> Result {
         match &self.connection {
             None => self.connect(),
             // Whoever is not there to see it gets the error that the request will cause.

@@ -10,10 +10,12 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::process::ExitCode;
 
+use crate::dispatch::dispatch;
 use crate::failure::{Failure, Result};
 use crate::flags::{self, Input, Mode, Options, Request};
 use crate::interactive::password;
 use crate::lines;
+use crate::modes;
 use crate::session::{Repeat, Session, Show};
 use crate::words;
 
@@ -62,12 +64,12 @@ fn start(mut options: Options, command: Vec<Vec<u8>>) -> Result {
         options.access.password = Some(password::ask("Please input password: ")?);
     }
     match &options.mode {
-        Mode::Missing(why) => Err(Failure::other(*why)),
-        _ if command.is_empty() => {
+        Mode::Commands if command.is_empty() => {
             let mut session = Session::new(options.access.clone(), true, options.is_verbose);
             lines::run(&mut session, &options)
         }
-        _ => run_command(&options, command),
+        Mode::Commands => run_command(&options, command),
+        _ => modes::run(&options, &command),
     }
 }
 
@@ -102,10 +104,10 @@ fn run_command(options: &Options, mut command: Vec<Vec<u8>>) -> Result {
         ends_at_errors: options.ends_at_errors,
     };
     let repeat = Repeat {
-        count: options.repeat,
+        count: options.repeat.unwrap_or(1),
         interval: options.interval,
     };
-    session.run(&command, repeat, &mut show)
+    dispatch(&mut session, &command, repeat, &mut show)
 }
 
 fn read_input() -> Result<Vec<u8>> {

@@ -88,8 +88,8 @@ pub(crate) struct Options {
     pub(crate) reply_delimiter: Vec<u8>,
     /// Messages that nobody asked for are shown; what standard output is decides if absent.
     pub(crate) shows_pushes: Option<bool>,
-    /// How often a command runs; for ever if negative.
-    pub(crate) repeat: i64,
+    /// How often a command runs, or how many lines a mode prints that would go on for ever; for ever if negative.
+    pub(crate) repeat: Option<i64>,
     pub(crate) interval: Duration,
     pub(crate) input: Input,
     pub(crate) has_quoted_arguments: bool,
@@ -124,7 +124,7 @@ impl Options {
             element_delimiter: b"\n".to_vec(),
             reply_delimiter: b"\n".to_vec(),
             shows_pushes: None,
-            repeat: 1,
+            repeat: None,
             interval: Duration::ZERO,
             input: Input::Commands,
             has_quoted_arguments: false,

@@ -11,6 +11,7 @@ use lexopt::{Arg, Parser};
 
 use super::table::{Flag, TABLE, Takes, Wrong};
 use super::{Options, Protocol};
+use crate::failure::reason;
 use crate::format::Format;
 use crate::words;
 
@@ -156,7 +157,8 @@ fn unknown(name: &str) -> String {
 /// empty ones say nothing.
 fn read_file(path: &[u8], options: &mut Options) -> Result<(), String> {
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
-    let content = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let content =
+        fs::read(path).map_err(|error| format!("{}: {}", path.display(), reason(&error)))?;
     for (at, line) in content.split(|&byte| byte == b'\n').enumerate() {
         let place = format!("{}:{}", path.display(), at + 1);
         if line.trim_ascii_start().starts_with(b"#") {

@@ -171,8 +171,8 @@ pub(super) const TABLE: &[Flag] = &[
     switch(Some('c'), "follow", Section::Connection, "Follows MOVED and ASK to other nodes of a cluster.",
         |options| set(&mut options.access.follows_redirections)),
 
-    word(Some('r'), "repeat", "COUNT", Section::Command, "Runs the command COUNT times; for ever if negative.",
-        |options, word| { options.repeat = number(word, "number")?; Ok(()) }),
+    word(Some('r'), "repeat", "COUNT", Section::Command, "Runs the command COUNT times, for ever if negative; or ends --stat and its like after COUNT lines.",
+        |options, word| { options.repeat = Some(number(word, "number")?); Ok(()) }),
     word(Some('i'), "interval", "SECONDS", Section::Command,
         "Pause between repetitions, like 0.1; between lines of --stat, --scan and --latency; per 100 SCANs of --bigkeys and \
          its like.",

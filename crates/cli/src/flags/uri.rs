@@ -124,9 +124,18 @@ mod tests {
         parse(uri.as_bytes(), &mut access).map(|()| access)
     }
 
+    /// A URI, and the place, user, password and database that it names.
+    type Case = (
+        &'static str,
+        &'static str,
+        Option<&'static str>,
+        Option<&'static str>,
+        u64,
+    );
+
     #[test]
     fn every_part_may_be_missing() {
-        let cases: &[(&str, &str, Option<&str>, Option<&str>, u64)] = &[
+        let cases: &[Case] = &[
             ("redis://", "127.0.0.1:6379", None, None, 0),
             ("redis://h", "h:6379", None, None, 0),
             ("REDIS://h:7", "h:7", None, None, 0),

@@ -8,12 +8,14 @@
 //!   @ ferrite-cli            the next run is not redis-cli's: it lacks this, or differs on purpose (say why)
 //!   @ redis-server           the next run needs what Ferrite does not have yet
 //!   @ NAME=VALUE             the next run has this in its environment
+//!   @ lines 3                the next run would go on for ever, and is ended after so many lines
 //!   $ -n 1 SET "a b" v       runs the program; the connection's flags come in front, unless `$-` is written
 //!   < a line                 of its standard input
 //!   <- a\r\n                 the same with escapes, and without an end of line
 //!   > a line                 of its standard output
 //!   >- a line                the same without an end of line
 //!   >/ ^a .* line$           a line that matches an expression
+//!   >...                     any number of lines
 //!   ! a line                 of its standard error
 //!   ? 1                      its exit code, if not 0
 //! ```

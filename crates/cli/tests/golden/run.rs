@@ -1,9 +1,9 @@
 //! Runs a step: the program, its standard input, and what it prints as lines of a script.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
 
 use crate::script::{Outcome, Step};
@@ -34,9 +34,15 @@ impl Setting<'_> {
     }
 
     pub(crate) fn run(&mut self, step: &Step) -> Outcome {
-        let mut command = match self.program {
-            Program::Ferrite => Command::new(env!("CARGO_BIN_EXE_ferrite-cli")),
-            Program::Redis => Command::new("redis-cli"),
+        let mut command = match (self.program, step.lines) {
+            (Program::Ferrite, _) => Command::new(env!("CARGO_BIN_EXE_ferrite-cli")),
+            (Program::Redis, None) => Command::new("redis-cli"),
+            // It keeps lines for itself until they are many, where nobody asks for them one by one.
+            (Program::Redis, Some(_)) => {
+                let mut command = Command::new("stdbuf");
+                command.args(["-oL", "redis-cli"]);
+                command
+            }
         };
         for name in [
             "REDISCLI_AUTH",
@@ -55,7 +61,10 @@ impl Setting<'_> {
         }
         command.args(split(&self.fill_in(&step.command)));
         command.current_dir(&self.directory);
-        let output = self.output(&mut command, step.input.clone());
+        let output = match step.lines {
+            None => self.output(&mut command, step.input.clone()),
+            Some(lines) => first_lines(&mut command, lines),
+        };
         self.outcome(&output)
     }
 
@@ -121,6 +130,26 @@ impl Setting<'_> {
 impl Drop for Setting<'_> {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// What a program prints that goes on for ever.
+fn first_lines(command: &mut Command, lines: usize) -> Output {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("the program can be started");
+    let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut stdout = Vec::new();
+    for _ in 0..lines {
+        output
+            .read_until(b'\n', &mut stdout)
+            .expect("a pipe can be read");
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    Output {
+        status: ExitStatus::default(),
+        stdout,
+        stderr: Vec::new(),
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Step {
     pub(crate) only_ferrite_cli: bool,
     only_redis_server: bool,
     pub(crate) environment: Vec<(String, String)>,
+    /// Ended after so many lines.
+    pub(crate) lines: Option<usize>,
     /// The flags of the connection come in front.
     pub(crate) connects: bool,
     pub(crate) command: String,
@@ -100,6 +102,7 @@ struct Pending {
     only_ferrite_cli: bool,
     only_redis_server: bool,
     environment: Vec<(String, String)>,
+    lines: Option<usize>,
 }
 
 impl Pending {
@@ -107,6 +110,10 @@ impl Pending {
         match directive {
             "ferrite-cli" => self.only_ferrite_cli = true,
             "redis-server" => self.only_redis_server = true,
+            _ if directive.starts_with("lines ") => {
+                let lines = directive["lines ".len()..].parse();
+                self.lines = Some(lines.unwrap_or_else(|_| panic!("{place}: no number")));
+            }
             _ => {
                 let pair = directive.split_once('=');
                 let (name, value) = pair.unwrap_or_else(|| panic!("{place}: unknown directive"));
@@ -122,6 +129,7 @@ impl Pending {
             only_ferrite_cli: self.only_ferrite_cli,
             only_redis_server: self.only_redis_server,
             environment: self.environment,
+            lines: self.lines,
             connects,
             command: command.to_owned(),
             input_lines: Vec::new(),
@@ -145,7 +153,7 @@ impl Step {
                 input.extend(unescape(rest));
                 self.input_lines.push(line.to_owned());
             }
-            ">" | ">-" | ">/" | "!" | "!/" => self.expected.lines.push(line.to_owned()),
+            ">" | ">-" | ">/" | ">..." | "!" | "!/" => self.expected.lines.push(line.to_owned()),
             "?" => {
                 let code = rest.parse();
                 self.expected.code = code.unwrap_or_else(|_| panic!("{place}: no exit code"));
@@ -171,9 +179,23 @@ impl Step {
             }
             _ => expected == found,
         };
-        self.expected.code == found.code
-            && self.expected.lines.len() == found.lines.len()
-            && self.expected.lines.iter().zip(&found.lines).all(is_like)
+        let mut found_lines = found.lines.iter().peekable();
+        let mut expected_lines = self.expected.lines.iter().peekable();
+        while let Some(expected) = expected_lines.next() {
+            if expected == ">..." {
+                let next = expected_lines.peek();
+                let goes_on = |found: &&String| {
+                    found.starts_with('>') && next.is_none_or(|next| !is_like((next, found)))
+                };
+                while found_lines.next_if(goes_on).is_some() {}
+            } else if found_lines
+                .next_if(|found| is_like((expected, found)))
+                .is_none()
+            {
+                return false;
+            }
+        }
+        self.expected.code == found.code && found_lines.next().is_none()
     }
 
     /// Takes what was found for what is expected; lines that match their expressions keep them.
@@ -197,6 +219,9 @@ impl fmt::Display for Step {
         }
         for (name, value) in &self.environment {
             writeln!(f, "@ {name}={value}")?;
+        }
+        if let Some(lines) = self.lines {
+            writeln!(f, "@ lines {lines}")?;
         }
         let mark = if self.connects { "$" } else { "$-" };
         writeln!(f, "{}", format!("{mark} {}", self.command).trim_end())?;

@@ -41,7 +41,7 @@ fn nothing_is_fine() {
     assert_eq!(options.mode, Mode::Commands);
     assert_eq!(
         (options.repeat, options.format, options.access.protocol),
-        (1, None, None)
+        (None, None, None)
     );
 }
 
@@ -59,7 +59,7 @@ fn a_word_belongs_to_its_flag_whatever_it_looks_like() {
     assert_eq!(options.access.password.as_deref(), Some(&b"-h"[..]));
     assert_eq!(options.reply_delimiter, b"");
     assert_eq!(options.element_delimiter, b"--raw");
-    assert_eq!(options.repeat, -1);
+    assert_eq!(options.repeat, Some(-1));
     assert_eq!((options.format, command), (None, vec!["ping".to_owned()]));
 }
 
