@@ -19,3 +19,8 @@ pub(crate) const HOT_KEYS: usize = 16;
 /// How many elements or bytes `peek` shows.
 pub(crate) const PEEK_ELEMENTS: usize = 10;
 pub(crate) const PEEK_BYTES: usize = 256;
+/// How many keys are remembered for completion, and how many lines of history.
+pub(crate) const SEEN_KEYS: usize = 1000;
+pub(crate) const HISTORY_LINES: usize = 10_000;
+/// From how many milliseconds on a person is told how long a command took.
+pub(crate) const SLOW_MS: u64 = 500;

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use crate::commands::Catalog;
 use crate::dispatch::dispatch;
 use crate::failure::{Failure, Result};
 use crate::flags::Options;
@@ -18,6 +19,7 @@ pub(crate) fn run(session: &mut Session, options: &Options) -> Result {
     let mut input = io::stdin().lock();
     let mut out = io::stdout().lock();
     let mut line = Vec::new();
+    let mut catalog = Catalog::builtin();
     let mut result = Ok(());
     loop {
         line.clear();
@@ -50,12 +52,14 @@ pub(crate) fn run(session: &mut Session, options: &Options) -> Result {
             style: &style,
             pushes: options.shows_pushes.unwrap_or(is_terminal),
             ends_at_errors: options.ends_at_errors,
+            has_colors: options.has_colors && is_terminal,
+            seen: None,
         };
         let repeat = Repeat {
             count: repeat,
             interval: options.interval,
         };
-        match dispatch(session, words, repeat, &mut show) {
+        match dispatch(session, &mut catalog, words, repeat, &mut show) {
             Ok(()) => {}
             Err(failure) if options.ends_at_errors => return Err(failure),
             Err(Failure::Output(error)) => return Err(Failure::Output(error)),

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod commands;
 mod connection;
 mod dispatch;
 mod failure;

@@ -29,6 +29,9 @@ pub(crate) struct Show<'a> {
     pub(crate) pushes: bool,
     /// An error reply is a failure instead of text.
     pub(crate) ends_at_errors: bool,
+    pub(crate) has_colors: bool,
+    /// Told every reply.
+    pub(crate) seen: Option<&'a mut dyn FnMut(&Value)>,
 }
 
 impl Show<'_> {
@@ -37,6 +40,9 @@ impl Show<'_> {
             && let Value::Error(text) = value
         {
             return Err(Failure::other(String::from_utf8_lossy(text)));
+        }
+        if let Some(seen) = &mut self.seen {
+            seen(value);
         }
         let mut text = Vec::new();
         if is_text {
@@ -76,17 +82,12 @@ pub(crate) struct Repeat {
     pub(crate) interval: Duration,
 }
 
-impl Repeat {
-    pub(crate) const ONCE: Repeat = Repeat {
-        count: 1,
-        interval: Duration::ZERO,
-    };
-}
-
 /// See the module.
 pub(crate) struct Session {
     pub(crate) access: Access,
     connection: Option<Connection>,
+    /// Counts connections.
+    generation: u64,
     /// The one that is selected on the connection.
     database: u64,
     /// Inside a transaction: the database from before it.
@@ -105,6 +106,7 @@ impl Session {
         Session {
             access,
             connection: None,
+            generation: 0,
             database: 0,
             before_transaction: None,
             replies: Replies::On,
@@ -116,6 +118,11 @@ impl Session {
 
     pub(crate) fn is_connected(&self) -> bool {
         self.connection.is_some()
+    }
+
+    /// Which connection there is: another number, another connection.
+    pub(crate) fn generation(&self) -> Option<u64> {
+        self.connection.as_ref().map(|_| self.generation)
     }
 
     /// The database that is selected.
@@ -142,23 +149,36 @@ impl Session {
     /// # Errors
     /// There is no connection; standard error says why.
     pub(crate) fn connect(&mut self) -> Result {
-        self.drop_connection();
-        let place = &self.access.place;
-        match Connection::open(place, self.access.approach) {
-            Ok(connection) => self.connection = Some(connection),
-            Err(error) => {
-                let place = match place {
-                    Place::Port(host, port) => format!("{host}:{port}"),
-                    Place::Socket(_) => place.to_string(),
-                };
-                eprintln!("Could not connect to Redis at {place}: {error}");
-                return Err(Failure::Told);
-            }
-        }
-        if self.is_verbose {
-            eprintln!("Connected to {place}");
+        if let Err(error) = self.open() {
+            let place = match &self.access.place {
+                Place::Port(host, port) => format!("{host}:{port}"),
+                place @ Place::Socket(_) => place.to_string(),
+            };
+            eprintln!("Could not connect to Redis at {place}: {error}");
+            return Err(Failure::Told);
         }
         self.introduce()
+    }
+
+    /// The same where a server would be nice to have.
+    ///
+    /// # Errors
+    /// There is no connection; nobody was told.
+    pub(crate) fn connect_quietly(&mut self) -> Result {
+        self.open().map_err(|_| Failure::Told)?;
+        self.introduce()
+    }
+
+    /// Replaces the connection by one on which nothing has been said.
+    fn open(&mut self) -> std::io::Result<()> {
+        self.drop_connection();
+        let connection = Connection::open(&self.access.place, self.access.approach)?;
+        self.connection = Some(connection);
+        self.generation += 1;
+        if self.is_verbose {
+            eprintln!("Connected to {}", self.access.place);
+        }
+        Ok(())
     }
 
     fn drop_connection(&mut self) {
@@ -271,10 +291,8 @@ impl Session {
             tries += 1;
             print!("\r\x1b[0KReconnecting... {tries}\r");
             std::io::stdout().flush()?;
-            self.drop_connection();
             std::thread::sleep(RECONNECT_PAUSE);
-            if let Ok(connection) = Connection::open(&self.access.place, self.access.approach) {
-                self.connection = Some(connection);
+            if self.open().is_ok() {
                 // If the server goes again at this moment, the next turn finds out.
                 let _ = self.introduce();
             }

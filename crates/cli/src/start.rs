@@ -10,10 +10,11 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::process::ExitCode;
 
+use crate::commands::Catalog;
 use crate::dispatch::dispatch;
 use crate::failure::{Failure, Result};
 use crate::flags::{self, Input, Mode, Options, Request};
-use crate::interactive::password;
+use crate::interactive::{self, password};
 use crate::lines;
 use crate::modes;
 use crate::session::{Repeat, Session, Show};
@@ -64,13 +65,24 @@ fn start(mut options: Options, command: Vec<Vec<u8>>) -> Result {
         options.access.password = Some(password::ask("Please input password: ")?);
     }
     match &options.mode {
-        Mode::Commands if command.is_empty() => {
+        Mode::Commands if !command.is_empty() => run_command(&options, command),
+        Mode::Commands if options.is_unattended => check(&options),
+        Mode::Commands if io::stdin().is_terminal() && io::stdout().is_terminal() => {
+            interactive::run(&options)
+        }
+        Mode::Commands => {
             let mut session = Session::new(options.access.clone(), true, options.is_verbose);
             lines::run(&mut session, &options)
         }
-        Mode::Commands => run_command(&options, command),
         _ => modes::run(&options, &command),
     }
+}
+
+/// Asks the server for a sign of life.
+fn check(options: &Options) -> Result {
+    let mut options = options.clone();
+    options.ends_at_errors = true;
+    run_command(&options, vec![b"PING".to_vec()])
 }
 
 /// Runs the command of the command line.
@@ -102,12 +114,20 @@ fn run_command(options: &Options, mut command: Vec<Vec<u8>>) -> Result {
         style: &style,
         pushes: options.shows_pushes.unwrap_or(is_terminal),
         ends_at_errors: options.ends_at_errors,
+        has_colors: options.has_colors && is_terminal,
+        seen: None,
     };
     let repeat = Repeat {
         count: options.repeat.unwrap_or(1),
         interval: options.interval,
     };
-    dispatch(&mut session, &command, repeat, &mut show)
+    dispatch(
+        &mut session,
+        &mut Catalog::builtin(),
+        &command,
+        repeat,
+        &mut show,
+    )
 }
 
 fn read_input() -> Result<Vec<u8>> {

@@ -18,7 +18,7 @@ mod quote;
 mod raw;
 mod standard;
 
-pub(crate) use quote::{append_quoted, quoted};
+pub(crate) use quote::quoted;
 
 use resp::Value;
 

@@ -24,6 +24,8 @@ pub(super) fn run(
         style: &style,
         pushes: options.shows_pushes.unwrap_or(is_terminal),
         ends_at_errors: options.ends_at_errors,
+        has_colors: options.has_colors && is_terminal,
+        seen: None,
     };
     let repeat = Repeat {
         count: options.repeat.unwrap_or(1),
