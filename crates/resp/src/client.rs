@@ -43,8 +43,13 @@ pub enum Value {
     Set(Vec<Value>),
     /// `>`: a message that answers no request.
     Push(Vec<Value>),
-    /// `,`
-    Double(f64),
+    /// `,`: a double, and the text that the server wrote it as.
+    Double {
+        /// The number, which may be none.
+        value: f64,
+        /// What people are shown.
+        text: Vec<u8>,
+    },
     /// `#`
     Boolean(bool),
     /// `=`: a text for people and its format.
@@ -116,7 +121,7 @@ enum Token<'a> {
     Integer(i64),
     Bulk(&'a [u8]),
     Null,
-    Double(f64),
+    Double(f64, &'a [u8]),
     Boolean(bool),
     Verbatim {
         format: [u8; 3],
@@ -149,7 +154,7 @@ fn read_token(input: &[u8], at: usize) -> Result<Option<(Token<'_>, usize)>, Rep
         b'-' => Token::Error(line),
         b'(' => Token::BigNumber(line),
         b':' => Token::Integer(parse_i64(line).ok_or(ReplyError::InvalidLine)?),
-        b',' => Token::Double(parse_double(line).ok_or(ReplyError::InvalidLine)?),
+        b',' => Token::Double(parse_double(line).ok_or(ReplyError::InvalidLine)?, line),
         b'_' if line.is_empty() => Token::Null,
         b'#' if line == b"t" => Token::Boolean(true),
         b'#' if line == b"f" => Token::Boolean(false),
@@ -231,7 +236,10 @@ fn read_value(input: &[u8], at: &mut usize, depth: usize) -> Result<Option<Value
         Token::Integer(value) => Value::Integer(value),
         Token::Bulk(bytes) => Value::Bulk(bytes.to_vec()),
         Token::Null => Value::Null,
-        Token::Double(value) => Value::Double(value),
+        Token::Double(value, text) => Value::Double {
+            value,
+            text: text.to_vec(),
+        },
         Token::Boolean(value) => Value::Boolean(value),
         Token::Verbatim { format, text } => Value::Verbatim {
             format,

@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! 1. Every descriptor this crate opens is close-on-exec, and every socket it hands out is
-//!    non-blocking.
+//!    non-blocking, except the [`socket::Stream`] of a client, which has nothing else to do.
 //! 2. Every system call that a signal can interrupt is either repeated or reports "nothing
 //!    happened".
 //! 3. What the system answers is never a panic, except that it has no clock at all; `assert!` guards

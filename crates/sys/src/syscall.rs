@@ -50,7 +50,6 @@ pub(crate) fn set_cloexec_nonblocking(fd: std::os::fd::BorrowedFd<'_>) -> io::Re
 }
 
 /// A pipe, read end first; both ends are close-on-exec and non-blocking.
-#[cfg(any(not(target_os = "linux"), test))]
 pub(crate) fn pipe() -> io::Result<(std::fs::File, std::fs::File)> {
     use std::os::fd::{FromRawFd, OwnedFd};
     let mut ends = [0; 2];

@@ -8,6 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
+use sys::signal::Interrupts;
 use sys::{Backend, Interest, Poller, Signal, Signals, process, signal};
 
 /// A case, and what its parent must find.
@@ -46,6 +47,10 @@ const CASES: &[Case] = &[
     ),
     silent("a_process_with_threads_does_not_fork", run_threaded),
     silent("signals_reach_the_poller_and_not_the_threads", run_signals),
+    silent(
+        "an_interrupt_is_heard_here_and_ends_children",
+        run_interrupts,
+    ),
     silent("a_broken_connection_is_an_error", run_broken_pipe),
     silent("the_open_files_limit_rises", run_open_files),
     silent("the_first_thread_has_its_own_times", run_main_thread),
@@ -226,6 +231,33 @@ fn run_signals(_: &mut UnixStream) {
             .expect("an open poller waits");
         assert!(events.is_empty());
     }
+}
+
+fn run_interrupts(_: &mut UnixStream) {
+    use std::os::unix::process::ExitStatusExt;
+    let interrupts = Interrupts::catch().expect("the first of the process");
+    assert!(Interrupts::catch().is_err());
+    assert!(!interrupts.take());
+    for _ in 0..2 {
+        // SAFETY: the call takes integers; the signal has a handler.
+        assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGINT) }, 0);
+    }
+    assert!(interrupts.take() && !interrupts.take());
+    // SAFETY: the call takes integers; the signal has a handler.
+    assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGINT) }, 0);
+    assert!(interrupts.sleep(Duration::from_secs(LIMIT_S as u64)));
+    assert!(!interrupts.sleep(Duration::from_millis(1)));
+
+    let mut child = Command::new("sleep")
+        .arg(LIMIT_S.to_string())
+        .spawn()
+        .expect("a program of every system");
+    let pid = libc::pid_t::try_from(child.id()).expect("a process id");
+    // SAFETY: the call takes integers; the process is a child that nobody has waited for.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+    let status = child.wait().expect("it is ours");
+    assert_eq!(status.signal(), Some(libc::SIGINT), "{status:?}");
+    assert!(!interrupts.take());
 }
 
 fn run_broken_pipe(_: &mut UnixStream) {

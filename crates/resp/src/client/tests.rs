@@ -6,6 +6,13 @@ fn bulk(bytes: &[u8]) -> Value {
     Value::Bulk(bytes.to_vec())
 }
 
+fn double(value: f64, text: &[u8]) -> Value {
+    Value::Double {
+        value,
+        text: text.to_vec(),
+    }
+}
+
 /// Replies of every type, and what they mean.
 fn samples() -> Vec<(&'static [u8], Value)> {
     use Value::*;
@@ -36,8 +43,8 @@ fn samples() -> Vec<(&'static [u8], Value)> {
             b">2\r\n+message\r\n_\r\n",
             Push(vec![Simple(b"message".to_vec()), Null]),
         ),
-        (b",1.5\r\n", Double(1.5)),
-        (b",-inf\r\n", Double(f64::NEG_INFINITY)),
+        (b",1.50\r\n", double(1.5, b"1.50")),
+        (b",-inf\r\n", double(f64::NEG_INFINITY, b"-inf")),
         (b"#t\r\n", Boolean(true)),
         (b"#f\r\n", Boolean(false)),
         (
@@ -79,7 +86,7 @@ fn replies_of_every_type() {
         assert_eq!(parsed.1, input.len());
     }
     assert!(
-        matches!(parse_value(b",nan\r\n"), Ok(Some((Value::Double(value), 6))) if value.is_nan())
+        matches!(parse_value(b",nan\r\n"), Ok(Some((Value::Double { value, .. }, 6))) if value.is_nan())
     );
 }
 

@@ -1,14 +1,17 @@
 //! Signals as events: instead of interrupting whatever runs, they wait to be read from a descriptor
 //! like any other input.
 //!
-//! On Linux that is a signalfd; elsewhere a handler writes into a pipe. What does not live here:
+//! On Linux that is a signalfd; elsewhere a handler writes into a pipe, as everywhere for programs
+//! that start others ([`Interrupts`]). What does not live here:
 //! what the server does about a signal. Crash handlers are not here either: a signal like SIGSEGV
 //! cannot wait.
 
-#[cfg(any(not(target_os = "linux"), test))]
+mod interrupt;
 mod self_pipe;
 #[cfg(target_os = "linux")]
 mod signalfd;
+
+pub use interrupt::Interrupts;
 
 #[cfg(not(target_os = "linux"))]
 use self_pipe::SelfPipe as Source;

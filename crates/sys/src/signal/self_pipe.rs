@@ -1,9 +1,9 @@
-//! Signals through a pipe, for systems without signalfd: the handler writes the signal's number,
-//! the server reads it.
+//! Signals through a pipe, for systems without signalfd, and for programs that start others: the
+//! handler writes the signal's number, the program reads it.
 //!
 //! There is one pipe per process, opened once and never closed: a handler may be running on any
 //! thread at any time, and must not find the descriptor closed, or worse, used again for something
-//! else. Built on Linux for its tests only.
+//! else.
 
 use super::Signal;
 use crate::syscall::check;

@@ -1,0 +1,22 @@
+//! What was asked for on the command line.
+//!
+//! | file | what |
+//! |---|---|
+//! | `table` | every flag: its names, what it takes, what it says of itself and what it sets |
+//! | `options` | what the flags set |
+//! | `parse` | from words to options: command line, `--config` file, environment |
+//! | `uri` | `redis://user:password@host:port/db` |
+//! | `help` | `--help`, made from the table |
+//!
+//! Not here: what any of it does.
+
+mod help;
+mod options;
+mod parse;
+mod table;
+mod uri;
+
+pub(crate) use help::{help, version};
+pub(crate) use options::{Access, Input, KeyScan, Mode, Options, Protocol};
+pub(crate) use parse::{Request, read};
+pub(crate) use uri::parse as parse_uri;

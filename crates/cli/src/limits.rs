@@ -1,0 +1,26 @@
+//! Every bound of this program, by name.
+
+use std::time::Duration;
+
+/// Bytes that one read from the connection may bring.
+pub(crate) const READ_CHUNK: usize = 64 * 1024;
+/// Bytes of standard input that `--pipe` sends at once.
+pub(crate) const PIPE_CHUNK: usize = 64 * 1024;
+/// After how many seconds of silence the system looks whether the server still exists.
+pub(crate) const KEEPALIVE_S: u32 = 15;
+/// Between two attempts of a mode that waits for its server to come back.
+pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// Between two samples of latency.
+pub(crate) const LATENCY_PAUSE: Duration = Duration::from_millis(10);
+/// How many lines --stat and --latency-dist print under one heading.
+pub(crate) const LINES_PER_HEADING: u64 = 20;
+/// How many keys --hotkeys keeps.
+pub(crate) const HOT_KEYS: usize = 16;
+/// How many elements or bytes `peek` shows.
+pub(crate) const PEEK_ELEMENTS: usize = 10;
+pub(crate) const PEEK_BYTES: usize = 256;
+/// How many keys are remembered for completion, and how many lines of history.
+pub(crate) const SEEN_KEYS: usize = 1000;
+pub(crate) const HISTORY_LINES: usize = 10_000;
+/// From how many milliseconds on a person is told how long a command took.
+pub(crate) const SLOW_MS: u64 = 500;

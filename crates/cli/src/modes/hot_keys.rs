@@ -1,0 +1,111 @@
+//! `--hotkeys`: the keys that are used most, as far as a server with a policy of LFU remembers.
+
+use std::io::{self, Write};
+
+use resp::Value;
+
+use super::walk::Walk;
+use crate::failure::{Failure, Result};
+use crate::flags::Options;
+use crate::format::quoted;
+use crate::limits::HOT_KEYS;
+use crate::session::Session;
+
+pub(super) fn run(session: Session, options: &Options) -> Result {
+    let mut out = io::stdout().lock();
+    let mut walk = Walk::begin(session, options)?;
+    write!(
+        out,
+        "\n# Scanning the entire keyspace to find hot keys as well as\n\
+         # average sizes per key type.  You can use -i 0.1 to sleep 0.1 sec\n\
+         # per 100 SCAN commands (not usually needed).\n\n"
+    )?;
+    // Ascending, so that the first is the one to give way.
+    let mut hottest: Vec<(u64, String)> = Vec::new();
+    let mut sampled = 0_u64;
+    while let Some(keys) = walk.next()? {
+        let percent = walk.percent();
+        let counters = counters(&mut walk.session, &keys)?;
+        for (key, counter) in keys.iter().zip(counters) {
+            sampled += 1;
+            if sampled.is_multiple_of(1_000_000) {
+                writeln!(out, "[{percent:05.2}%] Sampled {sampled} keys so far")?;
+            }
+            let Some(key) = keep(&mut hottest, key, counter) else {
+                continue;
+            };
+            writeln!(
+                out,
+                "[{percent:05.2}%] Hot key '{key}' found so far with counter {counter}"
+            )?;
+        }
+    }
+    write!(out, "\n-------- summary -------\n\n")?;
+    if walk.is_interrupted {
+        write!(out, "[{:05.2}%] ", walk.percent())?;
+    }
+    writeln!(out, "Sampled {sampled} keys in the keyspace!")?;
+    for (counter, key) in hottest.iter().rev() {
+        writeln!(out, "hot key found with counter: {counter}\tkeyname: {key}")?;
+    }
+    Ok(())
+}
+
+/// How often keys are used, in the server's own measure; 0 for those that are gone.
+fn counters(session: &mut Session, keys: &[Vec<u8>]) -> Result<Vec<u64>> {
+    let request = |key| vec![&b"OBJECT"[..], b"FREQ", key];
+    let requests: Vec<Vec<&[u8]>> = keys.iter().map(|key| request(key)).collect();
+    let replies = session.ask_all(&requests)?.into_iter();
+    let counters = keys.iter().zip(replies).map(|(key, reply)| match reply {
+        Value::Integer(counter) => Ok(u64::try_from(counter).unwrap_or(0)),
+        Value::Error(text) => Err(Failure::Other(format!(
+            "Error: {}",
+            String::from_utf8_lossy(&text)
+        ))),
+        _ => {
+            eprintln!(
+                "Warning: OBJECT freq on '{}' failed (may have been deleted)",
+                quoted(key)
+            );
+            Ok(0)
+        }
+    });
+    counters.collect()
+}
+
+/// Keeps a key if it is among the hottest so far, and says how it is written.
+fn keep(hottest: &mut Vec<(u64, String)>, key: &[u8], counter: u64) -> Option<String> {
+    let place = hottest.partition_point(|(its, _)| *its < counter);
+    let is_full = hottest.len() == HOT_KEYS;
+    if counter == 0 || is_full && place == 0 {
+        return None;
+    }
+    let key = quoted(key);
+    hottest.insert(place, (counter, key.clone()));
+    if is_full {
+        hottest.remove(0);
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hottest_stay() {
+        let mut hottest = Vec::new();
+        assert_eq!(keep(&mut hottest, b"cold", 0), None);
+        for counter in (1..=100).rev() {
+            let key = counter.to_string();
+            let kept = keep(&mut hottest, key.as_bytes(), counter);
+            assert_eq!(kept.is_some(), counter > 100 - HOT_KEYS as u64);
+        }
+        assert!(keep(&mut hottest, b"new", 99).is_some());
+        let counters: Vec<u64> = hottest.iter().map(|(counter, _)| *counter).collect();
+        let mut expected: Vec<u64> = (86..=100).collect();
+        expected.push(99);
+        expected.sort_unstable();
+        assert_eq!(counters, expected);
+    }
+}

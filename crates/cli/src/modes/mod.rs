@@ -1,0 +1,90 @@
+//! What the program does instead of running commands: one file per mode.
+//!
+//! | file | flags |
+//! |---|---|
+//! | `stat` | `--stat` |
+//! | `latency`, `spectrum`, `intrinsic` | `--latency`, `--latency-history`; `--latency-dist`; `--intrinsic-latency` |
+//! | `scan` | `--scan` |
+//! | `big_keys`, `hot_keys`, `key_stats` | `--bigkeys` and `--memkeys`; `--hotkeys`; `--keystats` |
+//! | `walk`, `types` | what these share: going through all keys, what types of values there are |
+//! | `pipe` | `--pipe` |
+//! | `cache_test` | `--lru-test` |
+//! | `script` | `--eval` |
+//! | `peek` | the command `peek` |
+//!
+//! What reads or writes files of data (`import`, `export`, `check`) will be here, too.
+
+mod big_keys;
+mod cache_test;
+mod hot_keys;
+mod intrinsic;
+mod key_stats;
+mod latency;
+pub(crate) mod peek;
+mod pipe;
+mod scan;
+mod script;
+mod spectrum;
+mod stat;
+mod types;
+mod walk;
+
+use std::time::Duration;
+
+use crate::failure::{Failure, Result};
+use crate::flags::{Mode, Options};
+use crate::session::Session;
+
+/// Runs the mode that was asked for; `arguments` stand behind the flags.
+pub(crate) fn run(options: &Options, arguments: &[Vec<u8>]) -> Result {
+    match &options.mode {
+        Mode::Missing(why) => return Err(Failure::other(*why)),
+        Mode::IntrinsicLatency(limit) => return intrinsic::run(*limit),
+        _ => {}
+    }
+    let mut session = Session::new(options.access.clone(), false, options.is_verbose);
+    session.connect()?;
+    match &options.mode {
+        Mode::Stat => stat::run(&mut session, options),
+        Mode::Latency { is_history } => latency::run(&mut session, options, *is_history),
+        Mode::LatencyDistribution => spectrum::run(&mut session, options),
+        Mode::BigKeys => big_keys::run(session, options, big_keys::Measure::Elements),
+        Mode::MemoryKeys => big_keys::run(session, options, big_keys::Measure::Memory),
+        Mode::HotKeys => hot_keys::run(session, options),
+        Mode::KeyStats => key_stats::run(session, options),
+        Mode::Scan => scan::run(session, options),
+        Mode::LruTest(keys) => cache_test::run(&mut session, options, *keys),
+        Mode::Pipe => pipe::run(session, options),
+        Mode::Script(path) => script::run(&mut session, options, path, arguments),
+        Mode::Commands | Mode::Missing(_) | Mode::IntrinsicLatency(_) => Ok(()),
+    }
+}
+
+/// The pause that was asked for, or the usual one.
+fn interval_or(options: &Options, usual: Duration) -> Duration {
+    if options.interval.is_zero() {
+        usual
+    } else {
+        options.interval
+    }
+}
+
+/// Counts lines down to the end that was asked for, if one was.
+struct Countdown {
+    left: Option<u64>,
+}
+
+impl Countdown {
+    fn new(options: &Options) -> Countdown {
+        let left = options.repeat.and_then(|count| u64::try_from(count).ok());
+        Countdown { left }
+    }
+
+    /// Counts one; whether it was the last.
+    fn is_last(&mut self) -> bool {
+        if let Some(left) = &mut self.left {
+            *left = left.saturating_sub(1);
+        }
+        self.left == Some(0)
+    }
+}

@@ -1,0 +1,156 @@
+//! `--stat`: a line of the server's numbers, again and again.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::thread::sleep;
+use std::time::Duration;
+
+use resp::Value;
+
+use super::{Countdown, interval_or};
+use crate::failure::{Failure, Result};
+use crate::flags::Options;
+use crate::limits::LINES_PER_HEADING;
+use crate::session::Session;
+
+const HEADING: &str = "\
+------- data ------ --------------------- load -------------------- - child -
+keys       mem      clients blocked requests            connections          
+";
+
+pub(super) fn run(session: &mut Session, options: &Options) -> Result {
+    let mut out = io::stdout().lock();
+    let mut countdown = Countdown::new(options);
+    let mut requests_before = None;
+    for line in 0_u64.. {
+        let info = match session.ask_patiently(&[b"INFO".to_vec()])? {
+            Value::Error(text) => {
+                return Err(Failure::Other(format!(
+                    "ERROR: {}",
+                    String::from_utf8_lossy(&text)
+                )));
+            }
+            Value::Bulk(text) | Value::Verbatim { text, .. } => Info::parse(&text),
+            other => return Err(Failure::Other(format!("INFO answered {other:?}"))),
+        };
+        if line % LINES_PER_HEADING == 0 {
+            out.write_all(HEADING.as_bytes())?;
+        }
+        let requests = info.number("total_commands_processed");
+        let new = requests_before.map_or(0, |before| requests - before);
+        requests_before = Some(requests);
+        writeln!(
+            out,
+            "{:<11}{:<8} {:<8}{:<8}{:<19} {:<12}{}",
+            info.keys(),
+            bytes_text(info.number("used_memory")),
+            info.number("connected_clients"),
+            info.number("blocked_clients"),
+            format!("{requests} (+{new})"),
+            info.number("total_connections_received"),
+            info.child(),
+        )?;
+        out.flush()?;
+        if countdown.is_last() {
+            break;
+        }
+        sleep(interval_or(options, Duration::from_secs(1)));
+    }
+    Ok(())
+}
+
+/// What INFO says, by name.
+struct Info {
+    fields: HashMap<String, String>,
+}
+
+impl Info {
+    fn parse(text: &[u8]) -> Info {
+        let text = String::from_utf8_lossy(text);
+        let fields = text.lines().filter_map(|line| line.split_once(':'));
+        Info {
+            fields: fields
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+        }
+    }
+
+    /// A number; 0 if the server does not say.
+    fn number(&self, name: &str) -> i64 {
+        let text = self.fields.get(name);
+        text.and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    /// Of all databases.
+    fn keys(&self) -> u64 {
+        let databases = self.fields.iter().filter(|(name, _)| {
+            let number = name.strip_prefix("db").unwrap_or_default();
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        let keys = databases.filter_map(|(_, value)| {
+            let keys = value.strip_prefix("keys=")?;
+            keys.split(',').next()?.parse::<u64>().ok()
+        });
+        keys.sum()
+    }
+
+    /// What the server does beside answering.
+    fn child(&self) -> &'static str {
+        let saves = self.number("rdb_bgsave_in_progress") > 0;
+        let rewrites = self.number("aof_rewrite_in_progress") > 0;
+        match (saves, rewrites, self.number("loading") > 0) {
+            (_, _, true) => "LOAD",
+            (true, true, _) => "SAVE+AOF",
+            (true, false, _) => "SAVE",
+            (false, true, _) => "AOF",
+            (false, false, _) => "",
+        }
+    }
+}
+
+/// A number of bytes with a unit of two to the tenth: `100B`, `1.50K`.
+pub(super) fn bytes_text(bytes: i64) -> String {
+    const UNITS: [&str; 5] = ["K", "M", "G", "T", "P"];
+    let sign = if bytes < 0 { "-" } else { "" };
+    let bytes = bytes.unsigned_abs();
+    if bytes < 1024 {
+        return format!("{sign}{bytes}B");
+    }
+    let power = (bytes.ilog2() / 10).min(UNITS.len() as u32);
+    let scaled = bytes as f64 / 1024_f64.powi(power as i32);
+    format!("{sign}{scaled:.2}{}", UNITS[power as usize - 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_a_unit() {
+        for (bytes, text) in [
+            (0, "0B"),
+            (1023, "1023B"),
+            (1024, "1.00K"),
+            (1_572_864, "1.50M"),
+            (-2048, "-2.00K"),
+            (5 << 30, "5.00G"),
+            (3 << 40, "3.00T"),
+            (i64::MAX, "8192.00P"),
+        ] {
+            assert_eq!(bytes_text(bytes), text);
+        }
+    }
+
+    #[test]
+    fn info_is_read_by_name() {
+        let text = b"# Stats\r\nloading:0\r\nused_memory:10\r\nused_memory_peak:20\r\n\
+            db0:keys=3,expires=0,avg_ttl=0\r\ndb12:keys=4,expires=1,avg_ttl=5\r\ndbx:keys=9\r\n";
+        let info = Info::parse(text);
+        assert_eq!(info.number("used_memory"), 10);
+        assert_eq!((info.number("missing"), info.keys()), (0, 7));
+        assert_eq!(info.child(), "");
+        assert_eq!(Info::parse(b"loading:1").child(), "LOAD");
+        let both = b"rdb_bgsave_in_progress:1\naof_rewrite_in_progress:1";
+        assert_eq!(Info::parse(both).child(), "SAVE+AOF");
+    }
+}

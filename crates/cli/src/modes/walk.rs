@@ -1,0 +1,137 @@
+//! Going through all keys, a SCAN at a time.
+//!
+//! A person may end it early by Ctrl-C; what was found until then is shown.
+
+use std::time::Duration;
+
+use resp::Value;
+use sys::signal::Interrupts;
+
+use crate::failure::{Failure, Result};
+use crate::flags::{KeyScan, Options};
+use crate::session::Session;
+
+/// A walk on its way.
+pub(super) struct Walk<'a> {
+    pub(super) session: Session,
+    scan: &'a KeyScan,
+    interrupts: Interrupts,
+    /// `None` at the end.
+    cursor: Option<Vec<u8>>,
+    /// Keys there were at the beginning.
+    pub(super) total: u64,
+    /// Keys there have been so far, before the batch at hand.
+    pub(super) done: u64,
+    batch_len: u64,
+    scans: u64,
+    /// After how many SCANs to pause, and how long.
+    pause_every: u64,
+    pause: Duration,
+    /// A person has ended it.
+    pub(super) is_interrupted: bool,
+}
+
+impl<'a> Walk<'a> {
+    /// Counts the keys and begins.
+    pub(super) fn begin(mut session: Session, options: &'a Options) -> Result<Walk<'a>> {
+        let interrupts = Interrupts::catch().map_err(|error| Failure::Other(error.to_string()))?;
+        let total = match session.ask(&[b"DBSIZE".to_vec()])? {
+            Value::Integer(count) => u64::try_from(count).unwrap_or(0),
+            Value::Error(text) => {
+                let text = String::from_utf8_lossy(&text);
+                return Err(Failure::Other(format!("Couldn't determine DBSIZE: {text}")));
+            }
+            _ => return Err(Failure::other("Non INTEGER response from DBSIZE!")),
+        };
+        Ok(Walk {
+            session,
+            scan: &options.keys,
+            interrupts,
+            cursor: Some(options.keys.cursor.to_string().into_bytes()),
+            total,
+            done: 0,
+            batch_len: 0,
+            scans: 0,
+            pause_every: 100,
+            pause: options.interval,
+            is_interrupted: false,
+        })
+    }
+
+    /// The same with a pause after every SCAN.
+    pub(super) fn pausing_always(mut self) -> Walk<'a> {
+        self.pause_every = 1;
+        self
+    }
+
+    /// The next keys, which may be none. `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<Vec<u8>>>> {
+        self.done += self.batch_len;
+        self.batch_len = 0;
+        if self.interrupts.take() {
+            self.is_interrupted = true;
+        }
+        let Some(cursor) = self.cursor.clone().filter(|_| !self.is_interrupted) else {
+            return Ok(None);
+        };
+        if self.scans > 0 && self.scans.is_multiple_of(self.pause_every) && !self.pause.is_zero() {
+            self.wait();
+        }
+        self.scans += 1;
+        let reply = self.session.ask(&self.request(cursor))?;
+        let (cursor, keys) = take_apart(reply)?;
+        self.cursor = (cursor != b"0").then_some(cursor);
+        self.batch_len = keys.len() as u64;
+        Ok(Some(keys))
+    }
+
+    fn wait(&mut self) {
+        if self.interrupts.sleep(self.pause) {
+            self.is_interrupted = true;
+        }
+    }
+
+    fn request(&self, cursor: Vec<u8>) -> Vec<Vec<u8>> {
+        let mut request = vec![b"SCAN".to_vec(), cursor];
+        if let Some(pattern) = &self.scan.pattern {
+            request.extend([b"MATCH".to_vec(), pattern.clone()]);
+        }
+        if let Some(count) = self.scan.count {
+            request.extend([b"COUNT".to_vec(), count.to_string().into_bytes()]);
+        }
+        request
+    }
+
+    /// How much of the way was done before the batch at hand.
+    pub(super) fn percent(&self) -> f64 {
+        100.0 * self.done as f64 / self.total.max(1) as f64
+    }
+
+    /// Where to go on, if it was ended early.
+    pub(super) fn cursor(&self) -> Option<String> {
+        let cursor = self.cursor.as_ref()?;
+        Some(String::from_utf8_lossy(cursor).into_owned())
+    }
+}
+
+/// The cursor and the keys of a reply of SCAN.
+fn take_apart(reply: Value) -> Result<(Vec<u8>, Vec<Vec<u8>>)> {
+    let wrong = |text: &str| Err(Failure::other(text));
+    let mut parts = match reply {
+        Value::Array(parts) => parts,
+        Value::Error(text) => {
+            return wrong(&format!("SCAN error: {}", String::from_utf8_lossy(&text)));
+        }
+        _ => return wrong("Non ARRAY response from SCAN!"),
+    };
+    match (parts.pop(), parts.pop(), parts.is_empty()) {
+        (Some(Value::Array(keys)), Some(Value::Bulk(cursor)), true) => {
+            let keys = keys.into_iter().filter_map(|key| match key {
+                Value::Bulk(key) => Some(key),
+                _ => None,
+            });
+            Ok((cursor, keys.collect()))
+        }
+        _ => wrong("Invalid element count from SCAN!"),
+    }
+}
