@@ -67,9 +67,12 @@ mod tests {
     use crate::{Expiry, Keyspace, Options};
     use parking_lot::Mutex;
 
+    /// A change that was heard of: database, key, kind.
+    type Heard = (usize, Vec<u8>, ChangeKind);
+
     /// Keeps what it hears, and wants to hear once more so many times.
     #[derive(Default)]
-    struct Listener(Mutex<(Vec<(usize, Vec<u8>, ChangeKind)>, usize)>);
+    struct Listener(Mutex<(Vec<Heard>, usize)>);
 
     impl Observer for Listener {
         fn changed(&self, change: &Change<'_>) -> u8 {

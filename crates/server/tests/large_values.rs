@@ -43,7 +43,7 @@ fn bulk(value: &[u8]) -> Vec<u8> {
 /// `len` bytes that differ from each other and between seeds.
 fn pattern(len: usize, seed: u8) -> Vec<u8> {
     (0..len)
-        .map(|at| (at as u64 * 2_654_435_761 >> 7) as u8 ^ seed)
+        .map(|at| ((at as u64 * 2_654_435_761) >> 7) as u8 ^ seed)
         .collect()
 }
 

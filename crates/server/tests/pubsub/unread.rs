@@ -106,7 +106,12 @@ fn publishers_wait_for_a_worker_that_is_behind_and_nobody_else_does() {
     let before = server.resident_bytes();
     // Seconds of work that one turn has begun.
     let work = encode_request(&["LCS", "a", "b", "LEN"]).repeat(16);
+    let busy_id = integer(&busy.ask("CLIENT ID"));
     busy.send_bytes(&work).expect("the server reads");
+    eventually("the work to begin", || {
+        let list = other.ask(&format!("CLIENT LIST ID {busy_id}")).text();
+        list.contains(" cmd=lcs ")
+    });
     let payload = "x".repeat(15_000);
     thread::scope(|scope| {
         let payload = &payload;

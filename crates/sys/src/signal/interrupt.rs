@@ -41,7 +41,8 @@ impl Interrupts {
     /// Sleeps for `limit`, or until one has come; takes it and says whether.
     #[must_use]
     pub fn sleep(&self, limit: Duration) -> bool {
-        let end = monotonic_ns().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+        let end =
+            monotonic_ns().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
         loop {
             let left_ns = end.saturating_sub(monotonic_ns());
             let left_ms = left_ns.div_ceil(1_000_000);
