@@ -5,9 +5,11 @@
 //! here: what a connection is to the server, and when one is too many.
 
 mod address;
+mod dial;
 mod listener;
 mod stream;
 
+pub use dial::{Endpoint, resolve};
 pub use listener::Listener;
 pub use stream::Socket;
 
