@@ -48,13 +48,25 @@ pub fn usable_cpu_numbers() -> io::Result<Vec<usize>> {
 /// `InvalidInput` if there is no such processor or the process may not use it.
 #[cfg(target_os = "linux")]
 pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
+    confine_current_thread(&[cpu])
+}
+
+/// Binds the calling thread to several processors, by the kernel's numbers of them; threads and
+/// processes that it starts from then on are bound with it.
+///
+/// # Errors
+/// `InvalidInput` if one does not exist, or the process may use none of them.
+#[cfg(target_os = "linux")]
+pub fn confine_current_thread(cpus: &[usize]) -> io::Result<()> {
     // SAFETY: a cpu_set_t is an array of integers, for which all bits zero is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    if cpu >= 8 * size_of_val(&set) {
-        return Err(io::ErrorKind::InvalidInput.into());
+    for &cpu in cpus {
+        if cpu >= 8 * size_of_val(&set) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // SAFETY: the number is below the number of bits in the set.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
     }
-    // SAFETY: the number is below the number of bits in the set.
-    unsafe { libc::CPU_SET(cpu, &mut set) };
     // SAFETY: the size is that of the set, which the call only reads; 0 names the calling thread.
     crate::syscall::check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) })?;
     Ok(())
@@ -66,6 +78,15 @@ pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
 /// `Unsupported`: this system offers no binding.
 #[cfg(not(target_os = "linux"))]
 pub fn pin_current_thread(_cpu: usize) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Binds the calling thread to several processors.
+///
+/// # Errors
+/// `Unsupported`: this system offers no binding.
+#[cfg(not(target_os = "linux"))]
+pub fn confine_current_thread(_cpus: &[usize]) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -127,6 +148,20 @@ mod tests {
                 assert_eq!(usable_cpus(), 1);
             });
         }
+    }
+
+    #[test]
+    fn a_confined_thread_passes_its_processors_on() {
+        let all = usable_cpu_numbers().expect("the kernel tells");
+        on_a_thread(move || {
+            confine_current_thread(&all).expect("all of them are usable");
+            assert_eq!(usable_cpu_numbers().expect("the kernel tells"), all);
+            let last = &all[all.len() - 1..];
+            confine_current_thread(last).expect("it is usable");
+            let heir = std::thread::spawn(usable_cpu_numbers).join();
+            assert_eq!(heir.expect("it ends").expect("the kernel tells"), last);
+            confine_current_thread(&[]).expect_err("a thread has to run somewhere");
+        });
     }
 
     #[test]

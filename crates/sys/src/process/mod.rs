@@ -1,4 +1,5 @@
-//! Facts about this process and its machine, and the few things it does to itself as a whole.
+//! Facts about this process and its machine, and the few things it does to itself as a whole; and
+//! what a load generator asks about another process.
 //!
 //! Everything here is asked for at the start or once in a while (`INFO`, metrics), so clarity goes
 //! before speed: most of it reads `/proc`. A fact that the system does not tell is 0 or `None`,
@@ -10,6 +11,7 @@ mod daemon;
 mod identity;
 mod memory;
 mod open_files;
+mod other;
 
 pub use cgroup::cgroup_memory_limit;
 pub use cpu_times::{
@@ -19,3 +21,4 @@ pub use daemon::daemonize;
 pub use identity::{executable_path, hostname, os_text, pid};
 pub use memory::{peak_rss_bytes, rss_bytes, total_memory_bytes};
 pub use open_files::raise_open_files;
+pub use other::{ask_to_end, cpu_time_of, rss_bytes_of};

@@ -5,11 +5,19 @@
 //! What does not live here: what a connection is to the server, and when one is too many.
 
 mod address;
+<<<<<<< HEAD
 mod client;
 mod listener;
 mod stream;
 
 pub use client::{Family, Ready, Stream};
+=======
+mod dial;
+mod listener;
+mod stream;
+
+pub use dial::{Endpoint, resolve};
+>>>>>>> bench
 pub use listener::Listener;
 pub use stream::Socket;
 

@@ -1,0 +1,429 @@
+//! One run: starts the threads, gives them the same start, adds up what they count, and watches the
+//! server's use of the machine.
+
+use super::clock::{self, Ticks};
+use super::counts::{Counts, Slice, percentile_ns};
+use super::plan::{Plan, Until};
+use super::progress::Progress;
+use super::worker::{Finish, Worker};
+use crate::limits::SLICE;
+use crate::load::data::Data;
+use crate::load::numbers::Place;
+use crate::load::workload::Workload;
+use crate::wire::link::LinkError;
+use crate::wire::target::Target;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What all threads of a run share.
+pub(crate) struct Job<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) workload: &'a Workload,
+    pub(crate) target: &'a Target,
+    pub(crate) data: &'a Data,
+    /// What each connection says first, and how many replies that has.
+    pub(crate) greeting: (Vec<u8>, u32),
+    /// How many requests have been given out.
+    claimed: AtomicU64,
+    /// How many keys have been appended.
+    appended: Arc<AtomicU64>,
+    /// How far each of the workload's sequences has come.
+    cursors: Arc<[AtomicU64]>,
+    /// 0 until all connections are open.
+    start: AtomicU64,
+    /// Guards the wait for the start.
+    gate: Mutex<()>,
+    opened: Condvar,
+    is_given_up: AtomicBool,
+    warmup: Ticks,
+    duration: Ticks,
+}
+
+impl<'a> Job<'a> {
+    fn new(plan: &'a Plan, workload: &'a Workload, target: &'a Target, data: &'a Data) -> Self {
+        let duration = match plan.until {
+            // Years, and far from an overflow.
+            Until::Requests(_) => clock::ticks(Duration::from_secs(10 * 365 * 86_400)),
+            Until::Time(duration) => clock::ticks(duration),
+        };
+        Job {
+            plan,
+            workload,
+            target,
+            data,
+            greeting: target.greeting.encode(),
+            claimed: AtomicU64::new(0),
+            appended: Arc::default(),
+            cursors: workload.numbers.iter().map(|_| AtomicU64::new(0)).collect(),
+            start: AtomicU64::new(0),
+            gate: Mutex::new(()),
+            opened: Condvar::new(),
+            is_given_up: AtomicBool::new(false),
+            warmup: clock::ticks(plan.warmup),
+            duration,
+        }
+    }
+
+    /// Which part of the load a thread is. The first threads have a connection more if there is no
+    /// even split.
+    pub(crate) fn place(&self, thread: usize) -> Place {
+        let (clients, threads) = (self.plan.clients, self.plan.threads);
+        let before = |thread: usize| thread * (clients / threads) + thread.min(clients % threads);
+        Place {
+            first_client: before(thread),
+            own_clients: before(thread + 1) - before(thread),
+            clients,
+            appended: Arc::clone(&self.appended),
+            cursors: Arc::clone(&self.cursors),
+        }
+    }
+
+    /// Waits for all threads to be ready. `None`: the run was given up.
+    pub(crate) fn wait_for_start(&self) -> Option<Ticks> {
+        let mut guard = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        while !self.has_started() && !self.is_given_up() {
+            guard = self
+                .opened
+                .wait(guard)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        let start = self.start.load(Ordering::Relaxed);
+        (!self.is_given_up()).then_some(start)
+    }
+
+    /// Lets all threads begin.
+    fn begin(&self) {
+        let _guard = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        self.start.store(clock::now(), Ordering::Relaxed);
+        self.opened.notify_all();
+    }
+
+    /// Lets all threads end.
+    fn give_up(&self) {
+        let _guard = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_given_up.store(true, Ordering::Relaxed);
+        self.opened.notify_all();
+    }
+
+    /// Requests are being sent.
+    pub(crate) fn has_started(&self) -> bool {
+        self.start.load(Ordering::Relaxed) != 0
+    }
+
+    /// From when on requests count.
+    #[inline]
+    pub(crate) fn measure_from(&self) -> Ticks {
+        self.start.load(Ordering::Relaxed) + self.warmup
+    }
+
+    /// From when on no request is sent.
+    #[inline]
+    pub(crate) fn until(&self) -> Ticks {
+        self.measure_from() + self.duration
+    }
+
+    /// Takes up to `wanted` of the requests that are to be sent in all.
+    #[inline]
+    pub(crate) fn claim(&self, wanted: u32) -> u32 {
+        let Until::Requests(total) = self.plan.until else {
+            return wanted;
+        };
+        let before = self.claimed.fetch_add(u64::from(wanted), Ordering::Relaxed);
+        // At most what was wanted.
+        total.saturating_sub(before).min(u64::from(wanted)) as u32
+    }
+
+    /// All requests have been given out.
+    pub(crate) fn is_claimed(&self) -> bool {
+        match self.plan.until {
+            Until::Requests(total) => self.claimed.load(Ordering::Relaxed) >= total,
+            Until::Time(_) => false,
+        }
+    }
+
+    /// The run is to end now.
+    #[inline]
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Relaxed)
+    }
+
+    /// A slice with a row for each of the workload's.
+    pub(crate) fn new_slice(&self, index: u64) -> Slice {
+        Slice::new(index, self.workload.rows.len(), self.plan.rate().is_some())
+    }
+}
+
+/// What threads say.
+pub(crate) enum Message {
+    /// All connections of a thread are open.
+    Ready,
+    /// What a thread has counted in a slice of time.
+    Slice(Box<Slice>),
+    /// A thread has ended.
+    Done(Result<Finish, LinkError>),
+}
+
+/// One point of the curves over time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Point {
+    /// The end of the slice, in milliseconds since the start of measuring.
+    pub(crate) at_ms: u64,
+    pub(crate) requests: u64,
+    pub(crate) errors: u64,
+    pub(crate) p50_ns: u64,
+    pub(crate) p99_ns: u64,
+    pub(crate) max_ns: u64,
+}
+
+/// What a run has found out.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    /// By the workload's rows.
+    pub(crate) counts: Slice,
+    /// From the start of measuring to the last reply.
+    pub(crate) elapsed: Duration,
+    pub(crate) series: Vec<Point>,
+    /// Requests that were never answered.
+    pub(crate) unanswered: u64,
+    /// What the server has used of the processors meanwhile.
+    pub(crate) server_cpu: Option<Duration>,
+    /// What the server occupied in memory at the end, in bytes.
+    pub(crate) server_rss_bytes: Option<u64>,
+    /// What the threads of the load have used of the processors, warm-up included.
+    pub(crate) own_cpu: Duration,
+}
+
+impl Outcome {
+    /// All rows as one.
+    pub(crate) fn total(&self) -> Counts {
+        self.counts.total()
+    }
+
+    /// Answered requests per second.
+    pub(crate) fn rate(&self) -> f64 {
+        self.rate_of(self.counts.rows.iter().map(Counts::requests).sum())
+    }
+
+    /// So many in the time of the run, per second.
+    pub(crate) fn rate_of(&self, count: u64) -> f64 {
+        count as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// How busy the load's threads were, of the processors that they could have used: near 1 it may be
+    /// the load that is measured.
+    pub(crate) fn load_busy(&self, plan: &Plan) -> f64 {
+        let whole = self.elapsed + plan.warmup;
+        let processors = match plan.cpus.len() {
+            0 => plan.threads,
+            pinned => pinned.min(plan.threads),
+        };
+        self.own_cpu.as_secs_f64() / (whole.as_secs_f64() * processors as f64).max(1e-9)
+    }
+
+    /// Microseconds of processor time that the server has used per request.
+    pub(crate) fn server_us_per_request(&self) -> Option<f64> {
+        let requests: u64 = self.counts.rows.iter().map(Counts::requests).sum();
+        let cpu = self.server_cpu?;
+        (requests > 0).then(|| cpu.as_secs_f64() * 1e6 / requests as f64)
+    }
+}
+
+/// Runs a workload.
+///
+/// # Errors
+/// The server cannot be reached, closed a connection or refused the greeting; the text says so.
+pub(crate) fn run(plan: &Plan, workload: &Workload, target: &Target) -> Result<Outcome, String> {
+    let data = Data::new(plan.seed);
+    let job = Job::new(plan, workload, target, &data);
+    // Measured now, rather than by the first thread that needs it.
+    clock::ticks(Duration::from_secs(1));
+    std::thread::scope(|scope| {
+        let (sender, receiver) = channel();
+        for thread in 0..plan.threads {
+            let (job, sender) = (&job, sender.clone());
+            scope.spawn(move || {
+                pin(&job.plan.cpus, thread);
+                let worker = Worker::new(job, thread, sender.clone());
+                let done = worker.and_then(Worker::run);
+                // Nobody listens any more only if the run was given up.
+                let _ = sender.send(Message::Done(done));
+            });
+        }
+        drop(sender);
+        let outcome = Collector::new(&job).collect(&receiver);
+        job.give_up();
+        outcome
+    })
+    .map_err(|error| describe(&error, target))
+}
+
+fn describe(error: &LinkError, target: &Target) -> String {
+    let name = &target.name;
+    match error {
+        LinkError::Refused(text) => format!("{name}: {text}"),
+        LinkError::Io(_) => format!("Could not connect to Redis at {name}: {error}"),
+        other => format!("{name}: {other}"),
+    }
+}
+
+/// Pins a thread to its processor. That it cannot be pinned is said once, not fatal.
+fn pin(cpus: &[usize], thread: usize) {
+    if cpus.is_empty() {
+        return;
+    }
+    let cpu = cpus[thread % cpus.len()];
+    if let Err(error) = sys::cpu::pin_current_thread(cpu) {
+        eprintln!("WARNING: processor {cpu} cannot be used: {error}");
+    }
+}
+
+/// Adds up what the threads report.
+struct Collector<'a> {
+    job: &'a Job<'a>,
+    total: Slice,
+    /// Slices that not all threads have handed over yet.
+    pending: BTreeMap<u64, Slice>,
+    series: Vec<Point>,
+    progress: Progress,
+    last_reply: Ticks,
+    unanswered: u64,
+    own_cpu: Duration,
+    cpu_at_start: Option<Duration>,
+}
+
+impl<'a> Collector<'a> {
+    fn new(job: &'a Job<'a>) -> Self {
+        Collector {
+            job,
+            total: job.new_slice(0),
+            pending: BTreeMap::new(),
+            series: Vec::new(),
+            progress: Progress::new(&job.workload.title, job.plan.has_progress),
+            last_reply: 0,
+            unanswered: 0,
+            own_cpu: Duration::ZERO,
+            cpu_at_start: None,
+        }
+    }
+
+    fn collect(mut self, receiver: &Receiver<Message>) -> Result<Outcome, LinkError> {
+        let threads = self.job.plan.threads;
+        let (mut ready, mut done) = (0, 0);
+        let mut failure = None;
+        while done < threads {
+            match receiver.recv_timeout(self.patience()) {
+                Ok(Message::Ready) => {
+                    ready += 1;
+                    if ready == threads {
+                        self.job.begin();
+                    }
+                }
+                Ok(Message::Slice(slice)) => self.take(*slice),
+                Ok(Message::Done(Ok(finish))) => {
+                    done += 1;
+                    self.last_reply = self.last_reply.max(finish.last_reply);
+                    self.unanswered += finish.unanswered;
+                    self.own_cpu += finish.cpu;
+                }
+                Ok(Message::Done(Err(error))) => {
+                    done += 1;
+                    self.job.give_up();
+                    failure.get_or_insert(error);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.look_at_server();
+            self.show_before(self.settled());
+        }
+        self.progress.clear();
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(self.finish()),
+        }
+    }
+
+    /// How long to wait for the next report: until the warm-up ends, to look at the server then.
+    fn patience(&self) -> Duration {
+        if !self.job.has_started() || self.cpu_at_start.is_some() {
+            return SLICE;
+        }
+        clock::between(clock::now(), self.job.measure_from()).min(SLICE)
+    }
+
+    /// Notes what the server had used when measuring began.
+    fn look_at_server(&mut self) {
+        let Some(pid) = self.job.target.pid else {
+            return;
+        };
+        let has_begun = self.job.has_started() && clock::now() >= self.job.measure_from();
+        if has_begun && self.cpu_at_start.is_none() {
+            self.cpu_at_start = sys::process::cpu_time_of(pid);
+        }
+    }
+
+    fn take(&mut self, slice: Slice) {
+        self.total.add(&slice);
+        match self.pending.get_mut(&slice.index) {
+            Some(pending) => pending.add(&slice),
+            None => {
+                self.pending.insert(slice.index, slice);
+            }
+        }
+    }
+
+    /// Slices before this one are complete: every thread hands over within a slice's time.
+    fn settled(&self) -> u64 {
+        if !self.job.has_started() {
+            return 0;
+        }
+        let since = clock::between(self.job.measure_from(), clock::now());
+        (since.as_nanos() / SLICE.as_nanos()).saturating_sub(1) as u64
+    }
+
+    /// Turns slices before `index` into points of the curve.
+    fn show_before(&mut self, index: u64) {
+        while let Some((&first, _)) = self.pending.first_key_value()
+            && first < index
+            && let Some(slice) = self.pending.remove(&first)
+        {
+            let total = slice.total();
+            let point = Point {
+                at_ms: (first + 1) * SLICE.as_millis() as u64,
+                requests: total.requests(),
+                errors: total.errors,
+                p50_ns: percentile_ns(&total.latency, 50.0),
+                p99_ns: percentile_ns(&total.latency, 99.0),
+                max_ns: if total.latency.is_empty() {
+                    0
+                } else {
+                    total.latency.max()
+                },
+            };
+            self.progress.show(&point, SLICE);
+            self.series.push(point);
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        let pid = self.job.target.pid;
+        let cpu = pid.and_then(sys::process::cpu_time_of);
+        let server_cpu = match (self.cpu_at_start, cpu) {
+            (Some(before), Some(after)) => Some(after.saturating_sub(before)),
+            _ => None,
+        };
+        self.show_before(u64::MAX);
+        Outcome {
+            elapsed: clock::between(self.job.measure_from(), self.last_reply),
+            counts: self.total,
+            series: self.series,
+            unanswered: self.unanswered,
+            server_cpu,
+            server_rss_bytes: pid.and_then(sys::process::rss_bytes_of),
+            own_cpu: self.own_cpu,
+        }
+    }
+}

@@ -1,0 +1,664 @@
+//! A thread of the load: its connections, what it sends on them, and what it counts.
+//!
+//! One turn is `wait, answer, send`: what the poller reports is read and counted, then each connection
+//! whose batch is answered gets the next (closed loop), or whatever the timetable says is due goes out
+//! on the connections in turn (open loop).
+//!
+//! Invariants:
+//! 1. Replies come in the order of requests, so the front of a client's queue is what is answered next.
+//! 2. A request is counted once: when it is answered, or as lost when its connection breaks.
+//! 3. The latency of a request counts from when its batch was sent; in the open loop from when it
+//!    should have been sent; and where every batch has a connection of its own, from the beginning of
+//!    the connection. It ends when the bytes that complete the reply have been received.
+//!
+//! Budget of the closed loop: one receive and one send per batch, no allocation.
+
+use super::clock::{self, Ticks, now};
+use super::counts::Slice;
+use super::plan::{Pace, Until};
+use super::run::{Job, Message};
+use super::schedule::Schedule;
+use crate::limits::{BATCH_BYTES, MAX_DIALING, MAX_IN_FLIGHT, READ_BYTES, REDIAL_PAUSE};
+use crate::limits::{SLICE, SPIN_BEFORE_DUE};
+use crate::load::outgoing::Outgoing;
+use crate::load::workload::{Shape, Source};
+use crate::wire::link::{Link, LinkError, Progress, error_text};
+use crate::wire::replies::Kind;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+use sys::{Backend, Event, Poller};
+
+/// Requests of one shape that were sent at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at: Ticks,
+    count: u32,
+    shape: u32,
+}
+
+/// One connection and what is under way on it.
+#[derive(Debug, Default)]
+struct Client {
+    /// `None`: it has to be opened.
+    link: Option<Link>,
+    sent: VecDeque<Sent>,
+    in_flight: usize,
+    /// How many replies the first request in flight still owes, if it has several.
+    owed: u32,
+    /// When the connection was begun.
+    dialed_at: Ticks,
+    /// Goes up with every connection, so that an event of an old one is known as such.
+    generation: u32,
+}
+
+/// A thread of the load.
+pub(crate) struct Worker<'a> {
+    job: &'a Job<'a>,
+    thread: usize,
+    poller: Poller,
+    clients: Vec<Client>,
+    source: Source<'a>,
+    schedule: Option<Schedule>,
+    /// The connection whose turn it is in the open loop.
+    turn: usize,
+    out: Outgoing,
+    input: Vec<u8>,
+    slice: Slice,
+    slice_ends: Ticks,
+    reports: Sender<Message>,
+    /// Connections that wait to be opened.
+    closed: Vec<usize>,
+    dialing: usize,
+    open: usize,
+    redial_at: Ticks,
+    /// Requests in flight on all connections.
+    in_flight: usize,
+    last_reply: Ticks,
+    /// Since when no connection has been open, while they are opened again.
+    alone_since: Option<Ticks>,
+    /// The server has been silent for too long.
+    is_stalled: bool,
+}
+
+/// The end of a thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Finish {
+    /// When the last reply came.
+    pub(crate) last_reply: Ticks,
+    /// Requests that were never answered.
+    pub(crate) unanswered: u64,
+    /// The processor time that the thread has used.
+    pub(crate) cpu: Duration,
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) fn new(
+        job: &'a Job<'a>,
+        thread: usize,
+        reports: Sender<Message>,
+    ) -> Result<Worker<'a>, LinkError> {
+        let place = job.place(thread);
+        let mut clients = Vec::new();
+        clients.resize_with(place.own_clients, Client::default);
+        let seed = job.plan.seed.wrapping_add(thread as u64 + 1);
+        let rng = fastrand::Rng::with_seed(seed);
+        Ok(Worker {
+            job,
+            thread,
+            poller: Poller::new(Backend::Auto)?,
+            closed: (0..clients.len()).rev().collect(),
+            clients,
+            source: Source::new(job.workload, job.data, &place, rng),
+            schedule: None,
+            turn: 0,
+            out: Outgoing::default(),
+            input: vec![0; READ_BYTES],
+            slice: job.new_slice(0),
+            slice_ends: Ticks::MAX,
+            reports,
+            dialing: 0,
+            open: 0,
+            redial_at: 0,
+            in_flight: 0,
+            last_reply: 0,
+            alone_since: None,
+            is_stalled: false,
+        })
+    }
+
+    /// Opens all connections, waits for the others, and sends until the end.
+    ///
+    /// # Errors
+    /// A connection cannot be opened, or broke and is not to be opened again.
+    pub(crate) fn run(mut self) -> Result<Finish, LinkError> {
+        let mut events = Vec::new();
+        self.connect_all(&mut events)?;
+        // Nobody listens any more only if the run was given up.
+        let _ = self.reports.send(Message::Ready);
+        let Some(start) = self.job.wait_for_start() else {
+            return Ok(self.finish());
+        };
+        self.last_reply = start;
+        self.slice_ends = self.job.measure_from() + clock::ticks(SLICE);
+        if let Pace::Open { rate, arrivals } = self.job.plan.pace {
+            let batches = rate / f64::from(self.job.plan.pipeline);
+            let turns = (self.thread, self.job.plan.threads);
+            self.schedule = Some(Schedule::new(
+                start,
+                batches,
+                arrivals,
+                turns,
+                self.job.plan.seed,
+            ));
+        } else {
+            for index in 0..self.clients.len() {
+                self.send_next(index, None)?;
+            }
+        }
+        while !self.is_done() {
+            let timeout = self.timeout();
+            self.poller.wait(&mut events, Some(timeout))?;
+            for event in &events {
+                self.answer(*event)?;
+            }
+            if self.schedule.is_some() {
+                self.send_due()?;
+            }
+            self.housekeeping()?;
+        }
+        Ok(self.finish())
+    }
+
+    fn finish(mut self) -> Finish {
+        let unanswered = self.in_flight as u64;
+        if !self.slice.is_empty() {
+            self.hand_over();
+        }
+        let cpu = sys::process::thread_cpu_times();
+        Finish {
+            last_reply: self.last_reply,
+            unanswered,
+            cpu: cpu.user + cpu.system,
+        }
+    }
+
+    /// Nothing more is to be sent, and all is answered.
+    fn is_done(&self) -> bool {
+        if self.job.is_given_up() || self.is_stalled {
+            return true;
+        }
+        self.in_flight == 0 && self.is_over(now())
+    }
+
+    fn is_over(&self, now: Ticks) -> bool {
+        match self.job.plan.until {
+            Until::Requests(_) => self.job.is_claimed(),
+            Until::Time(_) => now >= self.job.until(),
+        }
+    }
+
+    /// How long there is nothing to do if no reply comes.
+    fn timeout(&self) -> Duration {
+        let now = now();
+        let mut next = self.slice_ends;
+        if !self.closed.is_empty() {
+            next = next.min(self.redial_at);
+        }
+        if let Until::Time(_) = self.job.plan.until
+            && now < self.job.until()
+        {
+            next = next.min(self.job.until());
+        }
+        if let Some(schedule) = &self.schedule
+            && !self.is_over(now)
+        {
+            let due = schedule.due().saturating_sub(clock::ticks(SPIN_BEFORE_DUE));
+            next = next.min(due);
+        }
+        clock::between(now, next)
+    }
+
+    // Connections.
+
+    fn connect_all(&mut self, events: &mut Vec<Event>) -> Result<(), LinkError> {
+        let deadline = now() + clock::ticks(self.job.plan.timeout);
+        while self.open < self.clients.len() && !self.job.is_given_up() {
+            self.dial_some()?;
+            self.poller.wait(events, Some(REDIAL_PAUSE))?;
+            for event in events.iter() {
+                self.answer(*event)?;
+            }
+            if now() > deadline {
+                return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins as many connections as may be begun at a time.
+    fn dial_some(&mut self) -> Result<(), LinkError> {
+        while self.dialing < MAX_DIALING
+            && let Some(index) = self.closed.pop()
+        {
+            let client = &mut self.clients[index];
+            client.generation += 1;
+            client.dialed_at = now();
+            let token = token(index, client.generation);
+            match Link::dial(&mut self.poller, &self.job.target.endpoint, token) {
+                Ok(link) => {
+                    client.link = Some(link);
+                    self.dialing += 1;
+                }
+                // No port or no room in the queue just now.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::AddrNotAvailable
+                    ) =>
+                {
+                    self.closed.push(index);
+                    self.redial_at = now() + clock::ticks(REDIAL_PAUSE);
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.closed.push(index);
+                    return self.survive(error.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on after a connection was lost, if that is wanted and not for too long already.
+    fn survive(&mut self, error: LinkError) -> Result<(), LinkError> {
+        let patience = clock::ticks(self.job.plan.reconnect);
+        let is_refusal = matches!(error, LinkError::Refused(_) | LinkError::NoReply(_));
+        if patience == 0 || is_refusal || !self.job.has_started() {
+            return Err(error);
+        }
+        let now = now();
+        if self.open == 0 {
+            let since = *self.alone_since.get_or_insert(now);
+            if now - since > patience {
+                return Err(error);
+            }
+        }
+        self.redial_at = now + clock::ticks(REDIAL_PAUSE);
+        Ok(())
+    }
+
+    /// Drops a connection and what was under way on it.
+    fn lose(&mut self, index: usize, error: LinkError) -> Result<(), LinkError> {
+        let client = &mut self.clients[index];
+        let Some(link) = client.link.take() else {
+            return Ok(());
+        };
+        if link.is_open() {
+            self.open -= 1;
+            self.slice.lost_connections += 1;
+            self.slice.lost_requests += client.in_flight as u64;
+        } else {
+            self.dialing -= 1;
+        }
+        link.leave(&mut self.poller);
+        self.in_flight -= client.in_flight;
+        client.in_flight = 0;
+        client.owed = 0;
+        client.sent.clear();
+        self.closed.push(index);
+        self.survive(error)
+    }
+
+    /// Ends a connection that has done its batch.
+    fn hang_up(&mut self, index: usize) {
+        if let Some(link) = self.clients[index].link.take() {
+            link.leave(&mut self.poller);
+            self.open -= 1;
+            self.closed.push(index);
+        }
+    }
+
+    // Replies.
+
+    fn answer(&mut self, event: Event) -> Result<(), LinkError> {
+        let index = (event.token & u64::from(u32::MAX)) as usize;
+        if token(index, self.clients[index].generation) != event.token {
+            return Ok(());
+        }
+        match self.advance(index, event) {
+            Ok(()) => Ok(()),
+            Err(error) => self.lose(index, error),
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self, index: usize, event: Event) -> Result<(), LinkError> {
+        let client = &mut self.clients[index];
+        let Some(link) = &mut client.link else {
+            return Ok(());
+        };
+        let greeting = (&self.job.greeting.0[..], self.job.greeting.1);
+        let (poller, data) = (&mut self.poller, self.job.data);
+        match link.advance(poller, event, greeting, data, &mut self.input)? {
+            Progress::None => Ok(()),
+            Progress::Opened => {
+                self.dialing -= 1;
+                self.open += 1;
+                self.alone_since = None;
+                if self.job.has_started() && self.schedule.is_none() {
+                    // Where every batch has a connection of its own, that is part of it.
+                    let dialed_at = self.clients[index].dialed_at;
+                    let at = (!self.job.plan.keep_alive).then_some(dialed_at);
+                    self.send_next(index, at)?;
+                }
+                Ok(())
+            }
+            Progress::Open if event.readable || event.hangup => self.receive(index),
+            Progress::Open => Ok(()),
+        }
+    }
+
+    fn receive(&mut self, index: usize) -> Result<(), LinkError> {
+        let Client {
+            link: Some(link),
+            sent,
+            in_flight,
+            owed,
+            ..
+        } = &mut self.clients[index]
+        else {
+            return Ok(());
+        };
+        let mut tally = Tally {
+            shapes: &self.job.workload.shapes,
+            slice: &mut self.slice,
+            sent,
+            owed,
+            answered: 0,
+            unasked: false,
+            now: 0,
+            measure_from: self.job.measure_from(),
+        };
+        let count = link.receive(
+            &mut self.poller,
+            &mut self.input,
+            &mut |kind, count, bytes| {
+                tally.count(kind, count, bytes);
+            },
+        )?;
+        if tally.unasked {
+            return Err(LinkError::Refused(
+                "the server sent more replies than it was asked for".into(),
+            ));
+        }
+        let (answered, now) = (tally.answered, tally.now);
+        *in_flight -= answered;
+        self.in_flight -= answered;
+        if now >= self.job.measure_from() {
+            self.slice.bytes_in += count as u64;
+        }
+        if answered > 0 {
+            self.last_reply = now;
+        }
+        if self.clients[index].in_flight == 0 && answered > 0 && self.schedule.is_none() {
+            if self.job.plan.keep_alive {
+                return self.send_next(index, None);
+            }
+            self.hang_up(index);
+        }
+        Ok(())
+    }
+
+    // Requests.
+
+    /// Sends the next batch of the closed loop, if there is one. It counts as sent now, unless it
+    /// began earlier.
+    #[inline]
+    fn send_next(&mut self, index: usize, at: Option<Ticks>) -> Result<(), LinkError> {
+        let count = self.claim(self.job.plan.pipeline, now());
+        self.send_batch(index, count, at)
+    }
+
+    /// How many requests may be sent of those that are wanted.
+    #[inline]
+    fn claim(&self, wanted: u32, now: Ticks) -> u32 {
+        match self.job.plan.until {
+            Until::Time(_) if now >= self.job.until() => 0,
+            Until::Requests(_) if now >= self.job.measure_from() => self.job.claim(wanted),
+            // Warm-up goes on until its time is over.
+            _ => wanted,
+        }
+    }
+
+    /// Writes and sends so many requests. Without a moment to count from, that is when the first
+    /// bytes are handed to the system; nothing else is in flight then.
+    #[inline]
+    fn send_batch(&mut self, index: usize, count: u32, at: Option<Ticks>) -> Result<(), LinkError> {
+        let client = &mut self.clients[index];
+        let Some(link) = &mut client.link else {
+            return Ok(());
+        };
+        let token = token(index, client.generation);
+        let mut at = at;
+        let mut left = count;
+        while left > 0 {
+            let shape = self.source.write(&mut self.out, index) as u32;
+            enqueue(&mut client.sent, shape, at.unwrap_or(0));
+            left -= 1;
+            // Behind a socket that is full everything joins the backlog.
+            if left == 0 || (self.out.bytes.len() >= BATCH_BYTES && !link.is_blocked()) {
+                let at = *at.get_or_insert_with(|| stamp(&mut client.sent));
+                if at >= self.job.measure_from() {
+                    self.slice.bytes_out += self.out.total();
+                }
+                link.send(&mut self.poller, token, &mut self.out, self.job.data)?;
+            }
+        }
+        client.in_flight += count as usize;
+        self.in_flight += count as usize;
+        Ok(())
+    }
+
+    /// Sends what the timetable says is due, on the connections in turn.
+    fn send_due(&mut self) -> Result<(), LinkError> {
+        loop {
+            let now = now();
+            let Some(schedule) = &mut self.schedule else {
+                return Ok(());
+            };
+            let due = schedule.due();
+            if due > now || due >= self.job.until() || self.job.is_given_up() {
+                return Ok(());
+            }
+            let Some(index) = self.next_in_turn() else {
+                // Everybody is waiting: the plan stands, and what is due goes out late.
+                return Ok(());
+            };
+            let count = self.claim(self.job.plan.pipeline, due);
+            if count == 0 {
+                return Ok(());
+            }
+            let Some(schedule) = &mut self.schedule else {
+                return Ok(());
+            };
+            let planned = schedule.take();
+            if planned >= self.job.measure_from()
+                && let Some(lateness) = &mut self.slice.lateness
+            {
+                lateness.saturating_record_n(clock::ns_between(planned, now), u64::from(count));
+            }
+            if let Err(error) = self.send_batch(index, count, Some(planned)) {
+                self.lose(index, error)?;
+            }
+        }
+    }
+
+    /// The next connection that takes requests.
+    fn next_in_turn(&mut self) -> Option<usize> {
+        for _ in 0..self.clients.len() {
+            let index = self.turn;
+            self.turn = (self.turn + 1) % self.clients.len();
+            let client = &self.clients[index];
+            let is_ready = client
+                .link
+                .as_ref()
+                .is_some_and(|link| link.is_open() && !link.is_blocked());
+            if is_ready && client.in_flight < MAX_IN_FLIGHT {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    // What is neither.
+
+    fn housekeeping(&mut self) -> Result<(), LinkError> {
+        if !self.closed.is_empty() {
+            let now = now();
+            if now >= self.redial_at && !self.is_over(now) {
+                self.dial_some()?;
+            }
+        }
+        let now = now();
+        if now < self.slice_ends {
+            return Ok(());
+        }
+        self.hand_over();
+        // What was counted so far is worth reporting, so this is no error of the thread.
+        let silence = now.saturating_sub(self.last_reply);
+        self.is_stalled = self.in_flight > 0 && silence > clock::ticks(self.job.plan.timeout);
+        Ok(())
+    }
+
+    /// Gives what was counted to whoever adds it up, and begins anew.
+    fn hand_over(&mut self) {
+        let from = self.job.measure_from();
+        let step = clock::ticks(SLICE);
+        let index = now().saturating_sub(from) / step;
+        let next = self.job.new_slice(index);
+        let done = std::mem::replace(&mut self.slice, next);
+        self.slice_ends = from + (index + 1) * step;
+        // Nobody listens any more only if the run was given up.
+        let _ = self.reports.send(Message::Slice(Box::new(done)));
+    }
+}
+
+/// Where replies are counted while they are read.
+struct Tally<'a> {
+    shapes: &'a [Shape],
+    slice: &'a mut Slice,
+    sent: &'a mut VecDeque<Sent>,
+    owed: &'a mut u32,
+    /// How many requests have got their last reply.
+    answered: usize,
+    /// There was a reply that nothing had asked for.
+    unasked: bool,
+    now: Ticks,
+    measure_from: Ticks,
+}
+
+impl Tally<'_> {
+    #[inline]
+    fn count(&mut self, kind: Kind, mut count: u32, bytes: &[u8]) {
+        if kind == Kind::Push {
+            return;
+        }
+        if self.now == 0 {
+            // Once per read: all replies of it came at the same time.
+            self.now = now();
+        }
+        while count > 0 {
+            let Some(first) = self.sent.front_mut() else {
+                self.unasked = true;
+                return;
+            };
+            let shape = &self.shapes[first.shape as usize];
+            if shape.replies > 1 {
+                count -= 1;
+                self.note(shape.row, first_at(self.sent), kind, 1, bytes);
+                *self.owed = if *self.owed == 0 {
+                    shape.replies
+                } else {
+                    *self.owed
+                } - 1;
+                if *self.owed == 0 {
+                    self.complete(shape.row, 1);
+                }
+                continue;
+            }
+            let taken = count.min(first.count);
+            let at = first.at;
+            count -= taken;
+            self.note(shape.row, at, kind, taken, bytes);
+            self.complete(shape.row, taken);
+        }
+    }
+
+    /// Counts what replies say, whether or not they complete a request.
+    #[inline]
+    fn note(&mut self, row: usize, at: Ticks, kind: Kind, count: u32, bytes: &[u8]) {
+        if kind == Kind::Value || at < self.measure_from {
+            return;
+        }
+        let row = &mut self.slice.rows[row];
+        match kind {
+            Kind::Nil => row.misses += u64::from(count),
+            Kind::Error => {
+                row.errors += u64::from(count);
+                row.first_error.get_or_insert_with(|| error_text(bytes));
+            }
+            Kind::Value | Kind::Push => {}
+        }
+    }
+
+    /// Counts requests that have got their last reply.
+    #[inline]
+    fn complete(&mut self, row: usize, count: u32) {
+        let Some(first) = self.sent.front_mut() else {
+            return;
+        };
+        if first.at >= self.measure_from {
+            let latency_ns = clock::ns_between(first.at, self.now);
+            self.slice.rows[row].record(latency_ns, u64::from(count));
+        }
+        first.count -= count;
+        if first.count == 0 {
+            self.sent.pop_front();
+        }
+        self.answered += count as usize;
+    }
+}
+
+/// Adds a request to those of its kind that were sent with it.
+#[inline]
+fn enqueue(sent: &mut VecDeque<Sent>, shape: u32, at: Ticks) {
+    match sent.back_mut() {
+        Some(last) if last.at == at && last.shape == shape => last.count += 1,
+        _ => sent.push_back(Sent {
+            at,
+            count: 1,
+            shape,
+        }),
+    }
+}
+
+/// Notes that what was written is being sent, and says when.
+#[inline]
+fn stamp(sent: &mut VecDeque<Sent>) -> Ticks {
+    let now = now();
+    for batch in sent {
+        batch.at = now;
+    }
+    now
+}
+
+fn first_at(sent: &VecDeque<Sent>) -> Ticks {
+    sent.front().map_or(0, |first| first.at)
+}
+
+/// What the poller knows a connection by.
+fn token(index: usize, generation: u32) -> u64 {
+    index as u64 | u64::from(generation) << 32
+}

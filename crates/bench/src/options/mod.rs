@@ -1,0 +1,215 @@
+//! The command line: what was typed (`Options`, by the table) and what it means (`meaning`).
+
+mod help;
+mod meaning;
+mod table;
+mod uri;
+pub(crate) mod values;
+
+pub(crate) use help::{text as help, version};
+pub(crate) use meaning::understand;
+pub(crate) use uri::{Uri, parse as parse_uri};
+
+use crate::drive::schedule::Arrivals;
+use crate::load::numbers::Pattern;
+use crate::load::sizes::Sizes;
+use lexopt::Arg;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::Duration;
+use table::{FLAGS, Flag};
+
+/// What was typed. A field per option; nothing is looked up or checked against another option yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    // The server.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) socket: Option<PathBuf>,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) uri: Option<Uri>,
+    pub(crate) database: u32,
+    pub(crate) is_resp3: bool,
+    pub(crate) has_tracking: bool,
+    pub(crate) server_pid: Option<u32>,
+    // How much.
+    pub(crate) tests: Option<String>,
+    pub(crate) requests: Option<u64>,
+    pub(crate) test_time: Option<Duration>,
+    pub(crate) warmup: Duration,
+    pub(crate) clients: usize,
+    pub(crate) pipeline: u32,
+    pub(crate) threads: usize,
+    pub(crate) keep_alive: bool,
+    pub(crate) repeats: bool,
+    pub(crate) is_idle: bool,
+    pub(crate) last_from_stdin: bool,
+    pub(crate) seed: Option<u64>,
+    pub(crate) timeout: Duration,
+    pub(crate) reconnect: Duration,
+    pub(crate) cpus: Vec<usize>,
+    // The open loop.
+    pub(crate) rate: Option<f64>,
+    pub(crate) rate_per_client: Option<f64>,
+    pub(crate) arrivals: Arrivals,
+    // Keys and values.
+    pub(crate) keyspace: Option<u64>,
+    pub(crate) key_minimum: Option<u64>,
+    pub(crate) key_maximum: Option<u64>,
+    pub(crate) key_prefix: String,
+    pub(crate) key_digits: usize,
+    pub(crate) key_pattern: (Pattern, Pattern),
+    pub(crate) key_exponent: f64,
+    pub(crate) key_centre: Option<f64>,
+    pub(crate) key_deviation: Option<f64>,
+    pub(crate) hot_share: f64,
+    pub(crate) sizes: Sizes,
+    pub(crate) random_data: bool,
+    pub(crate) expiry_s: Option<(u64, u64)>,
+    pub(crate) expiry_share: f64,
+    pub(crate) multi_keys: usize,
+    // Mixes.
+    pub(crate) ratio: Option<(u64, u64)>,
+    pub(crate) commands: Vec<MixedCommand>,
+    // Output.
+    pub(crate) is_quiet: bool,
+    pub(crate) is_csv: bool,
+    pub(crate) precision: usize,
+    pub(crate) has_progress: bool,
+    pub(crate) json: Option<PathBuf>,
+    /// The older of two documents; the newer is the word behind the options.
+    pub(crate) compare: Option<PathBuf>,
+    pub(crate) wants_help: bool,
+    pub(crate) wants_version: bool,
+    /// The words behind the options: a command to send, or another mode of the program.
+    pub(crate) words: Vec<Vec<u8>>,
+}
+
+/// A command of a mix, as `--command` and its companions say it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct MixedCommand {
+    pub(crate) line: String,
+    pub(crate) weight: u64,
+    pub(crate) pattern: Option<Pattern>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            host: "127.0.0.1".into(),
+            port: 6379,
+            socket: None,
+            user: None,
+            password: None,
+            uri: None,
+            database: 0,
+            is_resp3: false,
+            has_tracking: false,
+            server_pid: None,
+            tests: None,
+            requests: None,
+            test_time: None,
+            warmup: Duration::ZERO,
+            clients: 50,
+            pipeline: 1,
+            threads: 1,
+            keep_alive: true,
+            repeats: false,
+            is_idle: false,
+            last_from_stdin: false,
+            seed: None,
+            timeout: Duration::from_secs(30),
+            reconnect: Duration::ZERO,
+            cpus: Vec::new(),
+            rate: None,
+            rate_per_client: None,
+            arrivals: Arrivals::Even,
+            keyspace: None,
+            key_minimum: None,
+            key_maximum: None,
+            key_prefix: "key:".into(),
+            key_digits: crate::load::template::SLOT_DIGITS,
+            key_pattern: (Pattern::Uniform, Pattern::Uniform),
+            key_exponent: 0.99,
+            key_centre: None,
+            key_deviation: None,
+            hot_share: 1.0,
+            sizes: Sizes::Fixed(3),
+            random_data: false,
+            expiry_s: None,
+            expiry_share: 1.0,
+            multi_keys: 10,
+            ratio: None,
+            commands: Vec::new(),
+            is_quiet: false,
+            is_csv: false,
+            precision: 3,
+            has_progress: true,
+            json: None,
+            compare: None,
+            wants_help: false,
+            wants_version: false,
+            words: Vec::new(),
+        }
+    }
+}
+
+/// Reads a command line, the program's name not included.
+///
+/// # Errors
+/// An option is unknown or what is behind it makes no sense; the text says so.
+pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Options, String> {
+    let mut options = Options::default();
+    let mut parser = lexopt::Parser::from_args(words);
+    loop {
+        let flag = match parser.next().map_err(|error| error.to_string())? {
+            None => break,
+            Some(Arg::Short(letter)) => FLAGS
+                .iter()
+                .find(|flag| flag.short == Some(letter))
+                .ok_or_else(|| format!("there is no option -{letter}; --help lists them all"))?,
+            Some(Arg::Long(name)) => long(name)?,
+            Some(Arg::Value(first)) => {
+                // Everything behind the first word belongs to the command.
+                let rest = parser.raw_args().map_err(|error| error.to_string())?;
+                let words = std::iter::once(first).chain(rest);
+                options.words = words.map(OsString::into_vec).collect();
+                break;
+            }
+        };
+        apply(&mut options, flag, &mut parser)?;
+    }
+    Ok(options)
+}
+
+fn apply(options: &mut Options, flag: &Flag, parser: &mut lexopt::Parser) -> Result<(), String> {
+    let mut value = String::new();
+    if !flag.value.is_empty() {
+        let given = parser.value().map_err(|error| error.to_string())?;
+        value = given
+            .into_string()
+            .map_err(|_| format!("the value of {} is not UTF-8", flag.shown()))?;
+    }
+    (flag.set)(options, &value).map_err(|reason| format!("{}: {reason}", flag.shown()))
+}
+
+fn long(name: &str) -> Result<&'static Flag, String> {
+    if let Some(flag) = FLAGS.iter().find(|flag| flag.names.contains(&name)) {
+        return Ok(flag);
+    }
+    let names = FLAGS.iter().flat_map(|flag| flag.names);
+    let nearest = names.max_by(|a, b| strsim::jaro(a, name).total_cmp(&strsim::jaro(b, name)));
+    match nearest {
+        Some(near) if strsim::jaro(near, name) > 0.8 => Err(format!(
+            "there is no option --{name}; did you mean --{near}?"
+        )),
+        _ => Err(format!(
+            "there is no option --{name}; --help lists them all"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! The report for people, in redis-benchmark's layout: what was run, the latencies by percentile and by
+//! milliseconds, a summary. What that tool does not have comes behind: errors, misses, the server's
+//! use of the machine, and a table by command where there are several.
+
+use super::numbers::{max_ns, ms, summary_ns, thousands};
+use crate::drive::counts::{Counts, percentile_ns};
+use crate::drive::plan::Plan;
+use crate::drive::run::Outcome;
+use crate::load::workload::Workload;
+use std::fmt::Write as _;
+
+/// What the server says of itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Host {
+    /// Its name and version.
+    pub(crate) version: Option<String>,
+    pub(crate) save: Option<String>,
+    pub(crate) appendonly: Option<String>,
+}
+
+/// The line of `-q`.
+pub(crate) fn quiet(title: &str, outcome: &Outcome, precision: usize) -> String {
+    let total = outcome.total();
+    let p50 = ms(percentile_ns(&total.latency, 50.0), precision);
+    let rate = outcome.rate();
+    let mut text = format!("{title}: {rate:.2} requests per second, p50={p50} msec\n");
+    problems(outcome, &mut text);
+    text
+}
+
+/// The whole report of a test.
+pub(crate) fn full(
+    plan: &Plan,
+    workload: &Workload,
+    outcome: &Outcome,
+    host: &Host,
+    precision: usize,
+) -> String {
+    let total = outcome.total();
+    let mut text = format!("====== {} ======\n", workload.title);
+    heading(plan, workload, outcome, host, &mut text);
+    text.push_str("\nLatency by percentile distribution:\n");
+    by_percentile(&total, precision, &mut text);
+    text.push_str("\nCumulative distribution of latencies:\n");
+    by_latency(&total, precision, &mut text);
+    summary(outcome, &total, precision, &mut text);
+    if workload.rows.len() > 1 {
+        by_row(workload, outcome, precision, &mut text);
+    }
+    machine(plan, outcome, &mut text);
+    problems(outcome, &mut text);
+    text.push('\n');
+    text
+}
+
+fn heading(plan: &Plan, workload: &Workload, outcome: &Outcome, host: &Host, text: &mut String) {
+    let requests: u64 = outcome.counts.rows.iter().map(Counts::requests).sum();
+    let seconds = outcome.elapsed.as_secs_f64();
+    let _ = writeln!(
+        text,
+        "  {requests} requests completed in {seconds:.2} seconds"
+    );
+    let _ = writeln!(text, "  {} parallel clients", plan.clients);
+    let _ = writeln!(text, "  {:.0} bytes payload", workload.payload_bytes);
+    let _ = writeln!(text, "  keep alive: {}", u8::from(plan.keep_alive));
+    if plan.pipeline > 1 {
+        let _ = writeln!(text, "  {} requests per pipeline", plan.pipeline);
+    }
+    if let Some(rate) = plan.rate() {
+        let _ = writeln!(text, "  open loop: {rate:.0} requests per second planned");
+    }
+    for (name, value) in [("save", &host.save), ("appendonly", &host.appendonly)] {
+        if let Some(value) = value {
+            let _ = writeln!(text, "  host configuration \"{name}\": {value}");
+        }
+    }
+    match plan.threads {
+        1 => text.push_str("  multi-thread: no\n"),
+        threads => {
+            let _ = writeln!(text, "  multi-thread: yes\n  threads: {threads}");
+        }
+    }
+}
+
+/// Percentiles whose distance to 100 is halved from line to line, down to the last request.
+fn by_percentile(total: &Counts, precision: usize, text: &mut String) {
+    if total.latency.is_empty() {
+        return;
+    }
+    let mut seen = u64::MAX;
+    for step in halving(total.requests()) {
+        let ns = percentile_ns(&total.latency, step);
+        let count = total.latency.count_between(0, ns);
+        if count != seen {
+            percentile_line(step, ns, count, precision, text);
+        }
+        seen = count;
+    }
+    percentile_line(100.0, max_ns(total), total.requests(), precision, text);
+}
+
+/// 0, 50, 75, 87.5, ... until a step is less than one of `count`.
+fn halving(count: u64) -> impl Iterator<Item = f64> {
+    let steps = 64 - count.leading_zeros();
+    let point = |step: u32| 100.0 - 100.0 / 2_f64.powi(step as i32);
+    (0..=steps).map(point)
+}
+
+fn percentile_line(percent: f64, ns: u64, count: u64, precision: usize, text: &mut String) {
+    let ms = ms(ns, precision);
+    let _ = writeln!(
+        text,
+        "{percent:.3}% <= {ms} milliseconds (cumulative count {count})"
+    );
+}
+
+/// How much is below 0.1 ms, 0.2 ms, ... and then below each millisecond, where something is added.
+fn by_latency(total: &Counts, precision: usize, text: &mut String) {
+    const STEP_NS: u64 = 100_000;
+    const FINE_NS: u64 = 2_000_000;
+    let requests = total.requests();
+    let (mut seen, mut limit) = (0, STEP_NS);
+    while seen < requests {
+        let count = total.latency.count_between(0, limit);
+        if count > seen {
+            let percent = 100.0 * count as f64 / requests as f64;
+            percentile_line(percent, limit, count, precision, text);
+            seen = count;
+        }
+        limit = next_limit(limit, FINE_NS, STEP_NS);
+    }
+}
+
+/// Steps grow with the limit, so that the longest latency is a few dozen lines away.
+fn next_limit(limit: u64, fine_ns: u64, step_ns: u64) -> u64 {
+    let mut unit = step_ns;
+    let mut until = fine_ns;
+    while limit >= until {
+        unit = unit.saturating_mul(10);
+        until = until.saturating_mul(10);
+    }
+    limit.saturating_add(unit)
+}
+
+fn summary(outcome: &Outcome, total: &Counts, precision: usize, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "\nSummary:\n  throughput summary: {:.2} requests per second",
+        outcome.rate()
+    );
+    text.push_str("  latency summary (msec):\n");
+    let names = ["avg", "min", "p50", "p95", "p99", "max"];
+    text.push_str("        ");
+    columns(names.iter(), text);
+    text.push_str("        ");
+    columns(summary_ns(total).map(|ns| ms(ns, precision)).iter(), text);
+    let tail = [99.9, 99.99].map(|percent| percentile_ns(&total.latency, percent));
+    let [p999, p9999] = tail.map(|ns| ms(ns, precision));
+    let _ = writeln!(text, "  tail (msec): p99.9 {p999}, p99.99 {p9999}");
+    if let Some(lateness) = &outcome.counts.lateness {
+        let [p99, max] = [99.0, 100.0].map(|p| ms(percentile_ns(lateness, p), precision));
+        let _ = writeln!(text, "  sent late (msec): p99 {p99}, max {max}");
+    }
+}
+
+/// Right-aligned columns of nine and a space between them, as wide as redis-benchmark's.
+fn columns<T: std::fmt::Display>(fields: impl Iterator<Item = T>, text: &mut String) {
+    let cells: Vec<_> = fields.map(|field| format!("{field:>9}")).collect();
+    text.push_str(cells.join(" ").trim_start_matches("    ").trim_end());
+    text.push('\n');
+}
+
+fn by_row(workload: &Workload, outcome: &Outcome, precision: usize, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "\n  {:<16} {:>12} {:>12} {:>12} {:>9} {:>9} {:>9} {:>9}",
+        "command", "ops/s", "hits/s", "misses/s", "avg", "p50", "p99", "p99.9"
+    );
+    for (name, row) in workload.rows.iter().zip(&outcome.counts.rows) {
+        let [mean, _, p50, _, p99, _] = summary_ns(row).map(|ns| ms(ns, precision));
+        let p999 = ms(percentile_ns(&row.latency, 99.9), precision);
+        let answered = row.requests() - row.errors.min(row.requests());
+        let hits = answered - row.misses.min(answered);
+        let _ = writeln!(
+            text,
+            "  {name:<16} {:>12.2} {:>12.2} {:>12.2} {mean:>9} {p50:>9} {p99:>9} {p999:>9}",
+            outcome.rate_of(row.requests()),
+            outcome.rate_of(hits),
+            outcome.rate_of(row.misses),
+        );
+    }
+}
+
+/// Who used the machine how much.
+fn machine(plan: &Plan, outcome: &Outcome, text: &mut String) {
+    if let Some(us) = outcome.server_us_per_request() {
+        let cpu = outcome.server_cpu.unwrap_or_default().as_secs_f64();
+        let share = 100.0 * cpu / outcome.elapsed.as_secs_f64().max(1e-9);
+        let rss = outcome.server_rss_bytes.unwrap_or(0) >> 20;
+        let _ = writeln!(
+            text,
+            "  server: {us:.3} us of processor time per request, {share:.0} % busy, {rss} MiB resident"
+        );
+    }
+    let busy = 100.0 * outcome.load_busy(plan);
+    let _ = writeln!(text, "  load: {busy:.0} % busy");
+}
+
+/// What went wrong, which is said even where little else is.
+fn problems(outcome: &Outcome, text: &mut String) {
+    for row in &outcome.counts.rows {
+        if row.errors > 0 {
+            let first = row.first_error.as_deref().unwrap_or("");
+            let count = thousands(row.errors);
+            let _ = writeln!(text, "  ERRORS: {count} error replies, the first: {first}");
+        }
+    }
+    let counts = &outcome.counts;
+    if counts.lost_connections > 0 {
+        let _ = writeln!(
+            text,
+            "  ERRORS: {} connections were lost, with {} requests under way",
+            thousands(counts.lost_connections),
+            thousands(counts.lost_requests)
+        );
+    }
+    if outcome.unanswered > 0 {
+        let count = thousands(outcome.unanswered);
+        let _ = writeln!(text, "  ERRORS: {count} requests were never answered");
+    }
+}
+
+/// Something went wrong.
+pub(crate) fn has_problems(outcome: &Outcome) -> bool {
+    let errors: u64 = outcome.counts.rows.iter().map(|row| row.errors).sum();
+    errors + outcome.counts.lost_connections + outcome.unanswered > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_halve_the_distance_and_end() {
+        let steps: Vec<_> = halving(8).collect();
+        assert_eq!(steps, [0.0, 50.0, 75.0, 87.5, 93.75]);
+        assert_eq!(halving(0).count(), 1);
+    }
+
+    #[test]
+    fn limits_grow_with_the_latency() {
+        let mut limit = 100_000;
+        let mut limits = Vec::new();
+        while limit < 100_000_000_000 {
+            limits.push(limit);
+            limit = next_limit(limit, 2_000_000, 100_000);
+        }
+        assert!(limits.len() < 120, "{}", limits.len());
+        assert!(limits.contains(&1_900_000) && limits.contains(&2_000_000));
+        assert!(limits.contains(&3_000_000) && limits.contains(&30_000_000));
+    }
+
+    #[test]
+    fn columns_are_where_redis_benchmark_has_them() {
+        let mut text = String::from("        ");
+        columns(["avg", "min", "p50"].iter(), &mut text);
+        assert_eq!(text, "          avg       min       p50\n");
+        let mut text = String::from("        ");
+        columns(["0.057", "0.008", "0.055"].iter(), &mut text);
+        assert_eq!(text, "        0.057     0.008     0.055\n");
+    }
+}

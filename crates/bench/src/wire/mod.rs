@@ -1,0 +1,7 @@
+//! One connection: opening it, greeting the server, counting its replies. Nothing here knows what is
+//! measured.
+
+pub(crate) mod ask;
+pub(crate) mod link;
+pub(crate) mod replies;
+pub(crate) mod target;

@@ -1,0 +1,7 @@
+//! The program against real servers: redis-server as the distribution has it, and Ferrite.
+//!
+//! Nothing here asserts how fast something is.
+
+mod closed;
+mod open;
+mod support;
