@@ -284,17 +284,19 @@ impl<R: Read> Reader<R> {
         let byte = self.source.byte(expected)?;
         let low = byte & !length::KIND;
         Ok(Length::Plain(match byte {
-            ..length::BITS_14 => u64::from(low),
-            ..length::BITS_32 => u64::from(low) << 8 | u64::from(self.source.byte(expected)?),
             length::BITS_32 => u64::from(u32::from_be_bytes(self.source.array(expected)?)),
             length::BITS_64 => u64::from_be_bytes(self.source.array(expected)?),
-            length::ENCODED.. => return Ok(Length::Encoded(low)),
-            _ => {
-                return Err(Problem::Corrupt {
-                    expected,
-                    found: format!("byte {byte}, which begins no length"),
-                });
-            }
+            _ => match byte & length::KIND {
+                length::BITS_6 => u64::from(low),
+                length::BITS_14 => u64::from(low) << 8 | u64::from(self.source.byte(expected)?),
+                length::ENCODED => return Ok(Length::Encoded(low)),
+                _ => {
+                    return Err(Problem::Corrupt {
+                        expected,
+                        found: format!("byte {byte}, which begins no length"),
+                    });
+                }
+            },
         }))
     }
 

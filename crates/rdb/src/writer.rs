@@ -141,10 +141,10 @@ impl<W: Write> Writer<W> {
     fn length(&mut self, len: u64) -> io::Result<()> {
         match len {
             ..0x40 => self.sink.put(&[length::BITS_6 | len as u8]),
-            ..0x4000 => self
+            0x40..0x4000 => self
                 .sink
                 .put(&(u16::from(length::BITS_14) << 8 | len as u16).to_be_bytes()),
-            ..0x1_0000_0000 => {
+            0x4000..0x1_0000_0000 => {
                 self.sink.put(&[length::BITS_32])?;
                 self.sink.put(&(len as u32).to_be_bytes())
             }

@@ -43,9 +43,19 @@ impl Drop for Scratch {
     }
 }
 
+/// A process that ends with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A redis-server and a connection to it.
 struct Redis {
-    process: Child,
+    _process: Process,
     stream: UnixStream,
 }
 
@@ -54,7 +64,7 @@ impl Redis {
     fn start(directory: &Path, options: &[&str]) -> Redis {
         let socket = directory.join("socket");
         let _ = fs::remove_file(&socket);
-        let mut process = Command::new("redis-server")
+        let process = Command::new("redis-server")
             .args(["--port", "0", "--save", "", "--dir"])
             .arg(directory)
             .arg("--unixsocket")
@@ -64,13 +74,17 @@ impl Redis {
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-server is installed (make setup does it)");
+        let mut process = Process(process);
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
-            if let Some(status) = process.try_wait().expect("it is our child") {
+            if let Some(status) = process.0.try_wait().expect("it is our child") {
                 panic!("redis-server ended: {status}");
             }
             if let Ok(stream) = UnixStream::connect(&socket) {
-                let mut redis = Redis { process, stream };
+                let mut redis = Redis {
+                    _process: process,
+                    stream,
+                };
                 while redis.call(&[b"PING"]) != b"+PONG" {
                     assert!(start.elapsed() < PATIENCE, "redis-server loads for ever");
                     std::thread::sleep(Duration::from_millis(10));
@@ -128,13 +142,6 @@ impl Redis {
             let at = at.to_string();
             assert_eq!(self.call(&[b"PEXPIREAT", key, at.as_bytes()]), b":1");
         }
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
