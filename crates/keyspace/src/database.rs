@@ -1,5 +1,6 @@
 //! One database: its shards, how several of them are locked together, and walks over all of them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::hash::Place;
@@ -162,7 +163,7 @@ impl Database {
     }
 
     /// All shards' numbers.
-    pub fn shards(&self) -> impl Iterator<Item = ShardId> + use<> {
+    pub fn shards(&self) -> impl ExactSizeIterator<Item = ShardId> + use<> {
         (0..self.shards.len()).map(ShardId)
     }
 
@@ -241,6 +242,12 @@ impl Database {
         self.shards().fold(shards, |sum, shard| {
             sum + self.lock_shard(shard, now).overhead()
         })
+    }
+
+    /// Where its shards are in memory.
+    pub(crate) fn shard_addresses(&self) -> Range<usize> {
+        let pointers = self.shards.as_ptr_range();
+        pointers.start.addr()..pointers.end.addr()
     }
 
     /// When (Unix, ms) a shard next has keys to look at for expiry.

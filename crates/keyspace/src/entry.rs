@@ -14,7 +14,8 @@
 //!   8..32  access clock: seconds, modulo 2^24
 //!  32..40  key length
 //!  40..42  form: what OBJECT ENCODING says beyond what the bytes tell (see `Form`)
-//!  42..48  free
+//!  42      mark: equal to the keyspace's unless a running snapshot still wants the entry (see `snapshot`)
+//!  43..48  free
 //!  48..64  value length, when the value is here
 //! ```
 //!
@@ -115,7 +116,33 @@ const CLOCK_MASK: u64 = 0xff_ffff << CLOCK_SHIFT;
 const KEY_LENGTH_SHIFT: u32 = 32;
 const FORM_SHIFT: u32 = 40;
 const FORM: u64 = 0b11 << FORM_SHIFT;
+const MARK: u64 = 1 << 42;
 const VALUE_LENGTH_SHIFT: u32 = 48;
+
+/// What every write leaves in a header: the access clock, and the mark. Bits in their places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(u64);
+
+impl Stamp {
+    const BITS: u64 = CLOCK_MASK | MARK;
+
+    /// A clock (of which 24 bits count) and a mark.
+    #[inline]
+    pub(crate) fn new(clock: u32, mark: Mark) -> Stamp {
+        Stamp(u64::from(clock) << CLOCK_SHIFT & CLOCK_MASK | mark.0)
+    }
+}
+
+/// The mark of an entry, or the one that all entries shall have: a bit in its place in the header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark(pub(crate) u64);
+
+impl Mark {
+    /// The other mark.
+    pub(crate) fn flipped(self) -> Mark {
+        Mark(self.0 ^ MARK)
+    }
+}
 
 const HEADER: usize = 8;
 const WORD: usize = 8;
@@ -247,7 +274,7 @@ impl Entry {
         key: &[u8],
         value: NewValue<'_>,
         expiry: Option<i64>,
-        clock: u32,
+        stamp: Stamp,
     ) -> Entry {
         let slot = match &value {
             NewValue::Inline(bytes) => bytes.len(),
@@ -258,14 +285,14 @@ impl Entry {
             slot,
             expiry.is_some(),
         ))));
-        entry.write(key, value, expiry, clock);
+        entry.write(key, value, expiry, stamp);
         entry
     }
 
     /// Writes all of a fresh (or reused) allocation that is large enough.
     #[inline]
-    fn write(self, key: &[u8], value: NewValue<'_>, expiry: Option<i64>, clock: u32) {
-        let mut header = Kind::String as u64 | u64::from(clock) << CLOCK_SHIFT & CLOCK_MASK;
+    fn write(self, key: &[u8], value: NewValue<'_>, expiry: Option<i64>, stamp: Stamp) {
+        let mut header = Kind::String as u64 | stamp.0;
         let mut at = HEADER;
         if let Some(expiry) = expiry {
             header |= VOLATILE;
@@ -306,7 +333,7 @@ impl Entry {
     /// Replaces the value where it stands, if that changes nothing but the value: no expiry (or `keep_expiry`), the same class, both
     /// values inside the entry. Whether it did.
     #[inline]
-    pub(crate) fn overwrite_in_place(self, value: &[u8], keep_expiry: bool, clock: u32) -> bool {
+    pub(crate) fn overwrite_in_place(self, value: &[u8], keep_expiry: bool, stamp: Stamp) -> bool {
         let header = self.header();
         if header & STORAGE_LARGE != 0 || (header & VOLATILE != 0 && !keep_expiry) {
             return false;
@@ -319,9 +346,8 @@ impl Entry {
         }
         self.copy_in(shape.value_at, value);
         let kept = header & (0xff << KEY_LENGTH_SHIFT | WIDE | VOLATILE);
-        let clock = (u64::from(clock) << CLOCK_SHIFT) & CLOCK_MASK;
         self.set_header(
-            kept | clock | Kind::String as u64 | (value.len() as u64) << VALUE_LENGTH_SHIFT,
+            kept | stamp.0 | Kind::String as u64 | (value.len() as u64) << VALUE_LENGTH_SHIFT,
         );
         true
     }
@@ -335,7 +361,7 @@ impl Entry {
         key: &[u8],
         value: NewValue<'_>,
         expiry: Option<i64>,
-        clock: u32,
+        stamp: Stamp,
     ) -> (Entry, Option<LargeValue>) {
         let header = self.header();
         if let NewValue::Inline(bytes) = &value
@@ -344,11 +370,11 @@ impl Entry {
             let shape = self.shape(header);
             let class = class_size(shape.value_at + shape.value_slot);
             if class_size(Entry::size_for(key.len(), bytes.len(), expiry.is_some())) == class {
-                self.write(key, value, expiry, clock);
+                self.write(key, value, expiry, stamp);
                 return (self, None);
             }
         }
-        let replacement = Entry::new(heap, key, value, expiry, clock);
+        let replacement = Entry::new(heap, key, value, expiry, stamp);
         // SAFETY: the caller replaces its only reference by the returned one.
         (replacement, unsafe { self.free(heap) })
     }
@@ -480,9 +506,9 @@ impl Entry {
         (self, garbage)
     }
 
-    /// A new entry with the same key, expiry, clock and flags, in place of this one.
+    /// A new entry with the same key, expiry, stamp and form, in place of this one.
     fn replaced_by(self, heap: &mut Heap, value: NewValue<'_>) -> (Entry, Option<LargeValue>) {
-        let replacement = Entry::new(heap, self.key(), value, self.expiry(), self.clock());
+        let replacement = Entry::new(heap, self.key(), value, self.expiry(), self.stamp());
         replacement.set_header(replacement.header() | self.header() & FORM);
         // SAFETY: the caller replaces its only reference by the returned one.
         (replacement, unsafe { self.free(heap) })
@@ -534,7 +560,7 @@ impl Entry {
                         NewValue::Inline(self.slice(shape.value_at, shape.value_slot))
                     }
                 };
-                let replacement = Entry::new(heap, self.key(), value, expiry, self.clock());
+                let replacement = Entry::new(heap, self.key(), value, expiry, self.stamp());
                 replacement.set_header(replacement.header() | self.header() & FORM);
                 let class = self.class();
                 // SAFETY: a large value was moved out, and the caller uses the replacement from here.
@@ -542,6 +568,20 @@ impl Entry {
                 replacement
             }
         }
+    }
+
+    #[inline]
+    fn stamp(self) -> Stamp {
+        Stamp(self.header() & Stamp::BITS)
+    }
+
+    #[inline]
+    pub(crate) fn has_mark(self, mark: Mark) -> bool {
+        self.header() & MARK == mark.0
+    }
+
+    pub(crate) fn set_mark(self, mark: Mark) {
+        self.set_header(self.header() & !MARK | mark.0);
     }
 
     /// The access clock: seconds modulo 2^24.
@@ -591,7 +631,7 @@ mod tests {
 
     #[test]
     fn entries_hold_what_they_were_given() {
-        let mut heap = heap();
+        let (mut heap, mut mark) = (heap(), Mark::default());
         for key_len in [0, 1, 16, 255, 256, 70_000] {
             for value_len in [
                 0,
@@ -609,8 +649,9 @@ mod tests {
                         &key,
                         NewValue::copy_of(&value),
                         expiry,
-                        0x1ff_ffff,
+                        Stamp::new(0x1ff_ffff, mark),
                     );
+                    assert!(entry.has_mark(mark) && !entry.has_mark(mark.flipped()));
                     assert_eq!(entry.key(), key);
                     assert!(entry.has_key(&key) && !entry.has_key(b"other"));
                     assert_eq!(entry.value().bytes(), value);
@@ -628,6 +669,8 @@ mod tests {
                         (entry.expiry(), entry.key(), entry.value().bytes()),
                         (None, &key[..], &value[..])
                     );
+                    assert!(entry.has_mark(mark) && entry.clock() == 0xff_ffff);
+                    mark = mark.flipped();
                     free(&mut heap, entry);
                 }
             }
@@ -642,8 +685,12 @@ mod tests {
             0usize, 1, 7, 8, 9, 20, 64, 200, 16_000, 16_383, 16_384, 40_000,
         ];
         let key = b"some key";
+        let (first, second) = (
+            Stamp::new(1, Mark::default()),
+            Stamp::new(2, Mark::default()),
+        );
         let mut model = b"start".to_vec();
-        let mut entry = Entry::new(&mut heap, key, NewValue::copy_of(&model), None, 1);
+        let mut entry = Entry::new(&mut heap, key, NewValue::copy_of(&model), None, first);
         let mut held = Vec::new();
         for round in 0..20_000 {
             let len = sizes[random.usize(..sizes.len())];
@@ -651,7 +698,7 @@ mod tests {
                 model = vec![random.u8(..); len];
                 let expiry = random.bool().then_some(round);
                 entry = entry
-                    .overwrite(&mut heap, key, NewValue::copy_of(&model), expiry, 2)
+                    .overwrite(&mut heap, key, NewValue::copy_of(&model), expiry, second)
                     .0;
                 assert_eq!(entry.expiry(), expiry);
             } else {

@@ -9,6 +9,7 @@ use crate::hash::Seed;
 use crate::observe::Observer;
 use crate::pages::Pages;
 use crate::reclaim::Reclaimer;
+use crate::snapshot::SnapshotState;
 use crate::turn::{Exclusive, Turn, Turns};
 
 /// How a keyspace is laid out.
@@ -27,6 +28,7 @@ pub struct Options {
 pub(crate) struct Shared {
     pub(crate) seed: Seed,
     pub(crate) turns: Turns,
+    pub(crate) snapshot: SnapshotState,
     pub(crate) reclaimer: Reclaimer,
     /// Where shards get memory: as many as there are workers, so that their locks are rarely wanted by two.
     pub(crate) pages: Box<[Arc<Pages>]>,
@@ -42,7 +44,7 @@ pub(crate) struct Shared {
     pub(crate) observer: OnceLock<&'static dyn Observer>,
 }
 
-/// All databases. Each is made when it is first written or read.
+/// All databases. Each is made when it is first written or read; a pointer here is one reference to an `Arc`.
 pub struct Keyspace {
     shared: Arc<Shared>,
     databases: Box<[AtomicPtr<Database>]>,
@@ -59,6 +61,7 @@ impl Keyspace {
         let shared = Shared {
             seed: Seed::new(options.seed),
             turns: Turns::new(options.workers),
+            snapshot: SnapshotState::default(),
             reclaimer: Reclaimer::new(),
             pages: (0..options.workers).map(|_| Arc::default()).collect(),
             shard_bits: options.shards.trailing_zeros(),
@@ -162,7 +165,8 @@ impl Keyspace {
 
     #[cold]
     fn create(&self, index: usize) -> &Database {
-        let fresh = Box::into_raw(Box::new(Database::new(Arc::clone(&self.shared), index)));
+        let fresh = Arc::new(Database::new(Arc::clone(&self.shared), index));
+        let fresh = Arc::into_raw(fresh).cast_mut();
         match self.databases[index].compare_exchange(
             null_mut(),
             fresh,
@@ -174,7 +178,7 @@ impl Keyspace {
             Err(other) => {
                 // SAFETY: nobody else has seen `fresh`; `other` is alive as in `database`.
                 unsafe {
-                    drop(Box::from_raw(fresh));
+                    drop(Arc::from_raw(fresh));
                     &*other
                 }
             }
@@ -185,9 +189,32 @@ impl Keyspace {
     pub fn flush(&self, _alone: &Exclusive<'_>, index: usize) {
         let old = self.databases[index].swap(null_mut(), Ordering::AcqRel);
         if !old.is_null() {
-            // SAFETY: no turn is inside, so this is the only reference.
-            self.shared.reclaimer.send(unsafe { Box::from_raw(old) });
+            // SAFETY: `create` made it with `into_raw`; no turn is inside, so nobody borrows it.
+            self.shared.reclaimer.send(unsafe { Arc::from_raw(old) });
         }
+    }
+
+    /// All databases that exist, with their numbers. The caller has an exclusive task.
+    pub(crate) fn all_shared(&self) -> impl Iterator<Item = (usize, Arc<Database>)> + '_ {
+        self.databases
+            .iter()
+            .enumerate()
+            .filter_map(|(number, database)| {
+                let pointer = database.load(Ordering::Acquire);
+                if pointer.is_null() {
+                    return None;
+                }
+                // SAFETY: `create` made it with `into_raw`, and only an exclusive task drops it.
+                let database = unsafe {
+                    Arc::increment_strong_count(pointer);
+                    Arc::from_raw(pointer)
+                };
+                Some((number, database))
+            })
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// Exchanges two databases.
@@ -210,7 +237,7 @@ impl Drop for Keyspace {
             let pointer = *database.get_mut();
             if !pointer.is_null() {
                 // SAFETY: `&mut self`: nobody is inside.
-                drop(unsafe { Box::from_raw(pointer) });
+                drop(unsafe { Arc::from_raw(pointer) });
             }
         }
     }

@@ -3,8 +3,9 @@
 //! This crate knows no command, no socket and no file. Time is an argument. Reading order:
 //! [`hash`] gives a key its place, [`mod@entry`] packs key and value into one allocation ([`large`] values have one of their own), [`index`] finds
 //! an entry by hash, [`expire`] knows when entries die, [`shard`] joins those under one lock,
-//! [`database`] stripes a keyspace over shards, [`observe`] tells who wants to hear of changes, and [`turn`] says when a
-//! worker may hold references into memory that others want to free.
+//! [`database`] stripes a keyspace over shards, [`observe`] tells who wants to hear of changes, [`mod@snapshot`] reads all of
+//! it at one point in time into [`mod@records`], and [`turn`] says when a worker may hold references into memory that others
+//! want to free.
 
 mod bucket;
 mod database;
@@ -18,7 +19,9 @@ mod large;
 mod observe;
 mod pages;
 mod reclaim;
+mod records;
 mod shard;
+mod snapshot;
 mod turn;
 
 pub use database::{Database, Locked, MAX_SHARDS, Overhead, ShardId, ShardSet};
@@ -27,7 +30,9 @@ pub use hash::Seed;
 pub use keyspace::{Keyspace, Options};
 pub use large::{Large, LargeValue};
 pub use observe::{Change, ChangeKind, Observer, reason};
+pub use records::{Record, RecordValue, Records};
 pub use shard::{Detached, EntryMut, EntryRef, Expiry, Guard, Key};
+pub use snapshot::{Sizes, Snapshot};
 pub use turn::{Exclusive, Turn, Turns};
 
 #[cfg(test)]

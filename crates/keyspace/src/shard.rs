@@ -17,6 +17,7 @@
 
 mod expiring;
 mod packing;
+mod snapshot;
 mod view;
 
 use std::cell::UnsafeCell;
@@ -27,7 +28,7 @@ use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
 
 use crate::database::{Overhead, ShardId};
-use crate::entry::{Entry, Form, NewValue};
+use crate::entry::{Entry, Form, NewValue, Stamp};
 use crate::expire::Wheel;
 use crate::hash::Place;
 use crate::heap::Heap;
@@ -105,6 +106,8 @@ struct State {
     heap: Heap,
     /// Made with the first volatile key.
     wheel: Option<Box<Wheel>>,
+    /// What a snapshot wants of this shard.
+    copied: Option<Box<snapshot::Copied>>,
 }
 
 // SAFETY: `state`, and the entries it leads to, are reached only through a `Guard`, which exists once at a time because
@@ -130,6 +133,7 @@ impl ShardCell {
                 index: IndexState::default(),
                 heap: Heap::new(Arc::clone(pages)),
                 wheel: None,
+                copied: None,
             }),
         }
     }
@@ -320,6 +324,12 @@ impl<'a> Guard<'a> {
         );
     }
 
+    /// What an entry that is written now carries.
+    #[inline]
+    fn stamp(&self) -> Stamp {
+        Stamp::new(clock_at(self.now), self.shared.snapshot.mark())
+    }
+
     #[inline]
     fn slot_of(&mut self, key: Key<'_>) -> Option<Slot> {
         let place = self.place(key.hash);
@@ -367,14 +377,15 @@ impl<'a> Guard<'a> {
 
     #[inline]
     fn set_value(&mut self, key: Key<'_>, value: NewValue<'_>, expiry: Expiry) {
-        let clock = clock_at(self.now);
+        let stamp = self.stamp();
         match self.slot_of(key) {
             Some(slot) => {
                 let entry = self.index().entry(slot);
+                self.preserve(entry);
                 // What nearly every overwrite is: nothing to account for, nothing to schedule.
                 if let NewValue::Inline(bytes) = &value
                     && !matches!(expiry, Expiry::At(_))
-                    && entry.overwrite_in_place(bytes, expiry == Expiry::Keep, clock)
+                    && entry.overwrite_in_place(bytes, expiry == Expiry::Keep, stamp)
                 {
                     return;
                 }
@@ -385,7 +396,7 @@ impl<'a> Guard<'a> {
                     Expiry::At(at) => Some(at),
                 };
                 let (entry, garbage) =
-                    entry.overwrite(self.heap(), key.bytes, value, expiry, clock);
+                    entry.overwrite(self.heap(), key.bytes, value, expiry, stamp);
                 self.sub_bytes(before);
                 self.add_bytes(entry.memory());
                 self.index().replace(slot, entry);
@@ -399,7 +410,7 @@ impl<'a> Guard<'a> {
                     Expiry::At(at) => Some(at),
                     Expiry::Clear | Expiry::Keep => None,
                 };
-                let entry = Entry::new(self.heap(), key.bytes, value, expiry, clock);
+                let entry = Entry::new(self.heap(), key.bytes, value, expiry, stamp);
                 self.insert(key.hash, entry);
                 self.relieve();
             }
@@ -427,6 +438,7 @@ impl<'a> Guard<'a> {
         let around = surroundings(shared);
         let before = self.index().memory();
         let entry = self.index().remove(slot, &around);
+        self.preserve(entry);
         let after = self.index().memory();
         self.add_bytes(after.wrapping_sub(before).wrapping_sub(entry.memory()));
         self.cell

@@ -27,7 +27,8 @@ struct Slot(AtomicU64);
 /// The turn counters of all workers.
 pub struct Turns {
     slots: Box<[Slot]>,
-    taken: Mutex<usize>,
+    /// Slots that nobody has.
+    free: Mutex<Vec<usize>>,
     /// Set while an exclusive task runs or waits to run.
     closed: AtomicBool,
     /// Held by the exclusive task for as long as it runs.
@@ -35,7 +36,7 @@ pub struct Turns {
     opened: (Mutex<()>, Condvar),
 }
 
-/// One worker's right to enter; not shared between threads.
+/// One worker's right to enter; not shared between threads. Dropping it ends its turn and makes room for another.
 pub struct Turn<'a> {
     turns: &'a Turns,
     slot: usize,
@@ -52,19 +53,17 @@ impl Turns {
     pub fn new(workers: usize) -> Turns {
         Turns {
             slots: (0..workers).map(|_| Slot::default()).collect(),
-            taken: Mutex::new(0),
+            free: Mutex::new((0..workers).rev().collect()),
             closed: AtomicBool::new(false),
             exclusive: Mutex::new(()),
             opened: (Mutex::new(()), Condvar::new()),
         }
     }
 
-    /// Takes the next slot. Panics when more threads register than there is room for.
+    /// Takes a slot. Panics when more threads register than there is room for.
     pub fn register(&self) -> Turn<'_> {
-        let mut taken = self.taken.lock();
-        let slot = *taken;
-        assert!(slot < self.slots.len(), "more threads than turn slots");
-        *taken += 1;
+        let slot = self.free.lock().pop();
+        let slot = slot.expect("there are no more threads than turn slots");
         Turn { turns: self, slot }
     }
 
@@ -97,7 +96,8 @@ impl<'a> Turn<'a> {
             slot.store(slot.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             // Either this worker sees `closed`, or the exclusive task sees the odd counter.
             fence(Ordering::SeqCst);
-            if !self.turns.closed.load(Ordering::Relaxed) {
+            // Acquire: what the last exclusive task did is seen by every turn after it.
+            if !self.turns.closed.load(Ordering::Acquire) {
                 return;
             }
             slot.store(slot.load(Ordering::Relaxed) + 1, Ordering::Release);
@@ -173,6 +173,15 @@ impl Turns {
     }
 }
 
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if self.is_inside() {
+            self.leave();
+        }
+        self.turns.free.lock().push(self.slot);
+    }
+}
+
 impl Drop for Exclusive<'_> {
     fn drop(&mut self) {
         let (lock, opened) = &self.turns.opened;
@@ -202,6 +211,16 @@ mod tests {
         assert!(turns.has_passed(&snapshot), "a later turn doesn't count");
         a.leave();
         b.leave();
+    }
+
+    #[test]
+    fn a_turn_that_is_dropped_has_left_and_makes_room() {
+        let turns = Turns::new(1);
+        for _ in 0..3 {
+            let mut turn = turns.register();
+            turn.enter();
+        }
+        drop(turns.exclusive());
     }
 
     #[test]

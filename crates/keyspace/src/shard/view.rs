@@ -1,6 +1,8 @@
 //! Entries of a locked shard, as the rest of the program sees them.
 
 use super::{Guard, Key, clock_at};
+#[cfg(test)]
+use crate::entry::Mark;
 use crate::entry::{Encoding, Entry, Form, Kind, Stored};
 use crate::index::{Index, Slot};
 use crate::large::LargeValue;
@@ -63,6 +65,11 @@ impl<'a> EntryRef<'a> {
     /// The type of the value.
     pub fn kind(self) -> Kind {
         self.entry.kind()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn has_mark(self, mark: Mark) -> bool {
+        self.entry.has_mark(mark)
     }
 }
 
@@ -147,6 +154,7 @@ impl EntryMut<'_, '_> {
     /// Sets or removes the expiry.
     pub fn set_expiry(&mut self, expiry: Option<i64>) {
         let entry = self.entry();
+        self.guard.preserve(entry);
         let (before, old) = (entry.memory(), entry.expiry());
         let entry = entry.set_expiry(self.guard.heap(), expiry);
         self.guard.sub_bytes(before);
@@ -160,6 +168,7 @@ impl EntryMut<'_, '_> {
     /// how it counts as written from here on.
     pub fn resize_value(&mut self, len: usize, form: Form) -> &mut [u8] {
         let entry = self.entry();
+        self.guard.preserve(entry);
         if entry.resize_in_place(len) {
             entry.set_form(form);
             return entry.value_mut();

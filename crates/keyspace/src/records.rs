@@ -1,0 +1,178 @@
+//! Many keys and values, one behind the other in one buffer: what is carried between the keyspace and a file.
+//!
+//! ```text
+//!  word: key length (40 bits) | value length (16) | flags (8)
+//!  [expiry, 8 B]  key  value, unless it is the next of `large`
+//! ```
+//!
+//! A buffer that is cleared and filled again takes no memory for the second time.
+
+use crate::entry::INLINE_VALUE_MAX;
+use crate::large::LargeValue;
+
+const VOLATILE: u64 = 1;
+const LARGE: u64 = 1 << 1;
+const VALUE_LENGTH_SHIFT: u32 = 8;
+const KEY_LENGTH_SHIFT: u32 = 24;
+const WORD: usize = 8;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Records {
+    bytes: Vec<u8>,
+    large: Vec<LargeValue>,
+    len: usize,
+}
+
+/// One key.
+#[derive(Debug)]
+pub struct Record<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: RecordValue<'a>,
+    /// When it expires (Unix, ms).
+    pub expiry: Option<i64>,
+}
+
+/// The value of a record.
+#[derive(Clone, Debug)]
+pub enum RecordValue<'a> {
+    /// At most [`INLINE_VALUE_MAX`] bytes.
+    Inline(&'a [u8]),
+    /// A value with a buffer of its own.
+    Large(LargeValue),
+}
+
+impl RecordValue<'_> {
+    /// The value's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            RecordValue::Inline(bytes) => bytes,
+            RecordValue::Large(large) => large,
+        }
+    }
+}
+
+impl Records {
+    /// Appends a key.
+    ///
+    /// # Panics
+    /// An inline value is too long for one, or the key has 2^40 bytes.
+    pub fn push(&mut self, key: &[u8], value: RecordValue<'_>, expiry: Option<i64>) {
+        let inline: &[u8] = match &value {
+            RecordValue::Inline(bytes) => bytes,
+            RecordValue::Large(_) => b"",
+        };
+        assert!(inline.len() <= INLINE_VALUE_MAX && key.len() < 1 << 40);
+        let mut word =
+            (key.len() as u64) << KEY_LENGTH_SHIFT | (inline.len() as u64) << VALUE_LENGTH_SHIFT;
+        self.bytes.reserve(2 * WORD + key.len() + inline.len());
+        if expiry.is_some() {
+            word |= VOLATILE;
+        }
+        if let RecordValue::Large(_) = value {
+            word |= LARGE;
+        }
+        self.bytes.extend_from_slice(&word.to_ne_bytes());
+        if let Some(expiry) = expiry {
+            self.bytes.extend_from_slice(&expiry.to_ne_bytes());
+        }
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(inline);
+        if let RecordValue::Large(large) = value {
+            self.large.push(large);
+        }
+        self.len += 1;
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of the buffer that are used. Large values are not in it.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Forgets all, and keeps the buffer.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.large.clear();
+        self.len = 0;
+    }
+
+    /// All, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Record<'_>> {
+        let (mut rest, mut large) = (&self.bytes[..], self.large.iter());
+        std::iter::from_fn(move || {
+            let (word, behind) = rest.split_first_chunk::<WORD>()?;
+            let word = u64::from_ne_bytes(*word);
+            rest = behind;
+            let expiry = if word & VOLATILE == 0 {
+                None
+            } else {
+                Some(i64::from_ne_bytes(*take(&mut rest, WORD).first_chunk()?))
+            };
+            let key = take(&mut rest, (word >> KEY_LENGTH_SHIFT) as usize);
+            let inline = take(&mut rest, (word >> VALUE_LENGTH_SHIFT) as usize & 0xffff);
+            let value = if word & LARGE == 0 {
+                RecordValue::Inline(inline)
+            } else {
+                RecordValue::Large(large.next()?.clone())
+            };
+            Some(Record { key, value, expiry })
+        })
+    }
+}
+
+/// Takes the first `len` bytes of what `push` has written.
+#[inline]
+fn take<'a>(rest: &mut &'a [u8], len: usize) -> &'a [u8] {
+    let (taken, behind) = rest.split_at(len);
+    *rest = behind;
+    taken
+}
+
+const _: () = assert!(INLINE_VALUE_MAX <= 0xffff);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_in_order() {
+        let mut records = Records::default();
+        for round in 0..2 {
+            let large = LargeValue::new(vec![round; 100_000].into());
+            let (key, value) = ([b'k'; 300], [b'v'; INLINE_VALUE_MAX]);
+            let all = [
+                (&b""[..], RecordValue::Inline(b""), None),
+                (b"a", RecordValue::Inline(b"1"), Some(i64::MIN)),
+                (b"large", RecordValue::Large(large.clone()), Some(i64::MAX)),
+                (&key, RecordValue::Inline(&value), Some(0)),
+                (b"again", RecordValue::Large(large), None),
+            ];
+            for (key, value, expiry) in &all {
+                records.push(key, value.clone(), *expiry);
+            }
+            let mut read = records.iter();
+            for (key, value, expiry) in &all {
+                let record = read.next().expect("they are as many");
+                assert_eq!((record.key, record.expiry), (*key, *expiry));
+                assert_eq!(record.value.bytes(), value.bytes());
+            }
+            assert!(read.next().is_none() && records.len() == all.len());
+            drop(read);
+            records.clear();
+            assert!(records.is_empty() && records.bytes() == 0);
+            assert!(records.iter().next().is_none());
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Reading a file.
+//!
+//! A [`Reader`] gives out one [`Item`] after the other, each with its bytes in buffers of the reader's. What cannot be read on
+//! is an [`Error`] that says where and why; the reader is of no use after that.
+
+use std::io::Read;
+
+use crate::error::{Error, Problem};
+use crate::format::{
+    CHECKSUM_SINCE, MAGIC, MODULE, MODULE_2, NEWEST_VERSION, OLDEST_VERSION, STRING, encoding,
+    length, module_name, opcode, type_name,
+};
+use crate::lzf;
+use crate::source::Source;
+use crate::writer::Attributes;
+
+/// Room kept in the buffer of values from one to the next.
+const KEPT_BYTES: usize = 64 * 1024;
+
+/// A part of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Item<'r> {
+    /// A fact about the file or who wrote it.
+    Fact {
+        /// Which.
+        name: &'r [u8],
+        /// In Redis' words.
+        value: &'r [u8],
+    },
+    /// The keys from here on are in this database.
+    Database(u64),
+    /// A hint about the database's size.
+    Sizes {
+        /// Keys in all.
+        keys: u64,
+        /// Keys with an expiry.
+        volatile: u64,
+    },
+    /// A key.
+    Entry(Entry<'r>),
+}
+
+/// A key and its value.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Entry<'r> {
+    /// The key.
+    pub key: &'r [u8],
+    /// The value, in the reader's buffer for values. Whoever wants to keep it takes the vector; it has hardly more room than
+    /// it needs if the value is large.
+    pub value: &'r mut Vec<u8>,
+    /// What the key has beside it.
+    pub attributes: Attributes,
+}
+
+/// Reads one file.
+pub struct Reader<R> {
+    source: Source<R>,
+    version: u32,
+    /// The item's first string: a key, or the name of a fact.
+    first: Vec<u8>,
+    /// The item's second string.
+    second: Vec<u8>,
+    /// The compressed form of a string.
+    compressed: Vec<u8>,
+    /// What was said about the next key.
+    attributes: Attributes,
+    /// Whether `first` is a key whose value is being read.
+    in_value: bool,
+    ended: bool,
+}
+
+impl<R: Read> Reader<R> {
+    /// Begins to read a file. `checksum` says whether what is read has to agree with the checksum at the end, if there is one.
+    ///
+    /// # Errors
+    /// It is no RDB file, or of a version that is not known.
+    pub fn new(input: R, checksum: bool) -> Result<Reader<R>, Error> {
+        let mut reader = Reader {
+            source: Source::new(input, checksum),
+            version: 0,
+            first: Vec::new(),
+            second: Vec::new(),
+            compressed: Vec::new(),
+            attributes: Attributes::default(),
+            in_value: false,
+            ended: false,
+        };
+        match reader.header() {
+            Ok(version) => reader.version = version,
+            Err(problem) => return Err(Error::from(problem)),
+        }
+        Ok(reader)
+    }
+
+    fn header(&mut self) -> Result<u32, Problem> {
+        let expected = "the magic REDIS and a version";
+        let (magic, digits) = (
+            self.source.array::<5>(expected)?,
+            self.source.array::<4>(expected)?,
+        );
+        let version = match str::from_utf8(&digits) {
+            Ok(text) if digits.iter().all(u8::is_ascii_digit) => text.parse().ok(),
+            _ => None,
+        };
+        match version {
+            Some(version) if magic == *MAGIC => {
+                if (OLDEST_VERSION..=NEWEST_VERSION).contains(&version) {
+                    Ok(version)
+                } else {
+                    Err(Problem::Version(version))
+                }
+            }
+            _ => Err(Problem::NotRdb),
+        }
+    }
+
+    /// The version of the format.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Bytes of the file that were read.
+    pub fn offset(&self) -> u64 {
+        self.source.offset()
+    }
+
+    /// The next item, or `None` once the end was reached and the checksum found right. What stands behind the end is not
+    /// looked at.
+    ///
+    /// # Errors
+    /// The file ends too early, is damaged, or holds something that is not supported.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an item borrows from the reader"
+    )]
+    pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
+        self.in_value = false;
+        match self.read_item() {
+            Ok(Some(part)) => Ok(Some(self.item(part))),
+            Ok(None) => Ok(None),
+            Err(problem) => Err(Error {
+                offset: self.source.offset(),
+                key: self.in_value.then(|| std::mem::take(&mut self.first)),
+                problem,
+            }),
+        }
+    }
+
+    fn item(&mut self, part: Part) -> Item<'_> {
+        match part {
+            Part::Database(number) => Item::Database(number),
+            Part::Sizes { keys, volatile } => Item::Sizes { keys, volatile },
+            Part::Fact => Item::Fact {
+                name: &self.first,
+                value: &self.second,
+            },
+            Part::Entry(attributes) => Item::Entry(Entry {
+                key: &self.first,
+                value: &mut self.second,
+                attributes,
+            }),
+        }
+    }
+
+    fn read_item(&mut self) -> Result<Option<Part>, Problem> {
+        while !self.ended {
+            match self.source.byte("a key or the end of the file")? {
+                opcode::EXPIRY_MS => {
+                    let expiry = self.source.array("an expiry in milliseconds")?;
+                    self.attributes.expiry_ms = Some(i64::from_le_bytes(expiry));
+                }
+                opcode::EXPIRY_S => {
+                    let expiry = self.source.array("an expiry in seconds")?;
+                    self.attributes.expiry_ms = Some(i64::from(i32::from_le_bytes(expiry)) * 1000);
+                }
+                opcode::IDLE => self.attributes.idle_s = Some(self.length("an idle time")?),
+                opcode::FREQUENCY => {
+                    self.attributes.frequency = Some(self.source.byte("a frequency of use")?);
+                }
+                opcode::AUX => {
+                    self.read_first("the name of a fact")?;
+                    self.read_second("the value of a fact")?;
+                    return Ok(Some(Part::Fact));
+                }
+                opcode::SELECT => {
+                    let number = self.length("the number of a database")?;
+                    return Ok(Some(Part::Database(number)));
+                }
+                opcode::RESIZE => {
+                    let keys = self.length("the number of keys")?;
+                    let volatile = self.length("the number of keys that expire")?;
+                    return Ok(Some(Part::Sizes { keys, volatile }));
+                }
+                opcode::SLOT_INFO => {
+                    // Where a cluster's slot begins, and its sizes: hints of no use here.
+                    for _ in 0..3 {
+                        self.length("the number or size of a slot")?;
+                    }
+                }
+                opcode::FUNCTION => return Err(self.function()),
+                opcode::FUNCTION_PRE_RELEASE => {
+                    let unnamed = "(of a release candidate of Redis 7)";
+                    return Err(Problem::Function(unnamed.into()));
+                }
+                opcode::MODULE_AUX => return Err(self.module()),
+                opcode::END => return self.end(),
+                code => {
+                    self.entry(code)?;
+                    return Ok(Some(Part::Entry(std::mem::take(&mut self.attributes))));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// A key and its value of a type.
+    fn entry(&mut self, code: u8) -> Result<(), Problem> {
+        let name = type_name(code).ok_or_else(|| Problem::Corrupt {
+            expected: "the type of a value",
+            found: format!("byte {code}"),
+        })?;
+        self.read_first("a key")?;
+        self.in_value = true;
+        match code {
+            STRING => self.read_second("a value"),
+            MODULE | MODULE_2 => Err(self.module()),
+            _ => Err(Problem::Type(name)),
+        }
+    }
+
+    /// What is wrong with data of a module: that it is there.
+    fn module(&mut self) -> Problem {
+        match self.length("the number of a module") {
+            Ok(id) => Problem::Module(module_name(id)),
+            Err(problem) => problem,
+        }
+    }
+
+    /// What is wrong with a function library: that it is there. Its first line holds its name.
+    fn function(&mut self) -> Problem {
+        if let Err(problem) = self.read_first("the code of a function library") {
+            return problem;
+        }
+        let line = self
+            .first
+            .split(|&byte| byte == b'\n')
+            .next()
+            .unwrap_or_default();
+        let line = String::from_utf8_lossy(line);
+        let name = line
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("name="));
+        Problem::Function(name.unwrap_or("(without a name)").into())
+    }
+
+    fn end(&mut self) -> Result<Option<Part>, Problem> {
+        let computed = self.source.checksum();
+        if self.version >= CHECKSUM_SINCE {
+            let stored = u64::from_le_bytes(self.source.array("a checksum")?);
+            if let Some(computed) = computed
+                && stored != 0
+                && stored != computed
+            {
+                return Err(Problem::Checksum { stored, computed });
+            }
+        }
+        self.ended = true;
+        Ok(None)
+    }
+
+    /// A length that stands for itself.
+    fn length(&mut self, expected: &'static str) -> Result<u64, Problem> {
+        match self.any_length(expected)? {
+            Length::Plain(len) => Ok(len),
+            Length::Encoded(code) => Err(Problem::Corrupt {
+                expected,
+                found: format!("a string of encoding {code}"),
+            }),
+        }
+    }
+
+    #[inline]
+    fn any_length(&mut self, expected: &'static str) -> Result<Length, Problem> {
+        let byte = self.source.byte(expected)?;
+        let low = byte & !length::KIND;
+        Ok(Length::Plain(match byte {
+            length::BITS_32 => u64::from(u32::from_be_bytes(self.source.array(expected)?)),
+            length::BITS_64 => u64::from_be_bytes(self.source.array(expected)?),
+            _ => match byte & length::KIND {
+                length::BITS_6 => u64::from(low),
+                length::BITS_14 => u64::from(low) << 8 | u64::from(self.source.byte(expected)?),
+                length::ENCODED => return Ok(Length::Encoded(low)),
+                _ => {
+                    return Err(Problem::Corrupt {
+                        expected,
+                        found: format!("byte {byte}, which begins no length"),
+                    });
+                }
+            },
+        }))
+    }
+
+    fn read_first(&mut self, expected: &'static str) -> Result<(), Problem> {
+        let mut string = std::mem::take(&mut self.first);
+        let result = self.string(&mut string, expected);
+        self.first = string;
+        result
+    }
+
+    fn read_second(&mut self, expected: &'static str) -> Result<(), Problem> {
+        let mut string = std::mem::take(&mut self.second);
+        let result = self.string(&mut string, expected);
+        self.second = string;
+        result
+    }
+
+    /// Reads a string in any of its encodings.
+    fn string(&mut self, output: &mut Vec<u8>, expected: &'static str) -> Result<(), Problem> {
+        output.clear();
+        if output.capacity() > KEPT_BYTES {
+            *output = Vec::new();
+        }
+        let number = match self.any_length(expected)? {
+            Length::Plain(len) => return self.source.append(len, output, expected),
+            Length::Encoded(encoding::INT8) => {
+                i32::from(i8::from_le_bytes(self.source.array(expected)?))
+            }
+            Length::Encoded(encoding::INT16) => {
+                i32::from(i16::from_le_bytes(self.source.array(expected)?))
+            }
+            Length::Encoded(encoding::INT32) => i32::from_le_bytes(self.source.array(expected)?),
+            Length::Encoded(encoding::LZF) => return self.compressed(output, expected),
+            Length::Encoded(code) => {
+                return Err(Problem::Corrupt {
+                    expected,
+                    found: format!("a string of encoding {code}, which there is not"),
+                });
+            }
+        };
+        append_decimal(number, output);
+        Ok(())
+    }
+
+    fn compressed(&mut self, output: &mut Vec<u8>, expected: &'static str) -> Result<(), Problem> {
+        let compressed_len = self.length("the length of a compressed string")?;
+        let len = self.length("the length of a string")?;
+        self.compressed.clear();
+        if self.compressed.capacity() > KEPT_BYTES {
+            self.compressed = Vec::new();
+        }
+        self.source
+            .append(compressed_len, &mut self.compressed, expected)?;
+        let corrupt = |found: String| Problem::Corrupt { expected, found };
+        let most = lzf::expanded_max(self.compressed.len());
+        let len = match usize::try_from(len) {
+            Ok(len) if len <= most => len,
+            _ => {
+                return Err(corrupt(format!(
+                    "{compressed_len} compressed bytes, which cannot stand for {len}"
+                )));
+            }
+        };
+        if lzf::decompress(&self.compressed, len, output) {
+            Ok(())
+        } else {
+            Err(corrupt(format!(
+                "compressed bytes that do not stand for {len} bytes"
+            )))
+        }
+    }
+}
+
+/// An item without its strings.
+enum Part {
+    Fact,
+    Database(u64),
+    Sizes { keys: u64, volatile: u64 },
+    Entry(Attributes),
+}
+
+/// What stands before a string.
+enum Length {
+    Plain(u64),
+    /// An encoding instead of a length.
+    Encoded(u8),
+}
+
+/// Appends a number in decimal digits.
+fn append_decimal(number: i32, output: &mut Vec<u8>) {
+    let mut digits = [0; 11];
+    let mut at = digits.len();
+    let mut rest = number.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        at -= 1;
+        digits[at] = b'-';
+    }
+    output.extend_from_slice(&digits[at..]);
+}

@@ -1,0 +1,240 @@
+//! Writing a file.
+//!
+//! Values are written from where they are; nothing is copied but what fits the buffer. A string that is a number of 32 bits
+//! takes two to five bytes, a long one is compressed if that makes it shorter, as Redis does both.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+
+use crate::format::{MAGIC, STRING, WRITTEN_VERSION, encoding, length, opcode};
+use crate::lzf::{self, Compressor};
+use crate::sink::Sink;
+
+/// Strings of more bytes than this are compressed.
+const COMPRESSED_FROM: usize = 20;
+/// Bytes that compression has to save.
+const SAVED_MIN: usize = 4;
+/// Up to so many bytes, the compressed form is kept to be written; that of a longer string is made twice.
+const KEPT_MAX: usize = 1 << 20;
+
+/// What a file is to be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether long strings are compressed.
+    pub compression: bool,
+    /// Whether the file ends with a checksum; 0 stands in its place if not.
+    pub checksum: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            compression: true,
+            checksum: true,
+        }
+    }
+}
+
+/// What a key has beside its value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// When it expires (Unix, ms).
+    pub expiry_ms: Option<i64>,
+    /// Seconds since it was last used; of use to a server that evicts what was not.
+    pub idle_s: Option<u64>,
+    /// How often it is used, as a logarithm; of use to a server that evicts what is not.
+    pub frequency: Option<u8>,
+}
+
+/// Writes one file of version 10. After an error nothing more can be written to it.
+pub struct Writer<W> {
+    sink: Sink<W>,
+    compressor: Option<Box<Compressor>>,
+    /// The compressed form of the string that is being written.
+    compressed: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// Of this and all other functions: those of `out`.
+    pub fn new(out: W, options: Options) -> io::Result<Writer<W>> {
+        let mut writer = Writer {
+            sink: Sink::new(out, options.checksum),
+            compressor: options.compression.then(Box::default),
+            compressed: Vec::new(),
+        };
+        writer.sink.put(MAGIC)?;
+        writer
+            .sink
+            .put(format!("{WRITTEN_VERSION:04}").as_bytes())?;
+        Ok(writer)
+    }
+
+    /// Bytes of the file so far.
+    pub fn written(&self) -> u64 {
+        self.sink.len()
+    }
+
+    /// A fact about the file or its writer. Readers pass over names they don't know.
+    ///
+    /// # Errors
+    /// See [`Writer::new`].
+    pub fn fact(&mut self, name: &str, value: &str) -> io::Result<()> {
+        self.sink.put(&[opcode::AUX])?;
+        self.string(name.as_bytes())?;
+        self.string(value.as_bytes())
+    }
+
+    /// Says that the keys from here on are in database `number`.
+    ///
+    /// # Errors
+    /// See [`Writer::new`].
+    pub fn database(&mut self, number: u64) -> io::Result<()> {
+        self.sink.put(&[opcode::SELECT])?;
+        self.length(number)
+    }
+
+    /// Says how many keys the database has, and how many of them expire: a hint that lets a reader make room at once.
+    ///
+    /// # Errors
+    /// See [`Writer::new`].
+    pub fn sizes(&mut self, keys: u64, volatile: u64) -> io::Result<()> {
+        self.sink.put(&[opcode::RESIZE])?;
+        self.length(keys)?;
+        self.length(volatile)
+    }
+
+    /// A key whose value is a string.
+    ///
+    /// # Errors
+    /// See [`Writer::new`].
+    pub fn key(&mut self, key: &[u8], value: &[u8], attributes: Attributes) -> io::Result<()> {
+        if let Some(expiry) = attributes.expiry_ms {
+            self.sink.put(&[opcode::EXPIRY_MS])?;
+            self.sink.put(&expiry.to_le_bytes())?;
+        }
+        if let Some(idle_s) = attributes.idle_s {
+            self.sink.put(&[opcode::IDLE])?;
+            self.length(idle_s)?;
+        }
+        if let Some(frequency) = attributes.frequency {
+            self.sink.put(&[opcode::FREQUENCY, frequency])?;
+        }
+        self.sink.put(&[STRING])?;
+        self.string(key)?;
+        self.string(value)
+    }
+
+    /// Ends the file and gives back what it was written to.
+    ///
+    /// # Errors
+    /// See [`Writer::new`].
+    pub fn finish(mut self) -> io::Result<W> {
+        self.sink.put(&[opcode::END])?;
+        let checksum = self.sink.checksum()?;
+        self.sink.put(&checksum.to_le_bytes())?;
+        self.sink.finish()
+    }
+
+    fn length(&mut self, len: u64) -> io::Result<()> {
+        match len {
+            ..0x40 => self.sink.put(&[length::BITS_6 | len as u8]),
+            0x40..0x4000 => self
+                .sink
+                .put(&(u16::from(length::BITS_14) << 8 | len as u16).to_be_bytes()),
+            0x4000..0x1_0000_0000 => {
+                self.sink.put(&[length::BITS_32])?;
+                self.sink.put(&(len as u32).to_be_bytes())
+            }
+            _ => {
+                self.sink.put(&[length::BITS_64])?;
+                self.sink.put(&len.to_be_bytes())
+            }
+        }
+    }
+
+    fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(number) = small_integer(bytes) {
+            return self.integer(number);
+        }
+        if bytes.len() > COMPRESSED_FROM
+            && bytes.len() <= lzf::INPUT_MAX
+            && let Some(mut compressor) = self.compressor.take()
+        {
+            let done = self.compressed(bytes, &mut compressor);
+            self.compressor = Some(compressor);
+            if done? {
+                return Ok(());
+            }
+        }
+        self.length(bytes.len() as u64)?;
+        self.sink.put(bytes)
+    }
+
+    /// A number, in as few bytes as it takes.
+    fn integer(&mut self, number: i32) -> io::Result<()> {
+        if let Ok(number) = i8::try_from(number) {
+            self.sink.put(&[length::ENCODED | encoding::INT8])?;
+            self.sink.put(&number.to_le_bytes())
+        } else if let Ok(number) = i16::try_from(number) {
+            self.sink.put(&[length::ENCODED | encoding::INT16])?;
+            self.sink.put(&number.to_le_bytes())
+        } else {
+            self.sink.put(&[length::ENCODED | encoding::INT32])?;
+            self.sink.put(&number.to_le_bytes())
+        }
+    }
+
+    /// A string in compressed form. Returns false, and writes nothing, if that is hardly shorter.
+    fn compressed(&mut self, bytes: &[u8], compressor: &mut Compressor) -> io::Result<bool> {
+        let most = bytes.len() - SAVED_MIN;
+        let kept = &mut self.compressed;
+        kept.clear();
+        let mut len = 0;
+        let flow = compressor.compress(bytes, |piece| {
+            len += piece.len();
+            if len > most {
+                return ControlFlow::Break(());
+            }
+            if len <= KEPT_MAX {
+                kept.extend_from_slice(piece);
+            }
+            ControlFlow::Continue(())
+        });
+        if flow.is_break() {
+            return Ok(false);
+        }
+        self.sink.put(&[length::ENCODED | encoding::LZF])?;
+        self.length(len as u64)?;
+        self.length(bytes.len() as u64)?;
+        if len <= KEPT_MAX {
+            self.sink.put(&self.compressed)?;
+            return Ok(true);
+        }
+        let mut written = Ok(());
+        let _ = compressor.compress(bytes, |piece| {
+            written = self.sink.put(piece);
+            if written.is_err() {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        written.map(|()| true)
+    }
+}
+
+/// The number that a string is the one spelling of, if it has at most 32 bits.
+fn small_integer(bytes: &[u8]) -> Option<i32> {
+    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    let canonical = match digits {
+        [b'0'] => bytes.len() == 1,
+        [b'1'..=b'9', rest @ ..] => rest.len() < 10 && rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    if !canonical {
+        return None;
+    }
+    str::from_utf8(bytes).ok()?.parse().ok()
+}

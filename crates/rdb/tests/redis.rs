@@ -1,0 +1,362 @@
+//! Files against the distribution's redis-server: what it saves is read here, what is written here is loaded there.
+//!
+//! Each test has a server of its own, which listens on a unix socket in a directory of its own and on no port.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rdb::{Attributes, Item, Options, Reader, Writer};
+
+/// How long a server may take to start, to load or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Database and key; value and expiry.
+type Keys = BTreeMap<(u64, Vec<u8>), (Vec<u8>, Option<i64>)>;
+
+/// A directory of a test's own, removed with it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ferrite-rdb-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).expect("the directory for temporary files is writable");
+        Scratch(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("dump.rdb")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A process that ends with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A redis-server and a connection to it.
+struct Redis {
+    _process: Process,
+    stream: UnixStream,
+}
+
+impl Redis {
+    /// Starts the server in a directory, whose file it loads.
+    fn start(directory: &Path, options: &[&str]) -> Redis {
+        let socket = directory.join("socket");
+        let _ = fs::remove_file(&socket);
+        let process = Command::new("redis-server")
+            .args(["--port", "0", "--save", "", "--dir"])
+            .arg(directory)
+            .arg("--unixsocket")
+            .arg(&socket)
+            .args(["--enable-debug-command", "yes"])
+            .args(options)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("redis-server is installed (make setup does it)");
+        let mut process = Process(process);
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if let Some(status) = process.0.try_wait().expect("it is our child") {
+                panic!("redis-server ended: {status}");
+            }
+            if let Ok(stream) = UnixStream::connect(&socket) {
+                let mut redis = Redis {
+                    _process: process,
+                    stream,
+                };
+                while redis.call(&[b"PING"]) != b"+PONG" {
+                    assert!(start.elapsed() < PATIENCE, "redis-server loads for ever");
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                return redis;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("redis-server does not answer");
+    }
+
+    /// Sends a request and returns the reply: a line with its type, or the bytes of a bulk string.
+    fn call(&mut self, request: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = format!("*{}\r\n", request.len()).into_bytes();
+        for word in request {
+            bytes.extend(format!("${}\r\n", word.len()).bytes());
+            bytes.extend_from_slice(word);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        self.stream.write_all(&bytes).expect("the server listens");
+        let line = self.line();
+        match line.strip_prefix(b"$") {
+            None => line,
+            Some(b"-1") => line,
+            Some(len) => {
+                let len = str::from_utf8(len).expect("digits").parse::<usize>();
+                let mut value = vec![0; len.expect("a length") + 2];
+                self.stream.read_exact(&mut value).expect("a value");
+                value.truncate(value.len() - 2);
+                value
+            }
+        }
+    }
+
+    fn line(&mut self) -> Vec<u8> {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") {
+            let mut byte = [0];
+            self.stream.read_exact(&mut byte).expect("a reply");
+            line.push(byte[0]);
+        }
+        line.truncate(line.len() - 2);
+        line
+    }
+
+    fn ask(&mut self, request: &str) -> String {
+        let words: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+        String::from_utf8_lossy(&self.call(&words)).into_owned()
+    }
+
+    fn set(&mut self, db: u64, key: &[u8], value: &[u8], expiry: Option<i64>) {
+        assert_eq!(self.ask(&format!("SELECT {db}")), "+OK");
+        assert_eq!(self.call(&[b"SET", key, value]), b"+OK");
+        if let Some(at) = expiry {
+            let at = at.to_string();
+            assert_eq!(self.call(&[b"PEXPIREAT", key, at.as_bytes()]), b":1");
+        }
+    }
+}
+
+/// A time that no test lives to see.
+const LATER: i64 = 4_000_000_000_000;
+
+/// Keys with values of every shape, in several databases.
+fn sample() -> Keys {
+    let mut random = fastrand::Rng::with_seed(11);
+    let mut noise = |len: usize| (0..len).map(|_| random.u8(..)).collect::<Vec<u8>>();
+    let mut values: Vec<Vec<u8>> = vec![vec![], b"\0\r\n\xff".to_vec()];
+    for text in [
+        "0",
+        "1",
+        "-1",
+        "127",
+        "128",
+        "-32769",
+        "2147483647",
+        "2147483648",
+        "007",
+        "-0",
+    ] {
+        values.push(text.as_bytes().to_vec());
+    }
+    for len in [1, 20, 21, 63, 64, 65, 16_383, 16_384, 65_536, 1_000_000] {
+        values.push(noise(len));
+        values.push(vec![b'z'; len]);
+        values.push(b"some text, some more text; ".repeat(len / 20));
+    }
+    values.push(b"a long text that compresses, ".repeat(200_000));
+    let mut keys = Keys::new();
+    for (at, value) in values.into_iter().enumerate() {
+        let expiry = (at % 3 == 0).then_some(LATER + at as i64);
+        keys.insert((at as u64 % 5 * 3, noise(at)), (value, expiry));
+    }
+    keys.insert((1, b"42".to_vec()), (b"a number is the key".to_vec(), None));
+    let long = (b"k".repeat(10_000), noise(70_000));
+    keys.insert((15, long.0), (b"the key compresses".to_vec(), None));
+    keys.insert((15, long.1), (b"the key does not".to_vec(), Some(LATER)));
+    keys
+}
+
+fn read(path: &Path) -> (Keys, Vec<String>) {
+    let file = BufReader::new(File::open(path).expect("it was saved"));
+    let mut reader = Reader::new(file, true).expect("it is a file of a version we know");
+    let (mut db, mut keys, mut facts) = (0, Keys::new(), Vec::new());
+    while let Some(item) = reader.next().unwrap_or_else(|error| panic!("{error}")) {
+        match item {
+            Item::Fact { name, .. } => facts.push(String::from_utf8_lossy(name).into_owned()),
+            Item::Database(number) => db = number,
+            Item::Sizes { .. } => {}
+            Item::Entry(entry) => {
+                let value = (std::mem::take(entry.value), entry.attributes.expiry_ms);
+                assert!(keys.insert((db, entry.key.to_vec()), value).is_none());
+            }
+        }
+    }
+    (keys, facts)
+}
+
+fn write(path: &Path, keys: &Keys, options: Options) {
+    let file = File::create(path).expect("the directory is ours");
+    let save = || -> std::io::Result<()> {
+        let mut writer = Writer::new(file, options)?;
+        for (name, value) in [
+            ("redis-ver", "7.4.0"),
+            ("redis-bits", "64"),
+            ("aof-base", "0"),
+        ] {
+            writer.fact(name, value)?;
+        }
+        let mut current = None;
+        for ((db, key), (value, expiry)) in keys {
+            if current != Some(*db) {
+                writer.database(*db)?;
+                let of_db = || keys.iter().filter(|((of, _), _)| of == db);
+                let volatile = of_db().filter(|(_, (_, expiry))| expiry.is_some()).count();
+                writer.sizes(of_db().count() as u64, volatile as u64)?;
+                current = Some(*db);
+            }
+            let attributes = Attributes {
+                expiry_ms: *expiry,
+                ..Attributes::default()
+            };
+            writer.key(key, value, attributes)?;
+        }
+        writer.finish()?.sync_all()
+    };
+    save().expect("there is room");
+}
+
+#[test]
+fn what_redis_saves_is_read() {
+    for options in [
+        &[][..],
+        &["--rdbcompression", "no"],
+        &["--rdbchecksum", "no"],
+        &["--maxmemory-policy", "allkeys-lru"],
+        &["--maxmemory-policy", "allkeys-lfu"],
+    ] {
+        let scratch = Scratch::new();
+        let keys = sample();
+        let mut redis = Redis::start(&scratch.0, options);
+        for ((db, key), (value, expiry)) in &keys {
+            redis.set(*db, key, value, *expiry);
+        }
+        assert_eq!(redis.ask("SAVE"), "+OK");
+        let (read, facts) = read(&scratch.file());
+        assert!(read == keys, "{options:?}");
+        for fact in ["redis-ver", "redis-bits", "ctime", "used-mem", "aof-base"] {
+            assert!(facts.iter().any(|name| name == fact), "{facts:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_written_is_loaded_by_redis() {
+    let keys = sample();
+    for (compression, checksum) in [(true, true), (true, false), (false, true)] {
+        let scratch = Scratch::new();
+        let options = Options {
+            compression,
+            checksum,
+        };
+        write(&scratch.file(), &keys, options);
+        let check = Command::new("redis-check-rdb").arg(scratch.file()).output();
+        let check = check.expect("redis-check-rdb is installed (make setup does it)");
+        let report = String::from_utf8_lossy(&check.stdout);
+        assert!(
+            check.status.success() && report.contains("RDB looks OK!"),
+            "{report}"
+        );
+        assert!(
+            report.contains(&format!("{} keys read", keys.len())),
+            "{report}"
+        );
+
+        let mut redis = Redis::start(&scratch.0, &[]);
+        for ((db, key), (value, expiry)) in &keys {
+            redis.ask(&format!("SELECT {db}"));
+            assert!(redis.call(&[b"GET", key]) == *value, "db {db}, a value");
+            let expiry = expiry.unwrap_or(-1);
+            assert_eq!(
+                redis.call(&[b"PEXPIRETIME", key]),
+                format!(":{expiry}").into_bytes()
+            );
+        }
+        // It has these keys and no others: its own file says so.
+        assert_eq!(redis.ask("SAVE"), "+OK");
+        assert!(read(&scratch.file()).0 == keys);
+    }
+}
+
+#[test]
+fn attributes_that_redis_keeps_come_back() {
+    let scratch = Scratch::new();
+    let file = File::create(scratch.file()).expect("the directory is ours");
+    let mut writer = Writer::new(file, Options::default()).expect("there is room");
+    writer.database(0).expect("there is room");
+    let attributes = Attributes {
+        idle_s: Some(100_000),
+        ..Attributes::default()
+    };
+    writer.key(b"k", b"v", attributes).expect("there is room");
+    writer.finish().expect("there is room");
+    let mut redis = Redis::start(&scratch.0, &["--maxmemory-policy", "allkeys-lru"]);
+    let idle = redis.ask("OBJECT IDLETIME k");
+    let idle: i64 = idle[1..].parse().expect("a number");
+    assert!((100_000..101_000).contains(&idle), "{idle}");
+}
+
+#[test]
+fn other_types_are_refused_with_their_name_and_key() {
+    for (request, name) in [
+        ("RPUSH key a", "list"),
+        ("SADD key a", "set"),
+        ("SADD key 1", "set (intset)"),
+        ("ZADD key 1 a", "sorted set (listpack)"),
+        ("HSET key f v", "hash (listpack)"),
+        ("XADD key * f v", "stream"),
+    ] {
+        let scratch = Scratch::new();
+        let mut redis = Redis::start(&scratch.0, &[]);
+        redis.ask("SET before 1");
+        assert!(!redis.ask(request).starts_with('-'));
+        assert_eq!(redis.ask("SAVE"), "+OK");
+        let file = File::open(scratch.file()).expect("it was saved");
+        let mut reader = Reader::new(file, true).expect("it is a file of a version we know");
+        let error = loop {
+            match reader.next() {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("{name}: the file was read"),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(error.contains("key \"key\""), "{error}");
+        assert!(error.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn function_libraries_are_refused_with_their_name() {
+    let scratch = Scratch::new();
+    let mut redis = Redis::start(&scratch.0, &[]);
+    let code = b"#!lua name=mylib\nredis.register_function('f', function() return 1 end)";
+    assert_eq!(redis.call(&[b"FUNCTION", b"LOAD", code]), b"mylib");
+    assert_eq!(redis.ask("SAVE"), "+OK");
+    let file = File::open(scratch.file()).expect("it was saved");
+    let mut reader = Reader::new(file, true).expect("it is a file of a version we know");
+    let error = loop {
+        match reader.next() {
+            Ok(item) => assert!(item.is_some(), "the file was read"),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("'mylib'"), "{error}");
+}
