@@ -1,0 +1,33 @@
+//! What the tests of the log share: a disk that forgets, and a small store on top of a log.
+
+#![allow(dead_code, reason = "every test uses a part")]
+
+pub mod simulator;
+pub mod store;
+
+use std::sync::Arc;
+
+use ferrite_log::{Log, Options, Recovery};
+use simulator::Simulator;
+
+/// A small log without threads.
+pub fn options() -> Options {
+    Options {
+        segment_bytes: 64 << 10,
+        ring_bytes: 64 << 10,
+        appenders: 3,
+        blob_min: 4 << 10,
+        reserve_bytes: 0,
+        background: false,
+        ..Options::default()
+    }
+}
+
+/// Where every test has its log, on a disk of its own.
+pub fn directory() -> &'static std::path::Path {
+    std::path::Path::new("/data")
+}
+
+pub fn open(disk: &Simulator, options: Options) -> ferrite_log::Result<Recovery> {
+    Log::open(Arc::new(disk.clone()), directory(), options)
+}
