@@ -226,6 +226,11 @@ impl Appender {
         self.core.policy() == SyncPolicy::Always
     }
 
+    /// Where its latest record ends.
+    pub(crate) fn end(&self) -> Lsn {
+        self.end
+    }
+
     /// Appends one record.
     #[inline]
     pub(crate) fn append(&mut self, draft: &Draft<'_>) -> Lsn {

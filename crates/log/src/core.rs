@@ -129,6 +129,8 @@ pub(crate) struct Core {
     pub(crate) sync_lock: Mutex<()>,
     /// Held by whoever makes or uses the space for the next segment.
     pub(crate) spare_lock: Mutex<()>,
+    /// Held by whoever takes files of the log away, or needs them to stay.
+    pub(crate) deletion: Mutex<()>,
     written: Line<AtomicU64>,
     durable: Line<AtomicU64>,
     health: Line<AtomicU8>,
@@ -199,6 +201,7 @@ impl Core {
             directory_changed: AtomicBool::new(false),
             sync_lock: Mutex::new(()),
             spare_lock: Mutex::new(()),
+            deletion: Mutex::new(()),
             written: Line(AtomicU64::new(start.0)),
             durable: Line(AtomicU64::new(start.0)),
             health: Line(AtomicU8::new(HEALTHY)),

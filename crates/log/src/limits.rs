@@ -39,3 +39,12 @@ pub(crate) const DEAD_SLACK: u64 = 64 << 10;
 
 /// Dead records of a segment that has not begun yet, which an appender remembers one by one.
 pub(crate) const EARLY_DEAD: usize = 64 << 10;
+
+/// Bytes that compaction reads and writes before it commits and looks at its pace.
+pub(crate) const COMPACTION_SLICE: u64 = 64 << 10;
+
+/// Tombstones that are tolerated, in percent of live bytes; more, and the oldest segment is emptied, so that they can go.
+pub(crate) const TOMBSTONE_PERCENT: u64 = 10;
+
+/// So many short segments are put together.
+pub(crate) const SMALL_SEGMENTS: usize = 8;

@@ -10,6 +10,7 @@ use sys::file::Files;
 use crate::address::Lsn;
 use crate::appender::Appender;
 use crate::bindings::Bindings;
+use crate::compact::{Compactor, Relocate};
 use crate::core::{Core, Wake, lock};
 use crate::error::{Error, Refusal, Result};
 use crate::limits::{FULL_RETRY, LONGEST_SLEEP, NAP, NAPS};
@@ -62,6 +63,22 @@ impl Log {
     /// should do no more than ring a bell.
     pub fn appender(&self, wake: Option<Wake>) -> Option<Appender> {
         Appender::new(self.core.clone(), wake)
+    }
+
+    /// Starts the thread that empties segments of which little is needed. It takes one of the appenders.
+    ///
+    /// # Panics
+    /// If there is no appender left for it.
+    pub fn start_compaction(&mut self, relocate: Arc<dyn Relocate>) {
+        let compactor = self
+            .compactor()
+            .expect("an appender is left for compaction");
+        self.spawn("log-compact", move |_| compactor.run(&*relocate));
+    }
+
+    /// Compaction for a log without threads. It takes one of the appenders; `None` if there is none left.
+    pub fn compactor(&self) -> Option<Compactor> {
+        Compactor::new(self.core.clone())
     }
 
     /// The position of the next record.

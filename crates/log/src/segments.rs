@@ -27,6 +27,9 @@ pub(crate) struct Segment {
     bytes: AtomicU64,
     is_sealed: AtomicBool,
     is_trimmed: AtomicBool,
+    is_damaged: AtomicBool,
+    /// Where the record is that takes it out of the log; 0 for none.
+    retired_at: AtomicU64,
     is_surveyed: AtomicBool,
     bases: AtomicU64,
     tombstones: AtomicU64,
@@ -54,6 +57,8 @@ impl Segment {
             bytes: AtomicU64::new(0),
             is_sealed: AtomicBool::new(false),
             is_trimmed: AtomicBool::new(false),
+            is_damaged: AtomicBool::new(false),
+            retired_at: AtomicU64::new(0),
             is_surveyed: AtomicBool::new(false),
             bases: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
@@ -93,6 +98,27 @@ impl Segment {
 
     pub(crate) fn is_sealed(&self) -> bool {
         self.is_sealed.load(Ordering::Acquire)
+    }
+
+    /// The record at `lsn` takes it out of the log.
+    pub(crate) fn retire(&self, lsn: Lsn) {
+        self.retired_at.store(lsn.0, Ordering::Release);
+    }
+
+    pub(crate) fn retired_at(&self) -> Option<Lsn> {
+        match self.retired_at.load(Ordering::Acquire) {
+            0 => None,
+            lsn => Some(Lsn(lsn)),
+        }
+    }
+
+    /// It cannot be read: compaction leaves it alone.
+    pub(crate) fn set_damaged(&self) {
+        self.is_damaged.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Acquire)
     }
 
     /// Whether the file may be longer than what is in it.

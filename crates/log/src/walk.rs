@@ -197,14 +197,44 @@ impl<'f> Walk<'f> {
         Ok(())
     }
 
+    /// Goes on at a position where a record at the top begins.
+    pub(crate) fn go_to(&mut self, lsn: Lsn) {
+        self.at = lsn.0;
+        self.batch = None;
+        self.buffer.clear();
+        self.buffer_at = self.at;
+    }
+
+    /// The first position from `from` on where a record that is not inside of a batch can be read.
+    pub(crate) fn search(&mut self, from: Lsn) -> io::Result<Option<Lsn>> {
+        self.go_to(from);
+        while self.at < self.end.0 {
+            let mut wanted = HEADER as u64;
+            loop {
+                self.fill(wanted)?;
+                let index = (self.at - self.buffer_at) as usize;
+                match read(&self.buffer[index..], Lsn(self.at)) {
+                    Ok(found) if !found.is_inner => return Ok(Some(Lsn(self.at))),
+                    // Lengths found in garbage are not worth reading much for.
+                    Err(Flaw::Incomplete(bytes))
+                        if bytes > wanted
+                            && bytes <= (self.end.0 - self.at).min(64 * CHUNK as u64) =>
+                    {
+                        wanted = bytes;
+                    }
+                    _ => break,
+                }
+            }
+            self.at += 8;
+        }
+        Ok(None)
+    }
+
     /// Looks for marks behind the position `from`, whatever is in between: the greatest position that one says was
     /// durable, and the offset behind the last byte that is not zero.
     pub(crate) fn evidence_behind(&mut self, from: Lsn) -> io::Result<(Option<Lsn>, u64)> {
         const MARK: usize = 24;
-        self.batch = None;
-        self.at = from.0;
-        self.buffer.clear();
-        self.buffer_at = self.at;
+        self.go_to(from);
         let (mut best, mut dirty_end) = (None, 0);
         loop {
             self.fill(CHUNK as u64)?;

@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use sys::ring::{Consumer, Producer};
 
 use crate::address::Lsn;
+use crate::compact::is_named;
 use crate::core::{Core, lock};
 use crate::error::{Error, Result};
 use crate::limits::MARK_INTERVAL;
@@ -312,6 +313,7 @@ fn begin(core: &Core, first: Lsn) -> Result<(Arc<Segment>, u64)> {
         segments: map
             .segments
             .iter()
+            .filter(|segment| is_named(segment, first))
             .map(|segment| segment.extent())
             .collect(),
     }

@@ -62,9 +62,16 @@ impl Model {
     }
 }
 
+/// Every interleaving with up to three switches that nobody asked for; all of them would take minutes.
+fn explore(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
 #[test]
 fn what_is_complete_is_filled() {
-    loom::model(|| {
+    explore(|| {
         let model = Model::new(2, 4);
         let threads: Vec<_> = (0..2)
             .map(|producer| {
@@ -90,7 +97,7 @@ fn what_is_complete_is_filled() {
 
 #[test]
 fn a_second_turn_is_as_safe_as_the_first() {
-    loom::model(|| {
+    explore(|| {
         let model = Model::new(2, 4);
         let thread = loom::thread::spawn({
             let model = model.clone();
@@ -112,7 +119,7 @@ fn a_second_turn_is_as_safe_as_the_first() {
 
 #[test]
 fn a_part_that_was_published_is_filled() {
-    loom::model(|| {
+    explore(|| {
         let model = Model::new(2, 4);
         let thread = loom::thread::spawn({
             let model = model.clone();
@@ -140,7 +147,7 @@ fn a_part_that_was_published_is_filled() {
 #[test]
 #[should_panic]
 fn a_consumer_that_trusts_the_tail_is_caught() {
-    loom::model(|| {
+    explore(|| {
         let model = Model::new(1, 2);
         let thread = loom::thread::spawn({
             let model = model.clone();

@@ -201,7 +201,7 @@ impl Recovery {
         // The newest first: what is left is always the beginning of what there was.
         for path in cut.files.iter().rev() {
             let name = path.file_name().unwrap_or_default();
-            let aside = free_name(&*self.files, lost, &name.to_string_lossy());
+            let aside = free_name(&*self.files, lost, &name.to_string_lossy())?;
             self.files
                 .rename(path, &aside)
                 .map_err(|error| Error::io("cannot rename", path, error))?;
@@ -209,7 +209,7 @@ impl Recovery {
         let map = self.segments.map();
         if let (Some(tail), Some(segment)) = (cut.tail, map.last()) {
             let name = format!("{:016x}.tail", self.end.get());
-            let aside = free_name(&*self.files, lost, &name);
+            let aside = free_name(&*self.files, lost, &name)?;
             copy_range(&*self.files, &*segment.file, tail.clone(), &aside)
                 .map_err(|error| Error::io("cannot copy the tail to", &aside, error))?;
             segment
@@ -287,13 +287,16 @@ fn new_name() -> Result<Name> {
 }
 
 /// A path in `directory` that is not taken yet.
-pub(crate) fn free_name(files: &dyn Files, directory: &Path, name: &str) -> PathBuf {
-    let is_free = |path: &PathBuf| matches!(files.open(path), Err(error) if error.kind() == std::io::ErrorKind::NotFound);
-    let numbered = (1u32..).map(|number| directory.join(format!("{name}.{number}")));
-    std::iter::once(directory.join(name))
+pub(crate) fn free_name(files: &dyn Files, directory: &Path, name: &str) -> Result<PathBuf> {
+    let taken = files
+        .list(directory)
+        .map_err(|error| Error::io("cannot list", directory, error))?;
+    let is_free = |name: &String| !taken.contains(name);
+    let numbered = (1u32..).map(|number| format!("{name}.{number}"));
+    let free = std::iter::once(name.to_owned())
         .chain(numbered)
-        .find(is_free)
-        .expect("there is always a greater number")
+        .find(is_free);
+    Ok(directory.join(free.expect("there is always a greater number")))
 }
 
 /// Copies part of a file to a new one, durably.

@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "every test uses a part")]
 
-pub mod simulator;
-pub mod store;
+pub(crate) mod simulator;
+pub(crate) mod store;
 
 use std::sync::Arc;
 
@@ -11,9 +11,10 @@ use ferrite_log::{Log, Options, Recovery};
 use simulator::Simulator;
 
 /// A small log without threads.
-pub fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options {
         segment_bytes: 64 << 10,
+        garbage_percent: 20,
         ring_bytes: 64 << 10,
         appenders: 3,
         blob_min: 4 << 10,
@@ -24,10 +25,10 @@ pub fn options() -> Options {
 }
 
 /// Where every test has its log, on a disk of its own.
-pub fn directory() -> &'static std::path::Path {
+pub(crate) fn directory() -> &'static std::path::Path {
     std::path::Path::new("/data")
 }
 
-pub fn open(disk: &Simulator, options: Options) -> ferrite_log::Result<Recovery> {
+pub(crate) fn open(disk: &Simulator, options: Options) -> ferrite_log::Result<Recovery> {
     Log::open(Arc::new(disk.clone()), directory(), options)
 }

@@ -17,7 +17,7 @@ use sys::file::{File, Files, Lock};
 const SECTOR: usize = 512;
 
 #[derive(Clone, Debug)]
-pub struct Simulator {
+pub(crate) struct Simulator {
     disk: Arc<Mutex<Disk>>,
 }
 
@@ -38,14 +38,14 @@ struct Disk {
 
 /// What one call of all does.
 #[derive(Clone, Copy, Debug)]
-pub struct Fault {
+pub(crate) struct Fault {
     /// The number of the call, from 0.
-    pub call: u64,
-    pub kind: FaultKind,
+    pub(crate) call: u64,
+    pub(crate) kind: FaultKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FaultKind {
+pub(crate) enum FaultKind {
     /// This call fails, the next ones work.
     Error(ErrorKind),
     /// This and all later calls fail.
@@ -130,13 +130,12 @@ impl Inode {
         // What is cut off may come back with the old size, and must not if the file grows again.
         for sector in size / SECTOR..self.bytes.len().div_ceil(SECTOR) {
             let old = self.sector(sector);
-            let versions = self.versions.entry(sector).or_insert_with(|| vec![old]);
-            versions.push(vec![0; SECTOR]);
-        }
-        if size < self.bytes.len() && size % SECTOR != 0 {
-            let mut kept = self.sector(size / SECTOR);
-            kept[size % SECTOR..].fill(0);
-            self.versions.entry(size / SECTOR).or_default().push(kept);
+            let mut kept = old.clone();
+            kept[size.saturating_sub(sector * SECTOR)..].fill(0);
+            self.versions
+                .entry(sector)
+                .or_insert_with(|| vec![old])
+                .push(kept);
         }
         self.bytes.resize(size, 0);
         self.sizes.push(size);
@@ -180,7 +179,7 @@ impl Default for Simulator {
 }
 
 impl Simulator {
-    pub fn new() -> Simulator {
+    pub(crate) fn new() -> Simulator {
         let disk = Disk {
             capacity: u64::MAX,
             ..Disk::default()
@@ -195,7 +194,7 @@ impl Simulator {
     }
 
     /// The disk as it is after power was lost now.
-    pub fn after_power_loss(&self, seed: u64) -> Simulator {
+    pub(crate) fn after_power_loss(&self, seed: u64) -> Simulator {
         let mut random = fastrand::Rng::with_seed(seed);
         let disk = self.disk();
         let mut inodes = disk.inodes.clone();
@@ -220,12 +219,21 @@ impl Simulator {
         Simulator::with(inodes, names, disk.capacity)
     }
 
-    /// The disk as another process finds it after this one was killed.
-    pub fn after_kill(&self) -> Simulator {
+    /// The disk as another process finds it after this one was killed: nothing is lost yet, and nothing is
+    /// more durable than it was.
+    pub(crate) fn after_kill(&self) -> Simulator {
         let disk = self.disk();
-        let mut inodes = disk.inodes.clone();
-        inodes.iter_mut().for_each(Inode::sync);
-        Simulator::with(inodes, disk.names.clone(), disk.capacity)
+        let after = Simulator::with(
+            disk.inodes.clone(),
+            disk.durable_names.clone(),
+            disk.capacity,
+        );
+        {
+            let mut new = after.disk();
+            new.names = disk.names.clone();
+            new.pending = disk.pending.clone();
+        }
+        after
     }
 
     fn with(inodes: Vec<Inode>, names: BTreeMap<PathBuf, usize>, capacity: u64) -> Simulator {
@@ -241,45 +249,45 @@ impl Simulator {
         }
     }
 
-    pub fn set_fault(&self, fault: Option<Fault>) {
+    pub(crate) fn set_fault(&self, fault: Option<Fault>) {
         self.disk().fault = fault;
     }
 
-    pub fn set_capacity(&self, bytes: u64) {
+    pub(crate) fn set_capacity(&self, bytes: u64) {
         self.disk().capacity = bytes;
     }
 
     /// Bytes that files take.
-    pub fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.disk().used()
     }
 
-    pub fn calls(&self) -> u64 {
+    pub(crate) fn calls(&self) -> u64 {
         self.disk().calls
     }
 
-    pub fn history(&self) -> Vec<String> {
+    pub(crate) fn history(&self) -> Vec<String> {
         self.disk().history.clone()
     }
 
     /// All names of files.
-    pub fn names(&self) -> Vec<PathBuf> {
+    pub(crate) fn names(&self) -> Vec<PathBuf> {
         self.disk().names.keys().cloned().collect()
     }
 
-    pub fn contents(&self, path: &Path) -> Vec<u8> {
+    pub(crate) fn contents(&self, path: &Path) -> Vec<u8> {
         let disk = self.disk();
         disk.inodes[disk.names[path]].bytes.clone()
     }
 
     /// Changes a file behind everybody's back.
-    pub fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
         let mut disk = self.disk();
         let inode = disk.names[path];
         change(&mut disk.inodes[inode].bytes);
     }
 
-    pub fn remove(&self, path: &Path) {
+    pub(crate) fn remove(&self, path: &Path) {
         let mut disk = self.disk();
         disk.names.remove(path).expect("it was there");
         disk.durable_names.remove(path);

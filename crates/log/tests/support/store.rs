@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use ferrite_log::{
-    Address, Appender, Change, DbId, Liveness, Log, Lsn, Rebind, Recovery, ReplayOptions, Replayed,
-    Replayer, Tag, Value,
+    Address, Appender, Change, Current, DbId, Liveness, Log, Lsn, Rebind, Record, Recovery,
+    Relocate, ReplayOptions, Replayed, Replayer, Tag, Value, Verdict, judge,
 };
 
 /// One key's state. `address` is where it is in the log; two stores are equal without it.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    pub value: Vec<u8>,
-    pub tag: Tag,
-    pub expiry: Option<i64>,
-    pub address: Option<Address>,
+pub(crate) struct Entry {
+    pub(crate) value: Vec<u8>,
+    pub(crate) tag: Tag,
+    pub(crate) expiry: Option<i64>,
+    pub(crate) address: Option<Address>,
 }
 
 impl PartialEq for Entry {
@@ -24,17 +24,17 @@ impl PartialEq for Entry {
 }
 
 /// A key of a database's contents.
-pub type FullKey = (DbId, Vec<u8>);
+pub(crate) type FullKey = (DbId, Vec<u8>);
 
 /// All entries, by the identity of their database.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct State {
-    pub entries: BTreeMap<FullKey, Entry>,
+pub(crate) struct State {
+    pub(crate) entries: BTreeMap<FullKey, Entry>,
 }
 
 impl State {
     /// Without what has expired at `now`.
-    pub fn living(&self, now: i64) -> State {
+    pub(crate) fn living(&self, now: i64) -> State {
         let living = |entry: &Entry| entry.expiry.is_none_or(|expiry| expiry > now);
         let entries = self.entries.iter().filter(|(_, entry)| living(entry));
         State {
@@ -61,8 +61,8 @@ impl State {
 
 /// A store that changes and logs its changes.
 #[derive(Debug, Default)]
-pub struct Store {
-    pub state: Mutex<State>,
+pub(crate) struct Store {
+    pub(crate) state: Mutex<State>,
 }
 
 fn patch(value: &mut Vec<u8>, offset: u64, total: u64, bytes: &[u8]) {
@@ -72,7 +72,7 @@ fn patch(value: &mut Vec<u8>, offset: u64, total: u64, bytes: &[u8]) {
 
 /// A change that a test makes.
 #[derive(Clone, Debug)]
-pub enum Op {
+pub(crate) enum Op {
     Set(FullKey, Vec<u8>, Option<i64>),
     Delete(FullKey),
     Expire(FullKey, Option<i64>),
@@ -83,11 +83,11 @@ pub enum Op {
     Swap(u16, u16),
 }
 
-pub const TAG: Tag = Tag { kind: 0, form: 1 };
+pub(crate) const TAG: Tag = Tag { kind: 0, form: 1 };
 
 impl Store {
     /// Appends and applies `op`. Returns where its last record ends.
-    pub fn run(&self, log: &Log, appender: &mut Appender, op: &Op) -> Lsn {
+    pub(crate) fn run(&self, log: &Log, appender: &mut Appender, op: &Op) -> Lsn {
         let mut state = self.state.lock().expect("no panic inside");
         let state = &mut *state;
         match op {
@@ -223,7 +223,7 @@ impl Store {
     }
 
     /// Forgets what has expired; nothing is logged for it.
-    pub fn expire(&self, now: i64, appender: &mut Appender) {
+    pub(crate) fn expire(&self, now: i64, appender: &mut Appender) {
         let mut state = self.state.lock().expect("no panic inside");
         let is_due = |entry: &Entry| entry.expiry.is_some_and(|expiry| expiry <= now);
         let due: Vec<FullKey> = state
@@ -237,13 +237,13 @@ impl Store {
         }
     }
 
-    pub fn snapshot(&self) -> State {
+    pub(crate) fn snapshot(&self) -> State {
         self.state.lock().expect("no panic inside").clone()
     }
 }
 
 /// What SWAPDB does to the bindings.
-pub fn swap(log: &Log, a: u16, b: u16) -> [Rebind; 2] {
+pub(crate) fn swap(log: &Log, a: u16, b: u16) -> [Rebind; 2] {
     let bindings = log.bindings();
     [
         Rebind::Name {
@@ -269,12 +269,38 @@ fn clear(state: &mut State, db: Option<DbId>, liveness: &mut Liveness) {
     }
 }
 
+impl Relocate for Store {
+    fn relocate(&self, appender: &mut Appender, record: &Record<'_>, is_oldest: bool) -> Verdict {
+        let mut state = self.state.lock().expect("no panic inside");
+        let entry = state.entries.get_mut(&(record.db, record.key.to_vec()));
+        let current = entry.as_ref().map(|entry| Current {
+            address: entry.address.expect("all is in the log"),
+            expiry: entry.expiry,
+        });
+        let verdict = judge(record, current, is_oldest);
+        match (verdict, entry) {
+            (Verdict::Rewrite, Some(entry)) => {
+                let address =
+                    appender.set(record.db, record.key, entry.tag, entry.expiry, &entry.value);
+                entry.address = Some(address);
+            }
+            (Verdict::Expire, Some(entry)) => {
+                drop(appender.expire(record.db, record.key, entry.expiry))
+            }
+            (Verdict::Tombstone, None) => drop(appender.delete(record.db, record.key)),
+            (Verdict::Drop, _) => {}
+            (verdict, entry) => unreachable!("{verdict:?} of {entry:?}"),
+        }
+        verdict
+    }
+}
+
 /// Partitions of a replay, each with the entries whose hashes are in it.
-pub struct Loading {
+pub(crate) struct Loading {
     partitions: Vec<Mutex<State>>,
 }
 
-pub fn hash(db: DbId, key: &[u8]) -> u64 {
+pub(crate) fn hash(db: DbId, key: &[u8]) -> u64 {
     let mut hash = u64::from(db.0) ^ 0xcbf2_9ce4_8422_2325;
     for &byte in key {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -333,7 +359,7 @@ impl Replayer for Loading {
 }
 
 /// Replays everything.
-pub fn load(recovery: &mut Recovery, threads: usize) -> ferrite_log::Result<Store> {
+pub(crate) fn load(recovery: &mut Recovery, threads: usize) -> ferrite_log::Result<Store> {
     let partitions = 8;
     let loading = Loading {
         partitions: (0..partitions).map(|_| Mutex::default()).collect(),
