@@ -1,5 +1,5 @@
-//! The operating system, as Ferrite sees it: sockets, the poller, signals, clocks, processors and
-//! process facts.
+//! The operating system, as Ferrite sees it: sockets, the poller, files, shared memory, signals,
+//! clocks, processors and process facts.
 //!
 //! No other crate of the server calls the system for these, so this is where a port, a simulator or
 //! an audit starts. What does not live here: any knowledge of the protocol, of connections as the
@@ -23,9 +23,11 @@ mod syscall;
 
 pub mod clock;
 pub mod cpu;
+pub mod file;
 pub mod poller;
 pub mod process;
 pub mod random;
+pub mod ring;
 pub mod signal;
 pub mod socket;
 

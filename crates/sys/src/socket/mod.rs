@@ -5,19 +5,13 @@
 //! What does not live here: what a connection is to the server, and when one is too many.
 
 mod address;
-<<<<<<< HEAD
 mod client;
-mod listener;
-mod stream;
-
-pub use client::{Family, Ready, Stream};
-=======
 mod dial;
 mod listener;
 mod stream;
 
+pub use client::{Family, Ready, Stream};
 pub use dial::{Endpoint, resolve};
->>>>>>> bench
 pub use listener::Listener;
 pub use stream::Socket;
 

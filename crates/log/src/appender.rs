@@ -1,0 +1,336 @@
+//! Appending: what a worker does while it holds a shard's lock.
+//!
+//! Budget of [`Appender::set`]: one atomic addition, one copy of key and value, one checksum over them; no
+//! allocation, no system call, no lock. What can wait is done before, by [`Appender::ensure`].
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use sys::ring::Producer;
+
+use crate::address::{Address, DbId, Lsn};
+use crate::batch::{Batch, Scratch};
+use crate::bindings::{Rebind, encode_changes};
+use crate::core::{Core, NOBODY, Wake, lock};
+use crate::error::Refusal;
+use crate::liveness::Liveness;
+use crate::options::SyncPolicy;
+use crate::record::{self, Draft, Tag};
+
+/// One thread's way into the log.
+pub struct Appender {
+    pub(crate) core: Arc<Core>,
+    pub(crate) producer: Producer,
+    liveness: Liveness,
+    /// Bytes of the ring that this appender may still claim.
+    credit: u64,
+    /// Where its latest record ends.
+    end: Lsn,
+    /// What batches gather in, kept for the next one.
+    pub(crate) scratch: Scratch,
+}
+
+impl Appender {
+    /// `None` when there are as many as the options allow.
+    pub(crate) fn new(core: Arc<Core>, wake: Option<Wake>) -> Option<Appender> {
+        let producer = core.ring.producer()?;
+        *lock(&core.members[producer.number()].0.waker) = wake;
+        Some(Appender {
+            liveness: Liveness::new(
+                core.segments.clone(),
+                core.blobs.clone(),
+                Some(core.ring.clone()),
+            ),
+            end: core.tail(),
+            producer,
+            credit: 0,
+            scratch: Scratch::default(),
+            core,
+        })
+    }
+
+    /// The most that [`Appender::ensure`] can give in one piece.
+    pub fn window(&self) -> u64 {
+        self.core.credit.window
+    }
+
+    /// Gets room for records of `bytes` bytes together (see [`Appender::bytes_of`]), [`Appender::window`] at most.
+    /// Called before a window of requests and outside of any lock, because it waits for the log thread when the
+    /// ring is full. What is left from before counts. Whatever was appended is committed if it has to wait.
+    ///
+    /// # Errors
+    /// Nothing may be appended: the disk is full, or a write has failed.
+    #[inline]
+    pub fn ensure(&mut self, bytes: u64) -> Result<(), Refusal> {
+        if self.credit >= bytes && self.core.is_healthy() {
+            return Ok(());
+        }
+        self.ensure_slowly(bytes.min(self.window()), false)
+    }
+
+    /// The same for compaction, which may use what is left of a full disk to make space.
+    pub(crate) fn ensure_for_compaction(&mut self, bytes: u64) -> Result<(), Refusal> {
+        self.ensure_slowly(bytes.min(self.window()), true)
+    }
+
+    #[cold]
+    fn ensure_slowly(&mut self, bytes: u64, even_if_full: bool) -> Result<(), Refusal> {
+        let core = self.core.clone();
+        let refuses = || !core.is_healthy() && !(even_if_full && core.is_full());
+        if refuses() {
+            return Err(core.refusal().unwrap_or(Refusal::Closed));
+        }
+        while self.credit < bytes {
+            let needed = bytes - self.credit;
+            let taken = core.credit.take(needed.max(core.credit.lease), needed);
+            self.credit += taken;
+            if taken == 0 {
+                // The room may be taken by what this appender has not committed.
+                self.commit();
+                let mut given = 0;
+                core.wait_for_room(|| {
+                    given = core.credit.take(needed, needed);
+                    given > 0 || refuses()
+                });
+                self.credit += given;
+                if given == 0 {
+                    return Err(core.refusal().unwrap_or(Refusal::Closed));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that a record takes at most, with so many bytes of key and value.
+    pub const fn bytes_of(key: usize, value: usize) -> u64 {
+        record::record_bytes(key as u64, value as u64 + 16, true)
+    }
+
+    /// The key has this value from here on. Returns what the entry keeps.
+    #[inline]
+    pub fn set(
+        &mut self,
+        db: DbId,
+        key: &[u8],
+        tag: Tag,
+        expiry: Option<i64>,
+        value: &[u8],
+    ) -> Address {
+        let lsn = self.append(&Draft::set(db, key, tag, expiry, value));
+        Address::new(lsn, false, expiry.is_some())
+    }
+
+    /// The key is gone.
+    #[inline]
+    pub fn delete(&mut self, db: DbId, key: &[u8]) -> Lsn {
+        self.append(&Draft::delete(db, key))
+    }
+
+    /// The key, which exists, has this expiry from here on. The entry's address stays.
+    #[inline]
+    pub fn expire(&mut self, db: DbId, key: &[u8], expiry: Option<i64>) -> Lsn {
+        self.append(&Draft::expire(db, key, expiry))
+    }
+
+    /// Part of the value of the key, which exists and is on disk, changes: `bytes` go to `offset`, and the value is
+    /// `total` bytes long from here on. The entry's address becomes [`Address::patched`].
+    ///
+    /// # Panics
+    /// If `bytes` do not fit into `total`.
+    #[inline]
+    pub fn patch(
+        &mut self,
+        db: DbId,
+        key: &[u8],
+        tag: Tag,
+        offset: u64,
+        total: u64,
+        bytes: &[u8],
+    ) -> Lsn {
+        assert!(
+            offset + bytes.len() as u64 <= total,
+            "a patch is part of the value"
+        );
+        self.append(&Draft::patch(db, key, tag, offset, total, bytes))
+    }
+
+    /// Changes what database numbers mean, or empties databases. Nobody else appends to these databases meanwhile.
+    pub fn bind(&mut self, changes: &[Rebind]) -> Lsn {
+        let lsn = self.append(&Draft::bind(&encode_changes(changes)));
+        lock(&self.core.bindings).push(lsn, changes);
+        lsn
+    }
+
+    /// Begins a batch: its records count all or not at all.
+    pub fn batch(&mut self) -> Batch<'_> {
+        Batch::new(self)
+    }
+
+    /// Notes about dead records.
+    #[inline]
+    pub fn liveness(&mut self) -> &mut Liveness {
+        &mut self.liveness
+    }
+
+    /// Ends a turn: the log thread may write what was appended. Returns the position below which everything of
+    /// this appender is; when it is durable, replies may leave.
+    #[inline]
+    pub fn commit(&mut self) -> Lsn {
+        if self.producer.is_active() {
+            self.producer.commit();
+            let spare = self.credit.saturating_sub(self.core.credit.lease);
+            if spare > self.core.credit.lease {
+                self.core.credit.give_back(spare);
+                self.credit -= spare;
+            }
+            self.core.nudge(self.end.0);
+        }
+        if self.liveness.is_due() {
+            self.liveness.publish();
+        }
+        self.end
+    }
+
+    /// Whether everything below `lsn`, which was committed, is durable. If not, the appender's waker is called once
+    /// when it is, or when the log fails; only the latest question is answered.
+    ///
+    /// # Errors
+    /// The log has failed: it will never be.
+    pub fn wake_when_durable(&mut self, lsn: Lsn) -> Result<bool, Refusal> {
+        if self.core.durable() >= lsn {
+            return Ok(true);
+        }
+        let member = &self.core.members[self.producer.number()].0;
+        member.waits_for.store(lsn.0, Ordering::SeqCst);
+        // Whoever makes it durable looks at `waits_for` after it has said so; this looks after it has set it.
+        if self.core.durable() >= lsn {
+            member.waits_for.store(NOBODY, Ordering::SeqCst);
+            return Ok(true);
+        }
+        if self.core.has_failed() {
+            member.waits_for.store(NOBODY, Ordering::SeqCst);
+            return Err(self.core.refusal().unwrap_or(Refusal::Closed));
+        }
+        Ok(false)
+    }
+
+    /// Everything below is durable.
+    #[inline]
+    pub fn durable(&self) -> Lsn {
+        self.core.durable()
+    }
+
+    /// Whether replies to writes wait until they are durable.
+    #[inline]
+    pub fn is_synchronous(&self) -> bool {
+        self.core.policy() == SyncPolicy::Always
+    }
+
+    /// Where its latest record ends.
+    pub(crate) fn end(&self) -> Lsn {
+        self.end
+    }
+
+    /// Appends one record.
+    #[inline]
+    pub(crate) fn append(&mut self, draft: &Draft<'_>) -> Lsn {
+        let at = self.claim(draft.bytes());
+        self.fill(at, draft);
+        Lsn(at)
+    }
+
+    /// Fills a claim that was made for this record.
+    #[inline]
+    pub(crate) fn fill(&mut self, at: u64, draft: &Draft<'_>) {
+        if let Ok(len) = usize::try_from(draft.bytes())
+            && let Some(slot) = self.producer.fill(at, len)
+        {
+            record::write(slot, Lsn(at), draft);
+        } else {
+            self.fill_slowly(at, draft);
+        }
+    }
+
+    /// Claims room for a record, with credit if there is enough.
+    #[inline]
+    pub(crate) fn claim(&mut self, bytes: u64) -> u64 {
+        match self.credit.checked_sub(bytes) {
+            Some(left) => self.credit = left,
+            None => self.core.credit.owe(bytes),
+        }
+        let at = self.producer.claim(bytes);
+        self.end = Lsn(at + bytes);
+        at
+    }
+
+    /// Fills a claim for which there is no room yet. It waits inside of a lock, for the log thread alone, which
+    /// takes none of those: it happens behind or with records that are larger than a window.
+    #[cold]
+    fn fill_slowly(&mut self, at: u64, draft: &Draft<'_>) {
+        let mut parts = Parts::new(self, at, draft.bytes());
+        record::write_in_parts(Lsn(at), draft, |bytes| parts.put(bytes));
+    }
+}
+
+impl Drop for Appender {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        self.commit();
+        self.core.credit.give_back(self.credit);
+        *lock(&self.core.members[self.producer.number()].0.waker) = None;
+    }
+}
+
+/// Fills one claim piece by piece, waiting for room in between.
+pub(crate) struct Parts<'a> {
+    core: Arc<Core>,
+    producer: &'a mut Producer,
+    at: u64,
+    end: u64,
+}
+
+impl<'a> Parts<'a> {
+    pub(crate) fn new(appender: &'a mut Appender, at: u64, bytes: u64) -> Parts<'a> {
+        let core = appender.core.clone();
+        // No segment may end inside.
+        let mut oversize = lock(&core.oversize);
+        oversize.push(at..at + bytes);
+        core.oversize_count.store(oversize.len(), Ordering::Release);
+        drop(oversize);
+        Parts {
+            core,
+            producer: &mut appender.producer,
+            at,
+            end: at + bytes,
+        }
+    }
+
+    pub(crate) fn put(&mut self, mut bytes: &[u8]) {
+        debug_assert!(self.at + bytes.len() as u64 <= self.end);
+        // Small enough that the log thread has something to do while the next one is copied.
+        let most = self.core.ring.capacity() / 16;
+        while !bytes.is_empty() {
+            let (piece, rest) = bytes.split_at(bytes.len().min(most));
+            let at = self.at;
+            let slot = match self.producer.fill(at, piece.len()) {
+                Some(slot) => slot,
+                None => {
+                    // Pieces end anywhere, but the log thread reads lengths at multiples of 8.
+                    self.producer.publish(at & !7);
+                    let end = at + piece.len() as u64;
+                    let ring = self.core.ring.clone();
+                    self.core
+                        .wait_for_room(|| ring.head() + ring.capacity() as u64 >= end);
+                    self.producer
+                        .fill(at, piece.len())
+                        .expect("there is room now")
+                }
+            };
+            slot.copy_from_slice(piece);
+            self.at += piece.len() as u64;
+            bytes = rest;
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! A batch: several records that count all or not at all, next to each other in the log.
+//!
+//! How large it will be is known only at its end, so its records are gathered beside the ring and go into it
+//! together. Their positions are known then: an entry gets its address in [`Batch::finish`].
+
+use std::ops::Range;
+
+use crate::address::{Address, DbId, Lsn};
+use crate::appender::{Appender, Parts};
+use crate::bindings::{Rebind, encode_changes};
+use crate::core::lock;
+use crate::record::{self, BlobRef, Change, Draft, HEADER, MAX_RECORD, Record, Tag, Value};
+
+/// See the module. Locks of all shards it touches are held from its beginning to its end; dropping it
+/// without [`Batch::finish`] leaves nothing in the log.
+pub struct Batch<'a> {
+    appender: &'a mut Appender,
+    scratch: Scratch,
+    /// Bytes of the records in the log.
+    inside: u64,
+}
+
+/// What was gathered.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    /// Keys and values of all records.
+    bytes: Vec<u8>,
+    records: Vec<Gathered>,
+}
+
+/// An appender keeps no more room than this for its next batch.
+const KEEP: usize = 1 << 20;
+
+/// A record of a batch, with ranges of the gathered bytes.
+struct Gathered {
+    db: DbId,
+    key: Range<usize>,
+    change: GatheredChange,
+    data: Range<usize>,
+}
+
+enum GatheredChange {
+    Set(Tag, Option<i64>),
+    SetBlob(Tag, Option<i64>, BlobRef),
+    Delete,
+    Expire(Option<i64>),
+    Patch(Tag, u64, u64),
+    Bind(Vec<Rebind>),
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) fn new(appender: &'a mut Appender) -> Batch<'a> {
+        Batch {
+            scratch: std::mem::take(&mut appender.scratch),
+            appender,
+            inside: 0,
+        }
+    }
+
+    /// As [`Appender::set`].
+    pub fn set(&mut self, db: DbId, key: &[u8], tag: Tag, expiry: Option<i64>, value: &[u8]) {
+        self.gather(db, key, GatheredChange::Set(tag, expiry), value);
+    }
+
+    /// As [`Appender::delete`].
+    pub fn delete(&mut self, db: DbId, key: &[u8]) {
+        self.gather(db, key, GatheredChange::Delete, &[]);
+    }
+
+    /// As [`Appender::expire`].
+    pub fn expire(&mut self, db: DbId, key: &[u8], expiry: Option<i64>) {
+        self.gather(db, key, GatheredChange::Expire(expiry), &[]);
+    }
+
+    /// As [`Appender::patch`].
+    ///
+    /// # Panics
+    /// If `bytes` do not fit into `total`.
+    pub fn patch(&mut self, db: DbId, key: &[u8], tag: Tag, offset: u64, total: u64, bytes: &[u8]) {
+        assert!(
+            offset + bytes.len() as u64 <= total,
+            "a patch is part of the value"
+        );
+        self.gather(db, key, GatheredChange::Patch(tag, offset, total), bytes);
+    }
+
+    /// As [`Appender::bind`].
+    pub fn bind(&mut self, changes: &[Rebind]) {
+        let data = encode_changes(changes);
+        self.gather(DbId(0), &[], GatheredChange::Bind(changes.to_vec()), &data);
+    }
+
+    /// Records gathered so far.
+    pub fn len(&self) -> usize {
+        self.scratch.records.len()
+    }
+
+    /// Whether nothing was gathered.
+    pub fn is_empty(&self) -> bool {
+        self.scratch.records.is_empty()
+    }
+
+    /// Bytes that the batch takes in the log so far. At [`MAX_RECORD`] it is full.
+    pub fn log_bytes(&self) -> u64 {
+        HEADER as u64 + self.inside
+    }
+
+    fn gather(&mut self, db: DbId, key: &[u8], change: GatheredChange, data: &[u8]) {
+        let Scratch { bytes, records } = &mut self.scratch;
+        let key_at = bytes.len();
+        bytes.extend_from_slice(key);
+        let data_at = bytes.len();
+        bytes.extend_from_slice(data);
+        let record = Gathered {
+            db,
+            key: key_at..data_at,
+            change,
+            data: data_at..bytes.len(),
+        };
+        self.inside += draft(bytes, &record).bytes();
+        records.push(record);
+    }
+
+    /// Appends the batch. `each` is told of every record of a key, in order, and what an entry keeps if it is a
+    /// `Set`. A single record goes without the container.
+    ///
+    /// # Panics
+    /// If it takes [`MAX_RECORD`] bytes or more.
+    pub fn finish(self, mut each: impl FnMut(&mut Appender, &Record<'_>, Option<Address>)) {
+        assert!(self.log_bytes() < MAX_RECORD, "a batch is below 4 GiB");
+        let Scratch { bytes, records } = &self.scratch;
+        let header = match records.len() {
+            0 => return,
+            1 => 0,
+            _ => HEADER as u64,
+        };
+        let start = self.appender.claim(header + self.inside);
+        match &records[..] {
+            [alone] => self.appender.fill(start, &draft(bytes, alone)),
+            _ => fill(self.appender, start, &self.scratch, self.inside),
+        }
+        let mut at = Lsn(start + header);
+        for gathered in records {
+            if let GatheredChange::Bind(changes) = &gathered.change {
+                lock(&self.appender.core.bindings).push(at, changes);
+            } else {
+                let record = record_of(at, gathered, bytes);
+                each(self.appender, &record, record.address());
+            }
+            at = at.offset(draft(bytes, gathered).bytes());
+        }
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        let Scratch {
+            mut bytes,
+            mut records,
+        } = std::mem::take(&mut self.scratch);
+        bytes.clear();
+        records.clear();
+        bytes.shrink_to(KEEP);
+        records.shrink_to(KEEP / size_of::<Gathered>());
+        self.appender.scratch = Scratch { bytes, records };
+    }
+}
+
+/// Fills the claim of a batch of several records.
+fn fill(appender: &mut Appender, start: u64, scratch: &Scratch, inside: u64) {
+    let Scratch { bytes, records } = scratch;
+    let header = record::batch_header(Lsn(start), records.len() as u32, inside);
+    let bytes_in_all = HEADER as u64 + inside;
+    let mut at = Lsn(start + HEADER as u64);
+    let drafts = records
+        .iter()
+        .map(|gathered| draft(bytes, gathered).inner());
+    let slot = usize::try_from(bytes_in_all)
+        .ok()
+        .and_then(|len| appender.producer.fill(start, len));
+    if let Some(slot) = slot {
+        let (first, mut rest) = slot.split_at_mut(HEADER);
+        first.copy_from_slice(&header);
+        for draft in drafts {
+            let (slot, behind) = rest.split_at_mut(draft.bytes() as usize);
+            record::write(slot, at, &draft);
+            at = at.offset(draft.bytes());
+            rest = behind;
+        }
+        return;
+    }
+    let mut parts = Parts::new(appender, start, bytes_in_all);
+    parts.put(&header);
+    for draft in drafts {
+        record::write_in_parts(at, &draft, |bytes| parts.put(bytes));
+        at = at.offset(draft.bytes());
+    }
+}
+
+fn draft<'b>(bytes: &'b [u8], record: &Gathered) -> Draft<'b> {
+    let (db, key, data) = (
+        record.db,
+        &bytes[record.key.clone()],
+        &bytes[record.data.clone()],
+    );
+    match record.change {
+        GatheredChange::Set(tag, expiry) => Draft::set(db, key, tag, expiry, data),
+        GatheredChange::SetBlob(tag, expiry, blob) => Draft::set_blob(db, key, tag, expiry, blob),
+        GatheredChange::Delete => Draft::delete(db, key),
+        GatheredChange::Expire(expiry) => Draft::expire(db, key, expiry),
+        GatheredChange::Patch(tag, offset, total) => {
+            Draft::patch(db, key, tag, offset, total, data)
+        }
+        GatheredChange::Bind(_) => Draft::bind(data),
+    }
+}
+
+fn record_of<'b>(lsn: Lsn, gathered: &Gathered, bytes: &'b [u8]) -> Record<'b> {
+    let data = Value::Bytes(&bytes[gathered.data.clone()]);
+    let change = match gathered.change {
+        GatheredChange::Set(tag, expiry) => Change::Set {
+            tag,
+            expiry,
+            value: data,
+        },
+        GatheredChange::SetBlob(tag, expiry, blob) => Change::Set {
+            tag,
+            expiry,
+            value: Value::Blob(blob),
+        },
+        GatheredChange::Delete => Change::Delete,
+        GatheredChange::Expire(expiry) => Change::Expire(expiry),
+        GatheredChange::Patch(tag, offset, total) => Change::Patch {
+            tag,
+            offset,
+            total,
+            bytes: data,
+        },
+        GatheredChange::Bind(_) => unreachable!("bindings are about no key"),
+    };
+    Record {
+        lsn,
+        db: gathered.db,
+        key: &bytes[gathered.key.clone()],
+        change,
+    }
+}

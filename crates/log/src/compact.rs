@@ -1,0 +1,399 @@
+//! Compaction: writing again what still counts in a segment, then dropping the segment.
+//!
+//! Invariants, which make a replay give the state of memory at any moment, whatever has been dropped (docs/format.md
+//! has the proof):
+//!
+//! 1. A record is judged under the lock of its key's shard, and what is written again is the state of that moment.
+//!    So the order of the log stays the order of execution for every key.
+//! 2. A segment goes only when everything below the end of the log, as it was after its last record had been
+//!    judged, is durable: what made its records superfluous cannot be lost any more.
+//! 3. Before it goes, a `Retire` record that says so is durable. So a file that is missing without one is damage, and a
+//!    file that is there in spite of one is no part of the log.
+//! 4. The last word about a key that is *not* there (a tombstone, or an expiry that has passed) is only dropped from the
+//!    oldest segment: everywhere else an older record could come back to life.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::address::{Address, Lsn};
+use crate::appender::Appender;
+use crate::core::{Core, lock};
+use crate::error::Refusal;
+use crate::limits::{COMPACTION_SLICE, SMALL_SEGMENTS, TOMBSTONE_PERCENT};
+use crate::record::{Change, Draft, Entry, Record};
+use crate::segments::{Map, Segment};
+use crate::walk::Walk;
+
+/// What has to happen with a record before its segment goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing: later records say more, or there is nothing to say.
+    Drop,
+    /// The entry's whole state is appended again ([`Appender::set`]), and the entry keeps the new address.
+    Rewrite,
+    /// The entry's expiry is appended again ([`Appender::expire`]).
+    Expire,
+    /// A tombstone is appended ([`Appender::delete`]).
+    Tombstone,
+}
+
+/// What there is of a key in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Current {
+    /// Its entry's address.
+    pub address: Address,
+    /// Its expiry.
+    pub expiry: Option<i64>,
+}
+
+/// The other side of compaction: knows what is in memory.
+pub trait Relocate: Send + Sync {
+    /// Locks the shard of the record's key, asks [`judge`] what has to happen, and does it with `appender`. Returns what
+    /// it did. The address of an entry that was written again is replaced, and not reported as dead.
+    fn relocate(&self, appender: &mut Appender, record: &Record<'_>, is_oldest: bool) -> Verdict;
+}
+
+/// What has to happen with `record`, whose key's entry is `current`, before its segment goes. `is_oldest` says that
+/// there is no older segment.
+pub fn judge(record: &Record<'_>, current: Option<Current>, is_oldest: bool) -> Verdict {
+    let lsn = record.lsn;
+    let Some(current) = current else {
+        // Whatever older records say, this one said that the key goes, now or when its time comes.
+        let removes = match record.change {
+            Change::Delete => true,
+            Change::Set { expiry, .. } | Change::Expire(expiry) => expiry.is_some(),
+            Change::Patch { .. } => false,
+        };
+        return if removes && !is_oldest {
+            Verdict::Tombstone
+        } else {
+            Verdict::Drop
+        };
+    };
+    let base = current.address.lsn();
+    match record.change {
+        Change::Set { .. } if base == lsn => Verdict::Rewrite,
+        // Of the base that is there: a patch cannot be told from its predecessors, so the whole is written.
+        Change::Patch { .. } if base < lsn && current.address.is_patched() => Verdict::Rewrite,
+        // The last expiry is the one that the entry has; earlier ones with the same value do no harm.
+        Change::Expire(expiry) if base < lsn && current.expiry == expiry => Verdict::Expire,
+        // A key that is there has a base behind any of its tombstones, and behind all that is not about it.
+        Change::Set { .. } | Change::Patch { .. } | Change::Expire(_) | Change::Delete => {
+            Verdict::Drop
+        }
+    }
+}
+
+/// Empties segments.
+pub struct Compactor {
+    core: Arc<Core>,
+    appender: Appender,
+    pace: Pace,
+}
+
+/// Keeps the bytes of a second below a limit.
+struct Pace {
+    start: Instant,
+    bytes: u64,
+}
+
+impl Compactor {
+    pub(crate) fn new(core: Arc<Core>) -> Option<Compactor> {
+        let appender = Appender::new(core.clone(), None)?;
+        let pace = Pace {
+            start: Instant::now(),
+            bytes: 0,
+        };
+        Some(Compactor {
+            core,
+            appender,
+            pace,
+        })
+    }
+
+    /// Empties one segment, if there is one that should be. Returns whether there was.
+    ///
+    /// # Errors
+    /// Nothing can be appended, or made durable. The segment stays; nothing is lost.
+    pub fn step(&mut self, relocate: &dyn Relocate) -> Result<bool, Refusal> {
+        let map = self.core.segments.map();
+        let Some(victim) = choose(&map, &self.core) else {
+            return Ok(false);
+        };
+        let is_oldest = map
+            .segments
+            .first()
+            .is_some_and(|oldest| oldest.first == victim.first);
+        match self.move_records(&victim, is_oldest, relocate) {
+            Ok(true) => self.drop_segment(&victim).map(|()| true),
+            Ok(false) => Ok(true),
+            Err(refusal) => {
+                self.appender.commit();
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Whether all records were read and judged.
+    fn move_records(
+        &mut self,
+        victim: &Segment,
+        is_oldest: bool,
+        relocate: &dyn Relocate,
+    ) -> Result<bool, Refusal> {
+        let bindings = lock(&self.core.bindings).now();
+        let mut walk = Walk::new(victim);
+        let mut slice = 0;
+        loop {
+            let step = match walk.next() {
+                Ok(Some(step)) => step,
+                Ok(None) => break,
+                Err(stop) => {
+                    // Not touched again: whoever starts next is told, and nothing of it is thrown away.
+                    log::error!("{}", walk.error(stop));
+                    victim.set_damaged();
+                    self.appender.commit();
+                    return Ok(false);
+                }
+            };
+            let bytes = step.raw.len() as u64;
+            if let Entry::Key(record) = step.found.entry
+                && bindings.is_alive(record.db, record.lsn)
+            {
+                // What is written again can be larger than the record: patches have come together.
+                let most =
+                    Appender::bytes_of(record.key.len(), self.core.options.blob_min as usize);
+                self.appender.ensure_for_compaction(most.max(bytes))?;
+                let before = self.appender.end();
+                let verdict = relocate.relocate(&mut self.appender, &record, is_oldest);
+                if verdict == Verdict::Rewrite && record.address().is_some() {
+                    self.appender.liveness().moved(record.lsn, bytes);
+                }
+                let moved = self.appender.end().get() - before.get();
+                if verdict != Verdict::Drop {
+                    self.core
+                        .counters
+                        .moved_bytes
+                        .fetch_add(moved, Ordering::Relaxed);
+                    slice += moved;
+                }
+            }
+            slice += bytes;
+            if slice >= COMPACTION_SLICE {
+                self.appender.commit();
+                self.pace.passed(slice, &self.core);
+                slice = 0;
+                if self.core.is_closing.load(Ordering::SeqCst) {
+                    return Err(Refusal::Closed);
+                }
+            }
+        }
+        self.appender.commit();
+        Ok(true)
+    }
+
+    /// Takes the segment out of the log, durably, and then its file away.
+    fn drop_segment(&mut self, victim: &Arc<Segment>) -> Result<(), Refusal> {
+        self.appender.ensure_for_compaction(64)?;
+        let lsn = self.appender.append(&Draft::retire(victim.first));
+        // Before the log thread can begin another segment behind it, whose header must not name this one.
+        victim.retire(lsn);
+        let end = self.appender.commit();
+        self.core.force(end)?;
+        let _one = lock(&self.core.deletion);
+        self.core.segments.remove(victim.first);
+        for path in [&victim.path, &self.core.paths.hint(victim.first)] {
+            match self.core.files.unlink(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    // It is no part of the log any more, and goes at the next start.
+                    log::warn!("cannot remove {}: {error}", path.display());
+                }
+                _ => {}
+            }
+        }
+        self.core
+            .counters
+            .compacted_segments
+            .fetch_add(1, Ordering::Relaxed);
+        self.core
+            .counters
+            .compacted_bytes
+            .fetch_add(victim.bytes(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What the compaction thread does until the log is closed.
+    pub(crate) fn run(mut self, relocate: &dyn Relocate) {
+        let core = self.core.clone();
+        while !core.is_closing.load(Ordering::SeqCst) {
+            self.pace = Pace {
+                start: Instant::now(),
+                bytes: 0,
+            };
+            let wait = match self.step(relocate) {
+                Ok(true) => continue,
+                Ok(false) => Duration::from_millis(200),
+                Err(Refusal::Failed(_)) => Duration::from_secs(3600),
+                Err(Refusal::Full(_) | Refusal::Closed) => Duration::from_secs(1),
+            };
+            core.chores
+                .wait_for(wait, || core.is_closing.load(Ordering::SeqCst));
+        }
+    }
+}
+
+impl Pace {
+    /// Sleeps if the limit was passed.
+    fn passed(&mut self, bytes: u64, core: &Core) {
+        self.bytes += bytes;
+        if !core.options.background {
+            return;
+        }
+        let due = Duration::from_secs_f64(
+            self.bytes as f64 / core.options.compaction_bytes_per_second as f64,
+        );
+        let ahead = due.saturating_sub(self.start.elapsed());
+        if !ahead.is_zero() {
+            core.chores
+                .wait_for(ahead, || core.is_closing.load(Ordering::SeqCst));
+        }
+    }
+}
+
+/// The segment that should be emptied next.
+fn choose(map: &Map, core: &Core) -> Option<Arc<Segment>> {
+    let oldest = map.segments.first()?.first;
+    let sealed = || {
+        map.segments
+            .iter()
+            .filter(|segment| segment.is_sealed() && segment.is_surveyed() && !segment.is_damaged())
+    };
+    // Tombstones have to be written again, except from the oldest segment.
+    let needed = |segment: &Segment| {
+        let tombstones = if segment.first == oldest {
+            0
+        } else {
+            segment.tombstones()
+        };
+        (segment.live() + tombstones).min(segment.bytes())
+    };
+    let emptiest =
+        sealed().min_by_key(|segment| needed(segment) * 1000 / segment.bytes().max(1))?;
+    if needed(emptiest) == 0 {
+        return Some(emptiest.clone());
+    }
+    let live: u64 = sealed().map(|segment| segment.live()).sum();
+    let tombstones: u64 = sealed().map(|segment| segment.tombstones()).sum();
+    if tombstones > live * TOMBSTONE_PERCENT / 100 + core.options.segment_bytes / 4 {
+        return sealed().find(|segment| segment.first == oldest).cloned();
+    }
+    let bytes: u64 = sealed().map(|segment| segment.bytes()).sum();
+    let needed_in_all: u64 = sealed().map(|segment| needed(segment)).sum();
+    let tolerated = live * core.options.garbage_percent / 100 + core.options.segment_bytes / 2;
+    if bytes - needed_in_all > tolerated {
+        return Some(emptiest.clone());
+    }
+    // Every start leaves a segment behind, however short it is.
+    let is_small = |segment: &&Arc<Segment>| segment.bytes() < core.options.segment_bytes / 4;
+    let mut small = sealed().filter(is_small);
+    let first = small.next()?;
+    (small.count() + 1 >= SMALL_SEGMENTS).then(|| first.clone())
+}
+
+/// Whether the header of a segment that begins at `first` names this one.
+pub(crate) fn is_named(segment: &Segment, first: Lsn) -> bool {
+    segment.retired_at().is_none_or(|retired| retired >= first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::DbId;
+    use crate::record::{Tag, Value};
+
+    const LSN: Lsn = Lsn(8000);
+
+    fn verdict(change: Change<'_>, current: Option<(u64, bool, Option<i64>)>) -> [Verdict; 2] {
+        let record = Record {
+            lsn: LSN,
+            db: DbId(0),
+            key: b"k",
+            change,
+        };
+        let current = current.map(|(base, is_patched, expiry)| {
+            let address = Address::new(Lsn(base), false, false);
+            Current {
+                address: if is_patched {
+                    address.patched()
+                } else {
+                    address
+                },
+                expiry,
+            }
+        });
+        [false, true].map(|is_oldest| judge(&record, current, is_oldest))
+    }
+
+    fn set(expiry: Option<i64>) -> Change<'static> {
+        Change::Set {
+            tag: Tag::default(),
+            expiry,
+            value: Value::Bytes(b"v"),
+        }
+    }
+
+    const PATCH: Change<'static> = Change::Patch {
+        tag: Tag { kind: 0, form: 0 },
+        offset: 0,
+        total: 1,
+        bytes: Value::Bytes(b"x"),
+    };
+
+    #[test]
+    fn the_last_word_about_a_missing_key_stays_unless_it_is_the_oldest() {
+        use Verdict::{Drop, Tombstone};
+        assert_eq!(verdict(Change::Delete, None), [Tombstone, Drop]);
+        assert_eq!(verdict(set(Some(5)), None), [Tombstone, Drop]);
+        assert_eq!(verdict(Change::Expire(Some(5)), None), [Tombstone, Drop]);
+        assert_eq!(verdict(set(None), None), [Drop, Drop]);
+        assert_eq!(verdict(Change::Expire(None), None), [Drop, Drop]);
+        assert_eq!(verdict(PATCH, None), [Drop, Drop]);
+    }
+
+    #[test]
+    fn what_an_entry_rests_on_is_written_again() {
+        use Verdict::{Drop, Expire, Rewrite};
+        let same = LSN.0;
+        let (older, newer) = (same - 8, same + 8);
+        assert_eq!(verdict(set(None), Some((same, false, None))), [Rewrite; 2]);
+        assert_eq!(
+            verdict(set(None), Some((same, true, Some(1)))),
+            [Rewrite; 2]
+        );
+        assert_eq!(verdict(set(Some(1)), Some((newer, false, None))), [Drop; 2]);
+        assert_eq!(verdict(PATCH, Some((older, true, None))), [Rewrite; 2]);
+        assert_eq!(verdict(PATCH, Some((older, false, None))), [Drop; 2]);
+        assert_eq!(verdict(PATCH, Some((newer, true, None))), [Drop; 2]);
+        assert_eq!(
+            verdict(Change::Expire(Some(3)), Some((older, false, Some(3)))),
+            [Expire; 2]
+        );
+        assert_eq!(
+            verdict(Change::Expire(None), Some((older, true, None))),
+            [Expire; 2]
+        );
+        assert_eq!(
+            verdict(Change::Expire(Some(3)), Some((older, false, Some(4)))),
+            [Drop; 2]
+        );
+        assert_eq!(
+            verdict(Change::Expire(Some(3)), Some((newer, false, Some(3)))),
+            [Drop; 2]
+        );
+        assert_eq!(
+            verdict(Change::Delete, Some((newer, false, None))),
+            [Drop; 2]
+        );
+    }
+}

@@ -1,0 +1,413 @@
+//! What all threads of a log share: the ring, how far the disk is, and whether all is well.
+//!
+//! Positions, each at most the one before: *tail* (claimed), *written* (in the file), *durable* (synced). Only the log
+//! thread moves `written`, only whoever holds the sync lock moves `durable`.
+//!
+//! Invariants:
+//! 1. Once the log has failed, `written` and `durable` never move again, and nothing is accepted.
+//! 2. A file is in `unsynced` before `written` passes its first position, and until it is sealed and all of it is
+//!    durable.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
+
+use sys::file::{Files, Lock};
+use sys::ring::Ring;
+use sys::ring::watermarks::Line;
+
+use crate::address::Lsn;
+use crate::bell::Bell;
+use crate::bindings::{Bindings, Rebind};
+use crate::blob::Blobs;
+use crate::credit::Credit;
+use crate::error::Refusal;
+use crate::limits::WAKE_SHARE;
+use crate::options::{Options, SyncPolicy};
+use crate::paths::Paths;
+use crate::segment::Name;
+use crate::segments::{Segment, Segments};
+use crate::status::Counters;
+use crate::writer::Writer;
+
+/// All is well.
+const HEALTHY: u8 = 0;
+/// The disk is nearly full; passes.
+const FULL: u8 = 1;
+/// A write or a sync failed; stays.
+const FAILED: u8 = 2;
+const CLOSED: u8 = 3;
+
+/// The log thread works, or is about to look whether there is work.
+const AWAKE: u8 = 0;
+/// It looks again by itself in a moment.
+const NAPPING: u8 = 1;
+/// It waits to be woken.
+const ASLEEP: u8 = 2;
+
+/// Nobody waits for anything to be durable.
+pub(crate) const NOBODY: u64 = u64::MAX;
+
+/// What an appender leaves for the others to see.
+#[derive(Default)]
+pub(crate) struct Member {
+    /// Its waker is called when everything below is durable.
+    pub(crate) waits_for: AtomicU64,
+    pub(crate) waker: Mutex<Option<Wake>>,
+}
+
+/// What wakes a thread that waits for its writes to be durable.
+pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// Bindings over time: the log thread needs them as they were where a segment begins.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    /// As of the first pending change.
+    table: Bindings,
+    pending: std::collections::BTreeMap<Lsn, Vec<Rebind>>,
+}
+
+impl History {
+    pub(crate) fn new(table: Bindings) -> History {
+        History {
+            table,
+            pending: Default::default(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, lsn: Lsn, changes: &[Rebind]) {
+        self.pending.insert(lsn, changes.to_vec());
+    }
+
+    /// The table as everything below `lsn` left it. Positions asked for must not go back.
+    pub(crate) fn as_of(&mut self, lsn: Lsn) -> Bindings {
+        let later = self.pending.split_off(&lsn);
+        for (lsn, changes) in std::mem::replace(&mut self.pending, later) {
+            self.table.apply(&changes, lsn);
+        }
+        self.table.clone()
+    }
+
+    /// The table with all changes.
+    pub(crate) fn now(&self) -> Bindings {
+        let mut table = self.table.clone();
+        for (&lsn, changes) in &self.pending {
+            table.apply(changes, lsn);
+        }
+        table
+    }
+}
+
+/// See the module.
+pub(crate) struct Core {
+    pub(crate) files: Arc<dyn Files>,
+    pub(crate) paths: Paths,
+    pub(crate) options: Options,
+    pub(crate) name: Name,
+    pub(crate) ring: Arc<Ring>,
+    pub(crate) credit: Credit,
+    pub(crate) segments: Arc<Segments>,
+    pub(crate) blobs: Arc<Blobs>,
+    pub(crate) bindings: Mutex<History>,
+    pub(crate) counters: Counters,
+    pub(crate) members: Box<[Line<Member>]>,
+    /// Claims larger than the ring may be, with how many there are: no segment ends inside of one.
+    pub(crate) oversize: Mutex<Vec<std::ops::Range<u64>>>,
+    pub(crate) oversize_count: AtomicUsize,
+    /// Rings when room in the ring was made, or health changes.
+    pub(crate) room: Bell,
+    /// Rings when more is durable, or health changes.
+    pub(crate) progress: Bell,
+    /// Rings when the sync thread or the keeper has something to do.
+    pub(crate) chores: Bell,
+    pub(crate) writer: Mutex<Option<Writer>>,
+    pub(crate) writer_thread: OnceLock<Thread>,
+    pub(crate) is_closing: AtomicBool,
+    pub(crate) unsynced: Mutex<Vec<Arc<Segment>>>,
+    pub(crate) directory_changed: AtomicBool,
+    pub(crate) sync_lock: Mutex<()>,
+    /// Held by whoever makes or uses the space for the next segment.
+    pub(crate) spare_lock: Mutex<()>,
+    /// Held by whoever takes files of the log away, or needs them to stay.
+    pub(crate) deletion: Mutex<()>,
+    written: Line<AtomicU64>,
+    durable: Line<AtomicU64>,
+    health: Line<AtomicU8>,
+    reason: Mutex<Option<Refusal>>,
+    policy: AtomicU8,
+    sleep: Line<AtomicU8>,
+    _lock: Box<dyn Lock>,
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Core({})", self.paths.root.display())
+    }
+}
+
+/// What a core begins with.
+pub(crate) struct Beginning {
+    pub(crate) files: Arc<dyn Files>,
+    pub(crate) paths: Paths,
+    pub(crate) options: Options,
+    pub(crate) name: Name,
+    pub(crate) ring: Arc<Ring>,
+    pub(crate) bindings: Bindings,
+    pub(crate) start: Lsn,
+    pub(crate) segments: Arc<Segments>,
+    pub(crate) blobs: Arc<Blobs>,
+    pub(crate) lock: Box<dyn Lock>,
+}
+
+impl Core {
+    pub(crate) fn new(beginning: Beginning) -> Core {
+        let Beginning {
+            files,
+            paths,
+            options,
+            name,
+            ring,
+            bindings,
+            start,
+            segments,
+            blobs,
+            lock,
+        } = beginning;
+        let members = (0..options.appenders + 1).map(|_| {
+            let member = Member::default();
+            member.waits_for.store(NOBODY, Ordering::Relaxed);
+            Line(member)
+        });
+        Core {
+            files,
+            paths,
+            name,
+            credit: Credit::new(options.ring_bytes, options.appenders),
+            segments,
+            blobs,
+            bindings: Mutex::new(History::new(bindings)),
+            counters: Counters::default(),
+            members: members.collect(),
+            oversize: Mutex::default(),
+            oversize_count: AtomicUsize::new(0),
+            room: Bell::default(),
+            progress: Bell::default(),
+            chores: Bell::default(),
+            writer: Mutex::new(None),
+            writer_thread: OnceLock::new(),
+            is_closing: AtomicBool::new(false),
+            unsynced: Mutex::default(),
+            directory_changed: AtomicBool::new(false),
+            sync_lock: Mutex::new(()),
+            spare_lock: Mutex::new(()),
+            deletion: Mutex::new(()),
+            written: Line(AtomicU64::new(start.0)),
+            durable: Line(AtomicU64::new(start.0)),
+            health: Line(AtomicU8::new(HEALTHY)),
+            reason: Mutex::new(None),
+            policy: AtomicU8::new(options.sync as u8),
+            sleep: Line(AtomicU8::new(AWAKE)),
+            ring,
+            options,
+            _lock: lock,
+        }
+    }
+
+    pub(crate) fn written(&self) -> Lsn {
+        Lsn(self.written.0.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_written(&self, lsn: u64) {
+        self.written.0.store(lsn, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn durable(&self) -> Lsn {
+        Lsn(self.durable.0.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn tail(&self) -> Lsn {
+        Lsn(self.ring.tail())
+    }
+
+    pub(crate) fn policy(&self) -> SyncPolicy {
+        SyncPolicy::from_bits(self.policy.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_policy(&self, policy: SyncPolicy) {
+        self.policy.store(policy as u8, Ordering::Relaxed);
+        self.wake_writer();
+        self.chores.ring();
+    }
+
+    /// Everything below `lsn` is durable: tells those who wait for it. Called with the sync lock held.
+    pub(crate) fn set_durable(&self, lsn: Lsn) {
+        self.durable.0.store(lsn.0, Ordering::SeqCst);
+        self.progress.ring();
+        for member in &self.members {
+            let waits_for = member.0.waits_for.load(Ordering::SeqCst);
+            if waits_for <= lsn.0 {
+                self.call(&member.0, waits_for);
+            }
+        }
+    }
+
+    /// Wakes a member, if it still waits for what it did.
+    fn call(&self, member: &Member, waits_for: u64) {
+        let swap = member.waits_for.compare_exchange(
+            waits_for,
+            NOBODY,
+            Ordering::SeqCst,
+            Ordering::SeqCst,
+        );
+        if swap.is_ok()
+            && let Some(wake) = &*lock(&member.waker)
+        {
+            wake();
+        }
+    }
+
+    /// Whether anything is accepted.
+    #[inline]
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.health.0.load(Ordering::SeqCst) == HEALTHY
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.health.0.load(Ordering::SeqCst) >= FAILED
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.health.0.load(Ordering::SeqCst) == FULL
+    }
+
+    /// Why nothing is accepted; `None` if all is well.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        if self.is_healthy() {
+            return None;
+        }
+        lock(&self.reason).clone()
+    }
+
+    /// A write or a sync failed: nothing is accepted from here on, and nothing later is trusted.
+    pub(crate) fn fail(&self, reason: String) {
+        self.refuse(FAILED, || {
+            log::error!(
+                "{reason}: the data can be read, but not changed, until the server starts again"
+            );
+            Refusal::Failed(reason.into())
+        });
+    }
+
+    /// The disk is nearly full: nothing is accepted until [`Core::set_roomy`].
+    pub(crate) fn set_full(&self, reason: String) {
+        self.refuse(FULL, || {
+            log::warn!("{reason}: writes are refused until there is space again");
+            Refusal::Full(reason.into())
+        });
+    }
+
+    pub(crate) fn set_closed(&self) {
+        self.refuse(CLOSED, || Refusal::Closed);
+    }
+
+    fn refuse(&self, health: u8, reason: impl FnOnce() -> Refusal) {
+        {
+            let mut kept = lock(&self.reason);
+            if self.health.0.load(Ordering::SeqCst) >= health {
+                return;
+            }
+            *kept = Some(reason());
+            self.health.0.store(health, Ordering::SeqCst);
+        }
+        self.room.ring();
+        self.progress.ring();
+        if health >= FAILED {
+            self.wake_writer();
+            for member in &self.members {
+                let waits_for = member.0.waits_for.load(Ordering::SeqCst);
+                if waits_for != NOBODY {
+                    self.call(&member.0, waits_for);
+                }
+            }
+        }
+    }
+
+    /// There is space again.
+    pub(crate) fn set_roomy(&self) {
+        let mut kept = lock(&self.reason);
+        if self.is_full() {
+            *kept = None;
+            self.health.0.store(HEALTHY, Ordering::SeqCst);
+            log::warn!("there is space again: writes are accepted");
+        }
+    }
+
+    /// Called after a commit whose records end at `end`: wakes the log thread if it must not sleep on.
+    #[inline]
+    pub(crate) fn nudge(&self, end: u64) {
+        let sleep = self.sleep.0.load(Ordering::SeqCst);
+        if sleep != AWAKE {
+            self.nudge_sleeper(sleep, end);
+        }
+    }
+
+    fn nudge_sleeper(&self, sleep: u8, end: u64) {
+        let enough = self.ring.capacity() as u64 / WAKE_SHARE;
+        if sleep == ASLEEP
+            || self.policy() == SyncPolicy::Always
+            || end.saturating_sub(self.ring.head()) > enough
+        {
+            self.wake_writer();
+        }
+    }
+
+    /// Ends the log thread's sleep.
+    pub(crate) fn wake_writer(&self) {
+        if self.sleep.0.swap(AWAKE, Ordering::SeqCst) != AWAKE
+            && let Some(thread) = self.writer_thread.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    /// The log thread sleeps: for `nap`, or until it is woken if everything is written.
+    pub(crate) fn sleep(&self, nap: std::time::Duration, until_woken: bool) {
+        self.sleep
+            .0
+            .store(if until_woken { ASLEEP } else { NAPPING }, Ordering::SeqCst);
+        // Whoever appends looks at `sleep` after it has moved the tail; this looks at the tail after it has set
+        // `sleep`: one of the two sees the other.
+        let may_sleep = !until_woken || self.ring.tail() == self.ring.head();
+        if may_sleep && !self.is_closing.load(Ordering::SeqCst) {
+            std::thread::park_timeout(nap);
+        }
+        self.sleep.0.store(AWAKE, Ordering::SeqCst);
+    }
+
+    /// Waits until `done`, doing the log thread's work if there is none.
+    pub(crate) fn wait_for_room(&self, mut done: impl FnMut() -> bool) {
+        self.counters.waits.fetch_add(1, Ordering::Relaxed);
+        if self.options.background {
+            self.wake_writer();
+            self.room.wait(done);
+            return;
+        }
+        while !done() {
+            self.turn();
+        }
+    }
+
+    /// One turn of the log thread.
+    pub(crate) fn turn(&self) -> crate::writer::Turn {
+        lock(&self.writer)
+            .as_mut()
+            .map_or_else(Default::default, |writer| writer.turn(self))
+    }
+}
+
+/// Locks what no panic leaves half done: what it guards is replaced as a whole, or the process ends with the panic.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

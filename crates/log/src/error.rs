@@ -1,0 +1,122 @@
+//! What can go wrong, in words that name what is wrong and what to do.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why a log could not be opened, checked, copied or read.
+#[derive(Debug)]
+pub enum Error {
+    /// The operating system refused.
+    Io {
+        /// What was tried, as in "cannot open".
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Another process uses the directory.
+    Locked {
+        /// The directory.
+        directory: PathBuf,
+        /// The number of that process, if its lock file tells.
+        holder: Option<u32>,
+    },
+    /// What is on disk is not what was written.
+    Damage(Damage),
+    /// Options contradict each other.
+    Options(&'static str),
+    /// Appends are not accepted.
+    Refused(Refusal),
+}
+
+/// What is wrong with a file of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in it, in bytes.
+    pub offset: u64,
+    /// What is wrong there.
+    pub reason: String,
+}
+
+impl Error {
+    pub(crate) fn io(what: &'static str, path: &Path, error: io::Error) -> Error {
+        Error::Io {
+            what,
+            path: path.to_owned(),
+            error,
+        }
+    }
+
+    pub(crate) fn damage(file: &Path, offset: u64, reason: impl fmt::Display) -> Error {
+        Error::Damage(Damage {
+            file: file.to_owned(),
+            offset,
+            reason: reason.to_string(),
+        })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { what, path, error } => write!(f, "{what} {}: {error}", path.display()),
+            Error::Locked { directory, holder } => {
+                write!(f, "{} is in use by another server", directory.display())?;
+                match holder {
+                    Some(pid) => write!(f, " (process {pid})"),
+                    None => Ok(()),
+                }
+            }
+            Error::Damage(damage) => damage.fmt(f),
+            Error::Options(reason) => f.write_str(reason),
+            Error::Refused(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Damage {
+            file,
+            offset,
+            reason,
+        } = self;
+        write!(
+            f,
+            "{} is damaged at byte {offset}: {reason}",
+            file.display()
+        )
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Why nothing may be appended now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A write or a sync failed. Nothing is accepted any more until the server starts again.
+    Failed(Arc<str>),
+    /// The disk is nearly full. This ends by itself when there is space again.
+    Full(Arc<str>),
+    /// The log has been closed.
+    Closed,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Failed(reason) | Refusal::Full(reason) => f.write_str(reason),
+            Refusal::Closed => f.write_str("the log is closed"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// The result of what can go wrong with a log.
+pub type Result<T> = std::result::Result<T, Error>;

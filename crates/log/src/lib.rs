@@ -1,0 +1,81 @@
+//! The truth on disk: one append-only log, which is durability, restart, backup and more.
+//!
+//! This crate knows no command and no keyspace. It is given changes of keys and gives them back after a restart.
+//! Files go through [`sys::file::Files`], so that a test can be the disk. docs/format.md draws every byte.
+//!
+//! # The life of a log
+//!
+//! ```text
+//! let mut recovery = Log::open(Arc::new(sys::file::Disk), dir, options)?;   // locks, finds the end, changes nothing
+//! recovery.replay(ReplayOptions { threads, partitions }, &replayer, &mut |progress| ...)?;
+//! let bindings = recovery.bindings().clone();                               // what database numbers mean
+//! let log = recovery.start()?;                                              // puts a torn tail aside, takes writes
+//! let mut appender = log.appender(Some(wake))?;                             // one for every thread that writes
+//! ...
+//! log.close()?;
+//! ```
+//!
+//! # Appending
+//!
+//! A worker, each turn:
+//!
+//! 1. [`Appender::ensure`] room for a window of requests, **outside of any lock**. It waits when the ring is full, and
+//!    fails ([`Refusal`]) when the disk is full or has failed: then writes are refused, reads go on.
+//! 2. Under the shard's lock, in the order of execution: [`Appender::set`], [`delete`](Appender::delete),
+//!    [`expire`](Appender::expire), [`patch`](Appender::patch). None of them fails or, with enough room, waits.
+//!    `set` returns the [`Address`] that the entry keeps; after a `patch` the entry keeps [`Address::patched`].
+//!    Whatever was replaced or removed is told to [`Liveness::dead`] by the address it had.
+//! 3. [`Appender::commit`] at the end of the turn: the log thread may write it. It returns a position; with
+//!    [`SyncPolicy::Always`] replies wait until that is durable ([`Appender::wake_when_durable`]).
+//!
+//! Several changes that must not be torn apart by a crash go through [`Appender::batch`], under all their locks. A
+//! flush or an exchange of databases is [`Appender::bind`].
+//!
+//! A key that expires is *not* logged: its expiry is in the log, and a replay comes to the same conclusion. A key that
+//! is evicted *is* deleted. `delete`, `expire` and `patch` are for keys that exist.
+//!
+//! # Replaying
+//!
+//! [`Replayer::apply`] gets records of a partition in the order of the log and does what they say: a `Set` replaces
+//! whatever was there (with [`Record::address`] as the entry's address), `Delete` removes, `Expire` and
+//! `Patch` change what is there, or nothing if the key is missing. Nothing expires meanwhile.
+
+mod address;
+mod appender;
+mod batch;
+mod bell;
+mod bindings;
+mod blob;
+mod check;
+mod compact;
+mod core;
+mod credit;
+mod error;
+mod keeper;
+mod limits;
+mod liveness;
+mod log;
+mod options;
+mod paths;
+mod record;
+mod recover;
+mod segment;
+mod segments;
+mod status;
+mod sync;
+mod walk;
+mod writer;
+
+pub use address::{Address, DbId, Lsn};
+pub use appender::Appender;
+pub use batch::Batch;
+pub use bindings::{Bindings, Rebind};
+pub use check::{Report, check, repair};
+pub use compact::{Compactor, Current, Relocate, Verdict, judge};
+pub use error::{Damage, Error, Refusal, Result};
+pub use liveness::Liveness;
+pub use log::Log;
+pub use options::{Options, SyncPolicy};
+pub use record::{BlobRef, Change, MAX_RECORD, Record, Tag, Value};
+pub use recover::{Progress, Recovery, ReplayOptions, Replayed, Replayer};
+pub use status::Status;

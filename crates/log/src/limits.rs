@@ -1,0 +1,50 @@
+//! Every bound of the log that is not an option, by name.
+
+use std::time::Duration;
+
+/// The most ring credit that is taken at once, so that the shared counter is rarely touched.
+pub(crate) const LEASE_MAX: u64 = 256 << 10;
+pub(crate) const LEASE_MIN: u64 = 1 << 10;
+
+/// Ring bytes that are never lent, so that the log can always append its own marks.
+pub(crate) const RING_RESERVE: u64 = 4096;
+
+/// The part of the ring that one window of requests may ask for. More is asked for piece by piece.
+pub(crate) const WINDOW_SHARE: u64 = 4;
+
+/// The part of the ring that, once filled, ends the log thread's nap.
+pub(crate) const WAKE_SHARE: u64 = 4;
+
+/// How long the log thread naps while there is traffic: what a process that is killed can lose, unless it syncs
+/// always.
+pub(crate) const NAP: Duration = Duration::from_millis(2);
+
+/// Naps without anything to write before the log thread sleeps until it is woken.
+pub(crate) const NAPS: u32 = 16;
+
+/// The longest any thread of the log sleeps. Nothing depends on it: what one waits for wakes it.
+pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// How long `everysec` lets what was written wait for its sync.
+pub(crate) const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often a write that found no space is tried again.
+pub(crate) const FULL_RETRY: Duration = Duration::from_millis(50);
+
+/// Bytes written between two marks in the log, at least: marks are evidence and cost space.
+pub(crate) const MARK_INTERVAL: u64 = 4096;
+
+/// Dead bytes that an appender notes for itself before it tells everybody.
+pub(crate) const DEAD_SLACK: u64 = 64 << 10;
+
+/// Dead records of a segment that has not begun yet, which an appender remembers one by one.
+pub(crate) const EARLY_DEAD: usize = 64 << 10;
+
+/// Bytes that compaction reads and writes before it commits and looks at its pace.
+pub(crate) const COMPACTION_SLICE: u64 = 64 << 10;
+
+/// Tombstones that are tolerated, in percent of live bytes; more, and the oldest segment is emptied, so that they can go.
+pub(crate) const TOMBSTONE_PERCENT: u64 = 10;
+
+/// So many short segments are put together.
+pub(crate) const SMALL_SEGMENTS: usize = 8;

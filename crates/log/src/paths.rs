@@ -1,0 +1,59 @@
+//! Where everything is.
+//!
+//! ```text
+//!  DIR/LOCK              held while a server runs; its process number
+//!  DIR/log/FIRST.log     a segment, named by the position of its first record
+//!  DIR/log/FIRST.hint    what is in it, without values
+//!  DIR/log/next.tmp      space taken for the segment to come
+//!  DIR/blobs/XX/ID       a large value; XX spreads them over 256 directories
+//!  DIR/lost/             what was cut out, kept aside
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use crate::address::Lsn;
+use crate::segment;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    pub(crate) root: PathBuf,
+    pub(crate) log: PathBuf,
+    pub(crate) blobs: PathBuf,
+    pub(crate) lost: PathBuf,
+    pub(crate) lock: PathBuf,
+}
+
+impl Paths {
+    pub(crate) fn new(root: &Path) -> Paths {
+        Paths {
+            root: root.to_owned(),
+            log: root.join("log"),
+            blobs: root.join("blobs"),
+            lost: root.join("lost"),
+            lock: root.join("LOCK"),
+        }
+    }
+
+    pub(crate) fn segment(&self, first: Lsn) -> PathBuf {
+        self.log.join(segment::file_name(first))
+    }
+
+    pub(crate) fn hint(&self, first: Lsn) -> PathBuf {
+        self.log.join(format!("{:016x}.hint", first.get()))
+    }
+
+    /// A file that is not part of the log yet, or no more: whatever ends in `.tmp` is removed at the start.
+    pub(crate) fn temporary(&self, what: &str) -> PathBuf {
+        self.log.join(format!("{what}.tmp"))
+    }
+
+    pub(crate) fn blob_directory(&self, id: u64) -> PathBuf {
+        // Identities are positions, so their low three bits say nothing.
+        self.blobs.join(format!("{:02x}", (id >> 3) & 0xff))
+    }
+
+    pub(crate) fn blob(&self, id: u64) -> PathBuf {
+        self.blob_directory(id).join(format!("{id:016x}"))
+    }
+}

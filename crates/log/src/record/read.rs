@@ -1,0 +1,295 @@
+//! Taking records apart. Nothing on a disk is trusted: every length is checked against what is there, and the
+//! checksum comes before any meaning.
+
+use std::fmt;
+
+use super::{
+    BlobRef, Change, EXPIRY, FLAG_EXPIRY, FLAG_INNER, FLAGS_KNOWN, FORM_SHIFT, HEADER, KIND_BITS,
+    Kind, Record, Tag, VALUE_KIND_SHIFT, Value, seed,
+};
+use crate::address::{DbId, Lsn};
+
+/// A record, where it was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Found<'a> {
+    pub(crate) entry: Entry<'a>,
+    /// Bytes to the next record at this level: a batch's cover what is inside.
+    pub(crate) bytes: usize,
+    /// Bytes of the record that come before its data.
+    pub(crate) before_data: usize,
+    /// Whether it says that it is inside a batch.
+    pub(crate) is_inner: bool,
+}
+
+/// What a record can be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Entry<'a> {
+    /// A change of a key.
+    Key(Record<'a>),
+    /// So many records follow inside of it.
+    Batch(u32),
+    /// Changes of bindings.
+    Bind(&'a [u8]),
+    Mark(Lsn),
+    Retire(Lsn),
+    Void,
+}
+
+/// Why there is no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// Zeroes: nothing was written here.
+    Nothing,
+    /// It would need so many bytes, and there are fewer.
+    Incomplete(u64),
+    /// No record has this length.
+    Length(u32),
+    Checksum,
+    /// The checksum is right, but this version does not know what it says.
+    Unknown,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Flaw::Nothing => f.write_str("zeroes where a record should be"),
+            Flaw::Incomplete(bytes) => write!(f, "a record of {bytes} bytes that ends too early"),
+            Flaw::Length(length) => write!(f, "a record with the impossible length {length}"),
+            Flaw::Checksum => f.write_str("the checksum does not match"),
+            Flaw::Unknown => f.write_str("a record of a kind that this version does not know"),
+        }
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(
+        *bytes[at..]
+            .first_chunk()
+            .expect("callers have checked the length"),
+    )
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(
+        *bytes[at..]
+            .first_chunk()
+            .expect("callers have checked the length"),
+    )
+}
+
+/// Reads the record at `lsn`, which begins where `bytes` begin. The records of a batch are read one by one,
+/// behind its header.
+pub(crate) fn read(bytes: &[u8], lsn: Lsn) -> Result<Found<'_>, Flaw> {
+    let Some(header) = bytes.first_chunk::<HEADER>() else {
+        return Err(if bytes.iter().all(|&byte| byte == 0) {
+            Flaw::Nothing
+        } else {
+            Flaw::Incomplete(HEADER as u64)
+        });
+    };
+    let length = u32_at(header, 0);
+    if *header == [0; HEADER] {
+        return Err(Flaw::Nothing);
+    }
+    if (length as usize) < HEADER {
+        return Err(Flaw::Length(length));
+    }
+    let padded = (length as usize).next_multiple_of(8);
+    let is_batch = header[8] & KIND_BITS == Kind::Batch as u8;
+    let covered = if is_batch { HEADER } else { padded };
+    if bytes.len() < covered {
+        return Err(Flaw::Incomplete(covered as u64));
+    }
+    let checksum = crc32c::crc32c_append(seed(lsn, length), &bytes[8..covered]);
+    if checksum != u32_at(header, 4) {
+        return Err(Flaw::Checksum);
+    }
+    parse(bytes, lsn)
+}
+
+/// The same for a record that [`read`] has found to be one: the checksum is not looked at again.
+pub(crate) fn parse(bytes: &[u8], lsn: Lsn) -> Result<Found<'_>, Flaw> {
+    let header = bytes.first_chunk::<HEADER>().ok_or(Flaw::Nothing)?;
+    let length = u32_at(header, 0);
+    let padded = (length as usize).next_multiple_of(8);
+    let is_batch = header[8] & KIND_BITS == Kind::Batch as u8;
+    let before_data = if is_batch {
+        HEADER
+    } else {
+        before_data(header)
+    };
+    if before_data > length as usize {
+        return Err(Flaw::Unknown);
+    }
+    let data = if is_batch {
+        &[][..]
+    } else {
+        &bytes[before_data..length as usize]
+    };
+    let entry = meaning(lsn, &bytes[..before_data], Value::Bytes(data)).ok_or(Flaw::Unknown)?;
+    if !is_batch && bytes[length as usize..padded].iter().any(|&byte| byte != 0) {
+        return Err(Flaw::Unknown);
+    }
+    Ok(Found {
+        entry,
+        bytes: padded,
+        before_data,
+        is_inner: header[9] & FLAG_INNER != 0,
+    })
+}
+
+/// Bytes from this header to the next, going into batches; more than any segment has if it is no header.
+pub(crate) fn stride(header: &[u8; HEADER]) -> u64 {
+    let length = u32_at(header, 0);
+    if header[8] & KIND_BITS == Kind::Batch as u8 {
+        HEADER as u64
+    } else if (length as usize) < HEADER {
+        u64::MAX / 2
+    } else {
+        u64::from(length).next_multiple_of(8)
+    }
+}
+
+/// Bytes of header, expiry, key and facts, as the header says; more than any record's length if it says nonsense.
+fn before_data(header: &[u8; HEADER]) -> usize {
+    let expiry = if header[9] & FLAG_EXPIRY != 0 {
+        EXPIRY
+    } else {
+        0
+    };
+    let facts = Kind::from_bits(header[8] & KIND_BITS).map_or(0, Kind::facts);
+    HEADER + expiry + u32_at(header, 12) as usize + facts
+}
+
+/// What the record says whose bytes before the data these are.
+fn meaning<'a>(lsn: Lsn, bytes: &'a [u8], data: Value<'a>) -> Option<Entry<'a>> {
+    let kind = Kind::from_bits(bytes[8] & KIND_BITS)?;
+    let flags = bytes[9];
+    let tag = Tag {
+        kind: bytes[8] >> VALUE_KIND_SHIFT,
+        form: flags >> FORM_SHIFT & 3,
+    };
+    let db = DbId(u16::from_le_bytes([bytes[10], bytes[11]]));
+    let key_len = u32_at(bytes, 12) as usize;
+    if flags & !FLAGS_KNOWN != 0
+        || !matches!(kind, Kind::Set | Kind::SetBlob | Kind::Patch) && tag != Tag::default()
+    {
+        return None;
+    }
+    if kind == Kind::Batch {
+        let is_plain = db == DbId(0) && flags == 0;
+        return is_plain.then_some(Entry::Batch(key_len as u32));
+    }
+    let (expiry, at) = if flags & FLAG_EXPIRY != 0 {
+        (Some(u64_at(bytes, HEADER).cast_signed()), HEADER + EXPIRY)
+    } else {
+        (None, HEADER)
+    };
+    let (key, facts) = bytes[at..].split_at(key_len);
+    let change = match kind {
+        Kind::Set => Change::Set {
+            tag,
+            expiry,
+            value: data,
+        },
+        Kind::SetBlob => {
+            let blob = BlobRef {
+                id: u64_at(facts, 0),
+                len: u64_at(facts, 8),
+                checksum: u32_at(facts, 16),
+            };
+            let is_plain = data.is_empty() && u32_at(facts, 20) == 0;
+            return is_plain.then_some(Entry::Key(Record {
+                lsn,
+                db,
+                key,
+                change: Change::Set {
+                    tag,
+                    expiry,
+                    value: Value::Blob(blob),
+                },
+            }));
+        }
+        Kind::Delete if expiry.is_none() && data.is_empty() => Change::Delete,
+        Kind::Expire if data.is_empty() => Change::Expire(expiry),
+        Kind::Patch if expiry.is_none() => {
+            let (offset, total) = (u64_at(facts, 0), u64_at(facts, 8));
+            if offset.checked_add(data.len()).is_none_or(|end| end > total) {
+                return None;
+            }
+            Change::Patch {
+                tag,
+                offset,
+                total,
+                bytes: data,
+            }
+        }
+        Kind::Delete | Kind::Expire | Kind::Patch => return None,
+        _ => return control(kind, flags, db, key, facts, data),
+    };
+    Some(Entry::Key(Record {
+        lsn,
+        db,
+        key,
+        change,
+    }))
+}
+
+/// What a record says that is about no key.
+fn control<'a>(
+    kind: Kind,
+    flags: u8,
+    db: DbId,
+    key: &[u8],
+    facts: &[u8],
+    data: Value<'a>,
+) -> Option<Entry<'a>> {
+    if flags & !FLAG_INNER != 0 || db != DbId(0) || !key.is_empty() {
+        return None;
+    }
+    let position = || {
+        let position = u64_at(facts, 0);
+        (position.is_multiple_of(8) && data.is_empty()).then_some(Lsn(position))
+    };
+    match (kind, data) {
+        (Kind::Bind, Value::Bytes(changes)) => Some(Entry::Bind(changes)),
+        (Kind::Mark, _) => position().map(Entry::Mark),
+        (Kind::Retire, _) => position().map(Entry::Retire),
+        (Kind::Void, _) => Some(Entry::Void),
+        _ => None,
+    }
+}
+
+/// One record of a hint file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Hinted<'a> {
+    pub(crate) record: Record<'a>,
+    /// Bytes to the next one in the hint file.
+    pub(crate) bytes: usize,
+}
+
+/// Reads the hint at the beginning of `bytes`; `None` if it is none. The checksum of hints is the file's.
+pub(crate) fn read_hint(bytes: &[u8]) -> Option<Hinted<'_>> {
+    let (lsn, rest) = bytes.split_first_chunk::<8>()?;
+    let lsn = u64::from_le_bytes(*lsn);
+    let header = rest.first_chunk::<HEADER>()?;
+    let before_data = before_data(header);
+    let data = (u32_at(header, 0) as usize).checked_sub(before_data)?;
+    if !lsn.is_multiple_of(8) || rest.len() < before_data {
+        return None;
+    }
+    match meaning(Lsn(lsn), &rest[..before_data], Value::Stored(data as u64))? {
+        Entry::Key(record) => Some(Hinted {
+            record,
+            bytes: (8 + before_data).next_multiple_of(8),
+        }),
+        _ => None,
+    }
+}
+
+/// Whether these bytes could begin a `Mark` that is no part of a batch: a cheap question before [`read`].
+pub(crate) fn looks_like_a_mark(bytes: &[u8]) -> bool {
+    bytes.len() >= HEADER + 8
+        && bytes[8] == Kind::Mark as u8
+        && u32_at(bytes, 0) as usize == HEADER + 8
+}

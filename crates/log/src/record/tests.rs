@@ -1,0 +1,263 @@
+//! Every kind survives its encoding; nothing that was damaged, cut or moved does.
+
+use super::*;
+
+const AT: Lsn = Lsn(1 << 33 | 4096);
+const TAG: Tag = Tag { kind: 5, form: 2 };
+const BLOB: BlobRef = BlobRef {
+    id: 77,
+    len: 1 << 40,
+    checksum: 0xdead_beef,
+};
+
+/// One draft of each kind and shape.
+fn drafts() -> Vec<Draft<'static>> {
+    let db = DbId(0x1234);
+    vec![
+        Draft::set(db, b"key", TAG, None, b"value"),
+        Draft::set(db, b"key", TAG, Some(-5), b"value"),
+        Draft::set(db, b"", Tag::default(), Some(i64::MAX), b""),
+        Draft::set(db, &[7; 300], TAG, None, &[9; 1000]),
+        Draft::set_blob(db, b"blob", TAG, None, BLOB),
+        Draft::set_blob(db, b"blob", TAG, Some(1), BLOB),
+        Draft::delete(db, b"gone"),
+        Draft::expire(db, b"k", Some(1 << 41)),
+        Draft::expire(db, b"k", None),
+        Draft::patch(db, b"k", TAG, 10, 15, b"12345"),
+        Draft::patch(db, b"k", TAG, 1 << 40, 1 << 41, b""),
+        Draft::bind(&[2, 0, 3, 0, 0, 0, 0, 0]),
+        Draft::mark(Lsn(8)),
+        Draft::retire(Lsn(1 << 50)),
+        Draft::void(&[0; 24]),
+    ]
+}
+
+fn bytes_of(draft: &Draft<'_>, lsn: Lsn) -> Vec<u8> {
+    let mut slot = vec![0xff; draft.bytes() as usize];
+    write(&mut slot, lsn, draft);
+    slot
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for draft in drafts() {
+        let mut bytes = bytes_of(&draft, AT);
+        let len = bytes.len();
+        assert!(len.is_multiple_of(8) && len as u64 - draft.length() < 8);
+        bytes.extend_from_slice(b"behind");
+        let found = read(&bytes, AT).expect("it is a record");
+        assert_eq!(found.bytes, len, "{draft:?}");
+        assert!(!found.is_inner);
+        let Entry::Key(record) = found.entry else {
+            assert!(draft.key.is_empty());
+            continue;
+        };
+        assert_eq!(
+            (record.lsn, record.db, record.key),
+            (AT, draft.db, draft.key)
+        );
+        assert_eq!(record.bytes(), len as u64);
+        let expected = match draft.kind {
+            Kind::Set => Change::Set {
+                tag: draft.tag,
+                expiry: draft.expiry,
+                value: Value::Bytes(draft.data),
+            },
+            Kind::SetBlob => Change::Set {
+                tag: draft.tag,
+                expiry: draft.expiry,
+                value: Value::Blob(BLOB),
+            },
+            Kind::Delete => Change::Delete,
+            Kind::Expire => Change::Expire(draft.expiry),
+            Kind::Patch if draft.data.is_empty() => Change::Patch {
+                tag: TAG,
+                offset: 1 << 40,
+                total: 1 << 41,
+                bytes: Value::Bytes(b""),
+            },
+            Kind::Patch => Change::Patch {
+                tag: TAG,
+                offset: 10,
+                total: 15,
+                bytes: Value::Bytes(b"12345"),
+            },
+            _ => unreachable!("it has no key"),
+        };
+        assert_eq!(record.change, expected);
+        if let Some(address) = record.address() {
+            assert_eq!(
+                base_bytes(address, record.key.len() as u64, draft.data.len() as u64),
+                len as u64
+            );
+            assert_eq!(address.lsn(), AT);
+        }
+    }
+}
+
+#[test]
+fn control_records_say_what_they_said() {
+    let entry = |draft: Draft<'_>| match read(&bytes_of(&draft, AT), AT)
+        .expect("it is a record")
+        .entry
+    {
+        Entry::Bind(changes) => format!("{changes:?}"),
+        entry => format!("{entry:?}"),
+    };
+    assert_eq!(entry(Draft::bind(&[1; 8])), "[1, 1, 1, 1, 1, 1, 1, 1]");
+    assert_eq!(entry(Draft::mark(Lsn(16))), "Mark(Lsn(16))");
+    assert_eq!(entry(Draft::retire(Lsn(24))), "Retire(Lsn(24))");
+    assert_eq!(entry(Draft::void(&[])), "Void");
+    assert!(looks_like_a_mark(&bytes_of(&Draft::mark(Lsn(16)), AT)));
+    assert!(!looks_like_a_mark(&bytes_of(&Draft::retire(Lsn(16)), AT)));
+}
+
+#[test]
+fn parts_make_the_same_record() {
+    for draft in drafts() {
+        let mut parts = Vec::new();
+        write_in_parts(AT, &draft, |part| parts.extend_from_slice(part));
+        assert_eq!(parts, bytes_of(&draft, AT), "{draft:?}");
+    }
+}
+
+#[test]
+fn no_flipped_bit_passes() {
+    for draft in drafts() {
+        let bytes = bytes_of(&draft, AT);
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            // A longer record than there are bytes is one way to be refused.
+            assert!(read(&damaged, AT).is_err(), "bit {bit} of {draft:?}");
+        }
+    }
+}
+
+#[test]
+fn no_other_place_passes() {
+    for draft in drafts() {
+        let bytes = bytes_of(&draft, AT);
+        for other in [8, 4096, AT.0 + 8, AT.0 - 8, AT.0 ^ 1 << 40, u64::MAX & !7] {
+            assert_eq!(read(&bytes, Lsn(other)), Err(Flaw::Checksum));
+        }
+    }
+}
+
+#[test]
+fn a_cut_record_is_incomplete() {
+    for draft in drafts() {
+        let bytes = bytes_of(&draft, AT);
+        for len in 1..bytes.len() {
+            let wanted = if len < HEADER { HEADER } else { bytes.len() };
+            assert_eq!(
+                read(&bytes[..len], AT),
+                Err(Flaw::Incomplete(wanted as u64)),
+                "{len} of {draft:?}"
+            );
+        }
+    }
+    assert_eq!(read(&[], AT), Err(Flaw::Nothing));
+    assert_eq!(read(&[0; 5], AT), Err(Flaw::Nothing));
+    assert_eq!(read(&[0; 100], AT), Err(Flaw::Nothing));
+    assert_eq!(
+        read(&[8, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], AT),
+        Err(Flaw::Length(8))
+    );
+}
+
+#[test]
+fn a_batch_is_a_header_and_what_is_inside() {
+    let inner = drafts()[0].inner();
+    let inside = bytes_of(&inner, AT.offset(16));
+    let mut bytes = batch_header(AT, 1, inside.len() as u64).to_vec();
+    bytes.extend_from_slice(&inside);
+    let found = read(&bytes, AT).expect("it is a batch");
+    assert_eq!((found.entry, found.bytes), (Entry::Batch(1), bytes.len()));
+    let found = read(&bytes[16..], AT.offset(16)).expect("it is inside");
+    assert!(found.is_inner);
+    // Its header can be read without the rest.
+    assert!(read(&bytes[..16], AT).is_ok());
+    for bit in 0..16 * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        assert!(read(&damaged, AT).is_err(), "bit {bit}");
+    }
+}
+
+#[test]
+fn what_a_later_version_writes_is_unknown() {
+    let with = |change: fn(&mut Vec<u8>)| {
+        let mut bytes = bytes_of(&Draft::delete(DbId(1), b"12345678"), AT);
+        change(&mut bytes);
+        let length = u32::from_le_bytes(bytes[..4].try_into().expect("four"));
+        let checksum = crc32c::crc32c_append(seed(AT, length), &bytes[8..]);
+        bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
+        read(&bytes, AT).map(|found| found.bytes)
+    };
+    assert_eq!(with(|_| {}), Ok(24));
+    assert_eq!(with(|bytes| bytes[8] = 0), Err(Flaw::Unknown));
+    assert_eq!(with(|bytes| bytes[8] = 15), Err(Flaw::Unknown));
+    assert_eq!(with(|bytes| bytes[8] |= 0x30), Err(Flaw::Unknown));
+    assert_eq!(with(|bytes| bytes[9] = 1), Err(Flaw::Unknown));
+    assert_eq!(with(|bytes| bytes[9] = 0x80), Err(Flaw::Unknown));
+    assert_eq!(with(|bytes| bytes[12] = 9), Err(Flaw::Unknown));
+    assert_eq!(with(|bytes| bytes[12] = 7), Err(Flaw::Unknown));
+    assert_eq!(with(|bytes| bytes[0] = 23), Err(Flaw::Unknown));
+}
+
+#[test]
+fn hints_are_records_without_their_data() {
+    let mut file = Vec::new();
+    for draft in drafts() {
+        let bytes = bytes_of(&draft, AT);
+        let found = read(&bytes, AT).expect("it is a record");
+        write_hint(&mut file, AT, &bytes, found.before_data);
+        let Entry::Key(record) = found.entry else {
+            file.clear();
+            continue;
+        };
+        let hinted = read_hint(&file).expect("it is a hint");
+        assert_eq!(hinted.bytes, file.len());
+        let expected = match record.change {
+            Change::Set {
+                value: Value::Blob(_),
+                ..
+            } => record.change,
+            Change::Set { tag, expiry, value } => Change::Set {
+                tag,
+                expiry,
+                value: match value {
+                    Value::Bytes(bytes) => Value::Stored(bytes.len() as u64),
+                    other => other,
+                },
+            },
+            Change::Patch {
+                tag,
+                offset,
+                total,
+                bytes,
+            } => Change::Patch {
+                tag,
+                offset,
+                total,
+                bytes: match bytes {
+                    Value::Bytes(bytes) => Value::Stored(bytes.len() as u64),
+                    other => other,
+                },
+            },
+            change => change,
+        };
+        assert_eq!(hinted.record.change, expected);
+        assert_eq!(
+            (hinted.record.lsn, hinted.record.db, hinted.record.key),
+            (AT, draft.db, draft.key)
+        );
+        assert_eq!(hinted.record.bytes(), record.bytes());
+        assert_eq!(hinted.record.address(), record.address());
+        for len in 0..file.len() {
+            let _ = read_hint(&file[..len]);
+        }
+        file.clear();
+    }
+}

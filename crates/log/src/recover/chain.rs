@@ -1,0 +1,455 @@
+//! Which files make up the log, and where it ends.
+//!
+//! What a crash can leave: everything below some position is there (the *durable* part), behind it any part of what
+//! was written may be missing, in any order, and files too. So the log ends at the first record that is not
+//! whole, and everything behind it goes, unless there is *evidence* that this place was durable once: then the disk
+//! has lost what it had promised, which nobody may pass over in silence. Evidence is in every segment's header and in
+//! the marks.
+//!
+//! The newest header that is left, with the `Retire` records behind it, says which segments there must be.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use sys::file::{File, Files};
+
+use crate::address::Lsn;
+use crate::bindings::{Bindings, decode_changes};
+use crate::error::{Error, Result};
+use crate::paths::Paths;
+use crate::record::{Entry, Flaw};
+use crate::segment::{self, BLOCK, Extent, Header, HeaderFlaw, Name};
+use crate::walk::{Stop, Walk};
+
+/// A segment's file with a header that can be read.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub(crate) path: PathBuf,
+    pub(crate) file: Box<dyn File>,
+    pub(crate) header: Header,
+    pub(crate) header_bytes: u64,
+    pub(crate) size: u64,
+}
+
+/// A segment's file without one.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    pub(crate) first: Lsn,
+    pub(crate) path: PathBuf,
+    pub(crate) reason: HeaderFlaw,
+    pub(crate) size: u64,
+}
+
+/// What the directory says.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    /// The segments of the log, oldest first; the last one ends at `end`.
+    pub(crate) segments: Vec<(Candidate, Extent)>,
+    pub(crate) end: Lsn,
+    /// The name of the log, if there is one.
+    pub(crate) name: Option<Name>,
+    pub(crate) epoch: u64,
+    pub(crate) bindings: Bindings,
+    /// Everything below was synced by an earlier run, as far as there is evidence.
+    pub(crate) durable: Lsn,
+    /// What lies behind the end: the rest of the last segment, and files.
+    pub(crate) cut: Option<Cut>,
+    /// Files that are no part of the log any more and can go.
+    pub(crate) leftovers: Vec<PathBuf>,
+}
+
+/// What is behind the end of the log.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    /// Why the log ends there.
+    pub(crate) reason: String,
+    /// Bytes of the last segment behind the end that are not zeroes.
+    pub(crate) tail: Option<std::ops::Range<u64>>,
+    /// Whole files.
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// Reads the header of a segment's file.
+pub(crate) fn read_header(
+    file: &dyn File,
+) -> std::io::Result<std::result::Result<(Header, usize), HeaderFlaw>> {
+    let mut bytes = vec![0; BLOCK];
+    loop {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match file.read_at(&mut bytes[filled..], filled as u64)? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        match Header::decode(&bytes[..filled]) {
+            Err(HeaderFlaw::Incomplete(wanted)) if wanted > bytes.len() => bytes.resize(wanted, 0),
+            result => return Ok(result),
+        }
+    }
+}
+
+/// All segments in the directory.
+pub(crate) fn list(files: &dyn Files, paths: &Paths) -> Result<(Vec<Candidate>, Vec<Unreadable>)> {
+    let names = files
+        .list(&paths.log)
+        .map_err(|error| Error::io("cannot list", &paths.log, error))?;
+    let mut firsts: Vec<Lsn> = names
+        .iter()
+        .filter_map(|name| segment::first_of(name))
+        .collect();
+    firsts.sort_unstable();
+    let (mut candidates, mut unreadable) = (Vec::new(), Vec::new());
+    for first in firsts {
+        let path = paths.segment(first);
+        let file = files
+            .open(&path)
+            .map_err(|error| Error::io("cannot open", &path, error))?;
+        let size = file
+            .size()
+            .map_err(|error| Error::io("cannot read", &path, error))?;
+        match read_header(&*file).map_err(|error| Error::io("cannot read", &path, error))? {
+            Ok((header, header_bytes)) if header.first == first => candidates.push(Candidate {
+                path,
+                file,
+                header,
+                header_bytes: header_bytes as u64,
+                size,
+            }),
+            // A version that is not ours was written on purpose, whatever else is there.
+            Err(reason @ HeaderFlaw::Version(_)) => return Err(Error::damage(&path, 0, reason)),
+            Ok(_) => unreadable.push(Unreadable {
+                first,
+                path,
+                reason: HeaderFlaw::Damaged,
+                size,
+            }),
+            Err(reason) => unreadable.push(Unreadable {
+                first,
+                path,
+                reason,
+                size,
+            }),
+        }
+    }
+    Ok((candidates, unreadable))
+}
+
+/// What reading a segment from its beginning to its end found.
+struct Tail {
+    /// Where what is whole ends.
+    end: Lsn,
+    /// Why, if not with zeroes or the end of the file.
+    flaw: Option<Flaw>,
+    bindings: Bindings,
+    retired: BTreeSet<Lsn>,
+    /// The greatest position that a mark, before or behind the end, says was durable.
+    durable: Lsn,
+    /// The end of the last byte that is not zero, as an offset.
+    dirty_end: u64,
+}
+
+fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tail> {
+    let Candidate {
+        path,
+        file,
+        header,
+        header_bytes,
+        size,
+    } = candidate;
+    let file_end = header.first.offset(size.saturating_sub(*header_bytes));
+    let mut walk = Walk::of_file(
+        &**file,
+        path,
+        header.first,
+        *header_bytes,
+        limit.unwrap_or(file_end).min(file_end),
+    );
+    let mut tail = Tail {
+        end: header.first,
+        flaw: None,
+        bindings: header.bindings.clone(),
+        retired: BTreeSet::new(),
+        durable: header.durable,
+        dirty_end: 0,
+    };
+    // What a batch says counts when all of it was seen.
+    let mut held: Vec<(Lsn, Vec<crate::bindings::Rebind>)> = Vec::new();
+    loop {
+        let step = walk.next();
+        let stop = match step {
+            Ok(None) => break,
+            Ok(Some(step)) => {
+                let (lsn, inner) = (step.lsn, step.found.is_inner);
+                match step.found.entry {
+                    Entry::Bind(changes) => match decode_changes(changes) {
+                        Some(changes) => held.push((lsn, changes)),
+                        None => {
+                            tail.flaw = Some(Flaw::Unknown);
+                            break;
+                        }
+                    },
+                    Entry::Mark(durable) => tail.durable = tail.durable.max(durable),
+                    Entry::Retire(first) => drop(tail.retired.insert(first)),
+                    Entry::Key(_) | Entry::Batch(_) | Entry::Void => {}
+                }
+                let is_container = matches!(step.found.entry, Entry::Batch(_));
+                if !inner && !is_container || walk.is_between() {
+                    tail.end = walk.position();
+                    for (lsn, changes) in held.drain(..) {
+                        tail.bindings.apply(&changes, lsn);
+                    }
+                }
+                continue;
+            }
+            Err(stop) => stop,
+        };
+        match stop {
+            Stop::Io(error) => return Err(walk.error(Stop::Io(error))),
+            Stop::Flaw(_, flaw) => tail.flaw = Some(flaw),
+        }
+        break;
+    }
+    // Marks behind the end are evidence too.
+    let mut behind = Walk::of_file(&**file, path, header.first, *header_bytes, file_end);
+    let (evidence, dirty_end) = behind
+        .evidence_behind(tail.end)
+        .map_err(|error| Error::io("cannot read", path, error))?;
+    tail.durable = tail.durable.max(evidence.unwrap_or(Lsn(0)));
+    tail.dirty_end = dirty_end;
+    if tail.flaw == Some(Flaw::Nothing) && dirty_end <= behind.offset(tail.end) {
+        tail.flaw = None;
+    }
+    Ok(tail)
+}
+
+/// Finds out what the log is. Changes nothing.
+pub(crate) fn find(files: &dyn Files, paths: &Paths) -> Result<Chain> {
+    let (mut candidates, unreadable) = list(files, paths)?;
+    let mut chain = Chain {
+        segments: Vec::new(),
+        end: Lsn::FIRST,
+        name: None,
+        epoch: 0,
+        bindings: Bindings::default(),
+        durable: Lsn(0),
+        cut: None,
+        leftovers: Vec::new(),
+    };
+    // The evidence of all headers, and the newest as the first guess of what the log consists of.
+    let mut durable = candidates
+        .iter()
+        .map(|candidate| candidate.header.durable)
+        .max()
+        .unwrap_or(Lsn(0));
+    let mut behind: Vec<PathBuf> = Vec::new();
+    let mut reason = String::new();
+    let (last, tail) = loop {
+        let Some(last) = candidates.pop() else {
+            return nothing_left(chain, unreadable, behind, durable);
+        };
+        let tail = read_tail(&last, None)?;
+        durable = durable.max(tail.durable);
+        // Older segments that may not have been synced have to be whole, too.
+        match first_hole(&last, &candidates, &mut durable)? {
+            None => break (last, tail),
+            Some((at, why, path, offset)) => {
+                if at < durable {
+                    return Err(Error::damage(&path, offset, why));
+                }
+                reason = why;
+                behind.push(last.path);
+            }
+        }
+    };
+    for bad in &unreadable {
+        durable = durable.max(evidence_in(files, bad)?);
+    }
+    for bad in &unreadable {
+        let is_listed = last
+            .header
+            .segments
+            .iter()
+            .any(|extent| extent.first == bad.first);
+        if bad.first < durable
+            && (is_listed && !tail.retired.contains(&bad.first) || bad.first > last.header.first)
+        {
+            return Err(Error::damage(&bad.path, 0, bad.reason));
+        }
+        if bad.first > last.header.first {
+            behind.push(bad.path.clone());
+        } else if !is_listed {
+            chain.leftovers.push(bad.path.clone());
+        }
+    }
+    if tail.end < durable {
+        let offset = last.header_bytes + (tail.end.0 - last.header.first.0);
+        let why = tail.flaw.map_or_else(
+            || "the file ends too early".to_owned(),
+            |flaw| flaw.to_string(),
+        );
+        return Err(Error::damage(&last.path, offset, why));
+    }
+    let offset = last.header_bytes + (tail.end.0 - last.header.first.0);
+    let rest = (tail.dirty_end > offset).then_some(offset..tail.dirty_end);
+    if rest.is_some() || !behind.is_empty() {
+        if let Some(flaw) = tail.flaw.filter(|_| reason.is_empty()) {
+            reason = flaw.to_string();
+        }
+        chain.cut = Some(Cut {
+            reason,
+            tail: rest,
+            files: behind,
+        });
+    }
+    gather(&mut chain, candidates, &last.header, &tail.retired, paths)?;
+    chain.end = tail.end;
+    chain.durable = durable;
+    chain.name = Some(last.header.name);
+    chain.epoch = last.header.epoch;
+    chain.bindings = tail.bindings;
+    let extent = Extent {
+        first: last.header.first,
+        bytes: tail.end.0 - last.header.first.0,
+    };
+    chain.segments.push((last, extent));
+    Ok(chain)
+}
+
+/// What marks in a file without a header say. Its records are where the header's length, if that can be read, puts them.
+fn evidence_in(files: &dyn Files, bad: &Unreadable) -> Result<Lsn> {
+    if bad.reason == HeaderFlaw::Nothing || bad.size <= BLOCK as u64 {
+        return Ok(Lsn(0));
+    }
+    let file = files
+        .open(&bad.path)
+        .map_err(|error| Error::io("cannot open", &bad.path, error))?;
+    let file_end = bad.first.offset(bad.size - BLOCK as u64);
+    let mut walk = Walk::of_file(&*file, &bad.path, bad.first, BLOCK as u64, file_end);
+    let evidence = walk
+        .evidence_behind(bad.first)
+        .map_err(|error| Error::io("cannot read", &bad.path, error))?;
+    Ok(evidence.0.unwrap_or(Lsn(0)))
+}
+
+/// No segment can be read: fine if there has been none, or none was ever synced.
+fn nothing_left(
+    mut chain: Chain,
+    unreadable: Vec<Unreadable>,
+    mut behind: Vec<PathBuf>,
+    durable: Lsn,
+) -> Result<Chain> {
+    // A first segment that was synced once has more in it than zeroes.
+    if let Some(bad) = unreadable
+        .iter()
+        .find(|bad| bad.reason != HeaderFlaw::Nothing || bad.first < durable)
+    {
+        return Err(Error::damage(&bad.path, 0, bad.reason));
+    }
+    behind.extend(unreadable.into_iter().map(|bad| bad.path));
+    if !behind.is_empty() {
+        chain.cut = Some(Cut {
+            reason: HeaderFlaw::Nothing.to_string(),
+            tail: None,
+            files: behind,
+        });
+    }
+    Ok(chain)
+}
+
+/// The first place in the segments before `last`, at or above `durable`, that is not whole: position, reason, file,
+/// offset. Evidence found on the way counts.
+fn first_hole(
+    last: &Candidate,
+    older: &[Candidate],
+    durable: &mut Lsn,
+) -> Result<Option<(Lsn, String, PathBuf, u64)>> {
+    for extent in &last.header.segments {
+        // What is below is checked when it is read; a file that is missing is found by `gather`.
+        if extent.end() <= *durable {
+            continue;
+        }
+        let Some(candidate) = older
+            .iter()
+            .find(|older| older.header.first == extent.first)
+        else {
+            let path = last.path.with_file_name(segment::file_name(extent.first));
+            return Ok(Some((
+                extent.first,
+                "the file is missing or has no header".to_owned(),
+                path,
+                0,
+            )));
+        };
+        let tail = read_tail(candidate, Some(extent.end()))?;
+        *durable = tail.durable.max(*durable);
+        if tail.end < extent.end() {
+            let why = tail.flaw.map_or_else(
+                || "the file ends too early".to_owned(),
+                |flaw| flaw.to_string(),
+            );
+            let offset = candidate.header_bytes + (tail.end.0 - extent.first.0);
+            return Ok(Some((tail.end, why, candidate.path.clone(), offset)));
+        }
+    }
+    Ok(None)
+}
+
+/// Takes the segments that the newest header names, and sees that none is missing.
+fn gather(
+    chain: &mut Chain,
+    candidates: Vec<Candidate>,
+    newest: &Header,
+    retired: &BTreeSet<Lsn>,
+    paths: &Paths,
+) -> Result<()> {
+    let mut wanted = newest
+        .segments
+        .iter()
+        .filter(|extent| !retired.contains(&extent.first))
+        .peekable();
+    for candidate in candidates {
+        let first = candidate.header.first;
+        if let Some(missing) = wanted.next_if(|extent| extent.first < first) {
+            return Err(Error::damage(
+                &paths.segment(missing.first),
+                0,
+                "the file is missing",
+            ));
+        }
+        let Some(&extent) = wanted.next_if(|extent| extent.first == first) else {
+            chain.leftovers.push(candidate.path);
+            continue;
+        };
+        if candidate.header.name != newest.name {
+            return Err(Error::damage(
+                &candidate.path,
+                0,
+                "the segment belongs to another log",
+            ));
+        }
+        if candidate.header.epoch > newest.epoch {
+            return Err(Error::damage(
+                &candidate.path,
+                0,
+                "the segment has a later epoch than a newer one",
+            ));
+        }
+        if candidate.size < candidate.header_bytes + extent.bytes {
+            return Err(Error::damage(
+                &candidate.path,
+                candidate.size,
+                "the file ends too early",
+            ));
+        }
+        chain.segments.push((candidate, extent));
+    }
+    match wanted.next() {
+        Some(missing) => Err(Error::damage(
+            &paths.segment(missing.first),
+            0,
+            "the file is missing",
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,319 @@
+//! The start: from what is on the disk to a log that takes writes.
+//!
+//! [`Log::open`](crate::Log::open) finds out what the log is and changes nothing. [`Recovery::replay`] hands its records
+//! to the caller. [`Recovery::start`] puts aside what is behind the end, and begins a new segment: an old one is
+//! never written to again.
+
+pub(crate) mod chain;
+mod replay;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sys::file::{File, Files, Lock};
+use sys::ring::Ring;
+
+use crate::address::Lsn;
+use crate::bindings::Bindings;
+use crate::blob::Blobs;
+use crate::core::{Beginning, Core};
+use crate::error::{Error, Result};
+use crate::log::Log;
+use crate::options::Options;
+use crate::paths::Paths;
+use crate::segment::Name;
+use crate::segments::{Segment, Segments};
+use crate::writer::Writer;
+
+pub use replay::{Progress, ReplayOptions, Replayed, Replayer};
+
+/// A log that has been opened and does not take writes yet.
+#[derive(Debug)]
+pub struct Recovery {
+    files: Arc<dyn Files>,
+    paths: Paths,
+    options: Options,
+    lock: Box<dyn Lock>,
+    segments: Arc<Segments>,
+    blobs: Arc<Blobs>,
+    bindings: Bindings,
+    name: Option<Name>,
+    end: Lsn,
+    /// Everything below was synced by an earlier run.
+    durable: Lsn,
+    cut: Option<chain::Cut>,
+    leftovers: Vec<PathBuf>,
+    is_replayed: bool,
+}
+
+/// Takes the directory for this process.
+pub(crate) fn lock_directory(files: &dyn Files, paths: &Paths) -> Result<Box<dyn Lock>> {
+    files.lock(&paths.lock).map_err(|error| {
+        if error.kind() != std::io::ErrorKind::WouldBlock {
+            return Error::io("cannot lock", &paths.lock, error);
+        }
+        Error::Locked {
+            directory: paths.root.clone(),
+            holder: holder(files, &paths.lock),
+        }
+    })
+}
+
+/// The number that the holder of a lock left.
+fn holder(files: &dyn Files, path: &Path) -> Option<u32> {
+    let mut text = [0; 16];
+    let count = files.open(path).ok()?.read_at(&mut text, 0).ok()?;
+    std::str::from_utf8(&text[..count])
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}
+
+impl Recovery {
+    pub(crate) fn open(
+        files: Arc<dyn Files>,
+        directory: &Path,
+        options: Options,
+    ) -> Result<Recovery> {
+        options.check()?;
+        let paths = Paths::new(directory);
+        for path in [&paths.root, &paths.log, &paths.blobs] {
+            files
+                .create_directory(path)
+                .map_err(|error| Error::io("cannot make", path, error))?;
+        }
+        let lock = lock_directory(&*files, &paths)?;
+        let chain = chain::find(&*files, &paths)?;
+        if options.epoch < chain.epoch {
+            return Err(Error::Options("the log was written by a later epoch"));
+        }
+        let segments = Arc::new(Segments::default());
+        for (candidate, extent) in chain.segments {
+            let segment = Segment::new(
+                extent.first,
+                candidate.path,
+                candidate.file,
+                candidate.header_bytes,
+            );
+            segment.set_bytes(extent.bytes);
+            segment.seal();
+            segments.push(Arc::new(segment), chain.end.0);
+        }
+        Ok(Recovery {
+            files,
+            paths,
+            options,
+            lock,
+            segments,
+            blobs: Arc::default(),
+            bindings: chain.bindings,
+            name: chain.name,
+            end: chain.end,
+            durable: chain.durable,
+            cut: chain.cut,
+            leftovers: chain.leftovers,
+            is_replayed: false,
+        })
+    }
+
+    /// What the database numbers mean.
+    pub fn bindings(&self) -> &Bindings {
+        &self.bindings
+    }
+
+    /// Bytes of records in the log.
+    pub fn log_bytes(&self) -> u64 {
+        let map = self.segments.map();
+        map.segments.iter().map(|segment| segment.bytes()).sum()
+    }
+
+    /// Where the log ends: the position of the next record.
+    pub fn end(&self) -> Lsn {
+        self.end
+    }
+
+    /// What is behind the end of the log and will be put aside: a line for the operator.
+    pub fn cut(&self) -> Option<String> {
+        let cut = self.cut.as_ref()?;
+        let tail = cut.tail.as_ref().map_or(0, |tail| tail.end - tail.start);
+        let mut line = format!("the log ends at {}: {}", self.end, cut.reason);
+        line += &format!("; {tail} bytes behind it");
+        if !cut.files.is_empty() {
+            line += &format!(" and {} files", cut.files.len());
+        }
+        line += &format!(" are put aside in {}", self.paths.lost.display());
+        Some(line)
+    }
+
+    /// Begins to take writes.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    ///
+    /// # Panics
+    /// If the log has records and was not replayed: nobody would know what lives.
+    pub fn start(mut self) -> Result<Log> {
+        assert!(
+            self.is_replayed || self.log_bytes() == 0,
+            "a log is replayed before it takes writes"
+        );
+        if let Some(line) = self.cut() {
+            log::warn!("{line}");
+        }
+        self.put_aside()?;
+        self.tidy()?;
+        self.sync_old()?;
+        let name = match self.name {
+            Some(name) => name,
+            None => new_name()?,
+        };
+        let ring_bytes = self.options.ring_bytes;
+        let (ring, consumer) = Ring::new(ring_bytes, self.end.0, self.options.appenders + 1)
+            .map_err(|error| Error::io("cannot map the ring for", &self.paths.log, error))?;
+        let producer = ring.producer().expect("a fresh ring has none yet");
+        let core = Arc::new(Core::new(Beginning {
+            files: self.files,
+            paths: self.paths,
+            options: self.options,
+            name,
+            ring,
+            bindings: self.bindings,
+            start: self.end,
+            segments: self.segments,
+            blobs: self.blobs,
+            lock: self.lock,
+        }));
+        let writer = Writer::new(&core, consumer, producer)?;
+        core.sync_new(&writer)?;
+        Ok(Log::start(core, writer))
+    }
+
+    /// Moves what is behind the end out of the way. May be interrupted anywhere and done again.
+    fn put_aside(&mut self) -> Result<()> {
+        let Some(cut) = self.cut.take() else {
+            return Ok(());
+        };
+        let lost = &self.paths.lost;
+        self.files
+            .create_directory(lost)
+            .map_err(|error| Error::io("cannot make", lost, error))?;
+        // The newest first: what is left is always the beginning of what there was.
+        for path in cut.files.iter().rev() {
+            let name = path.file_name().unwrap_or_default();
+            let aside = free_name(&*self.files, lost, &name.to_string_lossy())?;
+            self.files
+                .rename(path, &aside)
+                .map_err(|error| Error::io("cannot rename", path, error))?;
+        }
+        let map = self.segments.map();
+        if let (Some(tail), Some(segment)) = (cut.tail, map.last()) {
+            let name = format!("{:016x}.tail", self.end.get());
+            let aside = free_name(&*self.files, lost, &name)?;
+            copy_range(&*self.files, &*segment.file, tail.clone(), &aside)
+                .map_err(|error| Error::io("cannot copy the tail to", &aside, error))?;
+            segment
+                .file
+                .set_size(tail.start)
+                .map_err(|error| Error::io("cannot cut", &segment.path, error))?;
+        }
+        self.sync_directory(&self.paths.lost)
+    }
+
+    fn sync_directory(&self, path: &Path) -> Result<()> {
+        self.files
+            .sync_dir(path)
+            .map_err(|error| Error::io("cannot sync", path, error))
+    }
+
+    /// Removes what is no part of the log: retired segments, space that was taken and not used, hints of segments
+    /// that are gone.
+    fn tidy(&mut self) -> Result<()> {
+        let map = self.segments.map();
+        // One in which nothing was written makes room for the new one, which has the same name.
+        if let Some(last) = map.last().filter(|last| last.bytes() == 0) {
+            self.segments.remove(last.first);
+        }
+        let names = self
+            .files
+            .list(&self.paths.log)
+            .map_err(|error| Error::io("cannot list", &self.paths.log, error))?;
+        let map = self.segments.map();
+        let has = |first| map.segments.iter().any(|segment| segment.first == first);
+        let is_stale = |name: &String| {
+            let hint = name
+                .strip_suffix(".hint")
+                .map(|first| format!("{first}.log"));
+            let stale_hint =
+                hint.is_some_and(|name| !crate::segment::first_of(&name).is_some_and(has));
+            name.ends_with(".tmp") || stale_hint
+        };
+        let stale = names
+            .iter()
+            .filter(|name| is_stale(name))
+            .map(|name| self.paths.log.join(name));
+        for path in self.leftovers.drain(..).chain(stale) {
+            match self.files.unlink(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::io("cannot remove", &path, error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What an earlier run left unsynced was read, and will be built upon.
+    fn sync_old(&self) -> Result<()> {
+        for segment in &self.segments.map().segments {
+            if segment.end() > self.durable {
+                segment
+                    .file
+                    .sync_data()
+                    .map_err(|error| Error::io("cannot sync", &segment.path, error))?;
+            }
+        }
+        self.sync_directory(&self.paths.log)?;
+        self.sync_directory(&self.paths.root)
+    }
+}
+
+/// The identity of a new log.
+fn new_name() -> Result<Name> {
+    let mut name = [0; 16];
+    sys::random::fill(&mut name)
+        .map_err(|error| Error::io("cannot read", Path::new("the system's randomness"), error))?;
+    Ok(name)
+}
+
+/// A path in `directory` that is not taken yet.
+pub(crate) fn free_name(files: &dyn Files, directory: &Path, name: &str) -> Result<PathBuf> {
+    let taken = files
+        .list(directory)
+        .map_err(|error| Error::io("cannot list", directory, error))?;
+    let is_free = |name: &String| !taken.contains(name);
+    let numbered = (1u32..).map(|number| format!("{name}.{number}"));
+    let free = std::iter::once(name.to_owned())
+        .chain(numbered)
+        .find(is_free);
+    Ok(directory.join(free.expect("there is always a greater number")))
+}
+
+/// Copies part of a file to a new one, durably.
+pub(crate) fn copy_range(
+    files: &dyn Files,
+    from: &dyn File,
+    range: std::ops::Range<u64>,
+    to: &Path,
+) -> std::io::Result<()> {
+    const PIECE: u64 = 1 << 20;
+    let copy = files.create(to)?;
+    let mut at = range.start;
+    while at < range.end {
+        let mut piece = vec![0; (range.end - at).min(PIECE) as usize];
+        from.read_exact_at(&mut piece, at)?;
+        copy.write_at(&piece, at - range.start)?;
+        at += piece.len() as u64;
+    }
+    copy.sync_data()
+}

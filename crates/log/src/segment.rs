@@ -1,0 +1,338 @@
+//! A segment: a file with a stretch of the log, and the header in front of it.
+//!
+//! ```text
+//!  0                                                             64
+//!  +---------+---------+-------+-------+-------+-------+----------+ - - - +
+//!  | magic 8 | version | header| epoch | first | dur-  | log's    | table | segments |
+//!  |         | u32     | u32   | u64   | u64   | able  | name 16  |       |          |
+//!  +---------+---------+-------+-------+-------+-------+----------+ - - - +
+//!    ... counts (u32, u32) of lines in the table and of segments, checksum (u32), zeroes up to whole 4096 bytes
+//! ```
+//!
+//! The header lists all segments that the log consists of when this one begins, with their lengths. So the newest
+//! header (and the `Retire` records behind it) says what must be in the directory, and a file that is lost is
+//! missed.
+//!
+//! What is not here: where the files are and who writes them (`space`, `writer`), and whether they fit together
+//! (`recover`).
+
+use crate::address::Lsn;
+use crate::bindings::{Bindings, LINE};
+
+/// The beginning of every segment.
+const MAGIC: [u8; 8] = *b"ferrite\x1a";
+/// The format of headers and records.
+pub const VERSION: u32 = 1;
+/// Headers are multiples of this long, so that records begin at a page.
+pub(crate) const BLOCK: usize = 4096;
+/// The longest header: room for a table of all numbers and half a million segments.
+const LONGEST: usize = 16 << 20;
+
+const VERSION_AT: usize = 8;
+const LENGTH_AT: usize = 12;
+const EPOCH_AT: usize = 16;
+const FIRST_AT: usize = 24;
+const DURABLE_AT: usize = 32;
+const NAME_AT: usize = 40;
+const LINES_AT: usize = 56;
+const SEGMENTS_AT: usize = 60;
+const CHECKSUM_AT: usize = 64;
+const LISTS_AT: usize = 72;
+const _: () = assert!(CHECKSUM_AT + 8 == LISTS_AT && LINE == 16 && EXTENT == 16);
+
+/// Bytes of one segment in the list.
+const EXTENT: usize = 16;
+
+/// The identity of a log: random, the same in all of its segments, and in no other log's.
+pub(crate) type Name = [u8; 16];
+
+/// A segment as part of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Extent {
+    pub(crate) first: Lsn,
+    /// Bytes of records.
+    pub(crate) bytes: u64,
+}
+
+impl Extent {
+    pub(crate) fn end(self) -> Lsn {
+        self.first.offset(self.bytes)
+    }
+}
+
+/// What a header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) epoch: u64,
+    /// The position of the first record.
+    pub(crate) first: Lsn,
+    /// Everything below was durable when this segment began.
+    pub(crate) durable: Lsn,
+    pub(crate) name: Name,
+    pub(crate) bindings: Bindings,
+    /// All segments of the log before this one, ascending.
+    pub(crate) segments: Vec<Extent>,
+}
+
+/// Why a header is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeaderFlaw {
+    /// All zeroes, or not there at all: it was never written.
+    Nothing,
+    /// It goes on for so many bytes.
+    Incomplete(usize),
+    NoSegment,
+    Version(u32),
+    Damaged,
+}
+
+impl std::fmt::Display for HeaderFlaw {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            HeaderFlaw::Nothing => f.write_str("the header is missing"),
+            HeaderFlaw::Incomplete(_) => f.write_str("the header is not all there"),
+            HeaderFlaw::NoSegment => f.write_str("this is not a segment of a log"),
+            HeaderFlaw::Version(version) => write!(
+                f,
+                "it has format {version}, and this version of the server reads format {VERSION}"
+            ),
+            HeaderFlaw::Damaged => f.write_str("the header's checksum does not match"),
+        }
+    }
+}
+
+/// The name of the file whose first record is at `first`.
+pub(crate) fn file_name(first: Lsn) -> String {
+    format!("{:016x}.log", first.0)
+}
+
+/// The first position of the segment with this file name; `None` if it is no segment's name.
+pub(crate) fn first_of(file_name: &str) -> Option<Lsn> {
+    let digits = file_name.strip_suffix(".log")?;
+    let is_plain = digits.len() == 16
+        && digits
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let first = u64::from_str_radix(digits, 16).ok().filter(|_| is_plain)?;
+    (first >= Lsn::FIRST.0 && first.is_multiple_of(8)).then_some(Lsn(first))
+}
+
+impl Header {
+    /// The header's bytes: whole blocks.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let table = self.bindings.encode();
+        let length =
+            (LISTS_AT + table.len() + self.segments.len() * EXTENT).next_multiple_of(BLOCK);
+        let mut bytes = Vec::with_capacity(length);
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&(length as u32).to_le_bytes());
+        bytes.extend_from_slice(&self.epoch.to_le_bytes());
+        bytes.extend_from_slice(&self.first.0.to_le_bytes());
+        bytes.extend_from_slice(&self.durable.0.to_le_bytes());
+        bytes.extend_from_slice(&self.name);
+        bytes.extend_from_slice(&((table.len() / LINE) as u32).to_le_bytes());
+        bytes.extend_from_slice(&(self.segments.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&table);
+        for segment in &self.segments {
+            bytes.extend_from_slice(&segment.first.0.to_le_bytes());
+            bytes.extend_from_slice(&segment.bytes.to_le_bytes());
+        }
+        bytes.resize(length, 0);
+        let checksum = crc32c::crc32c(&bytes);
+        bytes[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the header at the beginning of `bytes`; with its length.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<(Header, usize), HeaderFlaw> {
+        if bytes.iter().take(BLOCK).all(|&byte| byte == 0) {
+            return Err(HeaderFlaw::Nothing);
+        }
+        if bytes.len() < LISTS_AT {
+            return Err(HeaderFlaw::Incomplete(LISTS_AT));
+        }
+        if bytes[..8] != MAGIC {
+            return Err(HeaderFlaw::NoSegment);
+        }
+        let u32_at =
+            |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("it is longer"));
+        let u64_at =
+            |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("it is longer"));
+        let length = u32_at(LENGTH_AT) as usize;
+        if length == 0 || length > LONGEST || !length.is_multiple_of(BLOCK) {
+            return Err(HeaderFlaw::Damaged);
+        }
+        if bytes.len() < length {
+            return Err(HeaderFlaw::Incomplete(length));
+        }
+        let checksum = crc32c::crc32c(&bytes[..CHECKSUM_AT]);
+        let checksum = crc32c::crc32c_append(checksum, &[0; 4]);
+        let checksum = crc32c::crc32c_append(checksum, &bytes[CHECKSUM_AT + 4..length]);
+        if checksum != u32_at(CHECKSUM_AT) {
+            return Err(HeaderFlaw::Damaged);
+        }
+        // Only now: another version's number means something if it is not damage.
+        if u32_at(VERSION_AT) != VERSION {
+            return Err(HeaderFlaw::Version(u32_at(VERSION_AT)));
+        }
+        let (lines, segments) = (u32_at(LINES_AT) as usize, u32_at(SEGMENTS_AT) as usize);
+        let table_end = LISTS_AT + lines * LINE;
+        let end = table_end + segments * EXTENT;
+        if end > length {
+            return Err(HeaderFlaw::Damaged);
+        }
+        let segments: Vec<Extent> = (table_end..end)
+            .step_by(EXTENT)
+            .map(|at| Extent {
+                first: Lsn(u64_at(at)),
+                bytes: u64_at(at + 8),
+            })
+            .collect();
+        let header = Header {
+            epoch: u64_at(EPOCH_AT),
+            first: Lsn(u64_at(FIRST_AT)),
+            durable: Lsn(u64_at(DURABLE_AT)),
+            name: *bytes[NAME_AT..].first_chunk().expect("it is longer"),
+            bindings: Bindings::decode(&bytes[LISTS_AT..table_end]).ok_or(HeaderFlaw::Damaged)?,
+            segments,
+        };
+        if header.is_sound() {
+            Ok((header, length))
+        } else {
+            Err(HeaderFlaw::Damaged)
+        }
+    }
+
+    /// Whether positions are positions, and segments follow one another.
+    fn is_sound(&self) -> bool {
+        let positions = [self.first.0, self.durable.0];
+        let mut end = 0;
+        positions.iter().all(|position| position.is_multiple_of(8))
+            && self.first >= Lsn::FIRST
+            && self.segments.iter().all(|segment| {
+                let follows = segment.first.0 >= end && segment.first.0.is_multiple_of(8);
+                end = segment.first.0.saturating_add(segment.bytes);
+                follows && segment.bytes.is_multiple_of(8)
+            })
+            && end <= self.first.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::DbId;
+    use crate::bindings::Rebind;
+
+    fn header() -> Header {
+        let mut bindings = Bindings::default();
+        bindings.apply(&[Rebind::Clear(DbId(3))], Lsn(5000));
+        Header {
+            epoch: 7,
+            first: Lsn(1 << 20),
+            durable: Lsn(1 << 19),
+            name: *b"0123456789abcdef",
+            bindings,
+            segments: vec![
+                Extent {
+                    first: Lsn::FIRST,
+                    bytes: 8000,
+                },
+                Extent {
+                    first: Lsn(1 << 17),
+                    bytes: 0,
+                },
+            ],
+        }
+    }
+
+    #[test]
+    fn a_header_says_what_was_written() {
+        let header = header();
+        let mut bytes = header.encode();
+        assert_eq!(bytes.len(), BLOCK);
+        bytes.extend_from_slice(b"records");
+        assert_eq!(Header::decode(&bytes), Ok((header, BLOCK)));
+    }
+
+    #[test]
+    fn a_long_list_makes_a_long_header() {
+        let mut header = header();
+        header.first = Lsn(1 << 40);
+        header.segments = (1..1000)
+            .map(|n| Extent {
+                first: Lsn(n << 20),
+                bytes: 1 << 20,
+            })
+            .collect();
+        let bytes = header.encode();
+        assert_eq!(bytes.len(), 4 * BLOCK);
+        assert_eq!(
+            Header::decode(&bytes[..BLOCK]),
+            Err(HeaderFlaw::Incomplete(4 * BLOCK))
+        );
+        assert_eq!(Header::decode(&bytes), Ok((header, 4 * BLOCK)));
+    }
+
+    #[test]
+    fn no_flipped_bit_passes() {
+        let bytes = header().encode();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            assert!(Header::decode(&damaged).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_from_what_is_damaged() {
+        let bytes = header().encode();
+        assert_eq!(Header::decode(&[]), Err(HeaderFlaw::Nothing));
+        assert_eq!(Header::decode(&[0; BLOCK]), Err(HeaderFlaw::Nothing));
+        assert_eq!(Header::decode(&[1; BLOCK]), Err(HeaderFlaw::NoSegment));
+        assert_eq!(
+            Header::decode(&bytes[..50]),
+            Err(HeaderFlaw::Incomplete(LISTS_AT))
+        );
+        let mut other = bytes[..CHECKSUM_AT].to_vec();
+        other[VERSION_AT] = 2;
+        other.resize(BLOCK, 0);
+        other[LISTS_AT..].copy_from_slice(&bytes[LISTS_AT..]);
+        let checksum = crc32c::crc32c(&other);
+        other[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&checksum.to_le_bytes());
+        assert_eq!(Header::decode(&other), Err(HeaderFlaw::Version(2)));
+    }
+
+    #[test]
+    fn segments_that_overlap_are_refused() {
+        let mut header = header();
+        header.segments[1].first = Lsn(8192);
+        assert_eq!(Header::decode(&header.encode()), Err(HeaderFlaw::Damaged));
+        header.segments = vec![Extent {
+            first: Lsn(1 << 20),
+            bytes: 8,
+        }];
+        assert_eq!(Header::decode(&header.encode()), Err(HeaderFlaw::Damaged));
+    }
+
+    #[test]
+    fn file_names_are_positions() {
+        assert_eq!(file_name(Lsn(0xabc8)), "000000000000abc8.log");
+        assert_eq!(first_of("000000000000abc8.log"), Some(Lsn(0xabc8)));
+        for name in [
+            "",
+            "next.tmp",
+            "000000000000abc8",
+            "000000000000ABC8.log",
+            "000000000000abc9.log",
+            "+00000000000abc8.log",
+            "0000000000000000.log",
+            "00000000000abc8.log",
+            "000000000000abc8.hint",
+        ] {
+            assert_eq!(first_of(name), None, "{name}");
+        }
+    }
+}

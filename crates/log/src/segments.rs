@@ -1,0 +1,245 @@
+//! The segments of the log, oldest first, and how much of each is still needed.
+//!
+//! A [`Map`] is a list that never changes; a new one replaces it when a segment begins, ends or goes, which is rare.
+//! So an appender that notes which segment a dead record is in reads a list of its own and touches nothing shared.
+//!
+//! What a segment's figures mean: `bytes` of records in all; of those `bases` are whole values that counted when
+//! they were written (everything else, from tombstones to marks, is garbage at birth); of the bases so many
+//! bytes are `dead`. What lives is `bases - dead`. Decisions about correctness never rest on these.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use sys::file::File;
+
+use crate::address::Lsn;
+use crate::segment::Extent;
+
+/// One segment.
+pub(crate) struct Segment {
+    pub(crate) first: Lsn,
+    pub(crate) path: PathBuf,
+    pub(crate) file: Box<dyn File>,
+    /// Where the first record is in the file.
+    pub(crate) header_bytes: u64,
+    bytes: AtomicU64,
+    is_sealed: AtomicBool,
+    is_trimmed: AtomicBool,
+    is_damaged: AtomicBool,
+    /// Where the record is that takes it out of the log; 0 for none.
+    retired_at: AtomicU64,
+    is_surveyed: AtomicBool,
+    bases: AtomicU64,
+    tombstones: AtomicU64,
+    dead: AtomicU64,
+}
+
+impl fmt::Debug for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Segment({}, {} bytes)", self.first, self.bytes())
+    }
+}
+
+impl Segment {
+    pub(crate) fn new(
+        first: Lsn,
+        path: PathBuf,
+        file: Box<dyn File>,
+        header_bytes: u64,
+    ) -> Segment {
+        Segment {
+            first,
+            path,
+            file,
+            header_bytes,
+            bytes: AtomicU64::new(0),
+            is_sealed: AtomicBool::new(false),
+            is_trimmed: AtomicBool::new(false),
+            is_damaged: AtomicBool::new(false),
+            retired_at: AtomicU64::new(0),
+            is_surveyed: AtomicBool::new(false),
+            bases: AtomicU64::new(0),
+            tombstones: AtomicU64::new(0),
+            dead: AtomicU64::new(0),
+        }
+    }
+
+    /// Bytes of records written so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_bytes(&self, bytes: u64) {
+        self.bytes.store(bytes, Ordering::Release);
+    }
+
+    pub(crate) fn end(&self) -> Lsn {
+        self.first.offset(self.bytes())
+    }
+
+    pub(crate) fn extent(&self) -> Extent {
+        Extent {
+            first: self.first,
+            bytes: self.bytes(),
+        }
+    }
+
+    /// Where in the file the record at `lsn` is.
+    pub(crate) fn offset_of(&self, lsn: Lsn) -> u64 {
+        self.header_bytes + (lsn.0 - self.first.0)
+    }
+
+    /// Nothing is written to it any more.
+    pub(crate) fn seal(&self) {
+        self.is_sealed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.is_sealed.load(Ordering::Acquire)
+    }
+
+    /// The record at `lsn` takes it out of the log.
+    pub(crate) fn retire(&self, lsn: Lsn) {
+        self.retired_at.store(lsn.0, Ordering::Release);
+    }
+
+    pub(crate) fn retired_at(&self) -> Option<Lsn> {
+        match self.retired_at.load(Ordering::Acquire) {
+            0 => None,
+            lsn => Some(Lsn(lsn)),
+        }
+    }
+
+    /// It cannot be read: compaction leaves it alone.
+    pub(crate) fn set_damaged(&self) {
+        self.is_damaged.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Acquire)
+    }
+
+    /// Whether the file may be longer than what is in it.
+    pub(crate) fn needs_trim(&self) -> bool {
+        !self.is_trimmed.load(Ordering::Acquire)
+    }
+
+    /// Cuts the file behind its last record.
+    pub(crate) fn trim(&self) -> std::io::Result<()> {
+        self.is_trimmed.store(true, Ordering::Release);
+        self.file.set_size(self.header_bytes + self.bytes())
+    }
+
+    /// Notes what somebody found who read all of it.
+    pub(crate) fn set_survey(&self, bases: u64, tombstones: u64) {
+        self.bases.store(bases, Ordering::Release);
+        self.tombstones.store(tombstones, Ordering::Release);
+        self.is_surveyed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_surveyed(&self) -> bool {
+        self.is_surveyed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn tombstones(&self) -> u64 {
+        self.tombstones.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_dead(&self, bytes: u64) {
+        self.dead.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that are still needed; of a segment that nobody has read yet, all that are not known to be dead.
+    pub(crate) fn live(&self) -> u64 {
+        let all = if self.is_surveyed() {
+            self.bases.load(Ordering::Acquire)
+        } else {
+            self.bytes()
+        };
+        all.saturating_sub(self.dead.load(Ordering::Relaxed))
+    }
+}
+
+/// All segments at one time.
+#[derive(Debug, Default)]
+pub(crate) struct Map {
+    pub(crate) version: u64,
+    pub(crate) segments: Vec<Arc<Segment>>,
+    /// The same segments' first positions, close together to be searched.
+    firsts: Vec<u64>,
+    /// The last segment ends with the record that reaches this position.
+    pub(crate) limit: u64,
+}
+
+impl Map {
+    /// The number in the list of the segment that the record at `lsn` is in: past the end if that segment has
+    /// not begun yet, `None` if it is gone.
+    #[inline]
+    pub(crate) fn find(&self, lsn: Lsn) -> Option<usize> {
+        if lsn.0 >= self.limit {
+            return Some(self.segments.len());
+        }
+        let number = self
+            .firsts
+            .partition_point(|&first| first <= lsn.0)
+            .checked_sub(1)?;
+        let is_last = number + 1 == self.segments.len();
+        (is_last || lsn < self.segments[number].end()).then_some(number)
+    }
+
+    pub(crate) fn last(&self) -> Option<&Arc<Segment>> {
+        self.segments.last()
+    }
+}
+
+/// The map of now.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    map: RwLock<Arc<Map>>,
+    version: AtomicU64,
+}
+
+impl Segments {
+    pub(crate) fn map(&self) -> Arc<Map> {
+        self.map
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Changes whenever the map does.
+    #[inline]
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    fn replace(&self, change: impl FnOnce(&mut Vec<Arc<Segment>>, &mut u64)) {
+        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        let mut segments = map.segments.clone();
+        let mut limit = map.limit;
+        change(&mut segments, &mut limit);
+        let version = map.version + 1;
+        *map = Arc::new(Map {
+            version,
+            firsts: segments.iter().map(|segment| segment.first.0).collect(),
+            segments,
+            limit,
+        });
+        self.version.store(version, Ordering::Release);
+    }
+
+    /// Adds the newest segment, which will end at `limit` or soon after.
+    pub(crate) fn push(&self, segment: Arc<Segment>, limit: u64) {
+        self.replace(|segments, its_limit| {
+            segments.push(segment);
+            *its_limit = limit;
+        });
+    }
+
+    /// Takes a segment away.
+    pub(crate) fn remove(&self, first: Lsn) {
+        self.replace(|segments, _| segments.retain(|segment| segment.first != first));
+    }
+}

@@ -1,0 +1,107 @@
+//! Making what was written durable.
+//!
+//! One sync at a time, by whoever needs it: the log thread after every write (`always`), the sync thread once a
+//! second (`everysec`), compaction and backup when they have to know. What a sync covers is what was written
+//! when it began, in however many segments that is.
+
+use std::sync::atomic::Ordering;
+
+use crate::address::Lsn;
+use crate::core::{Core, lock};
+use crate::error::{Error, Refusal};
+use crate::limits::{LONGEST_SLEEP, SYNC_INTERVAL};
+use crate::options::SyncPolicy;
+
+impl Core {
+    /// Makes everything durable that is written now.
+    pub(crate) fn sync(&self) -> Result<Lsn, Refusal> {
+        let _one = lock(&self.sync_lock);
+        if self.has_failed() {
+            return Err(self.refusal().unwrap_or(Refusal::Closed));
+        }
+        let target = self.written();
+        if target <= self.durable() {
+            return Ok(target);
+        }
+        let start = sys::clock::monotonic_ns();
+        if let Err(error) = self.sync_files() {
+            self.fail(error.to_string());
+            return Err(self.refusal().unwrap_or(Refusal::Closed));
+        }
+        self.count_sync(start);
+        lock(&self.unsynced).retain(|segment| !(segment.is_sealed() && segment.end() <= target));
+        self.set_durable(target);
+        Ok(target)
+    }
+
+    fn sync_files(&self) -> Result<(), Error> {
+        // The list first: a segment that begins after this has nothing below the target.
+        let segments = lock(&self.unsynced).clone();
+        for segment in segments {
+            segment
+                .file
+                .sync_data()
+                .map_err(|error| Error::io("cannot sync", &segment.path, error))?;
+        }
+        if self.directory_changed.swap(false, Ordering::AcqRel) {
+            self.files
+                .sync_dir(&self.paths.log)
+                .map_err(|error| Error::io("cannot sync", &self.paths.log, error))?;
+        }
+        Ok(())
+    }
+
+    fn count_sync(&self, start_ns: u64) {
+        let us = (sys::clock::monotonic_ns() - start_ns) / 1000;
+        self.counters.syncs.fetch_add(1, Ordering::Relaxed);
+        self.counters.sync_us.fetch_add(us, Ordering::Relaxed);
+        self.counters.sync_us_max.fetch_max(us, Ordering::Relaxed);
+    }
+
+    /// Writes and makes durable everything below `lsn`, which has been committed.
+    pub(crate) fn force(&self, lsn: Lsn) -> Result<(), Refusal> {
+        while self.durable() < lsn {
+            if self.written() < lsn {
+                self.wait_for_room(|| self.has_failed() || self.written() >= lsn);
+            }
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    /// What the sync thread does until the log is closed.
+    pub(crate) fn run_sync_thread(&self) {
+        while !self.is_closing.load(Ordering::SeqCst) {
+            let interval = match self.policy() {
+                SyncPolicy::EverySecond => SYNC_INTERVAL,
+                SyncPolicy::Always | SyncPolicy::Never => LONGEST_SLEEP,
+            };
+            let policy = self.policy();
+            self.chores.wait_for(interval, || {
+                self.is_closing.load(Ordering::SeqCst)
+                    || self.policy() != policy
+                    || self.has_sealed()
+            });
+            let is_due = match self.policy() {
+                SyncPolicy::EverySecond => true,
+                // The log thread does it; here only what a change of policy left behind.
+                SyncPolicy::Always => true,
+                SyncPolicy::Never => self.has_sealed(),
+            };
+            if is_due {
+                // A failure is latched where it happens.
+                let _ = self.sync();
+            }
+            if self.has_failed() {
+                self.chores.wait(|| self.is_closing.load(Ordering::SeqCst));
+            }
+        }
+    }
+
+    /// Whether a full segment waits for its sync.
+    fn has_sealed(&self) -> bool {
+        lock(&self.unsynced)
+            .iter()
+            .any(|segment| segment.is_sealed())
+    }
+}

@@ -1,0 +1,367 @@
+//! The log thread: writes what the ring holds to segments, and begins a new segment where a record ends.
+//!
+//! Every turn it writes everything that is complete, with one call of the system for each megabyte. A segment
+//! ends with the record that reaches its limit, so which segment a position belongs to is known when the
+//! position is claimed. Where records end is known at the end of what is complete; only when the limit lies in
+//! between does this thread look at lengths.
+//!
+//! Invariants:
+//! 1. Bytes are released (their room in the ring is free) only after they are written, or after the log has failed.
+//! 2. A record is in one segment; so is a batch.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use sys::ring::{Consumer, Producer};
+
+use crate::address::Lsn;
+use crate::compact::is_named;
+use crate::core::{Core, lock};
+use crate::error::{Error, Result};
+use crate::limits::MARK_INTERVAL;
+use crate::options::SyncPolicy;
+use crate::record::{self, Draft, HEADER};
+use crate::segment::{self, Header};
+use crate::segments::Segment;
+
+/// The most that is written with one call, so that room in the ring comes back early.
+const PIECE: u64 = 1 << 20;
+
+/// What a turn did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// Bytes written.
+    pub(crate) written: u64,
+    /// The disk had no space: what is left is tried again.
+    pub(crate) is_stuck: bool,
+}
+
+/// See the module.
+pub(crate) struct Writer {
+    consumer: Consumer,
+    /// For the log's own records.
+    producer: Producer,
+    segment: Arc<Segment>,
+    /// The segment ends with the record that reaches this.
+    limit: u64,
+    /// Bytes of the file that have space.
+    allocated: u64,
+    /// No record begins between the head and here.
+    inside_until: u64,
+    /// The position up to which a mark says that all is durable.
+    marked: u64,
+    /// A mark that has its place but found no room yet.
+    unfilled: Option<(u64, Lsn)>,
+    /// Somebody wants the segment to end with the next record.
+    pub(crate) wants_seal: bool,
+}
+
+/// Why no more is written now.
+enum Stop {
+    Full,
+    Failed,
+}
+
+impl Writer {
+    /// Begins the first segment of this run at the ring's start.
+    pub(crate) fn new(core: &Core, consumer: Consumer, producer: Producer) -> Result<Writer> {
+        let first = Lsn(consumer.head());
+        let (segment, allocated) = begin(core, first)?;
+        let limit = first.0 + core.options.segment_bytes;
+        core.segments.push(segment.clone(), limit);
+        Ok(Writer {
+            limit,
+            segment,
+            allocated,
+            inside_until: first.0,
+            marked: first.0,
+            unfilled: None,
+            consumer,
+            producer,
+            wants_seal: false,
+        })
+    }
+
+    /// See the module.
+    pub(crate) fn turn(&mut self, core: &Core) -> Turn {
+        let start = self.consumer.head();
+        self.append_mark(core);
+        let mut turn = Turn::default();
+        loop {
+            if core.has_failed() {
+                self.discard(core);
+                break;
+            }
+            let complete = self.consumer.complete();
+            match self.write_out(core, complete) {
+                Ok(()) => {}
+                Err(Stop::Full) => turn.is_stuck = true,
+                Err(Stop::Failed) => continue,
+            }
+            // What was released may be the room that a mark waits for.
+            if self.unfilled.is_none() || !self.fill_mark() {
+                break;
+            }
+        }
+        turn.written = self.consumer.head() - start;
+        if core.policy() == SyncPolicy::Always && core.written() > core.durable() {
+            // A failure is latched where it happens.
+            let _ = core.sync();
+        }
+        turn
+    }
+
+    /// Nothing is kept any more: makes room, so that nobody waits for ever.
+    fn discard(&mut self, core: &Core) {
+        self.fill_mark();
+        let complete = self.consumer.complete();
+        self.release(core, complete);
+    }
+
+    fn release(&mut self, core: &Core, position: u64) {
+        core.credit.released(position - self.consumer.head());
+        self.consumer.release(position);
+        core.room.ring();
+    }
+
+    fn write_out(&mut self, core: &Core, complete: u64) -> std::result::Result<(), Stop> {
+        while self.consumer.head() < complete || self.wants_seal {
+            let head = self.consumer.head();
+            if head >= self.inside_until {
+                if head >= self.limit || self.wants_seal {
+                    self.change_segment(core, Lsn(head))?;
+                }
+                self.inside_until = self.next_boundary(core, complete);
+            } else if head == complete {
+                // A segment cannot end in here; it will at the next chance.
+                return Ok(());
+            }
+            let end = complete.min(self.inside_until).min(head + PIECE);
+            if end > head {
+                self.write(core, head, end)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the bytes from `head` to `end` and releases them.
+    fn write(&mut self, core: &Core, head: u64, end: u64) -> std::result::Result<(), Stop> {
+        let offset = self.segment.offset_of(Lsn(head));
+        let file_end = self.segment.offset_of(Lsn(end));
+        let mut result = Ok(());
+        if file_end > self.allocated {
+            // Only behind a record that is larger than the room a segment has for its last one.
+            result = self.segment.file.allocate(file_end);
+            if result.is_ok() {
+                self.allocated = file_end;
+            }
+        }
+        let result = result.and_then(|()| {
+            core.counters.writes.fetch_add(1, Ordering::Relaxed);
+            self.segment
+                .file
+                .write_at(self.consumer.bytes(head..end), offset)
+        });
+        if let Err(error) = result {
+            return Err(stop(
+                core,
+                &Error::io("cannot write to", &self.segment.path, error),
+            ));
+        }
+        self.segment.set_bytes(end - self.segment.first.0);
+        core.set_written(end);
+        self.release(core, end);
+        Ok(())
+    }
+
+    /// Where the next record begins at which the segment may have to end: at or behind the limit, or else where
+    /// everything complete ends.
+    fn next_boundary(&self, core: &Core, complete: u64) -> u64 {
+        let mut at = self.consumer.head();
+        if complete <= self.limit {
+            at = complete;
+        } else {
+            while at < self.limit && at < complete {
+                at += self.record_bytes_at(at);
+            }
+        }
+        if core.oversize_count.load(Ordering::Acquire) == 0 {
+            return at;
+        }
+        // What is complete may end inside of a claim that is being filled piece by piece.
+        let mut oversize = lock(&core.oversize);
+        oversize.retain(|claim| claim.end > self.consumer.head());
+        core.oversize_count.store(oversize.len(), Ordering::Release);
+        let inside = oversize
+            .iter()
+            .find(|claim| claim.start < at && at < claim.end);
+        inside.map_or(at, |claim| claim.end)
+    }
+
+    fn record_bytes_at(&self, at: u64) -> u64 {
+        let length = self.consumer.bytes(at..at + 4);
+        let length = u32::from_le_bytes(length.try_into().expect("four bytes were asked for"));
+        assert!(length as usize >= HEADER, "appenders write records");
+        u64::from(length).next_multiple_of(8)
+    }
+
+    /// Ends the segment and begins the next one at `first`.
+    fn change_segment(&mut self, core: &Core, first: Lsn) -> std::result::Result<(), Stop> {
+        if first == self.segment.first {
+            // Nothing is in it yet.
+            self.wants_seal = false;
+            return Ok(());
+        }
+        let (segment, allocated) = begin(core, first).map_err(|error| stop(core, &error))?;
+        self.segment.seal();
+        self.limit = first.0 + core.options.segment_bytes;
+        self.allocated = allocated;
+        self.segment = segment.clone();
+        core.segments.push(segment, self.limit);
+        self.wants_seal = false;
+        core.chores.ring();
+        Ok(())
+    }
+
+    /// Before something else is written, says how far the disk was: evidence for the next start.
+    fn append_mark(&mut self, core: &Core) {
+        if self.unfilled.is_some() {
+            self.fill_mark();
+            return;
+        }
+        let durable = core.durable();
+        let is_due = durable.0 >= self.marked + MARK_INTERVAL && core.ring.tail() > durable.0;
+        if is_due {
+            self.claim_mark(core, durable);
+        }
+    }
+
+    /// Appends a mark at the end of the log, if the last one says less.
+    pub(crate) fn mark(&mut self, core: &Core, durable: Lsn) {
+        if self.unfilled.is_none() && durable.0 > self.marked {
+            self.claim_mark(core, durable);
+        }
+    }
+
+    pub(crate) fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    /// Gives back the space behind the end of the log, which is closed.
+    pub(crate) fn trim(&self) {
+        // If it fails, the file is only longer than it has to be.
+        let _ = self.segment.trim();
+    }
+
+    fn claim_mark(&mut self, core: &Core, durable: Lsn) {
+        let bytes = Draft::mark(durable).bytes();
+        core.credit.owe(bytes);
+        let at = self.producer.claim(bytes);
+        self.marked = durable.0;
+        self.unfilled = Some((at, durable));
+        self.fill_mark();
+    }
+
+    /// Fills the mark that has its place; whether it did.
+    fn fill_mark(&mut self) -> bool {
+        let Some((at, durable)) = self.unfilled else {
+            return false;
+        };
+        let draft = Draft::mark(durable);
+        let Some(slot) = self.producer.fill(at, draft.bytes() as usize) else {
+            return false;
+        };
+        record::write(slot, Lsn(at), &draft);
+        self.producer.commit();
+        self.unfilled = None;
+        true
+    }
+}
+
+/// Takes note of an error: a lack of space passes, anything else does not.
+fn stop(core: &Core, error: &Error) -> Stop {
+    match error {
+        Error::Io { error: cause, .. } if is_full(cause) => {
+            core.set_full(error.to_string());
+            Stop::Full
+        }
+        _ => {
+            core.fail(error.to_string());
+            Stop::Failed
+        }
+    }
+}
+
+/// Whether an error means that there is no space.
+pub(crate) fn is_full(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+    )
+}
+
+/// Begins the segment at `first`: takes space, writes the header, gives it its name. It is not durable
+/// yet. With the bytes that have space.
+fn begin(core: &Core, first: Lsn) -> Result<(Arc<Segment>, u64)> {
+    let map = core.segments.map();
+    let header = Header {
+        epoch: core.options.epoch,
+        first,
+        durable: core.durable(),
+        name: core.name,
+        bindings: lock(&core.bindings).as_of(first),
+        segments: map
+            .segments
+            .iter()
+            .filter(|segment| is_named(segment, first))
+            .map(|segment| segment.extent())
+            .collect(),
+    }
+    .encode();
+    let header_bytes = header.len() as u64;
+    let wanted = header_bytes + room(core);
+    let _one = lock(&core.spare_lock);
+    let spare = core.paths.temporary("next");
+    let path = core.paths.segment(first);
+    let file = match core.files.open(&spare) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => core
+            .files
+            .create(&spare)
+            .map_err(|error| Error::io("cannot make", &spare, error))?,
+        Err(error) => return Err(Error::io("cannot open", &spare, error)),
+    };
+    file.allocate(wanted)
+        .map_err(|error| Error::io("cannot take space for", &path, error))?;
+    file.write_at(&header, 0)
+        .map_err(|error| Error::io("cannot write to", &spare, error))?;
+    core.files
+        .rename(&spare, &path)
+        .map_err(|error| Error::io("cannot rename", &spare, error))?;
+    core.directory_changed.store(true, Ordering::Release);
+    let segment = Arc::new(Segment::new(first, path, file, header_bytes));
+    lock(&core.unsynced).push(segment.clone());
+    Ok((segment, wanted))
+}
+
+/// Bytes of space that a segment takes: its limit, and room for the record that reaches it.
+fn room(core: &Core) -> u64 {
+    core.options.segment_bytes + core.credit.window
+}
+
+/// Takes space for the next segment, if that has not been done.
+pub(crate) fn prepare(core: &Core) -> Result<()> {
+    let _one = lock(&core.spare_lock);
+    let spare = core.paths.temporary("next");
+    let file = match core.files.create(&spare) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) => return Err(Error::io("cannot make", &spare, error)),
+    };
+    let wanted = segment::BLOCK as u64 + room(core);
+    if let Err(error) = file.allocate(wanted) {
+        let _ = core.files.unlink(&spare);
+        return Err(Error::io("cannot take space for", &spare, error));
+    }
+    Ok(())
+}

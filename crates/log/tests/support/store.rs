@@ -1,0 +1,384 @@
+//! A store as simple as can be on top of a log: what a server does with it, without shards, sockets and haste.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use ferrite_log::{
+    Address, Appender, Change, Current, DbId, Liveness, Log, Lsn, Rebind, Record, Recovery,
+    Relocate, ReplayOptions, Replayed, Replayer, Tag, Value, Verdict, judge,
+};
+
+/// One key's state. `address` is where it is in the log; two stores are equal without it.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) value: Vec<u8>,
+    pub(crate) tag: Tag,
+    pub(crate) expiry: Option<i64>,
+    pub(crate) address: Option<Address>,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        (&self.value, self.tag, self.expiry) == (&other.value, other.tag, other.expiry)
+    }
+}
+
+/// A key of a database's contents.
+pub(crate) type FullKey = (DbId, Vec<u8>);
+
+/// All entries, by the identity of their database.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct State {
+    pub(crate) entries: BTreeMap<FullKey, Entry>,
+}
+
+impl State {
+    /// Without what has expired at `now`.
+    pub(crate) fn living(&self, now: i64) -> State {
+        let living = |entry: &Entry| entry.expiry.is_none_or(|expiry| expiry > now);
+        let entries = self.entries.iter().filter(|(_, entry)| living(entry));
+        State {
+            entries: entries
+                .map(|(key, entry)| (key.clone(), entry.clone()))
+                .collect(),
+        }
+    }
+
+    /// Puts an entry in place of what was there, which is dead from here on.
+    fn put(&mut self, key: FullKey, entry: Option<Entry>, liveness: &mut Liveness) {
+        let key_len = key.1.len();
+        let old = match entry {
+            Some(entry) => self.entries.insert(key, entry),
+            None => self.entries.remove(&key),
+        };
+        if let Some(old) = old
+            && let Some(address) = old.address
+        {
+            liveness.dead(address, key_len, old.value.len());
+        }
+    }
+}
+
+/// A store that changes and logs its changes.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    pub(crate) state: Mutex<State>,
+}
+
+fn patch(value: &mut Vec<u8>, offset: u64, total: u64, bytes: &[u8]) {
+    value.resize(total as usize, 0);
+    value[offset as usize..offset as usize + bytes.len()].copy_from_slice(bytes);
+}
+
+/// A change that a test makes.
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    Set(FullKey, Vec<u8>, Option<i64>),
+    Delete(FullKey),
+    Expire(FullKey, Option<i64>),
+    Patch(FullKey, u64, Vec<u8>),
+    Batch(Vec<Op>),
+    Clear(DbId),
+    ClearAll,
+    Swap(u16, u16),
+}
+
+pub(crate) const TAG: Tag = Tag { kind: 0, form: 1 };
+
+impl Store {
+    /// Appends and applies `op`. Returns where its last record ends.
+    pub(crate) fn run(&self, log: &Log, appender: &mut Appender, op: &Op) -> Lsn {
+        let mut state = self.state.lock().expect("no panic inside");
+        let state = &mut *state;
+        match op {
+            Op::Set((db, key), value, expiry) => {
+                let address = appender.set(*db, key, TAG, *expiry, value);
+                let entry = Entry {
+                    value: value.clone(),
+                    tag: TAG,
+                    expiry: *expiry,
+                    address: Some(address),
+                };
+                state.put((*db, key.clone()), Some(entry), appender.liveness());
+            }
+            Op::Delete((db, key)) => {
+                if state.entries.contains_key(&(*db, key.clone())) {
+                    appender.delete(*db, key);
+                    state.put((*db, key.clone()), None, appender.liveness());
+                }
+            }
+            Op::Expire(full @ (db, key), expiry) => {
+                if let Some(entry) = state.entries.get_mut(full) {
+                    appender.expire(*db, key, *expiry);
+                    entry.expiry = *expiry;
+                }
+            }
+            Op::Patch(full @ (db, key), offset, bytes) => {
+                if let Some(entry) = state.entries.get_mut(full) {
+                    let total = (offset + bytes.len() as u64).max(entry.value.len() as u64);
+                    appender.patch(*db, key, TAG, *offset, total, bytes);
+                    patch(&mut entry.value, *offset, total, bytes);
+                    entry.tag = TAG;
+                    entry.address = entry.address.map(Address::patched);
+                }
+            }
+            Op::Batch(ops) => self.run_batch(log, appender, ops, state),
+            Op::Clear(db) => {
+                appender.bind(&[Rebind::Clear(*db)]);
+                clear(state, Some(*db), appender.liveness());
+            }
+            Op::ClearAll => {
+                appender.bind(&[Rebind::ClearAll]);
+                clear(state, None, appender.liveness());
+            }
+            Op::Swap(a, b) => {
+                appender.bind(&swap(log, *a, *b));
+            }
+        }
+        appender.commit()
+    }
+
+    fn run_batch(&self, log: &Log, appender: &mut Appender, ops: &[Op], state: &mut State) {
+        let mut dead = Vec::new();
+        let mut note = |key: &FullKey, old: Option<Entry>| {
+            dead.extend(old.and_then(|old| {
+                old.address
+                    .map(|address| (address, key.1.len(), old.value.len()))
+            }));
+        };
+        let mut batch = appender.batch();
+        for op in ops {
+            match op {
+                Op::Set(full @ (db, key), value, expiry) => {
+                    batch.set(*db, key, TAG, *expiry, value);
+                    let entry = Entry {
+                        value: value.clone(),
+                        tag: TAG,
+                        expiry: *expiry,
+                        address: None,
+                    };
+                    note(full, state.entries.insert(full.clone(), entry));
+                }
+                Op::Delete(full @ (db, key)) => {
+                    if let Some(old) = state.entries.remove(full) {
+                        batch.delete(*db, key);
+                        note(full, Some(old));
+                    }
+                }
+                Op::Expire(full @ (db, key), expiry) => {
+                    if let Some(entry) = state.entries.get_mut(full) {
+                        batch.expire(*db, key, *expiry);
+                        entry.expiry = *expiry;
+                    }
+                }
+                Op::Patch(full @ (db, key), offset, bytes) => {
+                    if let Some(entry) = state.entries.get_mut(full) {
+                        let total = (offset + bytes.len() as u64).max(entry.value.len() as u64);
+                        batch.patch(*db, key, TAG, *offset, total, bytes);
+                        patch(&mut entry.value, *offset, total, bytes);
+                        entry.address = entry.address.map(Address::patched);
+                    }
+                }
+                Op::Clear(db) => {
+                    batch.bind(&[Rebind::Clear(*db)]);
+                    for (full, _) in state
+                        .entries
+                        .clone()
+                        .range((*db, vec![])..(DbId(db.0 + 1), vec![]))
+                    {
+                        note(full, state.entries.remove(full));
+                    }
+                }
+                _ => unreachable!("batches hold nothing else here"),
+            }
+        }
+        let mut made: Vec<(FullKey, Option<Address>, bool)> = Vec::new();
+        batch.finish(|_, record, address| {
+            let is_patch = matches!(record.change, Change::Patch { .. });
+            made.push(((record.db, record.key.to_vec()), address, is_patch));
+        });
+        let liveness = appender.liveness();
+        for (full, address, is_patch) in made {
+            // The key may be gone again: deleted later in the same batch.
+            let entry = state.entries.get_mut(&full);
+            if let Some(address) = address {
+                match entry {
+                    Some(entry) => {
+                        if let Some(old) = entry.address.replace(address) {
+                            liveness.dead(old, full.1.len(), entry.value.len());
+                        }
+                    }
+                    None => liveness.dead(address, full.1.len(), 0),
+                }
+            } else if let Some(entry) = entry
+                && is_patch
+            {
+                entry.address = entry.address.map(Address::patched);
+            }
+        }
+        for (address, key, value) in dead {
+            liveness.dead(address, key, value);
+        }
+        let _ = log;
+    }
+
+    /// Forgets what has expired; nothing is logged for it.
+    pub(crate) fn expire(&self, now: i64, appender: &mut Appender) {
+        let mut state = self.state.lock().expect("no panic inside");
+        let is_due = |entry: &Entry| entry.expiry.is_some_and(|expiry| expiry <= now);
+        let due: Vec<FullKey> = state
+            .entries
+            .iter()
+            .filter(|(_, entry)| is_due(entry))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in due {
+            state.put(key, None, appender.liveness());
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> State {
+        self.state.lock().expect("no panic inside").clone()
+    }
+}
+
+/// What SWAPDB does to the bindings.
+pub(crate) fn swap(log: &Log, a: u16, b: u16) -> [Rebind; 2] {
+    let bindings = log.bindings();
+    [
+        Rebind::Name {
+            number: a,
+            id: bindings.id_of(b),
+        },
+        Rebind::Name {
+            number: b,
+            id: bindings.id_of(a),
+        },
+    ]
+}
+
+fn clear(state: &mut State, db: Option<DbId>, liveness: &mut Liveness) {
+    let gone: Vec<FullKey> = state
+        .entries
+        .keys()
+        .filter(|key| db.is_none_or(|db| key.0 == db))
+        .cloned()
+        .collect();
+    for key in gone {
+        state.put(key, None, liveness);
+    }
+}
+
+impl Relocate for Store {
+    fn relocate(&self, appender: &mut Appender, record: &Record<'_>, is_oldest: bool) -> Verdict {
+        let mut state = self.state.lock().expect("no panic inside");
+        let entry = state.entries.get_mut(&(record.db, record.key.to_vec()));
+        let current = entry.as_ref().map(|entry| Current {
+            address: entry.address.expect("all is in the log"),
+            expiry: entry.expiry,
+        });
+        let verdict = judge(record, current, is_oldest);
+        match (verdict, entry) {
+            (Verdict::Rewrite, Some(entry)) => {
+                let address =
+                    appender.set(record.db, record.key, entry.tag, entry.expiry, &entry.value);
+                entry.address = Some(address);
+            }
+            (Verdict::Expire, Some(entry)) => {
+                drop(appender.expire(record.db, record.key, entry.expiry))
+            }
+            (Verdict::Tombstone, None) => drop(appender.delete(record.db, record.key)),
+            (Verdict::Drop, _) => {}
+            (verdict, entry) => unreachable!("{verdict:?} of {entry:?}"),
+        }
+        verdict
+    }
+}
+
+/// Partitions of a replay, each with the entries whose hashes are in it.
+pub(crate) struct Loading {
+    partitions: Vec<Mutex<State>>,
+}
+
+pub(crate) fn hash(db: DbId, key: &[u8]) -> u64 {
+    let mut hash = u64::from(db.0) ^ 0xcbf2_9ce4_8422_2325;
+    for &byte in key {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl Replayer for Loading {
+    fn hash(&self, db: DbId, key: &[u8]) -> u64 {
+        hash(db, key)
+    }
+
+    fn apply(&self, partition: usize, records: &[Replayed<'_>], liveness: &mut Liveness) {
+        let mut state = self.partitions[partition].lock().expect("no panic inside");
+        for replayed in records {
+            let record = &replayed.record;
+            assert_eq!(replayed.hash, hash(record.db, record.key));
+            let full = (record.db, record.key.to_vec());
+            match record.change {
+                Change::Set { tag, expiry, value } => {
+                    let Value::Bytes(value) = value else {
+                        panic!("no blobs here: {value:?}")
+                    };
+                    let entry = Entry {
+                        value: value.to_vec(),
+                        tag,
+                        expiry,
+                        address: record.address(),
+                    };
+                    state.put(full, Some(entry), liveness);
+                }
+                Change::Delete => state.put(full, None, liveness),
+                Change::Expire(expiry) => {
+                    if let Some(entry) = state.entries.get_mut(&full) {
+                        entry.expiry = expiry;
+                    }
+                }
+                Change::Patch {
+                    tag,
+                    offset,
+                    total,
+                    bytes,
+                } => {
+                    let Value::Bytes(bytes) = bytes else {
+                        panic!("no values on disk here")
+                    };
+                    if let Some(entry) = state.entries.get_mut(&full) {
+                        patch(&mut entry.value, offset, total, bytes);
+                        entry.tag = tag;
+                        entry.address = entry.address.map(Address::patched);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Replays everything.
+pub(crate) fn load(recovery: &mut Recovery, threads: usize) -> ferrite_log::Result<Store> {
+    let partitions = 8;
+    let loading = Loading {
+        partitions: (0..partitions).map(|_| Mutex::default()).collect(),
+    };
+    recovery.replay(
+        ReplayOptions {
+            threads,
+            partitions,
+        },
+        &loading,
+        &mut |_| {},
+    )?;
+    let mut state = State::default();
+    for partition in loading.partitions {
+        state
+            .entries
+            .extend(partition.into_inner().expect("no panic inside").entries);
+    }
+    Ok(Store {
+        state: Mutex::new(state),
+    })
+}

@@ -1,0 +1,305 @@
+//! The real file system.
+
+use std::fs::{self, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::{File, Files, Lock};
+use crate::syscall::{check, retry};
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk;
+
+/// An open file of the disk.
+#[derive(Debug)]
+struct OnDisk(fs::File);
+
+/// A locked file; the lock ends with its descriptor.
+#[derive(Debug)]
+struct Locked {
+    _file: fs::File,
+}
+
+impl Lock for Locked {}
+
+impl Files for Disk {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)?;
+        Ok(Box::new(OnDisk(file)))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Box::new(OnDisk(file)))
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(directory)? {
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        Ok(names)
+    }
+
+    fn create_directory(&self, directory: &Path) -> io::Result<()> {
+        fs::create_dir_all(directory)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
+        retry(|| fs::File::open(directory)?.sync_all())
+    }
+
+    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        let file = fs::File::open(path)?;
+        // SAFETY: a statvfs is made of integers, for which all bits zero is a value.
+        let mut facts: libc::statvfs = unsafe { std::mem::zeroed() };
+        // SAFETY: the descriptor is open and the call may write `facts`.
+        check(unsafe { libc::fstatvfs(file.as_raw_fd(), &mut facts) })?;
+        // The widths of the fields differ between systems.
+        #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+        let free = (facts.f_bavail as u64).saturating_mul(facts.f_frsize as u64);
+        Ok(free)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        file.set_len(0)?;
+        writeln!(file, "{}", std::process::id())?;
+        Ok(Box::new(Locked { _file: file }))
+    }
+}
+
+impl File for OnDisk {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        retry(|| self.0.read_at(buffer, offset))
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn set_size(&self, bytes: u64) -> io::Result<()> {
+        self.0.set_len(bytes)
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        match allocate(&self.0, bytes) {
+            // A file system that cannot promise space: the best there is, is to see that it has some.
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                let size = self.size()?;
+                if size < bytes {
+                    self.set_size(bytes)?;
+                }
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        // Not repeated after anything but a signal: what a second sync says means nothing.
+        self.0.sync_data()
+    }
+
+    fn will_need(&self, offset: u64, bytes: u64) {
+        will_need(&self.0, offset, bytes);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn allocate(file: &fs::File, bytes: u64) -> io::Result<()> {
+    let bytes = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: the call takes integers; the descriptor is open.
+    retry(|| check(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) })).map(drop)
+}
+
+#[cfg(target_os = "freebsd")]
+fn allocate(file: &fs::File, bytes: u64) -> io::Result<()> {
+    let bytes = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: the call takes integers; the descriptor is open. It returns its error.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes) } {
+        0 => Ok(()),
+        libc::EINVAL => Err(io::ErrorKind::Unsupported.into()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
+#[cfg(target_os = "macos")]
+fn allocate(file: &fs::File, bytes: u64) -> io::Result<()> {
+    let size = file.metadata()?.len();
+    if size >= bytes {
+        return Ok(());
+    }
+    let missing = libc::off_t::try_from(bytes - size).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut wish = libc::fstore_t {
+        fst_flags: libc::F_ALLOCATEALL,
+        fst_posmode: libc::F_PEOFPOSMODE,
+        fst_offset: 0,
+        fst_length: missing,
+        fst_bytesalloc: 0,
+    };
+    // SAFETY: the call reads and writes `wish`, which outlives it.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_PREALLOCATE, &mut wish) })?;
+    file.set_len(bytes)
+}
+
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
+fn will_need(file: &fs::File, offset: u64, bytes: u64) {
+    if let (Ok(offset), Ok(bytes)) = (offset.try_into(), bytes.try_into()) {
+        // SAFETY: the call takes integers; the descriptor is open. Its answer is of no consequence.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_WILLNEED) };
+    }
+}
+
+#[cfg(target_os = "macos")]
+fn will_need(_file: &fs::File, _offset: u64, _bytes: u64) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// A directory of its own, gone at the end.
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Directory {
+            let path = std::env::temp_dir().join(format!("ferrite-{}-{name}", std::process::id()));
+            Disk.create_directory(&path.join("sub"))
+                .expect("a directory");
+            Directory(path)
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.join(name)
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn bytes_go_where_they_are_put() {
+        let directory = Directory::new("bytes");
+        let file = Disk.create(&directory.path("a")).expect("it is new");
+        file.write_at(b"world", 6).expect("it is open");
+        file.write_at(b"hello ", 0).expect("it is open");
+        assert_eq!(file.size().expect("it is open"), 11);
+        let mut buffer = [0; 16];
+        assert_eq!(file.read_at(&mut buffer, 6).expect("it is open"), 5);
+        assert_eq!(buffer[..5], *b"world");
+        assert_eq!(file.read_at(&mut buffer, 11).expect("it is the end"), 0);
+        let error = file
+            .read_exact_at(&mut buffer, 0)
+            .expect_err("it is shorter");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        file.set_size(5).expect("it is open");
+        file.sync_data().expect("it is open");
+        file.will_need(0, 5);
+        drop(file);
+        let again = Disk.open(&directory.path("a")).expect("it is there");
+        let mut buffer = [0; 5];
+        again.read_exact_at(&mut buffer, 0).expect("it is so long");
+        assert_eq!(buffer, *b"hello");
+        let error = Disk.create(&directory.path("a")).expect_err("it is there");
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn allocated_space_reads_as_zeroes_and_stays() {
+        let directory = Directory::new("allocate");
+        let file = Disk.create(&directory.path("a")).expect("it is new");
+        file.write_at(b"x", 0).expect("it is open");
+        file.allocate(1 << 16).expect("there is space");
+        assert_eq!(file.size().expect("it is open"), 1 << 16);
+        file.allocate(100).expect("it has more");
+        assert_eq!(file.size().expect("it is open"), 1 << 16);
+        let mut buffer = [1; 4];
+        file.read_exact_at(&mut buffer, 0).expect("it is so long");
+        assert_eq!(buffer, *b"x\0\0\0");
+        let error = file.allocate(1 << 60).expect_err("nobody has as much");
+        assert_ne!(error.kind(), io::ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn names_are_moved_doubled_and_taken_away() {
+        let directory = Directory::new("names");
+        drop(Disk.create(&directory.path("a")).expect("it is new"));
+        Disk.rename(&directory.path("a"), &directory.path("sub/b"))
+            .expect("it is there");
+        Disk.link(&directory.path("sub/b"), &directory.path("c"))
+            .expect("it is there");
+        let error = Disk
+            .link(&directory.path("sub/b"), &directory.path("c"))
+            .expect_err("there is one");
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        Disk.unlink(&directory.path("sub/b")).expect("it is there");
+        Disk.sync_dir(&directory.0).expect("it is a directory");
+        let mut names = Disk.list(&directory.0).expect("it is a directory");
+        names.sort();
+        assert_eq!(names, ["c", "sub"]);
+        assert!(
+            Disk.list(&directory.path("sub"))
+                .expect("it is one")
+                .is_empty()
+        );
+        let error = Disk.list(&directory.path("x")).expect_err("there is none");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_lock_is_had_by_one_and_names_its_holder() {
+        let directory = Directory::new("lock");
+        let path = directory.path("LOCK");
+        let held = Disk.lock(&path).expect("it is free");
+        let error = Disk.lock(&path).expect_err("it is held");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        let holder = fs::read_to_string(&path).expect("it was written");
+        assert_eq!(holder.trim(), std::process::id().to_string());
+        drop(held);
+        Disk.lock(&path).expect("it is free again");
+    }
+
+    #[test]
+    fn free_space_is_told() {
+        let directory = Directory::new("space");
+        assert!(Disk.free_bytes(&directory.0).expect("it is there") > 0);
+        assert!(Disk.free_bytes(&directory.path("none")).is_err());
+    }
+}

@@ -1,0 +1,144 @@
+//! Files, as whoever keeps data needs them: positioned reads and writes, durability spelled out, and
+//! nothing else.
+//!
+//! [`Files`] and [`File`] are the one seam between the log and a disk. [`Disk`] is the real thing; the
+//! log's tests have another one that forgets what was not synced. What a caller may rely on:
+//!
+//! 1. Bytes are durable after [`File::sync_data`] returned well, not before, and in no order.
+//! 2. A name (after `create`, `rename`, `link`, `unlink`) is durable after [`Files::sync_dir`] of its
+//!    directory, not before. A rename replaces its target as one step.
+//! 3. After a failed sync nothing is known about what was not synced before, whatever a later sync
+//!    says.
+//! 4. What [`File::allocate`] granted can be written without running out of space.
+
+mod disk;
+
+pub use disk::Disk;
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// A file system.
+pub trait Files: Send + Sync + fmt::Debug {
+    /// Makes a new, empty file.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, or what the system says.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn File>>;
+
+    /// Opens an existing file to read and write it.
+    ///
+    /// # Errors
+    /// `NotFound`, or what the system says.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn File>>;
+
+    /// The names in a directory, in no order. Names that are not Unicode are left out.
+    ///
+    /// # Errors
+    /// `NotFound`, or what the system says.
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
+
+    /// Makes a directory, and those above it that are missing. One that exists is fine.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn create_directory(&self, directory: &Path) -> io::Result<()>;
+
+    /// Gives a file another name, in place of whatever has it.
+    ///
+    /// # Errors
+    /// `NotFound`, or what the system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Gives a file a second name.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `CrossesDevices`, or what the system says.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Takes a name away; the file goes with its last name.
+    ///
+    /// # Errors
+    /// `NotFound`, or what the system says.
+    fn unlink(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory durable as they are now.
+    ///
+    /// # Errors
+    /// What the system says; see the module.
+    fn sync_dir(&self, directory: &Path) -> io::Result<()>;
+
+    /// Bytes that this process may still write to the file system that holds `path`.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn free_bytes(&self, path: &Path) -> io::Result<u64>;
+
+    /// Takes a lock that one process can have, on a file that is made if it is missing, and writes
+    /// this process' number into it. The lock ends when the value is dropped, or the process ends.
+    ///
+    /// # Errors
+    /// `WouldBlock` if another has it; or what the system says.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
+}
+
+/// An open file.
+pub trait File: Send + Sync + fmt::Debug {
+    /// Writes all of `bytes` at `offset`.
+    ///
+    /// # Errors
+    /// What the system says; any part may have been written then.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Reads into `buffer` from `offset` on; how many bytes, 0 at the end of the file only.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Bytes of the file.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Cuts the file, or extends it with zeroes.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn set_size(&self, bytes: u64) -> io::Result<()>;
+
+    /// Takes space for the first `bytes` bytes, extending the file with zeroes if it is shorter.
+    ///
+    /// # Errors
+    /// `StorageFull`, or what the system says.
+    fn allocate(&self, bytes: u64) -> io::Result<()>;
+
+    /// Makes what was written, and the size, durable.
+    ///
+    /// # Errors
+    /// What the system says; see the module.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Tells that a range will be read soon. A hint: it cannot fail.
+    fn will_need(&self, offset: u64, bytes: u64);
+
+    /// Fills `buffer` from `offset` on.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file ends before; or what the system says.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.read_at(&mut buffer[done..], offset + done as u64)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => done += count,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A lock that is held until it is dropped.
+pub trait Lock: Send + Sync + fmt::Debug {}

@@ -1,0 +1,270 @@
+//! A ring of bytes that many threads fill and one empties, without a lock and without a copy in
+//! between: what the log's records pass on their way to the disk.
+//!
+//! Positions count bytes and never wrap; the byte at position `p` lives at `p % capacity` of a
+//! memory that is mapped twice in a row ([`memory`]), so every range is one slice. A [`Producer`]
+//! *claims* a range with one atomic addition, *fills* it, and *commits*; what all have filled is
+//! known from one watermark per producer ([`watermarks`]), not from a flag per record. The
+//! [`Consumer`] reads what is complete and *releases* it.
+//!
+//! Invariants, which make the slices handed out exclusive:
+//! 1. A position is claimed once: the tail only grows, by additions.
+//! 2. A producer writes only to its latest claim, only at or above what it has published, and only
+//!    below `head + capacity`: where nobody else's bytes can be.
+//! 3. The consumer reads only `head..complete`, and `complete` is at most every position that a
+//!    producer may still write to.
+//!
+//! What is not here: waiting. Whoever finds no room asks again; how it passes the time is its own.
+
+mod memory;
+pub mod watermarks;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use memory::Mirror;
+use watermarks::{Line, Watermarks};
+
+/// What producers and the consumer share.
+#[derive(Debug)]
+pub struct Ring {
+    memory: Mirror,
+    marks: Watermarks<AtomicU64>,
+    /// Everything below was released; written by the consumer alone.
+    head: Line<AtomicU64>,
+    /// Which producers exist.
+    taken: Mutex<Box<[bool]>>,
+}
+
+/// One thread's right to fill the ring.
+#[derive(Debug)]
+pub struct Producer {
+    ring: Arc<Ring>,
+    number: usize,
+    /// Something was claimed since the last commit.
+    is_active: bool,
+    /// The latest claim, without what was published of it.
+    claim: Range<u64>,
+    /// `head + capacity` when it was last looked at.
+    limit: u64,
+}
+
+/// The one that empties the ring.
+#[derive(Debug)]
+pub struct Consumer {
+    ring: Arc<Ring>,
+    head: u64,
+    complete: u64,
+}
+
+impl Ring {
+    /// A ring of `capacity` bytes (a power of two, and whole pages) whose first position is `start`,
+    /// for at most `producers` producers at a time.
+    ///
+    /// # Errors
+    /// The system has no memory or no address space for it.
+    pub fn new(
+        capacity: usize,
+        start: u64,
+        producers: usize,
+    ) -> std::io::Result<(Arc<Ring>, Consumer)> {
+        assert!(
+            capacity.is_power_of_two(),
+            "a ring's capacity is a power of two"
+        );
+        let ring = Arc::new(Ring {
+            memory: Mirror::new(capacity)?,
+            marks: Watermarks::new(start, producers),
+            head: Line(AtomicU64::new(start)),
+            taken: Mutex::new(vec![false; producers].into()),
+        });
+        let consumer = Consumer {
+            ring: ring.clone(),
+            head: start,
+            complete: start,
+        };
+        Ok((ring, consumer))
+    }
+
+    /// A further producer; `None` when there are as many as there may be.
+    pub fn producer(self: &Arc<Ring>) -> Option<Producer> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = taken.iter().position(|taken| !taken)?;
+        taken[number] = true;
+        Some(Producer {
+            ring: self.clone(),
+            number,
+            is_active: false,
+            claim: 0..0,
+            limit: 0,
+        })
+    }
+
+    /// Bytes of the ring.
+    pub fn capacity(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// The position that the next claim gets, or one that it has passed.
+    #[inline]
+    pub fn tail(&self) -> u64 {
+        self.marks.tail()
+    }
+
+    /// Everything below has been released.
+    #[inline]
+    pub fn head(&self) -> u64 {
+        self.head.0.load(Ordering::Acquire)
+    }
+
+    /// Where position `at` lives.
+    #[inline]
+    fn index(&self, at: u64) -> usize {
+        // The remainder fits: it is below the capacity.
+        (at & (self.memory.len() as u64 - 1)) as usize
+    }
+}
+
+impl Producer {
+    /// This producer's number: below the ring's number of producers, and nobody else's while it lives.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// The ring it fills.
+    pub fn ring(&self) -> &Arc<Ring> {
+        &self.ring
+    }
+
+    /// Claims the next `bytes` bytes and returns their first position. The claim before it must be
+    /// filled by now. One atomic addition.
+    #[inline]
+    pub fn claim(&mut self, bytes: u64) -> u64 {
+        if !self.is_active {
+            self.ring.marks.begin(self.number);
+            self.is_active = true;
+        }
+        let start = self.ring.marks.reserve(bytes);
+        self.claim = start..start + bytes;
+        start
+    }
+
+    /// The bytes from `at` on, `len` of them, to be written; `None` while the consumer has not
+    /// released what lives there. They are whatever they were.
+    ///
+    /// # Panics
+    /// If they are not part of the latest claim, or already published.
+    #[inline]
+    pub fn fill(&mut self, at: u64, len: usize) -> Option<&mut [u8]> {
+        let end = at + len as u64;
+        assert!(
+            self.claim.start <= at && end <= self.claim.end,
+            "only what was claimed last is filled"
+        );
+        if end > self.limit {
+            self.limit = self.ring.head() + self.ring.memory.len() as u64;
+            if end > self.limit {
+                // Everything claimed before is filled. Without saying so this producer could wait for
+                // room that the consumer cannot make, because it waits for this producer.
+                self.ring.marks.publish(self.number, self.claim.start);
+                return None;
+            }
+        }
+        let index = self.ring.index(at);
+        // SAFETY: the range is at most a capacity long (both `at` and `end` are within one of the
+        // head), so it lies inside the doubled mapping. Nobody else touches these bytes: the claim
+        // is exclusive (invariant 1), what lived there was released (`head` was read with Acquire
+        // from the consumer's Release), and the consumer does not pass this producer's watermark,
+        // which is at or below `claim.start` (invariant 3). The borrow of `self` keeps a second
+        // slice from being handed out.
+        Some(unsafe { self.ring.memory.slice_mut(index, len) })
+    }
+
+    /// Lets the consumer read what was claimed and filled so far, below `position`, though the latest
+    /// claim goes on behind it.
+    ///
+    /// # Panics
+    /// If `position` is not inside the latest claim.
+    pub fn publish(&mut self, position: u64) {
+        assert!(self.claim.start <= position && position <= self.claim.end);
+        self.claim.start = position;
+        self.ring.marks.publish(self.number, position);
+    }
+
+    /// Lets the consumer read everything that was claimed: all of it is filled.
+    #[inline]
+    pub fn commit(&mut self) {
+        if self.is_active {
+            self.is_active = false;
+            self.claim = 0..0;
+            self.ring.marks.end(self.number);
+        }
+    }
+
+    /// Whether something was claimed since the last commit.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.is_active
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        // A thread that dies in the middle of a record keeps its watermark, so nothing of it is read.
+        if self.is_active && std::thread::panicking() {
+            return;
+        }
+        self.commit();
+        let mut taken = self
+            .ring
+            .taken
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        taken[self.number] = false;
+    }
+}
+
+impl Consumer {
+    /// Everything below the returned position is filled and can be read.
+    pub fn complete(&mut self) -> u64 {
+        self.complete = self.ring.marks.complete().max(self.complete);
+        self.complete
+    }
+
+    /// Everything below was released.
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// The bytes at `range`.
+    ///
+    /// # Panics
+    /// If they are released already, or [`Consumer::complete`] has not said that they can be read.
+    pub fn bytes(&self, range: Range<u64>) -> &[u8] {
+        assert!(
+            self.head <= range.start && range.start <= range.end && range.end <= self.complete,
+            "only what is complete and not released is read"
+        );
+        let len = usize::try_from(range.end - range.start).expect("it is at most the capacity");
+        let index = self.ring.index(range.start);
+        // SAFETY: producers fill only below `head + capacity`, so what is complete lies within a
+        // capacity of the head and inside the doubled mapping. All producers' watermarks are at or
+        // above `complete` (read with Acquire after their Release), so nobody writes these bytes until
+        // they are released, for which `release` needs `self` exclusively.
+        unsafe { self.ring.memory.slice(index, len) }
+    }
+
+    /// Gives the bytes below `position` back to the producers.
+    ///
+    /// # Panics
+    /// If some of them have not been complete.
+    pub fn release(&mut self, position: u64) {
+        assert!(self.head <= position && position <= self.complete);
+        self.head = position;
+        self.ring.head.0.store(position, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests;
