@@ -683,6 +683,12 @@ impl Index<'_> {
         self.free_retired(turns);
     }
 
+    /// Whether the next insertion moves part of the index, or begins to.
+    #[inline]
+    pub(crate) fn is_moving(&self) -> bool {
+        self.tables.draining().exists() || self.state.len >= self.tables.active().buckets() * FULL
+    }
+
     /// Whether a resize is under way.
     pub(crate) fn is_migrating(&self) -> bool {
         self.tables.draining().exists()

@@ -22,11 +22,16 @@ pub struct Options {
     pub shards: usize,
     /// Random bits for the hash.
     pub seed: u64,
+    /// A quick clock of any unit, which says what resizing costs; see [`Keyspace::take_slowest_resize`].
+    pub ticks: fn() -> u64,
 }
 
 /// What every shard needs to reach.
 pub(crate) struct Shared {
     pub(crate) seed: Seed,
+    pub(crate) ticks: fn() -> u64,
+    /// Ticks of the slowest step of resizing since somebody asked.
+    pub(crate) slowest_resize: AtomicU64,
     pub(crate) turns: Turns,
     pub(crate) snapshot: SnapshotState,
     pub(crate) reclaimer: Reclaimer,
@@ -60,6 +65,8 @@ impl Keyspace {
         assert!(options.databases <= 1 << 16, "databases");
         let shared = Shared {
             seed: Seed::new(options.seed),
+            ticks: options.ticks,
+            slowest_resize: AtomicU64::new(0),
             turns: Turns::new(options.workers),
             snapshot: SnapshotState::default(),
             reclaimer: Reclaimer::new(),
@@ -88,6 +95,12 @@ impl Keyspace {
     /// Says whether the observer is to hear of every key that is removed because its time had come.
     pub fn set_hears_expiry(&self, hears: bool) {
         self.shared.hears_expiry.store(hears, Ordering::Relaxed);
+    }
+
+    /// Ticks that the slowest insertion, removal or slice of maintenance took of those that moved part of an index to a
+    /// table of another size, since the last call; 0 if there was none.
+    pub fn take_slowest_resize(&self) -> u64 {
+        self.shared.slowest_resize.swap(0, Ordering::Relaxed)
     }
 
     /// The number of databases.

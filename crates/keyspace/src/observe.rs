@@ -91,6 +91,7 @@ mod tests {
             workers: 1,
             shards: 1,
             seed: 1,
+            ticks: || 0,
         });
         keyspace.set_observer(listener);
         let mut turn = keyspace.turns().register();

@@ -421,6 +421,7 @@ impl<'a> Guard<'a> {
         let place = self.place(hash);
         let shared = self.shared;
         let around = surroundings(shared);
+        let began = self.begin_move();
         let before = self.index().memory();
         self.index().insert(place, entry, &around);
         let after = self.index().memory();
@@ -428,14 +429,34 @@ impl<'a> Guard<'a> {
         self.cell
             .len
             .store(self.cell.len.load(Relaxed) + 1, Relaxed);
+        self.end_move(began);
         self.reschedule(hash, None, entry.expiry());
         self.note_slack();
+    }
+
+    /// The time, if the index is about to move a part of itself.
+    #[inline]
+    fn begin_move(&mut self) -> Option<u64> {
+        let ticks = self.shared.ticks;
+        self.index().is_moving().then(ticks)
+    }
+
+    /// Notes how long that took.
+    #[inline]
+    fn end_move(&self, began: Option<u64>) {
+        if let Some(began) = began {
+            let took = (self.shared.ticks)().saturating_sub(began);
+            if took > self.shared.slowest_resize.load(Relaxed) {
+                self.shared.slowest_resize.fetch_max(took, Relaxed);
+            }
+        }
     }
 
     /// Takes an entry out of the index.
     fn unlink(&mut self, slot: Slot) -> Entry {
         let shared = self.shared;
         let around = surroundings(shared);
+        let began = self.begin_move();
         let before = self.index().memory();
         let entry = self.index().remove(slot, &around);
         self.preserve(entry);
@@ -444,6 +465,7 @@ impl<'a> Guard<'a> {
         self.cell
             .len
             .store(self.cell.len.load(Relaxed) - 1, Relaxed);
+        self.end_move(began);
         if entry.expiry().is_some() {
             self.add_volatile(-1);
         }
@@ -528,12 +550,14 @@ impl<'a> Guard<'a> {
     pub fn maintain(&mut self) -> bool {
         let shared = self.shared;
         let around = surroundings(shared);
+        let began = self.begin_move();
         let mut index = self.index();
         let before = index.memory();
         index.migrate(MOVED_PER_SLICE, &around);
         index.free_retired(&shared.turns);
         let (after, more) = (index.memory(), index.is_migrating());
         self.add_bytes(after.wrapping_sub(before));
+        self.end_move(began);
         more
     }
 

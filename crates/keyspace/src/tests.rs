@@ -11,6 +11,7 @@ fn keyspace(shards: usize, workers: usize) -> Keyspace {
         workers,
         shards,
         seed: 42,
+        ticks: || 0,
     })
 }
 

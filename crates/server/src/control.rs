@@ -174,11 +174,28 @@ impl Control {
         )
     }
 
+    /// Tells INFO and LATENCY how long commands were held up by an index that was being resized.
+    fn note_resizing(&self) {
+        let server = self.server;
+        let took_us = sys::clock::ticks_to_ns(server.keyspace.take_slowest_resize()) / 1000;
+        let slowest = &server.totals.slowest_resize_us;
+        slowest.set(slowest.get().max(took_us));
+        let threshold_ms = server.settings.int(Setting::LatencyMonitorThreshold);
+        if threshold_ms > 0 && took_us as i64 >= threshold_ms * 1000 {
+            let now_s = sys::clock::realtime_ms() / 1000;
+            server
+                .latency
+                .lock()
+                .add("index-resize", now_s, took_us / 1000);
+        }
+    }
+
     /// Ten times a second.
     fn cron(&mut self) {
         self.turn.enter();
         self.server.check_memory(&self.turn);
         self.turn.leave();
+        self.note_resizing();
         self.rounds += 1;
         if self.rounds < RATE_ROUNDS {
             return;

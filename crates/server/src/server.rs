@@ -71,6 +71,8 @@ pub(crate) struct Totals {
     pub(crate) output_per_second: Counter,
     /// The most memory in use that was ever seen.
     pub(crate) peak_memory: Counter,
+    /// Microseconds of the slowest step of resizing an index.
+    pub(crate) slowest_resize_us: Counter,
     /// Keys that had expired when statistics were last set to zero.
     pub(crate) expired_at_reset: Counter,
     /// Clients dropped because they did not read their replies.
@@ -249,6 +251,7 @@ impl Server {
         self.totals.rejected.set(0);
         self.totals.peak_memory.set(0);
         self.totals.expired_at_reset.set(self.keyspace.expired());
+        self.totals.slowest_resize_us.set(0);
         self.totals.output_limit_disconnects.store(0, Relaxed);
         self.totals.query_limit_disconnects.store(0, Relaxed);
         self.errors.reset();

@@ -146,6 +146,7 @@ fn build(
         workers: workers + 1,
         shards,
         seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),
+        ticks: sys::clock::ticks,
     });
     // One server lives as long as its process; everything borrows from it.
     let server: &'static Server = Box::leak(Box::new(Server {

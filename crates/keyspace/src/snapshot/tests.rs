@@ -20,6 +20,7 @@ fn keyspace(shards: usize, workers: usize) -> Keyspace {
         workers,
         shards,
         seed: 7,
+        ticks: || 0,
     })
 }
 

@@ -259,6 +259,7 @@ pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
     report.field("pubsub_patterns", names(NameKind::Pattern));
     report.field("pubsubshard_channels", names(NameKind::Shard));
     report.zeroes(&["latest_fork_usec", "total_forks"]);
+    report.field("index_resize_slowest_usec", totals.slowest_resize_us.get());
     report.zeroes(&["migrate_cached_sockets", "slave_expires_tracked_keys"]);
     report.zeroes(&[
         "active_defrag_hits",
