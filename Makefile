@@ -1,7 +1,7 @@
 # What one does with this repository. `make` alone prints the list; each target is one script or one cargo command.
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup test clients fuzz
+.PHONY: help build setup test clients fuzz bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,3 +20,7 @@ clients: setup build ## all clients of tests/clients against the optimised serve
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (600) seconds, on the nightly toolchain
 	@scripts/fuzz
+
+bench: ## Ferrite beside redis-server on this machine, written into docs/benchmarks.md; BENCH has more options and servers
+	cargo build --release -p ferrite-server -p ferrite-bench
+	$${CARGO_TARGET_DIR:-target}/release/ferrite-bench side-by-side --docs docs $(BENCH)

@@ -2,21 +2,25 @@
 //!
 //! Reading order: [`options`] says what was asked for, [`load`] what is sent, [`wire`] is one
 //! connection, [`drive`] puts the load on a server and counts, [`report`] writes down what was counted.
+//! [`side`] starts servers and compares them, [`floor`] is the one that costs nothing.
 
 #![forbid(unsafe_code)]
 
 mod drive;
+mod floor;
 mod limits;
 mod load;
 mod machine;
 mod options;
 mod report;
+mod side;
 mod wire;
 
 use drive::plan::Plan;
 use drive::run::{Outcome, run};
+use floor::Floor;
 use load::workload::Workload;
-use options::Options;
+use options::{Mode, Options};
 use report::document::{Document, Run};
 use report::text::Host;
 use std::ffi::OsStr;
@@ -53,9 +57,23 @@ fn start() -> Result<bool, String> {
     if let Some(old) = &options.compare {
         return compare(old, &options.words);
     }
+    match options.mode {
+        Mode::Load => load(&options),
+        Mode::SideBySide => side::run(&options),
+        Mode::Floor => floor::serve(&Floor {
+            port: Some(options.port),
+            socket: options.socket.clone(),
+            reply_bytes: options.reply_bytes,
+        })
+        .map(|()| true),
+    }
+}
+
+/// Puts the load of the command line on its server.
+fn load(options: &Options) -> Result<bool, String> {
     // Each connection is a descriptor; if there are too few, the first that fails says so.
     let _ = sys::process::raise_open_files(options.clients as u64 + 64);
-    let mut meaning = options::understand(&options)?;
+    let mut meaning = options::understand(options)?;
     let host = get_acquainted(&mut meaning.target, options.timeout);
     let mut document = Document::new(command_line());
     let mut all_well = true;
@@ -65,20 +83,30 @@ fn start() -> Result<bool, String> {
     loop {
         for (plan, workload) in &meaning.jobs {
             let outcome = run(plan, workload, &meaning.target)?;
-            print_report(&options, plan, workload, &outcome, &host);
-            if let Some(path) = &options.json {
-                let server = host.version.as_deref();
-                let run = Run::of(plan, workload, &meaning.target, server, &outcome);
-                document.runs.push(run);
-                // After each, so that a run that is stopped has left something.
-                document.write(path)?;
-            }
+            print_report(options, plan, workload, &outcome, &host);
+            let server = host.version.as_deref();
+            document
+                .runs
+                .push(Run::of(plan, workload, &meaning.target, server, &outcome));
+            // After each, so that a run that is stopped has left something.
+            write_files(options, &document)?;
             all_well &= !report::text::has_problems(&outcome);
         }
         if !options.repeats {
             return Ok(all_well);
         }
     }
+}
+
+fn write_files(options: &Options, document: &Document) -> Result<(), String> {
+    if let Some(path) = &options.json {
+        document.write(path)?;
+    }
+    if let Some(path) = &options.html {
+        std::fs::write(path, report::html::page(document))
+            .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+    }
+    Ok(())
 }
 
 fn compare(old: &Path, words: &[Vec<u8>]) -> Result<bool, String> {
@@ -112,6 +140,7 @@ fn get_acquainted(target: &mut Target, patience: Duration) -> Host {
     }
 }
 
+/// What this program was started with.
 fn command_line() -> Vec<String> {
     let words = std::env::args_os();
     words

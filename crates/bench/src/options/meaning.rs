@@ -28,10 +28,8 @@ pub(crate) struct Meaning {
 /// # Errors
 /// Options contradict each other, name what is not there, or the server's name cannot be looked up.
 pub(crate) fn understand(options: &Options) -> Result<Meaning, String> {
-    check(options)?;
-    let plan = plan(options);
     Ok(Meaning {
-        jobs: jobs(options, &plan)?,
+        jobs: jobs(options)?,
         target: target(options)?,
     })
 }
@@ -75,7 +73,7 @@ fn plan(options: &Options) -> Plan {
         pipeline: options.pipeline,
         pace,
         until,
-        warmup: options.warmup,
+        warmup: options.warmup.unwrap_or(Duration::ZERO),
         keep_alive: options.keep_alive,
         seed: options.seed.unwrap_or_else(random_seed),
         cpus: options.cpus.clone(),
@@ -118,7 +116,13 @@ fn target(options: &Options) -> Result<Target, String> {
     })
 }
 
-fn jobs(options: &Options, plan: &Plan) -> Result<Vec<(Plan, Workload)>, String> {
+/// What to send, one after the other, and how.
+///
+/// # Errors
+/// Options contradict each other or name what is not there.
+pub(crate) fn jobs(options: &Options) -> Result<Vec<(Plan, Workload)>, String> {
+    check(options)?;
+    let plan = &plan(options);
     let maker = Maker::new(options, plan);
     if !options.words.is_empty() {
         return Ok(vec![(plan.clone(), maker.command(words(options)?))]);

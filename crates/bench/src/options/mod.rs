@@ -7,7 +7,7 @@ mod uri;
 pub(crate) mod values;
 
 pub(crate) use help::{text as help, version};
-pub(crate) use meaning::understand;
+pub(crate) use meaning::{jobs, understand};
 pub(crate) use uri::{Uri, parse as parse_uri};
 
 use crate::drive::schedule::Arrivals;
@@ -38,7 +38,7 @@ pub(crate) struct Options {
     pub(crate) tests: Option<String>,
     pub(crate) requests: Option<u64>,
     pub(crate) test_time: Option<Duration>,
-    pub(crate) warmup: Duration,
+    pub(crate) warmup: Option<Duration>,
     pub(crate) clients: usize,
     pub(crate) pipeline: u32,
     pub(crate) threads: usize,
@@ -79,12 +79,44 @@ pub(crate) struct Options {
     pub(crate) precision: usize,
     pub(crate) has_progress: bool,
     pub(crate) json: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
     /// The older of two documents; the newer is the word behind the options.
     pub(crate) compare: Option<PathBuf>,
+    // Servers side by side, and the floor.
+    pub(crate) mode: Mode,
+    pub(crate) rounds: Option<usize>,
+    pub(crate) is_quick: bool,
+    pub(crate) server_cpus: Vec<usize>,
+    pub(crate) cells: Option<String>,
+    pub(crate) memory_keys: Option<u64>,
+    pub(crate) docs: Option<PathBuf>,
+    pub(crate) reply_bytes: Option<u64>,
     pub(crate) wants_help: bool,
     pub(crate) wants_version: bool,
     /// The words behind the options: a command to send, or another mode of the program.
     pub(crate) words: Vec<Vec<u8>>,
+}
+
+/// What the program is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Put a load on a server.
+    Load,
+    /// Start servers and compare them.
+    SideBySide,
+    /// Be the server that costs nothing.
+    Floor,
+}
+
+impl Mode {
+    /// The mode of a word in front of all others. No command of a server has such a name.
+    fn of(word: &OsString) -> Option<Mode> {
+        match word.to_str()? {
+            "side-by-side" => Some(Mode::SideBySide),
+            "floor" => Some(Mode::Floor),
+            _ => None,
+        }
+    }
 }
 
 /// A command of a mix, as `--command` and its companions say it.
@@ -111,7 +143,7 @@ impl Default for Options {
             tests: None,
             requests: None,
             test_time: None,
-            warmup: Duration::ZERO,
+            warmup: None,
             clients: 50,
             pipeline: 1,
             threads: 1,
@@ -148,7 +180,16 @@ impl Default for Options {
             precision: 3,
             has_progress: true,
             json: None,
+            html: None,
             compare: None,
+            mode: Mode::Load,
+            rounds: None,
+            is_quick: false,
+            server_cpus: Vec::new(),
+            cells: None,
+            memory_keys: None,
+            docs: None,
+            reply_bytes: None,
             wants_help: false,
             wants_version: false,
             words: Vec::new(),
@@ -171,7 +212,15 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Options
                 .find(|flag| flag.short == Some(letter))
                 .ok_or_else(|| format!("there is no option -{letter}; --help lists them all"))?,
             Some(Arg::Long(name)) => long(name)?,
+            Some(Arg::Value(word)) if options.mode != Mode::Load => {
+                options.words.push(word.into_vec());
+                continue;
+            }
             Some(Arg::Value(first)) => {
+                if let Some(mode) = Mode::of(&first) {
+                    options.mode = mode;
+                    continue;
+                }
                 // Everything behind the first word belongs to the command.
                 let rest = parser.raw_args().map_err(|error| error.to_string())?;
                 let words = std::iter::once(first).chain(rest);

@@ -21,10 +21,11 @@ pub(super) enum Section {
     Values,
     Mix,
     Output,
+    Side,
 }
 
 impl Section {
-    pub(super) const ALL: [Section; 7] = [
+    pub(super) const ALL: [Section; 8] = [
         Section::Server,
         Section::Load,
         Section::Open,
@@ -32,6 +33,7 @@ impl Section {
         Section::Values,
         Section::Mix,
         Section::Output,
+        Section::Side,
     ];
 
     pub(super) fn title(self) -> &'static str {
@@ -43,6 +45,7 @@ impl Section {
             Section::Values => "Values",
             Section::Mix => "Mixes",
             Section::Output => "Output",
+            Section::Side => "Servers side by side: ferrite-bench side-by-side [NAME=COMMAND...]",
         }
     }
 }
@@ -156,7 +159,7 @@ pub(super) const FLAGS: &[Flag] = &[
         set!(test_time = |v| time(v).map(Some))),
     flag(Section::Load, None, &["warmup"], "TIME",
         "Sends requests for so long before they count. [0]",
-        set!(warmup = |v| time(v))),
+        set!(warmup = |v| time(v).map(Some))),
     flag(Section::Load, Some('c'), &["clients"], "COUNT",
         "Connections in all. [50]",
         set!(clients = |v| number(v, 1, MAX_CLIENTS))),
@@ -305,6 +308,9 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Section::Output, None, &["json", "json-out-file"], "FILE",
         "Writes everything that was measured into a file.",
         set!(json = |v| Ok(Some(v.into())))),
+    flag(Section::Output, None, &["html"], "FILE",
+        "Writes a page with curves: the rate over time, latencies by percentile.",
+        set!(html = |v| Ok(Some(v.into())))),
     flag(Section::Output, None, &["compare"], "OLD NEW",
         "Compares two files that --json wrote, and does nothing else.",
         set!(compare = |v| Ok(Some(v.into())))),
@@ -317,6 +323,31 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Section::Output, Some('v'), &["version"], "",
         "Prints the version.",
         set!(wants_version = |_| Ok(true))),
+
+    flag(Section::Side, None, &["rounds"], "COUNT",
+        "How many times each server goes through all cells; medians are reported. [5]",
+        set!(rounds = |v| number(v, 1, 1_000).map(Some))),
+    flag(Section::Side, None, &["cells"], "NAMES",
+        "The loads to compare, separated by commas. [all]",
+        set!(cells = |v| Ok(Some(v.to_owned())))),
+    flag(Section::Side, None, &["quick"], "",
+        "One short round with few keys, to see that everything works.",
+        set!(is_quick = |_| Ok(true))),
+    flag(Section::Side, None, &["server-cpus"], "LIST",
+        "The processors of the servers; --cpus has those of the load. [the first; the last]",
+        set!(server_cpus = |v| cpus(v))),
+    flag(Section::Side, None, &["memory-keys"], "COUNT",
+        "How many keys are weighed; 0: none. [3m]",
+        set!(memory_keys = |v| count(v).map(Some))),
+    flag(Section::Side, None, &["docs"], "DIRECTORY",
+        "Writes benchmarks.md and its charts there.",
+        set!(docs = |v| Ok(Some(v.into())))),
+    flag(Section::Side, None, &["reply"], "SIZE|ok",
+        "What `ferrite-bench floor --port N` answers to everything. [ok]",
+        |o, v| {
+            o.reply_bytes = if v == "ok" { None } else { Some(size(v)?) };
+            Ok(())
+        }),
 ];
 
 fn last_command(options: &mut Options) -> Result<&mut MixedCommand, String> {

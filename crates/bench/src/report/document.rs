@@ -11,9 +11,7 @@ use crate::load::workload::Workload;
 use crate::machine::Machine;
 use crate::wire::target::Target;
 use hdrhistogram::Histogram;
-#[cfg(test)]
-use hdrhistogram::serialization::Deserializer;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -219,6 +217,13 @@ impl Run {
     }
 }
 
+impl Run {
+    /// The distribution of latencies in nanoseconds; empty if the document's is damaged.
+    pub(crate) fn distribution(&self) -> Histogram<u64> {
+        decoded(&self.histogram).unwrap_or_else(crate::drive::counts::new_histogram)
+    }
+}
+
 impl Sample {
     fn of(point: &crate::drive::run::Point) -> Sample {
         Sample {
@@ -233,7 +238,7 @@ impl Sample {
 }
 
 /// A histogram as text: compressed, then two hexadecimal digits a byte.
-fn encoded(histogram: &Histogram<u64>) -> String {
+pub(super) fn encoded(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
         .serialize(histogram, &mut bytes)
@@ -241,7 +246,6 @@ fn encoded(histogram: &Histogram<u64>) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-#[cfg(test)]
 fn decoded(text: &str) -> Option<Histogram<u64>> {
     let digits = text.as_bytes();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();

@@ -4,4 +4,5 @@
 
 mod closed;
 mod open;
+mod side;
 mod support;

@@ -141,7 +141,7 @@ fn ask(port: u16, line: &str) -> Option<String> {
 
 /// The server's program, which belongs to another package, so cargo is asked to build it; it does
 /// nothing when it is there already.
-fn ferrite_server() -> &'static Path {
+pub(crate) fn ferrite_server() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());

@@ -1,0 +1,289 @@
+//! The results as one page (`--html`): a table and curves for each test, everything inside, nothing
+//! fetched.
+
+use super::chart::{Curve, Curves, curves, percentiles};
+use super::document::{Document, Run};
+use super::numbers::thousands;
+use crate::drive::counts::percentile_ns;
+use std::fmt::Write as _;
+
+const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}\
+    table{border-collapse:collapse;margin:1rem 0}td,th{padding:.2rem .8rem;text-align:right;\
+    border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}code{background:#f3f3f3;\
+    padding:.1rem .3rem}.problem{color:#b00020}svg{max-width:100%;height:auto}";
+
+/// The page.
+pub(crate) fn page(document: &Document) -> String {
+    let mut page =
+        String::from("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
+    let _ = writeln!(
+        page,
+        "<title>ferrite-bench</title><style>{STYLE}</style></head><body>"
+    );
+    let command = escaped(&document.command.join(" "));
+    let _ = writeln!(
+        page,
+        "<h1>ferrite-bench</h1>\n<p><code>{command}</code></p>"
+    );
+    let _ = writeln!(page, "<p>{}</p>", escaped(&document.machine.text()));
+    for group in groups(&document.runs) {
+        section(&group, &mut page);
+    }
+    page.push_str("</body></html>\n");
+    page
+}
+
+/// Runs of the same test, of several targets or rounds.
+fn groups(runs: &[Run]) -> Vec<Vec<&Run>> {
+    let mut groups: Vec<Vec<&Run>> = Vec::new();
+    for run in runs {
+        let is_like =
+            |group: &&mut Vec<&Run>| group[0].test == run.test && group[0].setup == run.setup;
+        match groups.iter_mut().find(is_like) {
+            Some(group) => group.push(run),
+            None => groups.push(vec![run]),
+        }
+    }
+    groups
+}
+
+fn section(group: &[&Run], page: &mut String) {
+    let setup = &group[0].setup;
+    let _ = writeln!(page, "<h2>{}</h2>", escaped(&group[0].test));
+    let mut facts = format!(
+        "{} connections, pipeline {}, {:.0} bytes",
+        thousands(setup.clients as u64),
+        setup.pipeline,
+        setup.payload_bytes
+    );
+    if let Some(rate) = setup.planned_rate {
+        let _ = write!(
+            facts,
+            ", {} requests a second planned",
+            thousands(rate as u64)
+        );
+    }
+    for keys in &setup.keys {
+        let _ = write!(
+            facts,
+            ", {} of {} keys",
+            keys.pattern,
+            thousands(keys.count)
+        );
+    }
+    let _ = writeln!(page, "<p>{}</p>", escaped(&facts));
+    table(group, page);
+    for run in group {
+        problems(run, page);
+    }
+    page.push_str(&over_time(group, "Requests per second", |run, sample| {
+        // A slice is a part of a second.
+        let slice_s = run.series.first().map_or(1.0, |first| first.at_s);
+        sample.requests as f64 / slice_s
+    }));
+    page.push_str(&over_time(group, "p99 over time, ms", |_, sample| {
+        sample.p99
+    }));
+    page.push_str(&percentiles(&Curves {
+        title: "Latency by percentile".into(),
+        x_name: "percentile".into(),
+        y_name: "milliseconds".into(),
+        curves: group.iter().map(|run| by_percentile(run)).collect(),
+    }));
+}
+
+fn table(group: &[&Run], page: &mut String) {
+    page.push_str(
+        "<table><tr><th></th><th>requests</th><th>per second</th><th>mean</th><th>p50</th>",
+    );
+    page.push_str("<th>p99</th><th>p99.9</th><th>max ms</th><th>server us</th></tr>\n");
+    for run in group {
+        let name = match &run.server {
+            Some(server) => format!("{} ({server})", run.target),
+            None => run.target.clone(),
+        };
+        let rows = std::iter::once((name, &run.total)).chain(
+            run.commands
+                .iter()
+                .map(|row| (format!("\u{2003}{}", row.name), row)),
+        );
+        for (index, (name, row)) in rows.enumerate() {
+            let latency = &row.latency;
+            let cpu = match run.server_cpu_us_per_request {
+                Some(us) if index == 0 => format!("{us:.3}"),
+                _ => String::new(),
+            };
+            let _ = writeln!(
+                page,
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.3}</td><td>{:.3}</td><td>{:.3}</td>\
+                 <td>{:.3}</td><td>{:.3}</td><td>{cpu}</td></tr>",
+                escaped(&name),
+                thousands(row.requests),
+                thousands((row.requests as f64 / run.elapsed_s.max(1e-9)) as u64),
+                latency.mean,
+                latency.p50,
+                latency.p99,
+                latency.p999,
+                latency.max,
+            );
+        }
+    }
+    page.push_str("</table>\n");
+}
+
+fn problems(run: &Run, page: &mut String) {
+    let mut problem = |text: String| {
+        let _ = writeln!(page, "<p class=\"problem\">{}</p>", escaped(&text));
+    };
+    if run.total.errors > 0 {
+        let first = run.total.first_error.as_deref().unwrap_or("");
+        problem(format!(
+            "{}: {} error replies, the first: {first}",
+            run.target,
+            thousands(run.total.errors)
+        ));
+    }
+    if run.lost_connections > 0 {
+        problem(format!(
+            "{}: {} connections were lost",
+            run.target, run.lost_connections
+        ));
+    }
+    if run.unanswered > 0 {
+        problem(format!(
+            "{}: {} requests were never answered",
+            run.target, run.unanswered
+        ));
+    }
+}
+
+fn over_time(
+    group: &[&Run],
+    title: &str,
+    figure: impl Fn(&Run, &super::document::Sample) -> f64,
+) -> String {
+    let curve = |run: &&Run| -> Curve {
+        let points = run
+            .series
+            .iter()
+            .map(|sample| (sample.at_s, figure(run, sample)));
+        (run.target.clone(), points.collect())
+    };
+    curves(&Curves {
+        title: title.to_owned(),
+        x_name: "seconds".into(),
+        y_name: String::new(),
+        curves: group.iter().map(curve).collect(),
+    })
+}
+
+/// The percentiles up to the last request that is not the slowest.
+fn by_percentile(run: &Run) -> Curve {
+    let histogram = run.distribution();
+    let mut points = Vec::new();
+    // Ten steps to each power of ten.
+    for step in 0..=70 {
+        let beyond = 10_f64.powf(-f64::from(step) / 10.0);
+        let percent = 100.0 - 100.0 * beyond;
+        points.push((percent, percentile_ns(&histogram, percent) as f64 / 1e6));
+        if beyond * (histogram.len() as f64) < 1.0 {
+            break;
+        }
+    }
+    (run.target.clone(), points)
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::{Latency, Row, Sample, Setup, encoded};
+    use super::*;
+
+    fn run(target: &str) -> Run {
+        let mut histogram = crate::drive::counts::new_histogram();
+        for us in 1..=1_000_u64 {
+            histogram.saturating_record(us * 1_000);
+        }
+        Run {
+            target: target.into(),
+            server: None,
+            test: "SET <&>".into(),
+            setup: Setup {
+                clients: 1,
+                threads: 1,
+                pipeline: 1,
+                keep_alive: true,
+                payload_bytes: 3.0,
+                planned_rate: Some(1_000.0),
+                warmup_s: 0.0,
+                seed: 1,
+                keys: Vec::new(),
+            },
+            elapsed_s: 1.0,
+            rate: 1_000.0,
+            total: Row {
+                name: "SET".into(),
+                requests: 1_000,
+                errors: 3,
+                first_error: Some("ERR <why>".into()),
+                misses: 0,
+                latency: Latency::of(&histogram),
+            },
+            commands: Vec::new(),
+            bytes_in: 0,
+            bytes_out: 0,
+            lost_connections: 0,
+            lost_requests: 0,
+            unanswered: 2,
+            sent_late: None,
+            server_cpu_us_per_request: Some(1.5),
+            server_rss_bytes: None,
+            load_busy: 0.1,
+            series: [0.25, 0.5]
+                .map(|at_s| Sample {
+                    at_s,
+                    requests: 250,
+                    errors: 0,
+                    p50: 0.5,
+                    p99: 0.9,
+                    max: 1.0,
+                })
+                .to_vec(),
+            histogram: encoded(&histogram),
+        }
+    }
+
+    #[test]
+    fn a_page_has_a_section_for_each_test_with_its_curves() {
+        let document = Document {
+            runs: vec![run("one"), run("two")],
+            ..Document::new(vec!["ferrite-bench".into()])
+        };
+        let page = page(&document);
+        assert_eq!(page.matches("<h2>SET &lt;&amp;&gt;</h2>").count(), 1);
+        assert_eq!(page.matches("<svg").count(), 3);
+        assert_eq!(page.matches("requests were never answered").count(), 2);
+        assert!(
+            page.contains("ERR &lt;why&gt;") && page.contains(">1.500<"),
+            "{page}"
+        );
+        assert!(
+            !page.contains("http://")
+                || page.matches("http://").count() == page.matches("xmlns").count()
+        );
+    }
+
+    #[test]
+    fn the_curve_ends_with_the_last_request() {
+        let (_, points) = by_percentile(&run("x"));
+        let (last, ms) = points[points.len() - 1];
+        assert!(last > 99.9 && last < 99.96, "{last}");
+        assert!((0.99..=1.01).contains(&ms), "{ms}");
+        assert_eq!(points[0].0, 0.0);
+    }
+}

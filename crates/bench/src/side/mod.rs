@@ -1,0 +1,169 @@
+//! Servers side by side (`ferrite-bench side-by-side`, `make bench`): the same loads on each of them, on
+//! the same machine, in rounds, and what they cost.
+//!
+//! Reading order: `cells` is the table of loads, `launch` starts a server, `measure` runs the rounds,
+//! `memory` weighs keys, `table` and `write` make reports of it.
+
+mod cells;
+mod launch;
+mod measure;
+mod memory;
+mod table;
+mod write;
+
+use crate::machine::Machine;
+use crate::options::Options;
+use cells::Cell;
+use launch::Recipe;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What is to be compared, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) recipes: Vec<Recipe>,
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) rounds: usize,
+    pub(crate) server_cpus: Vec<usize>,
+    pub(crate) load_cpus: Vec<usize>,
+    pub(crate) cell_time: Duration,
+    pub(crate) warmup: Duration,
+    pub(crate) is_quick: bool,
+    /// How many keys are weighed; none with 0.
+    pub(crate) memory_keys: u64,
+}
+
+/// Compares, prints the tables and writes what is to be written.
+///
+/// # Errors
+/// A server cannot be started, or a report cannot be written.
+pub(crate) fn run(options: &Options) -> Result<bool, String> {
+    let settings = settings(options)?;
+    // Connections of the largest cell on both ends: the servers inherit the limit.
+    let _ = sys::process::raise_open_files(8_192);
+    let machine = Machine::this();
+    println!("{}", machine.text());
+    println!(
+        "server on processors {:?}, load on {:?}; {} rounds of {} s a cell",
+        settings.server_cpus,
+        settings.load_cpus,
+        settings.rounds,
+        settings.cell_time.as_secs_f64()
+    );
+    let measured = measure::rounds(&settings)?;
+    let tables = table::all(&settings, &measured);
+    for table in &tables {
+        println!("\n{}", table.text());
+    }
+    let memory = memory::weigh(&settings)?;
+    if !memory.is_empty() {
+        println!("\n{}", memory::text(&memory));
+    }
+    let report = write::Report {
+        settings: &settings,
+        machine: &machine,
+        versions: &measured.versions,
+        tables: &tables,
+        memory: &memory,
+    };
+    if let Some(path) = &options.json {
+        report.write_json(path)?;
+    }
+    if let Some(dir) = &options.docs {
+        report.write_docs(dir)?;
+    }
+    for problem in &measured.problems {
+        println!("PROBLEM: {problem}");
+    }
+    Ok(measured.problems.is_empty())
+}
+
+fn settings(options: &Options) -> Result<Settings, String> {
+    let cpus = sys::cpu::usable_cpu_numbers().unwrap_or_default();
+    let (mut server_cpus, mut load_cpus) = (options.server_cpus.clone(), options.cpus.clone());
+    if let [first, .., last] = cpus[..] {
+        // The first for the server, the last for the load.
+        if server_cpus.is_empty() {
+            server_cpus = vec![first];
+        }
+        if load_cpus.is_empty() {
+            load_cpus = vec![last];
+        }
+    }
+    let quick = |time: Duration| if options.is_quick { time / 8 } else { time };
+    Ok(Settings {
+        recipes: recipes(options)?,
+        cells: cells::select(options.cells.as_deref())?,
+        rounds: options
+            .rounds
+            .unwrap_or(if options.is_quick { 1 } else { 5 }),
+        server_cpus,
+        load_cpus,
+        cell_time: options.test_time.unwrap_or(quick(Duration::from_secs(2))),
+        warmup: options.warmup.unwrap_or(quick(Duration::from_millis(400))),
+        is_quick: options.is_quick,
+        memory_keys: options.memory_keys.unwrap_or(if options.is_quick {
+            20_000
+        } else {
+            3_000_000
+        }),
+    })
+}
+
+/// The servers that are always compared, and those of the command line behind them or in their place.
+fn recipes(options: &Options) -> Result<Vec<Recipe>, String> {
+    let mut recipes = Vec::new();
+    if let Some(redis) = find_program("redis-server") {
+        recipes.push(Recipe {
+            name: "redis".into(),
+            words: words(
+                &redis,
+                "--port {port} --unixsocket {dir}/server.sock --dir {dir} --appendonly no --save",
+                // No snapshots either, which is said with an empty word.
+                &[""],
+            ),
+        });
+    }
+    let own = std::env::current_exe().map_err(|error| format!("where am I? {error}"))?;
+    recipes.push(Recipe {
+        name: "floor".into(),
+        words: words(
+            &own,
+            "floor --port {port} --socket {dir}/server.sock --reply {reply}",
+            &[],
+        ),
+    });
+    // Beside this program, as cargo and packages put it.
+    let beside = own.with_file_name("ferrite-server");
+    let ferrite = beside.exists().then_some(beside);
+    if let Some(ferrite) = ferrite.or_else(|| find_program("ferrite-server")) {
+        let line = "--port {port} --unixsocket {dir}/server.sock --dir {dir} --appendonly no \
+                    --threads {threads}";
+        recipes.push(Recipe {
+            name: "ferrite".into(),
+            words: words(&ferrite, line, &[]),
+        });
+    }
+    for word in &options.words {
+        let recipe = Recipe::parse(&String::from_utf8_lossy(word))?;
+        match recipes.iter_mut().find(|known| known.name == recipe.name) {
+            Some(known) => *known = recipe,
+            None => recipes.push(recipe),
+        }
+    }
+    Ok(recipes)
+}
+
+fn words(program: &Path, line: &str, more: &[&str]) -> Vec<String> {
+    let mut words = vec![program.display().to_string()];
+    words.extend(line.split_whitespace().map(str::to_owned));
+    words.extend(more.iter().map(|&word| word.to_owned()));
+    words
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(name))
+        .find(|path| path.is_file())
+}
