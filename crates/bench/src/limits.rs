@@ -29,6 +29,9 @@ pub(crate) const HELD_REPLY_BYTES: u64 = 4 << 10;
 /// How often a thread hands over what it has counted, and the progress line is written.
 pub(crate) const SLICE: Duration = Duration::from_millis(250);
 
+/// The length of an interval in the log of histograms; a whole number of slices.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
+
 /// The pause before a connection that could not be opened for want of ports or room is tried again.
 pub(crate) const REDIAL_PAUSE: Duration = Duration::from_millis(5);
 

@@ -1,12 +1,15 @@
 //! Putting a load on a server and counting what comes of it. Nothing here knows how a report looks.
 //!
 //! Reading order: `plan` says what to do, `run` starts threads and adds up, `worker` is one of them,
-//! `schedule` its timetable in the open loop, `counts` what it counts.
+//! `schedule` its timetable in the open loop, `tally` reads replies into `counts`; `find` makes runs until it knows a
+//! rate.
 
 pub(crate) mod clock;
 pub(crate) mod counts;
+pub(crate) mod find;
 pub(crate) mod plan;
 mod progress;
 pub(crate) mod run;
 pub(crate) mod schedule;
+mod tally;
 mod worker;

@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) timeout: Duration,
     /// For how long a broken connection is opened again; zero ends the run with the first that breaks.
     pub(crate) reconnect: Duration,
+    /// Keep the latencies of every second.
+    pub(crate) keeps_intervals: bool,
     /// Write a line of progress while it runs.
     pub(crate) has_progress: bool,
 }

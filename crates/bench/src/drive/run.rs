@@ -2,21 +2,23 @@
 //! server's use of the machine.
 
 use super::clock::{self, Ticks};
-use super::counts::{Counts, Slice, percentile_ns};
+use super::counts::{Counts, Slice, new_histogram, percentile_ns};
 use super::plan::{Plan, Until};
 use super::progress::Progress;
 use super::worker::{Finish, Worker};
-use crate::limits::SLICE;
+use crate::limits::{INTERVAL, SLICE};
 use crate::load::data::Data;
 use crate::load::numbers::Place;
 use crate::load::workload::Workload;
 use crate::wire::link::LinkError;
 use crate::wire::target::Target;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// What all threads of a run share.
 pub(crate) struct Job<'a> {
@@ -178,9 +180,44 @@ pub(crate) struct Point {
     pub(crate) max_ns: u64,
 }
 
+/// The latencies of a second or so, compressed.
+#[derive(Clone, Debug)]
+pub(crate) struct Interval {
+    /// Since the start of measuring.
+    pub(crate) start: Duration,
+    pub(crate) length: Duration,
+    compressed: Vec<u8>,
+}
+
+impl Interval {
+    /// The `index`th interval of this length.
+    pub(crate) fn new(index: u32, length: Duration, latency: &Histogram<u64>) -> Interval {
+        let mut compressed = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(latency, &mut compressed)
+            .expect("memory takes every byte");
+        Interval {
+            start: length * index,
+            length,
+            compressed,
+        }
+    }
+
+    /// Its latencies in nanoseconds.
+    pub(crate) fn histogram(&self) -> Histogram<u64> {
+        Deserializer::new()
+            .deserialize(&mut self.compressed.as_slice())
+            .expect("it was written so")
+    }
+}
+
 /// What a run has found out.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
+    /// When measuring began, by the calendar.
+    pub(crate) started: SystemTime,
+    /// Second by second.
+    pub(crate) intervals: Vec<Interval>,
     /// By the workload's rows.
     pub(crate) counts: Slice,
     /// From the start of measuring to the last reply.
@@ -292,6 +329,11 @@ struct Collector<'a> {
     unanswered: u64,
     own_cpu: Duration,
     cpu_at_start: Option<Duration>,
+    intervals: Vec<Interval>,
+    /// The latencies of the interval that is not complete.
+    interval: Histogram<u64>,
+    /// Which one that is.
+    interval_index: u32,
 }
 
 impl<'a> Collector<'a> {
@@ -306,6 +348,9 @@ impl<'a> Collector<'a> {
             unanswered: 0,
             own_cpu: Duration::ZERO,
             cpu_at_start: None,
+            intervals: Vec::new(),
+            interval: new_histogram(),
+            interval_index: 0,
         }
     }
 
@@ -391,6 +436,7 @@ impl<'a> Collector<'a> {
             && let Some(slice) = self.pending.remove(&first)
         {
             let total = slice.total();
+            self.keep_interval(first, &total.latency);
             let point = Point {
                 at_ms: (first + 1) * SLICE.as_millis() as u64,
                 requests: total.requests(),
@@ -408,6 +454,31 @@ impl<'a> Collector<'a> {
         }
     }
 
+    /// Adds a slice to its interval, for the log of histograms if there is to be one.
+    fn keep_interval(&mut self, slice: u64, latency: &Histogram<u64>) {
+        if !self.job.plan.keeps_intervals {
+            return;
+        }
+        let per_interval = (INTERVAL.as_millis() / SLICE.as_millis()) as u64;
+        // A run of a century has fewer.
+        let index = u32::try_from(slice / per_interval).unwrap_or(u32::MAX);
+        if index != self.interval_index {
+            self.end_interval();
+            self.interval_index = index;
+        }
+        self.interval
+            .add(latency)
+            .expect("all histograms have the same bounds");
+    }
+
+    fn end_interval(&mut self) {
+        if !self.interval.is_empty() {
+            let interval = Interval::new(self.interval_index, INTERVAL, &self.interval);
+            self.intervals.push(interval);
+            self.interval.reset();
+        }
+    }
+
     fn finish(mut self) -> Outcome {
         let pid = self.job.target.pid;
         let cpu = pid.and_then(sys::process::cpu_time_of);
@@ -416,7 +487,11 @@ impl<'a> Collector<'a> {
             _ => None,
         };
         self.show_before(u64::MAX);
+        self.end_interval();
+        let since = clock::between(self.job.measure_from(), clock::now());
         Outcome {
+            started: SystemTime::now() - since,
+            intervals: self.intervals,
             elapsed: clock::between(self.job.measure_from(), self.last_reply),
             counts: self.total,
             series: self.series,

@@ -18,25 +18,17 @@ use super::counts::Slice;
 use super::plan::{Pace, Until};
 use super::run::{Job, Message};
 use super::schedule::Schedule;
+use super::tally::{Sent, Tally, enqueue, stamp};
 use crate::limits::{BATCH_BYTES, MAX_DIALING, MAX_IN_FLIGHT, READ_BYTES, REDIAL_PAUSE};
 use crate::limits::{SLICE, SPIN_BEFORE_DUE};
 use crate::load::outgoing::Outgoing;
-use crate::load::workload::{Shape, Source};
-use crate::wire::link::{Link, LinkError, Progress, error_text};
-use crate::wire::replies::Kind;
+use crate::load::workload::Source;
+use crate::wire::link::{Link, LinkError, Progress};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 use sys::{Backend, Event, Poller};
-
-/// Requests of one shape that were sent at one moment.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    at: Ticks,
-    count: u32,
-    shape: u32,
-}
 
 /// One connection and what is under way on it.
 #[derive(Debug, Default)]
@@ -543,119 +535,6 @@ impl<'a> Worker<'a> {
         // Nobody listens any more only if the run was given up.
         let _ = self.reports.send(Message::Slice(Box::new(done)));
     }
-}
-
-/// Where replies are counted while they are read.
-struct Tally<'a> {
-    shapes: &'a [Shape],
-    slice: &'a mut Slice,
-    sent: &'a mut VecDeque<Sent>,
-    owed: &'a mut u32,
-    /// How many requests have got their last reply.
-    answered: usize,
-    /// There was a reply that nothing had asked for.
-    unasked: bool,
-    now: Ticks,
-    measure_from: Ticks,
-}
-
-impl Tally<'_> {
-    #[inline]
-    fn count(&mut self, kind: Kind, mut count: u32, bytes: &[u8]) {
-        if kind == Kind::Push {
-            return;
-        }
-        if self.now == 0 {
-            // Once per read: all replies of it came at the same time.
-            self.now = now();
-        }
-        while count > 0 {
-            let Some(first) = self.sent.front_mut() else {
-                self.unasked = true;
-                return;
-            };
-            let shape = &self.shapes[first.shape as usize];
-            if shape.replies > 1 {
-                count -= 1;
-                self.note(shape.row, first_at(self.sent), kind, 1, bytes);
-                *self.owed = if *self.owed == 0 {
-                    shape.replies
-                } else {
-                    *self.owed
-                } - 1;
-                if *self.owed == 0 {
-                    self.complete(shape.row, 1);
-                }
-                continue;
-            }
-            let taken = count.min(first.count);
-            let at = first.at;
-            count -= taken;
-            self.note(shape.row, at, kind, taken, bytes);
-            self.complete(shape.row, taken);
-        }
-    }
-
-    /// Counts what replies say, whether or not they complete a request.
-    #[inline]
-    fn note(&mut self, row: usize, at: Ticks, kind: Kind, count: u32, bytes: &[u8]) {
-        if kind == Kind::Value || at < self.measure_from {
-            return;
-        }
-        let row = &mut self.slice.rows[row];
-        match kind {
-            Kind::Nil => row.misses += u64::from(count),
-            Kind::Error => {
-                row.errors += u64::from(count);
-                row.first_error.get_or_insert_with(|| error_text(bytes));
-            }
-            Kind::Value | Kind::Push => {}
-        }
-    }
-
-    /// Counts requests that have got their last reply.
-    #[inline]
-    fn complete(&mut self, row: usize, count: u32) {
-        let Some(first) = self.sent.front_mut() else {
-            return;
-        };
-        if first.at >= self.measure_from {
-            let latency_ns = clock::ns_between(first.at, self.now);
-            self.slice.rows[row].record(latency_ns, u64::from(count));
-        }
-        first.count -= count;
-        if first.count == 0 {
-            self.sent.pop_front();
-        }
-        self.answered += count as usize;
-    }
-}
-
-/// Adds a request to those of its kind that were sent with it.
-#[inline]
-fn enqueue(sent: &mut VecDeque<Sent>, shape: u32, at: Ticks) {
-    match sent.back_mut() {
-        Some(last) if last.at == at && last.shape == shape => last.count += 1,
-        _ => sent.push_back(Sent {
-            at,
-            count: 1,
-            shape,
-        }),
-    }
-}
-
-/// Notes that what was written is being sent, and says when.
-#[inline]
-fn stamp(sent: &mut VecDeque<Sent>) -> Ticks {
-    let now = now();
-    for batch in sent {
-        batch.at = now;
-    }
-    now
-}
-
-fn first_at(sent: &VecDeque<Sent>) -> Ticks {
-    sent.front().map_or(0, |first| first.at)
 }
 
 /// What the poller knows a connection by.

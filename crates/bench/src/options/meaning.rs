@@ -1,6 +1,6 @@
 //! From what was typed to what is to be done: which server, which workloads, how they are put on it.
 
-use super::{MixedCommand, Options};
+use super::{MixedCommand, Options, Uri};
 use crate::drive::plan::{Pace, Plan, Until};
 use crate::load::catalogue::{INLINE_PING, TESTS, Test, select};
 use crate::load::data::Data;
@@ -17,7 +17,8 @@ const MIX_KEYS: u64 = 10_000_001;
 /// Everything that is to be done.
 #[derive(Clone, Debug)]
 pub(crate) struct Meaning {
-    pub(crate) target: Target,
+    /// One, or those of --target.
+    pub(crate) targets: Vec<Target>,
     /// What to send, one after the other, and how.
     pub(crate) jobs: Vec<(Plan, Workload)>,
 }
@@ -30,7 +31,7 @@ pub(crate) struct Meaning {
 pub(crate) fn understand(options: &Options) -> Result<Meaning, String> {
     Ok(Meaning {
         jobs: jobs(options)?,
-        target: target(options)?,
+        targets: targets(options)?,
     })
 }
 
@@ -38,6 +39,9 @@ fn check(options: &Options) -> Result<(), String> {
     let is_open = options.rate.is_some() || options.rate_per_client.is_some();
     if is_open && !options.keep_alive {
         return Err("--rate needs connections that stay (-k 1)".into());
+    }
+    if options.find_rate && (is_open || !options.keep_alive) {
+        return Err("--find-rate sets the rate itself, on connections that stay".into());
     }
     if options.threads > options.clients {
         return Err("there are more --threads than --clients".into());
@@ -79,6 +83,7 @@ fn plan(options: &Options) -> Plan {
         cpus: options.cpus.clone(),
         timeout: options.timeout.max(Duration::from_millis(1)),
         reconnect: options.reconnect,
+        keeps_intervals: options.hdr.is_some(),
         has_progress: options.has_progress,
     }
 }
@@ -90,15 +95,24 @@ fn random_seed() -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-fn target(options: &Options) -> Result<Target, String> {
-    let uri = options.uri.as_ref();
+fn targets(options: &Options) -> Result<Vec<Target>, String> {
+    if options.targets.is_empty() {
+        return Ok(vec![target(options, None, options.uri.as_ref())?]);
+    }
+    let named = options.targets.iter();
+    named
+        .map(|(name, uri)| target(options, Some(name), Some(uri)))
+        .collect()
+}
+
+fn target(options: &Options, name: Option<&String>, uri: Option<&Uri>) -> Result<Target, String> {
     let address = match (&options.socket, uri) {
-        (Some(path), _) => Address::Unix(path.clone()),
-        (None, Some(uri)) => uri.address.clone(),
-        (None, None) => Address::Tcp(options.host.clone(), options.port),
+        // A target says all by itself.
+        (Some(path), _) if name.is_none() => Address::Unix(path.clone()),
+        (_, Some(uri)) => uri.address.clone(),
+        _ => Address::Tcp(options.host.clone(), options.port),
     };
-    let from_uri =
-        |field: fn(&super::Uri) -> &Option<String>| uri.and_then(|uri| field(uri).clone());
+    let from_uri = |field: fn(&Uri) -> &Option<String>| uri.and_then(|uri| field(uri).clone());
     let user = options.user.clone();
     let password = options.password.clone();
     let greeting = Greeting {
@@ -109,10 +123,10 @@ fn target(options: &Options) -> Result<Target, String> {
         has_tracking: options.has_tracking,
     };
     Ok(Target {
-        name: address.text(),
+        name: name.cloned().unwrap_or_else(|| address.text()),
         endpoint: address.endpoint()?,
         greeting,
-        pid: options.server_pid,
+        pid: options.server_pid.filter(|_| name.is_none()),
     })
 }
 
@@ -364,7 +378,7 @@ mod tests {
     fn the_default_is_redis_benchmarks() {
         let meaning = understood("").expect("it makes sense");
         assert_eq!(meaning.jobs.len(), 20);
-        assert_eq!(meaning.target.name, "127.0.0.1:6379");
+        assert_eq!(meaning.targets[0].name, "127.0.0.1:6379");
         let plan = &meaning.jobs[0].0;
         assert_eq!(plan.until, Until::Requests(100_000));
         assert_eq!(
@@ -417,6 +431,7 @@ mod tests {
         for (line, reason) in [
             ("--rate 5 -k 0", "connections that stay"),
             ("--threads 4 -c 2", "more --threads"),
+            ("--find-rate --rate 5", "sets the rate itself"),
             ("--user me", "password"),
             ("--key-minimum 5 --key-maximum 4", "below"),
             ("-t nonsense", "no test"),

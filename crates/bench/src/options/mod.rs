@@ -34,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) is_resp3: bool,
     pub(crate) has_tracking: bool,
     pub(crate) server_pid: Option<u32>,
+    /// Names and where they are, instead of one server.
+    pub(crate) targets: Vec<(String, Uri)>,
     // How much.
     pub(crate) tests: Option<String>,
     pub(crate) requests: Option<u64>,
@@ -54,6 +56,9 @@ pub(crate) struct Options {
     pub(crate) rate: Option<f64>,
     pub(crate) rate_per_client: Option<f64>,
     pub(crate) arrivals: Arrivals,
+    pub(crate) find_rate: bool,
+    pub(crate) p99: Duration,
+    pub(crate) step_time: Duration,
     // Keys and values.
     pub(crate) keyspace: Option<u64>,
     pub(crate) key_minimum: Option<u64>,
@@ -80,6 +85,7 @@ pub(crate) struct Options {
     pub(crate) has_progress: bool,
     pub(crate) json: Option<PathBuf>,
     pub(crate) html: Option<PathBuf>,
+    pub(crate) hdr: Option<PathBuf>,
     /// The older of two documents; the newer is the word behind the options.
     pub(crate) compare: Option<PathBuf>,
     // Servers side by side, and the floor.
@@ -140,6 +146,7 @@ impl Default for Options {
             is_resp3: false,
             has_tracking: false,
             server_pid: None,
+            targets: Vec::new(),
             tests: None,
             requests: None,
             test_time: None,
@@ -158,6 +165,9 @@ impl Default for Options {
             rate: None,
             rate_per_client: None,
             arrivals: Arrivals::Even,
+            find_rate: false,
+            p99: Duration::from_millis(1),
+            step_time: Duration::from_secs(5),
             keyspace: None,
             key_minimum: None,
             key_maximum: None,
@@ -181,6 +191,7 @@ impl Default for Options {
             has_progress: true,
             json: None,
             html: None,
+            hdr: None,
             compare: None,
             mode: Mode::Load,
             rounds: None,

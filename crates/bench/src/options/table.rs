@@ -4,7 +4,9 @@
 //! names of a row are the other tool's. What a count is a count of follows redis-benchmark: all
 //! requests, all clients.
 
-use super::values::{count, cpus, fraction, number, range, rate, ratio, size, size_list, time};
+use super::values::{
+    count, cpus, fraction, milliseconds, number, range, rate, ratio, size, size_list, time,
+};
 use super::{MixedCommand, Options};
 use crate::drive::schedule::Arrivals;
 use crate::limits::{MAX_CLIENTS, MAX_PIPELINE, MAX_THREADS};
@@ -147,6 +149,14 @@ pub(super) const FLAGS: &[Flag] = &[
         "The server's process, whose processor time and memory are reported. A server on this \
          machine is asked for it.",
         set!(server_pid = |v| number(v, 1, i32::MAX as u32).map(Some))),
+    flag(Section::Server, None, &["target"], "NAME=URI",
+        "A server by a name of its own; may be repeated. Several are loaded in turn, for --rounds, \
+         and compared.",
+        |o, v| {
+            let (name, uri) = v.split_once('=').ok_or("it has the form NAME=URI")?;
+            o.targets.push((name.to_owned(), super::parse_uri(uri)?));
+            Ok(())
+        }),
 
     flag(Section::Load, Some('t'), &["tests"], "NAMES",
         "The tests to run, by name and separated by commas; listed below. [those of redis-benchmark]",
@@ -212,6 +222,15 @@ pub(super) const FLAGS: &[Flag] = &[
             };
             Ok(())
         }),
+    flag(Section::Open, None, &["find-rate"], "",
+        "Looks for the highest rate that keeps p99 within --p99, in runs of --step-time.",
+        set!(find_rate = |_| Ok(true))),
+    flag(Section::Open, None, &["p99"], "MILLISECONDS",
+        "The bound of --find-rate. [1]",
+        set!(p99 = |v| milliseconds(v))),
+    flag(Section::Open, None, &["step-time"], "TIME",
+        "How long each run of --find-rate takes. [5]",
+        set!(step_time = |v| time(v).map(|time| time.max(std::time::Duration::from_millis(10))))),
 
     flag(Section::Keys, Some('r'), &["keyspace"], "COUNT",
         "Random keys: key:000000000000 and so many in all. Also the range of __rand_int__ in a \
@@ -311,6 +330,10 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Section::Output, None, &["html"], "FILE",
         "Writes a page with curves: the rate over time, latencies by percentile.",
         set!(html = |v| Ok(Some(v.into())))),
+    flag(Section::Output, None, &["hdr"], "FILE",
+        "Writes HdrHistogram's log with the latencies of every second, or the distribution if the \
+         name ends in .hgrm.",
+        set!(hdr = |v| Ok(Some(v.into())))),
     flag(Section::Output, None, &["compare"], "OLD NEW",
         "Compares two files that --json wrote, and does nothing else.",
         set!(compare = |v| Ok(Some(v.into())))),
@@ -325,7 +348,8 @@ pub(super) const FLAGS: &[Flag] = &[
         set!(wants_version = |_| Ok(true))),
 
     flag(Section::Side, None, &["rounds"], "COUNT",
-        "How many times each server goes through all cells; medians are reported. [5]",
+        "How many times each server goes through all cells; medians are reported. [5] Also how often the \
+         tests are run. [1]",
         set!(rounds = |v| number(v, 1, 1_000).map(Some))),
     flag(Section::Side, None, &["cells"], "NAMES",
         "The loads to compare, separated by commas. [all]",

@@ -94,6 +94,16 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The same, in milliseconds unless it says otherwise.
+pub(super) fn milliseconds(text: &str) -> Result<Duration, String> {
+    let is_plain = text.parse::<f64>().is_ok();
+    time(&if is_plain {
+        format!("{text}ms")
+    } else {
+        text.to_owned()
+    })
+}
+
 /// A range with both ends, `LOW-HIGH`.
 pub(super) fn range(
     text: &str,
@@ -191,6 +201,9 @@ mod tests {
             );
         }
         assert_eq!(time("50us"), Ok(Duration::from_micros(50)));
+        assert_eq!(milliseconds("1.5"), Ok(Duration::from_micros(1_500)));
+        assert_eq!(milliseconds("2s"), Ok(Duration::from_secs(2)));
+        assert!(milliseconds("x").is_err());
         assert_eq!(time("2h"), Ok(Duration::from_secs(7_200)));
         for text in ["", "s", "-1s", "1d", "1e30"] {
             assert!(time(text).is_err(), "{text}");

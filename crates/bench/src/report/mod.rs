@@ -4,6 +4,8 @@ pub(crate) mod chart;
 pub(crate) mod compare;
 pub(crate) mod csv;
 pub(crate) mod document;
+pub(crate) mod hdr;
 pub(crate) mod html;
 pub(crate) mod numbers;
+pub(crate) mod targets;
 pub(crate) mod text;

@@ -45,6 +45,18 @@ pub(crate) fn summary_ns(counts: &Counts) -> [u64; 6] {
     ]
 }
 
+/// The middle of some figures; 0 of none.
+pub(crate) fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.collect();
+    figures.sort_by(f64::total_cmp);
+    let middle = figures.len() / 2;
+    match figures.len() {
+        0 => 0.0,
+        count if count % 2 == 1 => figures[middle],
+        _ => (figures[middle - 1] + figures[middle]) / 2.0,
+    }
+}
+
 /// A number with its thousands apart: `1,234,567`.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
@@ -75,6 +87,13 @@ mod tests {
         ] {
             assert_eq!(thousands(number), text);
         }
+    }
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median([].into_iter()), 0.0);
+        assert_eq!(median([3.0, 1.0, 100.0].into_iter()), 3.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::drive::plan::Plan;
 use crate::drive::run::Outcome;
 use crate::load::workload::Workload;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// What the server says of itself.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +31,7 @@ pub(crate) fn quiet(title: &str, outcome: &Outcome, precision: usize) -> String 
 
 /// The whole report of a test.
 pub(crate) fn full(
+    title: &str,
     plan: &Plan,
     workload: &Workload,
     outcome: &Outcome,
@@ -37,7 +39,7 @@ pub(crate) fn full(
     precision: usize,
 ) -> String {
     let total = outcome.total();
-    let mut text = format!("====== {} ======\n", workload.title);
+    let mut text = format!("====== {title} ======\n");
     heading(plan, workload, outcome, host, &mut text);
     text.push_str("\nLatency by percentile distribution:\n");
     by_percentile(&total, precision, &mut text);
@@ -227,6 +229,30 @@ fn problems(outcome: &Outcome, text: &mut String) {
     if outcome.unanswered > 0 {
         let count = thousands(outcome.unanswered);
         let _ = writeln!(text, "  ERRORS: {count} requests were never answered");
+    }
+}
+
+/// One run of a search for a rate.
+pub(crate) fn step(planned: f64, holds: bool, outcome: &Outcome) -> String {
+    let total = outcome.total();
+    let [p50, p99, p999] =
+        [50.0, 99.0, 99.9].map(|percent| ms(percentile_ns(&total.latency, percent), 3));
+    let verdict = if holds { "holds" } else { "fails" };
+    let mut text = format!(
+        "  {planned:>12.0} a second: {:>12.0} answered, p50 {p50}, p99 {p99}, p99.9 {p999} msec: {verdict}\n",
+        outcome.rate()
+    );
+    problems(outcome, &mut text);
+    text
+}
+
+/// The end of a search.
+pub(crate) fn found(rate: Option<f64>, p99: Duration) -> String {
+    match rate {
+        Some(rate) => {
+            format!("Highest rate with p99 within {p99:?}: {rate:.0} requests per second\n")
+        }
+        None => format!("No rate was found with p99 within {p99:?}\n"),
     }
 }
 

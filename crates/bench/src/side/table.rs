@@ -3,6 +3,7 @@
 use super::Settings;
 use super::cells::{Cell, Place};
 use super::measure::{Entrant, Measured, Sample, is_floor};
+use crate::report::numbers;
 use std::fmt::Write as _;
 
 /// One cell of all servers.
@@ -74,16 +75,7 @@ fn name(entrant: &Entrant, cell: &Cell) -> String {
 
 /// The median of each figure by itself.
 fn median(samples: &[Sample]) -> Sample {
-    let of = |figure: fn(&Sample) -> f64| {
-        let mut figures: Vec<f64> = samples.iter().map(figure).collect();
-        figures.sort_by(f64::total_cmp);
-        let middle = figures.len() / 2;
-        match figures.len() {
-            0 => 0.0,
-            count if count % 2 == 1 => figures[middle],
-            _ => (figures[middle - 1] + figures[middle]) / 2.0,
-        }
-    };
+    let of = |figure: fn(&Sample) -> f64| numbers::median(samples.iter().map(figure));
     Sample {
         rate: of(|sample| sample.rate),
         p50_ms: of(|sample| sample.p50_ms),

@@ -274,6 +274,72 @@ fn results_are_written_and_compared() {
 }
 
 #[test]
+fn histograms_and_pages_are_written() {
+    let server = Server::redis(&[]);
+    let dir = fresh_dir();
+    let file = |name: &str| dir.join(name).display().to_string();
+    let (log, distribution, page) = (file("x.hlog"), file("x.hgrm"), file("x.html"));
+    let line = format!("-t set,get --test-time 1500ms -r 10 -q --hdr {log} --html {page}");
+    printed(&bench(&server, &line));
+    let text = std::fs::read_to_string(&log).expect("it was written");
+    let tagged = |tag: &str| text.lines().filter(|line| line.starts_with(tag)).count();
+    assert_eq!(
+        (tagged("Tag=SET,0"), tagged("Tag=SET,1"), tagged("Tag=GET,")),
+        (1, 1, 2),
+        "{text}"
+    );
+    assert!(text.contains("HIST"), "{text}");
+    printed(&bench(
+        &server,
+        &format!("-t set -n 500 -q --hdr {distribution}"),
+    ));
+    let text = std::fs::read_to_string(&distribution).expect("it was written");
+    assert!(
+        text.contains("#[SET]") && text.contains("Total count    =          500]"),
+        "{text}"
+    );
+    let html = std::fs::read_to_string(&page).expect("it was written");
+    assert_eq!(html.matches("<svg").count(), 6);
+    assert!(
+        html.contains("<h2>GET</h2>") && html.contains("Redis 7.0.15"),
+        "{html}"
+    );
+    std::fs::remove_dir_all(&dir).expect("it is ours");
+}
+
+#[test]
+fn several_servers_are_loaded_in_turn_and_compared() {
+    let (one, other) = (Server::redis(&[]), Server::ferrite());
+    let target =
+        |name: &str, server: &Server| format!("{name}=redis://127.0.0.1:{}/1", server.port);
+    let (one_uri, other_uri) = (target("redis", &one), target("ferrite", &other));
+    let mut line = words("-t set,get -n 300 -r 10 -q --rounds 2 --target");
+    line.extend([&one_uri, "--target", &other_uri]);
+    let text = printed(&bench_words(&line));
+    assert_eq!(text.matches("SET on redis: ").count(), 2, "{text}");
+    assert_eq!(text.matches("GET on ferrite: ").count(), 2, "{text}");
+    let rows = |name: &str| -> Vec<Vec<&str>> {
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with(name) && !line.contains(" on "));
+        lines
+            .map(|line| line.split_whitespace().collect())
+            .collect()
+    };
+    let (redis, ferrite) = (rows("redis "), rows("ferrite "));
+    assert_eq!((redis.len(), ferrite.len()), (2, 2), "{text}");
+    // Rate, its ratio, three percentiles, processor time, its ratio.
+    assert_eq!(
+        (redis[0][2], redis[0][7], ferrite[0].len()),
+        ("1.00", "1.00", 8),
+        "{text}"
+    );
+    for server in [&one, &other] {
+        assert_eq!((calls(server, "set"), calls(server, "get")), (600, 600));
+    }
+}
+
+#[test]
 fn the_last_word_may_come_from_the_standard_input() {
     use std::io::Write;
     use std::process::{Command, Stdio};

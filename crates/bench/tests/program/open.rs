@@ -146,3 +146,37 @@ fn broken_connections_are_opened_again_if_that_is_wanted() {
         assert!(text.contains(expected), "{options}: {text}");
     }
 }
+
+#[test]
+fn the_highest_rate_is_looked_for() {
+    let server = Server::redis(&[]);
+    let dir = fresh_dir();
+    let json = dir.join("find.json").display().to_string();
+    // A bound that any rate keeps, and one that none does.
+    let line = format!("-t get -r 100 -c 4 --find-rate --p99 30s --step-time 100ms --json {json}");
+    let text = printed(&bench(&server, &line));
+    assert!(
+        text.contains("Highest rate with p99 within 30s: "),
+        "{text}"
+    );
+    let document = std::fs::read_to_string(&json).expect("it was written");
+    let document: Value = serde_json::from_str(&document).expect("it is JSON");
+    let planned = |run: &Value| run["setup"]["planned_rate"].as_f64().expect("a rate");
+    let rates: Vec<f64> = document["runs"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(planned)
+        .collect();
+    assert!(
+        rates.len() >= 2 && (rates[1] / rates[0] - 2.0).abs() < 0.01,
+        "{rates:?}"
+    );
+    let line = "-t get -r 100 -c 4 --find-rate --p99 0.0001 --step-time 50ms";
+    let text = printed(&bench(&server, line));
+    assert!(
+        text.contains("No rate was found with p99 within 100ns"),
+        "{text}"
+    );
+    std::fs::remove_dir_all(&dir).expect("it is ours");
+}

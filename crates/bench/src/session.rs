@@ -1,0 +1,192 @@
+//! One start of the program in its usual mode: the tests of the command line on its server, or on several
+//! in turn, and the reports of them.
+
+use crate::drive::find::{Step, Wanted, best, find_rate};
+use crate::drive::plan::Plan;
+use crate::drive::run::{Outcome, run};
+use crate::load::workload::Workload;
+use crate::options::{self, Options};
+use crate::report::document::{Document, Run};
+use crate::report::hdr::HdrLog;
+use crate::report::targets::{Figures, Sides};
+use crate::report::text::Host;
+use crate::report::{csv, html, text};
+use crate::wire::ask::Asker;
+use crate::wire::target::Target;
+use std::time::Duration;
+use sys::socket::Endpoint;
+
+/// The state of a start.
+struct Session<'a> {
+    options: &'a Options,
+    servers: Vec<(Target, Host)>,
+    document: Document,
+    hdr: HdrLog,
+    /// By test, where there are several servers.
+    sides: Sides,
+    all_well: bool,
+}
+
+/// Runs what the command line says; false if requests failed.
+///
+/// # Errors
+/// The options make no sense, a server cannot be reached, or a file cannot be written.
+pub(crate) fn start(options: &Options) -> Result<bool, String> {
+    // Each connection is a descriptor; if there are too few, the first that fails says so.
+    let _ = sys::process::raise_open_files(options.clients as u64 + 64);
+    let meaning = options::understand(options)?;
+    let acquainted = |mut target: Target| {
+        let host = get_acquainted(&mut target, options.timeout);
+        (target, host)
+    };
+    let mut session = Session {
+        options,
+        servers: meaning.targets.into_iter().map(acquainted).collect(),
+        document: Document::new(crate::command_line()),
+        hdr: HdrLog::default(),
+        sides: Sides::default(),
+        all_well: true,
+    };
+    if options.is_csv {
+        println!("{}", csv::HEADER);
+    }
+    loop {
+        for _ in 0..options.rounds.unwrap_or(1) {
+            for (plan, workload) in &meaning.jobs {
+                session.play(plan, workload)?;
+            }
+        }
+        if session.servers.len() > 1 {
+            print!("{}", session.sides.text());
+        }
+        if !options.repeats {
+            return Ok(session.all_well);
+        }
+    }
+}
+
+impl Session<'_> {
+    /// A test on all servers.
+    fn play(&mut self, plan: &Plan, workload: &Workload) -> Result<(), String> {
+        for index in 0..self.servers.len() {
+            if self.options.find_rate {
+                self.search(plan, workload, index)?;
+                continue;
+            }
+            let outcome = run(plan, workload, &self.servers[index].0)?;
+            self.print(plan, workload, &outcome, index);
+            self.keep(plan, workload, &outcome, index)?;
+        }
+        Ok(())
+    }
+
+    fn search(&mut self, plan: &Plan, workload: &Workload, index: usize) -> Result<(), String> {
+        let wanted = Wanted {
+            p99: self.options.p99,
+            step_time: self.options.step_time,
+            arrivals: self.options.arrivals,
+        };
+        let target = self.servers[index].0.clone();
+        println!("====== {} on {} ======", workload.title, target.name);
+        let show = |step: &Step| print!("{}", text::step(step.planned, step.holds, &step.outcome));
+        let steps = find_rate(plan, &wanted, workload, &target, show)?;
+        println!(
+            "{}",
+            text::found(best(&steps).map(|step| step.planned), wanted.p99)
+        );
+        for step in &steps {
+            let server = self.servers[index].1.version.clone();
+            let run = Run::of(
+                &step.plan,
+                workload,
+                &target,
+                server.as_deref(),
+                &step.outcome,
+            );
+            self.document.runs.push(run);
+        }
+        self.write_files()
+    }
+
+    fn print(&self, plan: &Plan, workload: &Workload, outcome: &Outcome, index: usize) {
+        let (target, host) = &self.servers[index];
+        // With one server it goes without saying which.
+        let title = match self.servers.len() {
+            1 => workload.title.clone(),
+            _ => format!("{} on {}", workload.title, target.name),
+        };
+        let precision = self.options.precision;
+        if self.options.is_csv {
+            println!("{}", csv::line(&title, outcome, precision));
+        } else if self.options.is_quiet {
+            print!("{}", text::quiet(&title, outcome, precision));
+        } else {
+            print!(
+                "{}",
+                text::full(&title, plan, workload, outcome, host, precision)
+            );
+        }
+    }
+
+    /// Adds a run to everything that is made of runs.
+    fn keep(
+        &mut self,
+        plan: &Plan,
+        workload: &Workload,
+        outcome: &Outcome,
+        index: usize,
+    ) -> Result<(), String> {
+        let (target, host) = &self.servers[index];
+        let version = host.version.as_deref();
+        let run = Run::of(plan, workload, target, version, outcome);
+        self.document.runs.push(run);
+        self.hdr.add(&workload.title, outcome);
+        self.sides
+            .add(&workload.title, &target.name, Figures::of(outcome));
+        self.all_well &= !text::has_problems(outcome);
+        // After each, so that a start that is stopped has left something.
+        self.write_files()
+    }
+
+    fn write_files(&self) -> Result<(), String> {
+        if let Some(path) = &self.options.json {
+            self.document.write(path)?;
+        }
+        if let Some(path) = &self.options.hdr {
+            self.hdr.write(path)?;
+        }
+        if let Some(path) = &self.options.html {
+            std::fs::write(path, html::page(&self.document))
+                .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Asks the server what reports show of it, and for its process if it is on this machine. None of it
+/// is needed, so a server that does not tell is loaded all the same.
+fn get_acquainted(target: &mut Target, patience: Duration) -> Host {
+    let Ok(mut asker) = Asker::open(target, patience) else {
+        return Host::default();
+    };
+    // A server that does not answer the first question is not asked the others.
+    let Ok(info) = asker.info() else {
+        return Host::default();
+    };
+    if target.pid.is_none() && is_local(target) {
+        let pid = info.field("process_id").and_then(|pid| pid.parse().ok());
+        target.pid = pid.filter(|&pid| sys::process::cpu_time_of(pid).is_some());
+    }
+    Host {
+        version: info.version(),
+        save: asker.setting("save"),
+        appendonly: asker.setting("appendonly"),
+    }
+}
+
+fn is_local(target: &Target) -> bool {
+    match &target.endpoint {
+        Endpoint::Unix(_) => true,
+        Endpoint::Tcp(address) => address.ip().is_loopback(),
+    }
+}
