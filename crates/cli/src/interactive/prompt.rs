@@ -65,6 +65,8 @@ fn editor(options: &Options) -> Result<Editor<LineHelper, FileHistory>> {
         keys: SeenKeys::default(),
         shows_hints: true,
         has_colors: options.has_colors,
+        columns: 0,
+        prompt_columns: 0,
     }));
     if let Some(path) = history::path() {
         // There is none the first time.
@@ -92,8 +94,8 @@ enum Next {
 impl Prompt<'_> {
     fn ask_again_and_again(&mut self) -> Result {
         loop {
-            self.prepare();
             let prompt = prompt(&self.session);
+            self.prepare(&prompt);
             match self.editor.readline(&prompt) {
                 Ok(line) => {
                     self.remember(&line);
@@ -112,9 +114,12 @@ impl Prompt<'_> {
     }
 
     /// Brings what the editor knows up to date.
-    fn prepare(&mut self) {
+    fn prepare(&mut self, prompt: &str) {
+        let columns = self.editor.dimensions().map_or(80, |(columns, _)| columns);
         let helper = self.editor.helper_mut().expect("it was given one");
         helper.shows_hints = self.preferences.hints;
+        helper.columns = usize::from(columns);
+        helper.prompt_columns = prompt.chars().count();
         let connection = self.session.generation();
         // A server that wants a password first tells after that; asking it each time costs little.
         let is_known = self.learned_from == connection && helper.catalog.is_complete;
