@@ -400,7 +400,7 @@ impl Session {
         }
     }
 
-    /// Shows messages until an error, which ends them, or an interrupt, which ends the connection: there is no other way
+    /// Shows messages until an error, which ends them, or an interrupt, which costs the connection: there is no other way
     /// back from all of these modes.
     fn follow(&mut self, answer: Answer, show: &mut Show<'_>) -> Result {
         if answer == Answer::Subscription && show.style.format != Format::Raw {
@@ -417,7 +417,6 @@ impl Session {
                         return Ok(());
                     }
                 }
-                Err(Failure::Interrupted) => return self.connect(),
                 Err(failure) => return Err(failure),
             }
         }

@@ -197,11 +197,16 @@ impl Prompt<'_> {
             Err(Failure::Output(error))
                 if program.is_some() && error.kind() == ErrorKind::BrokenPipe => {}
             Err(Failure::Output(error)) => return Err(Failure::Output(error)),
-            Err(Failure::Interrupted) => println!("^C"),
+            Err(Failure::Interrupted) => {
+                // The terminal has shown ^C. What the old connection waits for is nobody's interest any more.
+                println!();
+                let _ = self.session.connect();
+                return Ok(());
+            }
             Err(failure) => eprintln!("{failure}"),
         }
         let ms = (monotonic_ns() - start_ns) / 1_000_000;
-        if ms >= SLOW_MS && style.format == Format::Standard {
+        if ms >= SLOW_MS && style.format == Format::Standard && comes_at_once(words) {
             println!("({:.2}s)", ms as f64 / 1000.0);
         }
         Ok(())
@@ -233,8 +238,7 @@ impl Prompt<'_> {
     }
 
     fn run_on_screen(&mut self, words: &[Vec<u8>], count: i64, style: &Style) -> Result {
-        let comes_at_once = matches!(answer(words), Answer::Reply | Answer::Text);
-        if count != 1 || !comes_at_once {
+        if count != 1 || !comes_at_once(words) {
             return self.dispatch(words, count, style, &mut io::stdout());
         }
         let mut text = Vec::new();
@@ -271,6 +275,11 @@ impl Prompt<'_> {
         };
         dispatch(&mut self.session, catalog, words, repeat, &mut show)
     }
+}
+
+/// Whether there is a reply, rather than messages without end.
+fn comes_at_once(words: &[Vec<u8>]) -> bool {
+    matches!(answer(words), Answer::Reply | Answer::Text)
 }
 
 /// `127.0.0.1:6379[1](TX)> `

@@ -200,16 +200,17 @@ fn secrets_are_neither_shown_nor_kept() {
 }
 
 #[test]
-fn secrets_stay_hidden_without_colors() {
+fn without_colors_secrets_stay_hidden() {
     let server = Server::start(Kind::Ferrite, &[]);
-    let terminal = Terminal::start("-p 1");
-    terminal.wait_for_line("not connected>");
-    drop(terminal);
-    let directory = fresh_directory("terminal");
-    let terminal = Terminal::start_in(directory, &format!("-p {} --show-pushes no", server.port));
+    let arguments = format!("-p {}", server.port);
+    let terminal = Terminal::start_in(fresh_directory("terminal"), "NO_COLOR=1", &arguments);
     terminal.type_text("auth user sesame");
-    let screen = terminal.wait_for("auth **** ******");
-    assert!(!screen.contains("sesame"), "{screen}");
+    terminal.wait_for("auth **** ******");
+    let screen = terminal.colors();
+    assert!(
+        !screen.contains("sesame") && !screen.contains('\x1b'),
+        "{screen:?}"
+    );
 }
 
 #[test]
@@ -299,6 +300,7 @@ fn a_subscription_is_ended_by_ctrl_c_and_a_wait_too() {
         std::thread::sleep(std::time::Duration::from_millis(30));
     }
     terminal.press(&["C-c"]);
+    terminal.wait_for_line(&prompt);
     terminal.enter("ECHO again", "\"again\"");
 }
 
@@ -387,7 +389,7 @@ fn preferences_are_read_from_a_file() {
     let directory = fresh_directory("terminal");
     let lines = "# mine\n:set nohints\n:set output csv\nnonsense\n";
     fs::write(directory.join(".ferriteclirc"), lines).expect("the directory is ours");
-    let terminal = Terminal::start_in(directory, &format!("-p {}", server.port));
+    let terminal = Terminal::start_in(directory, "", &format!("-p {}", server.port));
     terminal.wait_for(".ferriteclirc: unknown ferrite-cli internal command 'nonsense'");
     terminal.enter("MGET a b", "NULL,NULL");
     terminal.type_text("strlen");
@@ -397,12 +399,6 @@ fn preferences_are_read_from_a_file() {
 #[test]
 fn loading_shows_its_progress() {
     let server = Server::start(Kind::Ferrite, &[]);
-    let terminal = Terminal::start(&format!(
-        "-p {} --pipe < requests; while ! [ -e enough ]; do sleep 0.1; done",
-        server.port
-    ));
-    terminal.wait_for("No such file");
-    drop(terminal);
     let directory = fresh_directory("terminal");
     let requests: String = (0..1000)
         .map(|number| format!("SET k{number} v\r\n"))
@@ -411,15 +407,27 @@ fn loading_shows_its_progress() {
     // The input ends when the test says so.
     let feed = "(cat requests; while ! [ -e enough ]; do sleep 0.1; done)";
     let client = env!("CARGO_BIN_EXE_ferrite-cli");
-    let terminal = Terminal::start_in(
-        directory,
-        &format!("--version; {feed} | {client} -p {} --pipe", server.port),
-    );
+    let arguments = format!("--version; {feed} | {client} -p {} --pipe", server.port);
+    let terminal = Terminal::start_in(directory, "", &arguments);
     terminal.wait_for("KiB");
     fs::write(terminal.home().join("enough"), "").expect("the directory is ours");
     let screen = terminal.wait_for("ended with 0");
     assert!(screen.contains("errors: 0, replies: 1000"), "{screen}");
     assert!(!screen.contains("KiB"), "{screen}");
+}
+
+#[test]
+fn numbers_go_on_when_the_server_comes_back() {
+    let mut server = Server::start(Kind::Redis, &[]);
+    let terminal = Terminal::start(&format!("-p {} --stat -i 0.1", server.port));
+    terminal.wait_for("keys       mem      clients");
+    server.stop();
+    terminal.wait_for("Reconnecting... ");
+    server.start_again(Kind::Redis, &[]);
+    assert_eq!(server.tell("SET k v"), "+OK\r\n");
+    terminal.wait_for("\n1          ");
+    terminal.press(&["C-c"]);
+    terminal.wait_for("ended with 130");
 }
 
 #[test]

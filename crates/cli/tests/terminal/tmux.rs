@@ -16,28 +16,28 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Runs the client with these arguments, as a shell takes them apart, and an empty home.
     pub(crate) fn start(arguments: &str) -> Terminal {
-        Terminal::start_in(fresh_directory("terminal"), arguments)
+        Terminal::start_in(fresh_directory("terminal"), "", arguments)
     }
 
-    /// The same with a home that has something already.
-    pub(crate) fn start_in(directory: PathBuf, arguments: &str) -> Terminal {
+    /// The same with a home that has something already, and with variables like `NO_COLOR=1`.
+    pub(crate) fn start_in(directory: PathBuf, variables: &str, arguments: &str) -> Terminal {
         let terminal = Terminal { directory };
-        terminal.run(arguments);
+        terminal.run(variables, arguments);
         terminal
     }
 
     /// Ends the client and starts it again in the same home.
     pub(crate) fn restart(&self, arguments: &str) {
         let _ = self.tmux(&["kill-server"]);
-        self.run(arguments);
+        self.run("", arguments);
     }
 
-    fn run(&self, arguments: &str) {
+    fn run(&self, variables: &str, arguments: &str) {
         let client = env!("CARGO_BIN_EXE_ferrite-cli");
         let home = self.home().display();
         // The shell says how the client ended, and keeps the terminal open; Ctrl-C is the client's.
         let line = format!(
-            "cd {home}; exec env -i PATH=\"$PATH\" TERM=\"$TERM\" HOME={home} LANG=C.UTF-8 PAGER=./pager \
+            "cd {home}; exec env -i PATH=\"$PATH\" TERM=\"$TERM\" HOME={home} LANG=C.UTF-8 PAGER=./pager {variables} \
              sh -c 'trap : INT; {client} {arguments}; echo ended with $?; exec sleep 1000'"
         );
         let output = self.tmux(&["new-session", "-d", "-x", "100", "-y", "30", &line]);
