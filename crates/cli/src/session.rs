@@ -283,14 +283,15 @@ impl Session {
                 Err(Failure::Broken(Broken::Closed | Broken::Io(_)) | Failure::Told) => {}
                 result => {
                     if tries > 0 {
-                        print!("\r\x1b[0K");
+                        write!(std::io::stdout(), "\r\x1b[0K")?;
                     }
                     return result;
                 }
             }
             tries += 1;
-            print!("\r\x1b[0KReconnecting... {tries}\r");
-            std::io::stdout().flush()?;
+            let mut out = std::io::stdout();
+            write!(out, "\r\x1b[0KReconnecting... {tries}\r")?;
+            out.flush()?;
             std::thread::sleep(RECONNECT_PAUSE);
             if self.open().is_ok() {
                 // If the server goes again at this moment, the next turn finds out.
@@ -370,7 +371,7 @@ impl Session {
     pub(crate) fn ensure_connected(&mut self) -> Result {
         match &self.connection {
             None => self.connect(),
-            // Whoever is not there to see it gets the error that the request will cause.
+            // A script gets the error that the request will cause.
             Some(connection) if self.is_interactive && connection.is_ended() => {
                 if self.in_transaction() {
                     return Err(Broken::Closed.into());
@@ -462,7 +463,10 @@ impl Session {
             _ => host.to_owned(),
         };
         if self.is_interactive {
-            println!("-> Redirected to slot [{slot}] located at {host}:{port}");
+            writeln!(
+                std::io::stdout(),
+                "-> Redirected to slot [{slot}] located at {host}:{port}"
+            )?;
         }
         self.access.place = Place::Port(host, port);
         self.connect()?;

@@ -21,7 +21,7 @@ use crate::dispatch::{dispatch, learn};
 use crate::failure::{Failure, Result};
 use crate::flags::Options;
 use crate::format::{Format, Style};
-use crate::limits::{HISTORY_LINES, SLOW_MS};
+use crate::limits::{CONNECT_LIMIT, HISTORY_LINES, SLOW_MS};
 use crate::lines::repetition;
 use crate::request::{Answer, answer, is};
 use crate::session::{Repeat, Session, Show};
@@ -31,11 +31,14 @@ use crate::session::{Repeat, Session, Show};
 /// # Errors
 /// There is no terminal to speak of.
 pub(crate) fn run(options: &Options) -> Result {
-    let mut session = Session::new(options.access.clone(), true, options.is_verbose);
-    let interrupts = Interrupts::catch().map_err(|error| Failure::Other(error.to_string()))?;
-    session.interrupts = Some(interrupts);
+    let mut access = options.access.clone();
+    // Nothing else ends an attempt while Ctrl-C is heard rather than obeyed.
+    access.approach.timeout.get_or_insert(CONNECT_LIMIT);
+    let mut session = Session::new(access, true, options.is_verbose);
     // Why there is no connection was said, and the first command tries again.
     let _ = session.connect();
+    let interrupts = Interrupts::catch().map_err(|error| Failure::Other(error.to_string()))?;
+    session.interrupts = Some(interrupts);
     let mut preferences = Preferences::new();
     preferences.load();
     Prompt {
