@@ -320,7 +320,11 @@ impl Session {
         Ok(())
     }
 
-    fn pause(&self, interval: Duration) -> Result {
+    /// Does nothing for a while.
+    ///
+    /// # Errors
+    /// A person wants it to end, now or since this was asked last.
+    pub(crate) fn pause(&self, interval: Duration) -> Result {
         match &self.interrupts {
             Some(interrupts) if interrupts.sleep(interval) => Err(Failure::Interrupted),
             Some(_) => Ok(()),

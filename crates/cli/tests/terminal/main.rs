@@ -283,17 +283,25 @@ fn what_never_ends_is_ended_by_ctrl_c() {
 }
 
 #[test]
-fn a_subscription_is_ended_by_ctrl_c_and_a_wait_too() {
+fn a_subscription_is_ended_by_ctrl_c() {
+    for kind in [Kind::Ferrite, Kind::Redis] {
+        let (server, terminal, prompt) = at_prompt(kind);
+        terminal.enter(
+            "SUBSCRIBE news",
+            "Reading messages... (press Ctrl-C to quit)",
+        );
+        terminal.wait_for("3) (integer) 1");
+        assert_eq!(server.tell("PUBLISH news hello"), ":1\r\n");
+        terminal.wait_for("3) \"hello\"");
+        terminal.press(&["C-c"]);
+        terminal.wait_for_line(&prompt);
+        terminal.enter("ECHO again", "\"again\"");
+    }
+}
+
+#[test]
+fn a_wait_is_ended_by_ctrl_c() {
     let (server, terminal, prompt) = at_prompt(Kind::Redis);
-    terminal.enter(
-        "SUBSCRIBE news",
-        "Reading messages... (press Ctrl-C to quit)",
-    );
-    terminal.wait_for("3) (integer) 1");
-    assert_eq!(server.tell("PUBLISH news hello"), ":1\r\n");
-    terminal.wait_for("3) \"hello\"");
-    terminal.press(&["C-c"]);
-    terminal.wait_for_line(&prompt);
     terminal.type_text("BLPOP nothing 0");
     terminal.press(&["Enter"]);
     while !server.tell("INFO clients").contains("blocked_clients:1") {
@@ -440,4 +448,8 @@ fn a_long_look_at_keys_can_be_ended() {
     terminal.wait_for("\"k");
     terminal.press(&["C-c"]);
     terminal.wait_for("ended with 0");
+    drop(terminal);
+    let terminal = Terminal::start(&format!("-p {} --keystats --count 1", server.port));
+    let screen = terminal.wait_for("ended with 0");
+    assert!(screen.contains("string          50 100.00%"), "{screen}");
 }
