@@ -6,8 +6,10 @@ mod support;
 mod tmux;
 
 use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use support::{Kind, Server, fresh_directory};
+use support::{Kind, PATIENCE, Server, fresh_directory};
 use tmux::Terminal;
 
 /// A server, a terminal with the client at its prompt, and the prompt.
@@ -17,6 +19,15 @@ fn at_prompt(kind: Kind) -> (Server, Terminal, String) {
     let prompt = format!("127.0.0.1:{}>", server.port);
     terminal.wait_for_line(&prompt);
     (server, terminal, prompt)
+}
+
+/// Waits until the server says so of its clients; who asks is one of them.
+fn wait_for_clients(server: &Server, expected: &str) {
+    let end = Instant::now() + PATIENCE;
+    while !server.tell("INFO clients").contains(expected) {
+        assert!(Instant::now() < end, "{}", server.tell("INFO clients"));
+        sleep(Duration::from_millis(30));
+    }
 }
 
 fn history(terminal: &Terminal) -> String {
@@ -152,6 +163,7 @@ fn history_lasts_and_is_searched() {
     terminal.press(&["Up", "Up"]);
     terminal.wait_for("> SET second 2 [NX|XX");
     terminal.press(&["C-c"]);
+    terminal.wait_for_line(&prompt);
     terminal.enter("exit", "ended with 0");
     let lines = history(&terminal);
     assert_eq!(lines.matches("SET second 2").count(), 1, "{lines}");
@@ -190,6 +202,7 @@ fn secrets_are_neither_shown_nor_kept() {
     terminal.wait_for("> GET k");
     assert!(!terminal.screen().contains("ses"), "{}", terminal.screen());
     terminal.press(&["C-c"]);
+    terminal.wait_for_line(&format!("127.0.0.1:{}>", server.port));
     terminal.enter("exit", "ended with 0");
     let lines = history(&terminal);
     assert!(lines.contains("GET k"), "{lines}");
@@ -304,9 +317,7 @@ fn a_wait_is_ended_by_ctrl_c() {
     let (server, terminal, prompt) = at_prompt(Kind::Redis);
     terminal.type_text("BLPOP nothing 0");
     terminal.press(&["Enter"]);
-    while !server.tell("INFO clients").contains("blocked_clients:1") {
-        std::thread::sleep(std::time::Duration::from_millis(30));
-    }
+    wait_for_clients(&server, "blocked_clients:1\r\n");
     terminal.press(&["C-c"]);
     terminal.wait_for_line(&prompt);
     terminal.enter("ECHO again", "\"again\"");
@@ -343,10 +354,11 @@ fn a_server_may_go_and_come_back() {
     terminal.wait_for_line(&format!("{}[2]>", prompt.trim_end_matches('>')));
     // A connection that was lost in between is replaced without a word.
     assert!(server.tell("CLIENT KILL TYPE normal").starts_with(':'));
+    wait_for_clients(&server, "connected_clients:1\r\n");
     terminal.enter("ECHO again", "\"again\"");
     assert_eq!(terminal.screen().matches("Could not").count(), 1);
     // But a transaction cannot go on.
-    terminal.enter("MULTI", "OK");
+    terminal.enter("MULTI", "[2](TX)>");
     assert!(server.tell("CLIENT KILL TYPE normal").starts_with(':'));
     terminal.enter("PING", "Error: Server closed the connection");
     terminal.wait_for_line("not connected>");

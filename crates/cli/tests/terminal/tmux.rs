@@ -1,5 +1,6 @@
 //! A terminal that a test types into and reads from: tmux, with a server of its own for each.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -11,6 +12,8 @@ use crate::support::{PATIENCE, fresh_directory};
 /// A terminal of 100 columns and 30 lines in which the client runs. Dropping it ends both.
 pub(crate) struct Terminal {
     directory: PathBuf,
+    /// Counts servers of tmux: one that ends may still hold its socket.
+    number: Cell<u32>,
 }
 
 impl Terminal {
@@ -21,7 +24,10 @@ impl Terminal {
 
     /// The same with a home that has something already, and with variables like `NO_COLOR=1`.
     pub(crate) fn start_in(directory: PathBuf, variables: &str, arguments: &str) -> Terminal {
-        let terminal = Terminal { directory };
+        let terminal = Terminal {
+            directory,
+            number: Cell::new(0),
+        };
         terminal.run(variables, arguments);
         terminal
     }
@@ -29,6 +35,7 @@ impl Terminal {
     /// Ends the client and starts it again in the same home.
     pub(crate) fn restart(&self, arguments: &str) {
         let _ = self.tmux(&["kill-server"]);
+        self.number.set(self.number.get() + 1);
         self.run("", arguments);
     }
 
@@ -135,7 +142,7 @@ impl Terminal {
         let mut command = Command::new("tmux");
         command
             .arg("-S")
-            .arg(self.directory.join("tmux"))
+            .arg(self.directory.join(format!("tmux{}", self.number.get())))
             .args(["-f", "/dev/null"])
             .args(arguments)
             .env_remove("TMUX");
