@@ -250,6 +250,29 @@ fn a_quote_goes_on_in_the_next_line() {
 }
 
 #[test]
+fn lines_that_are_pasted_are_commands() {
+    let (_server, terminal, prompt) = at_prompt(Kind::Ferrite);
+    terminal.paste("set a \"x\ny\"\nset b 2\n\nmget a b | tr '\\n' ' '; echo");
+    terminal.wait_for("; echo");
+    assert_eq!(
+        terminal.screen().matches(&prompt).count(),
+        1,
+        "it only runs when Enter is pressed"
+    );
+    terminal.press(&["Enter"]);
+    terminal.wait_for("x y 2");
+    assert_eq!(terminal.screen().matches("OK").count(), 2);
+}
+
+#[test]
+fn a_server_that_was_told_to_end_has_ended() {
+    let (_server, terminal, _) = at_prompt(Kind::Ferrite);
+    terminal.enter("SHUTDOWN NOSAVE", "not connected>");
+    let screen = terminal.screen();
+    assert!(!screen.contains("Error"), "{screen}");
+}
+
+#[test]
 fn ctrl_c_drops_the_line_and_ctrl_d_ends() {
     let (_server, terminal, prompt) = at_prompt(Kind::Ferrite);
     terminal.type_text("set k v");

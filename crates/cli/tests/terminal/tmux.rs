@@ -71,6 +71,14 @@ impl Terminal {
         assert!(output.status.success(), "{output:?}");
     }
 
+    /// Pastes a text, as a terminal does that says so.
+    pub(crate) fn paste(&self, text: &str) {
+        for arguments in [&["set-buffer", text][..], &["paste-buffer", "-p", "-r"]] {
+            let output = self.tmux(arguments);
+            assert!(output.status.success(), "{output:?}");
+        }
+    }
+
     /// Types a line and waits for what comes of it.
     pub(crate) fn enter(&self, line: &str, expected: &str) {
         self.type_text(line);
