@@ -1,7 +1,7 @@
 # What one does with this repository. `make` alone prints the list; each target is one script or one cargo command.
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup test clients fuzz bench
+.PHONY: help build setup test clients fuzz bench cli
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -9,7 +9,10 @@ help: ## this list
 build: ## the server, optimised: target/release/ferrite-server
 	cargo build --release
 
-setup: ## installs what the tests need beside Rust (redis-server, redis-tools, .venv); as root on Debian, else says what is missing
+cli: ## the command line client, optimised: target/release/ferrite-cli
+	cargo build --release --package ferrite-cli
+
+setup: ## installs what the tests need beside Rust (redis-server, redis-tools, tmux, .venv); as root on Debian, else says what is missing
 	@scripts/setup
 
 test: setup ## all that CI runs: format, lints, unit, golden, split, connection, differential and quick client tests

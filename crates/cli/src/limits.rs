@@ -8,6 +8,8 @@ pub(crate) const READ_CHUNK: usize = 64 * 1024;
 pub(crate) const PIPE_CHUNK: usize = 64 * 1024;
 /// After how many seconds of silence the system looks whether the server still exists.
 pub(crate) const KEEPALIVE_S: u32 = 15;
+/// How long a person has to wait for a server that does not answer, unless they say otherwise.
+pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Between two attempts of a mode that waits for its server to come back.
 pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 /// Between two samples of latency.

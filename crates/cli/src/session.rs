@@ -283,14 +283,15 @@ impl Session {
                 Err(Failure::Broken(Broken::Closed | Broken::Io(_)) | Failure::Told) => {}
                 result => {
                     if tries > 0 {
-                        print!("\r\x1b[0K");
+                        write!(std::io::stdout(), "\r\x1b[0K")?;
                     }
                     return result;
                 }
             }
             tries += 1;
-            print!("\r\x1b[0KReconnecting... {tries}\r");
-            std::io::stdout().flush()?;
+            let mut out = std::io::stdout();
+            write!(out, "\r\x1b[0KReconnecting... {tries}\r")?;
+            out.flush()?;
             std::thread::sleep(RECONNECT_PAUSE);
             if self.open().is_ok() {
                 // If the server goes again at this moment, the next turn finds out.
@@ -319,7 +320,11 @@ impl Session {
         Ok(())
     }
 
-    fn pause(&self, interval: Duration) -> Result {
+    /// Does nothing for a while.
+    ///
+    /// # Errors
+    /// A person wants it to end, now or since this was asked last.
+    pub(crate) fn pause(&self, interval: Duration) -> Result {
         match &self.interrupts {
             Some(interrupts) if interrupts.sleep(interval) => Err(Failure::Interrupted),
             Some(_) => Ok(()),
@@ -370,7 +375,7 @@ impl Session {
     pub(crate) fn ensure_connected(&mut self) -> Result {
         match &self.connection {
             None => self.connect(),
-            // Whoever is not there to see it gets the error that the request will cause.
+            // A script gets the error that the request will cause.
             Some(connection) if self.is_interactive && connection.is_ended() => {
                 if self.in_transaction() {
                     return Err(Broken::Closed.into());
@@ -400,7 +405,7 @@ impl Session {
         }
     }
 
-    /// Shows messages until an error, which ends them, or an interrupt, which ends the connection: there is no other way
+    /// Shows messages until an error, which ends them, or an interrupt, which costs the connection: there is no other way
     /// back from all of these modes.
     fn follow(&mut self, answer: Answer, show: &mut Show<'_>) -> Result {
         if answer == Answer::Subscription && show.style.format != Format::Raw {
@@ -417,7 +422,6 @@ impl Session {
                         return Ok(());
                     }
                 }
-                Err(Failure::Interrupted) => return self.connect(),
                 Err(failure) => return Err(failure),
             }
         }
@@ -463,7 +467,10 @@ impl Session {
             _ => host.to_owned(),
         };
         if self.is_interactive {
-            println!("-> Redirected to slot [{slot}] located at {host}:{port}");
+            writeln!(
+                std::io::stdout(),
+                "-> Redirected to slot [{slot}] located at {host}:{port}"
+            )?;
         }
         self.access.place = Place::Port(host, port);
         self.connect()?;

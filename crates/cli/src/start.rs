@@ -71,7 +71,7 @@ fn start(mut options: Options, command: Vec<Vec<u8>>) -> Result {
             interactive::run(&options)
         }
         Mode::Commands => {
-            let mut session = Session::new(options.access.clone(), true, options.is_verbose);
+            let mut session = Session::new(options.access.clone(), false, options.is_verbose);
             lines::run(&mut session, &options)
         }
         _ => modes::run(&options, &command),
@@ -91,7 +91,7 @@ fn run_command(options: &Options, mut command: Vec<Vec<u8>>) -> Result {
         for word in &mut command {
             let Some(unquoted) = words::unquote(word) else {
                 // To standard output, where redis-cli says it too.
-                println!("Invalid quoted string");
+                writeln!(io::stdout(), "Invalid quoted string")?;
                 return Err(Failure::Told);
             };
             *word = unquoted;

@@ -123,6 +123,7 @@ const fn word(
 }
 
 /// See the module.
+// A flag is a paragraph here, as a row of a table should be; formatted, it would be a page.
 #[rustfmt::skip]
 pub(super) const TABLE: &[Flag] = &[
     word(Some('h'), "host", "HOST", Section::Connection, "The server's name or address (127.0.0.1).", |options, word| {

@@ -10,7 +10,7 @@ use rustyline::{Context, Helper};
 
 use super::complete::complete;
 use super::highlight::highlight;
-use super::hint::hint;
+use super::hint::{hint, shortened};
 use super::keys::SeenKeys;
 use super::line::is_open;
 use crate::commands::Catalog;
@@ -21,6 +21,9 @@ pub(super) struct LineHelper {
     pub(super) keys: SeenKeys,
     pub(super) shows_hints: bool,
     pub(super) has_colors: bool,
+    /// Of the terminal, and of the prompt at its left.
+    pub(super) columns: usize,
+    pub(super) prompt_columns: usize,
 }
 
 impl Helper for LineHelper {}
@@ -59,7 +62,11 @@ impl Hinter for LineHelper {
         if !self.shows_hints || pos < line.len() {
             return None;
         }
-        hint(line, &self.catalog).map(Syntax)
+        // Nearly right for letters that are wider or narrower than one column.
+        let used = (self.prompt_columns + line.chars().count()) % self.columns.max(1);
+        let left = self.columns.saturating_sub(used + 1);
+        let hint = shortened(hint(line, &self.catalog)?, left);
+        (!hint.is_empty()).then_some(Syntax(hint))
     }
 }
 

@@ -40,6 +40,15 @@ pub(super) fn hint(line: &str, catalog: &Catalog) -> Option<String> {
     Some(format!("{space}{rest}"))
 }
 
+/// A hint that fits into so many columns: a long one would push the line about.
+pub(super) fn shortened(hint: String, columns: usize) -> String {
+    if hint.chars().count() <= columns {
+        return hint;
+    }
+    let kept: String = hint.chars().take(columns.saturating_sub(1)).collect();
+    if kept.is_empty() { kept } else { kept + "…" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,5 +74,14 @@ mod tests {
         ] {
             assert_eq!(hint(line, &catalog).as_deref(), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn a_hint_has_its_limit() {
+        let short = |columns| shortened(" key value".to_owned(), columns);
+        assert_eq!(short(10), " key value");
+        assert_eq!(short(9), " key val…");
+        assert_eq!(short(2), " …");
+        assert_eq!((short(1), short(0)), (String::new(), String::new()));
     }
 }

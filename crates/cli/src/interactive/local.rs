@@ -54,9 +54,10 @@ pub(super) fn run(words: &[Vec<u8>], preferences: &mut Preferences, access: &mut
             Err(wrong) => Local::Say(wrong),
         },
         [name, uri] if is(name, "connect") => {
-            // A URI knows nothing of a socket that came before it.
+            // A URI says everything: another server is nobody to tell the password of this one.
             let mut found = access.clone();
             found.place = Place::Port("127.0.0.1".to_owned(), 6379);
+            (found.user, found.password, found.database) = (None, None, 0);
             match parse_uri(uri, &mut found) {
                 Ok(()) => {
                     *access = found;

@@ -21,7 +21,7 @@ use crate::dispatch::{dispatch, learn};
 use crate::failure::{Failure, Result};
 use crate::flags::Options;
 use crate::format::{Format, Style};
-use crate::limits::{HISTORY_LINES, SLOW_MS};
+use crate::limits::{CONNECT_LIMIT, HISTORY_LINES, SLOW_MS};
 use crate::lines::repetition;
 use crate::request::{Answer, answer, is};
 use crate::session::{Repeat, Session, Show};
@@ -31,11 +31,14 @@ use crate::session::{Repeat, Session, Show};
 /// # Errors
 /// There is no terminal to speak of.
 pub(crate) fn run(options: &Options) -> Result {
-    let mut session = Session::new(options.access.clone(), true, options.is_verbose);
-    let interrupts = Interrupts::catch().map_err(|error| Failure::Other(error.to_string()))?;
-    session.interrupts = Some(interrupts);
+    let mut access = options.access.clone();
+    // Nothing else ends an attempt while Ctrl-C is heard rather than obeyed.
+    access.approach.timeout.get_or_insert(CONNECT_LIMIT);
+    let mut session = Session::new(access, true, options.is_verbose);
     // Why there is no connection was said, and the first command tries again.
     let _ = session.connect();
+    let interrupts = Interrupts::catch().map_err(|error| Failure::Other(error.to_string()))?;
+    session.interrupts = Some(interrupts);
     let mut preferences = Preferences::new();
     preferences.load();
     Prompt {
@@ -65,6 +68,8 @@ fn editor(options: &Options) -> Result<Editor<LineHelper, FileHistory>> {
         keys: SeenKeys::default(),
         shows_hints: true,
         has_colors: options.has_colors,
+        columns: 0,
+        prompt_columns: 0,
     }));
     if let Some(path) = history::path() {
         // There is none the first time.
@@ -92,8 +97,8 @@ enum Next {
 impl Prompt<'_> {
     fn ask_again_and_again(&mut self) -> Result {
         loop {
-            self.prepare();
             let prompt = prompt(&self.session);
+            self.prepare(&prompt);
             match self.editor.readline(&prompt) {
                 Ok(line) => {
                     self.remember(&line);
@@ -112,9 +117,12 @@ impl Prompt<'_> {
     }
 
     /// Brings what the editor knows up to date.
-    fn prepare(&mut self) {
+    fn prepare(&mut self, prompt: &str) {
+        let columns = self.editor.dimensions().map_or(80, |(columns, _)| columns);
         let helper = self.editor.helper_mut().expect("it was given one");
         helper.shows_hints = self.preferences.hints;
+        helper.columns = usize::from(columns);
+        helper.prompt_columns = prompt.chars().count();
         let connection = self.session.generation();
         // A server that wants a password first tells after that; asking it each time costs little.
         let is_known = self.learned_from == connection && helper.catalog.is_complete;
@@ -192,11 +200,16 @@ impl Prompt<'_> {
             Err(Failure::Output(error))
                 if program.is_some() && error.kind() == ErrorKind::BrokenPipe => {}
             Err(Failure::Output(error)) => return Err(Failure::Output(error)),
-            Err(Failure::Interrupted) => println!("^C"),
+            Err(Failure::Interrupted) => {
+                // The terminal has shown ^C. What the old connection waits for is nobody's interest any more.
+                println!();
+                let _ = self.session.connect();
+                return Ok(());
+            }
             Err(failure) => eprintln!("{failure}"),
         }
         let ms = (monotonic_ns() - start_ns) / 1_000_000;
-        if ms >= SLOW_MS && style.format == Format::Standard {
+        if ms >= SLOW_MS && style.format == Format::Standard && comes_at_once(words) {
             println!("({:.2}s)", ms as f64 / 1000.0);
         }
         Ok(())
@@ -228,8 +241,7 @@ impl Prompt<'_> {
     }
 
     fn run_on_screen(&mut self, words: &[Vec<u8>], count: i64, style: &Style) -> Result {
-        let comes_at_once = matches!(answer(words), Answer::Reply | Answer::Text);
-        if count != 1 || !comes_at_once {
+        if count != 1 || !comes_at_once(words) {
             return self.dispatch(words, count, style, &mut io::stdout());
         }
         let mut text = Vec::new();
@@ -266,6 +278,11 @@ impl Prompt<'_> {
         };
         dispatch(&mut self.session, catalog, words, repeat, &mut show)
     }
+}
+
+/// Whether there is a reply, rather than messages without end.
+fn comes_at_once(words: &[Vec<u8>]) -> bool {
+    matches!(answer(words), Answer::Reply | Answer::Text)
 }
 
 /// `127.0.0.1:6379[1](TX)> `

@@ -56,14 +56,11 @@ pub(super) fn run(session: Session, options: &Options, measure: Measure) -> Resu
     )?;
     let mut tallies: Vec<Tally> = Type::known().into_iter().map(Tally::new).collect();
     let (mut sampled, mut key_bytes) = (0_u64, 0_u64);
-    while let Some(keys) = walk.next()? {
-        let percent = walk.percent();
-        let kinds = types::types(&mut walk.session, &keys)?;
+    walk.each(|session, keys, percent| {
+        let kinds = types::types(session, &keys)?;
         let sizes = match measure {
-            Measure::Elements => types::lengths(&mut walk.session, &keys, &kinds)?,
-            Measure::Memory => {
-                types::memory(&mut walk.session, &keys, &kinds, options.keys.samples)?
-            }
+            Measure::Elements => types::lengths(session, &keys, &kinds)?,
+            Measure::Memory => types::memory(session, &keys, &kinds, options.keys.samples)?,
         };
         for ((key, kind), size) in keys.iter().zip(kinds).zip(sizes) {
             let Some(kind) = kind else {
@@ -85,7 +82,8 @@ pub(super) fn run(session: Session, options: &Options, measure: Measure) -> Resu
                 writeln!(out, "[{percent:05.2}%] Sampled {sampled} keys so far")?;
             }
         }
-    }
+        Ok(())
+    })?;
     write!(out, "\n-------- summary -------\n\n")?;
     if walk.is_interrupted {
         write!(out, "[{:05.2}%] ", walk.percent())?;

@@ -23,9 +23,8 @@ pub(super) fn run(session: Session, options: &Options) -> Result {
     // Ascending, so that the first is the one to give way.
     let mut hottest: Vec<(u64, String)> = Vec::new();
     let mut sampled = 0_u64;
-    while let Some(keys) = walk.next()? {
-        let percent = walk.percent();
-        let counters = counters(&mut walk.session, &keys)?;
+    walk.each(|session, keys, percent| {
+        let counters = counters(session, &keys)?;
         for (key, counter) in keys.iter().zip(counters) {
             sampled += 1;
             if sampled.is_multiple_of(1_000_000) {
@@ -39,7 +38,8 @@ pub(super) fn run(session: Session, options: &Options) -> Result {
                 "[{percent:05.2}%] Hot key '{key}' found so far with counter {counter}"
             )?;
         }
-    }
+        Ok(())
+    })?;
     write!(out, "\n-------- summary -------\n\n")?;
     if walk.is_interrupted {
         write!(out, "[{:05.2}%] ", walk.percent())?;

@@ -60,17 +60,18 @@ pub(super) fn run(session: Session, options: &Options) -> Result {
     let mut walk = Walk::begin(session, options)?;
     let bar = progress_bar(walk.total);
     let mut stats = Stats::new(options.keys.top);
-    while let Some(keys) = walk.next()? {
-        let kinds = types::types(&mut walk.session, &keys)?;
-        let lengths = types::lengths(&mut walk.session, &keys, &kinds)?;
-        let memory = types::memory(&mut walk.session, &keys, &kinds, options.keys.samples)?;
+    walk.each(|session, keys, _| {
+        let kinds = types::types(session, &keys)?;
+        let lengths = types::lengths(session, &keys, &kinds)?;
+        let memory = types::memory(session, &keys, &kinds, options.keys.samples)?;
         for (((key, kind), length), memory) in keys.iter().zip(kinds).zip(lengths).zip(memory) {
             if let Some(kind) = kind {
                 stats.add(key, kind, length, memory);
             }
         }
         bar.inc(keys.len() as u64);
-    }
+        Ok(())
+    })?;
     bar.finish_and_clear();
     let mut out = io::stdout().lock();
     stats.print(&mut out)?;

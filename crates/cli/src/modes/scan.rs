@@ -20,13 +20,12 @@ pub(super) fn run(session: Session, options: &Options) -> Result {
     let mut out = BufWriter::new(stdout);
     let mut walk = Walk::begin(session, options)?.pausing_always();
     let mut text = Vec::new();
-    while let Some(keys) = walk.next()? {
+    walk.each(|_, keys, _| {
         for key in keys {
             text.clear();
             style.append(&mut text, &Value::Bulk(key));
             out.write_all(&text)?;
         }
-        out.flush()?;
-    }
-    Ok(())
+        Ok(out.flush()?)
+    })
 }

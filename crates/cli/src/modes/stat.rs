@@ -37,7 +37,11 @@ pub(super) fn run(session: &mut Session, options: &Options) -> Result {
             out.write_all(HEADING.as_bytes())?;
         }
         let requests = info.number("total_commands_processed");
-        let new = requests_before.map_or(0, |before| requests - before);
+        // Fewer than before: the server has begun anew.
+        let new = requests_before.map_or(0, |before| match requests - before {
+            new @ 0.. => new,
+            _ => requests,
+        });
         requests_before = Some(requests);
         writeln!(
             out,

@@ -7,22 +7,19 @@ use std::time::Duration;
 use resp::Value;
 use sys::signal::Interrupts;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, reason};
 use crate::flags::{KeyScan, Options};
 use crate::session::Session;
 
 /// A walk on its way.
 pub(super) struct Walk<'a> {
-    pub(super) session: Session,
+    session: Session,
     scan: &'a KeyScan,
-    interrupts: Interrupts,
-    /// `None` at the end.
+    /// Where the next SCAN begins; `None` at the end.
     cursor: Option<Vec<u8>>,
-    /// Keys there were at the beginning.
+    /// Keys there were at the beginning, and keys there have been so far.
     pub(super) total: u64,
-    /// Keys there have been so far, before the batch at hand.
-    pub(super) done: u64,
-    batch_len: u64,
+    done: u64,
     scans: u64,
     /// After how many SCANs to pause, and how long.
     pause_every: u64,
@@ -34,7 +31,8 @@ pub(super) struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// Counts the keys and begins.
     pub(super) fn begin(mut session: Session, options: &'a Options) -> Result<Walk<'a>> {
-        let interrupts = Interrupts::catch().map_err(|error| Failure::Other(error.to_string()))?;
+        let interrupts = Interrupts::catch().map_err(|error| Failure::Other(reason(&error)))?;
+        session.interrupts = Some(interrupts);
         let total = match session.ask(&[b"DBSIZE".to_vec()])? {
             Value::Integer(count) => u64::try_from(count).unwrap_or(0),
             Value::Error(text) => {
@@ -46,11 +44,9 @@ impl<'a> Walk<'a> {
         Ok(Walk {
             session,
             scan: &options.keys,
-            interrupts,
             cursor: Some(options.keys.cursor.to_string().into_bytes()),
             total,
             done: 0,
-            batch_len: 0,
             scans: 0,
             pause_every: 100,
             pause: options.interval,
@@ -64,31 +60,49 @@ impl<'a> Walk<'a> {
         self
     }
 
-    /// The next keys, which may be none. `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Vec<Vec<u8>>>> {
-        self.done += self.batch_len;
-        self.batch_len = 0;
-        if self.interrupts.take() {
-            self.is_interrupted = true;
+    /// Calls `visit` for the keys of every SCAN, with the share of all keys that were before them, in percent. It ends early, and
+    /// well, when a person presses Ctrl-C.
+    ///
+    /// # Errors
+    /// Those of `visit`, and what goes wrong with SCAN.
+    pub(super) fn each(
+        &mut self,
+        mut visit: impl FnMut(&mut Session, Vec<Vec<u8>>, f64) -> Result,
+    ) -> Result {
+        while let Some(cursor) = self.cursor.clone() {
+            match self.step(cursor, &mut visit) {
+                Err(Failure::Interrupted) => {
+                    self.is_interrupted = true;
+                    return Ok(());
+                }
+                result => result?,
+            }
         }
-        let Some(cursor) = self.cursor.clone().filter(|_| !self.is_interrupted) else {
-            return Ok(None);
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        cursor: Vec<u8>,
+        visit: &mut impl FnMut(&mut Session, Vec<Vec<u8>>, f64) -> Result,
+    ) -> Result {
+        let has_pause = self.scans > 0 && self.scans.is_multiple_of(self.pause_every);
+        let pause = if has_pause {
+            self.pause
+        } else {
+            Duration::ZERO
         };
-        if self.scans > 0 && self.scans.is_multiple_of(self.pause_every) && !self.pause.is_zero() {
-            self.wait();
-        }
+        self.session.pause(pause)?;
         self.scans += 1;
         let reply = self.session.ask(&self.request(cursor))?;
         let (cursor, keys) = take_apart(reply)?;
+        let count = keys.len() as u64;
+        let percent = self.percent();
+        visit(&mut self.session, keys, percent)?;
+        // If it is ended before this, these keys come again where it goes on.
         self.cursor = (cursor != b"0").then_some(cursor);
-        self.batch_len = keys.len() as u64;
-        Ok(Some(keys))
-    }
-
-    fn wait(&mut self) {
-        if self.interrupts.sleep(self.pause) {
-            self.is_interrupted = true;
-        }
+        self.done += count;
+        Ok(())
     }
 
     fn request(&self, cursor: Vec<u8>) -> Vec<Vec<u8>> {
@@ -102,7 +116,7 @@ impl<'a> Walk<'a> {
         request
     }
 
-    /// How much of the way was done before the batch at hand.
+    /// How much of the way is done.
     pub(super) fn percent(&self) -> f64 {
         100.0 * self.done as f64 / self.total.max(1) as f64
     }

@@ -8,6 +8,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -97,13 +98,14 @@ impl Server {
         String::from_utf8_lossy(&reply[..count]).into_owned()
     }
 
+    /// Whether the process answers, through its own socket: at the port may be somebody else who was quicker.
     fn answers(&mut self) -> bool {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
             if self.child.try_wait().expect("it is ours").is_some() {
                 return false;
             }
-            if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) {
+            if let Ok(mut stream) = UnixStream::connect(self.socket()) {
                 let _ = stream.write_all(b"PING\r\n");
                 let mut reply = [0; 16];
                 if stream.read(&mut reply).is_ok_and(|count| count > 0) {
