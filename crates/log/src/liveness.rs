@@ -63,7 +63,7 @@ impl Liveness {
         }
     }
 
-    /// The same for the entry's record, when it was written again elsewhere: the value's file goes on living.
+    /// The same for a record alone: its value's file goes on living.
     pub(crate) fn moved(&mut self, lsn: Lsn, bytes: u64) {
         self.note(lsn, bytes);
     }

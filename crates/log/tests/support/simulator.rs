@@ -216,7 +216,9 @@ impl Simulator {
                 change.apply(&mut names);
             }
         }
-        Simulator::with(inodes, names, disk.capacity)
+        let after = Simulator::with(inodes, names, disk.capacity);
+        after.disk().history = disk.history.clone();
+        after
     }
 
     /// The disk as another process finds it after this one was killed: nothing is lost yet, and nothing is
@@ -230,6 +232,7 @@ impl Simulator {
         );
         {
             let mut new = after.disk();
+            new.history = disk.history.clone();
             new.names = disk.names.clone();
             new.pending = disk.pending.clone();
         }
