@@ -35,7 +35,7 @@ impl ValueReader {
     /// The record is damaged, or cannot be read.
     pub fn read(&self, lsn: Lsn, key: &[u8], len: u64) -> Result<Option<Vec<u8>>> {
         let map = self.segments.map();
-        let Some(segment) = map.find(lsn).and_then(|number| map.segments.get(number)) else {
+        let Some(segment) = map.segment_of(lsn) else {
             return Ok(None);
         };
         let left = segment.end().get().saturating_sub(lsn.get());

@@ -31,6 +31,8 @@ struct Disk {
     capacity: u64,
     calls: u64,
     fault: Option<Fault>,
+    /// The next call of this name fails.
+    failing: Option<(&'static str, ErrorKind)>,
     is_off: bool,
     /// What was done, for a person who looks at a failure.
     history: Vec<String>,
@@ -256,6 +258,11 @@ impl Simulator {
         self.disk().fault = fault;
     }
 
+    /// Lets the next call of this name fail.
+    pub(crate) fn fail_next(&self, what: &'static str, kind: ErrorKind) {
+        self.disk().failing = Some((what, kind));
+    }
+
     pub(crate) fn set_capacity(&self, bytes: u64) {
         self.disk().capacity = bytes;
     }
@@ -308,6 +315,9 @@ impl Disk {
         }
         if self.is_off {
             return Err(io::Error::other("the power is off"));
+        }
+        if let Some((_, kind)) = self.failing.take_if(|(failing, _)| *failing == what) {
+            return Err(kind.into());
         }
         match self.fault {
             Some(fault) if fault.call == number => match fault.kind {
