@@ -299,3 +299,23 @@ fn a_segment_of_another_log_is_refused() {
     disk.damage(&path, |mine| *mine = bytes);
     assert_eq!(refusal(&disk).reason, "the segment belongs to another log");
 }
+
+#[test]
+fn another_version_is_refused_and_left_alone() {
+    let (disk, _) = small_log(true);
+    let [path] = &segments(&disk)[..] else {
+        panic!("it is small")
+    };
+    disk.damage(path, |bytes| {
+        bytes[8] = 2;
+        bytes[64..68].fill(0);
+        let checksum = crc32c::crc32c(&bytes[..4096]);
+        bytes[64..68].copy_from_slice(&checksum.to_le_bytes());
+    });
+    let before = disk.contents(path);
+    let error = open(&disk, options()).expect_err("it is from the future");
+    assert!(matches!(error, Error::Version(_)), "{error}");
+    assert!(error.to_string().contains("format 2"), "{error}");
+    assert!(repair(Arc::new(disk.clone()), directory()).is_err());
+    assert_eq!(disk.contents(path), before);
+}

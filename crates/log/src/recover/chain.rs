@@ -117,7 +117,7 @@ pub(crate) fn list(files: &dyn Files, paths: &Paths) -> Result<(Vec<Candidate>, 
                 size,
             }),
             // A version that is not ours was written on purpose, whatever else is there.
-            Err(reason @ HeaderFlaw::Version(_)) => return Err(Error::damage(&path, 0, reason)),
+            Err(reason @ HeaderFlaw::Version(_)) => return Err(Error::version(&path, reason)),
             Ok(_) => unreadable.push(Unreadable {
                 first,
                 path,
