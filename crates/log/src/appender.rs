@@ -11,11 +11,12 @@ use sys::ring::Producer;
 use crate::address::{Address, DbId, Lsn};
 use crate::batch::{Batch, Scratch};
 use crate::bindings::{Rebind, encode_changes};
+use crate::blob::Blob;
 use crate::core::{Core, NOBODY, Wake, lock};
 use crate::error::Refusal;
 use crate::liveness::Liveness;
 use crate::options::SyncPolicy;
-use crate::record::{self, Draft, Tag};
+use crate::record::{self, Change, Draft, Record, Tag, Value};
 
 /// One thread's way into the log.
 pub struct Appender {
@@ -76,8 +77,8 @@ impl Appender {
     #[cold]
     fn ensure_slowly(&mut self, bytes: u64, even_if_full: bool) -> Result<(), Refusal> {
         let core = self.core.clone();
-        let refuses = || !core.is_healthy() && !(even_if_full && core.is_full());
-        if refuses() {
+        let accepts = || core.is_healthy() || even_if_full && core.is_full();
+        if !accepts() {
             return Err(core.refusal().unwrap_or(Refusal::Closed));
         }
         while self.credit < bytes {
@@ -90,7 +91,7 @@ impl Appender {
                 let mut given = 0;
                 core.wait_for_room(|| {
                     given = core.credit.take(needed, needed);
-                    given > 0 || refuses()
+                    given > 0 || !accepts()
                 });
                 self.credit += given;
                 if given == 0 {
@@ -118,6 +119,50 @@ impl Appender {
     ) -> Address {
         let lsn = self.append(&Draft::set(db, key, tag, expiry, value));
         Address::new(lsn, false, expiry.is_some())
+    }
+
+    /// As [`Appender::set`], for a value that goes to a file of its own. The file is written, and durable, before the
+    /// record is.
+    pub fn set_blob(
+        &mut self,
+        db: DbId,
+        key: &[u8],
+        tag: Tag,
+        expiry: Option<i64>,
+        blob: &Blob,
+    ) -> Address {
+        // The blob is named by the record's position, which is known once it is claimed.
+        let unnamed = Draft::set_blob(db, key, tag, expiry, blob.named(0));
+        let at = self.claim(unnamed.bytes());
+        self.fill(at, &Draft::set_blob(db, key, tag, expiry, blob.named(at)));
+        self.submit(Lsn(at), Lsn(at), blob);
+        Address::new(Lsn(at), true, expiry.is_some())
+    }
+
+    /// Compaction's way to write an entry again whose value is in a file: the record is new, the file stays.
+    /// `record` is the `Set` that the entry rests on; nothing is reported as dead for it.
+    ///
+    /// # Panics
+    /// If `record` is no `Set` of such a value.
+    pub fn keep_blob(&mut self, record: &Record<'_>, tag: Tag, expiry: Option<i64>) -> Address {
+        let Change::Set {
+            value: Value::Blob(blob),
+            ..
+        } = record.change
+        else {
+            panic!("only a large value is in a file");
+        };
+        let lsn = self.append(&Draft::set_blob(record.db, record.key, tag, expiry, blob));
+        self.core.blobs.moved(record.lsn, lsn);
+        self.liveness.moved(record.lsn, record.bytes());
+        Address::new(lsn, true, expiry.is_some())
+    }
+
+    /// Hands a value to the threads that write blobs. Before the commit of its record, so that the log thread
+    /// finds it when it comes to `gate`.
+    pub(crate) fn submit(&mut self, gate: Lsn, lsn: Lsn, blob: &Blob) {
+        self.core.blobs.add(lsn, blob.named(lsn.0));
+        self.core.blobs.submit(gate, lsn.0, blob.value.clone());
     }
 
     /// The key is gone.

@@ -8,8 +8,9 @@ use std::ops::Range;
 use crate::address::{Address, DbId, Lsn};
 use crate::appender::{Appender, Parts};
 use crate::bindings::{Rebind, encode_changes};
+use crate::blob::Blob;
 use crate::core::lock;
-use crate::record::{self, BlobRef, Change, Draft, HEADER, MAX_RECORD, Record, Tag, Value};
+use crate::record::{self, Change, Draft, HEADER, MAX_RECORD, Record, Tag, Value};
 
 /// See the module. Locks of all shards it touches are held from its beginning to its end; dropping it
 /// without [`Batch::finish`] leaves nothing in the log.
@@ -41,7 +42,7 @@ struct Gathered {
 
 enum GatheredChange {
     Set(Tag, Option<i64>),
-    SetBlob(Tag, Option<i64>, BlobRef),
+    SetBlob(Tag, Option<i64>, Blob),
     Delete,
     Expire(Option<i64>),
     Patch(Tag, u64, u64),
@@ -60,6 +61,16 @@ impl<'a> Batch<'a> {
     /// As [`Appender::set`].
     pub fn set(&mut self, db: DbId, key: &[u8], tag: Tag, expiry: Option<i64>, value: &[u8]) {
         self.gather(db, key, GatheredChange::Set(tag, expiry), value);
+    }
+
+    /// As [`Appender::set_blob`].
+    pub fn set_blob(&mut self, db: DbId, key: &[u8], tag: Tag, expiry: Option<i64>, blob: &Blob) {
+        self.gather(
+            db,
+            key,
+            GatheredChange::SetBlob(tag, expiry, blob.clone()),
+            &[],
+        );
     }
 
     /// As [`Appender::delete`].
@@ -117,7 +128,7 @@ impl<'a> Batch<'a> {
             change,
             data: data_at..bytes.len(),
         };
-        self.inside += draft(bytes, &record).bytes();
+        self.inside += draft(Lsn(0), bytes, &record).bytes();
         records.push(record);
     }
 
@@ -136,18 +147,21 @@ impl<'a> Batch<'a> {
         };
         let start = self.appender.claim(header + self.inside);
         match &records[..] {
-            [alone] => self.appender.fill(start, &draft(bytes, alone)),
+            [alone] => self.appender.fill(start, &draft(Lsn(start), bytes, alone)),
             _ => fill(self.appender, start, &self.scratch, self.inside),
         }
         let mut at = Lsn(start + header);
         for gathered in records {
+            if let GatheredChange::SetBlob(_, _, blob) = &gathered.change {
+                self.appender.submit(Lsn(start), at, blob);
+            }
             if let GatheredChange::Bind(changes) = &gathered.change {
                 lock(&self.appender.core.bindings).push(at, changes);
             } else {
                 let record = record_of(at, gathered, bytes);
                 each(self.appender, &record, record.address());
             }
-            at = at.offset(draft(bytes, gathered).bytes());
+            at = at.offset(draft(at, bytes, gathered).bytes());
         }
     }
 }
@@ -172,16 +186,14 @@ fn fill(appender: &mut Appender, start: u64, scratch: &Scratch, inside: u64) {
     let header = record::batch_header(Lsn(start), records.len() as u32, inside);
     let bytes_in_all = HEADER as u64 + inside;
     let mut at = Lsn(start + HEADER as u64);
-    let drafts = records
-        .iter()
-        .map(|gathered| draft(bytes, gathered).inner());
     let slot = usize::try_from(bytes_in_all)
         .ok()
         .and_then(|len| appender.producer.fill(start, len));
     if let Some(slot) = slot {
         let (first, mut rest) = slot.split_at_mut(HEADER);
         first.copy_from_slice(&header);
-        for draft in drafts {
+        for gathered in records {
+            let draft = draft(at, bytes, gathered).inner();
             let (slot, behind) = rest.split_at_mut(draft.bytes() as usize);
             record::write(slot, at, &draft);
             at = at.offset(draft.bytes());
@@ -191,21 +203,25 @@ fn fill(appender: &mut Appender, start: u64, scratch: &Scratch, inside: u64) {
     }
     let mut parts = Parts::new(appender, start, bytes_in_all);
     parts.put(&header);
-    for draft in drafts {
+    for gathered in records {
+        let draft = draft(at, bytes, gathered).inner();
         record::write_in_parts(at, &draft, |bytes| parts.put(bytes));
         at = at.offset(draft.bytes());
     }
 }
 
-fn draft<'b>(bytes: &'b [u8], record: &Gathered) -> Draft<'b> {
+/// What a gathered record is when it goes to `lsn`.
+fn draft<'b>(lsn: Lsn, bytes: &'b [u8], record: &Gathered) -> Draft<'b> {
     let (db, key, data) = (
         record.db,
         &bytes[record.key.clone()],
         &bytes[record.data.clone()],
     );
     match record.change {
+        GatheredChange::SetBlob(tag, expiry, ref blob) => {
+            Draft::set_blob(db, key, tag, expiry, blob.named(lsn.0))
+        }
         GatheredChange::Set(tag, expiry) => Draft::set(db, key, tag, expiry, data),
-        GatheredChange::SetBlob(tag, expiry, blob) => Draft::set_blob(db, key, tag, expiry, blob),
         GatheredChange::Delete => Draft::delete(db, key),
         GatheredChange::Expire(expiry) => Draft::expire(db, key, expiry),
         GatheredChange::Patch(tag, offset, total) => {
@@ -223,10 +239,10 @@ fn record_of<'b>(lsn: Lsn, gathered: &Gathered, bytes: &'b [u8]) -> Record<'b> {
             expiry,
             value: data,
         },
-        GatheredChange::SetBlob(tag, expiry, blob) => Change::Set {
+        GatheredChange::SetBlob(tag, expiry, ref blob) => Change::Set {
             tag,
             expiry,
-            value: Value::Blob(blob),
+            value: Value::Blob(blob.named(lsn.0)),
         },
         GatheredChange::Delete => Change::Delete,
         GatheredChange::Expire(expiry) => Change::Expire(expiry),

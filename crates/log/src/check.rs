@@ -54,7 +54,7 @@ impl fmt::Display for Report {
             "{} segments, {} bytes, {} records, {} batches, end at {:#x}",
             self.segments, self.bytes, self.records, self.batches, self.end
         )?;
-        for line in &self.tail {
+        if let Some(line) = &self.tail {
             writeln!(f, "tail: {line}")?;
         }
         for damage in &self.damage {

@@ -50,7 +50,8 @@ pub struct Current {
 /// The other side of compaction: knows what is in memory.
 pub trait Relocate: Send + Sync {
     /// Locks the shard of the record's key, asks [`judge`] what has to happen, and does it with `appender`. Returns what
-    /// it did. The address of an entry that was written again is replaced, and not reported as dead.
+    /// it did. The address that an entry had before it was written again is reported as dead, as always; a large value
+    /// whose entry is not patched goes on in its file ([`Appender::keep_blob`]).
     fn relocate(&self, appender: &mut Appender, record: &Record<'_>, is_oldest: bool) -> Verdict;
 }
 
@@ -167,9 +168,6 @@ impl Compactor {
                 self.appender.ensure_for_compaction(most.max(bytes))?;
                 let before = self.appender.end();
                 let verdict = relocate.relocate(&mut self.appender, &record, is_oldest);
-                if verdict == Verdict::Rewrite && record.address().is_some() {
-                    self.appender.liveness().moved(record.lsn, bytes);
-                }
                 let moved = self.appender.end().get() - before.get();
                 if verdict != Verdict::Drop {
                     self.core

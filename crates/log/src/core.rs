@@ -23,7 +23,7 @@ use crate::bindings::{Bindings, Rebind};
 use crate::blob::Blobs;
 use crate::credit::Credit;
 use crate::error::Refusal;
-use crate::limits::WAKE_SHARE;
+use crate::limits::{NAP, WAKE_SHARE};
 use crate::options::{Options, SyncPolicy};
 use crate::paths::Paths;
 use crate::segment::Name;
@@ -379,8 +379,9 @@ impl Core {
             .store(if until_woken { ASLEEP } else { NAPPING }, Ordering::SeqCst);
         // Whoever appends looks at `sleep` after it has moved the tail; this looks at the tail after it has set
         // `sleep`: one of the two sees the other.
-        let may_sleep = !until_woken || self.ring.tail() == self.ring.head();
-        if may_sleep && !self.is_closing.load(Ordering::SeqCst) {
+        let is_idle = self.ring.tail() == self.ring.head();
+        let nap = if until_woken && !is_idle { NAP } else { nap };
+        if !self.is_closing.load(Ordering::SeqCst) {
             std::thread::park_timeout(nap);
         }
         self.sleep.0.store(AWAKE, Ordering::SeqCst);
@@ -401,6 +402,9 @@ impl Core {
 
     /// One turn of the log thread.
     pub(crate) fn turn(&self) -> crate::writer::Turn {
+        if !self.options.background {
+            while self.write_blob() {}
+        }
         lock(&self.writer)
             .as_mut()
             .map_or_else(Default::default, |writer| writer.turn(self))

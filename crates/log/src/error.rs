@@ -26,6 +26,8 @@ pub enum Error {
     },
     /// What is on disk is not what was written.
     Damage(Damage),
+    /// What is on disk was written by a version that this one does not understand.
+    Version(Damage),
     /// Options contradict each other.
     Options(&'static str),
     /// Appends are not accepted.
@@ -52,6 +54,14 @@ impl Error {
         }
     }
 
+    pub(crate) fn version(file: &Path, reason: impl fmt::Display) -> Error {
+        Error::Version(Damage {
+            file: file.to_owned(),
+            offset: 0,
+            reason: reason.to_string(),
+        })
+    }
+
     pub(crate) fn damage(file: &Path, offset: u64, reason: impl fmt::Display) -> Error {
         Error::Damage(Damage {
             file: file.to_owned(),
@@ -72,7 +82,13 @@ impl fmt::Display for Error {
                     None => Ok(()),
                 }
             }
-            Error::Damage(damage) => damage.fmt(f),
+            Error::Damage(damage) => write!(
+                f,
+                "{damage}; ferrite-server --repair-log takes out what is damaged and keeps it aside"
+            ),
+            Error::Version(Damage { file, reason, .. }) => {
+                write!(f, "{} cannot be read: {reason}", file.display())
+            }
             Error::Options(reason) => f.write_str(reason),
             Error::Refused(refusal) => refusal.fmt(f),
         }

@@ -5,10 +5,8 @@ use std::sync::atomic::Ordering;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::hint;
 use crate::limits::LONGEST_SLEEP;
-use crate::record::{Change, Entry};
-use crate::segments::Segment;
-use crate::walk::Walk;
 use crate::writer::{is_full, prepare};
 
 impl Core {
@@ -36,15 +34,17 @@ impl Core {
         }
         self.trim_sealed();
         self.survey_sealed();
+        self.remove_doomed();
     }
 
-    /// Reads full segments once more: checks them, and counts what is in them.
+    /// Reads full segments once more: checks them, counts what is in them, and writes their hints.
     fn survey_sealed(&self) {
         for segment in &self.segments.map().segments {
             if !segment.is_sealed() || segment.is_surveyed() || segment.is_damaged() {
                 continue;
             }
-            if let Err(error) = survey(segment) {
+            let result = hint::survey(&*self.files, &self.paths, &self.name, segment);
+            if let Err(error) = result {
                 log::error!("{error}");
                 segment.set_damaged();
             }
@@ -89,26 +89,4 @@ impl Core {
             }
         }
     }
-}
-
-fn survey(segment: &Segment) -> Result<()> {
-    let (mut bases, mut tombstones) = (0, 0);
-    let mut walk = Walk::new(segment);
-    loop {
-        match walk.next() {
-            Ok(Some(step)) => {
-                if let Entry::Key(record) = step.found.entry {
-                    match record.change {
-                        Change::Set { .. } => bases += step.raw.len() as u64,
-                        Change::Delete => tombstones += step.raw.len() as u64,
-                        Change::Expire(_) | Change::Patch { .. } => {}
-                    }
-                }
-            }
-            Ok(None) => break,
-            Err(stop) => return Err(walk.error(stop)),
-        }
-    }
-    segment.set_survey(bases, tombstones);
-    Ok(())
 }

@@ -31,8 +31,13 @@
 //! Several changes that must not be torn apart by a crash go through [`Appender::batch`], under all their locks. A
 //! flush or an exchange of databases is [`Appender::bind`].
 //!
-//! A key that expires is *not* logged: its expiry is in the log, and a replay comes to the same conclusion. A key that
-//! is evicted *is* deleted. `delete`, `expire` and `patch` are for keys that exist.
+//! A key that expires is *not* logged: its expiry is in the log, and a replay comes to the same conclusion. Except a key
+//! whose value is in a file of its own ([`Address::is_blob`]): the file goes, so its record must not be the last word,
+//! and the key is deleted like any other. A key that is evicted is deleted, too. `delete`, `expire` and `patch` are for
+//! keys that exist.
+//!
+//! Values from [`Options::blob_min`] bytes on go through [`Appender::set_blob`], with a [`Blob`] that was made before any
+//! lock was taken.
 //!
 //! # Replaying
 //!
@@ -42,6 +47,7 @@
 
 mod address;
 mod appender;
+mod backup;
 mod batch;
 mod bell;
 mod bindings;
@@ -51,6 +57,8 @@ mod compact;
 mod core;
 mod credit;
 mod error;
+mod fetch;
+mod hint;
 mod keeper;
 mod limits;
 mod liveness;
@@ -68,11 +76,14 @@ mod writer;
 
 pub use address::{Address, DbId, Lsn};
 pub use appender::Appender;
+pub use backup::Backup;
 pub use batch::Batch;
 pub use bindings::{Bindings, Rebind};
+pub use blob::Blob;
 pub use check::{Report, check, repair};
 pub use compact::{Compactor, Current, Relocate, Verdict, judge};
 pub use error::{Damage, Error, Refusal, Result};
+pub use fetch::ValueReader;
 pub use liveness::Liveness;
 pub use log::Log;
 pub use options::{Options, SyncPolicy};

@@ -48,3 +48,6 @@ pub(crate) const TOMBSTONE_PERCENT: u64 = 10;
 
 /// So many short segments are put together.
 pub(crate) const SMALL_SEGMENTS: usize = 8;
+
+/// Threads that write large values: enough to keep a disk busy while others wait for their sync.
+pub(crate) const BLOB_THREADS: usize = 2;

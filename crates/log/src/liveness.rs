@@ -11,7 +11,7 @@ use crate::address::{Address, Lsn};
 use crate::blob::Blobs;
 use crate::limits::{DEAD_SLACK, EARLY_DEAD};
 use crate::record::base_bytes;
-use crate::segments::{Map, Segments};
+use crate::segments::{Index, Segments};
 use sys::ring::Ring;
 
 /// One thread's notes about dead records.
@@ -20,8 +20,8 @@ pub struct Liveness {
     registry: Arc<Blobs>,
     /// The ring whose tail tells when something died; none at the start, when nothing is appended.
     ring: Option<Arc<Ring>>,
-    map: Arc<Map>,
-    /// Dead bytes noted since they were last told, by number in `map`, and which numbers have some.
+    index: Arc<Index>,
+    /// Dead bytes noted since they were last told, by number in `index`, and which numbers have some.
     dead: Vec<u64>,
     touched: Vec<usize>,
     /// Dead records that are not in a segment yet.
@@ -37,19 +37,19 @@ impl Liveness {
         registry: Arc<Blobs>,
         ring: Option<Arc<Ring>>,
     ) -> Liveness {
-        let map = segments.map();
+        let index = segments.map().index.clone();
         let mut liveness = Liveness {
             segments,
             registry,
             ring,
-            map: Arc::default(),
+            index: Arc::default(),
             dead: Vec::new(),
             touched: Vec::new(),
             early: Vec::new(),
             blobs: Vec::new(),
             noted: 0,
         };
-        liveness.adopt(map);
+        liveness.adopt(index);
         liveness
     }
 
@@ -63,7 +63,7 @@ impl Liveness {
         }
     }
 
-    /// The same for the entry's record, when it was written again elsewhere: the value's file goes on living.
+    /// The same for a record alone: its value's file goes on living.
     pub(crate) fn moved(&mut self, lsn: Lsn, bytes: u64) {
         self.note(lsn, bytes);
     }
@@ -71,7 +71,7 @@ impl Liveness {
     #[inline]
     fn note(&mut self, lsn: Lsn, bytes: u64) {
         self.noted += bytes;
-        match self.map.find(lsn) {
+        match self.index.find(lsn) {
             Some(number) if number < self.dead.len() => {
                 if self.dead[number] == 0 {
                     self.touched.push(number);
@@ -90,7 +90,7 @@ impl Liveness {
         if self.early.len() >= EARLY_DEAD {
             self.publish();
             // The segment they are in has still not begun. That close to it, the one before will do.
-            if let Some(last) = self.map.last() {
+            if let Some(last) = self.index.figures.last() {
                 self.early
                     .drain(..)
                     .for_each(|(_, bytes)| last.note_dead(bytes));
@@ -103,13 +103,13 @@ impl Liveness {
     pub(crate) fn is_due(&self) -> bool {
         self.noted >= DEAD_SLACK
             || !self.blobs.is_empty()
-            || self.noted > 0 && self.map.version != self.segments.version()
+            || self.noted > 0 && self.index.version != self.segments.version()
     }
 
     /// Tells everybody what was noted.
     pub fn publish(&mut self) {
         for number in self.touched.drain(..) {
-            self.map.segments[number].note_dead(std::mem::take(&mut self.dead[number]));
+            self.index.figures[number].note_dead(std::mem::take(&mut self.dead[number]));
         }
         self.noted = 0;
         if !self.blobs.is_empty() {
@@ -117,13 +117,13 @@ impl Liveness {
             self.registry.died(&self.blobs, after);
             self.blobs.clear();
         }
-        if self.map.version != self.segments.version() {
-            self.adopt(self.segments.map());
+        if self.index.version != self.segments.version() {
+            self.adopt(self.segments.map().index.clone());
             let early = std::mem::take(&mut self.early);
             for (lsn, bytes) in early {
-                match self.map.find(lsn) {
+                match self.index.find(lsn) {
                     Some(number) if number < self.dead.len() => {
-                        self.map.segments[number].note_dead(bytes)
+                        self.index.figures[number].note_dead(bytes)
                     }
                     Some(_) => self.early.push((lsn, bytes)),
                     None => {}
@@ -132,12 +132,12 @@ impl Liveness {
         }
     }
 
-    fn adopt(&mut self, map: Arc<Map>) {
+    fn adopt(&mut self, index: Arc<Index>) {
         self.dead.clear();
-        self.dead.resize(map.segments.len(), 0);
+        self.dead.resize(index.figures.len(), 0);
         // Room for all of them, so that noting never allocates.
-        self.touched.reserve(map.segments.len());
-        self.map = map;
+        self.touched.reserve(index.figures.len());
+        self.index = index;
     }
 }
 

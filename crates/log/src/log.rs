@@ -9,11 +9,13 @@ use sys::file::Files;
 
 use crate::address::Lsn;
 use crate::appender::Appender;
+use crate::backup::Backup;
 use crate::bindings::Bindings;
 use crate::compact::{Compactor, Relocate};
 use crate::core::{Core, Wake, lock};
 use crate::error::{Error, Refusal, Result};
-use crate::limits::{FULL_RETRY, LONGEST_SLEEP, NAP, NAPS};
+use crate::fetch::ValueReader;
+use crate::limits::{BLOB_THREADS, FULL_RETRY, LONGEST_SLEEP, NAP, NAPS};
 use crate::options::{Options, SyncPolicy};
 use crate::recover::Recovery;
 use crate::status::Status;
@@ -45,6 +47,9 @@ impl Log {
             log.spawn("log", run_writer);
             log.spawn("log-sync", |core| core.run_sync_thread());
             log.spawn("log-keeper", |core| core.run_keeper_thread());
+            for _ in 0..BLOB_THREADS {
+                log.spawn("log-blobs", |core| core.run_blob_thread());
+            }
         }
         log
     }
@@ -97,6 +102,25 @@ impl Log {
     /// The log has failed, or the disk is full.
     pub fn sync(&self, lsn: Lsn) -> std::result::Result<(), Refusal> {
         self.core.force(lsn)
+    }
+
+    /// Copies the log as it is now to `destination`, which must not have one: sealed segments and large values are
+    /// linked, or copied where that cannot be. A server that starts there finds the state of the backup's position.
+    ///
+    /// # Errors
+    /// There is a log already, or a disk refuses.
+    pub fn backup(&self, destination: &Path) -> Result<Backup> {
+        self.core.backup(destination)
+    }
+
+    /// Reads values back.
+    pub fn value_reader(&self) -> ValueReader {
+        let core = &self.core;
+        ValueReader::new(
+            core.files.clone(),
+            core.paths.clone(),
+            core.segments.clone(),
+        )
     }
 
     /// Changes when what is written is made durable.
@@ -176,6 +200,7 @@ impl Log {
         }
         core.wake_writer();
         core.chores.ring();
+        core.blobs.bell.ring();
         for thread in self.threads.drain(..) {
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);

@@ -22,7 +22,7 @@ use crate::bindings::{Bindings, LINE};
 /// The beginning of every segment.
 const MAGIC: [u8; 8] = *b"ferrite\x1a";
 /// The format of headers and records.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 /// Headers are multiples of this long, so that records begin at a page.
 pub(crate) const BLOCK: usize = 4096;
 /// The longest header: room for a table of all numbers and half a million segments.

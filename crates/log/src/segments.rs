@@ -24,7 +24,7 @@ pub(crate) struct Segment {
     pub(crate) file: Box<dyn File>,
     /// Where the first record is in the file.
     pub(crate) header_bytes: u64,
-    bytes: AtomicU64,
+    figures: Arc<Figures>,
     is_sealed: AtomicBool,
     is_trimmed: AtomicBool,
     is_damaged: AtomicBool,
@@ -33,7 +33,20 @@ pub(crate) struct Segment {
     is_surveyed: AtomicBool,
     bases: AtomicU64,
     tombstones: AtomicU64,
+}
+
+/// What appenders need of a segment: it outlives the file.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    bytes: AtomicU64,
     dead: AtomicU64,
+}
+
+impl Figures {
+    /// So many bytes more are dead.
+    pub(crate) fn note_dead(&self, bytes: u64) {
+        self.dead.fetch_add(bytes, Ordering::Relaxed);
+    }
 }
 
 impl fmt::Debug for Segment {
@@ -54,7 +67,7 @@ impl Segment {
             path,
             file,
             header_bytes,
-            bytes: AtomicU64::new(0),
+            figures: Arc::default(),
             is_sealed: AtomicBool::new(false),
             is_trimmed: AtomicBool::new(false),
             is_damaged: AtomicBool::new(false),
@@ -62,17 +75,16 @@ impl Segment {
             is_surveyed: AtomicBool::new(false),
             bases: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
-            dead: AtomicU64::new(0),
         }
     }
 
     /// Bytes of records written so far.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Acquire)
+        self.figures.bytes.load(Ordering::Acquire)
     }
 
     pub(crate) fn set_bytes(&self, bytes: u64) {
-        self.bytes.store(bytes, Ordering::Release);
+        self.figures.bytes.store(bytes, Ordering::Release);
     }
 
     pub(crate) fn end(&self) -> Lsn {
@@ -147,10 +159,6 @@ impl Segment {
         self.tombstones.load(Ordering::Acquire)
     }
 
-    pub(crate) fn note_dead(&self, bytes: u64) {
-        self.dead.fetch_add(bytes, Ordering::Relaxed);
-    }
-
     /// Bytes that are still needed; of a segment that nobody has read yet, all that are not known to be dead.
     pub(crate) fn live(&self) -> u64 {
         let all = if self.is_surveyed() {
@@ -158,39 +166,53 @@ impl Segment {
         } else {
             self.bytes()
         };
-        all.saturating_sub(self.dead.load(Ordering::Relaxed))
+        all.saturating_sub(self.figures.dead.load(Ordering::Relaxed))
     }
 }
 
 /// All segments at one time.
 #[derive(Debug, Default)]
 pub(crate) struct Map {
-    pub(crate) version: u64,
     pub(crate) segments: Vec<Arc<Segment>>,
-    /// The same segments' first positions, close together to be searched.
-    firsts: Vec<u64>,
-    /// The last segment ends with the record that reaches this position.
-    pub(crate) limit: u64,
+    pub(crate) index: Arc<Index>,
 }
 
 impl Map {
-    /// The number in the list of the segment that the record at `lsn` is in: past the end if that segment has
-    /// not begun yet, `None` if it is gone.
+    pub(crate) fn last(&self) -> Option<&Arc<Segment>> {
+        self.segments.last()
+    }
+
+    /// The segment that the record at `lsn` is in, if it is in one.
+    pub(crate) fn segment_of(&self, lsn: Lsn) -> Option<&Arc<Segment>> {
+        self.segments.get(self.index.find(lsn)?)
+    }
+}
+
+/// Where segments begin, in their order. It holds no file, so whoever keeps an old one keeps no space.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    pub(crate) version: u64,
+    firsts: Vec<u64>,
+    pub(crate) figures: Vec<Arc<Figures>>,
+    /// The last segment ends with the record that reaches this position.
+    limit: u64,
+}
+
+impl Index {
+    /// The number of the segment that the record at `lsn` is in: past the end if that segment has not begun yet,
+    /// `None` if it is gone.
     #[inline]
     pub(crate) fn find(&self, lsn: Lsn) -> Option<usize> {
         if lsn.0 >= self.limit {
-            return Some(self.segments.len());
+            return Some(self.firsts.len());
         }
         let number = self
             .firsts
             .partition_point(|&first| first <= lsn.0)
             .checked_sub(1)?;
-        let is_last = number + 1 == self.segments.len();
-        (is_last || lsn < self.segments[number].end()).then_some(number)
-    }
-
-    pub(crate) fn last(&self) -> Option<&Arc<Segment>> {
-        self.segments.last()
+        let is_last = number + 1 == self.firsts.len();
+        let end = || self.firsts[number] + self.figures[number].bytes.load(Ordering::Relaxed);
+        (is_last || lsn.0 < end()).then_some(number)
     }
 }
 
@@ -218,14 +240,21 @@ impl Segments {
     fn replace(&self, change: impl FnOnce(&mut Vec<Arc<Segment>>, &mut u64)) {
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
         let mut segments = map.segments.clone();
-        let mut limit = map.limit;
+        let mut limit = map.index.limit;
         change(&mut segments, &mut limit);
-        let version = map.version + 1;
-        *map = Arc::new(Map {
+        let version = map.index.version + 1;
+        let index = Index {
             version,
             firsts: segments.iter().map(|segment| segment.first.0).collect(),
-            segments,
+            figures: segments
+                .iter()
+                .map(|segment| segment.figures.clone())
+                .collect(),
             limit,
+        };
+        *map = Arc::new(Map {
+            segments,
+            index: Arc::new(index),
         });
         self.version.store(version, Ordering::Release);
     }

@@ -21,6 +21,8 @@ impl Core {
         }
         let target = self.written();
         if target <= self.durable() {
+            // A segment can have been sealed since.
+            self.forget_synced(target);
             return Ok(target);
         }
         let start = sys::clock::monotonic_ns();
@@ -29,9 +31,14 @@ impl Core {
             return Err(self.refusal().unwrap_or(Refusal::Closed));
         }
         self.count_sync(start);
-        lock(&self.unsynced).retain(|segment| !(segment.is_sealed() && segment.end() <= target));
+        self.forget_synced(target);
         self.set_durable(target);
         Ok(target)
+    }
+
+    /// Segments to which nothing is added, and of which all is durable, need no sync any more.
+    fn forget_synced(&self, durable: Lsn) {
+        lock(&self.unsynced).retain(|segment| !segment.is_sealed() || segment.end() > durable);
     }
 
     fn sync_files(&self) -> Result<(), Error> {
@@ -86,7 +93,7 @@ impl Core {
                 SyncPolicy::EverySecond => true,
                 // The log thread does it; here only what a change of policy left behind.
                 SyncPolicy::Always => true,
-                SyncPolicy::Never => self.has_sealed(),
+                SyncPolicy::Never => self.has_sealed() || self.has_doomed(),
             };
             if is_due {
                 // A failure is latched where it happens.

@@ -52,8 +52,8 @@ pub(crate) struct Writer {
     marked: u64,
     /// A mark that has its place but found no room yet.
     unfilled: Option<(u64, Lsn)>,
-    /// Somebody wants the segment to end with the next record.
-    pub(crate) wants_seal: bool,
+    /// Somebody wants the segment to end with the record that reaches this.
+    pub(crate) seal_at: Option<Lsn>,
 }
 
 /// Why no more is written now.
@@ -78,7 +78,7 @@ impl Writer {
             unfilled: None,
             consumer,
             producer,
-            wants_seal: false,
+            seal_at: None,
         })
     }
 
@@ -93,6 +93,9 @@ impl Writer {
                 break;
             }
             let complete = self.consumer.complete();
+            // A record is written after its blob. Asked after `complete`: what that covers has been handed over.
+            let gate = core.blobs.gate();
+            let complete = gate.map_or(complete, |gate| complete.min(gate.0));
             match self.write_out(core, complete) {
                 Ok(()) => {}
                 Err(Stop::Full) => turn.is_stuck = true,
@@ -125,10 +128,10 @@ impl Writer {
     }
 
     fn write_out(&mut self, core: &Core, complete: u64) -> std::result::Result<(), Stop> {
-        while self.consumer.head() < complete || self.wants_seal {
+        while self.consumer.head() < complete || self.is_to_be_sealed() {
             let head = self.consumer.head();
             if head >= self.inside_until {
-                if head >= self.limit || self.wants_seal {
+                if head >= self.limit || self.is_to_be_sealed() {
                     self.change_segment(core, Lsn(head))?;
                 }
                 self.inside_until = self.next_boundary(core, complete);
@@ -142,6 +145,11 @@ impl Writer {
             }
         }
         Ok(())
+    }
+
+    fn is_to_be_sealed(&self) -> bool {
+        self.seal_at
+            .is_some_and(|seal_at| self.consumer.head() >= seal_at.0)
     }
 
     /// Writes the bytes from `head` to `end` and releases them.
@@ -178,10 +186,13 @@ impl Writer {
     /// everything complete ends.
     fn next_boundary(&self, core: &Core, complete: u64) -> u64 {
         let mut at = self.consumer.head();
-        if complete <= self.limit {
+        let limit = self
+            .seal_at
+            .map_or(self.limit, |seal_at| self.limit.min(seal_at.0));
+        if complete <= limit {
             at = complete;
         } else {
-            while at < self.limit && at < complete {
+            while at < limit && at < complete {
                 at += self.record_bytes_at(at);
             }
         }
@@ -209,7 +220,7 @@ impl Writer {
     fn change_segment(&mut self, core: &Core, first: Lsn) -> std::result::Result<(), Stop> {
         if first == self.segment.first {
             // Nothing is in it yet.
-            self.wants_seal = false;
+            self.seal_at = None;
             return Ok(());
         }
         let (segment, allocated) = begin(core, first).map_err(|error| stop(core, &error))?;
@@ -218,8 +229,9 @@ impl Writer {
         self.allocated = allocated;
         self.segment = segment.clone();
         core.segments.push(segment, self.limit);
-        self.wants_seal = false;
+        self.seal_at = None;
         core.chores.ring();
+        core.room.ring();
         Ok(())
     }
 

@@ -208,8 +208,7 @@ fn large_records_of_many_threads_pass_the_ring_together() {
     for thread in 0..3_u8 {
         for slot in 0..7_u32 {
             let last = (0..60_u32)
-                .filter(|round| round % 7 == slot)
-                .next_back()
+                .rfind(|round| round % 7 == slot)
                 .expect("one at least");
             let entry = &state.entries[&(DB, vec![thread, slot as u8])];
             assert_eq!(entry.value, last.to_le_bytes(), "{thread} {slot}");

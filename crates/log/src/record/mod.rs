@@ -22,9 +22,7 @@ mod read;
 mod tests;
 mod write;
 
-pub(crate) use read::{
-    Entry, Flaw, Found, Hinted, looks_like_a_mark, parse, read, read_hint, stride,
-};
+pub(crate) use read::{Entry, Flaw, Found, looks_like_a_mark, parse, read, read_hint, stride};
 pub(crate) use write::{Draft, batch_header, write, write_hint, write_in_parts};
 
 use crate::address::{Address, DbId, Lsn};

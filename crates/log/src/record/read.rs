@@ -101,7 +101,8 @@ pub(crate) fn read(bytes: &[u8], lsn: Lsn) -> Result<Found<'_>, Flaw> {
         return Err(Flaw::Incomplete(covered as u64));
     }
     let checksum = crc32c::crc32c_append(seed(lsn, length), &bytes[8..covered]);
-    if checksum != u32_at(header, 4) {
+    // A fuzzer would never come past the checksum.
+    if checksum != u32_at(header, 4) && !cfg!(fuzzing) {
         return Err(Flaw::Checksum);
     }
     parse(bytes, lsn)

@@ -117,7 +117,7 @@ pub(crate) fn list(files: &dyn Files, paths: &Paths) -> Result<(Vec<Candidate>, 
                 size,
             }),
             // A version that is not ours was written on purpose, whatever else is there.
-            Err(reason @ HeaderFlaw::Version(_)) => return Err(Error::damage(&path, 0, reason)),
+            Err(reason @ HeaderFlaw::Version(_)) => return Err(Error::version(&path, reason)),
             Ok(_) => unreadable.push(Unreadable {
                 first,
                 path,
@@ -251,7 +251,7 @@ pub(crate) fn find(files: &dyn Files, paths: &Paths) -> Result<Chain> {
         let tail = read_tail(&last, None)?;
         durable = durable.max(tail.durable);
         // Older segments that may not have been synced have to be whole, too.
-        match first_hole(&last, &candidates, &mut durable)? {
+        match first_hole(&last, &tail.retired, &candidates, &mut durable)? {
             None => break (last, tail),
             Some((at, why, path, offset)) => {
                 if at < durable {
@@ -361,12 +361,14 @@ fn nothing_left(
 /// offset. Evidence found on the way counts.
 fn first_hole(
     last: &Candidate,
+    retired: &BTreeSet<Lsn>,
     older: &[Candidate],
     durable: &mut Lsn,
 ) -> Result<Option<(Lsn, String, PathBuf, u64)>> {
     for extent in &last.header.segments {
-        // What is below is checked when it is read; a file that is missing is found by `gather`.
-        if extent.end() <= *durable {
+        // What is below is checked when it is read, and a file that is missing is found by `gather`. What was
+        // retired may be gone already: everything up to there was durable then, whatever the marks say.
+        if extent.end() <= *durable || retired.contains(&extent.first) {
             continue;
         }
         let Some(candidate) = older

@@ -15,9 +15,10 @@ use sys::ring::Ring;
 
 use crate::address::Lsn;
 use crate::bindings::Bindings;
-use crate::blob::Blobs;
+use crate::blob::{self, Blobs};
 use crate::core::{Beginning, Core};
 use crate::error::{Error, Result};
+use crate::fetch::ValueReader;
 use crate::log::Log;
 use crate::options::Options;
 use crate::paths::Paths;
@@ -146,6 +147,16 @@ impl Recovery {
         Some(line)
     }
 
+    /// Reads values back: those that a replay has left on the disk. Until its end, the file of a large value that a
+    /// record names can be missing, because a later record has replaced it.
+    pub fn value_reader(&self) -> ValueReader {
+        ValueReader::new(
+            self.files.clone(),
+            self.paths.clone(),
+            self.segments.clone(),
+        )
+    }
+
     /// Begins to take writes.
     ///
     /// # Errors
@@ -162,8 +173,10 @@ impl Recovery {
             log::warn!("{line}");
         }
         self.put_aside()?;
-        self.tidy()?;
+        // What was read may not be on the disk yet. Nothing is removed because of it before it is.
         self.sync_old()?;
+        self.tidy()?;
+        blob::settle(&*self.files, &self.paths, &self.blobs)?;
         let name = match self.name {
             Some(name) => name,
             None => new_name()?,

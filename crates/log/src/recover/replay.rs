@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::address::{DbId, Lsn};
 use crate::core::lock;
 use crate::error::{Error, Result};
+use crate::hint::Hints;
 use crate::liveness::Liveness;
 use crate::record::{self, Change, Entry, HEADER, Record, Value};
 use crate::recover::Recovery;
@@ -50,6 +51,9 @@ pub struct ReplayOptions {
     pub threads: usize,
     /// Parts that are applied independently, a power of two.
     pub partitions: usize,
+    /// Whether values may stay on the disk ([`Value::Stored`]): then hints are read instead of segments, where there are
+    /// some.
+    pub leave_values: bool,
 }
 
 /// How far a replay has come.
@@ -63,11 +67,14 @@ pub struct Progress {
     pub records: u64,
 }
 
-/// Whole records, as they are in a segment.
+/// Whole records, as they are in a segment, or hints.
 struct Chunk {
     segment: usize,
-    first: Lsn,
+    /// Where the records begin; `None` if these are hints.
+    first: Option<Lsn>,
     bytes: Vec<u8>,
+    /// Bytes of the log that it stands for.
+    log_bytes: u64,
     /// For each partition, where its records are and their hashes.
     routes: Vec<Vec<(u32, u64)>>,
 }
@@ -101,15 +108,11 @@ impl Recovery {
             records: AtomicU64::new(0),
         };
         let total = self.log_bytes();
-        let mut reader = Reader {
-            segments: &map.segments,
-            segment: 0,
-            at: 0,
-        };
+        let mut reader = Reader::new(self, &map.segments, options.leave_values);
         let mut done = 0;
         let mut round = reader.round(options.threads)?;
         while !round.is_empty() {
-            let bytes: u64 = round.iter().map(|chunk| chunk.bytes.len() as u64).sum();
+            let bytes: u64 = round.iter().map(|chunk| chunk.log_bytes).sum();
             let next = std::thread::scope(|scope| {
                 let next = scope.spawn(|| reader.round(options.threads));
                 replay.process(&mut round)?;
@@ -137,13 +140,48 @@ impl Recovery {
 
 /// Reads chunks one after the other.
 struct Reader<'r> {
+    recovery: &'r Recovery,
     segments: &'r [std::sync::Arc<Segment>],
+    leave_values: bool,
     segment: usize,
     /// Bytes of the segment's records that were read.
     at: u64,
+    /// The hints that are read instead.
+    hints: Option<Hints>,
 }
 
-impl Reader<'_> {
+impl<'r> Reader<'r> {
+    fn new(
+        recovery: &'r Recovery,
+        segments: &'r [std::sync::Arc<Segment>],
+        leave_values: bool,
+    ) -> Reader<'r> {
+        let mut reader = Reader {
+            recovery,
+            segments,
+            leave_values,
+            segment: 0,
+            at: 0,
+            hints: None,
+        };
+        reader.begin();
+        reader
+    }
+
+    /// Looks for hints of the segment that comes now.
+    fn begin(&mut self) {
+        self.at = 0;
+        self.hints = None;
+        let recovery = self.recovery;
+        if let (true, Some(segment), Some(name)) = (
+            self.leave_values,
+            self.segments.get(self.segment),
+            &recovery.name,
+        ) {
+            self.hints = Hints::open(&*recovery.files, &recovery.paths, name, segment);
+        }
+    }
+
     fn round(&mut self, threads: usize) -> Result<Vec<Chunk>> {
         let mut chunks = Vec::new();
         while chunks.len() < 2 * threads
@@ -155,15 +193,49 @@ impl Reader<'_> {
     }
 
     fn chunk(&mut self) -> Result<Option<Chunk>> {
-        while let Some(segment) = self.segments.get(self.segment)
-            && self.at == segment.bytes()
-        {
+        while let Some(segment) = self.segments.get(self.segment) {
+            if let Some(hints) = &mut self.hints {
+                let bytes = hints.next().ok_or_else(|| {
+                    let path = self.recovery.paths.hint(segment.first);
+                    Error::io(
+                        "cannot read",
+                        &path,
+                        std::io::ErrorKind::UnexpectedEof.into(),
+                    )
+                })?;
+                if !bytes.is_empty() {
+                    return Ok(Some(Chunk {
+                        segment: self.segment,
+                        first: None,
+                        bytes,
+                        log_bytes: 0,
+                        routes: Vec::new(),
+                    }));
+                }
+                // All of it at once: nobody knows how much of the segment a block stands for.
+                let log_bytes = segment.bytes();
+                let number = self.segment;
+                self.segment += 1;
+                self.begin();
+                return Ok(Some(Chunk {
+                    segment: number,
+                    first: None,
+                    bytes,
+                    log_bytes,
+                    routes: Vec::new(),
+                }));
+            }
+            if self.at < segment.bytes() {
+                return self.records(segment).map(Some);
+            }
             self.segment += 1;
-            self.at = 0;
+            self.begin();
         }
-        let Some(segment) = self.segments.get(self.segment) else {
-            return Ok(None);
-        };
+        Ok(None)
+    }
+
+    /// The next chunk of a segment itself.
+    fn records(&mut self, segment: &Segment) -> Result<Chunk> {
         let left = segment.bytes() - self.at;
         let first = segment.first.offset(self.at);
         let mut bytes = Vec::new();
@@ -191,12 +263,14 @@ impl Reader<'_> {
         self.at += bytes.len() as u64;
         let ahead = segment.offset_of(first) + bytes.len() as u64;
         segment.file.will_need(ahead, CHUNK);
-        Ok(Some(Chunk {
+        let log_bytes = bytes.len() as u64;
+        Ok(Chunk {
             segment: self.segment,
-            first,
+            first: Some(first),
             bytes,
+            log_bytes,
             routes: Vec::new(),
-        }))
+        })
     }
 }
 
@@ -279,32 +353,27 @@ impl Replay<'_> {
         });
     }
 
+    /// Checks what is in a chunk, and finds out whose it is.
     fn verify(&self, chunk: &mut Chunk) -> Result<()> {
-        let segment = &self.segments[chunk.segment];
         let mut routes = vec![Vec::new(); self.options.partitions];
         let (mut at, mut bases, mut tombstones) = (0, 0, 0);
         while at < chunk.bytes.len() {
-            let lsn = chunk.first.offset(at as u64);
-            let found = record::read(&chunk.bytes[at..], lsn)
-                .map_err(|flaw| Error::damage(&segment.path, segment.offset_of(lsn), flaw))?;
-            let mut bytes = found.bytes;
-            match found.entry {
-                Entry::Batch(_) => bytes = HEADER,
-                Entry::Key(record) if self.recovery.bindings.is_alive(record.db, lsn) => {
-                    let hash = self.replayer.hash(record.db, record.key);
-                    routes[self.partition_of(hash)].push((at as u32, hash));
-                    match record.change {
-                        Change::Set { value, .. } => {
-                            bases += bytes as u64;
-                            if let Value::Blob(blob) = value {
-                                self.recovery.blobs.add(lsn, blob);
-                            }
+            let (record, bytes) = self.read(chunk, at)?;
+            if let Some(record) =
+                record.filter(|record| self.recovery.bindings.is_alive(record.db, record.lsn))
+            {
+                let hash = self.replayer.hash(record.db, record.key);
+                routes[self.partition_of(hash)].push((at as u32, hash));
+                match record.change {
+                    Change::Set { value, .. } => {
+                        bases += record.bytes();
+                        if let Value::Blob(blob) = value {
+                            self.recovery.blobs.add(record.lsn, blob);
                         }
-                        Change::Delete => tombstones += bytes as u64,
-                        _ => {}
                     }
+                    Change::Delete => tombstones += record.bytes(),
+                    Change::Expire(_) | Change::Patch { .. } => {}
                 }
-                _ => {}
             }
             at += bytes;
         }
@@ -313,6 +382,26 @@ impl Replay<'_> {
         survey.tombstones.fetch_add(tombstones, Ordering::Relaxed);
         chunk.routes = routes;
         Ok(())
+    }
+
+    /// What is in a chunk at `at`, checked, and how many bytes it takes there.
+    fn read<'c>(&self, chunk: &'c Chunk, at: usize) -> Result<(Option<Record<'c>>, usize)> {
+        let segment = &self.segments[chunk.segment];
+        let Some(first) = chunk.first else {
+            let hint = record::read_hint(&chunk.bytes[at..]).ok_or_else(|| {
+                let path = self.recovery.paths.hint(segment.first);
+                Error::damage(&path, 0, "a hint that is none; remove the file")
+            })?;
+            return Ok((Some(hint.record), hint.bytes));
+        };
+        let lsn = first.offset(at as u64);
+        let found = record::read(&chunk.bytes[at..], lsn)
+            .map_err(|flaw| Error::damage(&segment.path, segment.offset_of(lsn), flaw))?;
+        Ok(match found.entry {
+            Entry::Key(record) => (Some(record), found.bytes),
+            Entry::Batch(_) => (None, HEADER),
+            _ => (None, found.bytes),
+        })
     }
 
     fn partition_of(&self, hash: u64) -> usize {
@@ -332,13 +421,18 @@ impl Replay<'_> {
         for routes in routes.chunks(SLICE) {
             slice.clear();
             slice.extend(routes.iter().map(|&(at, hash)| {
-                let lsn = chunk.first.offset(u64::from(at));
-                match record::parse(&chunk.bytes[at as usize..], lsn).map(|found| found.entry) {
-                    Ok(Entry::Key(record)) => Replayed { record, hash },
-                    other => {
-                        unreachable!("it was a record of a key when it was verified: {other:?}")
-                    }
-                }
+                let bytes = &chunk.bytes[at as usize..];
+                let record = match chunk.first {
+                    None => record::read_hint(bytes).map(|hint| hint.record),
+                    Some(first) => match record::parse(bytes, first.offset(u64::from(at)))
+                        .map(|found| found.entry)
+                    {
+                        Ok(Entry::Key(record)) => Some(record),
+                        _ => None,
+                    },
+                };
+                let record = record.expect("it was a record of a key when it was verified");
+                Replayed { record, hash }
             }));
             self.replayer.apply(partition, slice, liveness);
         }

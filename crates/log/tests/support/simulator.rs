@@ -31,6 +31,8 @@ struct Disk {
     capacity: u64,
     calls: u64,
     fault: Option<Fault>,
+    /// The next call of this name fails.
+    failing: Option<(&'static str, ErrorKind)>,
     is_off: bool,
     /// What was done, for a person who looks at a failure.
     history: Vec<String>,
@@ -216,7 +218,9 @@ impl Simulator {
                 change.apply(&mut names);
             }
         }
-        Simulator::with(inodes, names, disk.capacity)
+        let after = Simulator::with(inodes, names, disk.capacity);
+        after.disk().history = disk.history.clone();
+        after
     }
 
     /// The disk as another process finds it after this one was killed: nothing is lost yet, and nothing is
@@ -230,6 +234,7 @@ impl Simulator {
         );
         {
             let mut new = after.disk();
+            new.history = disk.history.clone();
             new.names = disk.names.clone();
             new.pending = disk.pending.clone();
         }
@@ -251,6 +256,11 @@ impl Simulator {
 
     pub(crate) fn set_fault(&self, fault: Option<Fault>) {
         self.disk().fault = fault;
+    }
+
+    /// Lets the next call of this name fail.
+    pub(crate) fn fail_next(&self, what: &'static str, kind: ErrorKind) {
+        self.disk().failing = Some((what, kind));
     }
 
     pub(crate) fn set_capacity(&self, bytes: u64) {
@@ -305,6 +315,9 @@ impl Disk {
         }
         if self.is_off {
             return Err(io::Error::other("the power is off"));
+        }
+        if let Some((_, kind)) = self.failing.take_if(|(failing, _)| *failing == what) {
+            return Err(kind.into());
         }
         match self.fault {
             Some(fault) if fault.call == number => match fault.kind {

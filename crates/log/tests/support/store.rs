@@ -1,11 +1,11 @@
 //! A store as simple as can be on top of a log: what a server does with it, without shards, sockets and haste.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use ferrite_log::{
-    Address, Appender, Change, Current, DbId, Liveness, Log, Lsn, Rebind, Record, Recovery,
-    Relocate, ReplayOptions, Replayed, Replayer, Tag, Value, Verdict, judge,
+    Address, Appender, Blob, BlobRef, Change, Current, DbId, Liveness, Log, Lsn, Rebind, Record,
+    Recovery, Relocate, ReplayOptions, Replayed, Replayer, Tag, Value, ValueReader, Verdict, judge,
 };
 
 /// One key's state. `address` is where it is in the log; two stores are equal without it.
@@ -92,13 +92,13 @@ impl Store {
         let state = &mut *state;
         match op {
             Op::Set((db, key), value, expiry) => {
-                let address = appender.set(*db, key, TAG, *expiry, value);
-                let entry = Entry {
+                let mut entry = Entry {
                     value: value.clone(),
                     tag: TAG,
                     expiry: *expiry,
-                    address: Some(address),
+                    address: None,
                 };
+                entry.address = Some(append(appender, *db, key, &entry));
                 state.put((*db, key.clone()), Some(entry), appender.liveness());
             }
             Op::Delete((db, key)) => {
@@ -150,7 +150,11 @@ impl Store {
         for op in ops {
             match op {
                 Op::Set(full @ (db, key), value, expiry) => {
-                    batch.set(*db, key, TAG, *expiry, value);
+                    if value.len() < BLOB_MIN {
+                        batch.set(*db, key, TAG, *expiry, value);
+                    } else {
+                        batch.set_blob(*db, key, TAG, *expiry, &Blob::new(Arc::new(value.clone())));
+                    }
                     let entry = Entry {
                         value: value.clone(),
                         tag: TAG,
@@ -222,8 +226,8 @@ impl Store {
         let _ = log;
     }
 
-    /// Forgets what has expired; nothing is logged for it.
-    pub(crate) fn expire(&self, now: i64, appender: &mut Appender) {
+    /// Forgets what has expired; nothing is logged for it, unless its value has a file of its own.
+    pub(crate) fn expire(&self, now: i64, appender: &mut Appender) -> Lsn {
         let mut state = self.state.lock().expect("no panic inside");
         let is_due = |entry: &Entry| entry.expiry.is_some_and(|expiry| expiry <= now);
         let due: Vec<FullKey> = state
@@ -233,8 +237,14 @@ impl Store {
             .map(|(key, _)| key.clone())
             .collect();
         for key in due {
+            // The file of a large value goes, so its record must not be the last word.
+            let address = state.entries[&key].address;
+            if address.is_some_and(Address::is_blob) {
+                appender.delete(key.0, &key.1);
+            }
             state.put(key, None, appender.liveness());
         }
+        appender.commit()
     }
 
     pub(crate) fn snapshot(&self) -> State {
@@ -269,6 +279,17 @@ fn clear(state: &mut State, db: Option<DbId>, liveness: &mut Liveness) {
     }
 }
 
+/// Values from this length on have files of their own, as the options of the tests say.
+pub(crate) const BLOB_MIN: usize = 4 << 10;
+
+fn append(appender: &mut Appender, db: DbId, key: &[u8], entry: &Entry) -> Address {
+    if entry.value.len() < BLOB_MIN {
+        return appender.set(db, key, entry.tag, entry.expiry, &entry.value);
+    }
+    let blob = Blob::new(Arc::new(entry.value.clone()));
+    appender.set_blob(db, key, entry.tag, entry.expiry, &blob)
+}
+
 impl Relocate for Store {
     fn relocate(&self, appender: &mut Appender, record: &Record<'_>, is_oldest: bool) -> Verdict {
         let mut state = self.state.lock().expect("no panic inside");
@@ -280,14 +301,22 @@ impl Relocate for Store {
         let verdict = judge(record, current, is_oldest);
         match (verdict, entry) {
             (Verdict::Rewrite, Some(entry)) => {
-                let address =
-                    appender.set(record.db, record.key, entry.tag, entry.expiry, &entry.value);
-                entry.address = Some(address);
+                let old = entry.address.expect("all is in the log");
+                entry.address = Some(if old.is_blob() && !old.is_patched() {
+                    appender.keep_blob(record, entry.tag, entry.expiry)
+                } else {
+                    appender
+                        .liveness()
+                        .dead(old, record.key.len(), entry.value.len());
+                    append(appender, record.db, record.key, entry)
+                });
             }
             (Verdict::Expire, Some(entry)) => {
-                drop(appender.expire(record.db, record.key, entry.expiry))
+                appender.expire(record.db, record.key, entry.expiry);
             }
-            (Verdict::Tombstone, None) => drop(appender.delete(record.db, record.key)),
+            (Verdict::Tombstone, None) => {
+                appender.delete(record.db, record.key);
+            }
             (Verdict::Drop, _) => {}
             (verdict, entry) => unreachable!("{verdict:?} of {entry:?}"),
         }
@@ -297,8 +326,19 @@ impl Relocate for Store {
 
 /// Partitions of a replay, each with the entries whose hashes are in it.
 pub(crate) struct Loading {
-    partitions: Vec<Mutex<State>>,
+    partitions: Vec<Mutex<Part>>,
+    reader: ValueReader,
 }
+
+#[derive(Default)]
+struct Part {
+    state: State,
+    /// Entries whose values are in files, and what changed them since. They are read at the end: a later record
+    /// may have replaced one, and then its file is gone.
+    blobs: BTreeMap<FullKey, (BlobRef, Vec<Patch>)>,
+}
+
+type Patch = (u64, u64, Vec<u8>);
 
 pub(crate) fn hash(db: DbId, key: &[u8]) -> u64 {
     let mut hash = u64::from(db.0) ^ 0xcbf2_9ce4_8422_2325;
@@ -314,25 +354,40 @@ impl Replayer for Loading {
     }
 
     fn apply(&self, partition: usize, records: &[Replayed<'_>], liveness: &mut Liveness) {
-        let mut state = self.partitions[partition].lock().expect("no panic inside");
+        let mut part = self.partitions[partition].lock().expect("no panic inside");
+        let Part { state, blobs } = &mut *part;
         for replayed in records {
             let record = &replayed.record;
             assert_eq!(replayed.hash, hash(record.db, record.key));
             let full = (record.db, record.key.to_vec());
             match record.change {
                 Change::Set { tag, expiry, value } => {
-                    let Value::Bytes(value) = value else {
-                        panic!("no blobs here: {value:?}")
+                    blobs.remove(&full);
+                    let value = match value {
+                        Value::Bytes(value) => value.to_vec(),
+                        Value::Blob(blob) => {
+                            blobs.insert(full.clone(), (blob, Vec::new()));
+                            vec![0; blob.len as usize]
+                        }
+                        // A store that leaves values would keep the address; here it shows that it can be read.
+                        Value::Stored(len) => self.fetch(record, len),
                     };
-                    let entry = Entry {
-                        value: value.to_vec(),
-                        tag,
-                        expiry,
-                        address: record.address(),
-                    };
-                    state.put(full, Some(entry), liveness);
+                    let address = record.address();
+                    state.put(
+                        full,
+                        Some(Entry {
+                            value,
+                            tag,
+                            expiry,
+                            address,
+                        }),
+                        liveness,
+                    );
                 }
-                Change::Delete => state.put(full, None, liveness),
+                Change::Delete => {
+                    blobs.remove(&full);
+                    state.put(full, None, liveness);
+                }
                 Change::Expire(expiry) => {
                     if let Some(entry) = state.entries.get_mut(&full) {
                         entry.expiry = expiry;
@@ -344,13 +399,17 @@ impl Replayer for Loading {
                     total,
                     bytes,
                 } => {
-                    let Value::Bytes(bytes) = bytes else {
-                        panic!("no values on disk here")
+                    let bytes = &*match bytes {
+                        Value::Bytes(bytes) => bytes.to_vec(),
+                        _ => self.fetch(record, bytes.len()),
                     };
                     if let Some(entry) = state.entries.get_mut(&full) {
                         patch(&mut entry.value, offset, total, bytes);
                         entry.tag = tag;
                         entry.address = entry.address.map(Address::patched);
+                    }
+                    if let Some((_, patches)) = blobs.get_mut(&full) {
+                        patches.push((offset, total, bytes.to_vec()));
                     }
                 }
             }
@@ -358,25 +417,49 @@ impl Replayer for Loading {
     }
 }
 
+impl Loading {
+    fn fetch(&self, record: &Record<'_>, len: u64) -> Vec<u8> {
+        let value = self.reader.read(record.lsn, record.key, len);
+        value.expect("it is whole").expect("it is there")
+    }
+}
+
 /// Replays everything.
 pub(crate) fn load(recovery: &mut Recovery, threads: usize) -> ferrite_log::Result<Store> {
+    load_from(recovery, threads, false)
+}
+
+/// The same from hints, where there are some.
+pub(crate) fn load_from(
+    recovery: &mut Recovery,
+    threads: usize,
+    leave_values: bool,
+) -> ferrite_log::Result<Store> {
     let partitions = 8;
     let loading = Loading {
         partitions: (0..partitions).map(|_| Mutex::default()).collect(),
+        reader: recovery.value_reader(),
     };
     recovery.replay(
         ReplayOptions {
             threads,
             partitions,
+            leave_values,
         },
         &loading,
         &mut |_| {},
     )?;
     let mut state = State::default();
     for partition in loading.partitions {
-        state
-            .entries
-            .extend(partition.into_inner().expect("no panic inside").entries);
+        let part = partition.into_inner().expect("no panic inside");
+        state.entries.extend(part.state.entries);
+        for (full, (blob, patches)) in part.blobs {
+            let mut value = recovery.value_reader().read_blob(blob)?;
+            for (offset, total, bytes) in patches {
+                patch(&mut value, offset, total, &bytes);
+            }
+            state.entries.get_mut(&full).expect("it is there").value = value;
+        }
     }
     Ok(Store {
         state: Mutex::new(state),

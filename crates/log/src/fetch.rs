@@ -1,0 +1,103 @@
+//! Reading single values back: what was left on the disk, and what has a file of its own.
+
+use std::sync::Arc;
+
+use sys::file::Files;
+
+use crate::address::Lsn;
+use crate::error::{Error, Result};
+use crate::paths::Paths;
+use crate::record::{self, BlobRef, Change, Entry, Flaw, Value};
+use crate::segments::Segments;
+
+/// Reads values by where they are. Can be cloned and used by any thread.
+#[derive(Clone, Debug)]
+pub struct ValueReader {
+    files: Arc<dyn Files>,
+    paths: Paths,
+    segments: Arc<Segments>,
+}
+
+impl ValueReader {
+    pub(crate) fn new(files: Arc<dyn Files>, paths: Paths, segments: Arc<Segments>) -> ValueReader {
+        ValueReader {
+            files,
+            paths,
+            segments,
+        }
+    }
+
+    /// Reads the data of the record at `lsn`, which is about `key` and has about `len` bytes of it: the value of a `Set`,
+    /// or the bytes of a `Patch`. `None` if there is no such record: it is not in a file yet, or its segment has been
+    /// compacted meanwhile; the entry then has another address.
+    ///
+    /// # Errors
+    /// The record is damaged, or cannot be read.
+    pub fn read(&self, lsn: Lsn, key: &[u8], len: u64) -> Result<Option<Vec<u8>>> {
+        let map = self.segments.map();
+        let Some(segment) = map.segment_of(lsn) else {
+            return Ok(None);
+        };
+        let left = segment.end().get().saturating_sub(lsn.get());
+        let mut wanted = record::record_bytes(key.len() as u64, len + 16, true).min(left);
+        loop {
+            if wanted == 0 {
+                return Ok(None);
+            }
+            let mut bytes = vec![0; wanted as usize];
+            segment
+                .file
+                .read_exact_at(&mut bytes, segment.offset_of(lsn))
+                .map_err(|error| Error::io("cannot read", &segment.path, error))?;
+            let found = match record::read(&bytes, lsn) {
+                Ok(found) => found,
+                Err(Flaw::Incomplete(more)) if more > wanted && more <= left => {
+                    wanted = more;
+                    continue;
+                }
+                Err(flaw) => {
+                    return Err(Error::damage(&segment.path, segment.offset_of(lsn), flaw));
+                }
+            };
+            let value = match found.entry {
+                Entry::Key(record) if record.key == key => match record.change {
+                    Change::Set { value, .. } => Some(value),
+                    Change::Patch { bytes, .. } => Some(bytes),
+                    Change::Delete | Change::Expire(_) => None,
+                },
+                _ => None,
+            };
+            return match value {
+                Some(Value::Bytes(value)) => Ok(Some(value.to_vec())),
+                Some(Value::Blob(blob)) => self.read_blob(blob).map(Some),
+                Some(Value::Stored(_)) | None => Err(Error::damage(
+                    &segment.path,
+                    segment.offset_of(lsn),
+                    "the record is about something else",
+                )),
+            };
+        }
+    }
+
+    /// Reads a large value and checks it.
+    ///
+    /// # Errors
+    /// The file is missing (a later record has replaced the value), damaged, or cannot be read.
+    pub fn read_blob(&self, blob: BlobRef) -> Result<Vec<u8>> {
+        let path = self.paths.blob(blob.id);
+        let io = |error| Error::io("cannot read", &path, error);
+        let file = self.files.open(&path).map_err(io)?;
+        let size = file.size().map_err(io)?;
+        if size < blob.len {
+            return Err(Error::damage(&path, size, "the file ends too early"));
+        }
+        let len =
+            usize::try_from(blob.len).map_err(|_| io(std::io::ErrorKind::OutOfMemory.into()))?;
+        let mut value = vec![0; len];
+        file.read_exact_at(&mut value, 0).map_err(io)?;
+        if crc32c::crc32c(&value) != blob.checksum {
+            return Err(Error::damage(&path, 0, "the checksum does not match"));
+        }
+        Ok(value)
+    }
+}

@@ -1,0 +1,193 @@
+//! Hints: what is in a full segment, without the values. A start that may leave values on the disk reads these.
+//!
+//! ```text
+//!  0        8         12         16       24       32          48
+//!  +--------+---------+----------+--------+--------+-----------+ - - - - - - - - - - - - - - - - - - - +
+//!  | magic  | version | checksum | first  | bytes  | log's     | blocks: length u32, checksum u32,      |
+//!  |        | u32     | of these | u64    | u64    | name 16   | so many bytes of hints; one of length 0|
+//!  +--------+---------+----------+--------+--------+-----------+ - - - - - - - - - - - - - - - - - - - +
+//!
+//!  a hint: the record's position u64, and the record without its data (header, expiry, key, facts), zeroes up to a
+//!  multiple of 8. The header is the record's, so its length says how long the data is.
+//! ```
+//!
+//! A hint file repeats what the segment says. One that is missing or damaged costs time, nothing else.
+
+use sys::file::{File, Files};
+
+use crate::error::{Error, Result};
+use crate::paths::Paths;
+use crate::record::{Change, Entry, write_hint};
+use crate::segment::Name;
+use crate::segments::Segment;
+use crate::walk::Walk;
+
+const MAGIC: [u8; 8] = *b"ferrhint";
+const VERSION: u32 = 1;
+const HEADER: usize = 48;
+const BLOCK_HEADER: usize = 8;
+/// Bytes of hints in a block, unless a single one is larger.
+const BLOCK: usize = 1 << 20;
+
+fn header(segment: &Segment, name: &Name) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..8].copy_from_slice(&MAGIC);
+    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[16..24].copy_from_slice(&segment.first.get().to_le_bytes());
+    header[24..32].copy_from_slice(&segment.bytes().to_le_bytes());
+    header[32..].copy_from_slice(name);
+    let checksum = crc32c::crc32c(&header);
+    header[12..16].copy_from_slice(&checksum.to_le_bytes());
+    header
+}
+
+/// What a block's checksum begins with: its place in its segment's hints.
+fn seed(segment: &Segment, at: u64) -> u32 {
+    (segment.first.get() >> 3) as u32 ^ (at as u32).rotate_left(16)
+}
+
+/// Reads a full segment, checks it, counts what is in it, and writes its hints.
+pub(crate) fn survey(
+    files: &dyn Files,
+    paths: &Paths,
+    name: &Name,
+    segment: &Segment,
+) -> Result<()> {
+    let path = paths.hint(segment.first);
+    let temporary = path.with_extension("hint.tmp");
+    let io = |error| Error::io("cannot write", &temporary, error);
+    let _ = files.unlink(&temporary);
+    // Without hints a start takes longer; the survey matters more.
+    let file = files.create(&temporary).map_err(io).ok();
+    let mut writer = Blocks {
+        segment,
+        file: file.as_deref(),
+        at: HEADER as u64,
+        block: Vec::new(),
+        is_whole: true,
+    };
+    let (mut bases, mut tombstones) = (0, 0);
+    let mut walk = Walk::new(segment);
+    loop {
+        let step = match walk.next() {
+            Ok(Some(step)) => step,
+            Ok(None) => break,
+            Err(stop) => return Err(walk.error(stop)),
+        };
+        let Entry::Key(record) = step.found.entry else {
+            continue;
+        };
+        match record.change {
+            Change::Set { .. } => bases += step.raw.len() as u64,
+            Change::Delete => tombstones += step.raw.len() as u64,
+            Change::Expire(_) | Change::Patch { .. } => {}
+        }
+        write_hint(
+            &mut writer.block,
+            step.lsn,
+            step.raw,
+            step.found.before_data,
+        );
+        if writer.block.len() >= BLOCK {
+            writer.flush();
+        }
+    }
+    segment.set_survey(bases, tombstones);
+    if !writer.block.is_empty() {
+        writer.flush();
+    }
+    writer.flush();
+    let is_written = writer.is_whole
+        && file.is_some_and(|file| file.write_at(&header(segment, name), 0).is_ok());
+    let is_there = is_written && files.rename(&temporary, &path).is_ok();
+    if !is_there {
+        let _ = files.unlink(&temporary);
+    }
+    Ok(())
+}
+
+struct Blocks<'b> {
+    segment: &'b Segment,
+    file: Option<&'b dyn File>,
+    at: u64,
+    block: Vec<u8>,
+    is_whole: bool,
+}
+
+impl Blocks<'_> {
+    /// Writes what was gathered as a block; the last one is empty.
+    fn flush(&mut self) {
+        let checksum = crc32c::crc32c_append(seed(self.segment, self.at), &self.block);
+        let mut head = [0; BLOCK_HEADER];
+        head[..4].copy_from_slice(&(self.block.len() as u32).to_le_bytes());
+        head[4..].copy_from_slice(&checksum.to_le_bytes());
+        let result = self.file.map(|file| {
+            file.write_at(&head, self.at)?;
+            file.write_at(&self.block, self.at + BLOCK_HEADER as u64)
+        });
+        self.is_whole &= matches!(result, Some(Ok(())));
+        self.at += (BLOCK_HEADER + self.block.len()) as u64;
+        self.block.clear();
+    }
+}
+
+/// The hints of a segment, block by block.
+pub(crate) struct Hints {
+    file: Box<dyn File>,
+    at: u64,
+}
+
+impl Hints {
+    /// Opens the hints of a segment, if they are there and whole. Reads all of them once.
+    pub(crate) fn open(
+        files: &dyn Files,
+        paths: &Paths,
+        name: &Name,
+        segment: &Segment,
+    ) -> Option<Hints> {
+        let file = files.open(&paths.hint(segment.first)).ok()?;
+        let mut head = [0; HEADER];
+        file.read_exact_at(&mut head, 0).ok()?;
+        if head != header(segment, name) {
+            return None;
+        }
+        let mut hints = Hints {
+            file,
+            at: HEADER as u64,
+        };
+        loop {
+            let at = hints.at;
+            let (block, checksum) = hints.read()?;
+            if crc32c::crc32c_append(seed(segment, at), &block) != checksum {
+                return None;
+            }
+            if block.is_empty() {
+                hints.at = HEADER as u64;
+                return Some(hints);
+            }
+        }
+    }
+
+    /// The next block; empty at the end. `None` if it cannot be read.
+    pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
+        self.read().map(|(block, _)| block)
+    }
+
+    fn read(&mut self) -> Option<(Vec<u8>, u32)> {
+        let mut head = [0; BLOCK_HEADER];
+        self.file.read_exact_at(&mut head, self.at).ok()?;
+        let [a, b, c, d, checksum @ ..] = head;
+        let len = u32::from_le_bytes([a, b, c, d]);
+        // The length is not to be trusted: there must be as much in the file.
+        let size = self.file.size().ok()?;
+        if self.at + BLOCK_HEADER as u64 + u64::from(len) > size {
+            return None;
+        }
+        let mut block = vec![0; len as usize];
+        self.file
+            .read_exact_at(&mut block, self.at + BLOCK_HEADER as u64)
+            .ok()?;
+        self.at += BLOCK_HEADER as u64 + u64::from(len);
+        Some((block, u32::from_le_bytes(checksum)))
+    }
+}

@@ -1,0 +1,321 @@
+//! Damage: every cut and every flipped bit of a small log gives a beginning of what was, or a clear refusal; and
+//! repair makes it open again.
+
+mod support;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ferrite_log::{DbId, Error, Lsn, check, repair};
+use support::simulator::Simulator;
+use support::store::{Op, State, Store, load};
+use support::{directory, open, options};
+
+fn set(name: &str, value: &[u8]) -> Op {
+    Op::Set((DbId(0), name.as_bytes().to_vec()), value.to_vec(), None)
+}
+
+/// A log of a few records in one segment, with the states it went through. `is_closed` leaves a mark at its end.
+fn small_log(is_closed: bool) -> (Simulator, Vec<(Lsn, State)>) {
+    let disk = Simulator::new();
+    let log = open(&disk, options())
+        .expect("it is new")
+        .start()
+        .expect("it is empty");
+    let store = Store::default();
+    let mut appender = log.appender(None).expect("the first");
+    let ops = [
+        set("a", b"1"),
+        set("b", b"22222222222"),
+        Op::Expire((DbId(0), b"b".to_vec()), Some(1 << 44)),
+        Op::Batch(vec![
+            set("c", b"3"),
+            Op::Delete((DbId(0), b"a".to_vec())),
+            set("d", b"4"),
+        ]),
+        Op::Patch((DbId(0), b"b".to_vec()), 4, b"xx".to_vec()),
+        Op::Clear(DbId(1)),
+        set("e", b"5"),
+    ];
+    let mut steps = vec![(Lsn::FIRST, State::default())];
+    for op in &ops {
+        let end = store.run(&log, &mut appender, op);
+        steps.push((end, store.snapshot()));
+    }
+    log.turn();
+    drop(appender);
+    if is_closed {
+        log.close().expect("all is written");
+    } else {
+        std::mem::forget(log);
+    }
+    (disk, steps)
+}
+
+fn segments(disk: &Simulator) -> Vec<PathBuf> {
+    let names = disk.names().into_iter();
+    names
+        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+        .collect()
+}
+
+/// Opens what is there: the state, if it is one of those there were. `None` if it is refused.
+fn opens(disk: &Simulator, steps: &[(Lsn, State)], what: &str) -> Option<usize> {
+    let mut recovery = match open(disk, options()) {
+        Ok(recovery) => recovery,
+        Err(Error::Damage(damage)) => {
+            assert!(!damage.reason.is_empty(), "{what}");
+            return None;
+        }
+        Err(error) => panic!("{what}: {error}"),
+    };
+    let end = recovery.end();
+    let store = match load(&mut recovery, 2) {
+        Ok(store) => store,
+        Err(Error::Damage(_)) => return None,
+        Err(error) => panic!("{what}: {error}"),
+    };
+    let step = steps.partition_point(|(step_end, _)| *step_end <= end) - 1;
+    assert_eq!(store.snapshot(), steps[step].1, "{what}");
+    let log = recovery
+        .start()
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    let mut appender = log.appender(None).expect("the first");
+    store.run(&log, &mut appender, &set("new", b"value"));
+    drop(appender);
+    log.close()
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    let mut again = open(disk, options()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(again.cut(), None, "{what}");
+    assert_eq!(
+        load(&mut again, 1).expect("it is whole").snapshot(),
+        store.snapshot(),
+        "{what}"
+    );
+    Some(step)
+}
+
+/// Bytes of the file in which something is: header and records.
+fn used(disk: &Simulator, path: &std::path::Path) -> usize {
+    let bytes = disk.contents(path);
+    bytes
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .expect("a header")
+        .next_multiple_of(8)
+}
+
+#[test]
+fn a_log_cut_at_every_byte_is_a_beginning_of_what_it_was() {
+    for is_closed in [false, true] {
+        let (disk, steps) = small_log(is_closed);
+        let [path] = &segments(&disk)[..] else {
+            panic!("it is small")
+        };
+        let used = used(&disk, path);
+        let mut last = 0;
+        for len in 0..=used {
+            let cut = disk.after_kill();
+            cut.damage(path, |bytes| bytes.truncate(len));
+            let what = format!("cut at {len} of {used}");
+            match opens(&cut, &steps, &what) {
+                Some(step) => {
+                    assert!(step >= last, "{what}");
+                    last = step;
+                }
+                None => assert!(len < 4096, "{what}: a torn tail is no damage"),
+            }
+        }
+        assert_eq!(last, steps.len() - 1);
+    }
+}
+
+#[test]
+fn no_flipped_bit_makes_a_wrong_state() {
+    for is_closed in [false, true] {
+        let (disk, steps) = small_log(is_closed);
+        let [path] = &segments(&disk)[..] else {
+            panic!("it is small")
+        };
+        let used = used(&disk, path);
+        let (mut refused, mut opened) = (0, 0);
+        // Most of a header's block is zeroes that are alike.
+        for at in (0..200).chain((200..4096).step_by(97)).chain(4096..used) {
+            let damaged = disk.after_kill();
+            damaged.damage(path, |bytes| bytes[at] ^= 1 << (at % 8));
+            match opens(&damaged, &steps, &format!("bit {} of byte {at}", at % 8)) {
+                Some(step) => {
+                    opened += 1;
+                    // What was closed says that it was durable.
+                    assert!(!is_closed || step == steps.len() - 1, "byte {at}");
+                }
+                None => refused += 1,
+            }
+        }
+        assert!(refused > 200 && (opened > 0), "{refused} {opened}");
+    }
+}
+
+/// A log of several segments, closed.
+fn large_log() -> (Simulator, State) {
+    let disk = Simulator::new();
+    let log = open(&disk, options())
+        .expect("it is new")
+        .start()
+        .expect("it is empty");
+    let store = Store::default();
+    let mut appender = log.appender(None).expect("the first");
+    for number in 0..300_u32 {
+        appender.ensure(2000).expect("all is well");
+        store.run(
+            &log,
+            &mut appender,
+            &set(&format!("key {number}"), &[number as u8; 1000]),
+        );
+        log.turn();
+    }
+    drop(appender);
+    log.close().expect("all is written");
+    (disk, store.snapshot())
+}
+
+fn refusal(disk: &Simulator) -> ferrite_log::Damage {
+    let result = open(disk, options()).and_then(|mut recovery| load(&mut recovery, 2).map(drop));
+    match result {
+        Err(Error::Damage(damage)) => damage,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_whole_log_is_found_whole() {
+    let (disk, state) = large_log();
+    let report = check(Arc::new(disk.clone()), directory()).expect("nobody has it");
+    assert!(
+        report.damage.is_empty() && report.tail.is_none(),
+        "{report}"
+    );
+    assert_eq!(report.segments, segments(&disk).len());
+    assert!(report.records >= 300);
+    assert!(report.to_string().ends_with("the log is whole"));
+    let report = repair(Arc::new(disk.clone()), directory()).expect("nobody has it");
+    assert!(report.repairs.is_empty());
+    let mut recovery = open(&disk, options()).expect("it is whole");
+    assert_eq!(
+        load(&mut recovery, 1).expect("it is whole").snapshot(),
+        state
+    );
+    assert!(matches!(
+        check(Arc::new(disk.clone()), directory()),
+        Err(Error::Locked { .. })
+    ));
+}
+
+#[test]
+fn damage_in_the_middle_is_named_and_mended() {
+    let (disk, state) = large_log();
+    let path = &segments(&disk)[1];
+    disk.damage(path, |bytes| bytes[20_000] ^= 4);
+    let damage = refusal(&disk);
+    assert_eq!(&damage.file, path);
+    assert!(
+        damage.offset <= 20_000 && damage.offset > 18_000,
+        "{damage}"
+    );
+    let report = check(Arc::new(disk.clone()), directory()).expect("nobody has it");
+    assert_eq!(report.damage, [damage]);
+    let report = repair(Arc::new(disk.clone()), directory()).expect("nobody has it");
+    assert!(report.damage.is_empty(), "{report}");
+    assert_eq!(report.repairs.len(), 1, "{report}");
+    let mut recovery = open(&disk, options()).expect("it is mended");
+    let found = load(&mut recovery, 2).expect("it is mended").snapshot();
+    assert_eq!(found.entries.len(), state.entries.len() - 1);
+    assert!(
+        found
+            .entries
+            .iter()
+            .all(|(key, entry)| state.entries[key] == *entry)
+    );
+    assert!(
+        disk.names()
+            .iter()
+            .any(|name| name.starts_with("/data/lost"))
+    );
+}
+
+#[test]
+fn a_segment_that_is_missing_is_named_and_struck_off() {
+    let (disk, state) = large_log();
+    let path = segments(&disk)[1].clone();
+    disk.remove(&path);
+    let damage = refusal(&disk);
+    assert_eq!(
+        (damage.file, &damage.reason[..]),
+        (path, "the file is missing")
+    );
+    let report = repair(Arc::new(disk.clone()), directory()).expect("nobody has it");
+    assert!(report.damage.is_empty(), "{report}");
+    let mut recovery = open(&disk, options()).expect("it is mended");
+    let found = load(&mut recovery, 2).expect("it is mended").snapshot();
+    assert!(found.entries.len() < state.entries.len() && found.entries.len() > 100);
+}
+
+#[test]
+fn a_header_that_is_damaged_is_made_again() {
+    let (disk, state) = large_log();
+    let count = segments(&disk).len();
+    for number in 0..count {
+        let disk = disk.after_kill();
+        let path = segments(&disk)[number].clone();
+        disk.damage(&path, |bytes| bytes[30] ^= 1);
+        assert_eq!(refusal(&disk).file, path);
+        let report = repair(Arc::new(disk.clone()), directory()).expect("nobody has it");
+        assert!(report.damage.is_empty(), "segment {number}: {report}");
+        let mut recovery = open(&disk, options()).expect("it is mended");
+        let found = load(&mut recovery, 2).expect("it is mended").snapshot();
+        assert_eq!(found, state, "segment {number}");
+    }
+}
+
+#[test]
+fn a_file_that_is_too_short_is_named_and_mended() {
+    let (disk, state) = large_log();
+    let path = segments(&disk)[0].clone();
+    disk.damage(&path, |bytes| bytes.truncate(40_001));
+    assert_eq!(refusal(&disk).reason, "the file ends too early");
+    let report = repair(Arc::new(disk.clone()), directory()).expect("nobody has it");
+    assert!(report.damage.is_empty(), "{report}");
+    let mut recovery = open(&disk, options()).expect("it is mended");
+    let found = load(&mut recovery, 2).expect("it is mended").snapshot();
+    assert!(found.entries.len() < state.entries.len() && found.entries.len() > 200);
+}
+
+#[test]
+fn a_segment_of_another_log_is_refused() {
+    let (disk, _) = large_log();
+    let (other, _) = large_log();
+    let path = segments(&disk)[1].clone();
+    let bytes = other.contents(&path);
+    disk.damage(&path, |mine| *mine = bytes);
+    assert_eq!(refusal(&disk).reason, "the segment belongs to another log");
+}
+
+#[test]
+fn another_version_is_refused_and_left_alone() {
+    let (disk, _) = small_log(true);
+    let [path] = &segments(&disk)[..] else {
+        panic!("it is small")
+    };
+    disk.damage(path, |bytes| {
+        bytes[8] = 2;
+        bytes[64..68].fill(0);
+        let checksum = crc32c::crc32c(&bytes[..4096]);
+        bytes[64..68].copy_from_slice(&checksum.to_le_bytes());
+    });
+    let before = disk.contents(path);
+    let error = open(&disk, options()).expect_err("it is from the future");
+    assert!(matches!(error, Error::Version(_)), "{error}");
+    assert!(error.to_string().contains("format 2"), "{error}");
+    assert!(repair(Arc::new(disk.clone()), directory()).is_err());
+    assert_eq!(disk.contents(path), before);
+}

@@ -1,0 +1,287 @@
+//! Disks that fail and disks that are full, with all threads running.
+
+mod support;
+
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+use ferrite_log::{Appender, DbId, Log, Options, Refusal, SyncPolicy};
+use support::simulator::{Fault, FaultKind, Simulator};
+use support::store::{Op, Store, TAG, load};
+use support::{open, options};
+
+const DB: DbId = DbId(0);
+
+fn background() -> Options {
+    Options {
+        background: true,
+        ..options()
+    }
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "{what} does not happen"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Appends until it is refused.
+fn append_until_refused(appender: &mut Appender) -> Refusal {
+    loop {
+        if let Err(refusal) = appender.ensure(2000) {
+            return refusal;
+        }
+        appender.set(DB, b"key", TAG, None, &[1; 1000]);
+        appender.commit();
+    }
+}
+
+fn running(disk: &Simulator, options: Options) -> (Log, Appender) {
+    let log = open(disk, options)
+        .expect("it is new")
+        .start()
+        .expect("it is empty");
+    let mut appender = log.appender(None).expect("the first");
+    appender.ensure(100).expect("all is well");
+    appender.set(DB, b"first", TAG, None, b"value");
+    let end = appender.commit();
+    log.sync(end).expect("all is well");
+    (log, appender)
+}
+
+#[test]
+fn a_write_that_fails_ends_all_writing() {
+    let disk = Simulator::new();
+    let (log, mut appender) = running(&disk, background());
+    let durable = log.durable();
+    // The next write is soon: nothing else happens but what this test does.
+    disk.fail_next("write", ErrorKind::Other);
+    let refusal = append_until_refused(&mut appender);
+    let Refusal::Failed(reason) = &refusal else {
+        panic!("{refusal:?}")
+    };
+    assert!(reason.contains("cannot write to /data/log/"), "{reason}");
+    assert_eq!(log.refusal(), Some(refusal.clone()));
+    assert_eq!(appender.ensure(1), Err(refusal.clone()));
+    assert_eq!(log.sync(log.tail()), Err(refusal.clone()));
+    // Whoever appends without asking does no harm and does not hang.
+    for _ in 0..200 {
+        appender.set(DB, b"key", TAG, None, &[1; 1000]);
+    }
+    let end = appender.commit();
+    assert_eq!(appender.wake_when_durable(end), Err(refusal));
+    assert_eq!(log.durable(), durable);
+    drop(appender);
+    assert!(log.close().is_err());
+    let mut recovery = open(&disk.after_power_loss(3), options()).expect("it is whole");
+    let state = load(&mut recovery, 1).expect("it is whole").snapshot();
+    assert_eq!(state.entries[&(DB, b"first".to_vec())].value, b"value");
+}
+
+#[test]
+fn a_sync_that_fails_ends_all_writing() {
+    for policy in [SyncPolicy::Always, SyncPolicy::EverySecond] {
+        let disk = Simulator::new();
+        let (log, mut appender) = running(
+            &disk,
+            Options {
+                sync: policy,
+                ..background()
+            },
+        );
+        let durable = log.durable();
+        disk.fail_next("sync", ErrorKind::Other);
+        appender.ensure(100).expect("all is well");
+        appender.set(DB, b"key", TAG, None, b"1");
+        let end = appender.commit();
+        wait_until("the failure", || log.refusal().is_some());
+        assert!(
+            matches!(log.refusal(), Some(Refusal::Failed(reason)) if reason.contains("cannot sync"))
+        );
+        // A second sync would succeed, and mean nothing.
+        assert!(log.sync(end).is_err());
+        assert_eq!(log.durable(), durable);
+        drop(appender);
+        assert!(log.close().is_err());
+    }
+}
+
+#[test]
+fn who_waits_for_durability_learns_of_the_failure() {
+    let disk = Simulator::new();
+    let options = Options {
+        sync: SyncPolicy::Always,
+        ..background()
+    };
+    let log = open(&disk, options)
+        .expect("it is new")
+        .start()
+        .expect("it is empty");
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let wake = move || {
+        let _ = sender.send(());
+    };
+    let mut appender = log
+        .appender(Some(std::sync::Arc::new(wake)))
+        .expect("the first");
+    disk.fail_next("sync", ErrorKind::Other);
+    appender.ensure(100).expect("all is well");
+    appender.set(DB, b"key", TAG, None, b"1");
+    let end = appender.commit();
+    if appender.wake_when_durable(end) == Ok(false) {
+        receiver
+            .recv_timeout(Duration::from_secs(60))
+            .expect("somebody calls");
+    }
+    assert!(matches!(
+        appender.wake_when_durable(end),
+        Err(Refusal::Failed(_))
+    ));
+}
+
+#[test]
+fn a_full_disk_is_refused_before_it_is_hit_and_heals() {
+    let disk = Simulator::new();
+    disk.set_capacity(1 << 20);
+    let options = Options {
+        reserve_bytes: 128 << 10,
+        ..background()
+    };
+    let (log, mut appender) = running(&disk, options);
+    let refusal = append_until_refused(&mut appender);
+    let Refusal::Full(reason) = &refusal else {
+        panic!("{refusal:?}")
+    };
+    assert!(!reason.is_empty());
+    // Everything that was accepted is written.
+    let end = appender.commit();
+    log.sync(end).expect("there was room for it");
+    assert!(log.durable() >= end);
+    assert!(matches!(appender.ensure(1), Err(Refusal::Full(_))));
+    disk.set_capacity(4 << 20);
+    wait_until("healing", || log.refusal().is_none());
+    for _ in 0..500 {
+        appender.ensure(2000).expect("there is space");
+        appender.set(DB, b"key", TAG, None, &[2; 1000]);
+        appender.commit();
+    }
+    drop(appender);
+    log.close().expect("all is written");
+}
+
+#[test]
+fn a_disk_that_is_full_all_the_same_is_tried_again() {
+    let disk = Simulator::new();
+    let (log, mut appender) = running(&disk, background());
+    // Space that was promised is taken away.
+    disk.set_capacity(0);
+    let refusal = append_until_refused(&mut appender);
+    assert!(matches!(refusal, Refusal::Full(_)), "{refusal:?}");
+    let end = appender.commit();
+    disk.set_capacity(1 << 30);
+    wait_until("healing", || log.refusal().is_none());
+    log.sync(end).expect("there is space");
+    drop(appender);
+    log.close().expect("all is written");
+    let mut recovery = open(&disk, options()).expect("it is whole");
+    let state = load(&mut recovery, 1).expect("it is whole").snapshot();
+    assert_eq!(state.entries.len(), 2);
+}
+
+#[test]
+fn compaction_makes_space_on_a_full_disk() {
+    let disk = Simulator::new();
+    disk.set_capacity(1 << 20);
+    let options = Options {
+        reserve_bytes: 256 << 10,
+        ..background()
+    };
+    let mut log = open(&disk, options)
+        .expect("it is new")
+        .start()
+        .expect("it is empty");
+    let store = std::sync::Arc::new(Store::default());
+    let mut appender = log.appender(None).expect("the first");
+    while appender.ensure(2000).is_ok() {
+        // All of it is garbage but the last.
+        store.run(
+            &log,
+            &mut appender,
+            &Op::Set((DB, b"key".to_vec()), vec![1; 1000], None),
+        );
+    }
+    log.start_compaction(store.clone());
+    wait_until("healing", || log.refusal().is_none());
+    appender.ensure(2000).expect("there is space");
+}
+
+#[test]
+fn a_failed_log_lets_everybody_go() {
+    let disk = Simulator::new();
+    let log = open(&disk, background())
+        .expect("it is new")
+        .start()
+        .expect("it is empty");
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            let mut appender = log.appender(None).expect("one for each");
+            scope.spawn(move || append_until_refused(&mut appender));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        disk.set_fault(Some(Fault {
+            call: disk.calls() + 5,
+            kind: FaultKind::PowerLoss,
+        }));
+    });
+    assert!(matches!(log.refusal(), Some(Refusal::Failed(_))));
+}
+
+#[test]
+fn a_large_value_that_cannot_be_written_stops_the_log() {
+    let disk = Simulator::new();
+    let (log, mut appender) = running(&disk, background());
+    disk.fail_next("create", ErrorKind::Other);
+    let store = Store::default();
+    appender.ensure(1000).expect("all is well");
+    store.run(
+        &log,
+        &mut appender,
+        &Op::Set((DB, b"large".to_vec()), vec![1; 8000], None),
+    );
+    wait_until("the failure", || log.refusal().is_some());
+    assert!(
+        matches!(log.refusal(), Some(Refusal::Failed(reason)) if reason.contains("/data/blobs/"))
+    );
+}
+
+#[test]
+fn a_large_value_waits_for_space() {
+    let disk = Simulator::new();
+    let (log, mut appender) = running(&disk, background());
+    disk.fail_next("create", ErrorKind::StorageFull);
+    let store = Store::default();
+    appender.ensure(1000).expect("all is well");
+    let end = store.run(
+        &log,
+        &mut appender,
+        &Op::Set((DB, b"large".to_vec()), vec![1; 8000], None),
+    );
+    wait_until("healing", || log.durable() >= end || log.sync(end).is_ok());
+    wait_until("healing", || log.refusal().is_none());
+    drop(appender);
+    log.close().expect("all is written");
+    let mut recovery = open(&disk, options()).expect("it is whole");
+    assert_eq!(
+        load(&mut recovery, 1)
+            .expect("it is whole")
+            .snapshot()
+            .entries
+            .len(),
+        2
+    );
+}
