@@ -127,7 +127,13 @@ impl<'a> Document<'a> {
             Some(index) if !self.is_included(row) => {
                 self.lines[index].fate = Fate::Replaced(text);
             }
-            _ => self.added.push(text),
+            _ => {
+                if matches!(row.kind, Kind::SavePoints) {
+                    // What an included file says would be added to.
+                    self.added.push(format!("{} \"\"", row.name));
+                }
+                self.added.push(text);
+            }
         }
     }
 
@@ -225,6 +231,10 @@ fn is_same(row: &Row, one: &Settings, other: &Settings) -> bool {
 
 /// Whether a line is right, and says what `settings` say.
 fn is_true(row: &Row, directive: &Directive, settings: &Settings) -> bool {
+    // A line of save points adds to those before it, so it says nothing by itself.
+    if matches!(row.kind, Kind::SavePoints) {
+        return false;
+    }
     let value = text_of(row, &directive.words).and_then(|text| value::parse(row, &text));
     value.is_ok_and(|value| settings.has(row.setting, &value))
 }
@@ -233,7 +243,9 @@ fn is_true(row: &Row, directive: &Directive, settings: &Settings) -> bool {
 fn line_for(row: &Row, settings: &Settings, others: &[&Settings]) -> String {
     let setting = row.setting;
     let value = match row.kind {
-        Kind::Secret | Kind::Path | Kind::Directory => quote(&settings.text(setting)),
+        Kind::Secret | Kind::Path | Kind::FileName | Kind::Directory => {
+            quote(&settings.text(setting))
+        }
         // Several words, of which none needs quotes.
         Kind::Addresses { .. } | Kind::SavePoints => match &*settings.text(setting) {
             "" => quote(""),
