@@ -72,7 +72,6 @@ pub(crate) fn load(server: &Server, path: &Path, duplicates: Duplicates) -> Resu
     if read_bytes < total_bytes {
         log::warn!("what follows the end of the snapshot at byte {read_bytes} was ignored");
     }
-    server.snapshots.note_loaded(server);
     log::info!(
         "Done loading RDB, keys loaded: {}, keys expired: {}.",
         loading.keys.load(Relaxed),

@@ -13,7 +13,10 @@ pub(crate) fn run(server: &'static Server) {
     let mut turn = server.keyspace.turns().register();
     if server.gate.has(Closed::Loading) {
         match load_at_start(server) {
-            Ok(()) => server.gate.set(Closed::Loading, false),
+            Ok(()) => {
+                server.snapshots.note_loaded(server);
+                server.gate.set(Closed::Loading, false);
+            }
             Err(_) if server.is_shutting_down() => return,
             Err(problem) => return shutdown::fail(server, problem),
         }

@@ -289,24 +289,28 @@ impl Snapshots {
         } = job;
         // A snapshot that was not read to its end marks what is left; the next one can begin after that.
         drop(snapshot);
+        self.note_outcome(kind, started_s, dirty, &outcome);
+        self.check_gate(server);
+        self.progress.end();
         let mut state = self.state.lock();
-        let history = &mut state.history;
-        history.copied_bytes = self.progress.most_copied_bytes.load(Relaxed);
-        if kind == Kind::Background {
-            history.took_s = now_s() - started_s;
-        }
-        match &outcome {
-            Outcome::Saved => history.note_saved(dirty),
-            Outcome::Failed(_) if kind == Kind::Background => history.is_ok = false,
-            Outcome::Failed(_) | Outcome::Cancelled => {}
-        }
         state.running = None;
         // The saver sets it once.
         let _ = done.set(outcome);
         drop(state);
-        self.progress.end();
         self.changed.notify_all();
-        self.check_gate(server);
+    }
+
+    fn note_outcome(&self, kind: Kind, started_s: i64, dirty: u64, outcome: &Outcome) {
+        let history = &mut self.state.lock().history;
+        history.copied_bytes = self.progress.most_copied_bytes.load(Relaxed);
+        if kind == Kind::Background {
+            history.took_s = now_s() - started_s;
+        }
+        match outcome {
+            Outcome::Saved => history.note_saved(dirty),
+            Outcome::Failed(_) if kind == Kind::Background => history.is_ok = false,
+            Outcome::Failed(_) | Outcome::Cancelled => {}
+        }
     }
 
     /// Notes that all was saved while nobody else was inside.
