@@ -207,8 +207,8 @@ impl Keyspace {
         }
     }
 
-    /// All databases that exist, with their numbers. The caller has an exclusive task.
-    pub(crate) fn all_shared(&self) -> impl Iterator<Item = (usize, Arc<Database>)> + '_ {
+    /// All databases that exist, with their numbers.
+    pub fn all(&self, _alone: &Exclusive<'_>) -> impl Iterator<Item = (usize, Arc<Database>)> + '_ {
         self.databases
             .iter()
             .enumerate()
@@ -226,6 +226,31 @@ impl Keyspace {
             })
     }
 
+    /// Takes all databases away, as if they were emptied, to be put back or dropped in the background.
+    pub fn take_all(&self, alone: &Exclusive<'_>) -> Taken {
+        let databases = self.all(alone).collect();
+        for database in &self.databases {
+            let old = database.swap(null_mut(), Ordering::AcqRel);
+            if !old.is_null() {
+                // SAFETY: as in `flush`; `databases` keeps it alive.
+                drop(unsafe { Arc::from_raw(old) });
+            }
+        }
+        Taken {
+            databases,
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// Puts databases back where they were; what came in their place is dropped in the background.
+    pub fn put_back(&self, alone: &Exclusive<'_>, mut taken: Taken) {
+        (0..self.databases.len()).for_each(|index| self.flush(alone, index));
+        for (index, database) in taken.databases.drain(..) {
+            let database = Arc::into_raw(database).cast_mut();
+            self.databases[index].store(database, Ordering::Release);
+        }
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -240,6 +265,20 @@ impl Keyspace {
             if let Some(database) = unsafe { pointer.as_ref() } {
                 database.set_number(number);
             }
+        }
+    }
+}
+
+/// Databases that were taken out of their keyspace.
+pub struct Taken {
+    databases: Vec<(usize, Arc<Database>)>,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        for (_, database) in self.databases.drain(..) {
+            self.shared.reclaimer.send(database);
         }
     }
 }

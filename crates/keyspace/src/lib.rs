@@ -27,7 +27,7 @@ mod turn;
 pub use database::{Database, Locked, MAX_SHARDS, Overhead, ShardId, ShardSet};
 pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, Stored};
 pub use hash::Seed;
-pub use keyspace::{Keyspace, Options};
+pub use keyspace::{Keyspace, Options, Taken};
 pub use large::{Large, LargeValue};
 pub use observe::{Change, ChangeKind, Observer, reason};
 pub use records::{Record, RecordValue, Records};

@@ -132,9 +132,9 @@ pub struct Sizes {
 
 impl Keyspace {
     /// Begins a snapshot of what is there now; `now` (Unix, ms) decides what has expired. `None` as long as another exists.
-    pub fn begin_snapshot(&self, _alone: &Exclusive<'_>, now: i64) -> Option<Snapshot> {
+    pub fn begin_snapshot(&self, alone: &Exclusive<'_>, now: i64) -> Option<Snapshot> {
         let (sizes, left): (Vec<_>, VecDeque<_>) = self
-            .all_shared()
+            .all(alone)
             .filter(|(_, database)| !database.is_empty())
             .map(|(number, database)| {
                 let sizes = Sizes {

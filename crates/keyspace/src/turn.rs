@@ -139,6 +139,18 @@ impl<'a> Turn<'a> {
     }
 }
 
+impl Turn<'_> {
+    /// Runs a task that waits for something, outside the turn: it ends before and another has begun when this returns. Called
+    /// inside a turn and without any lock held.
+    pub fn pause<R>(&mut self, task: impl FnOnce() -> R) -> R {
+        assert!(self.is_inside(), "a pause is made inside a turn");
+        self.leave();
+        let result = task();
+        self.enter();
+        result
+    }
+}
+
 impl Turns {
     /// Waits until no worker is inside and keeps it so until the result is dropped. For a thread that
     /// is not inside a turn itself; workers call [`Turn::exclusive`].

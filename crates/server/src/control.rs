@@ -18,6 +18,7 @@ use crate::clients::Client;
 use crate::config::Setting;
 use crate::limits::{ACCEPT_BURST, CRON_MS};
 use crate::server::{Message, Server};
+use crate::shutdown;
 
 const WAKER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
@@ -95,8 +96,7 @@ impl Control {
 
     fn hear(&mut self) {
         while let Some(signal) = self.signals.read() {
-            log::warn!("received {}: shutting down", signal.name());
-            self.server.begin_shutdown();
+            shutdown::begin_by_signal(self.server, signal);
         }
     }
 
@@ -192,8 +192,16 @@ impl Control {
 
     /// Ten times a second.
     fn cron(&mut self) {
+        // Whoever ends the server keeps others out, and signals shall be heard meanwhile.
+        if self.server.is_ending() {
+            return;
+        }
         self.turn.enter();
         self.server.check_memory(&self.turn);
+        if !self.server.is_loading() {
+            let snapshots = &self.server.snapshots;
+            snapshots.start_if_due(self.server, &mut self.turn);
+        }
         self.turn.leave();
         self.note_resizing();
         self.rounds += 1;

@@ -14,6 +14,7 @@ use crate::clients::{NO_COMMAND, status};
 use crate::command::{Args, Command, Context, Failure, Reply, failure, flag};
 use crate::config::Setting;
 use crate::connection::{Connection, State};
+use crate::gate::Closed;
 use crate::limits::ERROR_ECHO_BYTES;
 use crate::metrics::WorkerStats;
 use crate::notify::{self, Notifier};
@@ -35,6 +36,8 @@ enum Admission {
     Wait(&'static Command),
     /// Never, nor anything else of this connection, which gets no answer either.
     HangUp,
+    /// Never: the server ends, and the connection with it.
+    End,
 }
 
 impl Worker {
@@ -207,6 +210,7 @@ fn is_plain(server: &Server, session: &Session, now: i64) -> bool {
     session.authenticated
         && session.reply_mode == ReplyMode::On
         && !server.over_memory.load(Relaxed)
+        && server.gate.is_open()
         && !session.listens
         && !server.crowd.any()
         && !server.monitors.any()
@@ -241,7 +245,7 @@ fn run_special<'c>(
     let named = match &admission {
         Admission::Run(command) | Admission::Wait(command) => Some(command.id),
         Admission::Refuse(command, _) => command.map(|command| command.id),
-        Admission::HangUp => None,
+        Admission::HangUp | Admission::End => None,
     };
     context
         .session
@@ -274,6 +278,7 @@ fn run_special<'c>(
             log::warn!("closing client {}: it speaks HTTP", client.peer);
             client.killed.store(true, Relaxed);
         }
+        Admission::End => context.session.closing = true,
     }
     if context.session.reply_mode != ReplyMode::On {
         if !pushes {
@@ -343,6 +348,11 @@ fn admit(
     if command.spec.has(flag::DENYOOM) && server.over_memory.load(Relaxed) {
         return Admission::Refuse(Some(command), failure::OUT_OF_MEMORY);
     }
+    if !server.gate.is_open()
+        && let Some(admission) = at_gate(server, command)
+    {
+        return admission;
+    }
     if session.is_subscriber_only() && !command.spec.has(flag::OF_SUBSCRIBERS) {
         return Admission::Refuse(Some(command), subscriber_only(command));
     }
@@ -375,6 +385,22 @@ fn count_skipped(session: &mut Session) {
         ReplyMode::Skip => ReplyMode::On,
         mode => mode,
     };
+}
+
+/// Decides what happens to a command while not every command may run.
+#[cold]
+fn at_gate(server: &Server, command: &'static Command) -> Option<Admission> {
+    let (gate, spec) = (&server.gate, command.spec);
+    let refused = if gate.has(Closed::Ending) {
+        return Some(Admission::End);
+    } else if gate.has(Closed::SnapshotFailed) && (spec.has(flag::WRITE) || spec.name == "ping") {
+        failure::SNAPSHOT_FAILED
+    } else if gate.has(Closed::Loading) && !spec.has(flag::LOADING) {
+        failure::LOADING
+    } else {
+        return None;
+    };
+    Some(Admission::Refuse(Some(command), refused))
 }
 
 /// The text about a command nobody knows: its name and the beginning of its arguments.

@@ -78,6 +78,24 @@ pub(crate) const PACK_NS: u64 = 500_000;
 pub(crate) const PACK_BUSY_MS: i64 = 10;
 pub(crate) const PACK_IDLE_MS: i64 = 250;
 
+/// Bytes of a snapshot's file after which what was written is synced, so that its end does not wait for all of it.
+pub(crate) const SNAPSHOT_SYNC_BYTES: usize = 4 * 1024 * 1024;
+
+/// Seconds after a snapshot that failed before another one begins by itself.
+pub(crate) const SNAPSHOT_RETRY_S: i64 = 5;
+
+/// Bytes of keys and values that are put into the keyspace together while a snapshot is loaded.
+pub(crate) const LOAD_BUFFER_BYTES: usize = 128 * 1024;
+
+/// Buffers that wait for each of the threads that load a snapshot.
+pub(crate) const LOAD_BUFFERS_PER_THREAD: usize = 4;
+
+/// Threads that put what is loaded into the keyspace; more would wait for the one that reads.
+pub(crate) const LOAD_THREADS: usize = 6;
+
+/// Keys whose places are asked for before the first of them is put into the keyspace.
+pub(crate) const LOAD_WINDOW: usize = 32;
+
 /// Connections accepted in a row before the control thread looks at anything else.
 pub(crate) const ACCEPT_BURST: usize = 256;
 

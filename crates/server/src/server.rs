@@ -1,8 +1,8 @@
 //! What all threads of a server share.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use keyspace::{Keyspace, Turn};
 use parking_lot::Mutex;
@@ -12,11 +12,13 @@ use sys::socket::Socket;
 use crate::clients::{Client, Clients};
 use crate::config::{Setting, Settings};
 use crate::errorstats::ErrorStats;
+use crate::gate::{Closed, Gate};
 use crate::latency::LatencyMonitor;
 use crate::metrics::{Counter, WorkerStats};
 use crate::monitor::Monitors;
 use crate::pubsub::{Crowd, Inbox, Registry};
 use crate::slowlog::SlowLog;
+use crate::snapshot::Snapshots;
 
 /// The version of the Redis protocol and command set that clients are told; some switch on it.
 pub(crate) const REDIS_VERSION: &str = "7.4.0";
@@ -46,6 +48,13 @@ pub(crate) struct Server {
     pub(crate) shutdown: AtomicBool,
     /// Whether `maxmemory` is exceeded; decided ten times a second and when the limit is changed.
     pub(crate) over_memory: AtomicBool,
+    /// Why commands are refused now.
+    pub(crate) gate: Gate,
+    pub(crate) snapshots: Snapshots,
+    /// Set while somebody tries to end the server.
+    pub(crate) ending: AtomicBool,
+    /// Why the server cannot go on.
+    pub(crate) failure: OnceLock<String>,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub(crate) active_expire: AtomicBool,
     /// Forty random hexadecimal digits, new with each start.
@@ -190,13 +199,30 @@ impl Pause {
 impl Server {
     /// Asks all threads to end.
     pub(crate) fn begin_shutdown(&self) {
+        self.gate.set(Closed::Ending, true);
         self.shutdown.store(true, Relaxed);
+        self.snapshots.wake();
         self.control.wake();
         self.wake_workers();
     }
 
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.shutdown.load(Relaxed)
+    }
+
+    /// Whether data is being loaded.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.gate.has(Closed::Loading)
+    }
+
+    /// Notes that somebody tries to end the server, or does not any more. Returns what was noted before.
+    pub(crate) fn set_ending(&self, ending: bool) -> bool {
+        self.ending.swap(ending, Relaxed)
+    }
+
+    /// Whether somebody tries to end the server.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Relaxed)
     }
 
     pub(crate) fn wake_workers(&self) {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use keyspace::{Keyspace, MAX_SHARDS, Options};
@@ -14,14 +15,16 @@ use crate::command::table;
 use crate::config::{self, Setting, Settings, Startup};
 use crate::control::{self, Control};
 use crate::errorstats::ErrorStats;
+use crate::gate::{Closed, Gate};
 use crate::latency::LatencyMonitor;
-use crate::limits::SHARDS_PER_WORKER;
+use crate::limits::{LOAD_THREADS, SHARDS_PER_WORKER};
 use crate::logging;
 use crate::monitor::Monitors;
 use crate::notify;
 use crate::pubsub::{Crowd, Registry};
 use crate::server::{Pause, Server, Totals, VERSION, WorkerHandle};
 use crate::slowlog::SlowLog;
+use crate::snapshot::{self, Snapshots};
 use crate::worker::Worker;
 
 /// Descriptors the server needs beside its clients.
@@ -53,10 +56,15 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<(), String> {
     let _ = sys::clock::ticks_per_us();
     let server = build(settings, config_file)?;
     announce(server, &listeners);
-    let threads = start_workers(server)?;
+    let loads = snapshot::is_there(server)?;
+    server.gate.set(Closed::Loading, loads);
+    let mut threads = start_workers(server)?;
+    threads.push(start_thread("snapshot", move || snapshot::run(server))?);
     let control = Control::new(server, listeners, signals)
         .map_err(|error| format!("cannot watch for connections: {error}"))?;
-    log::info!("Ready to accept connections");
+    if !loads {
+        log::info!("Ready to accept connections");
+    }
     control.run();
     for thread in threads {
         // A worker that panicked has aborted the process already.
@@ -65,8 +73,13 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<(), String> {
     if let Some(path) = pid_file {
         let _ = std::fs::remove_file(path);
     }
-    log::info!("Ferrite is now ready to exit, bye bye...");
-    Ok(())
+    match server.failure.get() {
+        Some(problem) => Err(problem.clone()),
+        None => {
+            log::info!("Ferrite is now ready to exit, bye bye...");
+            Ok(())
+        }
+    }
 }
 
 /// A panic is a bug, and a server that lost one of its threads would hang rather than answer: end all of it, in every build.
@@ -142,8 +155,8 @@ fn build(
         .map_err(failed)?;
     let keyspace = Keyspace::new(&Options {
         databases: settings.int(Setting::Databases) as usize,
-        // The control thread looks at memory.
-        workers: workers + 1,
+        // The control thread looks at memory, one thread writes snapshots, and some load one.
+        workers: workers + 2 + LOAD_THREADS,
         shards,
         seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),
         ticks: sys::clock::ticks,
@@ -166,6 +179,10 @@ fn build(
         control: Waker::new().map_err(failed)?,
         shutdown: AtomicBool::new(false),
         over_memory: AtomicBool::new(false),
+        gate: Gate::default(),
+        snapshots: Snapshots::new(),
+        ending: AtomicBool::new(false),
+        failure: OnceLock::new(),
         active_expire: AtomicBool::new(true),
         run_id: hexadecimal(run_id),
         replication_id: hexadecimal(replication_id),
@@ -219,10 +236,19 @@ fn start_workers(server: &'static Server) -> Result<Vec<std::thread::JoinHandle<
         let failed = |error: std::io::Error| format!("cannot start worker {number}: {error}");
         let poller = Poller::new(server.backend).map_err(failed)?;
         let worker = Worker::new(server, number, poller).map_err(failed)?;
-        let thread = std::thread::Builder::new()
-            .name(format!("worker-{number}"))
-            .spawn(move || worker.run());
-        threads.push(thread.map_err(failed)?);
+        threads.push(start_thread(&format!("worker-{number}"), move || {
+            worker.run()
+        })?);
     }
     Ok(threads)
+}
+
+fn start_thread(
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<std::thread::JoinHandle<()>, String> {
+    let thread = std::thread::Builder::new().name(name.into());
+    thread
+        .spawn(run)
+        .map_err(|error| format!("cannot start thread {name}: {error}"))
 }

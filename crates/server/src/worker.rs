@@ -141,6 +141,11 @@ impl Worker {
     /// Everything between two waits.
     fn turn(&mut self, events: &[Event]) {
         self.turn.enter();
+        if self.server.is_shutting_down() {
+            // The last snapshot was written while this worker was kept out: nothing may change any more.
+            self.turn.leave();
+            return;
+        }
         self.now = sys::clock::realtime_ms();
         self.stats.turns.add(1);
         self.limits.max_bulk_len = self.server.settings.int(Setting::ProtoMaxBulkLen) as usize;

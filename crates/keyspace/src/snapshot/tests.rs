@@ -252,6 +252,43 @@ fn an_empty_keyspace_has_an_empty_snapshot() {
 }
 
 #[test]
+fn databases_that_are_taken_can_be_put_back() {
+    let keyspace = keyspace(2, 1);
+    let mut turn = keyspace.turns().register();
+    turn.enter();
+    let set = |turn: &Turn<'_>, number, value: &[u8]| {
+        let database = keyspace.database(turn, number);
+        let key = database.key(b"key");
+        database.lock(key.hash, 0).set(key, value, Expiry::Clear);
+    };
+    let get = |turn: &Turn<'_>, number| {
+        let database = keyspace.database(turn, number);
+        let key = database.key(b"key");
+        let mut guard = database.lock(key.hash, 0);
+        guard.find(key).map(|entry| entry.value().bytes().to_vec())
+    };
+    set(&turn, 0, b"before");
+    set(&turn, 3, b"three");
+    let taken = turn.exclusive(|alone| keyspace.take_all(alone));
+    assert_eq!((get(&turn, 0), get(&turn, 3)), (None, None));
+    set(&turn, 0, b"meanwhile");
+    set(&turn, 1, b"meanwhile");
+    turn.exclusive(|alone| keyspace.put_back(alone, taken));
+    let found: Vec<_> = (0..DATABASES).map(|number| get(&turn, number)).collect();
+    assert_eq!(
+        found,
+        [
+            Some(b"before".to_vec()),
+            None,
+            None,
+            Some(b"three".to_vec())
+        ]
+    );
+    drop(turn.exclusive(|alone| keyspace.take_all(alone)));
+    assert_eq!(get(&turn, 0), None);
+}
+
+#[test]
 fn what_writers_copy_is_counted_and_comes_first() {
     let keyspace = keyspace(1, 1);
     let mut turn = keyspace.turns().register();

@@ -149,6 +149,7 @@ fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     logging::set_level(settings);
     notify::apply_setting(context.server);
     context.server.check_memory(context.store.turn);
+    context.server.snapshots.check_gate(context.server);
     context.reply.ok();
     Ok(())
 }

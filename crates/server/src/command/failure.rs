@@ -82,3 +82,9 @@ pub(crate) const DB_INDEX: Failure = Failure::of("ERR DB index is out of range")
 pub(crate) const NO_AUTH: Failure = Failure::of("NOAUTH Authentication required.");
 pub(crate) const OUT_OF_MEMORY: Failure =
     Failure::of("OOM command not allowed when used memory > 'maxmemory'.");
+pub(crate) const LOADING: Failure = Failure::of("LOADING Redis is loading the dataset in memory");
+pub(crate) const SNAPSHOT_FAILED: Failure = Failure::of(
+    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may \
+     modify the data set are disabled, because this instance is configured to report errors during writes if RDB \
+     snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error.",
+);

@@ -11,7 +11,7 @@ const MAX_DISTANCE: usize = 2;
 /// Reasons, and the directives (or, with `*` at the end, their beginnings) that each applies to.
 const REASONS: &[(&str, &[&str])] = &[
     (
-        "data is kept in memory only",
+        "there is no log of writes in this version",
         &[
             "appenddirname",
             "appendfilename",
@@ -20,11 +20,8 @@ const REASONS: &[(&str, &[&str])] = &[
             "aof_*",
             "auto-aof-*",
             "bgsave_cpulist",
-            "dbfilename",
             "no-appendfsync-on-rewrite",
-            "rdb*",
             "sanitize-dump-payload",
-            "stop-writes-on-bgsave-error",
         ],
     ),
     (
@@ -170,7 +167,7 @@ mod tests {
         for (name, text) in [
             (
                 "appendfsync",
-                "this directive of redis-server has no meaning here: data is kept in memory only",
+                "this directive of redis-server has no meaning here: there is no log of writes in this version",
             ),
             (
                 "ReplicaOf",

@@ -70,7 +70,8 @@ fn placeholder(kind: Kind) -> String {
         Kind::Directory => "DIRECTORY".into(),
         Kind::Addresses { .. } => "ADDRESS...".into(),
         Kind::OutputLimits => "CLASS HARD SOFT SECONDS...".into(),
-        Kind::SavePoints => "\"\"".into(),
+        Kind::FileName => "NAME".into(),
+        Kind::SavePoints => "SECONDS CHANGES...".into(),
     }
 }
 

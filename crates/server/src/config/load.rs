@@ -13,8 +13,8 @@ use super::flags::{self, Request};
 use super::foreign;
 use super::help;
 use super::settings::Settings;
-use super::table::{Row, Setting};
-use super::value::allowed;
+use super::table::{Kind, Row, Setting};
+use super::value::{self, allowed};
 
 /// The most problems that one message lists.
 const MAX_PROBLEMS: usize = 20;
@@ -110,9 +110,24 @@ pub(super) fn apply(settings: &Settings, directive: &Directive) -> Result<(), St
         return Err(foreign::explain(&directive.name));
     };
     let text = text_of(row, &directive.words)?;
+    let wrong = |wrong| format!("{wrong}; {} takes {}", row.name, allowed(row.kind));
     settings
-        .set(row.setting, &text)
-        .map_err(|wrong| format!("{wrong}; {} takes {}", row.name, allowed(row.kind)))
+        .set(row.setting, &added(row, text, settings)?)
+        .map_err(wrong)
+}
+
+/// A value with those of earlier directives before it, if they add up: save points do, until an empty value.
+///
+/// # Errors
+/// What is wrong with it.
+fn added(row: &Row, text: String, settings: &Settings) -> Result<String, String> {
+    if !matches!(row.kind, Kind::SavePoints) || text.trim().is_empty() {
+        return Ok(text);
+    }
+    // Two wrong values may be right together.
+    value::parse(row, &text)
+        .map_err(|wrong| format!("{wrong}; {} takes {}", row.name, allowed(row.kind)))?;
+    Ok(format!("{} {text}", settings.text(row.setting)))
 }
 
 /// The value that a directive's words are.
@@ -234,6 +249,22 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn save_points_add_up_until_an_empty_one() {
+        for (args, points) in [
+            (&["--save", "900", "1"][..], "900 1"),
+            (&["--save", "900 1 300 10"], "900 1 300 10"),
+            (&["--save", "900", "1", "--save", "300 10"], "900 1 300 10"),
+            (
+                &["--save", "900", "1", "--save", "", "--save", "5 6"],
+                "5 6",
+            ),
+            (&["--save", "900", "1", "--save", ""], ""),
+        ] {
+            assert_eq!(&*settings(args).text(Setting::Save), points, "{args:?}");
+        }
+    }
+
+    #[test]
     fn tools_turn_persistence_off() {
         let settings = settings(&["--save", "", "--appendonly", "no", "--port", "0"]);
         assert_eq!(settings.get_text(Setting::Save), "");
@@ -284,7 +315,7 @@ pub(super) mod tests {
              {path}:4: 'port none'\n  \
                argument couldn't be parsed into an integer; port takes a number from 0 to 65535\n\
              {path}:5: 'appendfsync always'\n  \
-               this directive of redis-server has no meaning here: data is kept in memory only\n\
+               this directive of redis-server has no meaning here: there is no log of writes in this version\n\
              {path}:6: 'maxmemory 10 gigs'\n  \
                wrong number of arguments; maxmemory takes a size from 0 such as 100mb\n\
              command line: '--loglevel loud'\n  \
@@ -308,7 +339,12 @@ pub(super) mod tests {
                 &["--client-output-buffer-limit", "normal", "1"],
                 "Wrong number of arguments in",
             ),
-            (&["--save", "900", "1"], "there are no snapshots"),
+            (
+                &["--save", "900"],
+                "Invalid save parameters; save takes pairs of seconds",
+            ),
+            (&["--save", "900", "--save", "1"], "Invalid save parameters"),
+            (&["--dbfilename", "a/b"], "dbfilename can't be a path"),
             (&["--appendonly", "yes"], "must be one of the following: no"),
             (
                 &["--maxmemory-policy", "allkeys-lru"],

@@ -33,6 +33,14 @@ pub(crate) enum Setting {
     Dir,
     AppendOnly,
     Save,
+    DbFilename,
+    RdbCompression,
+    RdbChecksum,
+    StopWritesOnBgsaveError,
+    RdbSaveIncrementalFsync,
+    RdbDelSyncFiles,
+    RdbKeySaveDelay,
+    KeyLoadDelay,
     Daemonize,
     PidFile,
     LogLevel,
@@ -122,7 +130,9 @@ pub(crate) enum Kind {
     Events,
     /// Limits for classes of clients.
     OutputLimits,
-    /// Points at which a snapshot is due. There are no snapshots, so none is the only value.
+    /// The name of a file in `dir`, without a path; empty for none.
+    FileName,
+    /// Points at which a snapshot is due: any number of pairs of seconds and changes.
     SavePoints,
 }
 
@@ -144,6 +154,7 @@ pub(crate) enum Section {
     Clients,
     Threads,
     Data,
+    Snapshots,
     Process,
     Monitoring,
 }
@@ -155,6 +166,7 @@ impl Section {
         Section::Clients,
         Section::Threads,
         Section::Data,
+        Section::Snapshots,
         Section::Process,
         Section::Monitoring,
     ];
@@ -166,6 +178,7 @@ impl Section {
             Section::Clients => "Clients",
             Section::Threads => "Threads",
             Section::Data => "Data and memory",
+            Section::Snapshots => "Snapshots",
             Section::Process => "Process",
             Section::Monitoring => "Monitoring",
         }
@@ -429,7 +442,7 @@ pub(crate) static TABLE: &[Row] = &[
         default: "no",
         mutable: true,
         section: Section::Data,
-        summary: "Whether writes are kept on disk. This version keeps data in memory only.",
+        summary: "Whether every write is kept in a log on disk. This version has none, only snapshots.",
         ..BASE
     },
     Row {
@@ -437,9 +450,91 @@ pub(crate) static TABLE: &[Row] = &[
         name: "save",
         kind: Kind::SavePoints,
         mutable: true,
-        section: Section::Data,
-        summary: "When to write a snapshot to disk. This version writes none, so it takes only \
-                  an empty value.",
+        section: Section::Snapshots,
+        summary: "When to write a snapshot: after so many seconds if there were at least so many \
+                  changes. Several pairs may be given, in one line or in several; \"\" forgets \
+                  those before it, and without any, snapshots are only written when asked for.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::DbFilename,
+        name: "dbfilename",
+        kind: Kind::FileName,
+        default: "dump.rdb",
+        section: Section::Snapshots,
+        summary: "The file of the snapshot, in dir. It is loaded at the start if it is there.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::RdbCompression,
+        name: "rdbcompression",
+        default: "yes",
+        mutable: true,
+        section: Section::Snapshots,
+        summary: "Compresses strings of more than 20 bytes in snapshots.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::RdbChecksum,
+        name: "rdbchecksum",
+        default: "yes",
+        section: Section::Snapshots,
+        summary: "Ends snapshots with a checksum, and compares it when one is loaded.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::StopWritesOnBgsaveError,
+        name: "stop-writes-on-bgsave-error",
+        default: "yes",
+        mutable: true,
+        section: Section::Snapshots,
+        summary: "Refuses writes as long as there are save points and the last snapshot could not \
+                  be written.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::RdbSaveIncrementalFsync,
+        name: "rdb-save-incremental-fsync",
+        default: "yes",
+        mutable: true,
+        section: Section::Snapshots,
+        summary: "Syncs a snapshot to disk every 4 MB while it is written, not all of it at its end.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::RdbDelSyncFiles,
+        name: "rdb-del-sync-files",
+        default: "no",
+        mutable: true,
+        section: Section::Snapshots,
+        summary: "Removes snapshots that were only made for replicas. There are no replicas yet, so \
+                  there are none of these.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::RdbKeySaveDelay,
+        name: "rdb-key-save-delay",
+        kind: Kind::Integer {
+            min: 0,
+            max: INT_MAX,
+        },
+        default: "0",
+        mutable: true,
+        section: Section::Snapshots,
+        summary: "Microseconds to wait at each key that a snapshot in the background writes. For tests.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::KeyLoadDelay,
+        name: "key-load-delay",
+        kind: Kind::Integer {
+            min: 0,
+            max: INT_MAX,
+        },
+        default: "0",
+        mutable: true,
+        section: Section::Snapshots,
+        summary: "Microseconds to wait at each key that is loaded from a snapshot. For tests.",
         ..BASE
     },
     Row {

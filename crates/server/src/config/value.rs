@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::settings::{ClientClass, OutputLimit};
 use super::table::{Kind, Row};
 use crate::notify::class;
+use crate::snapshot::SavePoint;
 
 /// A text that was found to be right for its setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,7 @@ pub(super) fn parse(row: &Row, text: &str) -> Result<Value, String> {
         Kind::Addresses { most } => parse_addresses(text, most).map(Value::Text),
         Kind::Events => parse_events(text).map(Value::Number),
         Kind::OutputLimits => parse_limits(text).map(Value::Limits),
+        Kind::FileName => parse_file_name(text).map(Value::Text),
         Kind::SavePoints => parse_save_points(text).map(Value::Text),
     }
 }
@@ -182,12 +184,19 @@ fn parse_limit(hard: &str, soft: &str, seconds: &str) -> Option<OutputLimit> {
     })
 }
 
-fn parse_save_points(text: &str) -> Result<Arc<str>, String> {
-    if text.trim().is_empty() {
-        Ok("".into())
-    } else {
-        Err("there are no snapshots to take, only \"\" is allowed".into())
+fn parse_file_name(text: &str) -> Result<Arc<str>, String> {
+    if text.contains('/') {
+        return Err("dbfilename can't be a path, just a filename".into());
     }
+    Ok(text.into())
+}
+
+fn parse_save_points(text: &str) -> Result<Arc<str>, String> {
+    if SavePoint::parse_all(text).is_none() {
+        return Err("Invalid save parameters".into());
+    }
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    Ok(words.join(" ").into())
 }
 
 /// A number as CONFIG GET prints it.
@@ -271,7 +280,8 @@ pub(super) fn allowed(kind: Kind) -> String {
         Kind::OutputLimits => {
             "any number of: class (normal, replica, pubsub), hard limit, soft limit, seconds".into()
         }
-        Kind::SavePoints => "only \"\"".into(),
+        Kind::FileName => "the name of a file".into(),
+        Kind::SavePoints => "pairs of seconds and changes, or \"\"".into(),
     }
 }
 
@@ -524,9 +534,24 @@ mod tests {
     }
 
     #[test]
-    fn only_no_save_points_are_allowed() {
-        assert_eq!(parse_as(Kind::SavePoints, ""), Ok(Value::Text("".into())));
-        assert!(parse_as(Kind::SavePoints, "900 1").is_err());
+    fn save_points_are_kept_as_words() {
+        for (text, kept) in [("", ""), (" ", ""), (" 900  1 300 10 ", "900 1 300 10")] {
+            let value = Ok(Value::Text(kept.into()));
+            assert_eq!(parse_as(Kind::SavePoints, text), value);
+        }
+        for text in ["900", "0 1", "1 -1", "x 1", "1 1 1"] {
+            let wrong = Err("Invalid save parameters".to_owned());
+            assert_eq!(parse_as(Kind::SavePoints, text), wrong, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_files_are_no_paths() {
+        assert_eq!(
+            parse_as(Kind::FileName, "a b"),
+            Ok(Value::Text("a b".into()))
+        );
+        assert!(parse_as(Kind::FileName, "a/b").is_err());
     }
 
     #[test]

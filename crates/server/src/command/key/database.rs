@@ -4,6 +4,7 @@
 //! there is freed in the background whether SYNC or ASYNC is asked for: the two differ in nothing.
 
 use crate::command::{Args, Context, Failure, failure};
+use crate::snapshot;
 
 pub(super) fn dbsize(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     let keys = context.store.database().len();
@@ -21,6 +22,7 @@ pub(super) fn flushdb(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), 
 pub(super) fn flushall(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     check_flush_mode(args)?;
     context.store.flush_all();
+    snapshot::after_flush_all(context.server, context.store.turn);
     context.reply.ok();
     Ok(())
 }

@@ -16,6 +16,7 @@ use super::{Args, Context, Failure, help};
 use crate::command::{Reply, failure};
 use crate::config::Setting;
 use crate::session::Session;
+use crate::snapshot::{self, Duplicates, Reload, ReloadError};
 
 const REFUSED: Failure = Failure::of(
     "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a \
@@ -35,6 +36,7 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         (3, b"sleep") => sleep(context, args.get(2)),
         (3, b"set-active-expire") => set_active_expire(context, args.get(2)),
         (3, b"object") => return object(context, args),
+        (_, b"reload") => return reload(context, args),
         (2, b"digest") => digest(context),
         (_, b"digest-value") => digest_values(context, args),
         (3, b"error") => context.reply.error(args.get(2)),
@@ -65,6 +67,38 @@ fn set_active_expire(context: &mut Context<'_>, wanted: &[u8]) {
     let on = number::parse_i64(wanted).is_some_and(|wanted| wanted != 0);
     context.server.active_expire.store(on, Relaxed);
     context.reply.ok();
+}
+
+/// Saves and loads. Nobody else is inside while data is saved, and others are told that it is being loaded meanwhile.
+fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let mut reload = Reload {
+        saves: true,
+        flushes: true,
+        duplicates: Duplicates::Refused,
+    };
+    for at in 2..args.len() {
+        match () {
+            () if args.is(at, "nosave") => reload.saves = false,
+            () if args.is(at, "noflush") => reload.flushes = false,
+            () if args.is(at, "merge") => reload.duplicates = Duplicates::Replaced,
+            () => {
+                return Err(Failure::of(
+                    "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.",
+                ));
+            }
+        }
+    }
+    match snapshot::reload(context.server, context.store.turn, reload) {
+        Ok(()) => {
+            context.reply.ok();
+            Ok(())
+        }
+        Err(ReloadError::Loading) => Err(failure::LOADING),
+        Err(ReloadError::Save) => Err(Failure::of("ERR")),
+        Err(ReloadError::Load) => Err(Failure::of(
+            "ERR Error trying to load the RDB dump, check server logs.",
+        )),
+    }
 }
 
 fn object(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
@@ -216,6 +250,9 @@ fn print_help(context: &mut Context<'_>) {
             "PROTOCOL <type>",
             "    Answer a reply of a type: string, integer, double, bignum, null, array, set,",
             "    map, attrib, push, verbatim, true or false.",
+            "RELOAD [NOSAVE] [NOFLUSH] [MERGE]",
+            "    Save all data, throw it away and load it again. NOSAVE loads the file that is there,",
+            "    NOFLUSH keeps the data, MERGE lets the file replace keys that are there.",
             "SET-ACTIVE-EXPIRE <0|1>",
             "    Stop (0) or go on with (1) removing expired keys that nobody asks for.",
             "SLEEP <seconds>",

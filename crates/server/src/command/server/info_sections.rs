@@ -17,6 +17,7 @@ use crate::config::Setting;
 use crate::metrics::{CommandStats, Counter, Distribution, WorkerStats};
 use crate::pubsub::NameKind;
 use crate::server::{REDIS_VERSION, Server, VERSION};
+use crate::snapshot::Loading;
 
 pub(super) fn server(report: &mut Report, context: &Context<'_>) {
     let server = context.server;
@@ -194,18 +195,34 @@ pub(super) fn memory(report: &mut Report, context: &Context<'_>) {
     report.field("lazyfree_pending_objects", waiting);
 }
 
-/// Nothing is ever saved, so changes count from the start, and the start is the last save.
 pub(super) fn persistence(report: &mut Report, context: &Context<'_>) {
-    let server = context.server;
-    report.zeroes(&["loading", "async_loading"]);
-    let changes = server.sum(|stats| &stats.dirty);
-    report.field("rdb_changes_since_last_save", changes);
-    report.zeroes(&["rdb_bgsave_in_progress"]);
-    report.field("rdb_last_save_time", server.started_ms / 1000);
-    report.field("rdb_last_bgsave_status", "ok");
-    report.field("rdb_last_bgsave_time_sec", -1);
-    report.field("rdb_current_bgsave_time_sec", -1);
-    report.zeroes(&["rdb_saves", "rdb_last_cow_size"]);
+    let (server, snapshots) = (context.server, &context.server.snapshots);
+    let (history, current) = (snapshots.history(), snapshots.current());
+    report.field("loading", u8::from(server.is_loading()));
+    report.zeroes(&["async_loading"]);
+    // What writers copy for a snapshot is what a fork's copies of pages are elsewhere.
+    report.field("current_cow_peak", current.most_copied_bytes);
+    report.field("current_cow_size", current.copied_bytes);
+    report.field("current_cow_size_age", current.age_s);
+    let done_percent = percent(current.keys, current.total).min(100.0);
+    report.field("current_fork_perc", format_args!("{done_percent:.2}"));
+    report.field("current_save_keys_processed", current.keys);
+    report.field("current_save_keys_total", current.total);
+    report.field("rdb_changes_since_last_save", snapshots.changes(server));
+    report.field(
+        "rdb_bgsave_in_progress",
+        u8::from(current.background_s >= 0),
+    );
+    report.field("rdb_last_save_time", history.saved_at_s);
+    let status = if history.is_ok { "ok" } else { "err" };
+    report.field("rdb_last_bgsave_status", status);
+    report.field("rdb_last_bgsave_time_sec", history.took_s);
+    report.field("rdb_current_bgsave_time_sec", current.background_s);
+    report.field("rdb_saves", history.count);
+    report.field("rdb_last_cow_size", history.copied_bytes);
+    let loading = snapshots.loading();
+    report.field("rdb_last_load_keys_expired", loading.expired.load(Relaxed));
+    report.field("rdb_last_load_keys_loaded", loading.keys.load(Relaxed));
     report.zeroes(&[
         "aof_enabled",
         "aof_rewrite_in_progress",
@@ -218,6 +235,29 @@ pub(super) fn persistence(report: &mut Report, context: &Context<'_>) {
     report.field("aof_last_write_status", "ok");
     report.zeroes(&["aof_last_cow_size"]);
     report.zeroes(&["module_fork_in_progress", "module_fork_last_cow_size"]);
+    if server.is_loading() {
+        loading_progress(report, loading);
+    }
+}
+
+fn loading_progress(report: &mut Report, loading: &Loading) {
+    let started_s = loading.started_s.load(Relaxed);
+    let (total, loaded) = (
+        loading.total_bytes.load(Relaxed),
+        loading.loaded_bytes.load(Relaxed),
+    );
+    report.field("loading_start_time", started_s);
+    report.field("loading_total_bytes", total);
+    report.field("loading_rdb_used_mem", loading.used_memory.load(Relaxed));
+    report.field("loading_loaded_bytes", loaded);
+    let done_percent = percent(loaded, total);
+    report.field("loading_loaded_perc", format_args!("{done_percent:.2}"));
+    let elapsed_s = (sys::clock::realtime_ms() / 1000 - started_s).max(0) as u64;
+    let left_s = match loaded {
+        0 => 1,
+        _ => elapsed_s * total.saturating_sub(loaded) / loaded,
+    };
+    report.field("loading_eta_seconds", left_s);
 }
 
 pub(super) fn stats(report: &mut Report, context: &Context<'_>) {

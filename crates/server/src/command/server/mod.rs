@@ -3,8 +3,8 @@
 //! Here is the table of the family; the subcommands of a container are in the file of its handlers. Reading order:
 //! `introspection` answers COMMAND, with `description` for what a command is, `documentation` for its documentation and
 //! `key_finder` for its keys; `info` with `info_sections` is INFO; `memory`, `slowlog` and `latency` are for
-//! operators, `debug` with `digest` for tests; `cluster` says that there is none; `process` has the small
-//! ones, from TIME to SHUTDOWN.
+//! operators, `debug` with `digest` for tests; `cluster` says that there is none; `persistence` saves; `process` has the
+//! small ones, from TIME to SHUTDOWN.
 //!
 //! Not here: CONFIG, whose table and handlers are in `config`.
 
@@ -20,6 +20,7 @@ mod key_finder;
 mod latency;
 mod lolwut;
 mod memory;
+mod persistence;
 mod process;
 mod slowlog;
 
@@ -148,17 +149,9 @@ pub(crate) const COMMANDS: &[Spec] = &[
         handler: process::time,
         ..Spec::BASE
     },
-    Spec {
-        name: "lastsave",
-        arity: 1,
-        flags: ALWAYS | flag::FAST,
-        group: Group::Server,
-        summary: "Returns when data was last saved to disk, in seconds; the start counts",
-        categories: &["@admin", "@dangerous"],
-        tips: &["nondeterministic_output"],
-        handler: process::last_save,
-        ..Spec::BASE
-    },
+    persistence::SAVE,
+    persistence::BGSAVE,
+    persistence::LASTSAVE,
     Spec {
         name: "role",
         arity: 1,

@@ -7,18 +7,13 @@ use resp::number;
 use super::{Args, Context, Failure};
 use crate::clients::status;
 use crate::command::failure;
+use crate::shutdown::{self, Ending};
 
 pub(super) fn time(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     let now_us = sys::clock::realtime_us();
     context.reply.array(2);
     context.reply.bulk_integer(now_us / 1_000_000);
     context.reply.bulk_integer(now_us % 1_000_000);
-    Ok(())
-}
-
-/// Nothing is ever saved, so it is the start, from which nothing was lost yet.
-pub(super) fn last_save(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
-    context.reply.integer(context.server.started_ms / 1000);
     Ok(())
 }
 
@@ -94,16 +89,29 @@ pub(super) fn shutdown(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
     if end.abort {
         return Err(Failure::of("ERR No shutdown in progress."));
     }
-    if end.save && !end.force {
-        log::error!("SHUTDOWN SAVE was refused: this version writes no snapshots");
-        return Err(Failure::of("ERR Errors trying to SHUTDOWN. Check logs."));
-    }
     log::warn!(
         "Client {} requested the shutdown",
         context.session.client.peer
     );
+    let server = context.server;
+    let ending = Ending {
+        save: match (end.save, end.no_save) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        },
+        force: end.force,
+    };
+    server.set_ending(true);
+    let turn = &mut *context.store.turn;
+    if turn
+        .exclusive(|alone| shutdown::end(server, alone, ending))
+        .is_err()
+    {
+        server.set_ending(false);
+        return Err(Failure::of("ERR Errors trying to SHUTDOWN. Check logs."));
+    }
     // The reply is the end of the connection.
     context.session.closing = true;
-    context.server.begin_shutdown();
     Ok(())
 }

@@ -1,0 +1,23 @@
+//! Snapshots: what is in the keyspace, written to an RDB file and loaded from it.
+//!
+//! A snapshot is a point in time, taken while all workers go on ([`mod@keyspace`] does that); a thread of its own writes it beside
+//! the old file and then puts it in its place, so the file is always a whole one. Reading order: `points` says when a
+//! snapshot is due, `state` what is going on and what became of the last one, `saver` is the thread, `save` and `load` are the
+//! two directions, `reload` is both, `file` is the way a file gets its name.
+//!
+//! Commands are in `command/server/persistence`, the end of the server in `shutdown`.
+
+mod file;
+mod load;
+mod points;
+mod reload;
+mod save;
+mod saver;
+mod state;
+
+pub(crate) use load::Duplicates;
+pub(crate) use points::SavePoint;
+pub(crate) use reload::{Reload, ReloadError, reload};
+pub(crate) use save::{after_flush_all, save_alone};
+pub(crate) use saver::{is_there, run};
+pub(crate) use state::{Busy, Kind, Loading, Outcome, Snapshots};

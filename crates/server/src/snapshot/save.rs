@@ -1,0 +1,233 @@
+//! Writing a snapshot to a file.
+
+use std::io;
+use std::time::Duration;
+
+use keyspace::{Exclusive, Records, Sizes, Snapshot, Turn};
+use rdb::{Attributes, Options, Writer};
+
+use super::file::{Draft, DraftFile};
+use super::state::Outcome;
+use crate::config::Setting;
+use crate::server::{REDIS_VERSION, Server};
+
+/// The longest sleep between two looks at whether the snapshot is still wanted.
+const NAP: Duration = Duration::from_millis(10);
+
+/// Why writing ended early.
+enum Stop {
+    Failed(io::Error),
+    /// Nobody wants the snapshot any more.
+    Cancelled,
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+impl From<Result<(), Stop>> for Outcome {
+    fn from(result: Result<(), Stop>) -> Outcome {
+        match result {
+            Ok(()) => Outcome::Saved,
+            Err(Stop::Cancelled) => Outcome::Cancelled,
+            Err(Stop::Failed(error)) => Outcome::Failed(error.to_string()),
+        }
+    }
+}
+
+/// A file on its way.
+struct Save<'s> {
+    server: &'s Server,
+    writer: Writer<DraftFile>,
+    /// The database that the last key was in.
+    database: Option<usize>,
+    /// Of each database that was not named yet, how many keys it has.
+    sizes: Vec<(usize, Sizes)>,
+    /// Microseconds to wait at each key, for tests.
+    delay_us: u64,
+}
+
+/// Writes a snapshot to the file that the settings name, while workers go on.
+pub(super) fn save_beside(
+    server: &Server,
+    turn: &mut Turn<'_>,
+    snapshot: &mut Snapshot,
+) -> Outcome {
+    write_beside(server, turn, snapshot).into()
+}
+
+fn write_beside(server: &Server, turn: &mut Turn<'_>, snapshot: &mut Snapshot) -> Result<(), Stop> {
+    let used_memory = {
+        turn.enter();
+        let used = server.used_memory(turn);
+        turn.leave();
+        used
+    };
+    let (mut draft, file) = Draft::create(&server.settings)?;
+    let mut save = Save::begin(server, file, used_memory, snapshot.sizes().to_vec())?;
+    let mut records = Records::default();
+    loop {
+        turn.enter();
+        let database = snapshot.step(turn, &mut records);
+        turn.leave();
+        let Some(database) = database else { break };
+        for record in records.iter() {
+            save.key(database, record.key, record.value.bytes(), record.expiry)?;
+        }
+        server
+            .snapshots
+            .note_progress(records.len(), snapshot.copied_bytes());
+        save.check()?;
+    }
+    save.finish()?;
+    match server.snapshots.commit(|| draft.keep()) {
+        None => return Err(Stop::Cancelled),
+        Some(kept) => kept?,
+    }
+    Ok(draft.sync_directory()?)
+}
+
+/// Writes what is in the keyspace to the file that the settings name, while all workers are kept out.
+///
+/// # Errors
+/// Those of the system. The old file is still there then.
+pub(crate) fn save_alone(server: &Server, alone: &Exclusive<'_>, now: i64) -> io::Result<()> {
+    let databases: Vec<_> = server.keyspace.all(alone).collect();
+    let sizes = databases.iter().map(|(number, database)| {
+        let sizes = Sizes {
+            keys: database.len(),
+            volatile: database.volatile(),
+        };
+        (*number, sizes)
+    });
+    let used_memory = databases
+        .iter()
+        .map(|(_, database)| database.memory() as u64)
+        .sum();
+    let (mut draft, file) = Draft::create(&server.settings)?;
+    let mut save = Save::begin(server, file, used_memory, sizes.collect())?;
+    for (number, database) in &databases {
+        let mut result = Ok(());
+        database.for_each(now, |entry| {
+            if result.is_ok() {
+                result = save.put(*number, entry.key(), entry.value().bytes(), entry.expiry());
+            }
+        });
+        result?;
+    }
+    save.finish()?;
+    draft.keep()?;
+    draft.sync_directory()
+}
+
+/// After all databases were emptied: what is being written is not wanted any more, and with save points the file is to be as
+/// empty as they are, so that a restart does not bring back what was thrown away.
+pub(crate) fn after_flush_all(server: &Server, turn: &mut Turn<'_>) {
+    server.snapshots.cancel();
+    if server.save_points().is_empty() {
+        return;
+    }
+    let saved = turn.exclusive(|alone| {
+        server.snapshots.cancel();
+        save_alone(server, alone, sys::clock::realtime_ms())?;
+        server.snapshots.note_saved_alone(server);
+        Ok::<(), io::Error>(())
+    });
+    if let Err(error) = saved {
+        log::error!("Saving the emptied databases failed: {error}");
+    }
+}
+
+impl Save<'_> {
+    fn begin(
+        server: &Server,
+        file: DraftFile,
+        used_memory: u64,
+        sizes: Vec<(usize, Sizes)>,
+    ) -> io::Result<Save<'_>> {
+        let options = Options {
+            compression: server.settings.flag(Setting::RdbCompression),
+            checksum: server.settings.flag(Setting::RdbChecksum),
+        };
+        let mut writer = Writer::new(file, options)?;
+        writer.fact("redis-ver", REDIS_VERSION)?;
+        writer.fact("redis-bits", &usize::BITS.to_string())?;
+        writer.fact("ctime", &(sys::clock::realtime_ms() / 1000).to_string())?;
+        writer.fact("used-mem", &used_memory.to_string())?;
+        writer.fact("aof-base", "0")?;
+        Ok(Save {
+            server,
+            writer,
+            database: None,
+            sizes,
+            delay_us: server.settings.int(Setting::RdbKeySaveDelay).unsigned_abs(),
+        })
+    }
+
+    /// Writes a key, unless nobody wants the snapshot any more.
+    fn key(
+        &mut self,
+        database: usize,
+        key: &[u8],
+        value: &[u8],
+        expiry: Option<i64>,
+    ) -> Result<(), Stop> {
+        self.put(database, key, value, expiry)?;
+        if self.delay_us > 0 {
+            self.wait()?;
+        }
+        Ok(())
+    }
+
+    fn put(
+        &mut self,
+        database: usize,
+        key: &[u8],
+        value: &[u8],
+        expiry: Option<i64>,
+    ) -> io::Result<()> {
+        if self.database != Some(database) {
+            self.writer.database(database as u64)?;
+            let known = self
+                .sizes
+                .iter()
+                .position(|(number, _)| *number == database);
+            if let Some(at) = known {
+                let (_, sizes) = self.sizes.swap_remove(at);
+                self.writer
+                    .sizes(sizes.keys as u64, sizes.volatile as u64)?;
+            }
+            self.database = Some(database);
+        }
+        let attributes = Attributes {
+            expiry_ms: expiry,
+            ..Attributes::default()
+        };
+        self.writer.key(key, value, attributes)
+    }
+
+    fn wait(&self) -> Result<(), Stop> {
+        let mut left = Duration::from_micros(self.delay_us);
+        while !left.is_zero() {
+            self.check()?;
+            let nap = left.min(NAP);
+            std::thread::sleep(nap);
+            left -= nap;
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Stop> {
+        if self.server.snapshots.is_cancelled() {
+            return Err(Stop::Cancelled);
+        }
+        Ok(())
+    }
+
+    /// Ends the file and waits until it is on disk.
+    fn finish(self) -> io::Result<()> {
+        self.writer.finish()?.sync()
+    }
+}

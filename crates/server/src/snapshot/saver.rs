@@ -1,0 +1,63 @@
+//! The thread that has time for files: loads the snapshot at the start, then writes snapshots, one at a time.
+
+use super::file;
+use super::load::{Duplicates, load};
+use super::save::save_beside;
+use super::state::Outcome;
+use crate::gate::Closed;
+use crate::server::Server;
+use crate::shutdown;
+
+/// Runs until the server ends.
+pub(crate) fn run(server: &'static Server) {
+    let mut turn = server.keyspace.turns().register();
+    if server.gate.has(Closed::Loading) {
+        match load_at_start(server) {
+            Ok(()) => {
+                server.snapshots.note_loaded(server);
+                server.gate.set(Closed::Loading, false);
+            }
+            Err(_) if server.is_shutting_down() => return,
+            Err(problem) => return shutdown::fail(server, problem),
+        }
+        log::info!("Ready to accept connections");
+    }
+    while let Some(mut job) = server.snapshots.next_job(server) {
+        let outcome = save_beside(server, &mut turn, &mut job.snapshot);
+        match &outcome {
+            Outcome::Saved => log::info!("DB saved on disk"),
+            Outcome::Failed(problem) => log::error!("Saving a snapshot failed: {problem}"),
+            Outcome::Cancelled => log::warn!("Saving a snapshot was broken off"),
+        }
+        server.snapshots.finish(server, job, outcome);
+    }
+}
+
+/// Loads the file that the settings name.
+///
+/// # Errors
+/// What to tell the operator.
+fn load_at_start(server: &Server) -> Result<(), String> {
+    let Some(path) = file::path(&server.settings) else {
+        return Ok(());
+    };
+    load(server, &path, Duplicates::Refused).map_err(|problem| {
+        format!(
+            "the snapshot {} cannot be loaded: {problem}\n\
+             Nothing was changed. Repair the file, or move it away to start without its data",
+            path.display()
+        )
+    })
+}
+
+/// Whether there is a file to load at the start.
+///
+/// # Errors
+/// It cannot be told.
+pub(crate) fn is_there(server: &Server) -> Result<bool, String> {
+    let Some(path) = file::path(&server.settings) else {
+        return Ok(false);
+    };
+    path.try_exists()
+        .map_err(|error| format!("cannot look for the snapshot {}: {error}", path.display()))
+}

@@ -1,0 +1,471 @@
+//! Snapshots and restarts: what one server saves, it or another program loads; files that are wrong are refused; what clients
+//! are told while data is loaded; what is saved while others write.
+//!
+//! Replies of single commands are in the golden scripts.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use support::{Client, PATIENCE, Server, Target, Value};
+
+const TWO: Target = Target::Ferrite { threads: 2 };
+
+/// A directory that outlives servers.
+struct Data(PathBuf);
+
+impl Data {
+    fn new() -> Data {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ferrite-snapshots-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).expect("the directory for temporary files is writable");
+        Data(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("dump.rdb")
+    }
+
+    /// Starts a server that works here.
+    fn start(&self, target: Target, options: &[&str]) -> Server {
+        let mut all = vec!["--dir", self.0.to_str().expect("a path of UTF-8")];
+        all.extend(options);
+        Server::start(target, &all)
+    }
+
+    /// The names in it.
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).expect("it is there");
+        let names = entries.map(|entry| entry.expect("it can be listed").file_name());
+        let mut names: Vec<String> = names
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn ok() -> Value {
+    Value::Simple(b"OK".to_vec())
+}
+
+/// Asks until the answer is right.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what} did not come true");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn info(client: &mut Client, field: &str) -> String {
+    let text = client.ask("INFO persistence").text();
+    let prefix = format!("{field}:");
+    let line = text.lines().find_map(|line| line.strip_prefix(&prefix));
+    line.unwrap_or_else(|| panic!("INFO has no {field}"))
+        .to_owned()
+}
+
+/// Waits until a server is done with loading.
+fn loaded(server: &Server) -> Client {
+    let mut client = server.client();
+    eventually("loading", || client.ask("PING").text() == "PONG");
+    client
+}
+
+/// Keys of every shape, in several databases.
+fn fill(client: &mut Client) {
+    let mut random = fastrand::Rng::with_seed(4);
+    for db in [0, 1, 9, 15] {
+        client.ask(&format!("SELECT {db}"));
+        for number in 0..300 {
+            let len = match number % 50 {
+                0 => 0,
+                1 => 20_000,
+                2 => 300_000,
+                _ => random.usize(..100),
+            };
+            let value: Vec<u8> = match number % 3 {
+                0 => (0..len).map(|_| random.u8(..)).collect(),
+                1 => vec![b'x'; len],
+                _ => (number * 1_000_000 - 9_000_000).to_string().into_bytes(),
+            };
+            let key: Vec<u8> = (0..number % 40).map(|_| random.u8(..)).collect();
+            let set = [b"SET".to_vec(), key.clone(), value];
+            assert_eq!(client.call(&set).expect("a reply"), ok());
+            if number % 7 == 0 {
+                let expire = [b"PEXPIREAT".to_vec(), key, b"4000000000000".to_vec()];
+                client.call(&expire).expect("a reply");
+            }
+        }
+    }
+    client.ask("SELECT 0");
+}
+
+fn end(mut server: Server, words: &str) {
+    // The reply is the end of the connection.
+    let _ = server.client().send(&words.split(' ').collect::<Vec<_>>());
+    let status = server.wait_for_exit().expect("it ends");
+    assert!(status.success(), "{words}: {status}\n{}", server.output());
+}
+
+#[test]
+fn what_one_server_saves_it_and_redis_load() {
+    for (first, second) in [(TWO, TWO), (TWO, Target::Redis), (Target::Redis, TWO)] {
+        let data = Data::new();
+        let server = data.start(first, &["--save", "3600 1"]);
+        let mut client = server.client();
+        fill(&mut client);
+        let digest = client.ask("DEBUG DIGEST");
+        let size = client.ask("DBSIZE");
+        end(server, "SHUTDOWN");
+        assert_eq!(data.files(), ["dump.rdb"]);
+        let check = Command::new("redis-check-rdb").arg(data.file()).output();
+        let check = check.expect("redis-check-rdb is installed (make setup does it)");
+        assert!(check.status.success(), "{check:?}");
+
+        let server = data.start(second, &["--save", "3600 1"]);
+        let mut client = loaded(&server);
+        assert_eq!(client.ask("DBSIZE"), size, "{first} {second}");
+        assert_eq!(client.ask("DEBUG DIGEST"), digest, "{first} {second}");
+        assert_eq!(info(&mut client, "rdb_changes_since_last_save"), "0");
+    }
+}
+
+#[test]
+fn the_end_saves_if_it_shall() {
+    let data = Data::new();
+    let count = |client: &mut Client| client.ask("DBSIZE");
+    // A signal, with save points.
+    let mut server = data.start(TWO, &["--save", "3600 1"]);
+    server.client().ask("SET one 1");
+    server.signal(Signal::TERM);
+    assert!(
+        server
+            .wait_for_exit()
+            .is_some_and(|status| status.success())
+    );
+    drop(server);
+    let server = data.start(TWO, &["--save", "3600 1"]);
+    assert_eq!(count(&mut loaded(&server)), Value::Int(1));
+    // Not if told so, and not without save points.
+    loaded(&server).ask("SET two 2");
+    end(server, "SHUTDOWN NOSAVE");
+    let server = data.start(TWO, &[]);
+    assert_eq!(count(&mut loaded(&server)), Value::Int(1));
+    loaded(&server).ask("SET two 2");
+    end(server, "SHUTDOWN");
+    // But if told so, also without them.
+    let server = data.start(TWO, &[]);
+    assert_eq!(count(&mut loaded(&server)), Value::Int(1));
+    loaded(&server).ask("SET two 2");
+    end(server, "SHUTDOWN SAVE");
+    let server = data.start(TWO, &[]);
+    assert_eq!(count(&mut loaded(&server)), Value::Int(2));
+    // Who is killed leaves what was saved last.
+    loaded(&server).ask("SET three 3");
+    drop(server);
+    let server = data.start(TWO, &[]);
+    assert_eq!(count(&mut loaded(&server)), Value::Int(2));
+}
+
+#[test]
+fn a_file_that_is_wrong_stops_the_start_and_stays_as_it_is() {
+    let data = Data::new();
+    let server = data.start(Target::Redis, &[]);
+    let mut client = server.client();
+    client.ask("SET a 1");
+    client.ask("RPUSH mylist x");
+    client.ask("SAVE");
+    drop(server);
+    let list = fs::read(data.file()).expect("it was saved");
+    let server = data.start(TWO, &["--dbfilename", "good.rdb"]);
+    let mut client = server.client();
+    client.ask("SELECT 5");
+    for number in 0..100 {
+        client.ask(&format!("SET key:{number} value"));
+    }
+    client.ask("SAVE");
+    drop(server);
+    let good = fs::read(data.0.join("good.rdb")).expect("it was saved");
+    let mut flipped = good.clone();
+    flipped[good.len() / 2] ^= 0x10;
+    for (file, options, text) in [
+        (
+            list,
+            &[][..],
+            "key \"mylist\": the value is a list (quicklist)",
+        ),
+        (good[..good.len() - 20].to_vec(), &[], "the file ends where"),
+        (flipped, &[], "at byte "),
+        (
+            b"hello, this is no snapshot".to_vec(),
+            &[],
+            "this is no RDB file",
+        ),
+        (
+            good,
+            &["--databases", "4"],
+            "database 5, but 'databases' is 4",
+        ),
+    ] {
+        fs::write(data.file(), &file).expect("the directory is ours");
+        let mut all = vec![
+            "--dir",
+            data.0.to_str().expect("a path of UTF-8"),
+            "--save",
+            "1 1",
+        ];
+        all.extend(options);
+        let mut ended = None;
+        match Server::try_start(TWO, &[], &all) {
+            Err(failure) => ended = Some((failure.status, failure.output)),
+            // It answers before it has seen all of the file.
+            Ok(mut server) => {
+                server.wait_for_exit();
+                ended.replace((server.has_ended(), server.output()));
+            }
+        }
+        let (status, output) = ended.expect("one of the two");
+        assert!(status.is_some_and(|status| !status.success()), "{output}");
+        assert!(output.contains(text), "{output}\n  has no\n{text}");
+        assert!(output.contains("dump.rdb"), "{output}");
+        assert_eq!(fs::read(data.file()).expect("it is there"), file);
+    }
+}
+
+#[test]
+fn clients_are_told_that_data_is_being_loaded() {
+    let data = Data::new();
+    let server = data.start(TWO, &[]);
+    for number in 0..1000 {
+        server.client().ask(&format!("SET key:{number} value"));
+    }
+    server.client().ask("SET gone x PX 1");
+    server.client().ask("CONFIG SET save 3600\\ 1");
+    end(server, "SHUTDOWN SAVE");
+    let file = fs::read(data.file()).expect("it was saved");
+
+    let options = ["--key-load-delay", "20000", "--save", "3600 1"];
+    let server = data.start(TWO, &options);
+    let mut client = server.client();
+    let refusal = Value::Error(b"LOADING Redis is loading the dataset in memory".to_vec());
+    for request in [
+        "PING", "GET a", "SET a b", "SAVE", "BGSAVE", "FLUSHALL", "DBSIZE", "WAIT 0 0",
+    ] {
+        assert_eq!(client.ask(request), refusal, "{request}");
+    }
+    assert_eq!(client.ask("ECHO x").text(), "x");
+    assert_eq!(client.ask("SELECT 1"), ok());
+    assert!(client.ask("INFO server").text().contains("redis_version"));
+    assert_eq!(info(&mut client, "loading"), "1");
+    assert_eq!(
+        info(&mut client, "loading_total_bytes"),
+        file.len().to_string()
+    );
+    assert!(
+        info(&mut client, "loading_loaded_perc")
+            .parse::<f64>()
+            .is_ok_and(|done| done < 100.0)
+    );
+    // What is loaded half is not saved.
+    end(server, "SHUTDOWN");
+    assert_eq!(fs::read(data.file()).expect("it is there"), file);
+    let mut server = data.start(TWO, &options);
+    server.signal(Signal::TERM);
+    assert!(server.wait_for_exit().is_some());
+    assert_eq!(fs::read(data.file()).expect("it is there"), file);
+
+    let server = data.start(TWO, &[]);
+    let mut client = loaded(&server);
+    assert_eq!(client.ask("DBSIZE"), Value::Int(1000));
+    assert_eq!(info(&mut client, "loading"), "0");
+    assert_eq!(info(&mut client, "rdb_last_load_keys_loaded"), "1000");
+}
+
+#[test]
+fn a_large_file_is_loaded_by_several_threads() {
+    let data = Data::new();
+    let server = data.start(TWO, &["--rdbcompression", "no"]);
+    let mut client = server.client();
+    let value = "v".repeat(80);
+    for first in (0..60_000).step_by(1000) {
+        let mut request = vec!["MSET".to_owned()];
+        for number in first..first + 1000 {
+            request.extend([format!("key:{number}"), format!("{number}{value}")]);
+        }
+        assert_eq!(client.call(&request).expect("a reply"), ok());
+    }
+    let digest = client.ask("DEBUG DIGEST");
+    end(server, "SHUTDOWN SAVE");
+    let len = fs::metadata(data.file()).expect("it was saved").len();
+    assert!(len > 4 << 20, "{len}");
+    let server = data.start(TWO, &[]);
+    let mut client = loaded(&server);
+    assert_eq!(client.ask("DEBUG DIGEST"), digest);
+    assert_eq!(info(&mut client, "rdb_last_load_keys_loaded"), "60000");
+}
+
+/// What a file holds.
+fn keys_of(path: &Path) -> std::collections::HashMap<Vec<u8>, Vec<u8>> {
+    let file = fs::File::open(path).expect("it was saved");
+    let mut reader = rdb::Reader::new(file, true).expect("it is a snapshot");
+    let mut keys = std::collections::HashMap::new();
+    while let Some(item) = reader.next().unwrap_or_else(|error| panic!("{error}")) {
+        if let rdb::Item::Entry(entry) = item {
+            let before = keys.insert(entry.key.to_vec(), entry.value.clone());
+            assert!(before.is_none(), "{:?} is there twice", entry.key);
+        }
+    }
+    keys
+}
+
+#[test]
+fn a_snapshot_beside_writers_is_of_the_moment_it_was_asked_for() {
+    let data = Data::new();
+    let server = data.start(TWO, &[]);
+    let mut client = server.client();
+    for first in (0..50_000).step_by(1000) {
+        let mut request = vec!["MSET".to_owned()];
+        (first..first + 1000)
+            .for_each(|number| request.extend([format!("key:{number}"), "old".into()]));
+        assert_eq!(client.call(&request).expect("a reply"), ok());
+    }
+    let stop = AtomicBool::new(false);
+    let counted: Vec<AtomicUsize> = (0..3).map(|_| AtomicUsize::new(0)).collect();
+    thread::scope(|scope| {
+        for (writer, counted) in counted.iter().enumerate() {
+            let (server, stop) = (&server, &stop);
+            scope.spawn(move || {
+                let mut client = server.client();
+                while !stop.load(Ordering::SeqCst) {
+                    let number = counted.load(Ordering::SeqCst) + 1;
+                    // One command over many shards: all of it is in a snapshot or nothing.
+                    let mut request = vec!["MSET".to_owned()];
+                    for part in 0..10 {
+                        request.extend([format!("part:{writer}:{part}"), number.to_string()]);
+                    }
+                    request.extend([format!("key:{}", number * 7919 % 50_000), "new".into()]);
+                    assert_eq!(client.call(&request).expect("a reply"), ok());
+                    counted.store(number, Ordering::SeqCst);
+                }
+            });
+        }
+        for _ in 0..8 {
+            let target = counted[0].load(Ordering::SeqCst) + 50;
+            eventually("writing", || counted[0].load(Ordering::SeqCst) >= target);
+            let before: Vec<usize> = counted
+                .iter()
+                .map(|counted| counted.load(Ordering::SeqCst))
+                .collect();
+            assert_eq!(client.ask("BGSAVE").text(), "Background saving started");
+            let after: Vec<usize> = counted
+                .iter()
+                .map(|counted| counted.load(Ordering::SeqCst))
+                .collect();
+            eventually("saving", || {
+                info(&mut client, "rdb_bgsave_in_progress") == "0"
+            });
+            assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
+            let keys = keys_of(&data.file());
+            assert_eq!(
+                keys.keys().filter(|key| key.starts_with(b"key:")).count(),
+                50_000
+            );
+            for writer in 0..3 {
+                let part = |part: usize| {
+                    let value = &keys[format!("part:{writer}:{part}").as_bytes()];
+                    let text = str::from_utf8(value).expect("digits");
+                    text.parse::<usize>().expect("a number")
+                };
+                let number = part(0);
+                assert!((1..10).all(|other| part(other) == number));
+                // One more may have been done than its writer had noted.
+                assert!(before[writer] <= number && number <= after[writer] + 1);
+            }
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+}
+
+#[test]
+fn writes_stop_when_snapshots_fail_and_go_on_when_they_do_not() {
+    let data = Data::new();
+    let server = data.start(TWO, &["--save", "3600 1"]);
+    let mut client = server.client();
+    fs::remove_dir_all(&data.0).expect("it is ours");
+    let failed = |client: &mut Client| {
+        assert_eq!(client.ask("BGSAVE").text(), "Background saving started");
+        eventually("failing", || {
+            info(client, "rdb_last_bgsave_status") == "err"
+        });
+    };
+    client.ask("SET a b");
+    assert_eq!(client.ask("SAVE"), Value::Error(b"ERR".to_vec()));
+    assert_eq!(client.ask("SET a b"), ok());
+    failed(&mut client);
+    for request in ["SET a b", "PING", "FLUSHALL", "INCR x"] {
+        let reply = client.ask(request).text();
+        assert!(
+            reply.starts_with(
+                "MISCONF Redis is configured to save RDB snapshots, but it's currently"
+            ),
+            "{reply}"
+        );
+    }
+    assert_eq!(client.ask("GET a").text(), "b");
+    let refusal = Value::Error(b"ERR Errors trying to SHUTDOWN. Check logs.".to_vec());
+    assert_eq!(client.ask("SHUTDOWN"), refusal);
+    assert_eq!(client.ask("SHUTDOWN SAVE"), refusal);
+    server.signal(Signal::TERM);
+    eventually("the signal", || {
+        server.output().contains("errors trying to shut down")
+    });
+    assert_eq!(
+        client.ask("CONFIG SET stop-writes-on-bgsave-error no"),
+        ok()
+    );
+    assert_eq!(client.ask("SET a c"), ok());
+    assert_eq!(
+        client.ask("CONFIG SET stop-writes-on-bgsave-error yes"),
+        ok()
+    );
+    assert!(client.ask("SET a c").text().starts_with("MISCONF"));
+    fs::create_dir_all(&data.0).expect("it was ours");
+    assert_eq!(client.ask("SAVE"), ok());
+    assert_eq!(client.ask("SET a d"), ok());
+    assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
+    fs::remove_dir_all(&data.0).expect("it is ours");
+    end(server, "SHUTDOWN FORCE");
+    fs::create_dir_all(&data.0).expect("it was ours");
+}
+
+#[test]
+fn a_save_point_saves_by_itself() {
+    let data = Data::new();
+    let server = data.start(TWO, &["--save", "1 2"]);
+    let mut client = server.client();
+    client.ask("SET a 1");
+    client.ask("SET b 2");
+    eventually("saving", || info(&mut client, "rdb_saves") == "1");
+    eventually("the end of it", || {
+        info(&mut client, "rdb_changes_since_last_save") == "0"
+    });
+    assert_eq!(keys_of(&data.file()).len(), 2);
+    assert_eq!(data.files(), ["dump.rdb"]);
+}
