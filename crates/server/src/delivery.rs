@@ -29,7 +29,6 @@ impl Worker {
     /// The same before the turn is over: when a deep pipeline has published so much that it had better be sent.
     #[inline]
     pub(crate) fn post_early(&mut self) {
-        wake_noted(self.server);
         if self.server.workers[self.number].published.bytes() > FLUSH_BYTES {
             self.post();
         }

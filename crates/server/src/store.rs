@@ -45,9 +45,7 @@ impl Store<'_> {
             .lock(key.hash, self.now);
         Shard {
             guard,
-            stats: self.stats,
-            touch: self.touch,
-            notifier: self.notifier,
+            store: self,
             db: self.db,
         }
     }
@@ -59,10 +57,7 @@ impl Store<'_> {
         keys.for_each(|key| set.add(database.shard_of(key.hash)));
         Shards {
             locked: database.lock_set(set, self.now),
-            stats: self.stats,
-            touch: self.touch,
-            notifier: self.notifier,
-            db: self.db,
+            store: self,
         }
     }
 
@@ -78,9 +73,7 @@ impl Store<'_> {
                 .keyspace
                 .database(self.turn, db)
                 .lock(key.hash, self.now),
-            stats: self.stats,
-            touch: self.touch,
-            notifier: self.notifier,
+            store: self,
             db,
         };
         if first.0 < second.0 {
@@ -126,10 +119,7 @@ impl Store<'_> {
 /// Several locked shards of the selected database.
 pub(crate) struct Shards<'a> {
     locked: Locked<'a>,
-    stats: &'static WorkerStats,
-    touch: bool,
-    notifier: Notifier,
-    db: usize,
+    store: &'a Store<'a>,
 }
 
 impl Shards<'_> {
@@ -138,10 +128,8 @@ impl Shards<'_> {
     pub(crate) fn of(&mut self, key: Key<'_>) -> Shard<'_> {
         Shard {
             guard: self.locked.shard(key.hash),
-            stats: self.stats,
-            touch: self.touch,
-            notifier: self.notifier,
-            db: self.db,
+            store: self.store,
+            db: self.store.db,
         }
     }
 }
@@ -149,9 +137,8 @@ impl Shards<'_> {
 /// One locked shard.
 pub(crate) struct Shard<'a> {
     guard: Guard<'a>,
-    stats: &'static WorkerStats,
-    touch: bool,
-    notifier: Notifier,
+    store: &'a Store<'a>,
+    /// The database it is in.
     db: usize,
 }
 
@@ -159,13 +146,13 @@ impl<'a> Shard<'a> {
     /// Tells whoever wants to know of what happened to a key.
     #[inline]
     pub(crate) fn tell(&self, event: Event, key: Key<'_>) {
-        self.notifier.tell(event, self.db, key.bytes);
+        self.store.notifier.tell(event, self.db, key.bytes);
     }
 
     /// Tells whoever wants to know that a key is about to be made, if it is.
     #[inline]
     fn tell_if_new(&mut self, key: Key<'_>) {
-        if self.notifier.wants(Event::NEW) && !self.guard.contains(key) {
+        if self.store.notifier.wants(Event::NEW) && !self.guard.contains(key) {
             self.tell(Event::NEW, key);
         }
     }
@@ -173,27 +160,26 @@ impl<'a> Shard<'a> {
     /// What every change of a key ends in.
     #[inline]
     fn changed(&mut self, key: Key<'_>, kind: ChangeKind) {
-        self.stats.dirty.add(1);
+        self.store.stats.dirty.add(1);
         self.guard.note_change(key, kind);
     }
 
     /// Looks a key up for a reading command: counts a hit or a miss and notes the access.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
         match self.guard.find(key) {
             Some(mut inner) => {
-                self.stats.hits.add(1);
-                if self.touch {
+                self.store.stats.hits.add(1);
+                if self.store.touch {
                     inner.touch();
                 }
                 Some(Entry {
                     inner,
-                    stats: self.stats,
+                    stats: self.store.stats,
                 })
             }
             None => {
-                self.stats.misses.add(1);
-                self.notifier.tell(Event::MISSED, self.db, key.bytes);
+                miss(self.store.stats, &self.store.notifier, self.db, key);
                 None
             }
         }
@@ -201,7 +187,7 @@ impl<'a> Shard<'a> {
 
     /// Looks a key up for a command that reports on it: counts a hit or a miss, but it is no access.
     pub(crate) fn peek(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
-        if self.notifier.wants(Event::MISSED) && !self.guard.contains(key) {
+        if self.store.notifier.wants(Event::MISSED) && !self.guard.contains(key) {
             self.tell(Event::MISSED, key);
         }
         self.peek_quietly(key)
@@ -211,14 +197,14 @@ impl<'a> Shard<'a> {
     pub(crate) fn peek_quietly(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
         match self.guard.find(key) {
             Some(inner) => {
-                self.stats.hits.add(1);
+                self.store.stats.hits.add(1);
                 Some(Entry {
                     inner,
-                    stats: self.stats,
+                    stats: self.store.stats,
                 })
             }
             None => {
-                self.stats.misses.add(1);
+                self.store.stats.misses.add(1);
                 None
             }
         }
@@ -227,12 +213,12 @@ impl<'a> Shard<'a> {
     /// Looks a key up for a command that changes it: notes the access, but counts neither hit nor miss.
     pub(crate) fn find_to_change(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
         let mut inner = self.guard.find(key)?;
-        if self.touch {
+        if self.store.touch {
             inner.touch();
         }
         Some(Entry {
             inner,
-            stats: self.stats,
+            stats: self.store.stats,
         })
     }
 
@@ -241,7 +227,7 @@ impl<'a> Shard<'a> {
     pub(crate) fn find(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
         self.guard.find(key).map(|inner| Entry {
             inner,
-            stats: self.stats,
+            stats: self.store.stats,
         })
     }
 
@@ -255,7 +241,7 @@ impl<'a> Shard<'a> {
     pub(crate) fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
         self.tell_if_new(key);
         self.guard.set(key, value, expiry);
-        self.stats.sets.add(1);
+        self.store.stats.sets.add(1);
         self.changed(key, ChangeKind::Written);
     }
 
@@ -263,7 +249,7 @@ impl<'a> Shard<'a> {
     pub(crate) fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
         self.tell_if_new(key);
         self.guard.set_large(key, value, expiry);
-        self.stats.sets.add(1);
+        self.store.stats.sets.add(1);
         self.changed(key, ChangeKind::Written);
     }
 
@@ -300,7 +286,7 @@ impl<'a> Shard<'a> {
         inner.touch();
         let is_changed = is_written || before != Some(len);
         if is_changed {
-            self.stats.sets.add(1);
+            self.store.stats.sets.add(1);
             self.changed(key, ChangeKind::Written);
         }
         (result, is_changed)
@@ -310,7 +296,7 @@ impl<'a> Shard<'a> {
     pub(crate) fn remove(&mut self, key: Key<'_>) -> bool {
         let removed = self.guard.remove(key);
         if removed {
-            self.stats.dels.add(1);
+            self.store.stats.dels.add(1);
             self.changed(key, ChangeKind::Removed);
         }
         removed
@@ -329,6 +315,13 @@ impl<'a> Shard<'a> {
         self.guard.attach(key, value);
         self.changed(key, ChangeKind::Written);
     }
+}
+
+/// What every read that finds nothing ends in. Apart, so that [`Shard::read`] is small.
+#[inline(never)]
+fn miss(stats: &WorkerStats, notifier: &Notifier, db: usize, key: Key<'_>) {
+    stats.misses.add(1);
+    notifier.tell(Event::MISSED, db, key.bytes);
 }
 
 /// One entry of a locked shard.

@@ -159,7 +159,7 @@ pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
 }
 
 /// Sets one of several keys.
-#[inline]
+#[inline(always)]
 fn set_one(shards: &mut Shards<'_>, key: Key<'_>, value: &[u8]) {
     let mut shard = shards.of(key);
     shard.set(key, value, Expiry::Clear);
