@@ -15,6 +15,7 @@ use crate::errorstats::ErrorStats;
 use crate::latency::LatencyMonitor;
 use crate::metrics::{Counter, WorkerStats};
 use crate::monitor::Monitors;
+use crate::observe::Observers;
 use crate::pubsub::{Crowd, Inbox, Registry};
 use crate::slowlog::SlowLog;
 
@@ -31,6 +32,8 @@ pub(crate) struct Server {
     pub(crate) keyspace: Keyspace,
     pub(crate) workers: Box<[WorkerHandle]>,
     pub(crate) clients: Clients,
+    /// Those who want to hear of changes to keys.
+    pub(crate) observers: Observers,
     pub(crate) pause: Pause,
     pub(crate) monitors: Monitors,
     /// Who listens to which channels.

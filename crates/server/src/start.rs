@@ -19,6 +19,7 @@ use crate::limits::SHARDS_PER_WORKER;
 use crate::logging;
 use crate::monitor::Monitors;
 use crate::notify;
+use crate::observe::Observers;
 use crate::pubsub::{Crowd, Registry};
 use crate::server::{Pause, Server, Totals, VERSION, WorkerHandle};
 use crate::slowlog::SlowLog;
@@ -155,6 +156,7 @@ fn build(
         keyspace,
         workers: handles,
         clients: Clients::default(),
+        observers: Observers::new(shards),
         pause: Pause::default(),
         monitors: Monitors::default(),
         registry: Registry::default(),
