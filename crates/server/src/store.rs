@@ -55,7 +55,7 @@ impl Store<'_> {
             stats: self.stats,
             touch: self.touch,
             notifier: self.notifier,
-            db: self.db,
+            db,
         }
     }
 
