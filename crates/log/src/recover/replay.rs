@@ -113,12 +113,16 @@ impl Recovery {
         let mut round = reader.round(options.threads)?;
         while !round.is_empty() {
             let bytes: u64 = round.iter().map(|chunk| chunk.log_bytes).sum();
-            let next = std::thread::scope(|scope| {
-                let next = scope.spawn(|| reader.round(options.threads));
+            round = if options.threads == 1 {
                 replay.process(&mut round)?;
-                next.join().expect("reading does not panic")
-            })?;
-            round = next;
+                reader.round(1)?
+            } else {
+                std::thread::scope(|scope| {
+                    let next = scope.spawn(|| reader.round(options.threads));
+                    replay.process(&mut round)?;
+                    next.join().expect("reading does not panic")
+                })?
+            };
             done += bytes;
             progress(Progress {
                 done,
