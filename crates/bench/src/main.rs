@@ -3,7 +3,7 @@
 //! Reading order: [`options`] says what was asked for, [`load`] what is sent, [`wire`] is one
 //! connection, [`drive`] puts the load on a server and counts, [`report`] writes down what was counted.
 //! [`session`] does so for the tests of a command line. [`side`] starts servers and compares them,
-//! [`floor`] is the one that costs nothing.
+//! [`floor`] is the one that costs nothing. [`verify`] looks whether a server keeps what it said it has.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ mod options;
 mod report;
 mod session;
 mod side;
+mod verify;
 mod wire;
 
 use floor::Floor;
@@ -52,7 +53,11 @@ fn start() -> Result<bool, String> {
     if let Some(old) = &options.compare {
         return compare(old, &options.words);
     }
+    if let Some(path) = &options.verify_check {
+        return verify::check_file(&options, path);
+    }
     match options.mode {
+        Mode::Load if options.verify => verify::run(&options),
         Mode::Load => session::start(&options),
         Mode::SideBySide => side::run(&options),
         Mode::Floor => floor::serve(&Floor {

@@ -95,6 +95,18 @@ fn random_seed() -> u64 {
     u64::from_le_bytes(bytes)
 }
 
+/// The server, where there can be only one.
+///
+/// # Errors
+/// There are several, or its name cannot be looked up.
+pub(crate) fn only_target(options: &Options) -> Result<Target, String> {
+    let mut targets = targets(options)?;
+    match (targets.pop(), targets.is_empty()) {
+        (Some(target), true) => Ok(target),
+        _ => Err("this needs a single server".into()),
+    }
+}
+
 fn targets(options: &Options) -> Result<Vec<Target>, String> {
     if options.targets.is_empty() {
         return Ok(vec![target(options, None, options.uri.as_ref())?]);

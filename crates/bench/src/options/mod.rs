@@ -7,7 +7,7 @@ mod uri;
 pub(crate) mod values;
 
 pub(crate) use help::{text as help, version};
-pub(crate) use meaning::{jobs, understand};
+pub(crate) use meaning::{jobs, only_target, understand};
 pub(crate) use uri::{Uri, parse as parse_uri};
 
 use crate::drive::schedule::Arrivals;
@@ -88,6 +88,11 @@ pub(crate) struct Options {
     pub(crate) hdr: Option<PathBuf>,
     /// The older of two documents; the newer is the word behind the options.
     pub(crate) compare: Option<PathBuf>,
+    // Verification.
+    pub(crate) verify: bool,
+    pub(crate) verify_file: Option<PathBuf>,
+    pub(crate) verify_check: Option<PathBuf>,
+    pub(crate) may_lose: Duration,
     // Servers side by side, and the floor.
     pub(crate) mode: Mode,
     pub(crate) rounds: Option<usize>,
@@ -193,6 +198,10 @@ impl Default for Options {
             html: None,
             hdr: None,
             compare: None,
+            verify: false,
+            verify_file: None,
+            verify_check: None,
+            may_lose: Duration::ZERO,
             mode: Mode::Load,
             rounds: None,
             is_quick: false,

@@ -23,11 +23,12 @@ pub(super) enum Section {
     Values,
     Mix,
     Output,
+    Verify,
     Side,
 }
 
 impl Section {
-    pub(super) const ALL: [Section; 8] = [
+    pub(super) const ALL: [Section; 9] = [
         Section::Server,
         Section::Load,
         Section::Open,
@@ -35,6 +36,7 @@ impl Section {
         Section::Values,
         Section::Mix,
         Section::Output,
+        Section::Verify,
         Section::Side,
     ];
 
@@ -47,6 +49,7 @@ impl Section {
             Section::Values => "Values",
             Section::Mix => "Mixes",
             Section::Output => "Output",
+            Section::Verify => "Verification",
             Section::Side => "Servers side by side: ferrite-bench side-by-side [NAME=COMMAND...]",
         }
     }
@@ -346,6 +349,21 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Section::Output, Some('v'), &["version"], "",
         "Prints the version.",
         set!(wants_version = |_| Ok(true))),
+
+    flag(Section::Verify, None, &["verify"], "",
+        "Writes to -r groups of keys, notes what is acknowledged, and reads everything back at the \
+         end. If the server goes away in between, waits for it (--reconnect), reads back, goes on.",
+        set!(verify = |_| Ok(true))),
+    flag(Section::Verify, None, &["may-lose"], "TIME",
+        "What the server may lose when it goes away: what was acknowledged in the last TIME. [0: \
+         nothing]",
+        set!(may_lose = |v| time(v))),
+    flag(Section::Verify, None, &["verify-file"], "FILE",
+        "Keeps the notes at the end ...",
+        set!(verify_file = |v| Ok(Some(v.into())))),
+    flag(Section::Verify, None, &["verify-check"], "FILE",
+        "... and reads back what they are about, without writing.",
+        set!(verify_check = |v| Ok(Some(v.into())))),
 
     flag(Section::Side, None, &["rounds"], "COUNT",
         "How many times each server goes through all cells; medians are reported. [5] Also how often the \

@@ -16,6 +16,8 @@ pub(crate) struct Asker {
     poller: Poller,
     events: Vec<Event>,
     input: Vec<u8>,
+    /// How much of the input has been returned.
+    taken: usize,
     /// How long an answer may take.
     patience: Duration,
 }
@@ -43,6 +45,7 @@ impl Asker {
             poller,
             events: Vec::new(),
             input: Vec::new(),
+            taken: 0,
             patience,
         };
         asker.wait().map_err(failed)?;
@@ -72,6 +75,15 @@ impl Asker {
         self.reply()
     }
 
+    /// Sends several requests together and returns their replies.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(crate) fn ask_many(&mut self, requests: &[u8], count: usize) -> Result<Vec<Value>, String> {
+        self.send(requests).map_err(|error| plain(&error))?;
+        (0..count).map(|_| self.reply()).collect()
+    }
+
     /// The value of a setting, if the server tells.
     pub(crate) fn setting(&mut self, name: &str) -> Option<String> {
         match self.ask(&[b"CONFIG", b"GET", name.as_bytes()]).ok()? {
@@ -92,11 +104,15 @@ impl Asker {
 
     fn reply(&mut self) -> Result<Value, String> {
         loop {
-            let parsed = parse_value(&self.input).map_err(|error| error.to_string())?;
+            let parsed =
+                parse_value(&self.input[self.taken..]).map_err(|error| error.to_string())?;
             if let Some((value, len)) = parsed {
-                self.input.drain(..len);
+                self.taken += len;
                 return Ok(value);
             }
+            // What was taken goes now and not with each reply, or many in a row would be moved often.
+            self.input.drain(..self.taken);
+            self.taken = 0;
             self.receive().map_err(|error| plain(&error))?;
         }
     }

@@ -3,6 +3,8 @@
 //! Nothing here asserts how fast something is.
 
 mod closed;
+mod lossy;
 mod open;
 mod side;
 mod support;
+mod verify;

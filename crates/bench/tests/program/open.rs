@@ -139,8 +139,7 @@ fn broken_connections_are_opened_again_if_that_is_wanted() {
             assert!(start.elapsed() < PATIENCE, "the load does not begin");
             sleep(Duration::from_millis(20));
         }
-        server.child.kill().expect("it is our child");
-        server.child.wait().expect("it is our child");
+        server.kill();
         server.restart();
         let text = failed(&running.join().expect("it ends"));
         assert!(text.contains(expected), "{options}: {text}");

@@ -69,6 +69,12 @@ impl Server {
         panic!("{command:?} does not start");
     }
 
+    /// Ends it without any warning.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it is our child");
+        self.child.wait().expect("it is our child");
+    }
+
     /// Starts the same command again after it has ended.
     pub(crate) fn restart(&mut self) {
         self.child = spawn(&self.command);
