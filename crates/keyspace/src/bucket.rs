@@ -77,6 +77,12 @@ impl Bucket {
         ))
     }
 
+    /// Whether the tag of a slot is `tag`.
+    #[inline]
+    pub(crate) fn has_tag(&self, slot: usize, tag: u8) -> bool {
+        (self.tags.load(Relaxed) >> (8 * slot)) as u8 == tag
+    }
+
     /// The slots that hold an entry.
     #[inline]
     pub(crate) fn occupied(&self) -> Slots {

@@ -225,6 +225,21 @@ impl Tables {
         prefetch(table.address(home).cast());
     }
 
+    /// Asks the processor for the volatile entries of a place's home bucket whose tag byte is that of the place. Under the lock.
+    #[inline]
+    pub(crate) fn prefetch_tagged(&self, place: Place) {
+        let (table, home) = self.locate(place);
+        if !table.exists() {
+            return;
+        }
+        let bucket = table.bucket(home);
+        for slot in bucket.matches(place.tag()) {
+            if bucket.is_volatile(slot) {
+                prefetch((bucket.reference(slot) & !TAG_LOW) as *const u8);
+            }
+        }
+    }
+
     /// Asks the processor for the entry, if the home bucket has one that looks right. The caller is inside
     /// a turn, which keeps the table (not the entry, which is not read) alive.
     #[inline]
@@ -594,6 +609,17 @@ impl Index<'_> {
         visit: impl FnMut(Slot, Entry),
     ) -> Option<Place> {
         self.visit_slots(place, Bucket::is_volatile, visit)
+    }
+
+    /// [`Index::visit_volatile`] for entries whose tag byte is that of `place`.
+    pub(crate) fn visit_tagged(
+        &self,
+        place: Place,
+        visit: impl FnMut(Slot, Entry),
+    ) -> Option<Place> {
+        let tag = place.tag();
+        let wanted = |bucket: &Bucket, slot| bucket.is_volatile(slot) && bucket.has_tag(slot, tag);
+        self.visit_slots(place, wanted, visit)
     }
 
     #[inline]

@@ -26,7 +26,6 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
 use crate::database::Overhead;
 use crate::entry::{Entry, Form, NewValue, Stamp};
-use crate::expire::Wheel;
 use crate::hash::Place;
 use crate::heap::Heap;
 use crate::index::{Index, IndexState, Slot, Surroundings, Tables};
@@ -41,6 +40,7 @@ const MOVED_PER_SLICE: usize = 64;
 
 pub use view::{Detached, EntryMut, EntryRef};
 
+use expiring::Wheels;
 use lock::Lock;
 use view::DetachedValue;
 
@@ -90,7 +90,7 @@ struct State {
     index: IndexState,
     heap: Heap,
     /// Made with the first volatile key.
-    wheel: Option<Box<Wheel>>,
+    wheels: Option<Box<Wheels>>,
     /// What a snapshot wants of this shard.
     copied: Option<Box<snapshot::Copied>>,
 }
@@ -114,7 +114,7 @@ impl ShardCell {
             state: UnsafeCell::new(State {
                 index: IndexState::default(),
                 heap: Heap::new(Arc::clone(pages)),
-                wheel: None,
+                wheels: None,
                 copied: None,
             }),
         }
@@ -537,6 +537,7 @@ impl<'a> Guard<'a> {
     /// A slice of work that is due but belongs to no command: moving buckets, freeing replaced tables.
     /// Returns whether there is more.
     pub fn maintain(&mut self) -> bool {
+        self.look_after_wheel();
         let shared = self.shared;
         let around = surroundings(shared);
         let began = self.begin_move();
@@ -578,7 +579,7 @@ impl<'a> Guard<'a> {
     pub(crate) fn overhead(&mut self) -> Overhead {
         // SAFETY: as in `index`.
         let state = unsafe { &*self.cell.state.get() };
-        let wheel_bytes = state.wheel.as_ref().map_or(0, |wheel| wheel.memory());
+        let wheel_bytes = state.wheels.as_ref().map_or(0, |wheels| wheels.memory());
         Overhead {
             index_bytes: self.index().memory(),
             wheel_bytes,

@@ -23,9 +23,11 @@ fn key<'a>(database: &Database, bytes: &'a [u8]) -> Key<'a> {
 fn expire_all(database: &Database, now: i64) {
     let mut items = Vec::new();
     for shard in database.shards() {
-        while database.next_due_ms(shard) <= now
-            && database.lock_shard(shard, now).expire_due(10, &mut items) >= 10
-        {}
+        while database.next_due_ms(shard) <= now {
+            database
+                .lock_shard(shard, now)
+                .expire_due(10, 10, &mut items);
+        }
     }
 }
 
@@ -514,6 +516,72 @@ fn the_wheel_forgets_keys_that_came_and_went() {
         assert!(grown < 100_000, "{grown} bytes for a key that is gone");
         expire_all(database, 3_600_010);
         assert_eq!(database.len(), 0);
+    });
+}
+
+/// Keys come, go and change their times while the wheel is made anew again and again, a slice at a time.
+#[test]
+fn keys_expire_on_time_while_the_wheel_is_made_anew() {
+    const STEP_MS: i64 = 10;
+    const LATE_MS: i64 = STEP_MS + 2 * crate::expire::TICK_MS;
+    with_database(1, |database| {
+        let mut random = fastrand::Rng::with_seed(8);
+        // What is there and when it expires, by key and by time.
+        let mut times: HashMap<u32, i64> = HashMap::new();
+        let mut order: std::collections::BTreeSet<(i64, u32)> = Default::default();
+        let (mut now, mut items) = (1_000_000, Vec::new());
+        let (mut begun, mut was_under_way) = (0, false);
+        for _ in 0..3_000 {
+            now += STEP_MS;
+            for _ in 0..200 {
+                let n = random.u32(..4_000);
+                let name = n.to_le_bytes();
+                let key = database.key(&name);
+                let mut guard = database.lock(key.hash, now);
+                if let Some(before) = times.remove(&n) {
+                    order.remove(&(before, n));
+                }
+                if random.u8(..3) == 0 {
+                    guard.remove(key);
+                    continue;
+                }
+                let away = [5, 50, 700, 9_000, 200_000, 5_000_000][random.usize(..6)];
+                let at = now + random.i64(1..=away);
+                match guard.find(key) {
+                    Some(mut entry) if random.bool() => entry.set_expiry(Some(at)),
+                    _ => guard.set(key, b"", Expiry::At(at)),
+                }
+                times.insert(n, at);
+                order.insert((at, n));
+            }
+            let mut spare = 5;
+            loop {
+                let mut guard = database.lock_shard(ShardId(0), now);
+                let (_, presses) = guard.expire_due(20, spare, &mut items);
+                spare = 0;
+                let under_way = guard.is_renewing();
+                begun += usize::from(under_way && !was_under_way);
+                was_under_way = under_way;
+                if !presses {
+                    break;
+                }
+            }
+            while let Some(&(at, n)) = order.first()
+                && at < now - LATE_MS
+            {
+                order.pop_first();
+                times.remove(&n);
+            }
+            let sure = order.range((now, 0)..).count();
+            assert!(
+                (sure..=order.len()).contains(&database.len()),
+                "{} keys at {now}, {sure} have time and {} may be there",
+                database.len(),
+                order.len()
+            );
+            database.lock_shard(ShardId(0), now).verify();
+        }
+        assert!(begun > 5, "made anew {begun} times");
     });
 }
 

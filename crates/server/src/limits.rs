@@ -68,6 +68,12 @@ pub(crate) const EXPIRE_SLICE: usize = 64;
 /// Items of timing wheels looked at in one turn.
 pub(crate) const EXPIRE_TURN: usize = 2048;
 
+/// Items of one shard looked at every [`EXPIRE_MS`] though they could wait.
+pub(crate) const EXPIRE_SPARE: usize = 64;
+
+/// Milliseconds after which a worker does for another's shards what that hasn't found the time for.
+pub(crate) const EXPIRE_HELP_MS: i64 = 25;
+
 /// Memory of holes between entries that is left alone: one part in this many.
 pub(crate) const PACK_SHARE: usize = 24;
 

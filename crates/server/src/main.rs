@@ -16,6 +16,7 @@ mod control;
 mod delivery;
 mod errorstats;
 mod execute;
+mod expiring;
 mod gate;
 mod glob;
 mod latency;

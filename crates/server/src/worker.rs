@@ -26,10 +26,10 @@ use crate::command::{Output, Table, table};
 use crate::config::Setting;
 use crate::connection::{Connection, State};
 use crate::connections::Connections;
+use crate::expiring::Expiring;
 use crate::limits::{
-    EXPIRE_MS, EXPIRE_SLICE, EXPIRE_TURN, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES,
-    PACK_BUSY_MS, PACK_IDLE_MS, PACK_NS, PACK_SHARE, READ_AHEAD_BYTES, READ_BYTES, READ_MIN_BYTES,
-    SCRATCH_BYTES,
+    EXPIRE_MS, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, PACK_BUSY_MS, PACK_IDLE_MS, PACK_NS,
+    PACK_SHARE, READ_AHEAD_BYTES, READ_BYTES, READ_MIN_BYTES, SCRATCH_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::pubsub::{Listeners, begin_worker};
@@ -65,11 +65,11 @@ pub(crate) struct Worker {
     /// Transactions that ended, for those that begin.
     pub(crate) spares: Spares,
     next_cron: i64,
-    next_expire: i64,
+    pub(crate) next_expire: i64,
     next_pack: i64,
     /// How many of its shards the last round of packing has passed.
     packed: usize,
-    items: Vec<u32>,
+    pub(crate) expiring: Expiring,
 }
 
 impl Worker {
@@ -101,7 +101,7 @@ impl Worker {
             next_expire: 0,
             next_pack: 0,
             packed: 0,
-            items: Vec::new(),
+            expiring: Expiring::default(),
         })
     }
 
@@ -601,36 +601,10 @@ impl Worker {
     }
 
     /// The shards this worker looks after.
-    fn own_shards(&self) -> impl Iterator<Item = ShardId> + Clone + use<> {
+    pub(crate) fn own_shards(&self) -> impl Iterator<Item = ShardId> + Clone + use<> {
         (self.number..self.server.keyspace.shards())
             .step_by(self.server.workers.len())
             .map(ShardId)
-    }
-
-    /// Removes keys of own shards whose time has come, within a budget.
-    fn expire(&mut self) {
-        let mut left = EXPIRE_TURN;
-        for db in 0..self.server.keyspace.databases() {
-            let Some(database) = self.server.keyspace.existing(&self.turn, db) else {
-                continue;
-            };
-            for shard in self.own_shards() {
-                while database.next_due_ms(shard) <= self.now {
-                    let looked_at = database
-                        .lock_shard(shard, self.now)
-                        .expire_due(EXPIRE_SLICE, &mut self.items);
-                    left = left.saturating_sub(looked_at.max(1));
-                    if left == 0 {
-                        // The rest in the next turn, which begins at once.
-                        self.next_expire = self.now;
-                        return;
-                    }
-                    if looked_at < EXPIRE_SLICE {
-                        break;
-                    }
-                }
-            }
-        }
     }
 
     /// Moves entries of own shards together where values that changed their size have left holes, for a short while.

@@ -243,6 +243,23 @@ class Checks:
         equal(victim.client_id() > before, True)
         victim.close()
 
+    def listen(self):
+        with self.client.pubsub() as listener, redis.Redis(port=PORT, **self.options) as publisher:
+            listener.subscribe("news")
+            listener.psubscribe("n*")
+            kinds = [listener.get_message(timeout=10)["type"] for _ in range(2)]
+            equal(kinds, ["subscribe", "psubscribe"])
+            equal(publisher.publish("news", MEGABYTE), 2)
+            equal(publisher.pubsub_numsub("news"), [(b"news", 1)])
+            for kind in ("message", "pmessage"):
+                message = listener.get_message(timeout=10)
+                equal((message["type"], message["channel"], message["data"]), (kind, b"news", MEGABYTE))
+            listener.unsubscribe()
+            listener.punsubscribe()
+            kinds = [listener.get_message(timeout=10)["type"] for _ in range(2)]
+            equal(kinds, ["unsubscribe", "punsubscribe"])
+            equal(publisher.publish("news", "nobody hears"), 0)
+
 
 async def asyncio_checks():
     """The asyncio client has a connection and a parser of its own: the checks that meet them."""

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::{Guard, Key, place_of};
 use crate::expire::Wheel;
 use crate::hash::Place;
-use crate::index::Slot;
+use crate::index::{Index, Slot};
 use crate::observe::ChangeKind;
 
 impl Guard<'_> {
@@ -45,71 +45,103 @@ impl Guard<'_> {
     }
 
     fn schedule(&mut self, hash: u64, at: i64) {
-        self.schedule_item(item_of(self.place(hash)), at);
-    }
-
-    fn schedule_item(&mut self, item: u32, at: i64) {
-        // SAFETY: as in `index`.
-        let state = unsafe { &mut *self.cell.state.get() };
+        let place = self.place(hash);
         let now = self.now;
-        let before = state.wheel.as_ref().map_or(0, |wheel| wheel.memory());
-        let wheel = state.wheel.get_or_insert_with(|| {
-            self.shared.has_volatile.store(true, Relaxed);
-            Box::new(Wheel::new(now))
-        });
-        wheel.insert(item, at);
-        let after = wheel.memory();
-        self.set_next_due(wheel);
-        if after != before {
-            self.add_bytes(after.wrapping_sub(before));
-        }
-    }
-
-    /// Tells everybody when the wheel is to be looked at next: at once if it wants to be made anew, which is work for
-    /// [`Guard::expire_due`] and not for the command that met it.
-    fn set_next_due(&self, wheel: &Wheel) {
-        let due = if wheel.is_wasteful(self.cell.volatile()) {
-            i64::MIN
-        } else {
-            wheel.next_due_ms()
-        };
-        self.cell.next_due_ms.0.store(due, Relaxed);
-    }
-
-    /// Removes keys whose time has come, looking at about `most` of the wheel's items. Returns how many were looked
-    /// at; fewer than `most` means that nothing is left to do now.
-    pub fn expire_due(&mut self, most: usize, items: &mut Vec<u32>) -> usize {
-        items.clear();
         // SAFETY: as in `index`.
         let state = unsafe { &mut *self.cell.state.get() };
-        let Some(wheel) = &mut state.wheel else {
-            return 0;
-        };
-        let before = wheel.memory();
-        wheel.take_due(self.now, most, items);
-        let freed = before - wheel.memory();
-        self.sub_bytes(freed);
-        let looked_at = items.len();
-        for &item in items.iter() {
-            self.cell.tables.prefetch_bucket(first_place(item));
+        let before = state.wheels.as_ref().map_or(0, |wheels| wheels.memory());
+        let wheels = state.wheels.get_or_insert_with(|| {
+            self.shared.has_volatile.store(true, Relaxed);
+            Box::new(Wheels::new(now))
+        });
+        let told = wheels.insert(place, at);
+        let after = wheels.memory();
+        if told < self.cell.next_due_ms() {
+            self.cell.next_due_ms.0.store(told, Relaxed);
         }
-        for &item in items.iter() {
-            self.expire_item(item);
+        if after != before {
+            // It has grown, which is when it may have become wasteful.
+            self.add_bytes(after.wrapping_sub(before));
+            self.look_after_wheel();
         }
-        // SAFETY: as above; `expire_item` ended its borrows.
+    }
+
+    /// Lets the wheel be made anew soon if it is wasteful: by [`Guard::expire_due`], not by the command that met it.
+    pub(super) fn look_after_wheel(&mut self) {
+        // SAFETY: as in `index`.
+        let state = unsafe { &*self.cell.state.get() };
+        if let Some(wheels) = &state.wheels
+            && wheels.fresh.is_none()
+            && wheels.current.is_wasteful(self.cell.volatile(), self.now)
+        {
+            let due = self.cell.next_due_ms().min(self.now);
+            self.cell.next_due_ms.0.store(due, Relaxed);
+        }
+    }
+
+    /// Removes keys whose time has come: looks at about `most` items of the wheel that press, and with some of `spare` at those that
+    /// could wait. Returns how many it looked at, and whether there are more that press.
+    ///
+    /// Budget: a cache miss for the bucket and one for the entry of each item, all under way before the first is needed.
+    pub fn expire_due(&mut self, most: usize, spare: usize, items: &mut Vec<u32>) -> (usize, bool) {
+        let (now, volatile) = (self.now, self.cell.volatile());
+        let mut looked_at = 0;
+        for is_fresh in [false, true] {
+            items.clear();
+            // SAFETY: as in `index`; `expire_items` ended its borrows.
+            let state = unsafe { &mut *self.cell.state.get() };
+            let Some(wheels) = &mut state.wheels else {
+                return (looked_at, false);
+            };
+            let before = wheels.memory();
+            wheels.take_due(is_fresh, now, most, spare, items);
+            let freed = before - wheels.memory();
+            self.sub_bytes(freed);
+            looked_at += items.len();
+            self.expire_items(items, is_fresh);
+        }
+        // SAFETY: as above.
         let state = unsafe { &mut *self.cell.state.get() };
-        if let Some(wheel) = &state.wheel {
-            if wheel.is_wasteful(self.cell.volatile()) {
-                self.rebuild_wheel();
-            } else {
-                self.set_next_due(wheel);
+        let Some(wheels) = &mut state.wheels else {
+            return (looked_at, false);
+        };
+        if spare > 0 && !wheels.presses() {
+            if wheels.fresh.is_none() && wheels.current.is_wasteful(volatile, now) {
+                let before = wheels.memory();
+                wheels.begin_anew(now);
+                let more = wheels.memory() - before;
+                self.add_bytes(more);
             }
+            self.renew();
         }
-        looked_at
+        // SAFETY: as above.
+        let state = unsafe { &mut *self.cell.state.get() };
+        let Some(wheels) = &state.wheels else {
+            return (looked_at, false);
+        };
+        self.cell
+            .next_due_ms
+            .0
+            .store(wheels.next_due_ms(now), Relaxed);
+        (looked_at, wheels.presses())
+    }
+
+    /// Looks at the entries that items may mean.
+    fn expire_items(&mut self, items: &[u32], is_fresh: bool) {
+        let tables = &self.cell.tables;
+        items
+            .iter()
+            .for_each(|&item| tables.prefetch_bucket(first_place(item)));
+        items
+            .iter()
+            .for_each(|&item| tables.prefetch_tagged(first_place(item)));
+        for &item in items {
+            self.expire_item(item, is_fresh);
+        }
     }
 
     /// Removes the expired entries an item may mean, and schedules those that live on.
-    fn expire_item(&mut self, item: u32) {
+    fn expire_item(&mut self, item: u32, is_fresh: bool) {
         let (now, shared) = (self.now, self.shared);
         loop {
             let mut expired = None;
@@ -118,7 +150,7 @@ impl Guard<'_> {
             // The places of an item are nearly always those of one bucket, but a bucket may begin between them.
             let mut place = Some(first_place(item));
             while let Some(at) = place.filter(|&place| item_of(place) == item) {
-                place = index.visit_volatile(at, |slot, entry| {
+                place = index.visit_tagged(at, |slot, entry| {
                     if let Some(expiry) = entry.expiry() {
                         if now > expiry {
                             expired = Some(slot);
@@ -130,31 +162,175 @@ impl Guard<'_> {
             }
             match (expired, next) {
                 (Some(slot), _) => self.expire(slot),
-                (None, Some(expiry)) => return self.schedule_item(item, expiry),
+                (None, Some(expiry)) => return self.schedule_again(item, expiry, is_fresh),
                 (None, None) => return,
             }
         }
     }
 
-    /// Forgets items that mean nothing any more by starting again from the entries.
-    #[cold]
-    fn rebuild_wheel(&mut self) {
-        let mut wheel = Box::new(Wheel::new(self.now));
-        let mut place = Some(Place(0));
+    /// Puts an item back that was taken from one of the wheels.
+    fn schedule_again(&mut self, item: u32, at: i64, is_fresh: bool) {
+        // SAFETY: as in `index`.
+        let state = unsafe { &mut *self.cell.state.get() };
+        let wheels = state.wheels.as_mut().expect("the item was taken from it");
+        let before = wheels.memory();
+        wheels.insert_again(item, at, is_fresh);
+        let after = wheels.memory();
+        if after != before {
+            self.add_bytes(after.wrapping_sub(before));
+        }
+    }
+
+    /// Whether the wheel is being made anew.
+    #[cfg(test)]
+    pub(crate) fn is_renewing(&self) -> bool {
+        // SAFETY: as in `index`.
+        let state = unsafe { &*self.cell.state.get() };
+        let wheels = state.wheels.as_ref();
+        wheels.is_some_and(|wheels| wheels.fresh.is_some())
+    }
+
+    /// A slice of making the wheel anew, if that is under way.
+    fn renew(&mut self) {
         let shared = self.shared;
-        while let Some(at) = place {
-            place = self.index().visit_volatile(at, |_, entry| {
+        // SAFETY: as in `index`. The index is only read meanwhile, through the cell.
+        let state = unsafe { &mut *self.cell.state.get() };
+        let Some(wheels) = &mut state.wheels else {
+            return;
+        };
+        let before = wheels.memory();
+        let Some(fresh) = &mut wheels.fresh else {
+            return;
+        };
+        let index = Index {
+            tables: &self.cell.tables,
+            state: &mut state.index,
+        };
+        let mut place = Some(fresh.until);
+        for _ in 0..RENEWED_PER_SLICE {
+            let Some(at) = place else { break };
+            index.prefetch_behind(at);
+            place = index.visit_volatile(at, |_, entry| {
                 if let Some(expiry) = entry.expiry() {
-                    wheel.insert(item_of(place_of(shared, entry)), expiry);
+                    fresh.wheel.insert(item_of(place_of(shared, entry)), expiry);
                 }
             });
         }
-        let memory = wheel.memory();
-        self.set_next_due(&wheel);
-        // SAFETY: as in `index`.
-        let state = unsafe { &mut *self.cell.state.get() };
-        let old = state.wheel.replace(wheel).map_or(0, |old| old.memory());
-        self.add_bytes(memory.wrapping_sub(old));
+        let replaced = wheels.go_on(place);
+        let after = wheels.memory();
+        self.add_bytes(after.wrapping_sub(before));
+        if let Some(replaced) = replaced {
+            shared.reclaimer.send(replaced);
+        }
+    }
+}
+
+/// Home buckets looked at by one slice of making a wheel anew: about 30 us under the shard's lock.
+const RENEWED_PER_SLICE: usize = 64;
+
+/// The wheel of a shard, and the one that takes its place while that is being made from the entries.
+///
+/// Invariants: an entry whose place is before `until` has an item in the fresh wheel, any other in the current one. (Both may have items
+/// that are out of date.)
+pub(super) struct Wheels {
+    current: Wheel,
+    fresh: Option<Fresh>,
+}
+
+struct Fresh {
+    wheel: Wheel,
+    /// The first place whose entries have not been looked at.
+    until: Place,
+}
+
+impl Wheels {
+    fn new(now_ms: i64) -> Wheels {
+        Wheels {
+            current: Wheel::new(now_ms),
+            fresh: None,
+        }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        let fresh = self.fresh.as_ref().map_or(0, |fresh| fresh.wheel.memory());
+        self.current.memory() + fresh
+    }
+
+    /// Adds what stands for a place. Returns when (ms) there will first be something to do with it.
+    fn insert(&mut self, place: Place, at: i64) -> i64 {
+        match &mut self.fresh {
+            Some(fresh) if place < fresh.until => fresh.wheel.insert(item_of(place), at),
+            _ => self.current.insert(item_of(place), at),
+        }
+    }
+
+    /// Adds an item that was taken from the fresh wheel or from the current one.
+    fn insert_again(&mut self, item: u32, at: i64, is_fresh: bool) {
+        let Some(fresh) = &mut self.fresh else {
+            self.current.insert(item, at);
+            return;
+        };
+        if is_fresh {
+            fresh.wheel.insert(item, at);
+        } else if last_place(item) >= fresh.until {
+            // Otherwise the fresh wheel has it.
+            self.current.insert(item, at);
+        }
+    }
+
+    fn take_due(
+        &mut self,
+        is_fresh: bool,
+        now: i64,
+        most: usize,
+        spare: usize,
+        items: &mut Vec<u32>,
+    ) {
+        match &mut self.fresh {
+            Some(fresh) if is_fresh => fresh.wheel.take_due(now, most, spare, items),
+            None if is_fresh => {}
+            _ => self.current.take_due(now, most, spare, items),
+        }
+    }
+
+    fn begin_anew(&mut self, now: i64) {
+        self.fresh = Some(Fresh {
+            wheel: Wheel::new(now),
+            until: Place(0),
+        });
+    }
+
+    /// Notes how far the entries have been looked at. Returns the wheel that was replaced if that was all.
+    fn go_on(&mut self, until: Option<Place>) -> Option<Wheel> {
+        match until {
+            Some(until) => {
+                if let Some(fresh) = &mut self.fresh {
+                    fresh.until = until;
+                }
+                None
+            }
+            None => {
+                let fresh = self.fresh.take()?;
+                Some(std::mem::replace(&mut self.current, fresh.wheel))
+            }
+        }
+    }
+
+    fn presses(&self) -> bool {
+        self.current.presses()
+            || self
+                .fresh
+                .as_ref()
+                .is_some_and(|fresh| fresh.wheel.presses())
+    }
+
+    /// When (ms) there is something to do; now, while a wheel is being made anew.
+    fn next_due_ms(&self, now: i64) -> i64 {
+        let current = self.current.next_due_ms();
+        match &self.fresh {
+            Some(fresh) => current.min(fresh.wheel.next_due_ms()).min(now),
+            None => current,
+        }
     }
 }
 
@@ -166,4 +342,9 @@ fn item_of(place: Place) -> u32 {
 /// The first of the places an item may mean.
 fn first_place(item: u32) -> Place {
     Place(u64::from(item) << 32)
+}
+
+/// The last of them.
+fn last_place(item: u32) -> Place {
+    Place(u64::from(item) << 32 | u64::from(u32::MAX))
 }

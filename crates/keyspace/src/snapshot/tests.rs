@@ -170,7 +170,9 @@ fn expire_some(keyspace: &Keyspace, turn: &Turn<'_>, now: i64) {
     for number in 0..DATABASES {
         if let Some(database) = keyspace.existing(turn, number) {
             for shard in database.shards() {
-                database.lock_shard(shard, now).expire_due(10, &mut items);
+                database
+                    .lock_shard(shard, now)
+                    .expire_due(10, 10, &mut items);
             }
         }
     }

@@ -1,0 +1,80 @@
+//! Removing keys when their time has come, whoever asks for them or not.
+//!
+//! Every [`EXPIRE_MS`](crate::limits::EXPIRE_MS) a worker asks each of its shards for what its timing wheel has (one load where that is
+//! nothing), and does it a slice at a time, so that nobody waits long for a shard. More than a turn's worth goes on in the next
+//! turn, which begins at once, where this one stopped. A worker that is held up by a long command is helped by the others: its
+//! keys expire on time as well.
+//!
+//! When a wheel has something, and what is done with it, is the keyspace's (`keyspace::expire`).
+
+use keyspace::{Database, ShardId};
+
+use crate::limits::{EXPIRE_HELP_MS, EXPIRE_SLICE, EXPIRE_SPARE, EXPIRE_TURN};
+use crate::worker::Worker;
+
+/// How far a worker has got.
+#[derive(Default)]
+pub(crate) struct Expiring {
+    /// The database and the shard to go on with.
+    at: (usize, usize),
+    items: Vec<u32>,
+}
+
+impl Worker {
+    /// Removes keys of own shards whose time has come, and of others' shards that are late, within a budget.
+    pub(crate) fn expire(&mut self) {
+        let (databases, shards) = (
+            self.server.keyspace.databases(),
+            self.server.keyspace.shards(),
+        );
+        let (first_db, first_shard) = std::mem::take(&mut self.expiring.at);
+        let mut left = EXPIRE_TURN;
+        for db in (0..databases).map(|number| (first_db + number) % databases) {
+            let Some(database) = self.server.keyspace.existing(&self.turn, db) else {
+                continue;
+            };
+            for shard in (0..shards).map(|number| ShardId((first_shard + number) % shards)) {
+                let is_own = shard.0 % self.server.workers.len() == self.number;
+                let due = if is_own {
+                    self.now
+                } else {
+                    self.now - EXPIRE_HELP_MS
+                };
+                if database.next_due_ms(shard) > due {
+                    continue;
+                }
+                let items = &mut self.expiring.items;
+                left = expire_shard(database, shard, self.now, left, items);
+                if left == 0 {
+                    // The rest in the next turn, which begins at once.
+                    self.next_expire = self.now;
+                    self.expiring.at = (db, shard.0);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Does what presses in a shard, and a little of what doesn't. Returns what is left of the budget.
+fn expire_shard(
+    database: &Database,
+    shard: ShardId,
+    now: i64,
+    mut left: usize,
+    items: &mut Vec<u32>,
+) -> usize {
+    let mut spare = EXPIRE_SPARE;
+    loop {
+        // The lock is given back after each slice.
+        let (looked_at, presses) =
+            database
+                .lock_shard(shard, now)
+                .expire_due(EXPIRE_SLICE, spare, items);
+        spare = 0;
+        left = left.saturating_sub(looked_at.max(1));
+        if left == 0 || !presses {
+            return left;
+        }
+    }
+}
