@@ -4,7 +4,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::database::Database;
+use crate::database::{Database, ShardId};
 use crate::hash::Seed;
 use crate::observe::Observer;
 use crate::pages::Pages;
@@ -47,6 +47,15 @@ pub(crate) struct Shared {
     pub(crate) hears_expiry: AtomicBool,
     /// Who hears of changes to keys of observed shards.
     pub(crate) observer: OnceLock<&'static dyn Observer>,
+}
+
+impl Shared {
+    /// The shard of a hash.
+    #[inline]
+    pub(crate) fn shard_of(&self, hash: u64) -> ShardId {
+        // Two shifts, because one shard would need a shift by 64.
+        ShardId(((hash >> 1) >> (63 - self.shard_bits)) as usize)
+    }
 }
 
 /// All databases. Each is made when it is first written or read; a pointer here is one reference to an `Arc`.
@@ -150,6 +159,13 @@ impl Keyspace {
     /// The database `index`, for the length of a turn.
     #[inline]
     pub fn database<'t>(&'t self, turn: &'t Turn<'_>, index: usize) -> &'t Database {
+        turn.assert_free();
+        self.existing_or_new(turn, index)
+    }
+
+    /// [`Keyspace::database`], also while the turn holds some of its shards.
+    #[inline]
+    pub(crate) fn existing_or_new<'t>(&'t self, turn: &'t Turn<'_>, index: usize) -> &'t Database {
         self.check(turn);
         let pointer = self.databases[index].load(Ordering::Acquire);
         if pointer.is_null() {
@@ -162,8 +178,9 @@ impl Keyspace {
 
     /// The database `index` if it was ever used.
     pub fn existing<'t>(&'t self, turn: &'t Turn<'_>, index: usize) -> Option<&'t Database> {
+        turn.assert_free();
         self.check(turn);
-        // SAFETY: as in `database`.
+        // SAFETY: as in `existing_or_new`.
         unsafe { self.databases[index].load(Ordering::Acquire).as_ref() }
     }
 
@@ -186,10 +203,10 @@ impl Keyspace {
             Ordering::AcqRel,
             Ordering::Acquire,
         ) {
-            // SAFETY: it was just made and published; see `database` for its end.
+            // SAFETY: it was just made and published; see `existing_or_new` for its end.
             Ok(_) => unsafe { &*fresh },
             Err(other) => {
-                // SAFETY: nobody else has seen `fresh`; `other` is alive as in `database`.
+                // SAFETY: nobody else has seen `fresh`; `other` is alive as in `existing_or_new`.
                 unsafe {
                     drop(Arc::from_raw(fresh));
                     &*other

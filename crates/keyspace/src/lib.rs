@@ -4,8 +4,8 @@
 //! [`hash`] gives a key its place, [`mod@entry`] packs key and value into one allocation ([`large`] values have one of their own), [`index`] finds
 //! an entry by hash, [`expire`] knows when entries die, [`shard`] joins those under one lock,
 //! [`database`] stripes a keyspace over shards, [`observe`] tells who wants to hear of changes, [`mod@snapshot`] reads all of
-//! it at one point in time into [`mod@records`], and [`turn`] says when a worker may hold references into memory that others
-//! want to free.
+//! it at one point in time into [`mod@records`], [`turn`] says when a worker may hold references into memory that others
+//! want to free, and [`hold`] keeps many shards locked for one turn.
 
 mod bucket;
 mod database;
@@ -13,6 +13,7 @@ mod entry;
 mod expire;
 mod hash;
 mod heap;
+mod hold;
 mod index;
 mod keyspace;
 mod large;

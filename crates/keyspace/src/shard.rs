@@ -4,7 +4,7 @@
 //! no expired entry is ever seen through it. Nothing here waits, and nothing large is freed here.
 //!
 //! ```text
-//!  line 0: lock, observed, table words, counters   read by everybody without the lock (prefetch, DBSIZE, expiry)
+//!  line 0: lock, table words, counters             read by everybody without the lock (prefetch, DBSIZE, expiry)
 //!  line 1: index, wheel                            only under the lock
 //! ```
 //!
@@ -12,22 +12,19 @@
 //! 1. `bytes` is the sum of [`Entry::memory`] over all entries of the index, and of what index and wheel take.
 //! 2. `volatile` counts the entries with an expiry, and each of those has an item in the wheel at or before
 //!    its expiry.
-//! 3. Counters and the observed byte are written only under the lock.
-//! 4. `database` and `shard` say where it is now; databases change places only in exclusive tasks.
+//! 3. Counters are written only under the lock.
 
 mod expiring;
+mod lock;
 mod packing;
 mod snapshot;
 mod view;
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
-use parking_lot::RawMutex;
-use parking_lot::lock_api::RawMutex as _;
-
-use crate::database::{Overhead, ShardId};
+use crate::database::Overhead;
 use crate::entry::{Entry, Form, NewValue, Stamp};
 use crate::expire::Wheel;
 use crate::hash::Place;
@@ -35,7 +32,7 @@ use crate::heap::Heap;
 use crate::index::{Index, IndexState, Slot, Surroundings, Tables};
 use crate::keyspace::Shared;
 use crate::large::LargeValue;
-use crate::observe::{Change, ChangeKind};
+use crate::observe::ChangeKind;
 use crate::pages::Pages;
 use crate::reclaim::BACKGROUND_BYTES;
 
@@ -44,6 +41,7 @@ const MOVED_PER_SLICE: usize = 64;
 
 pub use view::{Detached, EntryMut, EntryRef};
 
+use lock::Lock;
 use view::DetachedValue;
 
 /// A key and its hash.
@@ -69,11 +67,6 @@ pub enum Expiry {
 #[repr(C, align(128))]
 pub(crate) struct ShardCell {
     lock: Lock,
-    /// Why somebody wants to hear of changes; see [`crate::observe`].
-    observed: AtomicU8,
-    /// The number of the database it is in.
-    database: AtomicU16,
-    shard: u16,
     tables: Tables,
     len: AtomicUsize,
     volatile: AtomicUsize,
@@ -82,14 +75,6 @@ pub(crate) struct ShardCell {
     slack: AtomicUsize,
     next_due_ms: NextDue,
     state: UnsafeCell<State>,
-}
-
-struct Lock(RawMutex);
-
-impl Default for Lock {
-    fn default() -> Lock {
-        Lock(RawMutex::INIT)
-    }
 }
 
 /// When the wheel next has something to take; `i64::MAX` for never.
@@ -119,10 +104,7 @@ unsafe impl Send for ShardCell {}
 impl ShardCell {
     pub(crate) fn new(pages: &Arc<Pages>, database: usize, shard: usize) -> ShardCell {
         ShardCell {
-            lock: Lock::default(),
-            observed: AtomicU8::new(0),
-            database: AtomicU16::new(database as u16),
-            shard: shard as u16,
+            lock: Lock::new(database, shard),
             tables: Tables::default(),
             len: AtomicUsize::new(0),
             volatile: AtomicUsize::new(0),
@@ -140,7 +122,7 @@ impl ShardCell {
 
     #[inline]
     pub(crate) fn lock(&self) {
-        self.lock.0.lock();
+        self.lock.lock();
     }
 
     /// # Safety
@@ -148,12 +130,12 @@ impl ShardCell {
     #[inline]
     pub(crate) unsafe fn unlock(&self) {
         // SAFETY: by the caller's contract.
-        unsafe { self.lock.0.unlock() }
+        unsafe { self.lock.unlock() }
     }
 
     /// Notes that its database has another number now.
     pub(crate) fn set_database(&self, number: usize) {
-        self.database.store(number as u16, Relaxed);
+        self.lock.set_database(number);
     }
 
     #[inline]
@@ -196,15 +178,27 @@ pub struct Guard<'a> {
     cell: &'a ShardCell,
     shared: &'a Shared,
     now: i64,
-    owns_lock: bool,
+    end: End,
+}
+
+/// What the end of a guard means for the lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Unlocks,
+    /// Whoever borrowed the guard knows.
+    Nothing,
+    /// Another guard may be lent.
+    GivesBack,
 }
 
 impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.owns_lock {
+        match self.end {
             // SAFETY: `locked` locked it, and this is the only guard.
-            unsafe { self.cell.unlock() }
+            End::Unlocks => unsafe { self.cell.unlock() },
+            End::Nothing => {}
+            End::GivesBack => self.cell.lock.take_back(),
         }
     }
 }
@@ -217,7 +211,7 @@ impl<'a> Guard<'a> {
             cell,
             shared,
             now,
-            owns_lock: true,
+            end: End::Unlocks,
         }
     }
 
@@ -228,20 +222,30 @@ impl<'a> Guard<'a> {
             cell,
             shared,
             now,
-            owns_lock: false,
+            end: End::Nothing,
+        }
+    }
+
+    /// A guard on a shard that the caller's turn holds.
+    pub(crate) fn lent(cell: &'a ShardCell, shared: &'a Shared, now: i64) -> Guard<'a> {
+        cell.lock.lend();
+        Guard {
+            cell,
+            shared,
+            now,
+            end: End::GivesBack,
         }
     }
 
     /// Lets the observer hear of every change to a key of this shard from here on, for these [`crate::reason`]s.
     pub fn observe(&mut self, reasons: u8) {
-        let before = self.cell.observed.load(Relaxed);
-        self.cell.observed.store(before | reasons, Relaxed);
+        self.cell.lock.observe(reasons);
     }
 
     /// Why this shard is observed: bits of [`crate::reason`].
     #[inline]
     pub fn observed(&self) -> u8 {
-        self.cell.observed.load(Relaxed)
+        self.cell.lock.observed()
     }
 
     /// Tells the observer of a change to a key, if this shard is observed. Whoever changes or removes a key calls this under the
@@ -249,24 +253,9 @@ impl<'a> Guard<'a> {
     #[inline]
     pub fn note_change(&mut self, key: Key<'_>, kind: ChangeKind) {
         if self.observed() != 0 {
-            self.tell_observer(key, kind);
+            // By parts, so that a guard whose address nobody needs stays in registers.
+            self.cell.lock.tell_observer(self.shared, key, kind);
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(super) fn tell_observer(&mut self, key: Key<'_>, kind: ChangeKind) {
-        let observed = self.observed();
-        let stay = self.shared.observer.get().map_or(0, |observer| {
-            observer.changed(&Change {
-                database: usize::from(self.cell.database.load(Relaxed)),
-                shard: ShardId(usize::from(self.cell.shard)),
-                key,
-                observed,
-                kind,
-            })
-        });
-        self.cell.observed.store(observed & stay, Relaxed);
     }
 
     /// The time (Unix, ms) at which this guard decides expiry.

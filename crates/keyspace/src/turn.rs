@@ -7,17 +7,22 @@
 //!    when it was retired has left ([`Turns::snapshot`], [`Turns::has_passed`]). So a worker may read
 //!    a table without its shard's lock to decide what to prefetch.
 //! 2. **Exclusive tasks.** [`Turn::exclusive`] keeps new turns from starting and waits for running
-//!    ones to end: what FLUSHALL and SWAPDB need to be atomic for everybody.
+//!    ones to end: what FLUSHALL and SWAPDB need to be atomic for everybody. A turn can also be *alone* for a while
+//!    ([`Turn::begin_alone`]): inside, when nobody else is.
 //!
 //! Invariants:
 //! 1. A slot's counter is odd while its worker is inside, and only that worker changes it.
-//! 2. While `closed` is set no counter becomes odd, except for the task that set it.
+//! 2. While `closed` is set no counter becomes odd, except for the turn that set it.
+//! 3. `closed` changes only under `gate`.
+//! 4. A turn that is alone or holds shards ([`crate::hold`]) does not end.
 //!
 //! What this is not: a lock for shards. Inside a turn the shard's own lock still decides.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use parking_lot::{Condvar, Mutex};
+
+use crate::hold::Holding;
 
 /// One worker's counter, alone on its cache lines.
 #[repr(align(128))]
@@ -31,21 +36,24 @@ pub struct Turns {
     free: Mutex<Vec<usize>>,
     /// Set while an exclusive task runs or waits to run.
     closed: AtomicBool,
-    /// Held by the exclusive task for as long as it runs.
-    exclusive: Mutex<()>,
-    opened: (Mutex<()>, Condvar),
+    gate: Mutex<()>,
+    opened: Condvar,
 }
 
 /// One worker's right to enter; not shared between threads. Dropping it ends its turn and makes room for another.
 pub struct Turn<'a> {
     turns: &'a Turns,
     slot: usize,
+    /// While this turn is alone.
+    alone: Option<Exclusive<'a>>,
+    /// The shards it holds, if it does; see [`crate::hold`].
+    pub(crate) held: Holding,
+    pub(crate) is_holding: bool,
 }
 
 /// Proof that no other worker is inside; ends when dropped.
 pub struct Exclusive<'a> {
     turns: &'a Turns,
-    _alone: parking_lot::MutexGuard<'a, ()>,
 }
 
 impl Turns {
@@ -55,8 +63,8 @@ impl Turns {
             slots: (0..workers).map(|_| Slot::default()).collect(),
             free: Mutex::new((0..workers).rev().collect()),
             closed: AtomicBool::new(false),
-            exclusive: Mutex::new(()),
-            opened: (Mutex::new(()), Condvar::new()),
+            gate: Mutex::new(()),
+            opened: Condvar::new(),
         }
     }
 
@@ -64,7 +72,13 @@ impl Turns {
     pub fn register(&self) -> Turn<'_> {
         let slot = self.free.lock().pop();
         let slot = slot.expect("there are no more threads than turn slots");
-        Turn { turns: self, slot }
+        Turn {
+            turns: self,
+            slot,
+            alone: None,
+            held: Holding::default(),
+            is_holding: false,
+        }
     }
 
     /// What every counter says now, for [`Turns::has_passed`].
@@ -108,8 +122,31 @@ impl<'a> Turn<'a> {
     /// Ends a turn. No reference taken inside it may be used afterwards.
     #[inline]
     pub fn leave(&mut self) {
+        self.assert_free();
+        assert!(self.alone.is_none(), "a turn that is alone does not end");
+        self.step_out();
+    }
+
+    /// Makes the counter even.
+    #[inline]
+    fn step_out(&mut self) {
         let slot = &self.turns.slots[self.slot].0;
         slot.store(slot.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+
+    /// Makes the counter odd again though the gate is closed: by this very turn.
+    fn step_in(&mut self) {
+        let slot = &self.turns.slots[self.slot].0;
+        slot.store(slot.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+
+    /// Makes sure that the turn holds no shards.
+    #[inline]
+    pub(crate) fn assert_free(&self) {
+        assert!(
+            !self.is_holding,
+            "a turn that holds shards has nothing but them"
+        );
     }
 
     /// Whether this is a turn of those workers.
@@ -129,6 +166,15 @@ impl<'a> Turn<'a> {
     /// has begun when this returns.
     pub fn exclusive<R>(&mut self, task: impl FnOnce(&Exclusive<'a>) -> R) -> R {
         assert!(self.is_inside(), "an exclusive task begins inside a turn");
+        if let Some(alone) = self.alone.take() {
+            // Nobody else is inside already. This turn steps out so that it is as for any other task.
+            self.assert_free();
+            self.step_out();
+            let result = task(&alone);
+            self.step_in();
+            self.alone = Some(alone);
+            return result;
+        }
         self.leave();
         let result = {
             let alone = self.turns.exclusive();
@@ -136,6 +182,27 @@ impl<'a> Turn<'a> {
         };
         self.enter();
         result
+    }
+
+    /// Waits until no other worker is inside, and keeps it so until [`Turn::end_alone`]. Called inside a turn and without any lock
+    /// held: that turn ends before the wait, and another has begun when this returns.
+    pub fn begin_alone(&mut self) {
+        assert!(self.is_inside(), "being alone begins inside a turn");
+        self.leave();
+        let alone = self.turns.exclusive();
+        self.step_in();
+        self.alone = Some(alone);
+    }
+
+    /// Lets the others in again, and goes on as any turn.
+    pub fn end_alone(&mut self) {
+        let alone = self.alone.take();
+        assert!(alone.is_some(), "the turn was alone");
+    }
+
+    /// Whether no other worker is inside, nor will be before [`Turn::end_alone`].
+    pub fn is_alone(&self) -> bool {
+        self.alone.is_some()
     }
 }
 
@@ -155,8 +222,12 @@ impl Turns {
     /// Waits until no worker is inside and keeps it so until the result is dropped. For a thread that
     /// is not inside a turn itself; workers call [`Turn::exclusive`].
     pub fn exclusive(&self) -> Exclusive<'_> {
-        let alone = self.exclusive.lock();
+        let mut gate = self.gate.lock();
+        while self.closed.load(Ordering::Relaxed) {
+            self.opened.wait(&mut gate);
+        }
         self.closed.store(true, Ordering::Relaxed);
+        drop(gate);
         fence(Ordering::SeqCst);
         for slot in &self.slots {
             let mut spins = 0u32;
@@ -169,18 +240,14 @@ impl Turns {
                 }
             }
         }
-        Exclusive {
-            turns: self,
-            _alone: alone,
-        }
+        Exclusive { turns: self }
     }
 
     #[cold]
     fn wait_until_open(&self) {
-        let (lock, opened) = &self.opened;
-        let mut guard = lock.lock();
+        let mut gate = self.gate.lock();
         while self.closed.load(Ordering::Acquire) {
-            opened.wait(&mut guard);
+            self.opened.wait(&mut gate);
         }
     }
 }
@@ -196,11 +263,10 @@ impl Drop for Turn<'_> {
 
 impl Drop for Exclusive<'_> {
     fn drop(&mut self) {
-        let (lock, opened) = &self.turns.opened;
-        let guard = lock.lock();
+        let gate = self.turns.gate.lock();
         self.turns.closed.store(false, Ordering::Release);
-        drop(guard);
-        opened.notify_all();
+        drop(gate);
+        self.turns.opened.notify_all();
     }
 }
 
@@ -264,5 +330,37 @@ mod tests {
             }
         });
         assert_eq!(tasks.load(Ordering::SeqCst), 120);
+    }
+
+    #[test]
+    fn a_turn_that_is_alone_is_inside_when_nobody_else_is() {
+        const ROUNDS: usize = 500;
+        let turns = Turns::new(3);
+        let inside = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut turn = turns.register();
+                    for round in 0..ROUNDS {
+                        turn.enter();
+                        inside.fetch_add(1, Ordering::SeqCst);
+                        std::hint::spin_loop();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        if round % 10 == 0 {
+                            turn.begin_alone();
+                            assert!(turn.is_inside() && turn.is_alone());
+                            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                            std::thread::yield_now();
+                            turn.exclusive(|_| std::thread::yield_now());
+                            assert!(turn.is_inside() && turn.is_alone());
+                            assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
+                            turn.end_alone();
+                        }
+                        assert!(turn.is_inside() && !turn.is_alone());
+                        turn.leave();
+                    }
+                });
+            }
+        });
     }
 }

@@ -52,6 +52,11 @@ pub(crate) struct Client {
     pub(crate) output_pieces: AtomicUsize,
     /// Channels, patterns and shard channels it listens to.
     pub(crate) subscriptions: [AtomicUsize; 3],
+    /// Requests in its transaction, and the bytes they take.
+    pub(crate) queued: AtomicUsize,
+    pub(crate) queued_bytes: AtomicUsize,
+    /// Keys it watches.
+    pub(crate) watched: AtomicUsize,
     /// What CLIENT LIST shows as `flags=` and `events=`, as bits; see [`status`].
     pub(crate) status: AtomicU32,
     /// None of its requests runs any more and nothing is sent to it: its worker closes the connection as soon as it
@@ -84,6 +89,10 @@ pub(crate) mod status {
     pub(crate) const WRITES: u32 = 1 << 6;
     /// Listens to a channel or a pattern.
     pub(crate) const PUBSUB: u32 = 1 << 7;
+    /// Is between MULTI and EXEC.
+    pub(crate) const MULTI: u32 = 1 << 16;
+    /// A key it watches has changed. Set by whoever changes the key.
+    pub(crate) const DIRTY: u32 = 1 << 17;
 }
 
 impl Client {
@@ -109,6 +118,9 @@ impl Client {
             output_bytes: AtomicUsize::new(0),
             output_pieces: AtomicUsize::new(0),
             subscriptions: Default::default(),
+            queued: AtomicUsize::new(0),
+            queued_bytes: AtomicUsize::new(0),
+            watched: AtomicUsize::new(0),
             status: AtomicU32::new(status::READS),
             killed: AtomicBool::new(false),
         }
@@ -129,6 +141,15 @@ impl Client {
             subscriptions.store(count, Relaxed);
         }
         self.set_status(status::PUBSUB, counts != [0; 3]);
+    }
+
+    /// The number of keys that it watches. Who has learned that one has changed watches none any more.
+    pub(crate) fn watched_keys(&self) -> usize {
+        if self.has_status(status::DIRTY) {
+            0
+        } else {
+            self.watched.load(Relaxed)
+        }
     }
 
     /// Sets or clears all bits of `bits`.

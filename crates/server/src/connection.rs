@@ -117,7 +117,7 @@ impl Connection {
 
     /// Bytes of its buffers.
     pub(crate) fn buffer_bytes(&self) -> usize {
-        self.pending.capacity() + self.backlog.bytes
+        self.pending.capacity() + self.backlog.bytes + self.session.transaction_bytes()
     }
 
     /// Sends `output[from..until]` and its large values behind what is waiting already; what the socket doesn't

@@ -11,7 +11,8 @@ use keyspace::{INLINE_VALUE_MAX, LargeValue};
 
 use crate::batch::{Request, Source};
 use crate::clients::{NO_COMMAND, status};
-use crate::command::{Args, Command, Context, Failure, Reply, failure, flag};
+use crate::command::server::is_unprotected;
+use crate::command::{Args, Command, Context, Control, Failure, Reply, failure, flag};
 use crate::config::Setting;
 use crate::connection::{Connection, State};
 use crate::gate::Closed;
@@ -31,6 +32,8 @@ const EXACT_BELOW_US: i64 = 1000;
 /// Whether a request may run.
 enum Admission {
     Run(&'static Command),
+    /// With the other requests of its transaction.
+    Queue(&'static Command),
     Refuse(Option<&'static Command>, Failure),
     /// Later: CLIENT PAUSE holds it back, or workers that have not caught up with what is published.
     Wait(&'static Command),
@@ -71,6 +74,7 @@ impl Worker {
             stats,
             paused,
             listeners,
+            spares,
             ..
         } = self;
         let lane = &mut batch.lanes[number];
@@ -120,12 +124,16 @@ impl Worker {
                 now,
                 touch,
                 notifier: Notifier::new(server),
+                observers: &server.observers,
             },
             session,
             reply: Reply::new(output, protocol),
             listeners,
             command: self.table.any(),
             worker,
+            spares,
+            in_transaction: false,
+            replies_in_parts: false,
         };
         if context.session.listens {
             // What was published before these requests came is told before they are answered.
@@ -142,10 +150,8 @@ impl Worker {
             args.hashes = &batch.hashes[request.first_hash..][..request.hashes];
             if let Some(command) = request.command
                 && nothing_special
-                && command.groupable
+                && timer.groups(command, request.bytes)
                 && command.takes(args.spans.len())
-                && request.bytes <= LARGE_REQUEST
-                && !timer.always_alone
             {
                 // What nearly all requests are: nothing to decide, and the session is the same afterwards.
                 timer.count(command);
@@ -209,6 +215,7 @@ impl Worker {
 fn is_plain(server: &Server, session: &Session, now: i64) -> bool {
     session.authenticated
         && session.reply_mode == ReplyMode::On
+        && session.transaction.is_none()
         && !server.over_memory.load(Relaxed)
         && server.gate.is_open()
         && !session.listens
@@ -219,7 +226,7 @@ fn is_plain(server: &Server, session: &Session, now: i64) -> bool {
 
 /// Runs an admitted command.
 #[inline]
-fn run<'c>(command: &'static Command, context: &mut Context<'c>, args: &mut Args<'_>) {
+pub(crate) fn run<'c>(command: &'static Command, context: &mut Context<'c>, args: &mut Args<'_>) {
     context.command = command;
     args.first_key = command.first_key as usize;
     args.key_shift = command.key_shift;
@@ -241,9 +248,12 @@ fn run_special<'c>(
 ) -> bool {
     let server = context.server;
     let before = context.reply.mark();
+    context.replies_in_parts = false;
     let admission = admit(server, context.session, command, args, context.store.now);
     let named = match &admission {
-        Admission::Run(command) | Admission::Wait(command) => Some(command.id),
+        Admission::Run(command) | Admission::Queue(command) | Admission::Wait(command) => {
+            Some(command.id)
+        }
         Admission::Refuse(command, _) => command.map(|command| command.id),
         Admission::HangUp | Admission::End => None,
     };
@@ -253,25 +263,16 @@ fn run_special<'c>(
         .note_command(named.unwrap_or(NO_COMMAND));
     let mut pushes = false;
     match admission {
+        Admission::Queue(command) => context.queue(command, args),
         Admission::Run(command) => {
             pushes = command.spec.has(flag::PUSHES);
-            let hidden = command.spec.flags & (flag::ADMIN | flag::SKIP_MONITOR) != 0;
-            if server.monitors.any() && !hidden {
-                let monitors = &server.monitors;
-                monitors.feed(server, context.session, command, args);
-            }
             timer.begin_alone(command);
             run(command, context, args);
             timer.end_alone(command, args, context.session);
             context.refresh();
+            context.show_monitors(context.session.db, command, args);
         }
-        Admission::Refuse(command, failure) => {
-            if let Some(command) = command {
-                let stats = context.store.stats.command(command.id);
-                stats.rejected.add(1);
-            }
-            context.refuse(&failure);
-        }
+        Admission::Refuse(command, failure) => context.reject(command, failure, args),
         Admission::Wait(_) => return false,
         Admission::HangUp => {
             let client = &context.session.client;
@@ -281,10 +282,10 @@ fn run_special<'c>(
         Admission::End => context.session.closing = true,
     }
     if context.session.reply_mode != ReplyMode::On {
-        if !pushes {
+        if !pushes && !context.replies_in_parts {
             context.reply.take_back(before);
         }
-        count_skipped(context.session);
+        context.session.reply_mode = context.session.reply_mode.behind_a_command();
     }
     if context.session.listens && !context.session.closing {
         context.receive();
@@ -307,8 +308,77 @@ impl Context<'_> {
         self.server.errors.add(failure.code());
     }
 
+    /// Refuses a request that was not admitted. The transaction it was meant for fails with it.
+    #[cold]
+    fn reject(&mut self, command: Option<&'static Command>, failure: Failure, args: &Args<'_>) {
+        if let Some(command) = command {
+            self.store.stats.command(command.id).rejected.add(1);
+        }
+        match command {
+            Some(command) if command.control == Control::Exec => {
+                self.discard();
+                self.refuse(&failure.of_exec());
+                self.show_monitors(self.session.db, command, args);
+            }
+            _ => {
+                if let Some(transaction) = &mut self.session.transaction {
+                    transaction.refused = true;
+                }
+                self.refuse(&failure);
+            }
+        }
+    }
+
+    /// Puts a request behind the others of its transaction, unless that has failed already.
+    fn queue(&mut self, command: &'static Command, args: &mut Args<'_>) {
+        self.reply.simple("QUEUED");
+        let is_dirty = self.session.is_dirty();
+        let Some(transaction) = &mut self.session.transaction else {
+            return;
+        };
+        if is_dirty || transaction.refused {
+            return;
+        }
+        transaction.push(command, args);
+        self.session.note_queue();
+        self.check_queue_limit();
+    }
+
+    /// Ends a connection whose transaction grows beyond what a request may.
+    pub(crate) fn check_queue_limit(&mut self) {
+        let limit = self.server.settings.int(Setting::ClientQueryBufferLimit) as usize;
+        if self.session.transaction_bytes() <= limit {
+            return;
+        }
+        let client = &self.session.client;
+        log::warn!(
+            "closing client {}: its transaction grew beyond client-query-buffer-limit",
+            client.id
+        );
+        let totals = &self.server.totals;
+        totals.query_limit_disconnects.fetch_add(1, Relaxed);
+        client.killed.store(true, Relaxed);
+    }
+
+    /// Ends the transaction without running it.
+    pub(crate) fn discard(&mut self) {
+        self.session.unwatch(self.server);
+        if let Some(transaction) = self.session.take_transaction() {
+            self.spares.give_back(transaction);
+        }
+    }
+
+    /// Tells those who monitor about a command that ran and left the connection in database `db`.
+    pub(crate) fn show_monitors(&self, db: usize, command: &Command, args: &Args<'_>) {
+        let hidden = command.spec.flags & (flag::ADMIN | flag::SKIP_MONITOR) != 0;
+        if self.server.monitors.any() && !hidden {
+            let monitors = &self.server.monitors;
+            monitors.feed(self.server, self.session, db, command, args);
+        }
+    }
+
     /// Takes over what the last command changed of its session.
-    fn refresh(&mut self) {
+    pub(crate) fn refresh(&mut self) {
         self.store.db = self.session.db;
         self.store.touch = !self.session.no_touch;
         self.store.notifier = Notifier::new(self.server);
@@ -339,14 +409,34 @@ fn admit(
             None => return Admission::Refuse(None, unknown_subcommand(command, args)),
         }
     }
+    let refuse = |failure| Admission::Refuse(Some(command), failure);
     if !command.takes(args.len()) {
-        return Admission::Refuse(Some(command), Failure::wrong_arity(&command.full_name));
+        return refuse(Failure::wrong_arity(&command.full_name));
+    }
+    if command.spec.has(flag::PROTECTED) && !is_unprotected(server, session) {
+        return refuse(failure::PROTECTED);
     }
     if !command.spec.has(flag::NO_AUTH) && !session.is_admitted(server) {
-        return Admission::Refuse(Some(command), failure::NO_AUTH);
+        return refuse(failure::NO_AUTH);
     }
-    if command.spec.has(flag::DENYOOM) && server.over_memory.load(Relaxed) {
-        return Admission::Refuse(Some(command), failure::OUT_OF_MEMORY);
+    let control = command.control;
+    let mut flags = command.spec.flags;
+    let is_queued = match &session.transaction {
+        None => false,
+        Some(_) if command.spec.has(flag::NO_MULTI) => return refuse(failure::NO_MULTI),
+        Some(transaction) => {
+            if control == Control::Exec {
+                flags |= transaction.flags;
+            }
+            if !control.ends() {
+                // What is queued takes memory, whatever it is.
+                flags |= flag::DENYOOM;
+            }
+            control.is_queued()
+        }
+    };
+    if flags & flag::DENYOOM != 0 && server.over_memory.load(Relaxed) {
+        return refuse(failure::OUT_OF_MEMORY);
     }
     if !server.gate.is_open()
         && let Some(admission) = at_gate(server, command)
@@ -356,35 +446,28 @@ fn admit(
     if session.is_subscriber_only() && !command.spec.has(flag::OF_SUBSCRIBERS) {
         return Admission::Refuse(Some(command), subscriber_only(command));
     }
-    if server.crowd.any() && may_publish(server, command) {
+    if server.crowd.any() && may_publish(server, flags) {
         return Admission::Wait(command);
     }
     // Who monitors is not a client in this respect: as in Redis, it goes on.
     if let Some((_, kind)) = server.pause.until(now)
         && !session.monitor
-        && (kind == PauseKind::All || command.spec.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0)
+        && (kind == PauseKind::All || flags & (flag::WRITE | flag::MAY_REPLICATE) != 0)
     {
         return Admission::Wait(command);
     }
-    Admission::Run(command)
+    if is_queued {
+        Admission::Queue(command)
+    } else {
+        Admission::Run(command)
+    }
 }
 
-/// Whether a command may publish something: itself, or because somebody wants to know what happens to keys.
+/// Whether a command of these flags may publish something: itself, or because somebody wants to know what happens to keys.
 #[cold]
-fn may_publish(server: &Server, command: &Command) -> bool {
+fn may_publish(server: &Server, flags: u32) -> bool {
     let changes = flag::WRITE | flag::READONLY;
-    command.spec.has(flag::PUBLISHES)
-        || (command.spec.flags & changes != 0 && notify::is_on(server))
-}
-
-/// Goes on to what CLIENT REPLY said about the next command.
-#[cold]
-fn count_skipped(session: &mut Session) {
-    session.reply_mode = match session.reply_mode {
-        ReplyMode::SkipNext => ReplyMode::Skip,
-        ReplyMode::Skip => ReplyMode::On,
-        mode => mode,
-    };
+    flags & flag::PUBLISHES != 0 || (flags & changes != 0 && notify::is_on(server))
 }
 
 /// Decides what happens to a command while not every command may run.
@@ -441,7 +524,7 @@ fn unknown_subcommand(command: &Command, args: &Args<'_>) -> Failure {
 }
 
 /// Takes the time of commands; see the module.
-struct Timer {
+pub(crate) struct Timer {
     server: &'static Server,
     stats: &'static WorkerStats,
     /// The command of the current run.
@@ -453,7 +536,7 @@ struct Timer {
 }
 
 impl Timer {
-    fn new(server: &'static Server, stats: &'static WorkerStats) -> Timer {
+    pub(crate) fn new(server: &'static Server, stats: &'static WorkerStats) -> Timer {
         let mut timer = Timer {
             server,
             stats,
@@ -472,9 +555,15 @@ impl Timer {
         self.always_alone = (0..EXACT_BELOW_US).contains(&self.slow_us);
     }
 
+    /// Whether a command, in a request of so many bytes, is timed together with its equals.
+    #[inline]
+    pub(crate) fn groups(&self, command: &Command, request_bytes: usize) -> bool {
+        command.groupable && request_bytes <= LARGE_REQUEST && !self.always_alone
+    }
+
     /// Before a command that is timed together with its equals before and behind it.
     #[inline]
-    fn count(&mut self, command: &'static Command) {
+    pub(crate) fn count(&mut self, command: &'static Command) {
         if self.command.is_none_or(|current| current.id != command.id) {
             self.begin_alone(command);
         } else {
@@ -483,7 +572,7 @@ impl Timer {
     }
 
     /// Before a command that is timed alone.
-    fn begin_alone(&mut self, command: &'static Command) {
+    pub(crate) fn begin_alone(&mut self, command: &'static Command) {
         self.finish_run();
         self.command = Some(command);
         self.calls = 1;
@@ -491,14 +580,14 @@ impl Timer {
     }
 
     /// After it ran.
-    fn end_alone(&mut self, command: &Command, args: &Args<'_>, session: &Session) {
+    pub(crate) fn end_alone(&mut self, command: &Command, args: &Args<'_>, session: &Session) {
         let ticks = sys::clock::ticks().saturating_sub(self.since);
         self.record(ticks);
         self.check_slow(command, args, session, ticks);
     }
 
     /// Ends a run of the same command.
-    fn finish_run(&mut self) {
+    pub(crate) fn finish_run(&mut self) {
         if self.command.is_some() {
             self.record(sys::clock::ticks().saturating_sub(self.since));
         }

@@ -102,5 +102,9 @@ pub(crate) const ACCEPT_BURST: usize = 256;
 /// Shards per worker, at least; more make it rarer that two workers want the same one.
 pub(crate) const SHARDS_PER_WORKER: usize = 64;
 
+/// Transactions that a worker keeps for those that begin, and the bytes each part of one may keep for them.
+pub(crate) const SPARE_QUEUES: usize = 16;
+pub(crate) const QUEUE_KEEP_BYTES: usize = 16 * 1024;
+
 /// Longest part of an argument that an error reply repeats.
 pub(crate) const ERROR_ECHO_BYTES: usize = 128;

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`config`] says what was asked for, [`server`] is what all threads share, [`control`] accepts
 //! connections and hears signals, [`worker`] is the event loop, [`batch`] and [`execute`] are its two halves,
-//! [`command`] is what requests mean, [`store`] is what they do to data.
+//! [`command`] is what requests mean, [`transaction`] is what MULTI makes of several, [`store`] is what they do to data.
 
 #![forbid(unsafe_code)]
 
@@ -33,6 +33,8 @@ mod slowlog;
 mod snapshot;
 mod start;
 mod store;
+mod transaction;
+mod watch;
 mod worker;
 
 use std::process::ExitCode;

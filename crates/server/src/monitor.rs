@@ -36,12 +36,13 @@ impl Monitors {
         self.count.store(list.len(), Relaxed);
     }
 
-    /// Tells everybody who watches about a command.
+    /// Tells everybody who watches about a command, which left its connection in database `db`.
     #[cold]
     pub(crate) fn feed(
         &self,
         server: &Server,
         session: &Session,
+        db: usize,
         command: &Command,
         args: &Args<'_>,
     ) {
@@ -52,10 +53,9 @@ impl Monitors {
             _ => peer.clone(),
         };
         let mut line = format!(
-            "+{}.{:06} [{} {source}]",
+            "+{}.{:06} [{db} {source}]",
             now / 1_000_000,
-            now % 1_000_000,
-            session.db
+            now % 1_000_000
         );
         for at in 0..args.len() {
             line.push_str(" \"");

@@ -1,13 +1,78 @@
-//! What the keyspace tells of changes to keys (`keyspace::Observer`), and to whom it goes on.
+//! What is told of changes to keys: the server's end of the observed byte (`keyspace::Observer`).
+//!
+//! Each reason to observe a key has a registry of its own, which says who is meant: [`crate::watch`] for WATCH. Here is what
+//! they have in common: the dispatch of a change, and what happens when databases are emptied or exchanged, which changes many keys
+//! without touching one.
 
-use keyspace::{Change, Observer};
+use keyspace::{Change, Keyspace, Observer, Turn, reason};
 
 use crate::notify;
 use crate::server::Server;
+use crate::watch::Watches;
+
+/// See the module.
+pub(crate) struct Observers {
+    pub(crate) watches: Watches,
+}
+
+impl Observers {
+    /// For a keyspace of so many shards.
+    pub(crate) fn new(shards: usize) -> Observers {
+        Observers {
+            watches: Watches::new(shards),
+        }
+    }
+}
 
 impl Observer for Server {
     fn changed(&self, change: &Change<'_>) -> u8 {
         notify::expired(self, change);
-        0
+        let mut stay = 0;
+        let watches = &self.observers.watches;
+        if change.observed & reason::WATCHED != 0 && watches.changed(change) {
+            stay |= reason::WATCHED;
+        }
+        stay
+    }
+}
+
+/// A keyspace that nobody else is in, at a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Alone<'a> {
+    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) turn: &'a Turn<'static>,
+    pub(crate) now: i64,
+}
+
+impl Alone<'_> {
+    fn contains(&self, db: usize, key: &[u8]) -> bool {
+        let hash = self.keyspace.hash(key);
+        let key = keyspace::Key { bytes: key, hash };
+        // A database that was never used need not be made for this.
+        self.keyspace
+            .existing(self.turn, db)
+            .is_some_and(|database| database.lock(hash, self.now).contains(key))
+    }
+}
+
+impl Observers {
+    /// The database is about to be emptied, or to become what another is: what has a value before or behind that has changed.
+    pub(crate) fn before_replacement(&self, alone: Alone<'_>, db: usize, other: Option<usize>) {
+        for key in self.watches.keys_in(db) {
+            let is_there = |db| alone.contains(db, &key);
+            if is_there(db) || other.is_some_and(is_there) {
+                let shard = alone.keyspace.shard_of(alone.keyspace.hash(&key));
+                self.watches.touch(shard, db, &key);
+            }
+        }
+    }
+
+    /// The database is another one now: its shards do not know yet that they are observed.
+    pub(crate) fn after_replacement(&self, alone: Alone<'_>, db: usize) {
+        for key in self.watches.keys_in(db) {
+            let hash = alone.keyspace.hash(&key);
+            let mut guard = alone.keyspace.lock(alone.turn, db, hash, alone.now);
+            guard.observe(reason::WATCHED);
+        }
     }
 }

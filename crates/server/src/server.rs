@@ -16,6 +16,7 @@ use crate::gate::{Closed, Gate};
 use crate::latency::LatencyMonitor;
 use crate::metrics::{Counter, WorkerStats};
 use crate::monitor::Monitors;
+use crate::observe::Observers;
 use crate::pubsub::{Crowd, Inbox, Registry};
 use crate::slowlog::SlowLog;
 use crate::snapshot::Snapshots;
@@ -33,6 +34,8 @@ pub(crate) struct Server {
     pub(crate) keyspace: Keyspace,
     pub(crate) workers: Box<[WorkerHandle]>,
     pub(crate) clients: Clients,
+    /// Those who want to hear of changes to keys.
+    pub(crate) observers: Observers,
     pub(crate) pause: Pause,
     pub(crate) monitors: Monitors,
     /// Who listens to which channels.

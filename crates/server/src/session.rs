@@ -11,6 +11,7 @@ use resp::reply::Protocol;
 use crate::clients::{Client, ClientKind, status};
 use crate::config::ClientClass;
 use crate::server::Server;
+use crate::transaction::{Transaction, WatchList};
 
 /// Whether replies are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -22,6 +23,22 @@ pub(crate) enum ReplyMode {
     SkipNext,
     /// None for this command, then on again.
     Skip,
+}
+
+impl ReplyMode {
+    /// Whether what is answered now is not sent.
+    pub(crate) fn is_silent(self) -> bool {
+        matches!(self, ReplyMode::Off | ReplyMode::Skip)
+    }
+
+    /// The mode for what follows a command.
+    pub(crate) fn behind_a_command(self) -> ReplyMode {
+        match self {
+            ReplyMode::SkipNext => ReplyMode::Skip,
+            ReplyMode::Skip => ReplyMode::On,
+            mode => mode,
+        }
+    }
 }
 
 /// See the module.
@@ -40,6 +57,10 @@ pub(crate) struct Session {
     pub(crate) listens: bool,
     /// The connection ends once its replies are sent.
     pub(crate) closing: bool,
+    /// What MULTI began.
+    pub(crate) transaction: Option<Box<Transaction>>,
+    /// What WATCH watches.
+    pub(crate) watched: WatchList,
 }
 
 impl Session {
@@ -54,6 +75,8 @@ impl Session {
             monitor: false,
             listens: false,
             closing: false,
+            transaction: None,
+            watched: WatchList::default(),
         }
     }
 
@@ -99,7 +122,7 @@ impl Session {
     }
 
     /// Makes it what it was when it was new, but for what its library said about itself. Whoever calls this has taken it
-    /// from the list of those that monitor and from those that listen.
+    /// from the list of those that monitor and from those that listen, and has ended its transaction.
     pub(crate) fn reset(&mut self, authenticated: bool) {
         *self = Session::new(Arc::clone(&self.client), authenticated);
         self.select(self.db);

@@ -21,6 +21,7 @@ use crate::limits::{LOAD_THREADS, SHARDS_PER_WORKER};
 use crate::logging;
 use crate::monitor::Monitors;
 use crate::notify;
+use crate::observe::Observers;
 use crate::pubsub::{Crowd, Registry};
 use crate::server::{Pause, Server, Totals, VERSION, WorkerHandle};
 use crate::slowlog::SlowLog;
@@ -168,6 +169,7 @@ fn build(
         keyspace,
         workers: handles,
         clients: Clients::default(),
+        observers: Observers::new(shards),
         pause: Pause::default(),
         monitors: Monitors::default(),
         registry: Registry::default(),

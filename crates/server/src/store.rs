@@ -5,7 +5,10 @@
 //! written to the log under the same lock, so log order is execution order for every key. Hits and misses are counted here too:
 //! [`Shard::read`] is what a read does, [`Shard::find`] is a look before a write.
 //!
-//! Lock order, for everybody: databases ascending, shards ascending inside a database.
+//! Lock order, for everybody: databases ascending, shards ascending inside a database. A transaction locks what all of its
+//! commands use before the first of them runs ([`Store::hold`]); they are lent from that, and lock nothing themselves.
+
+use std::ops::Range;
 
 use keyspace::{
     ChangeKind, Database, Detached, Encoding, EntryMut, Expiry, Form, Guard, Key, Keyspace, Kind,
@@ -14,6 +17,7 @@ use keyspace::{
 
 use crate::metrics::WorkerStats;
 use crate::notify::{Event, Notifier};
+use crate::observe::{Alone, Observers};
 
 /// The way from a command to the data, for one connection in one turn.
 pub(crate) struct Store<'c> {
@@ -28,6 +32,7 @@ pub(crate) struct Store<'c> {
     pub(crate) touch: bool,
     /// Who is told of events.
     pub(crate) notifier: Notifier,
+    pub(crate) observers: &'static Observers,
 }
 
 impl Store<'_> {
@@ -39,24 +44,30 @@ impl Store<'_> {
     /// Locks the shard of one key.
     #[inline]
     pub(crate) fn lock(&self, key: Key<'_>) -> Shard<'_> {
-        let guard = self
-            .keyspace
-            .database(self.turn, self.db)
-            .lock(key.hash, self.now);
+        self.lock_in(self.db, key)
+    }
+
+    /// Locks the shard of one key of a database, or lends it from what a transaction holds.
+    #[inline]
+    fn lock_in(&self, db: usize, key: Key<'_>) -> Shard<'_> {
         Shard {
-            guard,
+            guard: self.keyspace.lock(self.turn, db, key.hash, self.now),
             store: self,
-            db: self.db,
+            db,
         }
+    }
+
+    /// Whether a key of a database is there. One whose time has come goes.
+    pub(crate) fn contains_in(&self, db: usize, key: Key<'_>) -> bool {
+        self.lock_in(db, key).contains(key)
     }
 
     /// Locks the shards of several keys, all before any is read.
     pub(crate) fn lock_keys<'k>(&self, keys: impl Iterator<Item = Key<'k>>) -> Shards<'_> {
-        let database = self.keyspace.database(self.turn, self.db);
         let mut set = ShardSet::default();
-        keys.for_each(|key| set.add(database.shard_of(key.hash)));
+        keys.for_each(|key| set.add(self.keyspace.shard_of(key.hash)));
         Shards {
-            locked: database.lock_set(set, self.now),
+            locked: self.keyspace.lock_set(self.turn, self.db, set, self.now),
             store: self,
         }
     }
@@ -68,14 +79,7 @@ impl Store<'_> {
         second: (usize, Key<'_>),
     ) -> (Shard<'_>, Shard<'_>) {
         assert_ne!(first.0, second.0, "one database is locked as a set");
-        let lock = |(db, key): (usize, Key<'_>)| Shard {
-            guard: self
-                .keyspace
-                .database(self.turn, db)
-                .lock(key.hash, self.now),
-            store: self,
-            db,
-        };
+        let lock = |(db, key)| self.lock_in(db, key);
         if first.0 < second.0 {
             let one = lock(first);
             (one, lock(second))
@@ -85,24 +89,74 @@ impl Store<'_> {
         }
     }
 
-    /// Empties one database for everybody at once. Returns how many keys it had.
-    pub(crate) fn flush(&mut self, db: usize) -> usize {
-        let keyspace = self.keyspace;
-        let keys = keyspace.existing(self.turn, db).map_or(0, Database::len);
-        self.turn.exclusive(|alone| keyspace.flush(alone, db));
-        self.stats.dirty.add(keys as u64);
-        keys
+    /// Adds the shard of a key, by its hash, to what [`Store::hold`] will lock.
+    pub(crate) fn want(&mut self, db: usize, hash: u64) {
+        self.keyspace.want(self.turn, db, hash);
     }
 
-    /// Empties all databases for everybody at once. Returns how many keys they had.
-    pub(crate) fn flush_all(&mut self) -> usize {
+    /// Locks all that is wanted, until [`Store::release`]. Meanwhile every lock that is asked for is lent from it.
+    pub(crate) fn hold(&mut self) {
+        self.keyspace.hold(self.turn);
+    }
+
+    /// Unlocks what is held, and forgets what was wanted.
+    pub(crate) fn release(&mut self) {
+        self.keyspace.release(self.turn);
+    }
+
+    /// Waits until no other worker is inside a turn, and keeps it so until [`Store::end_alone`].
+    pub(crate) fn begin_alone(&mut self) {
+        self.turn.begin_alone();
+    }
+
+    /// Lets the other workers in again.
+    pub(crate) fn end_alone(&mut self) {
+        self.turn.end_alone();
+    }
+
+    /// What changes from here to [`Store::end_batch`] is one change to everybody, also after a crash: here the log will begin the
+    /// record that holds all of it. A command on several keys is such a batch too, for as long as its [`Shards`] are locked.
+    pub(crate) fn begin_batch(&mut self) {}
+
+    /// Ends what [`Store::begin_batch`] began. The shards of all that was changed are still locked.
+    pub(crate) fn end_batch(&mut self) {}
+
+    /// Runs a task while no other worker is inside a turn.
+    fn alone<R>(&mut self, task: impl FnOnce(&mut Self) -> R) -> R {
+        if self.turn.is_alone() {
+            return task(self);
+        }
+        self.begin_alone();
+        let result = task(self);
+        self.end_alone();
+        result
+    }
+
+    /// What those who observe need of a store that is alone.
+    fn while_alone(&self) -> Alone<'_> {
+        Alone {
+            keyspace: self.keyspace,
+            turn: self.turn,
+            now: self.now,
+        }
+    }
+
+    /// Empties databases for everybody at once. Returns how many keys they had.
+    pub(crate) fn flush(&mut self, databases: Range<usize>) -> usize {
         let keyspace = self.keyspace;
-        let keys = (0..keyspace.databases())
-            .filter_map(|db| keyspace.existing(self.turn, db))
-            .map(Database::len)
-            .sum();
-        self.turn
-            .exclusive(|alone| (0..keyspace.databases()).for_each(|db| keyspace.flush(alone, db)));
+        let keys = self.alone(|store| {
+            let existing = databases
+                .clone()
+                .filter_map(|db| keyspace.existing(store.turn, db));
+            let keys = existing.map(Database::len).sum::<usize>();
+            for db in databases {
+                let observers = store.observers;
+                observers.before_replacement(store.while_alone(), db, None);
+                store.turn.exclusive(|alone| keyspace.flush(alone, db));
+                observers.after_replacement(store.while_alone(), db);
+            }
+            keys
+        });
         self.stats.dirty.add(keys as u64);
         keys
     }
@@ -110,8 +164,18 @@ impl Store<'_> {
     /// Exchanges two databases for everybody at once.
     pub(crate) fn swap(&mut self, first: usize, second: usize) {
         let keyspace = self.keyspace;
-        self.turn
-            .exclusive(|alone| keyspace.swap(alone, first, second));
+        self.alone(|store| {
+            let observers = store.observers;
+            for (db, other) in [(first, second), (second, first)] {
+                observers.before_replacement(store.while_alone(), db, Some(other));
+            }
+            store
+                .turn
+                .exclusive(|alone| keyspace.swap(alone, first, second));
+            for db in [first, second] {
+                observers.after_replacement(store.while_alone(), db);
+            }
+        });
         self.stats.dirty.add(1);
     }
 }
@@ -229,6 +293,13 @@ impl<'a> Shard<'a> {
             inner,
             stats: self.store.stats,
         })
+    }
+
+    /// Lets the observers hear of every change to a key from here on, for some of the reasons in [`keyspace::reason`]. If its time
+    /// has come it goes before, which is no change that they hear of.
+    pub(crate) fn observe(&mut self, key: Key<'_>, reasons: u8) {
+        self.guard.contains(key);
+        self.guard.observe(reasons);
     }
 
     /// Whether a key is there.

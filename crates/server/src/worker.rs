@@ -35,6 +35,7 @@ use crate::metrics::WorkerStats;
 use crate::pubsub::{Listeners, begin_worker};
 use crate::server::{Message, Server};
 use crate::session::{ReplyMode, Session};
+use crate::transaction::Spares;
 
 /// The longest a worker sleeps, which is how often it looks after itself at least.
 const LONGEST_WAIT_MS: i64 = 1000;
@@ -61,6 +62,8 @@ pub(crate) struct Worker {
     pub(crate) scratch: Box<[u8]>,
     /// Connections that are held back: by CLIENT PAUSE, or because they publish faster than others can be told.
     pub(crate) paused: Vec<u64>,
+    /// Transactions that ended, for those that begin.
+    pub(crate) spares: Spares,
     next_cron: i64,
     next_expire: i64,
     next_pack: i64,
@@ -93,6 +96,7 @@ impl Worker {
             poller,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             paused: Vec::new(),
+            spares: Spares::default(),
             next_cron: 0,
             next_expire: 0,
             next_pack: 0,
@@ -545,7 +549,7 @@ impl Worker {
 
     /// Ends a connection.
     pub(crate) fn close(&mut self, token: u64) {
-        let Some(connection) = self.connections.remove(token) else {
+        let Some(mut connection) = self.connections.remove(token) else {
             return;
         };
         // The socket closes with the connection, which also ends the poller's interest; removing it first keeps
@@ -557,6 +561,7 @@ impl Worker {
         if connection.session.listens {
             self.listeners.dismiss(self.server, token);
         }
+        connection.session.unwatch(self.server);
         if connection.state == State::Paused {
             self.paused.retain(|&paused| paused != token);
         }

@@ -18,7 +18,9 @@ impl Guard<'_> {
         if self.observed() != 0 || self.shared.hears_expiry.load(Relaxed) {
             let bytes = entry.key();
             let hash = self.shared.seed.hash(bytes);
-            self.tell_observer(Key { bytes, hash }, ChangeKind::Expired);
+            let key = Key { bytes, hash };
+            let (lock, shared) = (&self.cell.lock, self.shared);
+            lock.tell_observer(shared, key, ChangeKind::Expired);
         }
         self.free(entry);
         self.shared.expired.fetch_add(1, Relaxed);

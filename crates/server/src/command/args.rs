@@ -27,6 +27,13 @@ impl<'a> Args<'a> {
         self.spans.len()
     }
 
+    /// Bytes from the first argument to the end of the last.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        let (first, last) = (self.spans[0], self.spans[self.spans.len() - 1]);
+        last.start + last.len - first.start
+    }
+
     /// The argument at `at`, which the arity (or a check of [`Args::len`]) says is there.
     #[inline]
     pub(crate) fn get(&self, at: usize) -> &'a [u8] {

@@ -49,6 +49,13 @@ impl Failure {
         )
     }
 
+    /// What EXEC answers when it is refused with this: the transaction is over too.
+    pub(crate) fn of_exec(&self) -> Failure {
+        let text = self.0.strip_prefix(b"ERR ").unwrap_or(&self.0);
+        let before: &[u8] = b"EXECABORT Transaction discarded because of: ";
+        Failure(Cow::Owned([before, text].concat()))
+    }
+
     /// The code before the first space, by which INFO errorstats counts.
     pub(crate) fn code(&self) -> &str {
         let code = self.0.split(|&byte| byte == b' ').next();
@@ -80,6 +87,11 @@ pub(crate) const TOO_LONG: Failure =
     Failure::of("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
 pub(crate) const DB_INDEX: Failure = Failure::of("ERR DB index is out of range");
 pub(crate) const NO_AUTH: Failure = Failure::of("NOAUTH Authentication required.");
+pub(crate) const NO_MULTI: Failure = Failure::of("ERR Command not allowed inside a transaction");
+pub(crate) const PROTECTED: Failure = Failure::of(
+    "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a \
+     local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
+);
 pub(crate) const OUT_OF_MEMORY: Failure =
     Failure::of("OOM command not allowed when used memory > 'maxmemory'.");
 pub(crate) const LOADING: Failure = Failure::of("LOADING Redis is loading the dataset in memory");

@@ -15,17 +15,19 @@ pub(crate) mod server;
 pub(crate) mod spec;
 pub(crate) mod string;
 pub(crate) mod table;
+pub(crate) mod transaction;
 
 pub(crate) use args::Args;
 pub(crate) use failure::Failure;
 pub(crate) use reply::{Output, Pinned, Reply};
 pub(crate) use spec::{Arg, ArgKind, Group, KeySpec, Spec, flag};
-pub(crate) use table::{Command, Table, table};
+pub(crate) use table::{Command, Control, Reach, Table, table};
 
 use crate::pubsub::Listeners;
 use crate::server::Server;
 use crate::session::Session;
 use crate::store::Store;
+use crate::transaction::Spares;
 
 /// What a handler may reach.
 pub(crate) struct Context<'c> {
@@ -39,6 +41,12 @@ pub(crate) struct Context<'c> {
     pub(crate) command: &'static Command,
     /// The number of the worker that runs it.
     pub(crate) worker: usize,
+    /// Transactions that ended, for those that begin.
+    pub(crate) spares: &'c mut Spares,
+    /// It runs in a transaction, where nothing may wait.
+    pub(crate) in_transaction: bool,
+    /// What CLIENT REPLY says was applied to each part of the reply already.
+    pub(crate) replies_in_parts: bool,
 }
 
 /// The handler of a command that only has subcommands: reached when none was named, which the arity prevents.

@@ -34,6 +34,8 @@ pub(crate) struct Spec {
     pub(crate) deprecated: Option<(&'static str, &'static str)>,
     /// Whether the argument at an index is not for the eyes of others: MONITOR and SLOWLOG show that it was there.
     pub(crate) secret: fn(&Args<'_>, usize) -> bool,
+    /// Of a command that reaches into a database beside the selected one: which one, for a right number of arguments.
+    pub(crate) elsewhere: fn(&Args<'_>) -> Option<usize>,
     pub(crate) subcommands: &'static [Spec],
     pub(crate) handler: Handler,
 }
@@ -55,6 +57,7 @@ impl Spec {
         history: &[],
         deprecated: None,
         secret: |_, _| false,
+        elsewhere: |_| None,
         subcommands: &[],
         handler: super::container,
     };
@@ -112,6 +115,10 @@ pub(crate) mod flag {
     pub(crate) const PUBLISHES: u32 = 1 << 29;
     /// Its replies are messages: CLIENT REPLY doesn't silence them. Not shown by COMMAND INFO.
     pub(crate) const PUSHES: u32 = 1 << 27;
+    /// Neither reads nor changes data, and stops nobody: a transaction that has it need not be alone. Not shown by COMMAND INFO.
+    pub(crate) const NO_DATA: u32 = 1 << 26;
+    /// Needs the leave of `enable-debug-command`. Not shown by COMMAND INFO.
+    pub(crate) const PROTECTED: u32 = 1 << 25;
     /// For the server's own use or that of its tests: `syscmd` in COMMAND DOCS. Not shown by COMMAND INFO.
     pub(crate) const SYSTEM: u32 = 1 << 30;
     /// Takes constant time for small arguments though Redis doesn't call it fast. Not shown by COMMAND INFO.
@@ -149,6 +156,7 @@ pub(crate) enum Group {
     PubSub,
     Server,
     Cluster,
+    Transactions,
 }
 
 /// A rule that finds some of a command's keys.

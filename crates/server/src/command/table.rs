@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use super::args::Args;
-use super::spec::{Begin, Find, Group, Handler, Spec, flag};
-use super::{bitmap, config, connection, key, pubsub, server, string};
+use super::server::key_finder;
+use super::spec::{Begin, Find, Group, Handler, KeySpec, Spec, flag};
+use super::{bitmap, config, connection, key, pubsub, server, string, transaction};
 
 /// A row of the table: a [`Spec`] with what follows from its position. What every request needs comes first, so that it
 /// shares a cache line.
@@ -17,9 +18,11 @@ pub(crate) struct Command {
     most_args: u32,
     /// Index of its counters.
     pub(crate) id: u16,
-    /// It takes constant time for small arguments and changes nothing but data: a run of it may be timed as a whole, and the
+    /// It takes constant time for small arguments, never waits, and changes nothing but data: a run of it may be timed as a whole, and the
     /// session is the same after it.
     pub(crate) groupable: bool,
+    /// What it means to a transaction.
+    pub(crate) control: Control,
     /// The binary logarithm of `key_step`, which is a power of two wherever hashes are prepared.
     pub(crate) key_shift: u8,
     /// `get`, `client|kill`.
@@ -53,7 +56,9 @@ impl Command {
             least_args: arity,
             most_args: if spec.arity < 0 { u32::MAX } else { arity },
             id,
-            groupable: spec.has(flag::BOUNDED) || (spec.has(flag::FAST) && data),
+            groupable: (spec.has(flag::BOUNDED) || (spec.has(flag::FAST) && data))
+                && !spec.has(flag::BLOCKING),
+            control: Control::of(&full_name),
             key_shift: key_step.max(1).trailing_zeros() as u8,
             full_name,
             first_key,
@@ -95,6 +100,93 @@ impl Command {
             .iter()
             .find(|sub| name.eq_ignore_ascii_case(sub.spec.name.as_bytes()))
     }
+}
+
+/// What a command means to the transaction it is sent in: those named here are not just queued, or are looked at there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// Nothing: it is queued.
+    None,
+    Multi,
+    Exec,
+    Discard,
+    Watch,
+    Quit,
+    Reset,
+    /// It is queued too, and decides where what follows runs.
+    Select,
+}
+
+impl Control {
+    fn of(name: &str) -> Control {
+        match name {
+            "multi" => Control::Multi,
+            "exec" => Control::Exec,
+            "discard" => Control::Discard,
+            "watch" => Control::Watch,
+            "quit" => Control::Quit,
+            "reset" => Control::Reset,
+            "select" => Control::Select,
+            _ => Control::None,
+        }
+    }
+
+    /// Whether a command is queued between MULTI and EXEC.
+    pub(crate) fn is_queued(self) -> bool {
+        matches!(self, Control::None | Control::Select)
+    }
+
+    /// Whether a command ends a transaction, or the connection with it.
+    pub(crate) fn ends(self) -> bool {
+        matches!(
+            self,
+            Control::Exec | Control::Discard | Control::Quit | Control::Reset
+        )
+    }
+}
+
+/// What of a database a request may use.
+pub(crate) enum Reach {
+    Nothing,
+    /// The keys at [`Command::key_positions`].
+    Range,
+    /// The keys at these arguments.
+    Found(Vec<usize>),
+    Everything,
+}
+
+impl Command {
+    /// What a request of this command, with a right number of arguments, may use.
+    pub(crate) fn reach(&self, args: &Args<'_>) -> Reach {
+        let rules = self.spec.keys;
+        if self.spec.has(flag::NO_DATA) {
+            return Reach::Nothing;
+        }
+        if rules.is_empty() {
+            return Reach::Everything;
+        }
+        if rules.iter().all(is_plain) {
+            return Reach::Range;
+        }
+        if rules.iter().any(|rule| rule.flags.contains(&"incomplete")) {
+            return Reach::Everything;
+        }
+        let all: Vec<&[u8]> = args.from(0).collect();
+        match key_finder::find(self.spec, &all) {
+            Some(found) => Reach::Found(found.into_iter().map(|key| key.at).collect()),
+            // It will say what is wrong; who knows what it looks at before.
+            None => Reach::Everything,
+        }
+    }
+}
+
+/// Whether a rule names its keys by their positions alone, and all of them.
+fn is_plain(rule: &KeySpec) -> bool {
+    let by_position = matches!(
+        (rule.begin, rule.find),
+        (Begin::Index(_), Find::Range { limit: 0, .. })
+    );
+    by_position && !rule.flags.contains(&"incomplete")
 }
 
 /// First, last and step over all rules that begin at a fixed argument.
@@ -143,6 +235,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         pubsub::COMMANDS,
         server::COMMANDS,
         config::COMMANDS,
+        transaction::COMMANDS,
     ];
     Table::new(families.into_iter().flatten())
 });

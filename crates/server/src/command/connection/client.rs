@@ -8,10 +8,12 @@ use crate::command::{Arg, ArgKind, Args, Context, Failure, Spec, failure, flag, 
 use crate::server::PauseKind;
 use crate::session::ReplyMode;
 
+/// What all subcommands are.
+const ANY: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE;
 /// Subcommands that concern nobody else.
-const OWN: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE;
-/// Subcommands that concern others.
-const ADMIN: u32 = OWN | flag::ADMIN;
+const OWN: u32 = ANY | flag::NO_DATA;
+/// Subcommands that concern others, some of which wait until no worker is inside a turn.
+const ADMIN: u32 = ANY | flag::ADMIN;
 
 const ON_OFF: &[Arg] = &[Arg::word("on", "ON"), Arg::word("off", "OFF")];
 

@@ -205,6 +205,7 @@ pub(super) fn quit(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failur
 /// What the library said about itself stays: it is still the same library. NO-EVICT and NO-TOUCH end, as they do since
 /// Redis 7.2.
 pub(super) fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    context.discard();
     let (server, session) = (context.server, &mut *context.session);
     if session.monitor {
         server

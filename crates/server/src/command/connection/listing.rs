@@ -1,4 +1,4 @@
-//! CLIENT LIST and CLIENT INFO: a line of `name=value` fields for each connection, in the order of Redis 7.2.
+//! CLIENT LIST and CLIENT INFO: a line of `name=value` fields for each connection, in the order of Redis 7.4.
 //!
 //! The fields say what is true here, which is 0 where there is nothing of the kind: requests are read in place
 //! (`argv-mem`), replies that a socket takes at once pass through no buffer of the connection (`rbs`, `rbp`, `obl`), so
@@ -88,10 +88,11 @@ impl Lines {
             client.input_free.load(Relaxed),
         );
         let waiting = client.output_bytes.load(Relaxed);
+        let transaction = client.queued_bytes.load(Relaxed);
         let written = writeln!(
             self.text,
-            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi=-1 \
-             qbuf={held} qbuf-free={free} argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll={} omem={waiting} tot-mem={} \
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} \
+             qbuf={held} qbuf-free={free} argv-mem=0 multi-mem={transaction} rbs=0 rbp=0 obl=0 oll={} omem={waiting} tot-mem={} \
              events={} cmd={command} user={DEFAULT_USER} redir=-1 resp={} lib-name={} lib-ver={}",
             client.id,
             client.peer,
@@ -105,8 +106,10 @@ impl Lines {
             client.subscriptions[0].load(Relaxed),
             client.subscriptions[1].load(Relaxed),
             client.subscriptions[2].load(Relaxed),
+            queued(client),
+            client.watched_keys(),
             client.output_pieces.load(Relaxed),
-            IDLE_BYTES + held + free + waiting,
+            IDLE_BYTES + held + free + waiting + transaction,
             events(client),
             client.protocol.load(Relaxed),
             names.library,
@@ -121,7 +124,9 @@ fn letters(client: &Client) -> String {
     let special = [
         (client.has_status(status::MONITOR), 'O'),
         (client.has_status(status::PUBSUB), 'P'),
+        (client.has_status(status::MULTI), 'x'),
         (client.has_status(status::BLOCKED), 'b'),
+        (client.has_status(status::DIRTY), 'd'),
         (client.has_status(status::CLOSING), 'c'),
         (client.is_unix, 'U'),
         (client.has_status(status::NO_EVICT), 'e'),
@@ -136,6 +141,15 @@ fn letters(client: &Client) -> String {
         "N".into()
     } else {
         letters
+    }
+}
+
+/// The field `multi`: requests in its transaction, -1 if there is none.
+fn queued(client: &Client) -> i64 {
+    if client.has_status(status::MULTI) {
+        client.queued.load(Relaxed) as i64
+    } else {
+        -1
     }
 }
 

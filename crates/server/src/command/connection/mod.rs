@@ -15,8 +15,13 @@ mod selection;
 use super::{Arg, ArgKind, Group, Spec, flag};
 
 /// What a client may say before it has authenticated.
-const BEFORE_LOGIN: u32 =
-    flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::FAST | flag::NO_AUTH | flag::ALLOW_BUSY;
+const BEFORE_LOGIN: u32 = flag::NOSCRIPT
+    | flag::LOADING
+    | flag::STALE
+    | flag::FAST
+    | flag::NO_AUTH
+    | flag::ALLOW_BUSY
+    | flag::NO_DATA;
 
 /// What all rows of this family have in common.
 const ROW: Spec = Spec {
@@ -54,7 +59,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "echo",
         arity: 2,
-        flags: flag::LOADING | flag::STALE | flag::FAST | flag::BOUNDED,
+        flags: flag::LOADING | flag::STALE | flag::FAST | flag::BOUNDED | flag::NO_DATA,
         summary: "Returns its argument",
         args: &[Arg::of("message", ArgKind::String)],
         handler: handshake::echo,
@@ -96,7 +101,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "ping",
         arity: -1,
-        flags: flag::FAST | flag::BOUNDED | flag::OF_SUBSCRIBERS,
+        flags: flag::FAST | flag::BOUNDED | flag::OF_SUBSCRIBERS | flag::NO_DATA,
         summary: "Returns its argument, or PONG: a sign that the server answers",
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         args: &[Arg::of("message", ArgKind::String).optional()],
@@ -123,7 +128,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "select",
         arity: 2,
-        flags: flag::LOADING | flag::STALE | flag::FAST,
+        flags: flag::LOADING | flag::STALE | flag::FAST | flag::NO_DATA,
         summary: "Chooses the database that the connection's commands work on",
         args: &[Arg::of("index", ArgKind::Integer)],
         handler: handshake::select,

@@ -14,14 +14,15 @@ pub(super) fn dbsize(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Fail
 
 pub(super) fn flushdb(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     check_flush_mode(args)?;
-    context.store.flush(context.store.db);
+    let db = context.store.db;
+    context.store.flush(db..db + 1);
     context.reply.ok();
     Ok(())
 }
 
 pub(super) fn flushall(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     check_flush_mode(args)?;
-    context.store.flush_all();
+    context.store.flush(0..context.server.keyspace.databases());
     snapshot::after_flush_all(context.server, context.store.turn);
     context.reply.ok();
     Ok(())

@@ -331,6 +331,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 .optional(),
             Arg::word("replace", "REPLACE").optional(),
         ],
+        elsewhere: transfer::copy_target,
         handler: transfer::copy,
         ..Spec::BASE
     },
@@ -341,6 +342,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         keys: &[KeySpec::one(1, &["RW", "access", "update"])],
         summary: "Takes a key into another database, if that has no such key",
         args: &[KEY, Arg::of("db", ArgKind::Integer)],
+        elsewhere: transfer::move_target,
         handler: transfer::move_key,
         ..Spec::BASE
     },

@@ -94,6 +94,25 @@ fn parse_copy(context: &Context<'_>, args: &Args<'_>) -> Result<(usize, bool), F
     Ok((db, replace))
 }
 
+/// The database beside its own that a COPY reaches into, if its options are right.
+pub(super) fn copy_target(args: &Args<'_>) -> Option<usize> {
+    let mut target = None;
+    let mut at = 3;
+    while at < args.len() {
+        if args.is(at, "DB") && at + 1 < args.len() {
+            at += 1;
+            target = Some(usize::try_from(args.integer_i32(at).ok()?).ok()?);
+        }
+        at += 1;
+    }
+    target
+}
+
+/// The database that a MOVE reaches into.
+pub(super) fn move_target(args: &Args<'_>) -> Option<usize> {
+    usize::try_from(args.integer_i32(2).ok()?).ok()
+}
+
 /// The database that the argument at `at` names.
 fn database_at(context: &Context<'_>, args: &Args<'_>, at: usize) -> Result<usize, Failure> {
     let index = args.integer_i32(at)?;

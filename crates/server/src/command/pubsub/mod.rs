@@ -15,14 +15,20 @@ const LISTENING: u32 = flag::PUBSUB
     | flag::LOADING
     | flag::STALE
     | flag::OF_SUBSCRIBERS
-    | flag::PUSHES;
+    | flag::PUSHES
+    | flag::NO_DATA;
 
 /// Commands that publish.
-const PUBLISHING: u32 =
-    flag::PUBSUB | flag::LOADING | flag::STALE | flag::FAST | flag::MAY_REPLICATE | flag::PUBLISHES;
+const PUBLISHING: u32 = flag::PUBSUB
+    | flag::LOADING
+    | flag::STALE
+    | flag::FAST
+    | flag::MAY_REPLICATE
+    | flag::PUBLISHES
+    | flag::NO_DATA;
 
 /// Commands that ask who listens.
-const ASKING: u32 = flag::PUBSUB | flag::LOADING | flag::STALE;
+const ASKING: u32 = flag::PUBSUB | flag::LOADING | flag::STALE | flag::NO_DATA;
 
 /// What all rows of this family have in common.
 const ROW: Spec = Spec {

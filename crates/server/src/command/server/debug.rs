@@ -15,23 +15,11 @@ use super::digest::Digest;
 use super::{Args, Context, Failure, help};
 use crate::command::{Reply, failure};
 use crate::config::Setting;
+use crate::server::Server;
 use crate::session::Session;
 use crate::snapshot::{self, Duplicates, Reload, ReloadError};
 
-const REFUSED: Failure = Failure::of(
-    "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a \
-     local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
-);
-
 pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let allowed = match context.server.settings.choice(Setting::EnableDebugCommand) {
-        "yes" => true,
-        "local" => is_local(context.session),
-        _ => false,
-    };
-    if !allowed {
-        return Err(REFUSED);
-    }
     match (args.len(), args.get(1).to_ascii_lowercase().as_slice()) {
         (3, b"sleep") => sleep(context, args.get(2)),
         (3, b"set-active-expire") => set_active_expire(context, args.get(2)),
@@ -46,6 +34,15 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         _ => return Err(Failure::wrong_subcommand("DEBUG", args.get(1))),
     }
     Ok(())
+}
+
+/// Whether a connection may use commands that `enable-debug-command` protects.
+pub(crate) fn is_unprotected(server: &Server, session: &Session) -> bool {
+    match server.settings.choice(Setting::EnableDebugCommand) {
+        "yes" => true,
+        "local" => is_local(session),
+        _ => false,
+    }
 }
 
 /// Whether a connection comes from this machine.

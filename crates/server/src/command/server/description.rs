@@ -87,6 +87,7 @@ fn category_of_group(spec: &Spec) -> Option<&'static str> {
         Group::String => Some("@string"),
         Group::Bitmap => Some("@bitmap"),
         Group::Connection => Some("@connection"),
+        Group::Transactions => Some("@transaction"),
         Group::Server | Group::Cluster | Group::PubSub => None,
     }
 }

@@ -99,6 +99,7 @@ fn group_name(group: Group) -> &'static str {
         Group::PubSub => "pubsub",
         Group::Server => "server",
         Group::Cluster => "cluster",
+        Group::Transactions => "transactions",
     }
 }
 

@@ -50,11 +50,12 @@ pub(super) fn server(report: &mut Report, context: &Context<'_>) {
 }
 
 pub(super) fn clients(report: &mut Report, context: &Context<'_>) {
-    let (mut connected, mut blocked) = (0, 0);
+    let (mut connected, mut blocked, mut watching) = (0, 0, 0);
     let (mut most_input, mut most_output) = (0, 0);
     context.server.clients.for_each(|client| {
         connected += 1;
         blocked += u32::from(client.has_status(status::BLOCKED));
+        watching += u32::from(client.watched_keys() > 0);
         let input = client.input_bytes.load(Relaxed) + client.input_free.load(Relaxed);
         most_input = most_input.max(input);
         most_output = most_output.max(client.output_bytes.load(Relaxed));
@@ -66,7 +67,11 @@ pub(super) fn clients(report: &mut Report, context: &Context<'_>) {
     report.field("client_recent_max_input_buffer", most_input);
     report.field("client_recent_max_output_buffer", most_output);
     report.field("blocked_clients", blocked);
-    report.zeroes(&["tracking_clients", "clients_in_timeout_table"]);
+    report.zeroes(&["tracking_clients"]);
+    report.field("watching_clients", watching);
+    report.zeroes(&["clients_in_timeout_table"]);
+    let watched = context.server.observers.watches.keys();
+    report.field("total_watched_keys", watched);
 }
 
 /// Where memory goes, as INFO memory and MEMORY tell it.

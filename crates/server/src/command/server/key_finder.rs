@@ -1,5 +1,7 @@
 //! Which arguments of a request are keys, and what happens to them: what COMMAND GETKEYS tells.
 //!
+//! A transaction asks it too, for commands whose keys are not where a plain range says.
+//!
 //! The rules of the command's row say it, in their order. A rule whose flags include `variable_flags` knows where the key is
 //! but not what happens to it, which depends on the other arguments; those commands are named here.
 //!
@@ -12,15 +14,15 @@ use crate::command::spec::{Begin, Find};
 
 /// A key of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct FoundKey {
+pub(crate) struct FoundKey {
     /// Its argument, counted from the command's name.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     /// What happens to it, in the words of the rule.
     pub(super) flags: &'static [&'static str],
 }
 
 /// The keys of a request, whose arguments begin with the command's name; `None` if it cannot have as many as it claims.
-pub(super) fn find(spec: &Spec, args: &[&[u8]]) -> Option<Vec<FoundKey>> {
+pub(crate) fn find(spec: &Spec, args: &[&[u8]]) -> Option<Vec<FoundKey>> {
     let mut found = Vec::new();
     for rule in spec.keys {
         let (first, last, step) = range(rule, args, begin(rule, args)?)?;

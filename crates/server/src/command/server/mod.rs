@@ -16,13 +16,15 @@ mod documentation;
 mod info;
 mod info_sections;
 mod introspection;
-mod key_finder;
+pub(crate) mod key_finder;
 mod latency;
 mod lolwut;
 mod memory;
 mod persistence;
 mod process;
 mod slowlog;
+
+pub(crate) use debug::is_unprotected;
 
 use super::{Arg, ArgKind, Args, Context, Failure, Group, KeySpec, Spec, flag, help};
 
@@ -99,7 +101,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "debug",
         arity: -2,
-        flags: OPERATOR | flag::SYSTEM,
+        flags: OPERATOR | flag::SYSTEM | flag::PROTECTED,
         group: Group::Server,
         summary: "Does what tests of clients and of this server need",
         complexity: "Depends on subcommand.",
@@ -166,7 +168,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "wait",
         arity: 3,
-        flags: flag::NOSCRIPT,
+        flags: flag::NOSCRIPT | flag::NO_DATA,
         group: Group::Generic,
         since: "3.0.0",
         summary: "Returns how many replicas have this connection's writes; there are none",

@@ -39,6 +39,10 @@ pub(super) fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
 }
 
 pub(super) fn monitor(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    if context.in_transaction {
+        let refused = "ERR MONITOR isn't allowed for DENY BLOCKING client";
+        return Err(Failure::of(refused));
+    }
     let session = &mut *context.session;
     if !session.monitor {
         session.monitor = true;

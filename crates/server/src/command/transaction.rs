@@ -1,0 +1,251 @@
+//! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+//!
+//! What a transaction is made of is in [`crate::transaction`]; which requests are queued is decided where requests are admitted
+//! ([`crate::execute`]). Here is what happens at both ends.
+//!
+//! EXEC holds all shards that its requests and its watched keys are in, from before it looks whether a watched key has changed until
+//! the last request has run: nobody sees, or changes, anything in between. Where the requests do not say what they use, no other
+//! worker runs meanwhile.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use keyspace::{Key, reason};
+
+use super::{Arg, Args, Command, Context, Failure, Group, KeySpec, Spec, flag};
+use crate::execute::{self, Timer};
+use crate::transaction::{Transaction, Watched};
+
+/// What all of them may be: sent at any time, and in a transaction they leave data alone.
+const ALWAYS: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::NO_DATA;
+
+/// What all but EXEC are.
+const QUICK: u32 = ALWAYS | flag::FAST | flag::ALLOW_BUSY;
+
+/// What all rows of this family have in common.
+const ROW: Spec = Spec {
+    arity: 1,
+    flags: QUICK,
+    group: Group::Transactions,
+    ..Spec::BASE
+};
+
+pub(crate) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "multi",
+        since: "1.2.0",
+        summary: "Begins a transaction: the requests that follow are queued for EXEC",
+        handler: multi,
+        ..ROW
+    },
+    Spec {
+        name: "exec",
+        flags: ALWAYS | flag::SKIP_SLOWLOG,
+        since: "1.2.0",
+        summary: "Runs the queued requests in one step, unless a watched key has changed",
+        complexity: "That of the queued requests",
+        handler: exec,
+        ..ROW
+    },
+    Spec {
+        name: "discard",
+        since: "2.0.0",
+        summary: "Ends a transaction without running its requests",
+        complexity: "O(N), N being the number of queued requests",
+        handler: discard,
+        ..ROW
+    },
+    Spec {
+        name: "watch",
+        arity: -2,
+        keys: &[KeySpec::rest(1, 1, &["RO"])],
+        since: "2.2.0",
+        summary: "Lets the next transaction fail if one of the keys changes before it runs",
+        complexity: "O(1) for each key",
+        args: &[Arg::key("key").multiple()],
+        handler: watch,
+        ..ROW
+    },
+    Spec {
+        name: "unwatch",
+        since: "2.2.0",
+        summary: "Forgets all watched keys",
+        handler: unwatch,
+        ..ROW
+    },
+];
+
+fn multi(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    if context.session.transaction.is_some() {
+        return Err(Failure::of("ERR MULTI calls can not be nested"));
+    }
+    let transaction = context.spares.take();
+    context.session.begin(transaction);
+    context.reply.ok();
+    Ok(())
+}
+
+fn exec(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    let transaction = context
+        .session
+        .take_transaction()
+        .ok_or(Failure::of("ERR EXEC without MULTI"))?;
+    let done = attempt(context, &transaction);
+    context.spares.give_back(transaction);
+    done
+}
+
+/// Runs a transaction, or finds out that it may not run. Watches nothing afterwards.
+fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Result<(), Failure> {
+    let server = context.server;
+    if transaction.refused {
+        context.session.unwatch(server);
+        return Err(Failure::of(
+            "EXECABORT Transaction discarded because of previous errors.",
+        ));
+    }
+    if context.session.is_dirty() {
+        context.session.unwatch(server);
+        context.reply.null_array();
+        return Ok(());
+    }
+    let holds = reach(context, transaction);
+    let may_run = are_watched_keys_unchanged(context);
+    // Before the requests run: what they do themselves is no reason to fail.
+    context.session.unwatch(server);
+    let mut databases = None;
+    if may_run {
+        context.store.begin_batch();
+        databases = run_all(context, transaction);
+        context.store.end_batch();
+    } else {
+        context.reply.null_array();
+    }
+    if holds {
+        context.store.release();
+    } else {
+        context.store.end_alone();
+    }
+    // Nobody waits for a lock while lines are made for those who monitor.
+    for (at, db) in databases.into_iter().flatten().enumerate() {
+        let args = transaction.args(at, &server.keyspace);
+        context.show_monitors(db, transaction.command(at), &args);
+    }
+    Ok(())
+}
+
+/// Makes sure that nobody else reaches what the transaction uses. Returns whether it is held: otherwise no other worker is inside.
+fn reach(context: &mut Context<'_>, transaction: &Transaction) -> bool {
+    let Context { store, session, .. } = context;
+    let holds = transaction.want(store);
+    if holds {
+        for watched in &session.watched.keys {
+            store.want(watched.db, watched.hash);
+        }
+        store.hold();
+    } else {
+        store.release();
+        store.begin_alone();
+    }
+    holds
+}
+
+/// Looks at all watched keys, whose shards nobody else reaches: one that has expired goes now, and that is a change.
+fn are_watched_keys_unchanged(context: &Context<'_>) -> bool {
+    for Watched { db, hash, key } in &context.session.watched.keys {
+        let (bytes, hash) = (&key[..], *hash);
+        context.store.contains_in(*db, Key { bytes, hash });
+    }
+    !context.session.is_dirty()
+}
+
+/// Runs the requests one after the other. Returns the database that was selected behind each, if somebody monitors.
+fn run_all(context: &mut Context<'_>, transaction: &Transaction) -> Option<Vec<usize>> {
+    let exec = context.command;
+    let mut databases = context.server.monitors.any().then(Vec::new);
+    let mut timer = Timer::new(context.server, context.store.stats);
+    context.replies_in_parts = true;
+    if !context.session.reply_mode.is_silent() {
+        context.reply.array(transaction.len());
+    }
+    context.in_transaction = true;
+    for at in 0..transaction.len() {
+        let before = context.reply.mark();
+        let mut args = transaction.args(at, context.store.keyspace);
+        run(context, transaction.command(at), &mut args, &mut timer);
+        if context.session.reply_mode.is_silent() {
+            context.reply.take_back(before);
+        }
+        if let Some(databases) = &mut databases {
+            databases.push(context.session.db);
+        }
+    }
+    timer.finish_run();
+    context.in_transaction = false;
+    context.command = exec;
+    databases
+}
+
+/// Runs one request, timed as it would be outside of a transaction.
+fn run(
+    context: &mut Context<'_>,
+    command: &'static Command,
+    args: &mut Args<'_>,
+    timer: &mut Timer,
+) {
+    if timer.groups(command, args.size()) {
+        timer.count(command);
+        execute::run(command, context, args);
+        return;
+    }
+    timer.begin_alone(command);
+    execute::run(command, context, args);
+    timer.end_alone(command, args, context.session);
+    context.refresh();
+}
+
+fn discard(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    if context.session.transaction.is_none() {
+        return Err(Failure::of("ERR DISCARD without MULTI"));
+    }
+    context.discard();
+    context.reply.ok();
+    Ok(())
+}
+
+fn watch(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    if context.session.transaction.is_some() {
+        return Err(Failure::of("ERR WATCH inside MULTI is not allowed"));
+    }
+    // Who has lost already need not watch more.
+    if !context.session.is_dirty() {
+        let Context {
+            server,
+            store,
+            session,
+            ..
+        } = context;
+        let mut shards = store.lock_keys(args.keys());
+        for key in args.keys() {
+            if !session.watched.add(store.db, key) {
+                continue;
+            }
+            shards.of(key).observe(key, reason::WATCHED);
+            let shard = server.keyspace.shard_of(key.hash);
+            let watches = &server.observers.watches;
+            watches.add(shard, store.db, key.bytes, &session.client);
+        }
+        session
+            .client
+            .watched
+            .store(session.watched.keys.len(), Relaxed);
+    }
+    context.check_queue_limit();
+    context.reply.ok();
+    Ok(())
+}
+
+fn unwatch(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    context.session.unwatch(context.server);
+    context.reply.ok();
+    Ok(())
+}

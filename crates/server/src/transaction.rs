@@ -1,0 +1,302 @@
+//! A transaction: the requests between MULTI and EXEC, and the keys that were watched before.
+//!
+//! Queued requests lie one behind the other in one buffer, as they came; what was found out about them when they were parsed
+//! (arguments, hashes of keys) lies beside it. A request that came in a large buffer of its own keeps that instead,
+//! because it may become a value as it is.
+//!
+//! ```text
+//! bytes   $3 SET $1 a $1 1 | $4 INCR $1 b | ...
+//! spans       ---    -    -     ----    -
+//! hashes             #                  #
+//! ```
+//!
+//! Before the first request runs, [`Transaction::want`] says which shards all of them use, in whatever databases they run; EXEC
+//! holds those together. Which they are follows from the commands' rows: the rules for keys, and `elsewhere` for what reaches into
+//! another database. A command that has no keys and is not said to leave data alone may look at everything: with one of those
+//! the transaction runs while no other worker does.
+//!
+//! What does not live here: how requests are admitted and queued (`execute`), MULTI and EXEC themselves (`command::transaction`).
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use keyspace::{Key, Keyspace, LargeValue};
+use resp::request::Span;
+
+use crate::clients::status;
+use crate::command::{Args, Command, Control, Reach};
+use crate::limits::{QUEUE_KEEP_BYTES, SPARE_QUEUES};
+use crate::server::Server;
+use crate::session::Session;
+use crate::store::Store;
+
+/// A queued request. What it has in the vectors of its transaction is given by beginning and count.
+struct Queued {
+    command: &'static Command,
+    first_span: usize,
+    spans: usize,
+    first_hash: usize,
+    hashes: usize,
+    /// The buffer its spans mean, if it is not the transaction's.
+    buffer: Option<LargeValue>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Transaction {
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+    hashes: Vec<u64>,
+    requests: Vec<Queued>,
+    /// Bytes of buffers that requests keep.
+    kept_bytes: usize,
+    /// The flags of all commands together.
+    pub(crate) flags: u32,
+    /// A request was refused, so EXEC will be.
+    pub(crate) refused: bool,
+}
+
+impl Transaction {
+    /// The number of requests.
+    pub(crate) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Bytes that its requests take.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.len()
+            + self.kept_bytes
+            + self.spans.len() * size_of::<Span>()
+            + self.hashes.len() * size_of::<u64>()
+            + self.requests.len() * size_of::<Queued>()
+    }
+
+    /// Adds a request. `args` are prepared for its command.
+    pub(crate) fn push(&mut self, command: &'static Command, args: &Args<'_>) {
+        let (first, last) = (args.spans[0], args.spans[args.len() - 1]);
+        let end = last.start + last.len;
+        let (first_span, first_hash) = (self.spans.len(), self.hashes.len());
+        let buffer = args
+            .buffer
+            .filter(|buffer| buffer.holds_little_beside(end - first.start));
+        match buffer {
+            Some(buffer) => {
+                self.kept_bytes += buffer.buffer().len();
+                self.spans.extend_from_slice(args.spans);
+            }
+            None => {
+                let base = self.bytes.len();
+                self.bytes.extend_from_slice(&args.input[first.start..end]);
+                self.spans.extend(args.spans.iter().map(|span| Span {
+                    start: span.start - first.start + base,
+                    len: span.len,
+                }));
+            }
+        }
+        if args.hashes.is_empty() {
+            // Of a subcommand, say: nobody knew which arguments are keys.
+            let positions = command.key_positions(args.len());
+            self.hashes
+                .extend(positions.map(|at| args.keyspace.hash(args.get(at))));
+        } else {
+            self.hashes.extend_from_slice(args.hashes);
+        }
+        self.flags |= command.spec.flags;
+        self.requests.push(Queued {
+            command,
+            first_span,
+            spans: args.len(),
+            first_hash,
+            hashes: self.hashes.len() - first_hash,
+            buffer: buffer.cloned(),
+        });
+    }
+
+    /// The command of a request.
+    pub(crate) fn command(&self, at: usize) -> &'static Command {
+        self.requests[at].command
+    }
+
+    /// The arguments of a request.
+    pub(crate) fn args<'a>(&'a self, at: usize, keyspace: &'a Keyspace) -> Args<'a> {
+        let request = &self.requests[at];
+        Args {
+            input: match &request.buffer {
+                Some(buffer) => buffer.buffer(),
+                None => &self.bytes,
+            },
+            spans: &self.spans[request.first_span..][..request.spans],
+            hashes: &self.hashes[request.first_hash..][..request.hashes],
+            first_key: request.command.first_key as usize,
+            key_shift: request.command.key_shift,
+            keyspace,
+            buffer: request.buffer.as_ref(),
+        }
+    }
+
+    /// Wants the shards that the requests use, from the store's database on. Returns false if one of them may use any: then what is
+    /// wanted means nothing.
+    pub(crate) fn want(&self, store: &mut Store<'_>) -> bool {
+        let mut db = store.db;
+        for at in 0..self.len() {
+            let (command, args) = (self.command(at), self.args(at, store.keyspace));
+            if command.control == Control::Select {
+                // One that is wrong fails, and changes nothing.
+                let chosen = args.optional(1).and_then(resp::number::parse_i64);
+                let chosen = chosen.and_then(|number| usize::try_from(number).ok());
+                db = chosen
+                    .filter(|&db| db < store.keyspace.databases())
+                    .unwrap_or(db);
+                continue;
+            }
+            let elsewhere = (command.spec.elsewhere)(&args);
+            let elsewhere = elsewhere.filter(|&other| other < store.keyspace.databases());
+            let mut want = |position: usize| {
+                let hash = args.key(position).hash;
+                store.want(db, hash);
+                elsewhere.into_iter().for_each(|db| store.want(db, hash));
+            };
+            match command.reach(&args) {
+                Reach::Nothing => {}
+                Reach::Range => command.key_positions(args.len()).for_each(want),
+                Reach::Found(positions) => positions.into_iter().for_each(&mut want),
+                Reach::Everything => return false,
+            }
+        }
+        true
+    }
+
+    /// Forgets all requests, to be used again. Room that only a large transaction needs goes.
+    fn clear(&mut self) {
+        let is_large = self.bytes.capacity() > QUEUE_KEEP_BYTES
+            || self.spans.capacity() * size_of::<Span>() > QUEUE_KEEP_BYTES
+            || self.hashes.capacity() * size_of::<u64>() > QUEUE_KEEP_BYTES
+            || self.requests.capacity() * size_of::<Queued>() > QUEUE_KEEP_BYTES;
+        if is_large {
+            *self = Transaction::default();
+            return;
+        }
+        self.bytes.clear();
+        self.spans.clear();
+        self.hashes.clear();
+        self.requests.clear();
+        self.kept_bytes = 0;
+        self.flags = 0;
+        self.refused = false;
+    }
+}
+
+/// Transactions of a worker that are over, for those that begin: neither allocates, then.
+#[derive(Default)]
+#[expect(
+    clippy::vec_box,
+    reason = "they go back and forth between here and sessions, which have room for a pointer"
+)]
+pub(crate) struct Spares(Vec<Box<Transaction>>);
+
+impl Spares {
+    /// A transaction in which nothing is queued.
+    pub(crate) fn take(&mut self) -> Box<Transaction> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    /// Keeps one that is over, unless there are enough.
+    pub(crate) fn give_back(&mut self, mut transaction: Box<Transaction>) {
+        if self.0.len() < SPARE_QUEUES {
+            transaction.clear();
+            self.0.push(transaction);
+        }
+    }
+}
+
+/// A key that a connection watches; see [`crate::watch`].
+pub(crate) struct Watched {
+    pub(crate) db: usize,
+    pub(crate) hash: u64,
+    pub(crate) key: Box<[u8]>,
+}
+
+/// All keys that a connection watches.
+#[derive(Default)]
+pub(crate) struct WatchList {
+    pub(crate) keys: Vec<Watched>,
+    /// Bytes they take.
+    bytes: usize,
+}
+
+impl WatchList {
+    /// Adds a key; false if it is there already.
+    pub(crate) fn add(&mut self, db: usize, key: Key<'_>) -> bool {
+        let is_same = |watched: &Watched| {
+            watched.hash == key.hash && watched.db == db && *watched.key == *key.bytes
+        };
+        if self.keys.iter().any(is_same) {
+            return false;
+        }
+        self.bytes += key.bytes.len() + size_of::<Watched>();
+        self.keys.push(Watched {
+            db,
+            hash: key.hash,
+            key: key.bytes.into(),
+        });
+        true
+    }
+}
+
+impl Session {
+    /// Begins a transaction in which nothing is queued yet.
+    pub(crate) fn begin(&mut self, transaction: Box<Transaction>) {
+        self.transaction = Some(transaction);
+        self.client.set_status(status::MULTI, true);
+        self.note_queue();
+    }
+
+    /// Tells CLIENT LIST what is queued.
+    pub(crate) fn note_queue(&self) {
+        let (queued, bytes) = self
+            .transaction
+            .as_ref()
+            .map_or((0, 0), |queue| (queue.len(), queue.memory()));
+        self.client.queued.store(queued, Relaxed);
+        self.client.queued_bytes.store(bytes, Relaxed);
+    }
+
+    /// Ends the transaction, if there is one.
+    pub(crate) fn take_transaction(&mut self) -> Option<Box<Transaction>> {
+        let transaction = self.transaction.take()?;
+        self.client.set_status(status::MULTI, false);
+        self.note_queue();
+        Some(transaction)
+    }
+
+    /// Whether a key that is watched has changed.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.client.has_status(status::DIRTY)
+    }
+
+    /// Watches nothing any more, and forgets that something has changed.
+    pub(crate) fn unwatch(&mut self, server: &Server) {
+        if self.watched.keys.is_empty() {
+            return;
+        }
+        self.watched.bytes = 0;
+        for Watched { db, hash, key } in self.watched.keys.drain(..) {
+            let shard = server.keyspace.shard_of(hash);
+            server
+                .observers
+                .watches
+                .remove(shard, db, &key, &self.client);
+        }
+        // From here on nobody knows this connection as one that watches, so nobody sets the bit again.
+        self.client.watched.store(0, Relaxed);
+        self.client.set_status(status::DIRTY, false);
+    }
+
+    /// Bytes that its transaction and what it watches take.
+    pub(crate) fn transaction_bytes(&self) -> usize {
+        let queue = self
+            .transaction
+            .as_ref()
+            .map_or(0, |transaction| transaction.memory());
+        queue + self.watched.bytes
+    }
+}
