@@ -255,7 +255,8 @@ impl Turns {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if self.is_inside() {
-            self.leave();
+            // What it still holds stays locked: nobody is told of half a transaction.
+            self.step_out();
         }
         self.turns.free.lock().push(self.slot);
     }
