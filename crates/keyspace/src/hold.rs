@@ -164,6 +164,7 @@ mod tests {
             workers,
             shards: 8,
             seed: 9,
+            ticks: || 0,
         })
     }
 
