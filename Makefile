@@ -1,7 +1,7 @@
 # What one does with this repository. `make` alone prints the list; each target is one script or one cargo command.
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup test clients fuzz bench cli broken
+.PHONY: help build setup test clients fuzz bench cli
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,9 +20,6 @@ test: setup ## all that CI runs: format, lints, unit, golden, split, connection,
 
 clients: setup build ## all clients of tests/clients against the optimised server, the slow ones (Java) too
 	tests/clients/run all $${CARGO_TARGET_DIR:-target}/release/ferrite-server
-
-broken: ## shows that the tests of atomicity fail on a server that holds no locks together
-	@scripts/broken
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (600) seconds, on the nightly toolchain
 	@scripts/fuzz

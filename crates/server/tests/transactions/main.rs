@@ -2,7 +2,7 @@
 //! fails only for its own keys, and nobody waits for ever.
 //!
 //! Every test asserts an order or a sum that holds however the threads take turns. Replies of single commands are in the golden
-//! scripts. A server built with `--cfg break_locks` holds no locks together; these tests fail on it.
+//! scripts.
 
 #[path = "../support/mod.rs"]
 mod support;
