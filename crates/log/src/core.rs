@@ -124,6 +124,8 @@ pub(crate) struct Core {
     pub(crate) writer: Mutex<Option<Writer>>,
     pub(crate) writer_thread: OnceLock<Thread>,
     pub(crate) is_closing: AtomicBool,
+    /// The other threads have ended, so nobody waits for the log thread any more.
+    pub(crate) writer_may_end: AtomicBool,
     pub(crate) unsynced: Mutex<Vec<Arc<Segment>>>,
     pub(crate) directory_changed: AtomicBool,
     pub(crate) sync_lock: Mutex<()>,
@@ -197,6 +199,7 @@ impl Core {
             writer: Mutex::new(None),
             writer_thread: OnceLock::new(),
             is_closing: AtomicBool::new(false),
+            writer_may_end: AtomicBool::new(false),
             unsynced: Mutex::default(),
             directory_changed: AtomicBool::new(false),
             sync_lock: Mutex::new(()),
@@ -381,7 +384,7 @@ impl Core {
         // `sleep`: one of the two sees the other.
         let is_idle = self.ring.tail() == self.ring.head();
         let nap = if until_woken && !is_idle { NAP } else { nap };
-        if !self.is_closing.load(Ordering::SeqCst) {
+        if !self.writer_may_end.load(Ordering::SeqCst) {
             std::thread::park_timeout(nap);
         }
         self.sleep.0.store(AWAKE, Ordering::SeqCst);

@@ -21,6 +21,9 @@ use crate::recover::Recovery;
 use crate::status::Status;
 use crate::writer::Writer;
 
+/// The name of the thread that writes.
+const LOG_THREAD: &str = "log";
+
 /// See the crate. Dropping it closes it.
 pub struct Log {
     core: Arc<Core>,
@@ -44,7 +47,7 @@ impl Log {
             threads: Vec::new(),
         };
         if log.core.options.background {
-            log.spawn("log", run_writer);
+            log.spawn(LOG_THREAD, run_writer);
             log.spawn("log-sync", |core| core.run_sync_thread());
             log.spawn("log-keeper", |core| core.run_keeper_thread());
             for _ in 0..BLOB_THREADS {
@@ -201,7 +204,13 @@ impl Log {
         core.wake_writer();
         core.chores.ring();
         core.blobs.bell.ring();
-        for thread in self.threads.drain(..) {
+        // The log thread, which is the first, ends last: the others may still wait for what it writes.
+        let others = self.threads.split_off(self.threads.len().min(1));
+        for thread in others.into_iter().chain(self.threads.drain(..)) {
+            if thread.thread().name() == Some(LOG_THREAD) {
+                core.writer_may_end.store(true, Ordering::SeqCst);
+                core.wake_writer();
+            }
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);
             }
@@ -227,7 +236,7 @@ impl Drop for Log {
 fn run_writer(core: &Core) {
     let _ = core.writer_thread.set(std::thread::current());
     let mut naps = 0;
-    while !core.is_closing.load(Ordering::SeqCst) {
+    while !core.writer_may_end.load(Ordering::SeqCst) {
         let turn = core.turn();
         naps = if turn.written > 0 { 0 } else { naps + 1 };
         if turn.is_stuck {
