@@ -1,5 +1,6 @@
 //! Listeners that don't read, and workers that are behind: who is dropped, what waits, who goes on.
 
+use std::sync::Barrier;
 use std::thread;
 
 use super::{TWO, eventually, info, integer, parts, read};
@@ -10,6 +11,8 @@ const DISCONNECTIONS: &str = "client_output_buffer_limit_disconnections";
 #[test]
 fn who_leaves_too_much_unread_is_dropped_and_the_others_get_everything() {
     const MESSAGES: usize = 400;
+    /// Messages of 50 kB: half of what may be left unread.
+    const STEP: usize = 20;
     let server = Server::start(TWO, &["--client-output-buffer-limit", "pubsub 2mb 0 0"]);
     let mut publisher = server.client();
     let mut lazy: Vec<Client> = (0..4).map(|_| server.client()).collect();
@@ -20,15 +23,24 @@ fn who_leaves_too_much_unread_is_dropped_and_the_others_get_everything() {
         client.ask("SUBSCRIBE c");
     }
     let payload = |number: usize| format!("{number}:").repeat(10_000);
+    // The eager ones are never so far behind, however slow this machine is, that they would be dropped.
+    let in_step = Barrier::new(eager.len() + 1);
     thread::scope(|scope| {
         for client in &mut eager {
+            let in_step = &in_step;
             scope.spawn(move || {
                 for number in 0..MESSAGES {
+                    if number % STEP == 0 {
+                        in_step.wait();
+                    }
                     assert_eq!(parts(&read(client))[2], payload(number));
                 }
             });
         }
         for number in 0..MESSAGES {
+            if number % STEP == 0 {
+                in_step.wait();
+            }
             let told = publisher.call(&["PUBLISH", "c", &payload(number)]);
             assert!((4..=8).contains(&integer(&told.expect("a reply"))));
         }
