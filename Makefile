@@ -15,7 +15,7 @@ cli: ## the command line client, optimised: target/release/ferrite-cli
 setup: ## installs what the tests need beside Rust (redis-server, redis-tools, tmux, .venv); as root on Debian, else says what is missing
 	@scripts/setup
 
-test: setup ## all that CI runs: format, lints, unit, golden, split, connection, differential and quick client tests
+test: setup ## all that CI runs: format, lints, unit, golden, split, connection, differential and quick client tests, instruction counts
 	@scripts/test
 
 clients: setup build ## all clients of tests/clients against the optimised server, the slow ones (Java) too
