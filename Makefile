@@ -1,10 +1,10 @@
 # What one does with this repository. `make` alone prints the list; each target is one script or one cargo command.
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup test clients fuzz bench cli
+.PHONY: help build setup test clients linearizability broken fuzz bench cli
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the server, optimised: target/release/ferrite-server
 	cargo build --release
@@ -15,11 +15,17 @@ cli: ## the command line client, optimised: target/release/ferrite-cli
 setup: ## installs what the tests need beside Rust (redis-server, redis-tools, tmux, .venv); as root on Debian, else says what is missing
 	@scripts/setup
 
-test: setup ## all that CI runs: format, lints, unit, golden, split, connection, differential and quick client tests, instruction counts
+test: setup ## all that CI runs: format, lints, unit, golden, split, connection, differential, quick client and linearizability tests, instruction counts
 	@scripts/test
 
 clients: setup build ## all clients of tests/clients against the optimised server, the slow ones (Java) too
 	tests/clients/run all $${CARGO_TARGET_DIR:-target}/release/ferrite-server
+
+linearizability: setup build ## 400 histories of many clients at once (HISTORIES=200 with two workers and with four)
+	tests/linearizability/run long $${CARGO_TARGET_DIR:-target}/release/ferrite-server
+
+broken: setup ## a server that leaves locks out must be found out by the linearizability check
+	tests/linearizability/run broken
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (600) seconds, on the nightly toolchain
 	@scripts/fuzz

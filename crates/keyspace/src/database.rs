@@ -184,6 +184,8 @@ impl Database {
     pub(crate) fn lend(&self, shard: ShardId, now: i64) -> Guard<'_> {
         let cell = &self.shards[shard.0];
         if cfg!(break_locks) {
+            // Long enough for the others to get in between.
+            std::thread::sleep(std::time::Duration::from_micros(50));
             return Guard::locked(cell, &self.shared, now);
         }
         Guard::lent(cell, &self.shared, now)

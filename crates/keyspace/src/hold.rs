@@ -11,8 +11,8 @@
 //! 3. All locks of a turn are taken in one ascending sequence. Builds with debug assertions check that for every lock
 //!    ([`crate::shard`]).
 //!
-//! With `--cfg break_locks` nothing is held: every access locks its own shard alone. That build is wrong on purpose, to see
-//! whether a test of atomicity finds out.
+//! With `--cfg break_locks` nothing is held: every access locks its own shard alone, a moment later. That build is wrong on
+//! purpose, to see whether a test of atomicity finds out (`tests/linearizability/run broken`).
 
 use crate::database::{Locked, ShardId, ShardSet};
 use crate::keyspace::Keyspace;

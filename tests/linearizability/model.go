@@ -1,0 +1,305 @@
+// What the server should do, one operation after the other: the specification that histories are checked against.
+
+package main
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// The most keys and clients that a state has room for.
+const (
+	maxKeys    = 8
+	maxClients = 16
+)
+
+// State is everything the server knows: values, and who watches what. It is a value that can be compared.
+type State struct {
+	value [maxKeys]int64
+	// Bit n is set if key n is there.
+	there uint8
+	// The keys that each client watches, as bits, and the clients of which one has changed.
+	watched [maxClients]uint8
+	dirty   uint16
+}
+
+// Kind is what an operation does.
+type Kind int
+
+const (
+	get Kind = iota
+	set
+	setnx
+	getset
+	getdel
+	incr
+	mget
+	mset
+	msetnx
+	del
+	exists
+	rename
+	renamenx
+	copyReplace
+	dbsize
+	flushdb
+	watch
+	unwatch
+	exec
+	// The server was killed and started again: nobody watches anything any more.
+	crash
+)
+
+var names = [...]string{
+	"GET", "SET", "SETNX", "GETSET", "GETDEL", "INCRBY", "MGET", "MSET", "MSETNX", "DEL", "EXISTS", "RENAME", "RENAMENX", "COPY",
+	"DBSIZE", "FLUSHDB", "WATCH", "UNWATCH", "EXEC", "(crash)",
+}
+
+// Op is one operation of one client.
+type Op struct {
+	kind   Kind
+	client int
+	// Numbers of keys, and the values for them.
+	keys   []int
+	values []int64
+	// The requests between MULTI and EXEC.
+	body []Op
+}
+
+// unknown is the reply of an operation whose client was cut off: it was done, or not.
+const unknown = "?"
+
+// writes tells whether the operation may change anything.
+func (op Op) writes() bool {
+	switch op.kind {
+	case get, mget, exists, dbsize:
+		return false
+	case exec:
+		for _, inner := range op.body {
+			if inner.writes() {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// words are the arguments of the request, for keys of these names.
+func (op Op) words(keys []string) []string {
+	words := []string{names[op.kind]}
+	for at, key := range op.keys {
+		words = append(words, keys[key])
+		if at < len(op.values) {
+			words = append(words, strconv.FormatInt(op.values[at], 10))
+		}
+	}
+	if op.kind == copyReplace {
+		words = append(words, "REPLACE")
+	}
+	return words
+}
+
+func (op Op) String() string {
+	if op.kind == exec {
+		var body []string
+		for _, inner := range op.body {
+			body = append(body, inner.String())
+		}
+		return "MULTI; " + strings.Join(body, "; ") + "; EXEC"
+	}
+	short := make([]string, maxKeys)
+	for at := range short {
+		short[at] = "k" + strconv.Itoa(at)
+	}
+	return strings.Join(op.words(short), " ")
+}
+
+func (s State) has(key int) bool { return s.there>>key&1 == 1 }
+
+// touch notes a change of a key with those who watch it.
+func (s *State) touch(key int) {
+	for client, keys := range s.watched {
+		if keys>>key&1 == 1 {
+			s.dirty |= 1 << client
+		}
+	}
+}
+
+func (s *State) put(key int, value int64) {
+	s.value[key] = value
+	s.there |= 1 << key
+	s.touch(key)
+}
+
+func (s *State) remove(key int) bool {
+	if !s.has(key) {
+		return false
+	}
+	s.value[key] = 0
+	s.there &^= 1 << key
+	s.touch(key)
+	return true
+}
+
+func (s State) read(key int) string {
+	if !s.has(key) {
+		return "nil"
+	}
+	return strconv.FormatInt(s.value[key], 10)
+}
+
+func (s *State) forget(client int) {
+	s.watched[client] = 0
+	s.dirty &^= 1 << client
+}
+
+func integer(n int) string { return ":" + strconv.Itoa(n) }
+
+// apply does one operation and returns the state behind it and the reply.
+func apply(s State, op Op) (State, string) {
+	first := 0
+	if len(op.keys) > 0 {
+		first = op.keys[0]
+	}
+	switch op.kind {
+	case get:
+		return s, s.read(first)
+	case set:
+		s.put(first, op.values[0])
+		return s, "+OK"
+	case setnx:
+		if s.has(first) {
+			return s, ":0"
+		}
+		s.put(first, op.values[0])
+		return s, ":1"
+	case getset:
+		old := s.read(first)
+		s.put(first, op.values[0])
+		return s, old
+	case getdel:
+		old := s.read(first)
+		s.remove(first)
+		return s, old
+	case incr:
+		s.put(first, s.value[first]+op.values[0])
+		return s, integer(int(s.value[first]))
+	case mget:
+		replies := make([]string, len(op.keys))
+		for at, key := range op.keys {
+			replies[at] = s.read(key)
+		}
+		return s, array(replies)
+	case msetnx:
+		for _, key := range op.keys {
+			if s.has(key) {
+				return s, ":0"
+			}
+		}
+		for at, key := range op.keys {
+			s.put(key, op.values[at])
+		}
+		return s, ":1"
+	case mset:
+		for at, key := range op.keys {
+			s.put(key, op.values[at])
+		}
+		return s, "+OK"
+	case del:
+		removed := 0
+		for _, key := range op.keys {
+			if s.remove(key) {
+				removed++
+			}
+		}
+		return s, integer(removed)
+	case exists:
+		found := 0
+		for _, key := range op.keys {
+			if s.has(key) {
+				found++
+			}
+		}
+		return s, integer(found)
+	case rename, renamenx:
+		return s.move(op)
+	case copyReplace:
+		if !s.has(first) {
+			return s, ":0"
+		}
+		s.put(op.keys[1], s.value[first])
+		return s, ":1"
+	case dbsize:
+		return s, integer(bits.OnesCount8(s.there))
+	case flushdb:
+		for key := range maxKeys {
+			s.remove(key)
+		}
+		return s, "+OK"
+	case watch:
+		for _, key := range op.keys {
+			s.watched[op.client] |= 1 << key
+		}
+		return s, "+OK"
+	case unwatch:
+		s.forget(op.client)
+		return s, "+OK"
+	case exec:
+		return s.run(op)
+	case crash:
+		for client := range maxClients {
+			s.forget(client)
+		}
+		return s, ""
+	}
+	panic(fmt.Sprint("no such operation: ", op.kind))
+}
+
+func (s State) move(op Op) (State, string) {
+	from, to := op.keys[0], op.keys[1]
+	if !s.has(from) {
+		return s, "-ERR no such key"
+	}
+	if op.kind == renamenx {
+		if s.has(to) {
+			return s, ":0"
+		}
+	}
+	if from != to {
+		value := s.value[from]
+		s.remove(from)
+		s.put(to, value)
+	}
+	if op.kind == renamenx {
+		return s, ":1"
+	}
+	return s, "+OK"
+}
+
+// run is EXEC: everything, unless a watched key has changed.
+func (s State) run(op Op) (State, string) {
+	isDirty := s.dirty>>op.client&1 == 1
+	s.forget(op.client)
+	if isDirty {
+		return s, "nil"
+	}
+	replies := make([]string, len(op.body))
+	for at, inner := range op.body {
+		s, replies[at] = apply(s, inner)
+	}
+	return s, array(replies)
+}
+
+func array(replies []string) string { return "[" + strings.Join(replies, " ") + "]" }
+
+func hash(s State) uint64 {
+	sum := uint64(s.there)*0x9e3779b97f4a7c15 ^ uint64(s.dirty)<<32
+	for at, value := range s.value {
+		sum = (sum ^ uint64(value) ^ uint64(s.watched[at])<<48 ^ uint64(s.watched[at+maxKeys])<<56) * 0x100000001b3
+		sum ^= sum >> 29
+	}
+	return sum
+}

@@ -1,0 +1,96 @@
+// The server under test: a process with a directory of its own, killed at the end.
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	process "os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+type server struct {
+	binary  string
+	threads int
+	// Whether what was answered must be there after a kill.
+	durable   bool
+	directory string
+	address   string
+	process   *process.Cmd
+}
+
+func newServer(binary string, threads int, durable bool) (*server, error) {
+	directory, err := os.MkdirTemp("", "ferrite-linearizability-")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{binary: binary, threads: threads, durable: durable, directory: directory}
+	return s, s.start()
+}
+
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+// start starts the process and waits until it answers, with its data loaded.
+func (s *server) start() error {
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	s.address = fmt.Sprintf("127.0.0.1:%d", port)
+	arguments := []string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", s.directory, "--save", ""}
+	if s.durable {
+		arguments = append(arguments, "--appendonly", "yes", "--appendfsync", "always")
+	} else {
+		arguments = append(arguments, "--appendonly", "no")
+	}
+	if !strings.HasPrefix(filepath.Base(s.binary), "redis") {
+		arguments = append(arguments, "--threads", strconv.Itoa(s.threads))
+	}
+	log, err := os.OpenFile(filepath.Join(s.directory, "output"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.process = process.Command(s.binary, arguments...)
+	s.process.Stdout, s.process.Stderr = log, log
+	// A server must not outlive its tests, however they end.
+	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.process.Start(); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if c, err := dial(s.address); err == nil {
+			reply, err := c.ask("PING")
+			c.socket.Close()
+			if err == nil && reply == "+PONG" {
+				return nil
+			}
+		}
+	}
+	s.kill()
+	output, _ := os.ReadFile(filepath.Join(s.directory, "output"))
+	return fmt.Errorf("%s does not answer: %s", s.binary, output)
+}
+
+// kill ends the process at once, and waits until it is gone.
+func (s *server) kill() {
+	s.process.Process.Kill()
+	s.process.Wait()
+}
+
+func (s *server) end() {
+	s.kill()
+	os.RemoveAll(s.directory)
+}
