@@ -1,10 +1,10 @@
 //! One entry: header, expiry, key and value in one allocation.
 //!
 //! ```text
-//!  0        8          8 or 16     ...        ...
-//!  +--------+----------+-----------+----------+--------------------------+
-//!  | header | expiry?  | wide key? | key      | value, or 8 B to a large |
-//!  +--------+----------+-----------+----------+--------------------------+
+//!  0        8         ...           ...         ...   ...
+//!  +--------+---------+-------------+-----------+-----+--------------------------+
+//!  | header | expiry? | in the log? | wide key? | key | value, or 8 B to a large |
+//!  +--------+---------+-------------+-----------+-----+--------------------------+
 //!
 //!  header, one little-endian word
 //!   0..4   kind (string, later list, hash, ...)
@@ -15,7 +15,8 @@
 //!  32..40  key length
 //!  40..42  form: what OBJECT ENCODING says beyond what the bytes tell (see `Form`)
 //!  42      mark: equal to the keyspace's unless a running snapshot still wants the entry (see `snapshot`)
-//!  43..48  free
+//!  43      logged: where the entry is in the log is there (8 B, see `LogAddress`)
+//!  44..48  free
 //!  48..64  value length, when the value is here
 //! ```
 //!
@@ -25,6 +26,7 @@
 //! 1. An [`Entry`] is owned by exactly one index slot; whoever takes it out must free it or put it back.
 //! 2. The allocation's size is `class_size` of what the header says, so it is never stored.
 
+use std::num::NonZeroU64;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -117,6 +119,7 @@ const KEY_LENGTH_SHIFT: u32 = 32;
 const FORM_SHIFT: u32 = 40;
 const FORM: u64 = 0b11 << FORM_SHIFT;
 const MARK: u64 = 1 << 42;
+const LOGGED: u64 = 1 << 43;
 const VALUE_LENGTH_SHIFT: u32 = 48;
 
 /// What every write leaves in a header: the access clock, and the mark. Bits in their places.
@@ -146,6 +149,33 @@ impl Mark {
 
 const HEADER: usize = 8;
 const WORD: usize = 8;
+
+/// Where an entry is in the log: eight bytes that mean something to the log only, except for [`LogAddress::PENDING`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct LogAddress(pub NonZeroU64);
+
+impl LogAddress {
+    /// The entry has not been written to the log yet, but will be before its shard is unlocked.
+    pub const PENDING: LogAddress = LogAddress(NonZeroU64::MIN);
+}
+
+/// What an entry carries beside key and value.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Extras {
+    /// When it expires (Unix, ms).
+    pub(crate) expiry: Option<i64>,
+    /// Where it is in the log, if there is a log.
+    pub(crate) log: Option<LogAddress>,
+}
+
+impl Extras {
+    /// Bytes they take.
+    #[inline]
+    fn bytes(self) -> usize {
+        WORD * (usize::from(self.expiry.is_some()) + usize::from(self.log.is_some()))
+    }
+}
 
 /// What an entry is made of, beside its key.
 pub(crate) enum NewValue<'a> {
@@ -227,8 +257,8 @@ impl Entry {
     #[inline]
     fn shape(self, header: u64) -> Shape {
         let mut key_at = HEADER;
-        if header & VOLATILE != 0 {
-            key_at += WORD;
+        if header & (VOLATILE | LOGGED) != 0 {
+            key_at += extra_bytes(header);
         }
         let mut key_len = (header >> KEY_LENGTH_SHIFT) as usize & 0xff;
         if header & WIDE != 0 {
@@ -248,9 +278,9 @@ impl Entry {
         }
     }
 
-    fn size_for(key_len: usize, value_slot: usize, volatile: bool) -> usize {
+    fn size_for(key_len: usize, value_slot: usize, extras: Extras) -> usize {
         let wide = if key_len > 0xff { WORD } else { 0 };
-        HEADER + if volatile { WORD } else { 0 } + wide + key_len + value_slot
+        HEADER + extras.bytes() + wide + key_len + value_slot
     }
 
     /// The bytes of the allocation.
@@ -273,30 +303,32 @@ impl Entry {
         heap: &mut Heap,
         key: &[u8],
         value: NewValue<'_>,
-        expiry: Option<i64>,
+        extras: Extras,
         stamp: Stamp,
     ) -> Entry {
         let slot = match &value {
             NewValue::Inline(bytes) => bytes.len(),
             NewValue::Large(_) => WORD,
         };
-        let entry = Entry(heap.allocate(class_size(Entry::size_for(
-            key.len(),
-            slot,
-            expiry.is_some(),
-        ))));
-        entry.write(key, value, expiry, stamp);
+        let size = Entry::size_for(key.len(), slot, extras);
+        let entry = Entry(heap.allocate(class_size(size)));
+        entry.write(key, value, extras, stamp);
         entry
     }
 
     /// Writes all of a fresh (or reused) allocation that is large enough.
     #[inline]
-    fn write(self, key: &[u8], value: NewValue<'_>, expiry: Option<i64>, stamp: Stamp) {
+    fn write(self, key: &[u8], value: NewValue<'_>, extras: Extras, stamp: Stamp) {
         let mut header = Kind::String as u64 | stamp.0;
         let mut at = HEADER;
-        if let Some(expiry) = expiry {
+        if let Some(expiry) = extras.expiry {
             header |= VOLATILE;
             self.set_word(at, expiry as u64);
+            at += WORD;
+        }
+        if let Some(address) = extras.log {
+            header |= LOGGED;
+            self.set_word(at, address.0.get());
             at += WORD;
         }
         if key.len() > 0xff {
@@ -345,7 +377,7 @@ impl Entry {
             return false;
         }
         self.copy_in(shape.value_at, value);
-        let kept = header & (0xff << KEY_LENGTH_SHIFT | WIDE | VOLATILE);
+        let kept = header & (0xff << KEY_LENGTH_SHIFT | WIDE | VOLATILE | LOGGED);
         self.set_header(
             kept | stamp.0 | Kind::String as u64 | (value.len() as u64) << VALUE_LENGTH_SHIFT,
         );
@@ -364,17 +396,21 @@ impl Entry {
         stamp: Stamp,
     ) -> (Entry, Option<LargeValue>) {
         let header = self.header();
+        let extras = Extras {
+            expiry,
+            log: self.log_address(),
+        };
         if let NewValue::Inline(bytes) = &value
             && header & STORAGE_LARGE == 0
         {
             let shape = self.shape(header);
             let class = class_size(shape.value_at + shape.value_slot);
-            if class_size(Entry::size_for(key.len(), bytes.len(), expiry.is_some())) == class {
-                self.write(key, value, expiry, stamp);
+            if class_size(Entry::size_for(key.len(), bytes.len(), extras)) == class {
+                self.write(key, value, extras, stamp);
                 return (self, None);
             }
         }
-        let replacement = Entry::new(heap, key, value, expiry, stamp);
+        let replacement = Entry::new(heap, key, value, extras, stamp);
         // SAFETY: the caller replaces its only reference by the returned one.
         (replacement, unsafe { self.free(heap) })
     }
@@ -508,7 +544,7 @@ impl Entry {
 
     /// A new entry with the same key, expiry, stamp and form, in place of this one.
     fn replaced_by(self, heap: &mut Heap, value: NewValue<'_>) -> (Entry, Option<LargeValue>) {
-        let replacement = Entry::new(heap, self.key(), value, self.expiry(), self.stamp());
+        let replacement = Entry::new(heap, self.key(), value, self.extras(), self.stamp());
         replacement.set_header(replacement.header() | self.header() & FORM);
         // SAFETY: the caller replaces its only reference by the returned one.
         (replacement, unsafe { self.free(heap) })
@@ -553,21 +589,68 @@ impl Entry {
             }
             None if self.header() & VOLATILE == 0 => self,
             _ => {
-                let value = match self.take_large() {
-                    Some(large) => NewValue::Large(large),
-                    None => {
-                        let shape = self.shape(self.header());
-                        NewValue::Inline(self.slice(shape.value_at, shape.value_slot))
-                    }
+                let extras = Extras {
+                    expiry,
+                    log: self.log_address(),
                 };
-                let replacement = Entry::new(heap, self.key(), value, expiry, self.stamp());
-                replacement.set_header(replacement.header() | self.header() & FORM);
-                let class = self.class();
-                // SAFETY: a large value was moved out, and the caller uses the replacement from here.
-                unsafe { heap.release(self.0, class) };
-                replacement
+                let value = self.value_to_move();
+                self.moved(heap, value, extras)
             }
         }
+    }
+
+    /// Where the entry is in the log, if it has room for that.
+    #[inline]
+    pub(crate) fn log_address(self) -> Option<LogAddress> {
+        let header = self.header();
+        if header & LOGGED == 0 {
+            return None;
+        }
+        NonZeroU64::new(self.word(log_address_at(header))).map(LogAddress)
+    }
+
+    /// Notes where the entry is in the log. The entry moves when it had no room for that.
+    pub(crate) fn set_log_address(self, heap: &mut Heap, address: LogAddress) -> Entry {
+        let header = self.header();
+        if header & LOGGED != 0 {
+            self.set_word(log_address_at(header), address.0.get());
+            return self;
+        }
+        let extras = Extras {
+            expiry: self.expiry(),
+            log: Some(address),
+        };
+        let value = self.value_to_move();
+        self.moved(heap, value, extras)
+    }
+
+    #[inline]
+    fn extras(self) -> Extras {
+        Extras {
+            expiry: self.expiry(),
+            log: self.log_address(),
+        }
+    }
+
+    /// The value, for [`Entry::moved`], which has to follow.
+    fn value_to_move<'a>(self) -> NewValue<'a> {
+        match self.take_large() {
+            Some(large) => NewValue::Large(large),
+            None => {
+                let shape = self.shape(self.header());
+                NewValue::Inline(self.slice(shape.value_at, shape.value_slot))
+            }
+        }
+    }
+
+    /// A new entry with the same key, stamp and form, in place of this one, whose value was taken.
+    fn moved(self, heap: &mut Heap, value: NewValue<'_>, extras: Extras) -> Entry {
+        let replacement = Entry::new(heap, self.key(), value, extras, self.stamp());
+        replacement.set_header(replacement.header() | self.header() & FORM);
+        let class = self.class();
+        // SAFETY: a large value was moved out, and the caller uses the replacement from here.
+        unsafe { heap.release(self.0, class) };
+        replacement
     }
 
     #[inline]
@@ -614,6 +697,18 @@ impl Entry {
     }
 }
 
+/// Bytes between a header and what follows expiry and address.
+#[inline]
+fn extra_bytes(header: u64) -> usize {
+    WORD * (usize::from(header & VOLATILE != 0) + usize::from(header & LOGGED != 0))
+}
+
+/// Where the address is, in an entry that has one.
+#[inline]
+fn log_address_at(header: u64) -> usize {
+    HEADER + if header & VOLATILE != 0 { WORD } else { 0 }
+}
+
 const _: () = assert!(INLINE_VALUE_MAX < 1 << 16);
 
 #[cfg(test)]
@@ -642,15 +737,21 @@ mod tests {
                 INLINE_VALUE_MAX + 1,
                 100_000,
             ] {
-                for expiry in [None, Some(1), Some(i64::MAX)] {
+                let expiries = [None, Some(1), Some(i64::MAX)];
+                let logs = [None, Some(LogAddress::PENDING)];
+                for (expiry, log) in expiries
+                    .into_iter()
+                    .flat_map(|expiry| logs.map(|log| (expiry, log)))
+                {
                     let (key, value) = (vec![b'k'; key_len], vec![b'v'; value_len]);
                     let entry = Entry::new(
                         &mut heap,
                         &key,
                         NewValue::copy_of(&value),
-                        expiry,
+                        Extras { expiry, log },
                         Stamp::new(0x1ff_ffff, mark),
                     );
+                    assert_eq!(entry.log_address(), log);
                     assert!(entry.has_mark(mark) && !entry.has_mark(mark.flipped()));
                     assert_eq!(entry.key(), key);
                     assert!(entry.has_key(&key) && !entry.has_key(b"other"));
@@ -670,6 +771,15 @@ mod tests {
                         (None, &key[..], &value[..])
                     );
                     assert!(entry.has_mark(mark) && entry.clock() == 0xff_ffff);
+                    assert_eq!(entry.log_address(), log);
+                    let address = LogAddress(NonZeroU64::MAX);
+                    let entry = entry.set_log_address(&mut heap, address);
+                    let entry = entry.set_expiry(&mut heap, Some(9));
+                    assert_eq!(
+                        (entry.log_address(), entry.expiry(), entry.key()),
+                        (Some(address), Some(9), &key[..])
+                    );
+                    assert_eq!(entry.value().bytes(), value);
                     mark = mark.flipped();
                     free(&mut heap, entry);
                 }
@@ -690,9 +800,15 @@ mod tests {
             Stamp::new(2, Mark::default()),
         );
         let mut model = b"start".to_vec();
-        let mut entry = Entry::new(&mut heap, key, NewValue::copy_of(&model), None, first);
-        let mut held = Vec::new();
+        let value = NewValue::copy_of(&model);
+        let mut entry = Entry::new(&mut heap, key, value, Extras::default(), first);
+        let (mut held, mut address) = (Vec::new(), None);
         for round in 0..20_000 {
+            if round >= 10_000 && random.u8(..) < 30 {
+                address = NonZeroU64::new(random.u64(1..)).map(LogAddress);
+                entry = entry.set_log_address(&mut heap, address.expect("not zero"));
+            }
+            assert_eq!(entry.log_address(), address);
             let len = sizes[random.usize(..sizes.len())];
             if random.bool() {
                 model = vec![random.u8(..); len];

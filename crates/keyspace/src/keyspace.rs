@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::database::{Database, ShardId};
+use crate::entry::{Entry, LogAddress};
 use crate::hash::Seed;
 use crate::observe::Observer;
 use crate::pages::Pages;
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) expired: AtomicU64,
     /// Whether a key ever got an expiry: until then nobody needs to wake up for them.
     pub(crate) has_volatile: AtomicBool,
+    /// Whether there is a log, so that every new entry has room for its address.
+    pub(crate) is_logged: AtomicBool,
     /// Whether the observer hears of all keys whose time had come, in shards that are not observed as well.
     pub(crate) hears_expiry: AtomicBool,
     /// Who hears of changes to keys of observed shards.
@@ -64,6 +67,19 @@ pub struct Keyspace {
     databases: Box<[AtomicPtr<Database>]>,
 }
 
+impl Shared {
+    /// Tells the observer of an entry that goes without a command's doing, if it is in the log.
+    #[inline]
+    pub(crate) fn tell_lost(&self, entry: Entry) {
+        if let Some(address) = entry.log_address()
+            && address != LogAddress::PENDING
+            && let Some(observer) = self.observer.get()
+        {
+            observer.lost(address, entry.key().len(), entry.value_len());
+        }
+    }
+}
+
 impl Keyspace {
     /// An empty keyspace.
     pub fn new(options: &Options) -> Keyspace {
@@ -83,6 +99,7 @@ impl Keyspace {
             shard_bits: options.shards.trailing_zeros(),
             expired: AtomicU64::new(0),
             has_volatile: AtomicBool::new(false),
+            is_logged: AtomicBool::new(false),
             hears_expiry: AtomicBool::new(false),
             observer: OnceLock::new(),
         };
@@ -99,6 +116,11 @@ impl Keyspace {
     pub fn set_observer(&self, observer: &'static dyn Observer) {
         let is_first = self.shared.observer.set(observer).is_ok();
         assert!(is_first, "a keyspace has one observer");
+    }
+
+    /// Says whether entries are kept in a log: then every entry that is made has room for its address.
+    pub fn set_logged(&self, is_logged: bool) {
+        self.shared.is_logged.store(is_logged, Ordering::Relaxed);
     }
 
     /// Says whether the observer is to hear of every key that is removed because its time had come.

@@ -26,7 +26,7 @@ mod snapshot;
 mod turn;
 
 pub use database::{Database, Locked, MAX_SHARDS, Overhead, ShardId, ShardSet};
-pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, Stored};
+pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, LogAddress, Stored};
 pub use hash::Seed;
 pub use keyspace::{Keyspace, Options, Taken};
 pub use large::{Large, LargeValue};

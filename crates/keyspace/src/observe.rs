@@ -15,6 +15,7 @@
 //! What does not live here: which keys are meant, and what becomes of the news. That is the server's.
 
 use crate::database::ShardId;
+use crate::entry::LogAddress;
 use crate::shard::Key;
 
 /// Reasons to hear of changes: the bits of a shard's observed byte.
@@ -59,6 +60,10 @@ pub trait Observer: Sync {
     ///
     /// The shard is locked: this must not lock a shard, enter a turn, or wait for anybody who might.
     fn changed(&self, change: &Change<'_>) -> u8;
+
+    /// An entry that is in the log at `address` goes because its time had come, or with its database. `key` and `value` are
+    /// the bytes they had. The same must not be done as in [`Observer::changed`].
+    fn lost(&self, _address: LogAddress, _key: usize, _value: usize) {}
 }
 
 #[cfg(test)]

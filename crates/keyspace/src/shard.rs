@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
 use crate::database::Overhead;
-use crate::entry::{Entry, Form, NewValue, Stamp};
+use crate::entry::{Entry, Extras, Form, LogAddress, NewValue, Stamp};
 use crate::hash::Place;
 use crate::heap::Heap;
 use crate::index::{Index, IndexState, Slot, Surroundings, Tables};
@@ -167,8 +167,11 @@ impl ShardCell {
             tables: &self.tables,
             state: index,
         };
-        // SAFETY: `drain` hands each entry out once and forgets it.
-        index.drain(&shared.turns, |entry| drop(unsafe { entry.free(heap) }));
+        index.drain(&shared.turns, |entry| {
+            shared.tell_lost(entry);
+            // SAFETY: `drain` hands each entry out once and forgets it.
+            drop(unsafe { entry.free(heap) });
+        });
         index.free_tables();
     }
 }
@@ -399,11 +402,20 @@ impl<'a> Guard<'a> {
                     Expiry::At(at) => Some(at),
                     Expiry::Clear | Expiry::Keep => None,
                 };
-                let entry = Entry::new(self.heap(), key.bytes, value, expiry, stamp);
+                let log = self.new_log_address();
+                let extras = Extras { expiry, log };
+                let entry = Entry::new(self.heap(), key.bytes, value, extras, stamp);
                 self.insert(key.hash, entry);
                 self.relieve();
             }
         }
+    }
+
+    /// What a new entry has for an address: room for one, if there is a log.
+    #[inline]
+    fn new_log_address(&self) -> Option<LogAddress> {
+        let is_logged = self.shared.is_logged.load(Relaxed);
+        is_logged.then_some(LogAddress::PENDING)
     }
 
     fn insert(&mut self, hash: u64, entry: Entry) {

@@ -22,6 +22,7 @@ impl Guard<'_> {
             let (lock, shared) = (&self.cell.lock, self.shared);
             lock.tell_observer(shared, key, ChangeKind::Expired);
         }
+        self.shared.tell_lost(entry);
         self.free(entry);
         self.shared.expired.fetch_add(1, Relaxed);
     }

@@ -3,7 +3,7 @@
 use super::{Guard, Key, clock_at};
 #[cfg(test)]
 use crate::entry::Mark;
-use crate::entry::{Encoding, Entry, Form, Kind, Stored};
+use crate::entry::{Encoding, Entry, Form, Kind, LogAddress, Stored};
 use crate::index::{Index, Slot};
 use crate::large::LargeValue;
 use crate::observe::ChangeKind;
@@ -124,6 +124,43 @@ impl EntryMut<'_, '_> {
         self.entry().expiry()
     }
 
+    /// The key.
+    #[inline]
+    pub fn key(&self) -> Key<'_> {
+        Key {
+            bytes: self.entry().key(),
+            hash: self.hash,
+        }
+    }
+
+    /// How the value counts as written.
+    #[inline]
+    pub fn form(&self) -> Form {
+        self.entry().form()
+    }
+
+    /// Where the entry is in the log; `None` if it never was told, or has not been written yet.
+    #[inline]
+    pub fn log_address(&self) -> Option<LogAddress> {
+        let address = self.entry().log_address();
+        address.filter(|&address| address != LogAddress::PENDING)
+    }
+
+    /// Notes where the entry is in the log. Takes no memory that is not there if the keyspace knows that it
+    /// is logged ([`crate::Keyspace::set_logged`]).
+    #[inline]
+    pub fn set_log_address(&mut self, address: LogAddress) {
+        let entry = self.entry();
+        let before = entry.memory();
+        let moved = entry.set_log_address(self.guard.heap(), address);
+        if moved != entry {
+            self.guard.sub_bytes(before);
+            self.guard.add_bytes(moved.memory());
+            self.guard.index().replace(self.slot, moved);
+            self.guard.note_slack();
+        }
+    }
+
     /// How Redis would hold the value.
     pub fn encoding(&self) -> Encoding {
         let entry = self.entry();
@@ -144,6 +181,11 @@ impl EntryMut<'_, '_> {
     #[inline]
     pub fn touch(&mut self) {
         self.entry().set_clock(clock_at(self.guard.now));
+    }
+
+    /// Notes an access at another time (Unix, ms) than the guard's.
+    pub fn touch_at(&mut self, now: i64) {
+        self.entry().set_clock(clock_at(now));
     }
 
     /// Bytes the entry takes, key and index slot included.
