@@ -265,6 +265,12 @@ impl Appender {
         self.core.durable()
     }
 
+    /// The position of the next record of any appender: what was read under a lock was logged below it.
+    #[inline]
+    pub fn tail(&self) -> Lsn {
+        self.core.tail()
+    }
+
     /// Whether replies to writes wait until they are durable.
     #[inline]
     pub fn is_synchronous(&self) -> bool {

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
+use ferrite_log::Lsn;
 use keyspace::LargeValue;
 use resp::request::Resume;
 use sys::poller::{Interest, Poller};
@@ -47,6 +48,8 @@ pub(crate) struct Connection {
     pub(crate) expected: usize,
     pub(crate) backlog: Backlog,
     pub(crate) interest: Interest,
+    /// The backlog is not sent before everything below this position in the log is durable.
+    pub(crate) held: Option<Lsn>,
     /// When the backlog went over the soft output limit (Unix, ms).
     pub(crate) over_soft_since: Option<i64>,
 }
@@ -64,6 +67,7 @@ impl Connection {
             expected: 0,
             backlog: Backlog::default(),
             interest: Interest::READ,
+            held: None,
             over_soft_since: None,
         }
     }
@@ -73,7 +77,7 @@ impl Connection {
         let reads = self.state == State::Open && self.backlog.is_empty();
         Interest {
             readable: reads,
-            writable: !self.backlog.is_empty(),
+            writable: !self.backlog.is_empty() && self.held.is_none(),
         }
     }
 
@@ -120,6 +124,18 @@ impl Connection {
         self.pending.capacity() + self.backlog.bytes + self.session.transaction_bytes()
     }
 
+    /// Puts `output[from..until]` and its large values behind what is waiting already.
+    pub(crate) fn queue(&mut self, output: &Output, from: usize, until: usize) {
+        let large = output.large_in(from, until);
+        let mut at = from;
+        for pinned in large {
+            self.backlog.push_bytes(&output.bytes[at..pinned.at]);
+            self.backlog.push_large(pinned.value.clone());
+            at = pinned.at;
+        }
+        self.backlog.push_bytes(&output.bytes[at..until]);
+    }
+
     /// Sends `output[from..until]` and its large values behind what is waiting already; what the socket doesn't
     /// take now waits. Returns the bytes sent.
     pub(crate) fn send(
@@ -129,10 +145,7 @@ impl Connection {
         from: usize,
         until: usize,
     ) -> io::Result<usize> {
-        let first = output.large.partition_point(|pinned| pinned.at < from);
-        let large = &output.large[first..];
-        let large = &large[..large.partition_point(|pinned| pinned.at <= until)];
-        if large.is_empty() && self.backlog.is_empty() {
+        if output.large_in(from, until).is_empty() && self.backlog.is_empty() {
             // The common case: one call, no bookkeeping.
             let bytes = &output.bytes[from..until];
             let sent = match poller.send(self.socket.as_fd(), bytes) {
@@ -145,13 +158,7 @@ impl Connection {
             }
             return Ok(sent);
         }
-        let mut at = from;
-        for pinned in large {
-            self.backlog.push_bytes(&output.bytes[at..pinned.at]);
-            self.backlog.push_large(pinned.value.clone());
-            at = pinned.at;
-        }
-        self.backlog.push_bytes(&output.bytes[at..until]);
+        self.queue(output, from, until);
         self.flush(poller)
     }
 

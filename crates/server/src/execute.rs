@@ -47,6 +47,7 @@ impl Worker {
     /// Runs the parsed window.
     pub(crate) fn execute(&mut self) {
         let requests = std::mem::take(&mut self.batch.requests);
+        self.prepare_journal(&requests);
         let mut timer = Timer::new(self.server, self.stats);
         let mut rest = &requests[..];
         let last = self.batch.at.min(self.batch.lanes.len() - 1);
@@ -75,6 +76,7 @@ impl Worker {
             paused,
             listeners,
             spares,
+            journal,
             ..
         } = self;
         let lane = &mut batch.lanes[number];
@@ -125,6 +127,7 @@ impl Worker {
                 touch,
                 notifier: Notifier::new(server),
                 observers: &server.observers,
+                journal: journal.as_ref(),
             },
             session,
             reply: Reply::new(output, protocol),
@@ -421,12 +424,14 @@ fn admit(
     }
     let control = command.control;
     let mut flags = command.spec.flags;
+    let mut needs_data = !command.spec.has(flag::LOADING);
     let is_queued = match &session.transaction {
         None => false,
         Some(_) if command.spec.has(flag::NO_MULTI) => return refuse(failure::NO_MULTI),
         Some(transaction) => {
             if control == Control::Exec {
                 flags |= transaction.flags;
+                needs_data |= transaction.needs_data;
             }
             if !control.ends() {
                 // What is queued takes memory, whatever it is.
@@ -439,7 +444,7 @@ fn admit(
         return refuse(failure::OUT_OF_MEMORY);
     }
     if !server.gate.is_open()
-        && let Some(admission) = at_gate(server, command)
+        && let Some(admission) = at_gate(server, command, flags, needs_data)
     {
         return admission;
     }
@@ -470,15 +475,25 @@ fn may_publish(server: &Server, flags: u32) -> bool {
     flags & flag::PUBLISHES != 0 || (flags & changes != 0 && notify::is_on(server))
 }
 
-/// Decides what happens to a command while not every command may run.
+/// Decides what happens to a command while not every command may run. `flags` are those of a whole transaction, and `needs_data`
+/// says whether some of it may not run while data is loaded.
 #[cold]
-fn at_gate(server: &Server, command: &'static Command) -> Option<Admission> {
-    let (gate, spec) = (&server.gate, command.spec);
+fn at_gate(
+    server: &Server,
+    command: &'static Command,
+    flags: u32,
+    needs_data: bool,
+) -> Option<Admission> {
+    let gate = &server.gate;
+    // As in Redis a PING finds out, too.
+    let writes = flags & flag::WRITE != 0 || command.spec.name == "ping";
     let refused = if gate.has(Closed::Ending) {
         return Some(Admission::End);
-    } else if gate.has(Closed::SnapshotFailed) && (spec.has(flag::WRITE) || spec.name == "ping") {
+    } else if gate.has(Closed::SnapshotFailed) && writes {
         failure::SNAPSHOT_FAILED
-    } else if gate.has(Closed::Loading) && !spec.has(flag::LOADING) {
+    } else if gate.has(Closed::LogRefuses) && writes {
+        server.persistence.failure()
+    } else if gate.has(Closed::Loading) && needs_data {
         failure::LOADING
     } else {
         return None;

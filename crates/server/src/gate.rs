@@ -18,6 +18,8 @@ pub(crate) enum Closed {
     SnapshotFailed = 1 << 1,
     /// The server ends: what would change now would be in no snapshot.
     Ending = 1 << 2,
+    /// The log takes no records: the disk is full or has failed.
+    LogRefuses = 1 << 3,
 }
 
 impl Gate {

@@ -114,3 +114,18 @@ pub(crate) const QUEUE_KEEP_BYTES: usize = 16 * 1024;
 
 /// Longest part of an argument that an error reply repeats.
 pub(crate) const ERROR_ECHO_BYTES: usize = 128;
+
+/// Bytes of one batch in the log. A command that changes more is several batches, which a crash may tear apart.
+pub(crate) const JOURNAL_BATCH_BYTES: u64 = 2 << 30;
+
+/// Bytes that a worker keeps for noting which keys a command changes.
+pub(crate) const JOURNAL_KEEP_BYTES: usize = 256 << 10;
+
+/// Bytes that a request may append to the log beyond its own: headers of records, an expiry.
+pub(crate) const JOURNAL_REQUEST_BYTES: u64 = 128;
+
+/// Parts in which a log is replayed, at most.
+pub(crate) const REPLAY_PARTS: usize = 256;
+
+/// Milliseconds between two lines that say how far a replay has come.
+pub(crate) const REPLAY_REPORT_MS: i64 = 2000;

@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`config`] says what was asked for, [`server`] is what all threads share, [`control`] accepts
 //! connections and hears signals, [`worker`] is the event loop, [`batch`] and [`execute`] are its two halves,
-//! [`command`] is what requests mean, [`transaction`] is what MULTI makes of several, [`store`] is what they do to data.
+//! [`command`] is what requests mean, [`transaction`] is what MULTI makes of several, [`store`] is what they do to data,
+//! [`journal`] and [`persistence`] keep that on disk.
 
 #![forbid(unsafe_code)]
 
@@ -14,11 +15,13 @@ mod connection;
 mod connections;
 mod control;
 mod delivery;
+mod durability;
 mod errorstats;
 mod execute;
 mod expiring;
 mod gate;
 mod glob;
+mod journal;
 mod latency;
 mod limits;
 mod logging;
@@ -26,6 +29,7 @@ mod metrics;
 mod monitor;
 mod notify;
 mod observe;
+mod persistence;
 mod pubsub;
 mod server;
 mod session;

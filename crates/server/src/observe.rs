@@ -4,7 +4,7 @@
 //! they have in common: the dispatch of a change, and what happens when databases are emptied or exchanged, which changes many keys
 //! without touching one.
 
-use keyspace::{Change, Keyspace, Observer, Turn, reason};
+use keyspace::{Change, Keyspace, LogAddress, Observer, Turn, reason};
 
 use crate::notify;
 use crate::server::Server;
@@ -33,6 +33,10 @@ impl Observer for Server {
             stay |= reason::WATCHED;
         }
         stay
+    }
+
+    fn lost(&self, address: LogAddress, key: usize, value: usize) {
+        self.persistence.lost(address, key, value);
     }
 }
 

@@ -17,6 +17,7 @@ use crate::latency::LatencyMonitor;
 use crate::metrics::{Counter, WorkerStats};
 use crate::monitor::Monitors;
 use crate::observe::Observers;
+use crate::persistence::Persistence;
 use crate::pubsub::{Crowd, Inbox, Registry};
 use crate::slowlog::SlowLog;
 use crate::snapshot::Snapshots;
@@ -32,6 +33,7 @@ pub(crate) struct Server {
     /// The configuration file, if one was given.
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) keyspace: Keyspace,
+    pub(crate) persistence: Persistence,
     pub(crate) workers: Box<[WorkerHandle]>,
     pub(crate) clients: Clients,
     /// Those who want to hear of changes to keys.

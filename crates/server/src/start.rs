@@ -22,6 +22,7 @@ use crate::logging;
 use crate::monitor::Monitors;
 use crate::notify;
 use crate::observe::Observers;
+use crate::persistence::{self, Persistence};
 use crate::pubsub::{Crowd, Registry};
 use crate::server::{Pause, Server, Totals, VERSION, WorkerHandle};
 use crate::slowlog::SlowLog;
@@ -56,24 +57,34 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<(), String> {
     // Calibrates the clock before anything is timed.
     let _ = sys::clock::ticks_per_us();
     let server = build(settings, config_file)?;
+    let recovery = persistence::open(&server.settings, server.workers.len())?;
     announce(server, &listeners);
-    let loads = snapshot::is_there(server)?;
-    server.gate.set(Closed::Loading, loads);
+    // The log says more than any snapshot.
+    let loads = recovery.is_none() && snapshot::is_there(server)?;
+    server
+        .gate
+        .set(Closed::Loading, loads || recovery.is_some());
     let mut threads = start_workers(server)?;
-    threads.push(start_thread("snapshot", move || snapshot::run(server))?);
+    threads.push(start_thread("snapshot", move || {
+        snapshot::run(server, loads)
+    })?);
     let control = Control::new(server, listeners, signals)
         .map_err(|error| format!("cannot watch for connections: {error}"))?;
-    if !loads {
-        log::info!("Ready to accept connections");
+    match recovery {
+        Some(recovery) => persistence::begin_loading(server, recovery)?,
+        None if loads => {}
+        None => log::info!("Ready to accept connections"),
     }
     control.run();
     for thread in threads {
         // A worker that panicked has aborted the process already.
         let _ = thread.join();
     }
+    let closed = server.persistence.close();
     if let Some(path) = pid_file {
         let _ = std::fs::remove_file(path);
     }
+    closed?;
     match server.failure.get() {
         Some(problem) => Err(problem.clone()),
         None => {
@@ -156,17 +167,22 @@ fn build(
         .map_err(failed)?;
     let keyspace = Keyspace::new(&Options {
         databases: settings.int(Setting::Databases) as usize,
-        // The control thread looks at memory, one thread writes snapshots, and some load one.
-        workers: workers + 2 + LOAD_THREADS,
+        // The control thread looks at memory, one thread writes snapshots, one keeps the log small, and some load what was
+        // there.
+        workers: workers + 3 + LOAD_THREADS.max(workers),
         shards,
         seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),
         ticks: sys::clock::ticks,
     });
+    let is_logged = settings.flag(Setting::AppendOnly);
+    keyspace.set_logged(is_logged);
+    let persistence = Persistence::new(is_logged, keyspace.databases());
     // One server lives as long as its process; everything borrows from it.
     let server: &'static Server = Box::leak(Box::new(Server {
         settings,
         config_file,
         keyspace,
+        persistence,
         workers: handles,
         clients: Clients::default(),
         observers: Observers::new(shards),

@@ -1,8 +1,8 @@
-//! What commands do to data: the one place where the keyspace and (from its arrival) the log meet.
+//! What commands do to data: the one place where the keyspace and the log meet.
 //!
 //! A handler asks for the shards of its keys and works on entries. Every change goes through
-//! [`Shard`] or [`Entry`], ends in `changed` there, counts as a change, is told to who observes the key, and is what will be
-//! written to the log under the same lock, so log order is execution order for every key. Hits and misses are counted here too:
+//! [`Shard`] or [`Entry`], ends in `changed` there, counts as a change, is told to who observes the key, and is
+//! written to the log ([`crate::journal`]) under the same lock, so log order is execution order for every key. Hits and misses are counted here too:
 //! [`Shard::read`] is what a read does, [`Shard::find`] is a look before a write.
 //!
 //! Lock order, for everybody: databases ascending, shards ascending inside a database. A transaction locks what all of its
@@ -15,6 +15,7 @@ use keyspace::{
     LargeValue, Locked, ShardSet, Stored, Turn,
 };
 
+use crate::journal::{Held, Journal, Replaced, Writing};
 use crate::metrics::WorkerStats;
 use crate::notify::{Event, Notifier};
 use crate::observe::{Alone, Observers};
@@ -33,9 +34,22 @@ pub(crate) struct Store<'c> {
     /// Who is told of events.
     pub(crate) notifier: Notifier,
     pub(crate) observers: &'static Observers,
+    /// The way into the log, if there is one.
+    pub(crate) journal: Option<&'c Journal>,
 }
 
 impl Store<'_> {
+    /// What commands on one database log their changes with.
+    #[inline]
+    fn writing(&self, db: usize, is_batch: bool) -> Option<Writing<'_>> {
+        let journal = self.journal?;
+        Some(Writing {
+            journal,
+            db,
+            is_batch: is_batch || journal.is_in_transaction(),
+        })
+    }
+
     /// The selected database.
     pub(crate) fn database(&self) -> &Database {
         self.keyspace.database(self.turn, self.db)
@@ -54,6 +68,7 @@ impl Store<'_> {
             guard: self.keyspace.lock(self.turn, db, key.hash, self.now),
             store: self,
             db,
+            log: self.writing(db, false),
         }
     }
 
@@ -69,6 +84,7 @@ impl Store<'_> {
         Shards {
             locked: self.keyspace.lock_set(self.turn, self.db, set, self.now),
             store: self,
+            log: self.writing(self.db, true),
         }
     }
 
@@ -77,15 +93,20 @@ impl Store<'_> {
         &self,
         first: (usize, Key<'_>),
         second: (usize, Key<'_>),
-    ) -> (Shard<'_>, Shard<'_>) {
+    ) -> Pair<'_> {
         assert_ne!(first.0, second.0, "one database is locked as a set");
-        let lock = |(db, key)| self.lock_in(db, key);
+        let lock = |(db, key): (usize, Key<'_>)| Shard {
+            log: self.writing(db, true),
+            ..self.lock_in(db, key)
+        };
         if first.0 < second.0 {
-            let one = lock(first);
-            (one, lock(second))
+            let first = lock(first);
+            let second = lock(second);
+            Pair { first, second }
         } else {
-            let two = lock(second);
-            (lock(first), two)
+            let second = lock(second);
+            let first = lock(first);
+            Pair { first, second }
         }
     }
 
@@ -114,12 +135,20 @@ impl Store<'_> {
         self.turn.end_alone();
     }
 
-    /// What changes from here to [`Store::end_batch`] is one change to everybody, also after a crash: here the log will begin the
-    /// record that holds all of it. A command on several keys is such a batch too, for as long as its [`Shards`] are locked.
-    pub(crate) fn begin_batch(&mut self) {}
+    /// What changes from here to [`Store::end_batch`] is one change to everybody, also after a crash: the log gets one record for
+    /// all of it. A command on several keys is such a batch too, for as long as its [`Shards`] are locked.
+    pub(crate) fn begin_batch(&mut self) {
+        if let Some(journal) = self.journal {
+            journal.begin_transaction();
+        }
+    }
 
-    /// Ends what [`Store::begin_batch`] began. The shards of all that was changed are still locked.
-    pub(crate) fn end_batch(&mut self) {}
+    /// Ends what [`Store::begin_batch`] began. The shards of all that was changed are still locked, or nobody else is inside.
+    pub(crate) fn end_batch(&mut self) {
+        if let Some(journal) = self.journal {
+            journal.end_transaction(&mut Reached(self));
+        }
+    }
 
     /// Runs a task while no other worker is inside a turn.
     fn alone<R>(&mut self, task: impl FnOnce(&mut Self) -> R) -> R {
@@ -149,6 +178,9 @@ impl Store<'_> {
                 .clone()
                 .filter_map(|db| keyspace.existing(store.turn, db));
             let keys = existing.map(Database::len).sum::<usize>();
+            if let Some(journal) = store.journal {
+                journal.clear(&databases, keyspace.databases());
+            }
             for db in databases {
                 let observers = store.observers;
                 observers.before_replacement(store.while_alone(), db, None);
@@ -172,6 +204,9 @@ impl Store<'_> {
             store
                 .turn
                 .exclusive(|alone| keyspace.swap(alone, first, second));
+            if let Some(journal) = store.journal {
+                journal.swap(first, second);
+            }
             for db in [first, second] {
                 observers.after_replacement(store.while_alone(), db);
             }
@@ -180,10 +215,67 @@ impl Store<'_> {
     }
 }
 
-/// Several locked shards of the selected database.
+/// Several locked shards of the selected database. What changes in them is one change to the log.
 pub(crate) struct Shards<'a> {
     locked: Locked<'a>,
     store: &'a Store<'a>,
+    log: Option<Writing<'a>>,
+}
+
+impl Held for Locked<'_> {
+    fn with(&mut self, _: usize, hash: u64, visit: &mut dyn FnMut(&mut Guard<'_>)) {
+        visit(&mut self.shard(hash));
+    }
+}
+
+impl Drop for Shards<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(log) = self.log {
+            log.journal.finish(&mut self.locked);
+        }
+    }
+}
+
+/// What a transaction reaches: shards that it holds, or any while it is alone.
+struct Reached<'s, 'c>(&'s Store<'c>);
+
+impl Held for Reached<'_, '_> {
+    fn with(&mut self, db: usize, hash: u64, visit: &mut dyn FnMut(&mut Guard<'_>)) {
+        let Store {
+            keyspace,
+            turn,
+            now,
+            ..
+        } = self.0;
+        visit(&mut keyspace.lock(turn, db, hash, *now));
+    }
+}
+
+/// A locked shard of each of two databases. What changes in them is one change to the log.
+pub(crate) struct Pair<'a> {
+    pub(crate) first: Shard<'a>,
+    pub(crate) second: Shard<'a>,
+}
+
+impl Held for Pair<'_> {
+    fn with(&mut self, db: usize, _: u64, visit: &mut dyn FnMut(&mut Guard<'_>)) {
+        let is_first = self.first.db == db;
+        let shard = if is_first {
+            &mut self.first
+        } else {
+            &mut self.second
+        };
+        visit(&mut shard.guard);
+    }
+}
+
+impl Drop for Pair<'_> {
+    fn drop(&mut self) {
+        if let Some(log) = self.first.log {
+            log.journal.finish(self);
+        }
+    }
 }
 
 impl Shards<'_> {
@@ -194,6 +286,7 @@ impl Shards<'_> {
             guard: self.locked.shard(key.hash),
             store: self.store,
             db: self.store.db,
+            log: self.log,
         }
     }
 }
@@ -204,6 +297,7 @@ pub(crate) struct Shard<'a> {
     store: &'a Store<'a>,
     /// The database it is in.
     db: usize,
+    log: Option<Writing<'a>>,
 }
 
 impl<'a> Shard<'a> {
@@ -228,6 +322,24 @@ impl<'a> Shard<'a> {
         self.guard.note_change(key, kind);
     }
 
+    /// The record of a key that is about to change or go, for [`Shard::log_change`].
+    #[inline]
+    fn replaced(&mut self, key: Key<'_>) -> Option<Replaced> {
+        self.log?;
+        self.guard.find(key).and_then(|entry| Replaced::of(&entry))
+    }
+
+    /// Logs what has become of a key.
+    #[inline]
+    fn log_change(&mut self, key: Key<'_>, replaced: Option<Replaced>) {
+        if let Some(log) = self.log {
+            match self.guard.find(key) {
+                Some(mut entry) => log.wrote(&mut entry, replaced),
+                None => log.removed(key, replaced),
+            }
+        }
+    }
+
     /// Looks a key up for a reading command: counts a hit or a miss and notes the access.
     #[inline(always)]
     pub(crate) fn read(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
@@ -240,6 +352,7 @@ impl<'a> Shard<'a> {
                 Some(Entry {
                     inner,
                     stats: self.store.stats,
+                    log: self.log,
                 })
             }
             None => {
@@ -265,6 +378,7 @@ impl<'a> Shard<'a> {
                 Some(Entry {
                     inner,
                     stats: self.store.stats,
+                    log: self.log,
                 })
             }
             None => {
@@ -283,6 +397,7 @@ impl<'a> Shard<'a> {
         Some(Entry {
             inner,
             stats: self.store.stats,
+            log: self.log,
         })
     }
 
@@ -292,6 +407,7 @@ impl<'a> Shard<'a> {
         self.guard.find(key).map(|inner| Entry {
             inner,
             stats: self.store.stats,
+            log: self.log,
         })
     }
 
@@ -311,26 +427,35 @@ impl<'a> Shard<'a> {
     #[inline]
     pub(crate) fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
         self.tell_if_new(key);
+        let replaced = self.replaced(key);
         self.guard.set(key, value, expiry);
+        self.log_change(key, replaced);
         self.store.stats.sets.add(1);
         self.changed(key, ChangeKind::Written);
     }
 
     /// [`Shard::set`] with a value that already has a buffer of its own.
     pub(crate) fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
+        self.set_formed(key, value, expiry, None);
+    }
+
+    fn set_formed(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry, form: Option<Form>) {
         self.tell_if_new(key);
+        let (len, replaced) = (value.len(), self.replaced(key));
         self.guard.set_large(key, value, expiry);
+        if let Some(form) = form
+            && let Some(mut inner) = self.guard.find(key)
+        {
+            inner.resize_value(len, form);
+        }
+        self.log_change(key, replaced);
         self.store.stats.sets.add(1);
         self.changed(key, ChangeKind::Written);
     }
 
     /// [`Shard::set_large`] with a value that was made here. `form` is how it counts as written.
     pub(crate) fn set_made(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry, form: Form) {
-        let len = value.len();
-        self.set_large(key, value, expiry);
-        if let Some(mut inner) = self.guard.find(key) {
-            inner.resize_value(len, form);
-        }
+        self.set_formed(key, value, expiry, Some(form));
     }
 
     /// Makes the value of a key, empty if it is missing, at least `len` bytes long (zeroes are added behind), then lets
@@ -342,6 +467,7 @@ impl<'a> Shard<'a> {
         len: usize,
         change: impl FnOnce(&mut [u8]) -> (R, bool),
     ) -> (R, bool) {
+        let replaced = self.replaced(key);
         let before = self.guard.find(key).map(|inner| inner.value_len());
         if before.is_none() {
             self.tell(Event::NEW, key);
@@ -357,6 +483,7 @@ impl<'a> Shard<'a> {
         inner.touch();
         let is_changed = is_written || before != Some(len);
         if is_changed {
+            self.log_change(key, replaced);
             self.store.stats.sets.add(1);
             self.changed(key, ChangeKind::Written);
         }
@@ -365,8 +492,10 @@ impl<'a> Shard<'a> {
 
     /// Removes a key; whether it was there.
     pub(crate) fn remove(&mut self, key: Key<'_>) -> bool {
+        let replaced = self.replaced(key);
         let removed = self.guard.remove(key);
         if removed {
+            self.log_change(key, replaced);
             self.store.stats.dels.add(1);
             self.changed(key, ChangeKind::Removed);
         }
@@ -375,7 +504,9 @@ impl<'a> Shard<'a> {
 
     /// Takes a key's value away, to put it elsewhere with [`Shard::attach`]; both together count as one change.
     pub(crate) fn detach(&mut self, key: Key<'_>) -> Option<Detached> {
+        let replaced = self.replaced(key);
         let detached = self.guard.detach(key)?;
+        self.log_change(key, replaced);
         self.guard.note_change(key, ChangeKind::Removed);
         Some(detached)
     }
@@ -383,7 +514,9 @@ impl<'a> Shard<'a> {
     /// Gives a key a value that was taken or copied from another, expiry included. As far as anybody is told it is a new key.
     pub(crate) fn attach(&mut self, key: Key<'_>, value: Detached) {
         self.tell(Event::NEW, key);
+        let replaced = self.replaced(key);
         self.guard.attach(key, value);
+        self.log_change(key, replaced);
         self.changed(key, ChangeKind::Written);
     }
 }
@@ -399,6 +532,7 @@ fn miss(stats: &WorkerStats, notifier: &Notifier, db: usize, key: Key<'_>) {
 pub(crate) struct Entry<'g, 'a> {
     inner: EntryMut<'g, 'a>,
     stats: &'static WorkerStats,
+    log: Option<Writing<'a>>,
 }
 
 impl Entry<'_, '_> {
@@ -407,6 +541,13 @@ impl Entry<'_, '_> {
     fn changed(&mut self, kind: ChangeKind) {
         self.stats.dirty.add(1);
         self.inner.note_change(kind);
+    }
+
+    /// The record of the entry, which is about to change or go.
+    #[inline]
+    fn replaced(&self) -> Option<Replaced> {
+        self.log?;
+        Replaced::of(&self.inner)
     }
 
     /// The value.
@@ -460,6 +601,9 @@ impl Entry<'_, '_> {
     /// Sets or removes the expiry.
     pub(crate) fn set_expiry(&mut self, expiry: Option<i64>) {
         self.inner.set_expiry(expiry);
+        if let Some(log) = self.log {
+            log.rescheduled(&mut self.inner);
+        }
         self.changed(ChangeKind::Written);
     }
 
@@ -472,7 +616,11 @@ impl Entry<'_, '_> {
         form: Form,
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> R {
+        let replaced = self.replaced();
         let result = change(self.inner.resize_value(len, form));
+        if let Some(log) = self.log {
+            log.wrote(&mut self.inner, replaced);
+        }
         self.inner.touch();
         self.stats.sets.add(1);
         self.changed(ChangeKind::Written);
@@ -482,6 +630,9 @@ impl Entry<'_, '_> {
     /// Removes the key.
     pub(crate) fn remove(mut self) {
         self.changed(ChangeKind::Removed);
+        if let Some(log) = self.log {
+            log.removed(self.inner.key(), self.replaced());
+        }
         self.inner.remove();
         self.stats.dels.add(1);
     }

@@ -23,7 +23,7 @@ use keyspace::{Key, Keyspace, LargeValue};
 use resp::request::Span;
 
 use crate::clients::status;
-use crate::command::{Args, Command, Control, Reach};
+use crate::command::{Args, Command, Control, Reach, flag};
 use crate::limits::{QUEUE_KEEP_BYTES, SPARE_QUEUES};
 use crate::server::Server;
 use crate::session::Session;
@@ -51,6 +51,8 @@ pub(crate) struct Transaction {
     kept_bytes: usize,
     /// The flags of all commands together.
     pub(crate) flags: u32,
+    /// Whether one of them may not run while data is loaded.
+    pub(crate) needs_data: bool,
     /// A request was refused, so EXEC will be.
     pub(crate) refused: bool,
 }
@@ -101,6 +103,7 @@ impl Transaction {
             self.hashes.extend_from_slice(args.hashes);
         }
         self.flags |= command.spec.flags;
+        self.needs_data |= !command.spec.has(flag::LOADING);
         self.requests.push(Queued {
             command,
             first_span,
@@ -181,6 +184,7 @@ impl Transaction {
         self.requests.clear();
         self.kept_bytes = 0;
         self.flags = 0;
+        self.needs_data = false;
         self.refused = false;
     }
 }

@@ -10,11 +10,13 @@
 //!
 //! What is not here: what a request means (`command`), how its bytes are read and sent (`connection`, `sys`).
 
+use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use ferrite_log::Lsn;
 use keyspace::{INLINE_VALUE_MAX, ShardId, Turn};
 use resp::request::{Limits, Span};
 use sys::poller::{Event, Poller};
@@ -27,6 +29,7 @@ use crate::config::Setting;
 use crate::connection::{Connection, State};
 use crate::connections::Connections;
 use crate::expiring::Expiring;
+use crate::journal::Journal;
 use crate::limits::{
     EXPIRE_MS, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, PACK_BUSY_MS, PACK_IDLE_MS, PACK_NS,
     PACK_SHARE, READ_AHEAD_BYTES, READ_BYTES, READ_MIN_BYTES, SCRATCH_BYTES,
@@ -70,6 +73,10 @@ pub(crate) struct Worker {
     /// How many of its shards the last round of packing has passed.
     packed: usize,
     pub(crate) expiring: Expiring,
+    /// The way into the log; none without a log, and until it is loaded.
+    pub(crate) journal: Option<Journal>,
+    /// Connections whose replies wait until what is below a position in the log is durable, in that order.
+    pub(crate) held: VecDeque<(Lsn, u64)>,
 }
 
 impl Worker {
@@ -102,6 +109,8 @@ impl Worker {
             next_pack: 0,
             packed: 0,
             expiring: Expiring::default(),
+            journal: None,
+            held: VecDeque::new(),
         })
     }
 
@@ -150,6 +159,7 @@ impl Worker {
             self.turn.leave();
             return;
         }
+        self.follow_log();
         self.now = sys::clock::realtime_ms();
         self.stats.turns.add(1);
         self.limits.max_bulk_len = self.server.settings.int(Setting::ProtoMaxBulkLen) as usize;
@@ -173,6 +183,7 @@ impl Worker {
         }
         self.run_group();
         self.resume_paused();
+        self.release_held();
         self.maintain();
         self.post();
         self.turn.leave();
@@ -277,7 +288,7 @@ impl Worker {
     }
 
     /// Runs the requests of all lanes and sends their replies.
-    fn run_group(&mut self) {
+    pub(crate) fn run_group(&mut self) {
         if self.batch.lanes.is_empty() {
             return;
         }
@@ -324,6 +335,7 @@ impl Worker {
 
     /// Makes what the group did durable, then sends each lane's replies.
     fn reply(&mut self) {
+        let waits_for = self.commit();
         for at in 0..self.batch.lanes.len() {
             let lane = &mut self.batch.lanes[at];
             let (token, from, until) = (lane.token, lane.output_from, lane.output_until);
@@ -335,6 +347,10 @@ impl Worker {
             let Some(connection) = self.connections.get_mut(token) else {
                 continue;
             };
+            if waits_for.is_some() || connection.held.is_some() {
+                self.hold(token, waits_for, from, until);
+                continue;
+            }
             match connection.send(&mut self.poller, &self.output, from, until) {
                 Ok(sent) => {
                     self.stats.output_bytes.add(sent as u64);
@@ -407,10 +423,13 @@ impl Worker {
     }
 
     /// Sends what waits, and goes on with requests that waited for that. Returns whether there are any.
-    fn write_more(&mut self, token: u64) -> bool {
+    pub(crate) fn write_more(&mut self, token: u64) -> bool {
         let Some(connection) = self.connections.get_mut(token) else {
             return false;
         };
+        if connection.held.is_some() {
+            return false;
+        }
         match connection.flush(&mut self.poller) {
             Ok(sent) => {
                 self.stats.output_bytes.add(sent as u64);
@@ -581,6 +600,7 @@ impl Worker {
                 && self.server.keyspace.has_volatile()
                 && !paused
                 && !self.server.crowd.any()
+                && !self.server.is_loading()
             {
                 self.expire();
             }
@@ -674,6 +694,7 @@ impl Worker {
         self.turn.enter();
         self.take_messages();
         self.turn.leave();
+        self.end_journal();
         for token in self.connections.tokens() {
             if let Some(connection) = self.connections.get_mut(token) {
                 // A client that doesn't read now doesn't hold up the end.

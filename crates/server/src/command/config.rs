@@ -148,6 +148,7 @@ fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     change.commit();
     logging::set_level(settings);
     notify::apply_setting(context.server);
+    context.server.persistence.apply_settings(settings);
     context.server.check_memory(context.store.turn);
     context.server.snapshots.check_gate(context.server);
     context.reply.ok();

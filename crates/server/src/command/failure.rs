@@ -75,6 +75,7 @@ pub(crate) fn start(arg: &[u8], most: usize) -> &[u8] {
     &arg[..arg.len().min(most)]
 }
 
+pub(crate) const LOADING: Failure = Failure::of("LOADING Redis is loading the dataset in memory");
 pub(crate) const SYNTAX: Failure = Failure::of("ERR syntax error");
 pub(crate) const NOT_AN_INTEGER: Failure =
     Failure::of("ERR value is not an integer or out of range");
@@ -94,7 +95,6 @@ pub(crate) const PROTECTED: Failure = Failure::of(
 );
 pub(crate) const OUT_OF_MEMORY: Failure =
     Failure::of("OOM command not allowed when used memory > 'maxmemory'.");
-pub(crate) const LOADING: Failure = Failure::of("LOADING Redis is loading the dataset in memory");
 pub(crate) const SNAPSHOT_FAILED: Failure = Failure::of(
     "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may \
      modify the data set are disabled, because this instance is configured to report errors during writes if RDB \

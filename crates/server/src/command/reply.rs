@@ -15,6 +15,16 @@ pub(crate) struct Output {
     pub(crate) large: Vec<Pinned>,
 }
 
+impl Output {
+    /// The values that belong into `bytes[from..until]`.
+    #[inline]
+    pub(crate) fn large_in(&self, from: usize, until: usize) -> &[Pinned] {
+        let first = self.large.partition_point(|pinned| pinned.at < from);
+        let large = &self.large[first..];
+        &large[..large.partition_point(|pinned| pinned.at <= until)]
+    }
+}
+
 /// A value that is sent from where it is stored.
 pub(crate) struct Pinned {
     /// Offset in [`Output::bytes`] before which it goes.

@@ -13,9 +13,7 @@ const REASONS: &[(&str, &[&str])] = &[
     (
         "there is no log of writes in this version",
         &[
-            "appenddirname",
             "appendfilename",
-            "appendfsync",
             "aof-*",
             "aof_*",
             "auto-aof-*",
@@ -166,7 +164,7 @@ mod tests {
     fn directives_of_redis_are_told_from_misspelled_ones() {
         for (name, text) in [
             (
-                "appendfsync",
+                "appendfilename",
                 "this directive of redis-server has no meaning here: there is no log of writes in this version",
             ),
             (

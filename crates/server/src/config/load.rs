@@ -345,7 +345,10 @@ pub(super) mod tests {
             ),
             (&["--save", "900", "--save", "1"], "Invalid save parameters"),
             (&["--dbfilename", "a/b"], "dbfilename can't be a path"),
-            (&["--appendonly", "yes"], "must be one of the following: no"),
+            (
+                &["--appendfsync", "now"],
+                "must be one of the following: always, everysec, no",
+            ),
             (
                 &["--maxmemory-policy", "allkeys-lru"],
                 "must be one of the following: noeviction",

@@ -32,6 +32,8 @@ pub(crate) enum Setting {
     MaxMemoryPolicy,
     Dir,
     AppendOnly,
+    AppendFsync,
+    AppendDirName,
     Save,
     DbFilename,
     RdbCompression,
@@ -438,11 +440,29 @@ pub(crate) static TABLE: &[Row] = &[
     Row {
         setting: Setting::AppendOnly,
         name: "appendonly",
-        kind: Kind::Choice(&["no"]),
+        kind: Kind::Flag,
         default: "no",
+        section: Section::Data,
+        summary: "Whether writes are kept on disk, in a log that the server starts from.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::AppendFsync,
+        name: "appendfsync",
+        kind: Kind::Choice(&["always", "everysec", "no"]),
+        default: "everysec",
         mutable: true,
         section: Section::Data,
-        summary: "Whether every write is kept in a log on disk. This version has none, only snapshots.",
+        summary: "When the log is made durable: before each reply, once a second, or when the system likes to.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::AppendDirName,
+        name: "appenddirname",
+        kind: Kind::Path,
+        default: "appendonlydir",
+        section: Section::Data,
+        summary: "The directory of the log, in `dir`.",
         ..BASE
     },
     Row {

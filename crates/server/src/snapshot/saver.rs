@@ -8,10 +8,10 @@ use crate::gate::Closed;
 use crate::server::Server;
 use crate::shutdown;
 
-/// Runs until the server ends.
-pub(crate) fn run(server: &'static Server) {
+/// Loads the snapshot if it is to, then writes snapshots until the server ends.
+pub(crate) fn run(server: &'static Server, loads: bool) {
     let mut turn = server.keyspace.turns().register();
-    if server.gate.has(Closed::Loading) {
+    if loads {
         match load_at_start(server) {
             Ok(()) => {
                 server.snapshots.note_loaded(server);

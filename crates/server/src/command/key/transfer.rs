@@ -6,7 +6,7 @@ use keyspace::{Detached, Key};
 
 use crate::command::{Args, Context, Failure, failure};
 use crate::notify::Event;
-use crate::store::Shard;
+use crate::store::{Pair, Shard};
 
 const SAME_OBJECT: Failure = Failure::of("ERR source and destination objects are the same");
 
@@ -63,9 +63,10 @@ pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         let value = copied(&mut shards.of(from), free);
         value.map(|value| put_copy(&mut shards.of(to), to, value))
     } else {
-        let (mut source, mut target) = context.store.lock_across((own, from), (db, to));
-        let free = is_free(&mut target);
-        copied(&mut source, free).map(|value| put_copy(&mut target, to, value))
+        let mut both = context.store.lock_across((own, from), (db, to));
+        let free = is_free(&mut both.second);
+        let value = copied(&mut both.first, free);
+        value.map(|value| put_copy(&mut both.second, to, value))
     };
     context.reply.integer(i64::from(done.is_some()));
     Ok(())
@@ -128,8 +129,10 @@ pub(super) fn move_key(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
     if db == own {
         return Err(SAME_OBJECT);
     }
-    let (mut source, mut target) = context.store.lock_across((own, key), (db, key));
-    let moved = move_between(&mut source, &mut target, key);
+    let mut both = context.store.lock_across((own, key), (db, key));
+    let Pair { first, second } = &mut both;
+    let moved = move_between(first, second, key);
+    drop(both);
     context.reply.integer(i64::from(moved));
     Ok(())
 }

@@ -1,0 +1,108 @@
+//! A worker's turn and the log: room before requests run, a commit before their replies, replies that wait for the disk.
+//!
+//! With `appendfsync always` a reply leaves only when everything that its requests wrote or read is durable. Until then it is
+//! the connection's backlog, and nothing more is read from that connection. Many connections, of all workers, wait for the
+//! same sync; the log wakes the worker when it is done.
+
+use ferrite_log::Lsn;
+
+use crate::batch::Request;
+use crate::gate::Closed;
+use crate::limits::JOURNAL_REQUEST_BYTES;
+use crate::persistence::Persistence;
+use crate::worker::Worker;
+
+impl Worker {
+    /// Gets room in the log for what a window of requests may write. If there is none writes are refused.
+    #[inline]
+    pub(crate) fn prepare_journal(&mut self, requests: &[Request]) {
+        if let Some(journal) = &self.journal {
+            let bytes = |request: &Request| request.bytes as u64 + JOURNAL_REQUEST_BYTES;
+            match journal.ensure(requests.iter().map(bytes).sum()) {
+                Ok(()) if !self.server.gate.has(Closed::LogRefuses) => {}
+                room => self.server.note_refusal(room.err()),
+            }
+        }
+    }
+
+    /// Begins or ends the worker's way into the log when the server's log has begun or ended, which happens between turns.
+    #[inline]
+    pub(crate) fn follow_log(&mut self) {
+        if self.journal.is_some() != self.server.persistence.is_open() {
+            self.end_journal();
+            self.journal = Persistence::journal(self.server, self.number);
+        }
+    }
+
+    /// Hands over to the log what was written so far. Returns what must be durable before replies leave, if anything.
+    #[inline]
+    pub(crate) fn commit(&mut self) -> Option<Lsn> {
+        self.journal.as_ref()?.commit()
+    }
+
+    /// Keeps replies of a connection until everything below a position is durable: `waits_for`, or what the connection
+    /// waits for already.
+    pub(crate) fn hold(&mut self, token: u64, waits_for: Option<Lsn>, from: usize, until: usize) {
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        connection.queue(&self.output, from, until);
+        if let Some(lsn) = waits_for {
+            connection.held = Some(lsn);
+            self.held.push_back((lsn, token));
+        }
+        self.slow_reader(token);
+    }
+
+    /// Sends replies that have become durable, and goes on with the requests behind them.
+    pub(crate) fn release_held(&mut self) {
+        while let Some(&(lsn, _)) = self.held.front() {
+            let Some(journal) = &self.journal else { return };
+            match journal.wake_when_durable(lsn) {
+                Ok(true) => self.release(),
+                Ok(false) => return,
+                Err(refusal) => {
+                    log::error!(
+                        "replies are not sent, what they tell of is not durable: {refusal}"
+                    );
+                    for (_, token) in std::mem::take(&mut self.held) {
+                        self.close(token);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends the replies of all connections that need not wait any longer.
+    fn release(&mut self) {
+        let Some(durable) = self.journal.as_ref().map(|journal| journal.durable()) else {
+            return;
+        };
+        let ready = self.held.partition_point(|&(lsn, _)| lsn <= durable);
+        let ready: Vec<u64> = self.held.drain(..ready).map(|(_, token)| token).collect();
+        for token in ready {
+            let Some(connection) = self.connections.get_mut(token) else {
+                continue;
+            };
+            // It may have been told more since, which waits for more.
+            connection.held = connection.held.filter(|&lsn| lsn > durable);
+            // Requests that waited behind the reply become a lane.
+            self.write_more(token);
+        }
+        self.run_group();
+    }
+
+    /// Ends the worker's way into the log, when everything is durable that replies wait for.
+    pub(crate) fn end_journal(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        let is_durable = held.is_empty() || self.server.persistence.sync();
+        for (_, token) in held {
+            if !is_durable {
+                self.close(token);
+            } else if let Some(connection) = self.connections.get_mut(token) {
+                connection.held = None;
+            }
+        }
+        self.journal = None;
+    }
+}

@@ -1,0 +1,71 @@
+//! The memory's side of compaction: what a record of the log still means.
+
+use ferrite_log::{Appender, Current, Record, Relocate, Verdict, judge};
+use keyspace::{Key, Turn};
+use parking_lot::Mutex;
+
+use crate::journal::{address_of, stored, tag_of};
+use crate::server::Server;
+
+/// See the module.
+pub(super) struct Relocator {
+    server: &'static Server,
+    turn: Mutex<Turn<'static>>,
+}
+
+impl Relocator {
+    pub(super) fn new(server: &'static Server) -> Relocator {
+        Relocator {
+            server,
+            turn: Mutex::new(server.keyspace.turns().register()),
+        }
+    }
+}
+
+impl Relocate for Relocator {
+    fn relocate(&self, appender: &mut Appender, record: &Record<'_>, is_oldest: bool) -> Verdict {
+        let keyspace = &self.server.keyspace;
+        let mut turn = self.turn.lock();
+        turn.enter();
+        let verdict = match self.server.persistence.number_of(record.db) {
+            // A database is emptied while nobody is inside a turn: its records may have died since they were read.
+            Some(number) => {
+                let hash = keyspace.hash(record.key);
+                let now = sys::clock::realtime_ms();
+                let mut guard = keyspace.database(&turn, number).lock(hash, now);
+                let key = Key {
+                    bytes: record.key,
+                    hash,
+                };
+                let entry = guard.find(key);
+                let current = entry.as_ref().and_then(|entry| {
+                    Some(Current {
+                        address: address_of(entry)?,
+                        expiry: entry.expiry(),
+                    })
+                });
+                let verdict = judge(record, current, is_oldest);
+                match (verdict, entry) {
+                    (Verdict::Rewrite, Some(mut entry)) => {
+                        let (tag, expiry) = (tag_of(&entry), entry.expiry());
+                        let value = entry.value();
+                        let address =
+                            appender.set(record.db, record.key, tag, expiry, value.bytes());
+                        entry.set_log_address(stored(address));
+                    }
+                    (Verdict::Expire, Some(entry)) => {
+                        appender.expire(record.db, record.key, entry.expiry());
+                    }
+                    (Verdict::Tombstone, _) => {
+                        appender.delete(record.db, record.key);
+                    }
+                    (Verdict::Drop | Verdict::Rewrite | Verdict::Expire, _) => {}
+                }
+                verdict
+            }
+            None => Verdict::Drop,
+        };
+        turn.leave();
+        verdict
+    }
+}

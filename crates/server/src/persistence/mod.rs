@@ -1,0 +1,260 @@
+//! The log of the server as a whole: opened and replayed at the start, compacted meanwhile, closed at the end.
+//!
+//! The listeners are open before the log is replayed; until it is, commands on data are answered with `LOADING`. Then each
+//! worker gets a [`Journal`], and only a worker that has one runs such commands. When the log refuses records (the disk is full
+//! or has failed), writes are answered with `MISCONF` and reads go on.
+//!
+//! What is not here: how changes become records (`journal`), which bytes those are (crate `ferrite_log`).
+
+mod compaction;
+mod replay;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, Ordering::Relaxed};
+
+use ferrite_log::{
+    Address, Appender, DbId, Log, Options, Recovery, Refusal, ReplayOptions, Status, SyncPolicy,
+};
+use keyspace::LogAddress;
+use parking_lot::{Mutex, RwLock};
+
+use crate::command::Failure;
+use crate::config::{Setting, Settings};
+use crate::gate::Closed;
+use crate::journal::Journal;
+use crate::limits::{REPLAY_PARTS, REPLAY_REPORT_MS};
+use crate::server::Server;
+use crate::shutdown;
+
+use compaction::Relocator;
+use replay::Loader;
+
+/// See the module.
+pub(crate) struct Persistence {
+    /// Whether there is a log (`appendonly yes`).
+    pub(crate) is_on: bool,
+    log: RwLock<Option<Log>>,
+    /// Whether the log is replayed and takes records.
+    is_open: AtomicBool,
+    /// What the number of a database means in the log.
+    ids: Box<[AtomicU16]>,
+    /// Notes records that died without a command's doing.
+    lost: Mutex<Option<Appender>>,
+    /// Why the log takes no records, while the gate says so.
+    refusal: Mutex<String>,
+    pub(crate) loading: Loading,
+}
+
+/// How far the replay has come.
+#[derive(Default)]
+pub(crate) struct Loading {
+    /// When it began (Unix, ms).
+    pub(crate) since: AtomicI64,
+    /// Bytes in all, and bytes done.
+    pub(crate) total: AtomicU64,
+    pub(crate) done: AtomicU64,
+}
+
+impl Persistence {
+    pub(crate) fn new(is_on: bool, databases: usize) -> Persistence {
+        // The log knows databases by two bytes, and so do clients.
+        let number = |db: usize| u16::try_from(db).unwrap_or(u16::MAX);
+        Persistence {
+            is_on,
+            log: RwLock::default(),
+            is_open: AtomicBool::new(false),
+            ids: (0..databases)
+                .map(|db| AtomicU16::new(number(db)))
+                .collect(),
+            lost: Mutex::default(),
+            refusal: Mutex::default(),
+            loading: Loading::default(),
+        }
+    }
+
+    /// Whether workers write to the log. Changes while no worker is inside a turn.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.load(Relaxed)
+    }
+
+    /// Why the log takes no records.
+    pub(crate) fn failure(&self) -> Failure {
+        let reason = self.refusal.lock();
+        Failure::new(format!("MISCONF Errors writing to the AOF file: {reason}"))
+    }
+
+    /// A journal for a worker; `None` if there is no log, or not yet.
+    pub(crate) fn journal(server: &'static Server, worker: usize) -> Option<Journal> {
+        let own = &server.persistence;
+        if !own.is_open() {
+            return None;
+        }
+        let handle = &server.workers[worker];
+        let wake = Arc::new(move || handle.wake());
+        let log = own.log.read();
+        let appender = log.as_ref()?.appender(Some(wake));
+        let appender = appender.expect("the log was opened for that many workers");
+        Some(Journal::new(appender, &own.ids))
+    }
+
+    /// What the log tells of itself; `None` before it is open.
+    pub(crate) fn status(&self) -> Option<Status> {
+        self.log.read().as_ref().map(Log::status)
+    }
+
+    /// An entry has gone because its time had come, or with its database.
+    pub(crate) fn lost(&self, address: LogAddress, key: usize, value: usize) {
+        if let Some(appender) = self.lost.lock().as_mut()
+            && let Some(address) = Address::from_bits(address.0.get())
+        {
+            appender.liveness().dead(address, key, value);
+            appender.commit();
+        }
+    }
+
+    /// The number that a database of the log has now.
+    fn number_of(&self, id: DbId) -> Option<usize> {
+        self.ids.iter().position(|own| own.load(Relaxed) == id.0)
+    }
+
+    /// Follows a change of `appendfsync`.
+    pub(crate) fn apply_settings(&self, settings: &Settings) {
+        if let Some(log) = self.log.read().as_ref() {
+            log.set_sync_policy(sync_policy(settings));
+        }
+    }
+
+    /// Makes everything durable that was committed. Whether it is; if not, the server's log says why.
+    pub(crate) fn sync(&self) -> bool {
+        let log = self.log.read();
+        let synced = log.as_ref().map_or(Ok(()), |log| log.sync(log.tail()));
+        if let Err(refusal) = &synced {
+            log::error!("the log could not be made durable: {refusal}");
+        }
+        synced.is_ok()
+    }
+
+    /// Closes the log: everything in it is durable afterwards. The workers have ended.
+    ///
+    /// # Errors
+    /// Why the log could not be opened, replayed or closed.
+    pub(crate) fn close(&self) -> Result<(), String> {
+        self.lost.lock().take();
+        let log = self.log.write().take();
+        if let Some(log) = log {
+            log.close()
+                .map_err(|error| format!("the log could not be closed: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Server {
+    /// Notes whether the log takes records, and why not.
+    #[cold]
+    pub(crate) fn note_refusal(&self, refusal: Option<Refusal>) {
+        let mut reason = self.persistence.refusal.lock();
+        match &refusal {
+            Some(refusal) => *reason = refusal.to_string(),
+            None => reason.clear(),
+        }
+        self.gate.set(Closed::LogRefuses, refusal.is_some());
+    }
+}
+
+/// Where the log is.
+fn directory(settings: &Settings) -> PathBuf {
+    Path::new(".").join(&*settings.text(Setting::AppendDirName))
+}
+
+fn sync_policy(settings: &Settings) -> SyncPolicy {
+    match settings.choice(Setting::AppendFsync) {
+        "always" => SyncPolicy::Always,
+        "no" => SyncPolicy::Never,
+        _ => SyncPolicy::EverySecond,
+    }
+}
+
+/// Opens the log, if there is to be one.
+///
+/// # Errors
+/// Another process has it, it is damaged, or the disk refuses.
+pub(crate) fn open(settings: &Settings, workers: usize) -> Result<Option<Recovery>, String> {
+    if !settings.flag(Setting::AppendOnly) {
+        return Ok(None);
+    }
+    let options = Options {
+        sync: sync_policy(settings),
+        // Beside the workers: compaction, and what notes lost entries.
+        appenders: workers + 2,
+        ..Options::default()
+    };
+    let directory = directory(settings);
+    Log::open(Arc::new(sys::file::Disk), &directory, options)
+        .map(Some)
+        .map_err(|error| format!("cannot open the log: {error}"))
+}
+
+/// Begins to replay the log in a thread of its own. When that is done the server takes commands on data.
+///
+/// # Errors
+/// There is no thread.
+pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Result<(), String> {
+    let thread = std::thread::Builder::new().name("load".into());
+    let spawned = thread.spawn(move || {
+        if let Err(problem) = load(server, recovery) {
+            shutdown::fail(server, problem);
+        }
+    });
+    spawned
+        .map(drop)
+        .map_err(|error| format!("cannot start the thread that loads data: {error}"))
+}
+
+fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
+    let own = &server.persistence;
+    let loader = Loader::new(server, recovery.bindings());
+    let began = sys::clock::realtime_ms();
+    let mut reported = began;
+    let mut records = 0;
+    let options = ReplayOptions {
+        threads: server.workers.len(),
+        partitions: server.keyspace.shards().min(REPLAY_PARTS),
+        leave_values: false,
+    };
+    own.loading.since.store(began, Relaxed);
+    own.loading.total.store(recovery.log_bytes(), Relaxed);
+    let replayed = recovery.replay(options, &loader, &mut |progress| {
+        records = progress.records;
+        own.loading.done.store(progress.done, Relaxed);
+        let now = sys::clock::realtime_ms();
+        if now - reported >= REPLAY_REPORT_MS {
+            reported = now;
+            let percent = 100 * progress.done / progress.total.max(1);
+            log::info!("Loading the log: {percent} %, {records} records");
+        }
+    });
+    replayed.map_err(|error| format!("cannot load the log: {error}"))?;
+    loader.finish()?;
+    for (db, id) in own.ids.iter().enumerate() {
+        let number = u16::try_from(db).unwrap_or(u16::MAX);
+        id.store(recovery.bindings().id_of(number).0, Relaxed);
+    }
+    let log = recovery.start();
+    let mut log = log.map_err(|error| format!("cannot begin to write the log: {error}"))?;
+    log.start_compaction(Arc::new(Relocator::new(server)));
+    *own.lost.lock() = log.appender(None);
+    *own.log.write() = Some(log);
+    // A worker that begins a turn after this has a journal before it runs what was refused until now.
+    let alone = server.keyspace.turns().exclusive();
+    own.is_open.store(true, Relaxed);
+    server.gate.set(Closed::Loading, false);
+    drop(alone);
+    server.wake_workers();
+    let seconds = (sys::clock::realtime_ms() - began) as f64 / 1000.0;
+    log::info!("The log is loaded: {records} records in {seconds:.3} seconds");
+    log::info!("Ready to accept connections");
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! From records to entries, at the start.
+//!
+//! Records of one shard are applied by one thread at a time, in the order of the log. Nothing expires meanwhile, because a
+//! later record may take an expiry back that has passed.
+
+use ferrite_log::{Bindings, Change, DbId, Liveness, Replayed, Replayer, Tag, Value};
+use keyspace::{Database, Expiry, Form, Guard, Key, Turn};
+use parking_lot::Mutex;
+
+use crate::journal::{Replaced, form_of, stored};
+use crate::server::Server;
+
+/// The time at which a replay decides expiry: before everything.
+const BEFORE_ALL: i64 = 0;
+
+/// See the module.
+pub(super) struct Loader {
+    server: &'static Server,
+    /// What each database of the log is called now.
+    numbers: Vec<u16>,
+    /// Turns that no thread uses.
+    turns: Mutex<Vec<Turn<'static>>>,
+    /// What the access clock of all entries says (Unix, ms).
+    now: i64,
+    /// Why the state is of no use.
+    problem: Mutex<Option<String>>,
+}
+
+impl Loader {
+    pub(super) fn new(server: &'static Server, bindings: &Bindings) -> Loader {
+        let number = |id| bindings.number_of(DbId(id));
+        Loader {
+            server,
+            numbers: (0..=u16::MAX).map(number).collect(),
+            turns: Mutex::default(),
+            now: sys::clock::realtime_ms(),
+            problem: Mutex::default(),
+        }
+    }
+
+    /// # Errors
+    /// What the log holds that this server cannot.
+    pub(super) fn finish(self) -> Result<(), String> {
+        self.problem.into_inner().map_or(Ok(()), Err)
+    }
+
+    fn give_up(&self, reason: String) {
+        self.problem.lock().get_or_insert(reason);
+    }
+
+    /// The number of a record's database, if there are as many.
+    fn number(&self, id: DbId) -> Option<usize> {
+        let number = usize::from(self.numbers[usize::from(id.0)]);
+        let databases = self.server.keyspace.databases();
+        if number >= databases {
+            self.give_up(format!(
+                "cannot load the log: it has keys in database {number}; raise 'databases', which is {databases}"
+            ));
+            return None;
+        }
+        Some(number)
+    }
+
+    fn apply_one(&self, database: &Database, replayed: &Replayed<'_>, liveness: &mut Liveness) {
+        let record = &replayed.record;
+        let key = Key {
+            bytes: record.key,
+            hash: replayed.hash,
+        };
+        let mut guard = database.lock(key.hash, BEFORE_ALL);
+        match record.change {
+            Change::Set { tag, expiry, value } => {
+                let Value::Bytes(value) = value else {
+                    return self.give_up("cannot load the log: it has values in files".into());
+                };
+                bury(&mut guard, key, liveness);
+                guard.set(key, value, expiry.map_or(Expiry::Clear, Expiry::At));
+                let Some(mut entry) = guard.find(key) else {
+                    return;
+                };
+                if form_of(tag) != Form::Whole {
+                    entry.resize_value(value.len(), form_of(tag));
+                }
+                entry.touch_at(self.now);
+                if let Some(address) = record.address() {
+                    entry.set_log_address(stored(address));
+                }
+            }
+            Change::Delete => {
+                bury(&mut guard, key, liveness);
+                guard.remove(key);
+            }
+            Change::Expire(expiry) => {
+                if let Some(mut entry) = guard.find(key) {
+                    entry.set_expiry(expiry);
+                }
+            }
+            Change::Patch {
+                tag,
+                offset,
+                total,
+                bytes,
+            } => {
+                let Value::Bytes(bytes) = bytes else {
+                    return self.give_up("cannot load the log: it has values in files".into());
+                };
+                patch(&mut guard, key, tag, offset as usize, total as usize, bytes);
+            }
+        }
+    }
+}
+
+/// Tells that the record of a key, which is about to change or go, is dead.
+fn bury(guard: &mut Guard<'_>, key: Key<'_>, liveness: &mut Liveness) {
+    if let Some(old) = guard.find(key).and_then(|entry| Replaced::of(&entry)) {
+        old.bury(key.bytes.len(), liveness);
+    }
+}
+
+fn patch(guard: &mut Guard<'_>, key: Key<'_>, tag: Tag, offset: usize, total: usize, bytes: &[u8]) {
+    let Some(mut entry) = guard.find(key) else {
+        return;
+    };
+    let value = entry.resize_value(total, form_of(tag));
+    value[offset..offset + bytes.len()].copy_from_slice(bytes);
+    if let Some(address) = crate::journal::address_of(&entry) {
+        entry.set_log_address(stored(address.patched()));
+    }
+}
+
+impl Replayer for Loader {
+    fn hash(&self, _: DbId, key: &[u8]) -> u64 {
+        self.server.keyspace.hash(key)
+    }
+
+    fn apply(&self, _: usize, records: &[Replayed<'_>], liveness: &mut Liveness) {
+        let keyspace = &self.server.keyspace;
+        let unused = self.turns.lock().pop();
+        let mut turn = unused.unwrap_or_else(|| keyspace.turns().register());
+        turn.enter();
+        let databases = |replayed: &Replayed<'_>| {
+            let number = self.number(replayed.record.db)?;
+            Some(keyspace.database(&turn, number))
+        };
+        // Most of the time goes into waiting for memory: ask for everything first.
+        for replayed in records {
+            if let Some(database) = databases(replayed) {
+                database.prefetch_bucket(replayed.hash);
+            }
+        }
+        for replayed in records {
+            if let Some(database) = databases(replayed) {
+                database.prefetch_entry(replayed.hash);
+            }
+        }
+        for replayed in records {
+            if let Some(database) = databases(replayed) {
+                self.apply_one(database, replayed, liveness);
+            }
+        }
+        turn.leave();
+        self.turns.lock().push(turn);
+    }
+}
