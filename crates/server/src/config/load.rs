@@ -306,7 +306,7 @@ pub(super) mod tests {
     #[test]
     fn every_mistake_is_reported_with_its_place_and_what_would_be_right() {
         let scratch = Scratch::new();
-        let text = "port 1\n\nprot 6379\nport none\nappendfsync always\nmaxmemory 10 gigs\n";
+        let text = "port 1\n\nprot 6379\nport none\ndbfilename a.rdb\nmaxmemory 10 gigs\n";
         let path = scratch.write("a.conf", text);
         let path = path.to_str().expect("a path of UTF-8");
         let expected = format!(

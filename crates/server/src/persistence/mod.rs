@@ -11,7 +11,7 @@ mod replay;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering::Relaxed};
 
 use ferrite_log::{
     Address, Appender, DbId, Log, Options, Recovery, Refusal, ReplayOptions, Status, SyncPolicy,
@@ -43,17 +43,6 @@ pub(crate) struct Persistence {
     lost: Mutex<Option<Appender>>,
     /// Why the log takes no records, while the gate says so.
     refusal: Mutex<String>,
-    pub(crate) loading: Loading,
-}
-
-/// How far the replay has come.
-#[derive(Default)]
-pub(crate) struct Loading {
-    /// When it began (Unix, ms).
-    pub(crate) since: AtomicI64,
-    /// Bytes in all, and bytes done.
-    pub(crate) total: AtomicU64,
-    pub(crate) done: AtomicU64,
 }
 
 impl Persistence {
@@ -69,7 +58,6 @@ impl Persistence {
                 .collect(),
             lost: Mutex::default(),
             refusal: Mutex::default(),
-            loading: Loading::default(),
         }
     }
 
@@ -224,11 +212,12 @@ fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
         partitions: server.keyspace.shards().min(REPLAY_PARTS),
         leave_values: false,
     };
-    own.loading.since.store(began, Relaxed);
-    own.loading.total.store(recovery.log_bytes(), Relaxed);
+    let loading = server.snapshots.loading();
+    loading.started_s.store(began / 1000, Relaxed);
+    loading.total_bytes.store(recovery.log_bytes(), Relaxed);
     let replayed = recovery.replay(options, &loader, &mut |progress| {
         records = progress.records;
-        own.loading.done.store(progress.done, Relaxed);
+        loading.loaded_bytes.store(progress.done, Relaxed);
         let now = sys::clock::realtime_ms();
         if now - reported >= REPLAY_REPORT_MS {
             reported = now;

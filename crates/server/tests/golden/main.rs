@@ -4,6 +4,7 @@
 //!
 //! - `cargo test --test golden` runs all.
 //! - `UPDATE_GOLDEN=1` rewrites expectations that redis-server does not meet, and fills in missing ones.
+//! - `GOLDEN_TARGETS=logged2` runs them against Ferrite with its log.
 //! - `GOLDEN_TARGETS=redis,ferrite1` and `GOLDEN_ONLY=strings/set` (a part of the path) select.
 //!
 //! The format is described in `script.rs`, the notation of expectations in `notation.rs`.
@@ -159,6 +160,7 @@ fn selected_targets() -> Vec<Target> {
     let find = |name: &str| {
         TARGETS
             .into_iter()
+            .chain([Target::Logged { threads: 2 }])
             .find(|target| target.to_string() == name.trim())
     };
     names

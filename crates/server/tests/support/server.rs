@@ -26,7 +26,13 @@ const REDIS_VERSION: &str = "7.0.15";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Redis,
-    Ferrite { threads: usize },
+    Ferrite {
+        threads: usize,
+    },
+    /// Ferrite with its log.
+    Logged {
+        threads: usize,
+    },
 }
 
 impl fmt::Display for Target {
@@ -34,12 +40,14 @@ impl fmt::Display for Target {
         match self {
             Target::Redis => write!(f, "redis"),
             Target::Ferrite { threads } => write!(f, "ferrite{threads}"),
+            Target::Logged { threads } => write!(f, "logged{threads}"),
         }
     }
 }
 
 impl Target {
-    /// The command without port and directory, as a cache without log: what a script tests is the command, not the disk.
+    /// The command without port and directory. Most targets are caches without log: what a script tests is the command, not
+    /// the disk.
     fn command(self) -> Command {
         match self {
             Target::Redis => {
@@ -54,13 +62,14 @@ impl Target {
                 ]);
                 command
             }
-            Target::Ferrite { threads } => {
+            Target::Ferrite { threads } | Target::Logged { threads } => {
+                let is_logged = matches!(self, Target::Logged { .. });
                 let mut command = Command::new(env!("CARGO_BIN_EXE_ferrite-server"));
                 command.args([
                     "--threads",
                     &threads.to_string(),
                     "--appendonly",
-                    "no",
+                    if is_logged { "yes" } else { "no" },
                     "--enable-debug-command",
                     "yes",
                 ]);
@@ -155,18 +164,32 @@ impl Server {
             if !config.is_empty() {
                 command = with_config(&command, &dir, config);
             }
-            command
-                .args(["--bind", "127.0.0.1"])
-                .arg("--port")
-                .arg(port.to_string())
-                .arg("--dir")
-                .arg(&dir);
+            place(&mut command, port, &dir);
             match Self::spawn(command, options, port, dir) {
                 // Another process took the port between our look and the server's.
                 Err(failure) if failure.output.contains("in use") && attempt < 5 => attempt += 1,
                 result => return result,
             }
         }
+    }
+
+    /// Ends the process with a signal and starts it again in the same directory, on another port.
+    ///
+    /// # Panics
+    /// When it does not end, or does not come up again.
+    pub(crate) fn start_again(&mut self, target: Target, signal: Signal, options: &[&str]) {
+        self.signal(signal);
+        assert!(self.wait_for_exit().is_some(), "{}", self.output());
+        let dir = std::mem::take(&mut self.dir);
+        let mut attempt = 0;
+        *self = loop {
+            let (port, mut command) = (free_port(), target.command());
+            place(&mut command, port, &dir);
+            match Self::spawn(command, options, port, dir.clone()) {
+                Err(failure) if failure.output.contains("in use") && attempt < 5 => attempt += 1,
+                result => break result.unwrap_or_else(|failure| panic!("{target}: {failure}")),
+            }
+        };
     }
 
     fn spawn(
@@ -208,9 +231,11 @@ impl Server {
                 return Err(Some(status));
             }
             if let Ok(mut client) = Client::connect(self.addr) {
-                // Any reply will do: a server with a password answers NOAUTH.
-                if client.call(&["PING"]).is_ok() {
-                    return Ok(());
+                // Any other reply will do: a server with a password answers NOAUTH.
+                match client.call(&["PING"]) {
+                    Ok(Value::Error(text)) if text.starts_with(b"LOADING") => {}
+                    Ok(_) => return Ok(()),
+                    Err(_) => {}
                 }
             }
             sleep(Duration::from_millis(10));
@@ -308,6 +333,16 @@ impl Drop for Server {
         // A directory left behind in the system's temporary directory harms no later run: no name is used twice.
         let _ = fs::remove_dir_all(&self.dir);
     }
+}
+
+/// Where a server listens and works.
+fn place(command: &mut Command, port: u16, dir: &Path) {
+    command
+        .args(["--bind", "127.0.0.1"])
+        .arg("--port")
+        .arg(port.to_string())
+        .arg("--dir")
+        .arg(dir);
 }
 
 /// The same program with a configuration file before its options.

@@ -228,21 +228,49 @@ pub(super) fn persistence(report: &mut Report, context: &Context<'_>) {
     let loading = snapshots.loading();
     report.field("rdb_last_load_keys_expired", loading.expired.load(Relaxed));
     report.field("rdb_last_load_keys_loaded", loading.keys.load(Relaxed));
-    report.zeroes(&[
-        "aof_enabled",
-        "aof_rewrite_in_progress",
-        "aof_rewrite_scheduled",
-    ]);
+    let persistence = &server.persistence;
+    report.field("aof_enabled", u8::from(persistence.is_on));
+    report.zeroes(&["aof_rewrite_in_progress", "aof_rewrite_scheduled"]);
     report.field("aof_last_rewrite_time_sec", -1);
     report.field("aof_current_rewrite_time_sec", -1);
     report.field("aof_last_bgrewrite_status", "ok");
     report.zeroes(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
-    report.field("aof_last_write_status", "ok");
+    let status = persistence.status();
+    let is_refused = status
+        .as_ref()
+        .is_some_and(|status| status.refusal.is_some());
+    let write_status = if is_refused { "err" } else { "ok" };
+    report.field("aof_last_write_status", write_status);
     report.zeroes(&["aof_last_cow_size"]);
     report.zeroes(&["module_fork_in_progress", "module_fork_last_cow_size"]);
+    if let Some(status) = &status {
+        log_fields(report, status);
+    }
     if server.is_loading() {
         loading_progress(report, loading);
     }
+}
+
+/// What INFO says of a log that takes writes: Redis' names where there is the same thing, `log_` before our own.
+fn log_fields(report: &mut Report, status: &ferrite_log::Status) {
+    report.field("aof_current_size", status.disk_bytes);
+    report.field("aof_base_size", status.live_bytes);
+    report.zeroes(&["aof_pending_rewrite"]);
+    let waiting = status.tail.get() - status.written.get();
+    report.field("aof_buffer_length", waiting);
+    report.zeroes(&["aof_pending_bio_fsync"]);
+    report.field("aof_delayed_fsync", status.waits);
+    report.field("log_tail", status.tail.get());
+    report.field("log_durable", status.durable.get());
+    report.field("log_segments", status.segments);
+    report.field("log_live_bytes", status.live_bytes);
+    report.field("log_writes", status.writes);
+    report.field("log_syncs", status.syncs);
+    report.field("log_sync_us", status.sync_us);
+    report.field("log_sync_us_max", status.sync_us_max);
+    report.field("log_compacted_segments", status.compacted_segments);
+    report.field("log_compacted_bytes", status.compacted_bytes);
+    report.field("log_moved_bytes", status.moved_bytes);
 }
 
 fn loading_progress(report: &mut Report, loading: &Loading) {
