@@ -124,6 +124,9 @@ pub(crate) const JOURNAL_KEEP_BYTES: usize = 256 << 10;
 /// Bytes that a request may append to the log beyond its own: headers of records, an expiry.
 pub(crate) const JOURNAL_REQUEST_BYTES: u64 = 128;
 
+/// How long the start waits for the log before it lets clients find out that data is being loaded.
+pub(crate) const LOADING_PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Parts in which a log is replayed, at most.
 pub(crate) const REPLAY_PARTS: usize = 256;
 

@@ -3,7 +3,9 @@
 #[path = "support/mod.rs"]
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -41,7 +43,7 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let (one, two, three) = (key(random), key(random), key(random));
     let number = random.u32(..1000);
     let db = random.u32(..4);
-    let words = match random.u32(..30) {
+    let words = match random.u32(..32) {
         0 => format!("SELECT {db}"),
         1 | 2 => format!("SET {one} {number}"),
         3 => format!("SET {one} {number} EX 10000"),
@@ -72,12 +74,65 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
         27 if number < 110 => "FLUSHALL".to_owned(),
         28 if number < 300 => format!("SWAPDB {db} {}", random.u32(..4)),
         29 => format!("SETRANGE {one} {} {two}", 17 * number),
-        _ => format!("SETEX {one} 9000 {number}"),
+        _ => rare_request(random, &one, &two),
     };
     words
         .split(' ')
         .map(|word| word.as_bytes().to_vec())
         .collect()
+}
+
+/// What differs little from others in how it is logged.
+fn rare_request(random: &mut fastrand::Rng, one: &str, two: &str) -> String {
+    let number = random.u32(..1000);
+    // Far away, so that nothing expires while two states are compared.
+    let at_s = 4_000_000_000 + u64::from(number);
+    match random.u32(..18) {
+        0 => format!("SETEX {one} 9000 {number}"),
+        1 => format!("PSETEX {one} 9000000 {number}"),
+        2 => format!("SETNX {one} {number}"),
+        3 => format!("GETSET {one} {number}"),
+        4 => format!("INCR number:{one}"),
+        5 => format!("DECR number:{one}"),
+        6 => format!("DECRBY number:{one} {number}"),
+        7 => format!("PEXPIRE {one} 8000000"),
+        8 => format!("EXPIREAT {one} {at_s}"),
+        9 => format!("PEXPIREAT {one} {at_s}000"),
+        10 => format!("SET {one} {number} GET PXAT {at_s}000"),
+        11 => format!("GETEX {one} PERSIST"),
+        12 => format!("DELEX {one} IFEQ {number}"),
+        13 => format!("DELIFEQ {one} {number}"),
+        14 => format!("BITFIELD {two} OVERFLOW SAT INCRBY i5 {number} 7"),
+        15 => format!("BITOP NOT {one} {two}"),
+        16 => format!("SET {one} {number} IFEQ {number}"),
+        _ => format!("APPEND {two} {}", "y".repeat(5000)),
+    }
+}
+
+/// A transaction of such requests.
+fn random_transaction(random: &mut fastrand::Rng) -> Vec<Vec<Vec<u8>>> {
+    let mut requests = vec![vec![b"MULTI".to_vec()]];
+    let count = random.usize(1..12);
+    requests.extend((0..count).map(|_| random_request(random)));
+    requests.push(vec![b"EXEC".to_vec()]);
+    requests
+}
+
+#[test]
+fn every_command_that_writes_is_tried() {
+    let server = Server::start(ONE, &[]);
+    let mut client = server.client();
+    let Value::Array(names) = client.ask("COMMAND LIST FILTERBY ACLCAT write") else {
+        panic!("not a list");
+    };
+    let mut random = fastrand::Rng::with_seed(0);
+    let tried: BTreeSet<String> = (0..20_000)
+        .map(|_| random_request(&mut random).swap_remove(0))
+        .map(|name| String::from_utf8_lossy(&name).to_lowercase())
+        .collect();
+    for name in names.iter().map(text) {
+        assert!(tried.contains(&name), "{name} is missing above");
+    }
 }
 
 #[test]
@@ -88,8 +143,13 @@ fn whatever_was_changed_is_there_again() {
         for signal in [Signal::KILL, Signal::TERM, Signal::KILL] {
             let mut client = server.client();
             for _ in 0..1500 {
-                let request = random_request(&mut random);
-                client.call(&request).expect("the server answers");
+                let requests = match random.u32(..10) {
+                    0 => random_transaction(&mut random),
+                    _ => vec![random_request(&mut random)],
+                };
+                for request in requests {
+                    client.call(&request).expect("the server answers");
+                }
             }
             let before = digest(&server);
             server.start_again(target, signal, &ALWAYS);
@@ -145,6 +205,74 @@ fn a_directory_belongs_to_one_server() {
     assert!(failure.output.contains(&expected), "{failure}");
 }
 
+/// The only segment of a log, and its bytes without the space behind them.
+fn segment(server: &Server) -> (PathBuf, Vec<u8>) {
+    let files = fs::read_dir(server.dir().join("appendonlydir/log")).expect("the log is there");
+    let is_segment = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "log");
+    let mut segments = files
+        .map(|file| file.expect("a directory can be listed").path())
+        .filter(is_segment);
+    let path = segments.next().expect("a log has a segment");
+    assert!(segments.next().is_none(), "the log has one segment");
+    let mut bytes = fs::read(&path).expect("the test may read it");
+    let last = bytes.iter().rposition(|&byte| byte != 0);
+    // Records end at multiples of 8.
+    bytes.truncate(last.map_or(0, |last| (last + 1).next_multiple_of(8)));
+    (path, bytes)
+}
+
+/// Leaves nothing of a segment behind its first bytes.
+fn tear(path: &Path, first: &[u8]) {
+    let file = fs::File::create(path).expect("the test may write it");
+    std::os::unix::fs::FileExt::write_all_at(&file, first, 0).expect("there is space");
+}
+
+#[test]
+fn a_torn_transaction_has_never_been() {
+    let mut server = Server::start(ONE, &ALWAYS);
+    let mut client = server.client();
+    for request in ["MSET one 1 two 2 three 3", "SELECT 1", "SET other 4"] {
+        client.ask(request);
+    }
+    let before = digest(&server);
+    let (_, start) = segment(&server);
+    for request in [
+        "SELECT 0",
+        "MULTI",
+        "SET lost 5",
+        "APPEND two 2",
+        "FLUSHDB",
+        "SET new 6",
+        "SWAPDB 0 1",
+        "INCR other",
+        "SELECT 2",
+        "SET third 7",
+        "EXEC",
+    ] {
+        client.ask(request);
+    }
+    let after = digest(&server);
+    server.signal(Signal::KILL);
+    assert!(server.wait_for_exit().is_some());
+    let (path, all) = segment(&server);
+    let mut seen = [0; 2];
+    let cuts = (start.len()..all.len()).step_by(1 + (all.len() - start.len()) / 12);
+    for cut in cuts.chain([all.len() - 1, all.len()]) {
+        tear(&path, &all[..cut]);
+        server.start_again(ONE, Signal::KILL, &ALWAYS);
+        let found = digest(&server);
+        let at = [&before, &after].iter().position(|state| **state == found);
+        seen[at.unwrap_or_else(|| panic!("half a transaction at {cut}: {found:?}"))] += 1;
+        server.signal(Signal::KILL);
+        assert!(server.wait_for_exit().is_some());
+        // What this start wrote behind is of no interest.
+        for entry in fs::read_dir(path.parent().expect("a directory")).expect("it is there") {
+            fs::remove_file(entry.expect("it can be listed").path()).expect("it can go");
+        }
+    }
+    assert!(seen[0] > 5 && seen[1] > 0, "{seen:?}");
+}
+
 /// What one connection has been told, and what it said last, which may or may not have come to pass.
 #[derive(Default)]
 struct Account {
@@ -171,7 +299,7 @@ fn keep_changing(mut client: Client, own: usize, told: &AtomicUsize) -> Account 
             told.cloned().unwrap_or_default()
         };
         let value = random.u32(..).to_string();
-        let (request, changes) = match random.u32(..6) {
+        let (request, changes) = match random.u32(..8) {
             0 => (format!("SET {one} {value}"), vec![(one, value)]),
             1 => {
                 let sum = old(&format!("n{one}")).parse::<u64>().unwrap_or(0) + 1;
@@ -187,15 +315,21 @@ fn keep_changing(mut client: Client, own: usize, told: &AtomicUsize) -> Account 
                 vec![(one, value.clone()), (two, value)],
             ),
             4 => (format!("DEL {one}"), vec![(one, String::new())]),
+            5 | 6 if one != two => (
+                format!("MULTI;SET {one} lost;SET {two} {value};DEL {one};EXEC"),
+                vec![(one, String::new()), (two, value)],
+            ),
             _ => {
                 let same = old(&one);
                 (format!("EXPIRE {one} 100000"), vec![(one, same)])
             }
         };
-        let words: Vec<&str> = request.split(' ').collect();
-        if client.call(&words).is_err() {
-            account.pending = Some((db, changes));
-            return account;
+        for request in request.split(';') {
+            let words: Vec<&str> = request.split(' ').collect();
+            if client.call(&words).is_err() {
+                account.pending = Some((db, changes));
+                return account;
+            }
         }
         told.fetch_add(1, Ordering::Relaxed);
         for (key, value) in changes {

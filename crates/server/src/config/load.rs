@@ -306,7 +306,7 @@ pub(super) mod tests {
     #[test]
     fn every_mistake_is_reported_with_its_place_and_what_would_be_right() {
         let scratch = Scratch::new();
-        let text = "port 1\n\nprot 6379\nport none\ndbfilename a.rdb\nmaxmemory 10 gigs\n";
+        let text = "port 1\n\nprot 6379\nport none\ncluster-enabled yes\nmaxmemory 10 gigs\n";
         let path = scratch.write("a.conf", text);
         let path = path.to_str().expect("a path of UTF-8");
         let expected = format!(
@@ -314,8 +314,8 @@ pub(super) mod tests {
                unknown directive; did you mean 'port'?\n\
              {path}:4: 'port none'\n  \
                argument couldn't be parsed into an integer; port takes a number from 0 to 65535\n\
-             {path}:5: 'appendfsync always'\n  \
-               this directive of redis-server has no meaning here: there is no log of writes in this version\n\
+             {path}:5: 'cluster-enabled yes'\n  \
+               this directive of redis-server has no meaning here: there is no cluster mode\n\
              {path}:6: 'maxmemory 10 gigs'\n  \
                wrong number of arguments; maxmemory takes a size from 0 such as 100mb\n\
              command line: '--loglevel loud'\n  \

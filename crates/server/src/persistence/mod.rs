@@ -12,6 +12,7 @@ mod replay;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering::Relaxed};
+use std::sync::mpsc::sync_channel;
 
 use ferrite_log::{
     Address, Appender, DbId, Log, Options, Recovery, Refusal, ReplayOptions, Status, SyncPolicy,
@@ -23,7 +24,7 @@ use crate::command::Failure;
 use crate::config::{Setting, Settings};
 use crate::gate::Closed;
 use crate::journal::Journal;
-use crate::limits::{REPLAY_PARTS, REPLAY_REPORT_MS};
+use crate::limits::{LOADING_PATIENCE, REPLAY_PARTS, REPLAY_REPORT_MS};
 use crate::server::Server;
 use crate::shutdown;
 
@@ -185,20 +186,24 @@ pub(crate) fn open(settings: &Settings, workers: usize) -> Result<Option<Recover
         .map_err(|error| format!("cannot open the log: {error}"))
 }
 
-/// Begins to replay the log in a thread of its own. When that is done the server takes commands on data.
+/// Begins to replay the log in a thread of its own. When that is done the server takes commands on data. A log that is soon
+/// replayed is waited for, so that nobody who connects at once is told to come back.
 ///
 /// # Errors
 /// There is no thread.
 pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Result<(), String> {
     let thread = std::thread::Builder::new().name("load".into());
+    let (done, is_done) = sync_channel(1);
     let spawned = thread.spawn(move || {
         if let Err(problem) = load(server, recovery) {
             shutdown::fail(server, problem);
         }
+        // Whoever waited may have gone on.
+        let _ = done.send(());
     });
-    spawned
-        .map(drop)
-        .map_err(|error| format!("cannot start the thread that loads data: {error}"))
+    spawned.map_err(|error| format!("cannot start the thread that loads data: {error}"))?;
+    let _ = is_done.recv_timeout(LOADING_PATIENCE);
+    Ok(())
 }
 
 fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {

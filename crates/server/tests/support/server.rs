@@ -165,7 +165,7 @@ impl Server {
                 command = with_config(&command, &dir, config);
             }
             place(&mut command, port, &dir);
-            match Self::spawn(command, options, port, dir) {
+            match Self::spawn(target, command, options, port, dir) {
                 // Another process took the port between our look and the server's.
                 Err(failure) if failure.output.contains("in use") && attempt < 5 => attempt += 1,
                 result => return result,
@@ -178,14 +178,16 @@ impl Server {
     /// # Panics
     /// When it does not end, or does not come up again.
     pub(crate) fn start_again(&mut self, target: Target, signal: Signal, options: &[&str]) {
-        self.signal(signal);
+        if self.has_ended().is_none() {
+            self.signal(signal);
+        }
         assert!(self.wait_for_exit().is_some(), "{}", self.output());
         let dir = std::mem::take(&mut self.dir);
         let mut attempt = 0;
         *self = loop {
             let (port, mut command) = (free_port(), target.command());
             place(&mut command, port, &dir);
-            match Self::spawn(command, options, port, dir.clone()) {
+            match Self::spawn(target, command, options, port, dir.clone()) {
                 Err(failure) if failure.output.contains("in use") && attempt < 5 => attempt += 1,
                 result => break result.unwrap_or_else(|failure| panic!("{target}: {failure}")),
             }
@@ -193,6 +195,7 @@ impl Server {
     }
 
     fn spawn(
+        target: Target,
         mut command: Command,
         options: &[&str],
         port: u16,
@@ -212,7 +215,7 @@ impl Server {
             .unwrap_or_else(|error| panic!("cannot start {described}: {error}"));
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut server = Self { child, addr, dir };
-        match server.wait_until_it_answers() {
+        match server.wait_until_it_answers(target) {
             Ok(()) => Ok(server),
             Err(status) => Err(StartFailure {
                 status,
@@ -224,16 +227,19 @@ impl Server {
 
     /// # Errors
     /// The exit status, or `None` when it is alive but silent.
-    fn wait_until_it_answers(&mut self) -> Result<(), Option<ExitStatus>> {
+    fn wait_until_it_answers(&mut self, target: Target) -> Result<(), Option<ExitStatus>> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             if let Some(status) = self.has_ended() {
                 return Err(Some(status));
             }
             if let Ok(mut client) = Client::connect(self.addr) {
-                // Any other reply will do: a server with a password answers NOAUTH.
+                // Any other reply will do: a server with a password answers NOAUTH. What others do until a snapshot is loaded is
+                // for tests to see.
                 match client.call(&["PING"]) {
-                    Ok(Value::Error(text)) if text.starts_with(b"LOADING") => {}
+                    Ok(Value::Error(text))
+                        if text.starts_with(b"LOADING")
+                            && matches!(target, Target::Logged { .. }) => {}
                     Ok(_) => return Ok(()),
                     Err(_) => {}
                 }
