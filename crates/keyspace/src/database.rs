@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::hash::Place;
 use crate::keyspace::Shared;
@@ -152,7 +153,10 @@ impl Database {
         let shards = pages
             .take(1 << shared.shard_bits)
             .enumerate()
-            .map(|(shard, pages)| ShardCell::new(pages, number, shard))
+            .map(|(shard, pages)| {
+                let observed = shared.observed_everywhere.load(Relaxed);
+                ShardCell::new(pages, number, shard, observed)
+            })
             .collect();
         let shard_shift = 63 - shared.shard_bits;
         Database {

@@ -1,7 +1,7 @@
 //! The keyspace of a server: its databases, and what they share.
 
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::database::{Database, ShardId};
@@ -48,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) is_logged: AtomicBool,
     /// Whether the observer hears of all keys whose time had come, in shards that are not observed as well.
     pub(crate) hears_expiry: AtomicBool,
+    /// Why every shard of every database is observed: bits of [`crate::reason`].
+    pub(crate) observed_everywhere: AtomicU8,
     /// Who hears of changes to keys of observed shards.
     pub(crate) observer: OnceLock<&'static dyn Observer>,
 }
@@ -101,6 +103,7 @@ impl Keyspace {
             has_volatile: AtomicBool::new(false),
             is_logged: AtomicBool::new(false),
             hears_expiry: AtomicBool::new(false),
+            observed_everywhere: AtomicU8::new(0),
             observer: OnceLock::new(),
         };
         let databases = (0..options.databases)

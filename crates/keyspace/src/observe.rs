@@ -10,13 +10,17 @@
 //!    comes after.
 //! 2. A bit may be set though nobody observes any more (the next change clears it); it is never clear while somebody does.
 //! 3. The byte is a shard's, and a shard is a database's: whoever empties or exchanges databases sets the bits anew for what is
-//!    still observed.
+//!    still observed. Only what is observed everywhere ([`Keyspace::observe_everywhere`]) is set in new databases too.
 //!
 //! What does not live here: which keys are meant, and what becomes of the news. That is the server's.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::database::ShardId;
 use crate::entry::LogAddress;
+use crate::keyspace::Keyspace;
 use crate::shard::Key;
+use crate::turn::Turn;
 
 /// Reasons to hear of changes: the bits of a shard's observed byte.
 pub mod reason {
@@ -66,6 +70,30 @@ pub trait Observer: Sync {
     fn lost(&self, _address: LogAddress, _key: usize, _value: usize) {}
 }
 
+impl Keyspace {
+    /// Lets the observer hear of every change to every key from here on, in databases that are made later as well. The turn is
+    /// alone, so that no database is being made meanwhile.
+    pub fn observe_everywhere(&self, turn: &Turn<'_>, reasons: u8, now: i64) {
+        assert!(turn.is_alone(), "a database that is being made is missed");
+        self.shared().observed_everywhere.fetch_or(reasons, Relaxed);
+        for number in 0..self.databases() {
+            let Some(database) = self.existing(turn, number) else {
+                continue;
+            };
+            for shard in (0..self.shards()).map(ShardId) {
+                database.lock_shard(shard, now).observe(reasons);
+            }
+        }
+    }
+
+    /// Ends that. Bits that are set already go with the next change, if the observer doesn't want them to stay.
+    pub fn observe_where_asked(&self, reasons: u8) {
+        self.shared()
+            .observed_everywhere
+            .fetch_and(!reasons, Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +114,51 @@ mod tests {
             *left = left.saturating_sub(1);
             if *left > 0 { change.observed } else { 0 }
         }
+    }
+
+    #[test]
+    fn what_is_observed_everywhere_is_observed_in_new_databases_too() {
+        let listener: &Listener = Box::leak(Box::default());
+        let keyspace = Keyspace::new(&Options {
+            databases: 3,
+            workers: 1,
+            shards: 4,
+            seed: 1,
+            ticks: || 0,
+        });
+        keyspace.set_observer(listener);
+        let mut turn = keyspace.turns().register();
+        turn.enter();
+        let write = |turn: &crate::Turn<'_>, db: usize, name: &str| {
+            let database = keyspace.database(turn, db);
+            let key = database.key(name.as_bytes());
+            let mut guard = database.lock(key.hash, 0);
+            guard.set(key, b"v", Expiry::Clear);
+            guard.note_change(key, ChangeKind::Written);
+            listener.0.lock().0.len()
+        };
+        for name in ["a", "b", "c", "d", "e", "f"] {
+            assert_eq!(write(&turn, 0, name), 0);
+        }
+        turn.begin_alone();
+        keyspace.observe_everywhere(&turn, reason::TRACKED, 0);
+        turn.end_alone();
+        // As long as it wants to hear, it hears of all keys.
+        listener.0.lock().1 = usize::MAX;
+        let mut heard = 0;
+        for db in [0, 1] {
+            for name in ["a", "b", "c", "d", "e", "f"] {
+                heard += 1;
+                assert_eq!(write(&turn, db, name), heard);
+            }
+        }
+        turn.exclusive(|alone| keyspace.flush(alone, 0));
+        assert_eq!(write(&turn, 0, "a"), heard + 1);
+        keyspace.observe_where_asked(reason::TRACKED);
+        listener.0.lock().1 = 0;
+        assert_eq!(write(&turn, 0, "a"), heard + 2);
+        assert_eq!(write(&turn, 0, "a"), heard + 2);
+        assert_eq!(write(&turn, 2, "a"), heard + 2);
     }
 
     #[test]

@@ -102,9 +102,14 @@ unsafe impl Sync for ShardCell {}
 unsafe impl Send for ShardCell {}
 
 impl ShardCell {
-    pub(crate) fn new(pages: &Arc<Pages>, database: usize, shard: usize) -> ShardCell {
+    pub(crate) fn new(
+        pages: &Arc<Pages>,
+        database: usize,
+        shard: usize,
+        observed: u8,
+    ) -> ShardCell {
         ShardCell {
-            lock: Lock::new(database, shard),
+            lock: Lock::new(database, shard, observed),
             tables: Tables::default(),
             len: AtomicUsize::new(0),
             volatile: AtomicUsize::new(0),

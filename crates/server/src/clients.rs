@@ -57,6 +57,9 @@ pub(crate) struct Client {
     pub(crate) queued_bytes: AtomicUsize,
     /// Keys it watches.
     pub(crate) watched: AtomicUsize,
+    /// Who is told of changes to keys in its place, and that connection's id (0: nobody).
+    pub(crate) redirect: Mutex<Option<Arc<Client>>>,
+    pub(crate) redirect_id: AtomicU64,
     /// What CLIENT LIST shows as `flags=` and `events=`, as bits; see [`status`].
     pub(crate) status: AtomicU32,
     /// None of its requests runs any more and nothing is sent to it: its worker closes the connection as soon as it
@@ -93,6 +96,18 @@ pub(crate) mod status {
     pub(crate) const MULTI: u32 = 1 << 16;
     /// A key it watches has changed. Set by whoever changes the key.
     pub(crate) const DIRTY: u32 = 1 << 17;
+    /// Tracks keys (CLIENT TRACKING), and how.
+    pub(crate) const TRACKING: u32 = 1 << 18;
+    pub(crate) const BROADCAST: u32 = 1 << 19;
+    pub(crate) const OPT_IN: u32 = 1 << 20;
+    pub(crate) const OPT_OUT: u32 = 1 << 21;
+    pub(crate) const NO_LOOP: u32 = 1 << 22;
+    /// CLIENT CACHING was said before the command, or transaction, that comes next.
+    pub(crate) const CACHING: u32 = 1 << 23;
+    /// The connection that is told of changes in its place has ended.
+    pub(crate) const BROKEN_REDIRECT: u32 = 1 << 24;
+    /// The connection has ended.
+    pub(crate) const ENDED: u32 = 1 << 25;
 }
 
 impl Client {
@@ -121,6 +136,8 @@ impl Client {
             queued: AtomicUsize::new(0),
             queued_bytes: AtomicUsize::new(0),
             watched: AtomicUsize::new(0),
+            redirect: Mutex::new(None),
+            redirect_id: AtomicU64::new(0),
             status: AtomicU32::new(status::READS),
             killed: AtomicBool::new(false),
         }
@@ -149,6 +166,22 @@ impl Client {
             0
         } else {
             self.watched.load(Relaxed)
+        }
+    }
+
+    /// Says who is told of changes to keys in its place.
+    pub(crate) fn set_redirect(&self, target: Option<Arc<Client>>) {
+        let id = target.as_ref().map_or(0, |target| target.id);
+        *self.redirect.lock() = target;
+        self.redirect_id.store(id, Relaxed);
+    }
+
+    /// Who is told of changes to keys in its place: 0 if nobody is, -1 if it doesn't track.
+    pub(crate) fn redirection(&self) -> i64 {
+        if self.has_status(status::TRACKING) {
+            self.redirect_id.load(Relaxed) as i64
+        } else {
+            -1
         }
     }
 

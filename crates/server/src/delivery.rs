@@ -19,6 +19,7 @@ impl Worker {
     /// Takes in what was published and sends some of it.
     #[inline]
     pub(crate) fn post(&mut self) {
+        self.server.observers.tracking.broadcast(self.server);
         wake_noted(self.server);
         self.listeners.collect(self.server);
         if self.listeners.anybody_waits() {
@@ -30,6 +31,8 @@ impl Worker {
     #[inline]
     pub(crate) fn post_early(&mut self) {
         if self.server.workers[self.number].published.bytes() > FLUSH_BYTES {
+            // What a connection is told comes behind the replies it got before: that a key has changed, say, behind its value.
+            self.reply();
             self.post();
         }
     }

@@ -22,6 +22,7 @@ use crate::notify::{self, Notifier};
 use crate::server::{PauseKind, Server};
 use crate::session::{ReplyMode, Session};
 use crate::store::Store;
+use crate::tracking;
 use crate::worker::Worker;
 
 /// Requests of more bytes than this are timed alone.
@@ -139,6 +140,7 @@ impl Worker {
             replies_in_parts: false,
         };
         if context.session.listens {
+            tracking::set_current(context.session.client.id);
             // What was published before these requests came is told before they are answered.
             context.receive();
         }
@@ -170,6 +172,7 @@ impl Worker {
             lane.stopped = context.session.closing || context.session.client.killed.load(Relaxed);
             nothing_special = is_plain(server, context.session, now);
         }
+        tracking::set_current(0);
         if let Some(command) = last_command {
             context.session.client.note_command(command.id);
         }
@@ -255,21 +258,24 @@ fn run_special<'c>(
     let admission = admit(server, context.session, command, args, context.store.now);
     let named = match &admission {
         Admission::Run(command) | Admission::Queue(command) | Admission::Wait(command) => {
-            Some(command.id)
+            Some(*command)
         }
-        Admission::Refuse(command, _) => command.map(|command| command.id),
+        Admission::Refuse(command, _) => *command,
         Admission::HangUp | Admission::End => None,
     };
     context
         .session
         .client
-        .note_command(named.unwrap_or(NO_COMMAND));
+        .note_command(named.map_or(NO_COMMAND, |command| command.id));
     let mut pushes = false;
     match admission {
         Admission::Queue(command) => context.queue(command, args),
         Admission::Run(command) => {
             pushes = command.spec.has(flag::PUSHES);
             timer.begin_alone(command);
+            if context.session.listens {
+                tracking::remember(context, command, args);
+            }
             run(command, context, args);
             timer.end_alone(command, args, context.session);
             context.refresh();
@@ -291,6 +297,7 @@ fn run_special<'c>(
         context.session.reply_mode = context.session.reply_mode.behind_a_command();
     }
     if context.session.listens && !context.session.closing {
+        tracking::end_command(context.session, named);
         context.receive();
     }
     true
@@ -472,7 +479,8 @@ fn admit(
 #[cold]
 fn may_publish(server: &Server, flags: u32) -> bool {
     let changes = flag::WRITE | flag::READONLY;
-    flags & flag::PUBLISHES != 0 || (flags & changes != 0 && notify::is_on(server))
+    let is_heard = || notify::is_on(server) || server.observers.tracking.any();
+    flags & flag::PUBLISHES != 0 || (flags & changes != 0 && is_heard())
 }
 
 /// Decides what happens to a command while not every command may run. `flags` are those of a whole transaction, and `needs_data`

@@ -56,6 +56,12 @@ pub(crate) const SHARE_BYTES: usize = 4 * 1024;
 /// Parts that the registry of channels is split into, each with a lock of its own.
 pub(crate) const CHANNEL_PARTS: usize = 256;
 
+/// Keys that one command forgets while there are more than `tracking-table-max-keys`.
+pub(crate) const TRACKING_EVICTIONS: usize = 100;
+
+/// Bytes of changed keys that a worker collects for connections that track by prefix, before it tells them.
+pub(crate) const BROADCAST_BYTES: usize = 64 * 1024;
+
 /// Milliseconds between two rounds of the control thread's housekeeping.
 pub(crate) const CRON_MS: i64 = 100;
 

@@ -38,6 +38,7 @@ mod slowlog;
 mod snapshot;
 mod start;
 mod store;
+mod tracking;
 mod transaction;
 mod watch;
 mod worker;

@@ -138,6 +138,11 @@ impl Notifier {
         self.classes & event.class != 0
     }
 
+    /// Tells those who keep copies of keys that databases were emptied or exchanged. No other worker is inside a turn.
+    pub(crate) fn flushed(&self) {
+        self.server.observers.tracking.flushed(self.server);
+    }
+
     /// Tells of an event. The shard of the key is locked.
     #[inline]
     pub(crate) fn tell(&self, event: Event, db: usize, key: &[u8]) {

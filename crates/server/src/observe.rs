@@ -1,6 +1,6 @@
 //! What is told of changes to keys: the server's end of the observed byte (`keyspace::Observer`).
 //!
-//! Each reason to observe a key has a registry of its own, which says who is meant: [`crate::watch`] for WATCH. Here is what
+//! Each reason to observe a key has a registry of its own, which says who is meant: [`crate::watch`] for WATCH, [`crate::tracking`] for CLIENT TRACKING. Here is what
 //! they have in common: the dispatch of a change, and what happens when databases are emptied or exchanged, which changes many keys
 //! without touching one.
 
@@ -8,11 +8,13 @@ use keyspace::{Change, Keyspace, LogAddress, Observer, Turn, reason};
 
 use crate::notify;
 use crate::server::Server;
+use crate::tracking::Tracking;
 use crate::watch::Watches;
 
 /// See the module.
 pub(crate) struct Observers {
     pub(crate) watches: Watches,
+    pub(crate) tracking: Tracking,
 }
 
 impl Observers {
@@ -20,6 +22,7 @@ impl Observers {
     pub(crate) fn new(shards: usize) -> Observers {
         Observers {
             watches: Watches::new(shards),
+            tracking: Tracking::new(shards),
         }
     }
 }
@@ -31,6 +34,10 @@ impl Observer for Server {
         let watches = &self.observers.watches;
         if change.observed & reason::WATCHED != 0 && watches.changed(change) {
             stay |= reason::WATCHED;
+        }
+        let tracking = &self.observers.tracking;
+        if change.observed & reason::TRACKED != 0 && tracking.changed(self, change) {
+            stay |= reason::TRACKED;
         }
         stay
     }

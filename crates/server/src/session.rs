@@ -61,6 +61,8 @@ pub(crate) struct Session {
     pub(crate) transaction: Option<Box<Transaction>>,
     /// What WATCH watches.
     pub(crate) watched: WatchList,
+    /// Where the keys begin that CLIENT TRACKING BCAST wants to know of, in order.
+    pub(crate) prefixes: Vec<Arc<[u8]>>,
 }
 
 impl Session {
@@ -77,6 +79,7 @@ impl Session {
             closing: false,
             transaction: None,
             watched: WatchList::default(),
+            prefixes: Vec::new(),
         }
     }
 
@@ -122,7 +125,7 @@ impl Session {
     }
 
     /// Makes it what it was when it was new, but for what its library said about itself. Whoever calls this has taken it
-    /// from the list of those that monitor and from those that listen, and has ended its transaction.
+    /// from the list of those that monitor and from those that listen, and has ended its transaction and its tracking.
     pub(crate) fn reset(&mut self, authenticated: bool) {
         *self = Session::new(Arc::clone(&self.client), authenticated);
         self.select(self.db);

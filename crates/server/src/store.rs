@@ -187,6 +187,7 @@ impl Store<'_> {
                 store.turn.exclusive(|alone| keyspace.flush(alone, db));
                 observers.after_replacement(store.while_alone(), db);
             }
+            store.notifier.flushed();
             keys
         });
         self.stats.dirty.add(keys as u64);
@@ -210,6 +211,7 @@ impl Store<'_> {
             for db in [first, second] {
                 observers.after_replacement(store.while_alone(), db);
             }
+            store.notifier.flushed();
         });
         self.stats.dirty.add(1);
     }

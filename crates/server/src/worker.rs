@@ -334,7 +334,9 @@ impl Worker {
     }
 
     /// Makes what the group did durable, then sends each lane's replies.
-    fn reply(&mut self) {
+    pub(crate) fn reply(&mut self) {
+        // Who learns that a change is done may rely on others having been told.
+        self.server.observers.tracking.broadcast(self.server);
         let waits_for = self.commit();
         for at in 0..self.batch.lanes.len() {
             let lane = &mut self.batch.lanes[at];
@@ -577,9 +579,11 @@ impl Worker {
         if connection.session.monitor {
             self.server.monitors.remove(self.number, token);
         }
-        if connection.session.listens {
+        connection.session.end_tracking(self.server);
+        if self.listeners.knows(token) {
             self.listeners.dismiss(self.server, token);
         }
+        connection.session.client.set_status(status::ENDED, true);
         connection.session.unwatch(self.server);
         if connection.state == State::Paused {
             self.paused.retain(|&paused| paused != token);

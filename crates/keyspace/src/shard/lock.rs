@@ -34,10 +34,10 @@ pub(super) struct Lock {
 const _: () = assert!(size_of::<Lock>() == 8);
 
 impl Lock {
-    pub(super) fn new(database: usize, shard: usize) -> Lock {
+    pub(super) fn new(database: usize, shard: usize, observed: u8) -> Lock {
         Lock {
             raw: RawMutex::INIT,
-            observed: AtomicU8::new(0),
+            observed: AtomicU8::new(observed),
             database: AtomicU16::new(database as u16),
             shard: shard as u16,
             is_lent: AtomicBool::new(false),

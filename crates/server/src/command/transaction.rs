@@ -13,6 +13,7 @@ use keyspace::{Key, reason};
 
 use super::{Arg, Args, Command, Context, Failure, Group, KeySpec, Spec, flag};
 use crate::execute::{self, Timer};
+use crate::tracking;
 use crate::transaction::{Transaction, Watched};
 
 /// What all of them may be: sent at any time, and in a transaction they leave data alone.
@@ -192,6 +193,9 @@ fn run(
     args: &mut Args<'_>,
     timer: &mut Timer,
 ) {
+    if context.session.listens {
+        tracking::remember(context, command, args);
+    }
     if timer.groups(command, args.size()) {
         timer.count(command);
         execute::run(command, context, args);

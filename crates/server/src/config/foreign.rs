@@ -104,7 +104,6 @@ const REASONS: &[(&str, &[&str])] = &[
             "socket-mark-id",
             "supervised",
             "syslog-*",
-            "tracking-table-max-keys",
         ],
     ),
 ];

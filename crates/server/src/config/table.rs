@@ -23,6 +23,7 @@ pub(crate) enum Setting {
     MaxClients,
     ClientOutputBufferLimit,
     ClientQueryBufferLimit,
+    TrackingTableMaxKeys,
     ProtoMaxBulkLen,
     Threads,
     Io,
@@ -346,6 +347,20 @@ pub(crate) static TABLE: &[Row] = &[
         section: Section::Clients,
         summary: "How many bytes of an unfinished request are kept before its client is \
                   disconnected.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::TrackingTableMaxKeys,
+        name: "tracking-table-max-keys",
+        kind: Kind::Integer {
+            min: 0,
+            max: i64::MAX,
+        },
+        default: "1000000",
+        mutable: true,
+        section: Section::Clients,
+        summary: "How many keys are remembered for clients that keep copies of them (CLIENT TRACKING): beyond it, clients \
+                  are told to drop some; 0 is no limit.",
         ..BASE
     },
     Row {

@@ -1,11 +1,12 @@
 //! What is under way to a worker: messages that others have published and it has not looked at yet.
 //!
 //! ```text
-//!  bytes    *3 $7 message $4 news $5 hello | *4 $8 pmessage $2 n* $4 news $5 hello | ...
-//!  letters  from 0, to channel `news`      | from 42, to pattern `n*`              | ...
+//!  bytes    *3 $7 message $4 news $5 hello | *4 $8 pmessage $2 n* $4 news $5 hello | *1 $1 k                     | ...
+//!  letters  from 0, to channel `news`      | from 42, to pattern `n*`              | to these two connections    | ...
 //! ```
 //!
-//! Messages are written as RESP2 has them; RESP3 differs in the first byte alone. The worker takes all of it at once and leaves an
+//! Messages are written as RESP2 has them; RESP3 differs in the first byte alone. Of what connections are told by name
+//! ([`crate::tracking`]), only what all protocols have in common is here. The worker takes all of it at once and leaves an
 //! emptied one in its place, so that nothing is allocated once both have grown.
 //!
 //! A worker that is slow to look lets its inbox fill up. From [`INBOX_BYTES`] on it counts as crowded, and as long as any is,
@@ -24,6 +25,7 @@ use super::NameKind;
 use crate::command::{Args, Pinned};
 use crate::limits::{INBOX_BYTES, LOG_KEEP_BYTES};
 use crate::server::Server;
+use crate::tracking::{Addressee, News};
 
 /// See the module.
 #[derive(Default)]
@@ -40,17 +42,28 @@ pub(super) struct Mail {
     /// Payloads that are sent from where they are; they belong between the bytes.
     pub(super) large: Vec<Pinned>,
     pub(super) letters: Vec<Entry>,
+    /// Those whom letters name.
+    pub(super) addressees: Vec<Addressee>,
     large_bytes: usize,
     is_crowded: bool,
 }
 
 /// One message of a [`Mail`]. It reaches to the next one's beginning.
 pub(super) struct Entry {
-    pub(super) kind: NameKind,
+    pub(super) to: To,
     /// Where it begins in the bytes.
     pub(super) from: usize,
-    /// Where the name stands to whose listeners it goes.
-    pub(super) name: Range<usize>,
+}
+
+/// Whom a message is for.
+#[derive(Clone)]
+pub(super) enum To {
+    /// Those who listen to the name that stands at a place in the bytes.
+    Listeners(NameKind, Range<usize>),
+    /// Those at a place in the list of addressees: copies of keys are worth nothing.
+    Keepers(Range<usize>),
+    /// The one at a place in that list: who was told in its place has ended.
+    Redirected(usize),
 }
 
 /// Whom this thread has to wake because it left something in their inboxes. Waking may take a system call, and what is published
@@ -74,6 +87,11 @@ thread_local! {
 /// Says that this thread is a worker: from here on it calls [`wake_noted`] in each of its turns.
 pub(crate) fn begin_worker(number: usize) {
     TO_WAKE.with_borrow_mut(|to_wake| to_wake.own = Some(number));
+}
+
+/// Whether this thread is a worker.
+pub(crate) fn is_worker() -> bool {
+    TO_WAKE.with_borrow(|to_wake| to_wake.own.is_some())
 }
 
 /// Wakes the workers in whose inboxes this worker has left something.
@@ -141,7 +159,10 @@ impl Inbox {
 
 impl Mail {
     fn memory(&self) -> usize {
-        self.bytes.len() + self.large_bytes + self.letters.len() * size_of::<Entry>()
+        self.bytes.len()
+            + self.large_bytes
+            + self.letters.len() * size_of::<Entry>()
+            + self.addressees.len() * size_of::<Addressee>()
     }
 
     /// Where the message behind the one at `at` begins, or the last one ends.
@@ -155,6 +176,7 @@ impl Mail {
         self.bytes.clear();
         self.large.clear();
         self.letters.clear();
+        self.addressees.clear();
         self.large_bytes = 0;
         if self.bytes.capacity() > LOG_KEEP_BYTES {
             self.bytes = Vec::new();
@@ -162,6 +184,31 @@ impl Mail {
         if self.letters.capacity() > LOG_KEEP_BYTES / size_of::<Entry>() {
             self.letters = Vec::new();
         }
+        if self.addressees.capacity() > LOG_KEEP_BYTES / size_of::<Addressee>() {
+            self.addressees = Vec::new();
+        }
+    }
+}
+
+/// Leaves news for connections, in order of their workers.
+pub(crate) fn tell(server: &Server, all: &[Addressee], news: News<'_>) {
+    let is_of_redirection = matches!(news, News::Broken(_));
+    let mut text = Vec::new();
+    news.write(&mut text);
+    for own in all.chunk_by(|one, other| one.client.worker == other.client.worker) {
+        let worker = own[0].client.worker;
+        server.workers[worker].published.add(&server.crowd, |mail| {
+            let (from, first) = (mail.bytes.len(), mail.addressees.len());
+            mail.bytes.extend_from_slice(&text);
+            mail.addressees.extend_from_slice(own);
+            let to = if is_of_redirection {
+                To::Redirected(first)
+            } else {
+                To::Keepers(first..mail.addressees.len())
+            };
+            mail.letters.push(Entry { to, from });
+        });
+        note_to_wake(server, worker);
     }
 }
 
@@ -248,10 +295,10 @@ impl<'m> Letter<'m> {
             });
             mail.large_bytes += payload.len();
         }
+        let name = name_end - name.len()..name_end;
         mail.letters.push(Entry {
-            kind,
+            to: To::Listeners(kind, name),
             from,
-            name: name_end - name.len()..name_end,
         });
     }
 }

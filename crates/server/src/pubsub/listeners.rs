@@ -9,13 +9,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use resp::reply::Protocol;
 
-use super::inbox::Mail;
+use super::inbox::{Mail, To};
 use super::{Log, NameKind};
+use crate::clients::status;
 use crate::command::Reply;
 use crate::server::Server;
+use crate::tracking::Addressee;
 
 /// See the module.
 pub(crate) struct Listeners {
@@ -138,6 +141,13 @@ impl Listeners {
             .map_or(0, |recipient| recipient.names[kind as usize].len())
     }
 
+    /// Whether a connection may be told something.
+    #[inline]
+    pub(crate) fn knows(&self, token: u64) -> bool {
+        self.recipient(token)
+            .is_some_and(|recipient| recipient.token == token)
+    }
+
     fn recipient(&self, token: u64) -> Option<&Recipient> {
         self.recipients.get(slot_of(token))?.as_deref()
     }
@@ -219,18 +229,23 @@ impl Listeners {
         let mail = std::mem::take(&mut self.mail);
         let mut at = 0;
         while at < mail.letters.len() {
-            let first = &mail.letters[at];
-            let name = &mail.bytes[first.name.clone()];
+            let To::Listeners(kind, name) = &mail.letters[at].to else {
+                self.tell(&mail, at);
+                at += 1;
+                continue;
+            };
+            let (kind, name) = (*kind, &mail.bytes[name.clone()]);
             // Messages to the same listeners in a row are one part.
-            let mut last = at;
-            while let Some(next) = mail.letters.get(last + 1)
-                && next.kind == first.kind
-                && mail.bytes[next.name.clone()] == *name
+            let mut end = at + 1;
+            while let Some(next) = mail.letters.get(end)
+                && let To::Listeners(next_kind, next_name) = &next.to
+                && *next_kind == kind
+                && mail.bytes[next_name.clone()] == *name
             {
-                last += 1;
+                end += 1;
             }
-            self.give(&mail, at..last + 1);
-            at = last + 1;
+            self.give(&mail, at..end, kind, name);
+            at = end;
         }
         self.mail = mail;
         self.mail.clear();
@@ -240,14 +255,12 @@ impl Listeners {
     }
 
     /// Gives some messages in a row to those who listen to their name.
-    fn give(&mut self, mail: &Mail, letters: Range<usize>) {
-        let first = &mail.letters[letters.start];
-        let name = &mail.bytes[first.name.clone()];
+    fn give(&mut self, mail: &Mail, letters: Range<usize>, kind: NameKind, name: &[u8]) {
         // Somebody listened when this was published, and nobody may any more: connections end.
-        let Some(list) = self.lists[first.kind as usize].get(name) else {
+        let Some(list) = self.lists[kind as usize].get(name) else {
             return;
         };
-        let messages = first.from..mail.end_of(letters.end - 1);
+        let messages = mail.letters[letters.start].from..mail.end_of(letters.end - 1);
         let mut written: [Option<Range<usize>>; 2] = [None, None];
         for &slot in list {
             let recipient = self.recipients[slot as usize]
@@ -268,6 +281,47 @@ impl Listeners {
                 self.waiting.push_back(slot);
             }
             recipient.add(part);
+        }
+    }
+
+    /// Tells those whom a letter names. One that isn't known here is told if it was named by others: it did not ask itself.
+    fn tell(&mut self, mail: &Mail, at: usize) {
+        let text = mail.letters[at].from..mail.end_of(at);
+        let (to, is_broken) = match &mail.letters[at].to {
+            To::Listeners(..) => return,
+            To::Keepers(to) => (to.clone(), false),
+            To::Redirected(to) => (*to..*to + 1, true),
+        };
+        let mut written: [Option<Range<usize>>; 2] = [None, None];
+        for Addressee { client, redirected } in &mail.addressees[to] {
+            let token = client.token.load(Relaxed);
+            if client.has_status(status::ENDED) || (!redirected && !self.knows(token)) {
+                continue;
+            }
+            if !self.knows(token) {
+                let protocol = client.protocol.load(Relaxed);
+                self.admit(
+                    token,
+                    [Protocol::Resp2, Protocol::Resp3][usize::from(protocol > 2)],
+                );
+            }
+            let slot = slot_of(token);
+            let recipient = self.recipients[slot].as_mut().expect("it is known");
+            let protocol = recipient.protocol;
+            // Over RESP2 only a subscriber can tell this from a reply.
+            let hears = *redirected && recipient.names.iter().any(|names| !names.is_empty());
+            if protocol == Protocol::Resp2 && !hears {
+                continue;
+            }
+            let log = &mut self.logs[protocol as usize];
+            let part = written[protocol as usize].get_or_insert_with(|| {
+                write_news(log, protocol, &mail.bytes[text.clone()], is_broken)
+            });
+            recipient.add(part);
+            if !recipient.is_waiting {
+                recipient.is_waiting = true;
+                self.waiting.push_back(slot as u32);
+            }
         }
     }
 
@@ -318,6 +372,20 @@ impl Listeners {
             recipient.parts = parts;
         }
     }
+}
+
+/// Writes to the log of a protocol that keys have changed, or (`is_broken`) that nobody is told in a connection's place any more.
+/// Returns where it is.
+fn write_news(log: &mut Log, protocol: Protocol, text: &[u8], is_broken: bool) -> Range<usize> {
+    let begin: &[u8] = match protocol {
+        Protocol::Resp3 if is_broken => b">2\r\n$21\r\ntracking-redir-broken\r\n",
+        Protocol::Resp3 => b">2\r\n$10\r\ninvalidate\r\n",
+        Protocol::Resp2 => b"*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n",
+    };
+    let from = log.append(begin, &[], 0).start;
+    let null = [b"$-1\r\n".as_slice(), b"_\r\n"][protocol as usize];
+    let text = if text.is_empty() { null } else { text };
+    from..log.append(text, &[], 0).end
 }
 
 /// Writes messages to the log of a protocol. Returns where they are.

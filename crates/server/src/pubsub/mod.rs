@@ -30,7 +30,7 @@ mod listeners;
 mod log;
 mod registry;
 
-pub(crate) use inbox::{Crowd, Inbox, Payload, begin_worker, wake_noted};
+pub(crate) use inbox::{Crowd, Inbox, Payload, begin_worker, is_worker, tell, wake_noted};
 pub(crate) use listeners::{Due, Listeners};
 pub(crate) use log::Log;
 pub(crate) use registry::Registry;

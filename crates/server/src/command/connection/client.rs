@@ -2,7 +2,7 @@
 
 use resp::number;
 
-use super::{ROW, listing, selection};
+use super::{ROW, listing, selection, tracking};
 use crate::clients::status;
 use crate::command::{Arg, ArgKind, Args, Context, Failure, Spec, failure, flag, help};
 use crate::server::PauseKind;
@@ -32,7 +32,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
             "mode",
             &[Arg::word("yes", "YES"), Arg::word("no", "NO")],
         )],
-        handler: caching,
+        handler: tracking::caching,
         ..ROW
     },
     Spec {
@@ -50,7 +50,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         flags: OWN,
         since: "6.0.0",
         summary: "Returns the id of the connection that gets this one's invalidations",
-        handler: get_redirection,
+        handler: tracking::redirection,
         ..ROW
     },
     Spec {
@@ -237,10 +237,10 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "tracking",
         arity: -3,
-        flags: OWN,
+        flags: ANY,
         since: "6.0.0",
-        summary: "Turns off tracking of keys for a cache on the client's side; it cannot be turned on in this version",
-        complexity: "O(1)",
+        summary: "Says whether the connection is told when keys change of which it may keep copies, and of which",
+        complexity: "O(1). Some options may introduce additional complexity.",
         args: &[
             Arg::one_of("status", ON_OFF),
             Arg::of("client-id", ArgKind::Integer)
@@ -258,7 +258,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
             switch("OPTOUT", "optout"),
             switch("NOLOOP", "noloop"),
         ],
-        handler: tracking,
+        handler: tracking::tracking,
         ..ROW
     },
     Spec {
@@ -267,7 +267,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         flags: OWN,
         since: "6.2.0",
         summary: "Describes how the connection's keys are tracked",
-        handler: tracking_info,
+        handler: tracking::info,
         ..ROW
     },
     Spec {
@@ -331,13 +331,6 @@ const KILL_CONDITIONS: &[Arg] = &[
         .optional(),
 ];
 
-/// Only a tracking connection may say more.
-fn caching(_: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
-    Err(Failure::of(
-        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
-    ))
-}
-
 fn get_name(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     let names = context.session.client.names.lock();
     if names.name.is_empty() {
@@ -345,12 +338,6 @@ fn get_name(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     } else {
         context.reply.bulk(names.name.as_bytes());
     }
-    Ok(())
-}
-
-/// -1: the connection isn't tracking.
-fn get_redirection(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
-    context.reply.integer(-1);
     Ok(())
 }
 
@@ -394,8 +381,12 @@ const HELP: &[&str] = &[
     "    Say which library the client uses.",
     "SETNAME <name>",
     "    Name this connection; an empty name is none.",
-    "TRACKING OFF",
-    "    Turn tracking off, which is all that this version knows of it.",
+    "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+    "         [OPTIN] [OPTOUT] [NOLOOP]",
+    "    Tell this connection, or another, when keys change that it has read:",
+    "    * BCAST: all keys, or those that begin with a PREFIX, read or not",
+    "    * OPTIN, OPTOUT: only after CACHING YES, or but after CACHING NO",
+    "    * NOLOOP: not when it has changed them itself",
     "TRACKINGINFO",
     "    How this connection's keys are tracked.",
     "UNBLOCK <id> [TIMEOUT|ERROR]",
@@ -512,31 +503,6 @@ pub(super) fn check_name(name: &[u8]) -> Result<&str, Failure> {
 fn printable(text: &[u8]) -> Option<&str> {
     let visible = text.iter().all(u8::is_ascii_graphic);
     std::str::from_utf8(text).ok().filter(|_| visible)
-}
-
-/// Whether OFF comes alone or with options is the same: nothing was on.
-fn tracking(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    match () {
-        () if args.is(2, "on") => Err(Failure::of("ERR client tracking is not supported")),
-        () if args.is(2, "off") => {
-            context.reply.ok();
-            Ok(())
-        }
-        () => Err(failure::SYNTAX),
-    }
-}
-
-fn tracking_info(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
-    let reply = &mut context.reply;
-    reply.map(3);
-    reply.bulk(b"flags");
-    reply.set(1);
-    reply.bulk(b"off");
-    reply.bulk(b"redirect");
-    reply.integer(-1);
-    reply.bulk(b"prefixes");
-    reply.empty_array();
-    Ok(())
 }
 
 /// No command waits for data yet, and what CLIENT PAUSE holds back is not to be freed one by one.

@@ -92,10 +92,12 @@ pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         return Err(HELLO_WITHOUT_AUTH);
     }
     if let Some(protocol) = protocol {
+        // What has come for it so far was meant for the protocol of before.
+        let token = session.client.token.load(Relaxed);
+        context.listeners.receive(server, token, &mut context.reply);
         session.set_protocol(protocol);
         context.reply.set_protocol(protocol);
-        if session.listens {
-            let token = session.client.token.load(Relaxed);
+        if context.listeners.knows(token) {
             context.listeners.admit(token, protocol);
         }
     }
@@ -212,8 +214,9 @@ pub(super) fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failu
             .monitors
             .remove(context.worker, session.client.token.load(Relaxed));
     }
-    if session.listens {
-        let token = session.client.token.load(Relaxed);
+    session.end_tracking(server);
+    let token = session.client.token.load(Relaxed);
+    if context.listeners.knows(token) {
         context.listeners.dismiss(server, token);
         session.client.set_subscriptions([0; 3]);
     }

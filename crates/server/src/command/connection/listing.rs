@@ -93,7 +93,7 @@ impl Lines {
             self.text,
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} \
              qbuf={held} qbuf-free={free} argv-mem=0 multi-mem={transaction} rbs=0 rbp=0 obl=0 oll={} omem={waiting} tot-mem={} \
-             events={} cmd={command} user={DEFAULT_USER} redir=-1 resp={} lib-name={} lib-ver={}",
+             events={} cmd={command} user={DEFAULT_USER} redir={} resp={} lib-name={} lib-ver={}",
             client.id,
             client.peer,
             client.local,
@@ -111,6 +111,7 @@ impl Lines {
             client.output_pieces.load(Relaxed),
             IDLE_BYTES + held + free + waiting + transaction,
             events(client),
+            client.redirection(),
             client.protocol.load(Relaxed),
             names.library,
             names.library_version,
@@ -126,6 +127,9 @@ fn letters(client: &Client) -> String {
         (client.has_status(status::PUBSUB), 'P'),
         (client.has_status(status::MULTI), 'x'),
         (client.has_status(status::BLOCKED), 'b'),
+        (client.has_status(status::TRACKING), 't'),
+        (client.has_status(status::BROKEN_REDIRECT), 'R'),
+        (client.has_status(status::BROADCAST), 'B'),
         (client.has_status(status::DIRTY), 'd'),
         (client.has_status(status::CLOSING), 'c'),
         (client.is_unix, 'U'),

@@ -2,7 +2,8 @@
 //! or do to it.
 //!
 //! Here is the table. `handshake` holds what a client says when it comes and goes, `client` the table and the smaller
-//! subcommands of CLIENT, `listing` what CLIENT LIST shows, `selection` which connections LIST and KILL mean.
+//! subcommands of CLIENT, `listing` what CLIENT LIST shows, `selection` which connections LIST and KILL mean, `tracking` what
+//! clients say about copies of keys that they keep.
 //!
 //! What a session remembers is in [`crate::session`], what other connections see of it in [`crate::clients`].
 //! Subscriptions, transactions and tracking add their own state there.
@@ -11,6 +12,7 @@ mod client;
 mod handshake;
 mod listing;
 mod selection;
+mod tracking;
 
 use super::{Arg, ArgKind, Group, Spec, flag};
 

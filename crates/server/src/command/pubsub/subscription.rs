@@ -3,6 +3,7 @@
 //! Each name is confirmed with a message of its own, with the number of names the connection listens to by then: channels
 //! and patterns together, shard channels on their own.
 
+use crate::clients::status;
 use crate::command::{Args, Context, Failure};
 use crate::pubsub::NameKind;
 
@@ -102,7 +103,7 @@ fn note(context: &mut Context<'_>) {
     let (server, token) = (context.server, context.token());
     let counts = NameKind::ALL.map(|kind| context.listeners.count(token, kind));
     context.session.client.set_subscriptions(counts);
-    if counts == [0; 3] {
+    if counts == [0; 3] && !context.session.client.has_status(status::TRACKING) {
         context.listeners.dismiss(server, token);
         context.session.listens = false;
     }

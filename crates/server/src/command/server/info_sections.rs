@@ -67,7 +67,10 @@ pub(super) fn clients(report: &mut Report, context: &Context<'_>) {
     report.field("client_recent_max_input_buffer", most_input);
     report.field("client_recent_max_output_buffer", most_output);
     report.field("blocked_clients", blocked);
-    report.zeroes(&["tracking_clients"]);
+    report.field(
+        "tracking_clients",
+        context.server.observers.tracking.clients(),
+    );
     report.field("watching_clients", watching);
     report.zeroes(&["clients_in_timeout_table"]);
     let watched = context.server.observers.watches.keys();
@@ -342,11 +345,10 @@ pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
         "total_active_defrag_time",
         "current_active_defrag_time",
     ]);
-    report.zeroes(&[
-        "tracking_total_keys",
-        "tracking_total_items",
-        "tracking_total_prefixes",
-    ]);
+    let tracking = &server.observers.tracking;
+    report.field("tracking_total_keys", tracking.keys());
+    report.field("tracking_total_items", tracking.items());
+    report.field("tracking_total_prefixes", tracking.prefixes());
     report.zeroes(&["unexpected_error_replies"]);
     report.field("total_error_replies", sum(|stats| &stats.errors));
     report.zeroes(&["dump_payload_sanitizations"]);
