@@ -1,9 +1,15 @@
-// node-redis against the server: the checks of tests/clients/run with its default (RESP3) and with RESP2.
+// node-redis against the server: the checks of tests/clients/run with its default (RESP3), with RESP2, and with its cache.
 
 import { RESP_TYPES, createClient, SimpleError, ErrorReply } from 'redis';
 import { between, equal, EVERY_BYTE, LOCKED_PORT, MEGABYTE, PASSWORD, PORT, rejects, run, until } from './check.mjs';
 
-const MODES = { default: {}, resp2: { RESP: 2 }, resp3: { RESP: 3 } };
+const MODES = {
+  default: {},
+  resp2: { RESP: 2 },
+  resp3: { RESP: 3 },
+  // As the documentation turns it on.
+  cache: { RESP: 3, clientSideCache: { ttl: 0, maxEntries: 0, evictPolicy: 'LRU' } },
+};
 
 async function open(options, port = PORT) {
   const client = createClient({ socket: { host: '127.0.0.1', port }, ...options });
@@ -175,6 +181,24 @@ const CHECKS = {
     equal(await c.configGet('databases'), { databases: '16' });
     equal(Object.keys(await c.configGet('maxmemory*')).includes('maxmemory'), true);
     equal(await c.configGet('no-such-setting'), {});
+  },
+
+  async cache(c, options) {
+    if (!options.clientSideCache) return;
+    await c.set('city', 'New York');
+    for (let i = 0; i < 3; i++) equal(await c.get('city'), 'New York');
+    await using({ RESP: 3 }, async (other) => {
+      await other.set('city', 'Paris');
+      await until(async () => (await c.get('city')) === 'Paris');
+      await c.set('city', 'Rome');
+      await until(async () => (await c.get('city')) === 'Rome');
+      await other.pExpire('city', 1);
+      await until(async () => (await c.get('city')) === null);
+      await other.set('city', 'Oslo');
+      await until(async () => (await c.get('city')) === 'Oslo');
+      await other.flushAll();
+      await until(async () => (await c.get('city')) === null);
+    });
   },
 
   async command(c) {

@@ -1,17 +1,19 @@
-"""redis-py against the server: the checks of tests/clients/run, in five modes.
+"""redis-py against the server: the checks of tests/clients/run, in six modes.
 
 `default` is what `redis.Redis()` does with no option given; `resp2` and `resp3` choose the protocol; `asyncio` and
-`pool_of_one` are the two other ways in which applications hold this client.
+`pool_of_one` are the two other ways in which applications hold this client, `cache` keeps copies on the client's side.
 """
 
 import asyncio
 import os
 import sys
+import time
 import traceback
 
 import redis
 import redis.asyncio
 from redis.backoff import NoBackoff
+from redis.cache import CacheConfig
 from redis.retry import Retry
 
 PORT = int(os.environ["CLIENTS_PORT"])
@@ -279,6 +281,39 @@ async def asyncio_checks():
         await client.aclose()
 
 
+def cache_checks():
+    """Client-side caching as the documentation turns it on, with its defaults."""
+    caching = redis.Redis(port=PORT, protocol=3, cache_config=CacheConfig(), decode_responses=True)
+    with caching, redis.Redis(port=PORT, decode_responses=True) as other:
+        caching.flushall()
+        cache = caching.get_cache()
+        equal(caching.set("city", "New York"), True)
+        equal([caching.get("city") for _ in range(3)], ["New York"] * 3)
+        equal(cache.size, 1)
+        equal(caching.mget("city", "absent"), ["New York", None])
+        other.set("city", "Paris")
+        until(lambda: caching.get("city") == "Paris")
+        until(lambda: caching.mget("city", "absent") == ["Paris", None])
+        # Its own change is one too.
+        caching.set("city", "Rome")
+        until(lambda: caching.get("city") == "Rome")
+        other.pexpire("city", 1)
+        until(lambda: caching.get("city") is None)
+        other.mset({f"city:{i}": i for i in range(100)})
+        equal([caching.get(f"city:{i}") for i in range(100)], [str(i) for i in range(100)])
+        other.flushall()
+        until(lambda: all(caching.get(f"city:{i}") is None for i in range(100)))
+
+
+def until(holds):
+    """Waits for something that comes true in its own time."""
+    for _ in range(1000):
+        if holds():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come true")
+
+
 def attempt(mode, name, call):
     """Runs one check and prints its line."""
     try:
@@ -300,6 +335,7 @@ def main():
             passed &= attempt(mode, name, getattr(checks, name))
         checks.client.close()
     passed &= attempt("asyncio", "all", lambda: asyncio.run(asyncio_checks()))
+    passed &= attempt("cache", "all", cache_checks)
     return 0 if passed else 1
 
 

@@ -440,6 +440,7 @@ mod tests {
         (Setting::RequirePass, " \\x41 größe\t"),
         (Setting::EnableDebugCommand, "no"),
         (Setting::MaxClients, "1"),
+        (Setting::TrackingTableMaxKeys, "5"),
         (Setting::ClientOutputBufferLimit, "normal 1 2 3"),
         (Setting::ClientQueryBufferLimit, "1025kb"),
         (Setting::ProtoMaxBulkLen, "64gb"),

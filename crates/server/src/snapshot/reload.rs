@@ -49,6 +49,7 @@ pub(crate) fn reload(
             server.snapshots.note_saved_alone(server);
         }
         server.gate.set(Closed::Loading, true);
+        server.observers.tracking.flushed(server);
         Ok(reload.flushes.then(|| server.keyspace.take_all(alone)))
     })?;
     let loaded = turn.pause(|| match file::path(&server.settings) {

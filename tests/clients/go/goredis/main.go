@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -68,7 +69,7 @@ func (s suite) checks() []check.Check {
 		{Name: "command", Body: s.command}, {Name: "not_an_integer", Body: s.notAnInteger},
 		{Name: "unknown_command", Body: s.unknownCommand}, {Name: "password", Body: s.password},
 		{Name: "wrong_password", Body: s.wrongPassword}, {Name: "no_password", Body: s.noPassword},
-		{Name: "reconnect", Body: s.reconnect},
+		{Name: "reconnect", Body: s.reconnect}, {Name: "transaction", Body: s.transaction}, {Name: "listen", Body: s.listen},
 	}
 }
 
@@ -190,6 +191,60 @@ func (s suite) pipeline() {
 	for i, reply := range check.Must(pipe.Exec(ctx)) {
 		if get, ok := reply.(*redis.StringCmd); ok {
 			equal(get.Val(), strconv.Itoa(i/2))
+		}
+	}
+}
+
+// transaction counts with optimistic locking, from several goroutines, as the documentation does.
+func (s suite) transaction() {
+	replies := check.Must(s.c.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+		pipe.Set(ctx, "tx-counter", 1, time.Hour)
+		pipe.Incr(ctx, "tx-counter")
+		return nil
+	}))
+	equal(replies[1].(*redis.IntCmd).Val(), int64(2))
+	increment := func(tx *redis.Tx) error {
+		count, err := tx.Get(ctx, "tx-counter").Int()
+		if err != nil {
+			return err
+		}
+		_, err = tx.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+			pipe.Set(ctx, "tx-counter", count+1, 0)
+			return nil
+		})
+		return err
+	}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			err := redis.TxFailedErr
+			for errors.Is(err, redis.TxFailedErr) {
+				err = s.c.Watch(ctx, increment, "tx-counter")
+			}
+			check.True(err == nil, "a transaction failed: %v", err)
+		})
+	}
+	group.Wait()
+	equal(check.Must(s.c.Get(ctx, "tx-counter").Int()), 10)
+}
+
+// listen subscribes, publishes and receives through a Go channel, as the documentation does.
+func (s suite) listen() {
+	subscription := s.c.Subscribe(ctx, "news", "other")
+	defer subscription.Close()
+	check.Must(subscription.Receive(ctx))
+	check.True(subscription.PSubscribe(ctx, "n?ws") == nil, "PSUBSCRIBE failed")
+	messages := subscription.Channel()
+	for check.Must(s.c.PubSubNumPat(ctx).Result()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	equal(check.Must(s.c.Publish(ctx, "news", "hello").Result()), int64(2))
+	for _, pattern := range []string{"", "n?ws"} {
+		select {
+		case message := <-messages:
+			equal(*message, redis.Message{Channel: "news", Pattern: pattern, Payload: "hello"})
+		case <-time.After(10 * time.Second):
+			panic("no message came")
 		}
 	}
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -63,10 +62,7 @@ func main() {
 		{"resp2", func(o *rueidis.ClientOption) { o.DisableCache, o.AlwaysRESP2 = true, true }},
 	} {
 		s, err := suite{change: mode.change}, error(nil)
-		if s.c, err = s.open(nil); errors.Is(err, rueidis.ErrNoCache) {
-			fmt.Printf("skip %s: the server has no CLIENT TRACKING\n", mode.name)
-			continue
-		}
+		s.c, err = s.open(nil)
 		check.Must(s.c, err)
 		s.str("FLUSHALL")
 		passed = check.Run(mode.name, s.checks(mode.name == "default")) && passed
