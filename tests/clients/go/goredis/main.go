@@ -217,7 +217,7 @@ func (s suite) transaction() {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			err := redis.TxFailedErr
+			var err error = redis.TxFailedErr
 			for errors.Is(err, redis.TxFailedErr) {
 				err = s.c.Watch(ctx, increment, "tx-counter")
 			}
