@@ -22,10 +22,11 @@
 //!          11000011 length length bytes          LZF: compressed length, length, compressed bytes
 //! ```
 //!
-//! Strings are the only type of value so far. A file that holds any other is refused with the type's name and the key.
+//! Strings are the only type of value so far. A file that holds any other is refused with the type's name and the key, or the
+//! key is passed over, as the caller likes ([`Reader::pass_unsupported`]).
 //!
-//! Reading order: `format` names the bytes, `writer` and `reader` are the two directions, `source` and `sink` count,
-//! buffer and checksum what passes, `lzf` is the compression, `error` says what is wrong with a file and where.
+//! Reading order: `format` names the bytes, `writer` and `reader` are the two directions, `pass` finds the end of what is
+//! of no use, `source` and `sink` count, buffer and checksum what passes, `lzf` is the compression, `error` says what is wrong with a file and where.
 
 #![forbid(unsafe_code)]
 
@@ -33,6 +34,7 @@ pub mod lzf;
 
 mod error;
 mod format;
+mod pass;
 mod reader;
 mod sink;
 mod source;
@@ -43,5 +45,5 @@ mod tests;
 
 pub use error::{Error, Problem};
 pub use format::{NEWEST_VERSION, OLDEST_VERSION, WRITTEN_VERSION};
-pub use reader::{Entry, Item, Reader};
+pub use reader::{Entry, Item, Reader, Unsupported};
 pub use writer::{Attributes, Options, Writer};

@@ -38,6 +38,24 @@ pub enum Item<'r> {
     },
     /// A key.
     Entry(Entry<'r>),
+    /// Something that was passed over. Only where [`Reader::pass_unsupported`] was called.
+    Unsupported(Unsupported<'r>),
+}
+
+/// What a file holds that this crate has no use for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unsupported<'r> {
+    /// A key.
+    Value {
+        /// The key.
+        key: &'r [u8],
+        /// The type of its value, and how the file holds it.
+        kind: &'static str,
+    },
+    /// A function library of this name.
+    Function(String),
+    /// Data of the module of this name that belongs to no key.
+    Module(String),
 }
 
 /// A key and its value.
@@ -66,6 +84,8 @@ pub struct Reader<R> {
     attributes: Attributes,
     /// Whether `first` is a key whose value is being read.
     in_value: bool,
+    /// Whether what is not supported is passed over.
+    passes: bool,
     ended: bool,
 }
 
@@ -83,6 +103,7 @@ impl<R: Read> Reader<R> {
             compressed: Vec::new(),
             attributes: Attributes::default(),
             in_value: false,
+            passes: false,
             ended: false,
         };
         match reader.header() {
@@ -112,6 +133,12 @@ impl<R: Read> Reader<R> {
             }
             _ => Err(Problem::NotRdb),
         }
+    }
+
+    /// From here on, what is not supported is no error but an item of its own. (Values of modules of before Redis 5 and functions
+    /// of release candidates remain errors: nobody knows where they end.)
+    pub fn pass_unsupported(&mut self) {
+        self.passes = true;
     }
 
     /// The version of the format.
@@ -159,6 +186,12 @@ impl<R: Read> Reader<R> {
                 value: &mut self.second,
                 attributes,
             }),
+            Part::Value(kind) => Item::Unsupported(Unsupported::Value {
+                key: &self.first,
+                kind,
+            }),
+            Part::Function(name) => Item::Unsupported(Unsupported::Function(name)),
+            Part::Module(name) => Item::Unsupported(Unsupported::Module(name)),
         }
     }
 
@@ -197,50 +230,59 @@ impl<R: Read> Reader<R> {
                         self.length("the number or size of a slot")?;
                     }
                 }
-                opcode::FUNCTION => return Err(self.function()),
+                opcode::FUNCTION => {
+                    let name = self.function()?;
+                    if self.passes {
+                        return Ok(Some(Part::Function(name)));
+                    }
+                    return Err(Problem::Function(name));
+                }
                 opcode::FUNCTION_PRE_RELEASE => {
                     let unnamed = "(of a release candidate of Redis 7)";
                     return Err(Problem::Function(unnamed.into()));
                 }
+                opcode::MODULE_AUX if self.passes => {
+                    return self.pass_module_data().map(Part::Module).map(Some);
+                }
                 opcode::MODULE_AUX => return Err(self.module()),
                 opcode::END => return self.end(),
-                code => {
-                    self.entry(code)?;
-                    return Ok(Some(Part::Entry(std::mem::take(&mut self.attributes))));
-                }
+                code => return self.entry(code).map(Some),
             }
         }
         Ok(None)
     }
 
     /// A key and its value of a type.
-    fn entry(&mut self, code: u8) -> Result<(), Problem> {
-        let name = type_name(code).ok_or_else(|| Problem::Corrupt {
+    fn entry(&mut self, code: u8) -> Result<Part, Problem> {
+        let kind = type_name(code).ok_or_else(|| Problem::Corrupt {
             expected: "the type of a value",
             found: format!("byte {code}"),
         })?;
         self.read_first("a key")?;
         self.in_value = true;
+        let attributes = std::mem::take(&mut self.attributes);
         match code {
-            STRING => self.read_second("a value"),
+            STRING => {
+                self.read_second("a value")?;
+                Ok(Part::Entry(attributes))
+            }
+            _ if self.passes => self.pass_value(code).map(|()| Part::Value(kind)),
             MODULE | MODULE_2 => Err(self.module()),
-            _ => Err(Problem::Type(name)),
+            _ => Err(Problem::Type(kind)),
         }
     }
 
     /// What is wrong with data of a module: that it is there.
-    fn module(&mut self) -> Problem {
+    pub(crate) fn module(&mut self) -> Problem {
         match self.length("the number of a module") {
             Ok(id) => Problem::Module(module_name(id)),
             Err(problem) => problem,
         }
     }
 
-    /// What is wrong with a function library: that it is there. Its first line holds its name.
-    fn function(&mut self) -> Problem {
-        if let Err(problem) = self.read_first("the code of a function library") {
-            return problem;
-        }
+    /// The name of a function library, which is in the first line of its code.
+    fn function(&mut self) -> Result<String, Problem> {
+        self.read_first("the code of a function library")?;
         let line = self
             .first
             .split(|&byte| byte == b'\n')
@@ -250,7 +292,7 @@ impl<R: Read> Reader<R> {
         let name = line
             .split_whitespace()
             .find_map(|word| word.strip_prefix("name="));
-        Problem::Function(name.unwrap_or("(without a name)").into())
+        Ok(name.unwrap_or("(without a name)").into())
     }
 
     fn end(&mut self) -> Result<Option<Part>, Problem> {
@@ -268,8 +310,13 @@ impl<R: Read> Reader<R> {
         Ok(None)
     }
 
+    /// What is read, for whoever passes over it.
+    pub(crate) fn source(&mut self) -> &mut Source<R> {
+        &mut self.source
+    }
+
     /// A length that stands for itself.
-    fn length(&mut self, expected: &'static str) -> Result<u64, Problem> {
+    pub(crate) fn length(&mut self, expected: &'static str) -> Result<u64, Problem> {
         match self.any_length(expected)? {
             Length::Plain(len) => Ok(len),
             Length::Encoded(code) => Err(Problem::Corrupt {
@@ -307,7 +354,7 @@ impl<R: Read> Reader<R> {
         result
     }
 
-    fn read_second(&mut self, expected: &'static str) -> Result<(), Problem> {
+    pub(crate) fn read_second(&mut self, expected: &'static str) -> Result<(), Problem> {
         let mut string = std::mem::take(&mut self.second);
         let result = self.string(&mut string, expected);
         self.second = string;
@@ -376,6 +423,9 @@ enum Part {
     Database(u64),
     Sizes { keys: u64, volatile: u64 },
     Entry(Attributes),
+    Value(&'static str),
+    Function(String),
+    Module(String),
 }
 
 /// What stands before a string.

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rdb::{Attributes, Item, Options, Reader, Writer};
+use rdb::{Attributes, Item, Options, Reader, Unsupported, Writer};
 
 /// How long a server may take to start, to load or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -194,6 +194,7 @@ fn read(path: &Path) -> (Keys, Vec<String>) {
             Item::Fact { name, .. } => facts.push(String::from_utf8_lossy(name).into_owned()),
             Item::Database(number) => db = number,
             Item::Sizes { .. } => {}
+            Item::Unsupported(_) => panic!("nobody asked for it"),
             Item::Entry(entry) => {
                 let value = (std::mem::take(entry.value), entry.attributes.expiry_ms);
                 assert!(keys.insert((db, entry.key.to_vec()), value).is_none());
@@ -359,4 +360,88 @@ fn function_libraries_are_refused_with_their_name() {
         }
     };
     assert!(error.contains("'mylib'"), "{error}");
+}
+
+#[test]
+fn everything_else_is_passed_over() {
+    let scratch = Scratch::new();
+    let mut redis = Redis::start(&scratch.0, &[]);
+    let code = b"#!lua name=mylib\nredis.register_function('f', function() return 1 end)";
+    assert_eq!(redis.call(&[b"FUNCTION", b"LOAD", code]), b"mylib");
+    let long = "x".repeat(100);
+    let requests = [
+        "RPUSH list a b 3".to_owned(),
+        format!("RPUSH list-long {}", format!("{long} ").repeat(200)),
+        "SADD intset 1 2 300000".to_owned(),
+        format!("SADD set a b {long}"),
+        "ZADD zset 1 a 2.5 b -inf c".to_owned(),
+        format!("ZADD zset-long 1 {long} inf b"),
+        "HSET hash f v g w".to_owned(),
+        format!("HSET hash-long f {long}"),
+        "XADD stream 1-1 f v".to_owned(),
+        "XADD stream 2-1 f v g w".to_owned(),
+        "XADD stream 3-1 f v".to_owned(),
+        "XDEL stream 2-1".to_owned(),
+        "XGROUP CREATE stream group 0".to_owned(),
+        "XGROUP CREATE stream idle $".to_owned(),
+        "XREADGROUP GROUP group anna COUNT 1 STREAMS stream >".to_owned(),
+        "XREADGROUP GROUP group bert COUNT 1 STREAMS stream >".to_owned(),
+        "XADD stream-empty 1-1 f v".to_owned(),
+        "XTRIM stream-empty MAXLEN 0".to_owned(),
+        "PEXPIREAT hash 32503680000000".to_owned(),
+    ];
+    for request in &requests {
+        // Within a script, whatever the reply is.
+        let words = request.split_whitespace().collect::<Vec<_>>().join("','");
+        let script = format!("redis.call('{words}') return 1");
+        let reply = redis.call(&[b"EVAL", script.as_bytes(), b"0"]);
+        assert_eq!(reply, b":1", "{request}");
+        // Strings stand everywhere between.
+        let string = format!("SET string:{} {long}", request.len());
+        assert_eq!(redis.ask(&string), "+OK");
+    }
+    let strings = {
+        let mut lengths: Vec<usize> = requests.iter().map(String::len).collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        lengths.len()
+    };
+    assert_eq!(redis.ask("SAVE"), "+OK");
+    let file = File::open(scratch.file()).expect("it was saved");
+    let mut reader = Reader::new(file, true).expect("it is a file of a version we know");
+    reader.pass_unsupported();
+    let (mut found, mut passed) = (0, Vec::new());
+    while let Some(item) = reader.next().unwrap_or_else(|error| panic!("{error}")) {
+        match item {
+            Item::Entry(entry) => {
+                assert!(entry.key.starts_with(b"string:"));
+                assert_eq!(*entry.value, long.as_bytes());
+                assert_eq!(entry.attributes, Attributes::default());
+                found += 1;
+            }
+            Item::Unsupported(Unsupported::Value { key, kind }) => {
+                passed.push(format!("{}: {kind}", String::from_utf8_lossy(key)));
+            }
+            Item::Unsupported(Unsupported::Function(name)) => passed.push(format!("f {name}")),
+            _ => {}
+        }
+    }
+    passed.sort_unstable();
+    assert_eq!(found, strings);
+    assert_eq!(
+        passed,
+        [
+            "f mylib",
+            "hash-long: hash",
+            "hash: hash (listpack)",
+            "intset: set (intset)",
+            "list-long: list (quicklist)",
+            "list: list (quicklist)",
+            "set: set",
+            "stream-empty: stream",
+            "stream: stream",
+            "zset-long: sorted set",
+            "zset: sorted set (listpack)",
+        ]
+    );
 }

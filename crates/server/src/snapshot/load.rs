@@ -168,7 +168,7 @@ impl Load<'_> {
                     }
                 }
                 Some(Item::Fact { name, value }) => self.note_fact(name, value),
-                Some(Item::Database(_) | Item::Sizes { .. }) => {}
+                Some(Item::Database(_) | Item::Sizes { .. } | Item::Unsupported(_)) => {}
             }
             loading.loaded_bytes.store(reader.offset(), Relaxed);
         }
