@@ -33,3 +33,13 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (600) seconds, on the nightly toolch
 bench: ## Ferrite beside redis-server on this machine, written into docs/benchmarks.md; BENCH has more options and servers
 	cargo build --release -p ferrite-server -p ferrite-bench
 	$${CARGO_TARGET_DIR:-target}/release/ferrite-bench side-by-side --docs docs $(BENCH)
+
+.PHONY: docs deb
+docs: ## brings up to date what is made from tables: docs/config.md, the client's commands, manual pages, completions, ferrite.conf
+	UPDATE_DOCS=1 cargo test -p ferrite-server --bin ferrite-server docs
+	UPDATE_DOCS=1 cargo test -p ferrite-cli --test commands
+	UPDATE_DOCS=1 cargo test -p ferrite-cli -p ferrite-bench --bins manual
+
+deb: ## a Debian package of the three programs and the service: target/debian/ferrite_*.deb; needs cargo-deb
+	cargo build --release -p ferrite-server -p ferrite-cli -p ferrite-bench
+	cargo deb --no-build -p ferrite-server

@@ -66,18 +66,30 @@ impl Connection {
             Place::Socket(path) => Stream::connect_unix(path)?,
         };
         stream.set_keepalive(KEEPALIVE_S)?;
-        Ok(Connection {
-            stream,
-            input: Vec::new(),
-            start: 0,
-            scanner: ReplyScanner::default(),
-            output: Vec::new(),
-        })
+        Ok(Connection::resume(stream, Vec::new()))
     }
 
     /// A handle of the same connection for a thread that writes bytes of its own.
     pub(crate) fn writer(&self) -> io::Result<Stream> {
         self.stream.try_clone()
+    }
+
+    /// A connection on which something else was said before, with what has come since.
+    pub(crate) fn resume(stream: Stream, input: Vec<u8>) -> Connection {
+        Connection {
+            stream,
+            input,
+            start: 0,
+            scanner: ReplyScanner::default(),
+            output: Vec::new(),
+        }
+    }
+
+    /// The connection's bytes, for something that is no protocol of requests and replies: those that have come already, then the
+    /// others.
+    pub(crate) fn into_bytes(mut self) -> (Vec<u8>, Stream) {
+        self.input.drain(..self.start);
+        (self.input, self.stream)
     }
 
     /// Whether the server has hung up, as far as is known. Only between requests.

@@ -26,3 +26,11 @@ pub(crate) const SEEN_KEYS: usize = 1000;
 pub(crate) const HISTORY_LINES: usize = 10_000;
 /// From how many milliseconds on a person is told how long a command took.
 pub(crate) const SLOW_MS: u64 = 500;
+/// How many keys, or bytes of keys and values, `import` sends together, and how many refused keys it names.
+pub(crate) const IMPORT_BATCH_KEYS: usize = 512;
+pub(crate) const IMPORT_BATCH_BYTES: usize = 256 * 1024;
+pub(crate) const REFUSALS_SHOWN: usize = 5;
+/// How many keys a SCAN of `export` looks at, and how many keys, or bytes of values, it reads together.
+pub(crate) const EXPORT_SCAN: u64 = 1000;
+pub(crate) const EXPORT_GROUP_KEYS: usize = 128;
+pub(crate) const EXPORT_GROUP_BYTES: usize = 4 * 1024 * 1024;

@@ -140,7 +140,7 @@ impl Session {
     /// # Errors
     /// There is none; the person was told why.
     pub(crate) fn into_connection(mut self) -> Result<Connection> {
-        self.connect()?;
+        self.ensure_connected()?;
         self.connection.take().ok_or(Failure::Told)
     }
 

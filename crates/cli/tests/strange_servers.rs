@@ -1,5 +1,8 @@
 //! Servers as no real one should be: which end too early, send nonsense, send byte by byte, say nothing, or say where else to go.
 
+#[path = "strange_servers/files.rs"]
+mod files;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Output, Stdio};

@@ -18,6 +18,7 @@ use crate::clients::Client;
 use crate::config::Setting;
 use crate::limits::{ACCEPT_BURST, CRON_MS};
 use crate::server::{Message, Server};
+use crate::service::ServiceManager;
 use crate::shutdown;
 
 const WAKER: u64 = u64::MAX;
@@ -33,6 +34,7 @@ pub(crate) struct Control {
     signals: Signals,
     poller: Poller,
     turn: Turn<'static>,
+    manager: ServiceManager,
     rounds: u32,
     last: [u64; 3],
     /// Accepting waits until then (monotonic ns) after the process ran out of descriptors.
@@ -60,6 +62,7 @@ impl Control {
             signals,
             poller,
             turn,
+            manager: ServiceManager::new(),
             rounds: 0,
             last: [0; 3],
             accept_after_ns: 0,
@@ -92,6 +95,7 @@ impl Control {
                 self.cron();
             }
         }
+        self.manager.tick(self.server);
     }
 
     fn hear(&mut self) {
@@ -192,6 +196,7 @@ impl Control {
 
     /// Ten times a second.
     fn cron(&mut self) {
+        self.manager.tick(self.server);
         // Whoever ends the server keeps others out, and signals shall be heard meanwhile.
         if self.server.is_ending() {
             return;

@@ -32,6 +32,7 @@ mod observe;
 mod persistence;
 mod pubsub;
 mod server;
+mod service;
 mod session;
 mod shutdown;
 mod slowlog;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::table::{Flag, Section, TABLE, Takes};
+use super::verb::VERBS;
 
 /// Where the text of a line ends, in columns.
 const WIDTH: usize = 80;
@@ -17,7 +18,8 @@ the commands that standard input holds, one a line, or asks for them at a
 prompt; `help` there tells more.
 
 Commands of this program: `help COMMAND`, `help @GROUP`, and `peek KEY`, a look
-at a key of any type.
+at a key of any type. `import FILE` and `export FILE` are no commands of a
+server either.
 ";
 
 const EXAMPLES: &str = "
@@ -29,6 +31,7 @@ Examples
   ferrite-cli --scan --pattern 'user:*'
   ferrite-cli --json CONFIG GET 'max*'
   ferrite-cli --pipe < requests.resp
+  ferrite-cli import /var/lib/redis/dump.rdb --skip-unsupported
 ";
 
 /// The text of `--version`.
@@ -41,6 +44,11 @@ pub(crate) fn help() -> String {
     let mut text = format!("{}\n\n{USAGE}", version());
     for section in Section::ALL {
         let _ = writeln!(text, "\n{}", section.title());
+        if *section == Section::Files {
+            for verb in VERBS {
+                row(&format!("  {} FILE", verb.name), verb.summary, &mut text);
+            }
+        }
         for flag in TABLE.iter().filter(|flag| flag.section == *section) {
             describe(flag, &mut text);
         }
@@ -60,13 +68,18 @@ fn describe(flag: &Flag, text: &mut String) {
         short.as_deref().unwrap_or_default(),
         flag.long
     );
-    text.push_str(&head);
+    row(&head, flag.summary, text);
+}
+
+/// A head and, beside it or below, its text.
+fn row(head: &str, summary: &str, text: &mut String) {
+    text.push_str(head);
     let mut column = head.len();
     if column + 2 > INDENT {
         text.push('\n');
         column = 0;
     }
-    for word in flag.summary.split_whitespace() {
+    for word in summary.split_whitespace() {
         if column + 1 + word.chars().count() > WIDTH {
             text.push('\n');
             column = 0;

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `table` | every flag: its names, what it takes, what it says of itself and what it sets |
+//! | `verb` | commands of this program that work on files |
 //! | `options` | what the flags set |
 //! | `parse` | from words to options: command line, `--config` file, environment |
 //! | `uri` | `redis://user:password@host:port/db` |
@@ -11,10 +12,13 @@
 //! Not here: what any of it does.
 
 mod help;
+#[cfg(test)]
+mod manual;
 mod options;
 mod parse;
 mod table;
 mod uri;
+mod verb;
 
 pub(crate) use help::{help, version};
 pub(crate) use options::{Access, Input, KeyScan, Mode, Options, Protocol};

@@ -23,6 +23,8 @@ pub(crate) struct Access {
     pub(crate) user: Option<Vec<u8>>,
     pub(crate) password: Option<Vec<u8>>,
     pub(crate) database: u64,
+    /// Somebody asked for this database, though it may be the usual one.
+    pub(crate) is_database_chosen: bool,
     /// RESP2 if absent, or what the form of replies is better off with.
     pub(crate) protocol: Option<Protocol>,
     /// MOVED and ASK are followed.
@@ -73,6 +75,17 @@ pub(crate) enum Mode {
     LruTest(u64),
     Pipe,
     Script(PathBuf),
+    /// Writes what an RDB file holds.
+    Import(PathBuf),
+    /// Saves an RDB file, key by key.
+    Export(PathBuf),
+    /// Saves an RDB file as replicas get it.
+    Replicate {
+        path: PathBuf,
+        has_functions_only: bool,
+    },
+    /// Shows what replicas are sent.
+    Replica,
     /// What cannot be done yet, and why.
     Missing(&'static str),
 }
@@ -104,6 +117,10 @@ pub(crate) struct Options {
     pub(crate) has_colors: bool,
     pub(crate) keys: KeyScan,
     pub(crate) pipe_timeout: Duration,
+    /// What an import or export cannot take along stays behind.
+    pub(crate) skips_unsupported: bool,
+    /// An import leaves keys alone that the server has.
+    pub(crate) keeps_existing: bool,
 }
 
 impl Options {
@@ -116,6 +133,7 @@ impl Options {
                 user: None,
                 password: None,
                 database: 0,
+                is_database_chosen: false,
                 protocol: None,
                 follows_redirections: false,
             },
@@ -142,6 +160,8 @@ impl Options {
                 top: 10,
             },
             pipe_timeout: Duration::from_secs(30),
+            skips_unsupported: false,
+            keeps_existing: false,
         }
     }
 

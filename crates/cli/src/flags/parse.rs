@@ -1,7 +1,7 @@
 //! From words to options.
 //!
 //! What counts more comes later: environment, `--config` file, command line. Flags end where the command begins, so that
-//! a command's own arguments may begin with dashes.
+//! a command's own arguments may begin with dashes; but a verb is this program's, and so are the flags behind it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,7 +9,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use lexopt::{Arg, Parser};
 
-use super::table::{Flag, TABLE, Takes, Wrong};
+use super::table::{Flag, TABLE, Takes, Wrong, set_mode};
+use super::verb::{self, Verb};
 use super::{Options, Protocol};
 use crate::failure::reason;
 use crate::format::Format;
@@ -47,6 +48,7 @@ pub(crate) fn read(
     let mut parser = Parser::from_args(args);
     let mut typed = Vec::new();
     let mut command: Vec<Vec<u8>> = Vec::new();
+    let mut verb = None;
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         let (flag, name) = match arg {
             Arg::Short(letter) => (
@@ -54,7 +56,15 @@ pub(crate) fn read(
                 format!("-{letter}"),
             ),
             Arg::Long(name) => (find(name), format!("--{name}")),
+            Arg::Value(word) if verb.is_some() => {
+                command.push(word.into_vec());
+                continue;
+            }
             Arg::Value(word) => {
+                verb = verb::find(word.as_bytes());
+                if verb.is_some() {
+                    continue;
+                }
                 command.push(word.into_vec());
                 let rest = parser.raw_args().map_err(|error| error.to_string())?;
                 command.extend(rest.map(OsString::into_vec));
@@ -73,11 +83,12 @@ pub(crate) fn read(
         };
         typed.push(Typed { flag, word, name });
     }
-    run(&typed, command, environment)
+    run(&typed, verb, command, environment)
 }
 
 fn run(
     typed: &[Typed],
+    verb: Option<&Verb>,
     command: Vec<Vec<u8>>,
     environment: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Request, String> {
@@ -99,6 +110,9 @@ fn run(
     let hidden = options.access.password.clone();
     for Typed { flag, word, name } in typed {
         apply(flag, word, name, &mut options)?;
+    }
+    if let Some(verb) = verb {
+        set_mode(&mut options, verb.mode(&command)?).map_err(Wrong::into_text)?;
     }
     let warns_of_password = options.access.password != hidden && !options.allows_typed_password;
     finish(&mut options)?;
@@ -129,7 +143,7 @@ fn apply(flag: &Flag, word: &[u8], name: &str, options: &mut Options) -> Result<
     };
     result.map_err(|wrong| match wrong {
         Wrong::Word(wrong) => format!("{name}: {wrong}"),
-        Wrong::All(wrong) => wrong,
+        wrong @ Wrong::All(_) => wrong.into_text(),
     })
 }
 

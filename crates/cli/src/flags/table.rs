@@ -47,6 +47,12 @@ impl Wrong {
     fn all(text: &str) -> Wrong {
         Wrong::All(text.to_owned())
     }
+
+    pub(super) fn into_text(self) -> String {
+        match self {
+            Wrong::Word(text) | Wrong::All(text) => text,
+        }
+    }
 }
 
 /// The part of the help in which a flag is.
@@ -57,7 +63,7 @@ pub(super) enum Section {
     Replies,
     Watching,
     Keys,
-    Loading,
+    Files,
     Program,
     Missing,
 }
@@ -70,7 +76,7 @@ impl Section {
         Section::Replies,
         Section::Watching,
         Section::Keys,
-        Section::Loading,
+        Section::Files,
         Section::Program,
         Section::Missing,
     ];
@@ -82,7 +88,7 @@ impl Section {
             Section::Replies => "Replies",
             Section::Watching => "Watching a server",
             Section::Keys => "Looking at all keys",
-            Section::Loading => "Loading",
+            Section::Files => "Loading and saving",
             Section::Program => "This program",
             Section::Missing => "Understood, but not possible yet",
         }
@@ -154,7 +160,10 @@ pub(super) const TABLE: &[Flag] = &[
     switch(None, "no-auth-warning", Section::Connection, "No warning about a password on the command line.",
         |options| set(&mut options.allows_typed_password)),
     word(Some('n'), "db", "NUMBER", Section::Connection, "The database (0).",
-        |options, word| { options.access.database = number(word, "database number")?; Ok(()) }),
+        |options, word| {
+            options.access.database = number(word, "database number")?;
+            set(&mut options.access.is_database_chosen)
+        }),
     switch(Some('2'), "resp2", Section::Connection, "RESP2, the protocol without types (usual).",
         |options| set_protocol(options, Protocol::Resp2)),
     switch(Some('3'), "resp3", Section::Connection, "RESP3, the protocol with types.",
@@ -219,6 +228,9 @@ pub(super) const TABLE: &[Flag] = &[
 
     switch(None, "stat", Section::Watching, "A line per second: keys, memory, clients, requests.",
         |options| set_mode(options, Mode::Stat)),
+    switch(None, "replica", Section::Watching,
+        "The changes that a replica is told, one a line. The server needs replication, which Ferrite does not have yet.",
+        |options| set_mode(options, Mode::Replica)),
     switch(None, "latency", Section::Watching,
         "The time a PING takes, in milliseconds, again and again; where the output is no terminal, for a second (-i) only.",
         |options| set_mode(options, Mode::Latency { is_history: false })),
@@ -263,11 +275,22 @@ pub(super) const TABLE: &[Flag] = &[
     word(None, "top", "COUNT", Section::Keys, "How many of the largest keys --keystats lists (10).",
         |options, word| { options.keys.top = number(word, "number")?; Ok(()) }),
 
-    switch(None, "pipe", Section::Loading, "Sends standard input, which holds requests, as it is, and counts the replies.",
+    switch(None, "pipe", Section::Files, "Sends standard input, which holds requests, as it is, and counts the replies.",
         |options| set_mode(options, Mode::Pipe)),
-    word(None, "pipe-timeout", "SECONDS", Section::Loading,
+    word(None, "pipe-timeout", "SECONDS", Section::Files,
         "How long --pipe waits for a reply once all is sent (30); for ever if 0.",
         |options, word| { options.pipe_timeout = seconds(word)?; Ok(()) }),
+    switch(None, "skip-unsupported", Section::Files,
+        "import and export leave out what is no string, instead of ending there.",
+        |options| set(&mut options.skips_unsupported)),
+    switch(None, "keep-existing", Section::Files, "import leaves alone the keys that the server has.",
+        |options| set(&mut options.keeps_existing)),
+    word(None, "rdb", "FILE", Section::Files,
+        "Saves the data as an RDB file, as a replica gets it, at one point in time; - is standard output. The server needs \
+         replication, which Ferrite does not have yet: see export.",
+        |options, word| set_mode(options, replicate(word, false))),
+    word(None, "functions-rdb", "FILE", Section::Files, "The same with the functions alone.",
+        |options, word| set_mode(options, replicate(word, true))),
 
     word(None, "config", "FILE", Section::Program,
         "Reads flags from FILE, one a line, without dashes, like `port 7000`. Flags of the command line count more.",
@@ -277,12 +300,6 @@ pub(super) const TABLE: &[Flag] = &[
     switch(None, "help", Section::Program, "Prints this text.", |_| Ok(())),
     switch(Some('v'), "version", Section::Program, "Prints the version.", |_| Ok(())),
 
-    word(None, "rdb", "FILE", Section::Missing, "Saves the data as an RDB file; the server has no replication yet.",
-        |options, _| set_mode(options, Mode::Missing("--rdb needs replication, which Ferrite does not have yet"))),
-    word(None, "functions-rdb", "FILE", Section::Missing, "The same with the functions alone.",
-        |options, _| set_mode(options, Mode::Missing("--functions-rdb needs replication, which Ferrite does not have yet"))),
-    switch(None, "replica", Section::Missing, "Shows what a replica is sent.",
-        |options| set_mode(options, Mode::Missing("--replica needs replication, which Ferrite does not have yet"))),
     switch(None, "tls", Section::Missing, "A connection with TLS.",
         |options| set_mode(options, Mode::Missing("--tls: this program does not speak TLS yet"))),
     word(None, "cluster", "COMMAND", Section::Missing, "Administration of a cluster.",
@@ -297,7 +314,7 @@ fn set(option: &mut bool) -> Result<(), Wrong> {
 }
 
 /// Of two modes, nobody knows which was meant; only the history of latency is a way of showing latency.
-fn set_mode(options: &mut Options, mode: Mode) -> Result<(), Wrong> {
+pub(super) fn set_mode(options: &mut Options, mode: Mode) -> Result<(), Wrong> {
     let both_latency = matches!(
         (&options.mode, &mode),
         (Mode::Latency { .. }, Mode::Latency { .. })
@@ -313,6 +330,13 @@ fn set_mode(options: &mut Options, mode: Mode) -> Result<(), Wrong> {
         }
     };
     Ok(())
+}
+
+fn replicate(path: &[u8], has_functions_only: bool) -> Mode {
+    Mode::Replicate {
+        path: OsStr::from_bytes(path).into(),
+        has_functions_only,
+    }
 }
 
 fn set_format(options: &mut Options, format: Format) -> Result<(), Wrong> {

@@ -87,6 +87,7 @@ fn set_database(text: &str, access: &mut Access) -> Result<(), String> {
         access.database = text
             .parse()
             .map_err(|_| format!("Invalid URI: '{text}' is no database number"))?;
+        access.is_database_chosen = true;
     }
     Ok(())
 }

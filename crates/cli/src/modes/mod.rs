@@ -11,17 +11,21 @@
 //! | `cache_test` | `--lru-test` |
 //! | `script` | `--eval` |
 //! | `peek` | the command `peek` |
-//!
-//! What reads or writes files of data (`import`, `export`, `check`) will be here, too.
+//! | `import`, `export`, `replicate` | the commands `import` and `export`, `--rdb`, `--functions-rdb` and `--replica` |
+//! | `file` | what these share: the file that is being written, the bar of progress |
 
 mod big_keys;
 mod cache_test;
+mod export;
+mod file;
 mod hot_keys;
+mod import;
 mod intrinsic;
 mod key_stats;
 mod latency;
 pub(crate) mod peek;
 mod pipe;
+mod replicate;
 mod scan;
 mod script;
 mod spectrum;
@@ -40,6 +44,8 @@ pub(crate) fn run(options: &Options, arguments: &[Vec<u8>]) -> Result {
     match &options.mode {
         Mode::Missing(why) => return Err(Failure::other(*why)),
         Mode::IntrinsicLatency(limit) => return intrinsic::run(*limit),
+        // The server is not needed before the file is found well.
+        Mode::Import(path) => return import::run(options, path),
         _ => {}
     }
     let mut session = Session::new(options.access.clone(), false, options.is_verbose);
@@ -56,7 +62,13 @@ pub(crate) fn run(options: &Options, arguments: &[Vec<u8>]) -> Result {
         Mode::LruTest(keys) => cache_test::run(&mut session, options, *keys),
         Mode::Pipe => pipe::run(session, options),
         Mode::Script(path) => script::run(&mut session, options, path, arguments),
-        Mode::Commands | Mode::Missing(_) | Mode::IntrinsicLatency(_) => Ok(()),
+        Mode::Export(path) => export::run(session, options, path),
+        Mode::Replicate {
+            path,
+            has_functions_only,
+        } => replicate::run(session, path, *has_functions_only),
+        Mode::Replica => replicate::follow(session, options),
+        Mode::Commands | Mode::Missing(_) | Mode::IntrinsicLatency(_) | Mode::Import(_) => Ok(()),
     }
 }
 

@@ -31,8 +31,10 @@ pub(super) struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// Counts the keys and begins.
     pub(super) fn begin(mut session: Session, options: &'a Options) -> Result<Walk<'a>> {
-        let interrupts = Interrupts::catch().map_err(|error| Failure::Other(reason(&error)))?;
-        session.interrupts = Some(interrupts);
+        if session.interrupts.is_none() {
+            let interrupts = Interrupts::catch();
+            session.interrupts = Some(interrupts.map_err(|error| Failure::Other(reason(&error)))?);
+        }
         let total = match session.ask(&[b"DBSIZE".to_vec()])? {
             Value::Integer(count) => u64::try_from(count).unwrap_or(0),
             Value::Error(text) => {
@@ -114,6 +116,11 @@ impl<'a> Walk<'a> {
             request.extend([b"COUNT".to_vec(), count.to_string().into_bytes()]);
         }
         request
+    }
+
+    /// Gives back the conversation.
+    pub(super) fn into_session(self) -> Session {
+        self.session
     }
 
     /// How much of the way is done.

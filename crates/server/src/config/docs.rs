@@ -1,6 +1,8 @@
 //! docs/config.md, made from the table. The test fails when they differ; with `UPDATE_DOCS=1` it writes the file
 //! instead.
 
+mod files;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;

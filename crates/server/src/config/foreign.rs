@@ -36,6 +36,10 @@ const REASONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("there is no cluster mode", &["cluster-*"]),
+    (
+        "a service manager that wants to be told is told (NOTIFY_SOCKET)",
+        &["supervised"],
+    ),
     ("there is no TLS", &["tls-*"]),
     (
         "there are no users; requirepass sets the password of all clients",
@@ -102,7 +106,6 @@ const REASONS: &[(&str, &[&str])] = &[
             "set-proc-title",
             "shutdown-*",
             "socket-mark-id",
-            "supervised",
             "syslog-*",
         ],
     ),

@@ -57,7 +57,7 @@ fn describe(row: &Row, text: &mut String) {
 }
 
 /// The word for a value behind its flag.
-fn placeholder(kind: Kind) -> String {
+pub(super) fn placeholder(kind: Kind) -> String {
     match kind {
         Kind::Flag => "yes|no".into(),
         Kind::Integer { .. } | Kind::PowerOfTwo { .. } => "NUMBER".into(),

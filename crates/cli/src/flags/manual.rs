@@ -1,0 +1,126 @@
+//! deploy/man/ferrite-cli.1 and the completions, made from the tables. The test fails when they differ; with `UPDATE_DOCS=1`
+//! it writes the files instead.
+
+use super::table::{Section, TABLE, Takes};
+use super::verb::VERBS;
+use crate::commands::Catalog;
+
+fn groups() -> Vec<manual::Group> {
+    let group = |section: &Section| manual::Group {
+        title: section.title().to_owned(),
+        flags: TABLE
+            .iter()
+            .filter(|flag| flag.section == *section)
+            .map(|flag| manual::Flag {
+                short: flag.short,
+                names: vec![flag.long.to_owned()],
+                value: match flag.takes {
+                    Takes::Nothing(_) => String::new(),
+                    Takes::Word(name, _) => name.to_owned(),
+                },
+                summary: flag.summary.to_owned(),
+            })
+            .collect(),
+    };
+    Section::ALL.iter().map(group).collect()
+}
+
+/// Commands of the server and of this program, by their first words.
+fn words() -> Vec<String> {
+    let mut words: Vec<String> = Catalog::builtin()
+        .all()
+        .filter(|command| !command.name.contains([' ', '|']))
+        .map(|command| command.name.to_ascii_uppercase())
+        .collect();
+    words.extend(VERBS.iter().map(|verb| verb.name.to_owned()));
+    words.extend(["help", "peek"].map(str::to_owned));
+    words.sort();
+    words.dedup();
+    words
+}
+
+fn entries(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    let pairs = pairs.iter();
+    pairs
+        .map(|&(term, text)| (term.to_owned(), text.to_owned()))
+        .collect()
+}
+
+fn verbs() -> Vec<(String, String)> {
+    let own = [
+        (
+            "help COMMAND, help @GROUP",
+            "What a command does and what it takes.",
+        ),
+        (
+            "peek KEY",
+            "A look at a key of any type: what it is, how long it lives, what it takes, how its value begins.",
+        ),
+    ];
+    let verbs = VERBS
+        .iter()
+        .map(|verb| (format!("{} FILE", verb.name), verb.summary.to_owned()));
+    entries(&own).into_iter().chain(verbs).collect()
+}
+
+#[test]
+fn manual_page_and_completions_are_up_to_date() {
+    manual::keep(&manual::Program {
+        name: "ferrite-cli",
+        version: env!("CARGO_PKG_VERSION"),
+        summary: "client for servers that speak the Redis protocol",
+        usage: &[
+            "[FLAG...] [COMMAND [ARGUMENT...]]",
+            "[FLAG...] import|export FILE",
+        ],
+        description: &[
+            "Runs COMMAND on a server and shows its reply. Without a command it runs those that standard input holds, one a \
+             line, or asks for them at a prompt with completion, hints and history.",
+        ],
+        groups: groups(),
+        words: words(),
+        sections: vec![
+            manual::Section {
+                title: "COMMANDS OF THIS PROGRAM",
+                entries: verbs(),
+            },
+            manual::Section {
+                title: "ENVIRONMENT",
+                entries: entries(&[
+                    (
+                        "FERRITECLI_AUTH, REDISCLI_AUTH",
+                        "The password. The first counts more; flags count more than both.",
+                    ),
+                    ("NO_COLOR", "No colors, if it is not empty."),
+                ]),
+            },
+            manual::Section {
+                title: "EXIT STATUS",
+                entries: entries(&[
+                    ("0", "Done. An error reply counts as an answer."),
+                    (
+                        "1",
+                        "Not done: no connection, bad flags, or an error reply with -e.",
+                    ),
+                    ("141", "Standard output was closed."),
+                ]),
+            },
+            manual::Section {
+                title: "EXAMPLES",
+                entries: entries(&[
+                    ("ferrite-cli SET greeting hello EX 60", ""),
+                    ("ferrite-cli -x SET image < image.png", ""),
+                    ("ferrite-cli --scan --pattern 'user:*'", ""),
+                    (
+                        "ferrite-cli -h old.example.org export dump.rdb && ferrite-cli import dump.rdb",
+                        "",
+                    ),
+                ]),
+            },
+            manual::Section {
+                title: "SEE ALSO",
+                entries: entries(&[("", "ferrite-server(1), ferrite-bench(1)")]),
+            },
+        ],
+    });
+}

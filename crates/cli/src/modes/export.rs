@@ -1,0 +1,370 @@
+//! `export FILE`: all keys of a server as an RDB file, through commands that every server has.
+//!
+//! Keys are found by SCAN, a database at a time, and read a group at a time: how long they are first, so that no group is larger than
+//! it has to be, then value and expiry together. A group is as it was at one point in time, where the server has
+//! transactions; the file as a whole is not. A key that SCAN names twice is written once, as servers expect of a file.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::path::Path;
+
+use rdb::{Attributes, Writer};
+use resp::Value;
+use sys::clock::realtime_ms;
+
+use super::file::{Target, bar, count, is_output, wrong};
+use super::stat::bytes_text;
+use super::walk::Walk;
+use crate::failure::{Failure, Result};
+use crate::flags::Options;
+use crate::format::quoted;
+use crate::limits::{EXPORT_GROUP_BYTES, EXPORT_GROUP_KEYS, EXPORT_SCAN};
+use crate::session::Session;
+
+/// The format is that of this release, whatever server the keys come from.
+const WRITTEN_AS: &str = "7.0.15";
+
+pub(super) fn run(mut session: Session, options: &Options, path: &Path) -> Result {
+    let mut options = options.clone();
+    options.keys.count.get_or_insert(EXPORT_SCAN);
+    let chosen = options.access.is_database_chosen;
+    let databases = if chosen {
+        vec![Database::numbered(options.access.database)]
+    } else {
+        databases(&mut session)?
+    };
+    let mut export = Export {
+        path,
+        writer: begin(path)?,
+        // A node of a cluster has transactions within a slot only.
+        has_transactions: !is_cluster(&mut session)?
+            && answers(&mut session, &["MULTI"])?
+            && answers(&mut session, &["DISCARD"])?,
+        has_times: answers(&mut session, &["PEXPIRETIME", ""])?,
+        skips_unsupported: options.skips_unsupported,
+        database: 0,
+        names: Names::default(),
+        written: 0,
+        unsupported: 0,
+    };
+    let keys = databases.iter().map(|database| database.keys).sum();
+    let bar = bar(
+        keys,
+        "exporting {pos}/{len} keys [{wide_bar}] {per_sec}, {eta} left",
+    );
+    for database in &databases {
+        export.begin_database(&mut session, database)?;
+        let mut walk = Walk::begin(session, &options)?;
+        walk.each(|session, keys, _| {
+            bar.inc(keys.len() as u64);
+            export.keys(session, keys)
+        })?;
+        if walk.is_interrupted {
+            return Err(Failure::Interrupted);
+        }
+        session = walk.into_session();
+    }
+    bar.finish_and_clear();
+    export.finish(databases.len() as u64)
+}
+
+fn begin(path: &Path) -> Result<Writer<Target>> {
+    let begin = |target| -> io::Result<Writer<Target>> {
+        let mut writer = Writer::new(target, rdb::Options::default())?;
+        writer.fact("redis-ver", WRITTEN_AS)?;
+        writer.fact("redis-bits", "64")?;
+        writer.fact("ctime", &(realtime_ms() / 1000).to_string())?;
+        writer.fact("aof-base", "0")?;
+        Ok(writer)
+    };
+    begin(Target::create(path)?).map_err(|error| wrong(path, &error))
+}
+
+/// Whether the server understands a request.
+fn answers(session: &mut Session, words: &[&str]) -> Result<bool> {
+    let words: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+    Ok(!matches!(session.ask(&words)?, Value::Error(_)))
+}
+
+fn is_cluster(session: &mut Session) -> Result<bool> {
+    let reply = session.ask(&[b"INFO".to_vec(), b"cluster".to_vec()])?;
+    Ok(match reply {
+        Value::Bulk(text) | Value::Verbatim { text, .. } => {
+            String::from_utf8_lossy(&text).contains("cluster_enabled:1")
+        }
+        _ => false,
+    })
+}
+
+/// A database that has keys, as far as is known.
+#[derive(Debug, PartialEq, Eq)]
+struct Database {
+    number: u64,
+    keys: u64,
+    volatile: u64,
+}
+
+impl Database {
+    fn numbered(number: u64) -> Database {
+        Database {
+            number,
+            keys: 0,
+            volatile: 0,
+        }
+    }
+}
+
+/// What INFO says about databases.
+fn databases(session: &mut Session) -> Result<Vec<Database>> {
+    let reply = session.ask(&[b"INFO".to_vec(), b"keyspace".to_vec()])?;
+    match reply {
+        Value::Bulk(text) | Value::Verbatim { text, .. } => {
+            Ok(read_keyspace(&String::from_utf8_lossy(&text)))
+        }
+        Value::Error(text) => Err(Failure::Other(format!(
+            "the server does not tell which databases it has (-n 0 exports one): {}",
+            String::from_utf8_lossy(&text)
+        ))),
+        _ => Err(Failure::other("the server's answer to INFO is no text")),
+    }
+}
+
+/// Takes `db0:keys=5,expires=1,avg_ttl=0` apart, line by line.
+fn read_keyspace(text: &str) -> Vec<Database> {
+    let line = |line: &str| {
+        let (number, facts) = line.trim().strip_prefix("db")?.split_once(':')?;
+        let fact = |name: &str| {
+            let mut facts = facts.split(',').filter_map(|fact| fact.split_once('='));
+            facts.find(|(its, _)| *its == name)?.1.parse().ok()
+        };
+        Some(Database {
+            number: number.parse().ok()?,
+            keys: fact("keys")?,
+            volatile: fact("expires").unwrap_or(0),
+        })
+    };
+    text.lines().filter_map(line).collect()
+}
+
+struct Export<'a> {
+    path: &'a Path,
+    writer: Writer<Target>,
+    has_transactions: bool,
+    /// The server tells when keys expire; otherwise, in how many milliseconds.
+    has_times: bool,
+    skips_unsupported: bool,
+    database: u64,
+    names: Names,
+    written: u64,
+    unsupported: u64,
+}
+
+impl Export<'_> {
+    fn begin_database(&mut self, session: &mut Session, database: &Database) -> Result {
+        let number = database.number;
+        let select = [b"SELECT".to_vec(), number.to_string().into_bytes()];
+        if let Value::Error(text) = session.ask(&select)? {
+            let text = String::from_utf8_lossy(&text);
+            return Err(Failure::Other(format!("SELECT {number} failed: {text}")));
+        }
+        self.database = number;
+        self.names = Names::default();
+        let writer = &mut self.writer;
+        let begun = writer
+            .database(number)
+            .and_then(|()| writer.sizes(database.keys, database.volatile));
+        begun.map_err(|error| wrong(self.path, &error))
+    }
+
+    /// Exports keys, unless they are gone.
+    fn keys(&mut self, session: &mut Session, mut keys: Vec<Vec<u8>>) -> Result {
+        keys.retain(|key| self.names.insert(key));
+        let request = |key| vec![&b"STRLEN"[..], key];
+        let requests: Vec<Vec<&[u8]>> = keys.iter().map(|key| request(key)).collect();
+        let lengths = session.ask_all(&requests)?;
+        let mut group: Vec<&[u8]> = Vec::new();
+        let mut group_bytes = 0;
+        for (key, length) in keys.iter().zip(lengths) {
+            let bytes = match length {
+                Value::Integer(length) => usize::try_from(length).unwrap_or(0),
+                Value::Error(text) if text.starts_with(b"WRONGTYPE") => {
+                    self.refuse(session, key)?;
+                    continue;
+                }
+                other => return Err(self.unexpected(key, &other)),
+            };
+            let is_full = group.len() == EXPORT_GROUP_KEYS
+                || group_bytes + bytes > EXPORT_GROUP_BYTES && !group.is_empty();
+            if is_full {
+                self.group(session, &group)?;
+                group.clear();
+                group_bytes = 0;
+            }
+            group.push(key);
+            group_bytes += bytes;
+        }
+        self.group(session, &group)
+    }
+
+    /// What to do with a key that is no string.
+    fn refuse(&mut self, session: &mut Session, key: &[u8]) -> Result {
+        self.unsupported += 1;
+        if self.skips_unsupported {
+            return Ok(());
+        }
+        let kind = match session.ask(&[b"TYPE".to_vec(), key.to_vec()])? {
+            Value::Simple(name) => String::from_utf8_lossy(&name).into_owned(),
+            _ => "value of another type".to_owned(),
+        };
+        Err(Failure::Other(format!(
+            "key {} in database {} is a {kind}, and only strings are supported. Nothing was saved; --skip-unsupported leaves out \
+             what cannot be.",
+            quoted(key),
+            self.database
+        )))
+    }
+
+    /// Reads and writes some keys.
+    fn group(&mut self, session: &mut Session, keys: &[&[u8]]) -> Result {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let asks_expiry = if self.has_times {
+            &b"PEXPIRETIME"[..]
+        } else {
+            b"PTTL"
+        };
+        let mut requests = Vec::with_capacity(2 * keys.len() + 2);
+        for key in keys {
+            requests.push(vec![&b"GET"[..], key]);
+            requests.push(vec![asks_expiry, key]);
+        }
+        if self.has_transactions {
+            requests.insert(0, vec![&b"MULTI"[..]]);
+            requests.push(vec![&b"EXEC"[..]]);
+        }
+        let mut replies = session.ask_all(&requests)?;
+        let now = realtime_ms();
+        if self.has_transactions {
+            replies = match replies.pop() {
+                Some(Value::Array(replies)) => replies,
+                other => return Err(self.unexpected(keys[0], &other.unwrap_or(Value::Null))),
+            };
+        }
+        let mut replies = replies.into_iter();
+        for key in keys {
+            let (value, expiry) = (replies.next(), replies.next());
+            self.key(key, value, expiry, now)?;
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, key: &[u8], value: Option<Value>, expiry: Option<Value>, now: i64) -> Result {
+        let expiry_ms = match expiry {
+            Some(Value::Integer(..0)) => None,
+            Some(Value::Integer(time)) if self.has_times => Some(time),
+            Some(Value::Integer(span)) => Some(now + span),
+            other => return Err(self.unexpected(key, &other.unwrap_or(Value::Null))),
+        };
+        let value = match value {
+            Some(Value::Bulk(value)) => value,
+            // Gone since SCAN named it.
+            Some(Value::Null) => return Ok(()),
+            other => return Err(self.unexpected(key, &other.unwrap_or(Value::Null))),
+        };
+        let attributes = Attributes {
+            expiry_ms,
+            ..Attributes::default()
+        };
+        self.written += 1;
+        let put = self.writer.key(key, &value, attributes);
+        put.map_err(|error| wrong(self.path, &error))
+    }
+
+    fn unexpected(&self, key: &[u8], reply: &Value) -> Failure {
+        let place = format!("key {} in database {}", quoted(key), self.database);
+        Failure::Other(match reply {
+            Value::Error(text) => format!("{place}: {}", String::from_utf8_lossy(text)),
+            other => format!("{place}: the server answered {other:?}"),
+        })
+    }
+
+    /// Ends the file and says what is in it.
+    fn finish(self, databases: u64) -> Result {
+        let path = self.path;
+        let target = self.writer.finish().map_err(|error| wrong(path, &error))?;
+        let bytes = match &target {
+            Target::File { file, .. } => file.metadata().map_or(0, |facts| facts.len()),
+            Target::Output(_) => 0,
+        };
+        target.keep(path)?;
+        let left_out = match self.unsupported {
+            0 => String::new(),
+            number => format!(", {number} left out that are not supported"),
+        };
+        let text = format!(
+            "{} of {} saved",
+            count(self.written, "key"),
+            count(databases, "database")
+        );
+        if is_output(path) {
+            eprintln!("{text}{left_out}");
+            return Ok(());
+        }
+        let bytes = bytes_text(i64::try_from(bytes).unwrap_or(i64::MAX));
+        Ok(writeln!(
+            io::stdout(),
+            "{text} to {} ({bytes}){left_out}",
+            path.display()
+        )?)
+    }
+}
+
+/// The keys of a database that were seen: 128 bits of each, by hashes that nobody can foresee, so that two keys are never
+/// taken for one.
+#[derive(Default)]
+struct Names {
+    hashes: [RandomState; 2],
+    seen: HashSet<u128>,
+}
+
+impl Names {
+    /// Remembers a key; whether it is new.
+    fn insert(&mut self, key: &[u8]) -> bool {
+        let [high, low] = &self.hashes;
+        let hash = u128::from(high.hash_one(key)) << 64 | u128::from(low.hash_one(key));
+        self.seen.insert(hash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn databases_are_read_from_info() {
+        let text = "# Keyspace\r\ndb0:keys=5,expires=1,avg_ttl=0\r\ndb12:keys=7,expires=0,avg_ttl=0,subexpiry=0\r\n\
+                    dbx:keys=1\r\ndb3:nothing\r\n";
+        let database = |number, keys, volatile| Database {
+            number,
+            keys,
+            volatile,
+        };
+        assert_eq!(read_keyspace(text), [database(0, 5, 1), database(12, 7, 0)]);
+        assert_eq!(read_keyspace("# Keyspace\r\n"), []);
+    }
+
+    #[test]
+    fn a_key_is_new_once() {
+        let mut names = Names::default();
+        for number in 0..1000_u32 {
+            assert!(names.insert(&number.to_le_bytes()));
+        }
+        for number in 0..1000_u32 {
+            assert!(!names.insert(&number.to_le_bytes()));
+        }
+        assert!(names.insert(b""));
+        assert!(!names.insert(b""));
+    }
+}

@@ -1,0 +1,150 @@
+//! `import` and `export` between real servers, in both directions: what one had, the other has, to the last byte and expiry.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use support::{Kind, PATIENCE, Server, fresh_directory};
+
+const DATABASES: [usize; 3] = [0, 3, 15];
+
+/// Requests as they are sent, so that any byte can be in them.
+fn request(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend(format!("${}\r\n", word.len()).bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+/// Keys of every shape in several databases: numbers, what compresses, what does not, empty ones, large ones, some that expire.
+fn fill(server: &Server) {
+    let mut bytes = Vec::new();
+    let mut random = 1_u64;
+    for database in DATABASES {
+        bytes.extend(request(&[b"SELECT", database.to_string().as_bytes()]));
+        for number in 0..2000_usize {
+            let mut noise = || {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                (random >> 56) as u8
+            };
+            let key = match number % 4 {
+                0 => format!("key:{number}").into_bytes(),
+                1 => number.to_string().into_bytes(),
+                _ => (0..number % 50 + 5).map(|_| noise()).collect(),
+            };
+            let value = match number % 7 {
+                0 => Vec::new(),
+                1 => number.to_string().into_bytes(),
+                2 => b"abc".repeat(number % 300),
+                3 if number % 500 == 3 => (0..300_000).map(|_| noise()).collect(),
+                _ => (0..number % 200).map(|_| noise()).collect(),
+            };
+            let expiry = (32_503_680_000_000 + number).to_string();
+            let words = [b"SET", &key[..], &value, b"PXAT", expiry.as_bytes()];
+            let words = if number % 3 == 0 {
+                &words[..]
+            } else {
+                &words[..3]
+            };
+            bytes.extend(request(words));
+        }
+    }
+    bytes.extend(request(&[b"ECHO", b"the end"]));
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).expect("the server listens");
+    let mut input = stream.try_clone().expect("a descriptor");
+    std::thread::scope(|scope| {
+        scope.spawn(move || stream.write_all(&bytes).expect("the server reads"));
+        let mut replies = Vec::new();
+        while !replies.ends_with(b"the end\r\n") {
+            let mut chunk = [0; 65536];
+            let count = input.read(&mut chunk).expect("the server answers");
+            assert_ne!(count, 0, "the server hung up");
+            replies.extend_from_slice(&chunk[..count]);
+        }
+    });
+}
+
+/// What the server makes of all of its data; the same for the same data.
+fn digest(server: &Server) -> String {
+    // DEBUG is allowed while data is being loaded.
+    let start = Instant::now();
+    while server.tell("DBSIZE").starts_with("-LOADING") {
+        assert!(start.elapsed() < PATIENCE, "the server loads for ever");
+        sleep(Duration::from_millis(10));
+    }
+    let reply = server.tell("DEBUG DIGEST");
+    assert!(reply.len() > 40 && !reply.starts_with('-'), "{reply}");
+    reply
+}
+
+/// Runs the client and returns what it prints.
+fn run(server: &Server, directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_ferrite-cli"))
+        .args(["-p", &server.port.to_string()])
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the client runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {text}{errors}");
+    text
+}
+
+#[test]
+fn data_goes_from_server_to_server() {
+    let directory = fresh_directory("files");
+    let place = directory.to_str().expect("the path is text").to_owned();
+    let load = ["--dir", &place, "--dbfilename", "dump.rdb"];
+    for from in [Kind::Redis, Kind::Ferrite] {
+        let source = Server::start(from, &[]);
+        fill(&source);
+        let expected = digest(&source);
+        let said = run(&source, &directory, &["export", "dump.rdb"]);
+        assert!(said.contains(" of 3 databases saved to dump.rdb"), "{said}");
+        assert!(!directory.join("dump.rdb.partial").exists());
+        assert_eq!(digest(&source), expected, "an export changes nothing");
+        for to in [Kind::Redis, Kind::Ferrite] {
+            // Read by the server itself, and written by the client.
+            assert_eq!(
+                digest(&Server::start(to, &load)),
+                expected,
+                "{from:?}, loaded by {to:?}"
+            );
+            let target = Server::start(to, &[]);
+            let said = run(&target, &directory, &["import", "dump.rdb"]);
+            assert!(said.contains(" written to 3 databases"), "{said}");
+            assert_eq!(digest(&target), expected, "{from:?}, imported into {to:?}");
+        }
+    }
+    let _ = std::fs::remove_dir_all(directory);
+}
+
+#[test]
+fn a_file_that_redis_sends_to_replicas_is_kept_whole() {
+    let directory = fresh_directory("files");
+    let source = Server::start(Kind::Redis, &["--repl-diskless-sync", "no"]);
+    fill(&source);
+    let target = Server::start(Kind::Ferrite, &[]);
+    for diskless in ["no", "yes"] {
+        let said = source.tell(&format!("CONFIG SET repl-diskless-sync {diskless}"));
+        assert_eq!(said, "+OK\r\n");
+        run(&source, &directory, &["--rdb", "replica.rdb"]);
+        assert_eq!(target.tell("FLUSHALL"), "+OK\r\n");
+        run(&target, &directory, &["import", "replica.rdb"]);
+        assert_eq!(digest(&target), digest(&source), "diskless: {diskless}");
+    }
+    let _ = std::fs::remove_dir_all(directory);
+}

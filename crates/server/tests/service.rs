@@ -1,0 +1,143 @@
+//! What the server tells a service manager: here one socket plays its part.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long anything may take on a machine that does other things as well.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A process and its directory, which end with the test.
+struct Process {
+    child: Child,
+    directory: PathBuf,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// The next message that is no sign of life.
+fn next(manager: &UnixDatagram) -> String {
+    loop {
+        let mut message = [0; 1024];
+        let count = manager.recv(&mut message);
+        let count = count.expect("the server tells something");
+        let text = String::from_utf8_lossy(&message[..count]).into_owned();
+        if text.trim_end() != "WATCHDOG=1" {
+            return text;
+        }
+    }
+}
+
+/// A snapshot that takes a while to load where each key is waited for.
+fn snapshot(keys: usize) -> Vec<u8> {
+    let options = rdb::Options::default();
+    let mut writer = rdb::Writer::new(Vec::new(), options).expect("there is room");
+    for number in 0..keys {
+        let key = number.to_string();
+        let put = writer.key(key.as_bytes(), b"v", rdb::Attributes::default());
+        put.expect("there is room");
+    }
+    writer.finish().expect("there is room")
+}
+
+#[test]
+fn the_manager_hears_when_data_is_loaded_that_the_server_lives_and_that_it_ends() {
+    let name = format!("ferrite-service-{}", std::process::id());
+    let directory = std::env::temp_dir().join(name);
+    fs::create_dir_all(&directory).expect("the directory for temporary files is writable");
+    fs::write(directory.join("dump.rdb"), snapshot(500)).expect("the directory is ours");
+    let manager = UnixDatagram::bind(directory.join("notify")).expect("the directory is ours");
+    manager
+        .set_read_timeout(Some(PATIENCE))
+        .expect("it has a limit");
+    let child = Command::new(env!("CARGO_BIN_EXE_ferrite-server"))
+        .args([
+            "--port",
+            "0",
+            "--unixsocket",
+            "socket",
+            "--appendonly",
+            "no",
+        ])
+        .args(["--key-load-delay", "1000", "--save", "", "--dir"])
+        .arg(&directory)
+        .env("NOTIFY_SOCKET", directory.join("notify"))
+        .env("WATCHDOG_USEC", "100000")
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the server starts");
+    let mut server = Process { child, directory };
+
+    let ready = next(&manager);
+    assert!(ready.contains("READY=1"), "{ready}");
+    let mut client = UnixStream::connect(server.directory.join("socket")).expect("it listens");
+    client.write_all(b"DBSIZE\r\n").expect("it reads");
+    let mut reply = [0; 64];
+    let count = client.read(&mut reply).expect("it answers");
+    assert_eq!(
+        &reply[..count],
+        b":500\r\n",
+        "everything is loaded when it is ready"
+    );
+
+    // Signs of life go on while nothing happens.
+    for _ in 0..5 {
+        let mut message = [0; 64];
+        let count = manager.recv(&mut message).expect("the server lives");
+        assert_eq!(message[..count].trim_ascii_end(), b"WATCHDOG=1");
+    }
+
+    let pid = Pid::from_child(&server.child);
+    kill_process(pid, Signal::TERM).expect("it is ours");
+    let stopping = next(&manager);
+    assert!(stopping.contains("STOPPING=1"), "{stopping}");
+    let status = server.child.wait().expect("it is ours");
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn a_manager_that_is_not_there_is_no_reason_to_end() {
+    let name = format!("ferrite-service-none-{}", std::process::id());
+    let directory = std::env::temp_dir().join(name);
+    fs::create_dir_all(&directory).expect("the directory for temporary files is writable");
+    let child = Command::new(env!("CARGO_BIN_EXE_ferrite-server"))
+        .args([
+            "--port",
+            "0",
+            "--unixsocket",
+            "socket",
+            "--appendonly",
+            "no",
+        ])
+        .args(["--save", "", "--dir"])
+        .arg(&directory)
+        .env("NOTIFY_SOCKET", directory.join("nobody"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let mut server = Process { child, directory };
+    let mut output = server.child.stdout.take().expect("it is piped");
+    let mut said = Vec::new();
+    while !String::from_utf8_lossy(&said).contains("the service manager cannot be told") {
+        let mut chunk = [0; 4096];
+        let count = output.read(&mut chunk).expect("a pipe can be read");
+        assert_ne!(count, 0, "{}", String::from_utf8_lossy(&said));
+        said.extend_from_slice(&chunk[..count]);
+    }
+    let mut client = UnixStream::connect(server.directory.join("socket")).expect("it listens");
+    client.write_all(b"PING\r\n").expect("it reads");
+    let mut reply = [0; 7];
+    client.read_exact(&mut reply).expect("it answers");
+    assert_eq!(&reply, b"+PONG\r\n");
+}

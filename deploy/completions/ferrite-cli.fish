@@ -1,0 +1,65 @@
+complete -c ferrite-cli -s h -l host -d 'The server\'s name or address (127.0.0.1)' -r -f -a "(__fish_print_hostnames)"
+complete -c ferrite-cli -s p -l port -d 'The server\'s port (6379)' -r -f
+complete -c ferrite-cli -s s -l socket -d 'The server\'s unix socket, instead of host and port' -r -F
+complete -c ferrite-cli -s u -l uri -d 'redis://[[USER:]PASSWORD@]HOST[:PORT][/DB], or unix://[[USER:]PASSWORD@]PATH[?db=DB]' -r -f
+complete -c ferrite-cli -s a -l pass -d 'The password' -r -f
+complete -c ferrite-cli -l user -d 'The user to whom the password belongs, if not the default user' -r -f
+complete -c ferrite-cli -s n -l db -d 'The database (0)' -r -f
+complete -c ferrite-cli -s t -l timeout -d 'How long to try to connect (as long as the system does)' -r -f
+complete -c ferrite-cli -s r -l repeat -d 'Runs the command COUNT times, for ever if negative; or ends --stat and its like after COUNT lines' -r -f
+complete -c ferrite-cli -s i -l interval -d 'Pause between repetitions, like 0.1; between lines of --stat, --scan and --latency; per 100 SCANs of --bigkeys and its like' -r -f
+complete -c ferrite-cli -s X -l stdin-tag -d 'The argument TAG stands for what standard input holds' -r -f
+complete -c ferrite-cli -l eval -d 'Runs the script in FILE; keys and arguments follow: KEY' -r -F
+complete -c ferrite-cli -s d -l delimiter -d 'What --raw puts between elements (a line break)' -r -f
+complete -c ferrite-cli -s D -l reply-delimiter -d 'What --raw puts behind a reply (a line break)' -r -f
+complete -c ferrite-cli -l show-pushes -d 'Whether RESP3 messages that nobody asked for are shown (yes on a terminal)' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-cli -l intrinsic-latency -d 'How long this machine keeps a program from running at most; needs no server' -r -f
+complete -c ferrite-cli -l lru-test -d 'Writes and reads KEYS keys as a cache does, 80 % of it at 20 % of them, and tells the share of hits' -r -f
+complete -c ferrite-cli -l memkeys-samples -d 'The same, from a look at COUNT elements of each value' -r -f
+complete -c ferrite-cli -l keystats-samples -d 'The same, from a look at COUNT elements of each value' -r -f
+complete -c ferrite-cli -l pattern -d 'Only keys that match, like \'user:*\'' -r -f
+complete -c ferrite-cli -l quoted-pattern -d 'The same, quoted, so that it may hold any byte' -r -f
+complete -c ferrite-cli -l count -d 'How many keys a SCAN looks at' -r -f
+complete -c ferrite-cli -l cursor -d 'Where --keystats begins (0): it names the place when it is interrupted' -r -f
+complete -c ferrite-cli -l top -d 'How many of the largest keys --keystats lists (10)' -r -f
+complete -c ferrite-cli -l pipe-timeout -d 'How long --pipe waits for a reply once all is sent (30); for ever if 0' -r -f
+complete -c ferrite-cli -l rdb -d 'Saves the data as an RDB file, as a replica gets it, at one point in time; - is standard output' -r -F
+complete -c ferrite-cli -l functions-rdb -d 'The same with the functions alone' -r -F
+complete -c ferrite-cli -l config -d 'Reads flags from FILE, one a line, without dashes, like `port 7000`' -r -F
+complete -c ferrite-cli -l cluster -d 'Administration of a cluster' -r -f
+complete -c ferrite-cli -l askpass -d 'Asks for the password'
+complete -c ferrite-cli -l no-auth-warning -d 'No warning about a password on the command line'
+complete -c ferrite-cli -s 2 -l resp2 -d 'RESP2, the protocol without types (usual)'
+complete -c ferrite-cli -s 3 -l resp3 -d 'RESP3, the protocol with types'
+complete -c ferrite-cli -s 4 -l ipv4 -d 'Tries addresses of IPv4 first'
+complete -c ferrite-cli -s 6 -l ipv6 -d 'Tries addresses of IPv6 first'
+complete -c ferrite-cli -s c -l follow -d 'Follows MOVED and ASK to other nodes of a cluster'
+complete -c ferrite-cli -s x -l stdin -d 'The last argument is what standard input holds'
+complete -c ferrite-cli -l quoted-input -d 'Arguments may be quoted: \'"a\\x00b"\' is three bytes'
+complete -c ferrite-cli -s e -l exit-on-error -d 'An error reply goes to standard error, and ends with code 1'
+complete -c ferrite-cli -l non-interactive -d 'Never a prompt: without a command, a PING whose answer is the exit code'
+complete -c ferrite-cli -l raw -d 'The bytes (usual where the output is no terminal)'
+complete -c ferrite-cli -l no-raw -d 'Types, indices and quotes (usual on a terminal)'
+complete -c ferrite-cli -l csv -d 'Values between commas'
+complete -c ferrite-cli -l json -d 'JSON; over RESP3 if the server speaks it, unless -2 says otherwise'
+complete -c ferrite-cli -l quoted-json -d 'JSON of ASCII: strings keep the escapes of --no-raw'
+complete -c ferrite-cli -l stat -d 'A line per second: keys, memory, clients, requests'
+complete -c ferrite-cli -l replica -d 'The changes that a replica is told, one a line'
+complete -c ferrite-cli -l latency -d 'The time a PING takes, in milliseconds, again and again; where the output is no terminal, for a second (-i) only'
+complete -c ferrite-cli -l latency-history -d 'The same, a line every 15 seconds (-i)'
+complete -c ferrite-cli -l latency-dist -d 'The same as a spectrum in colors, a line per second (-i)'
+complete -c ferrite-cli -l scan -d 'Lists all keys'
+complete -c ferrite-cli -l bigkeys -d 'The keys of each type with most elements'
+complete -c ferrite-cli -l memkeys -d 'The keys of each type that take most memory'
+complete -c ferrite-cli -l keystats -d 'Both, with the largest keys of all and how sizes are distributed'
+complete -c ferrite-cli -l hotkeys -d 'The keys used most; needs a maxmemory-policy of LFU'
+complete -c ferrite-cli -l pipe -d 'Sends standard input, which holds requests, as it is, and counts the replies'
+complete -c ferrite-cli -l skip-unsupported -d 'import and export leave out what is no string, instead of ending there'
+complete -c ferrite-cli -l keep-existing -d 'import leaves alone the keys that the server has'
+complete -c ferrite-cli -l verbose -d 'Tells on standard error what the connection does'
+complete -c ferrite-cli -l help -d 'Prints this text'
+complete -c ferrite-cli -s v -l version -d 'Prints the version'
+complete -c ferrite-cli -l tls -d 'A connection with TLS'
+complete -c ferrite-cli -l ldb -d 'The debugger of scripts'
+complete -c ferrite-cli -n '__fish_is_nth_token 1' -a 'APPEND AUTH BGSAVE BITCOUNT BITFIELD BITFIELD_RO BITOP BITPOS CLIENT CLUSTER COMMAND CONFIG COPY DBSIZE DEBUG DECR DECRBY DEL DELEX DELIFEQ DIGEST DISCARD ECHO EXEC EXISTS EXPIRE EXPIREAT EXPIRETIME FLUSHALL FLUSHDB GET GETBIT GETDEL GETEX GETRANGE GETSET HELLO INCR INCRBY INCRBYFLOAT INFO KEYS LASTSAVE LATENCY LCS LOLWUT MEMORY MGET MONITOR MOVE MSET MSETNX MULTI OBJECT PERSIST PEXPIRE PEXPIREAT PEXPIRETIME PING PSETEX PSUBSCRIBE PTTL PUBLISH PUBSUB PUNSUBSCRIBE QUIT RANDOMKEY READONLY READWRITE RENAME RENAMENX RESET ROLE SAVE SCAN SELECT SET SETBIT SETEX SETNX SETRANGE SHUTDOWN SLOWLOG SPUBLISH SSUBSCRIBE STRLEN SUBSCRIBE SUBSTR SUNSUBSCRIBE SWAPDB TIME TOUCH TTL TYPE UNLINK UNSUBSCRIBE UNWATCH WAIT WATCH export help import peek'

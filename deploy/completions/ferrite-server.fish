@@ -1,0 +1,64 @@
+complete -c ferrite-server -l bind -d 'The addresses to listen on; * is every IPv4 address and ::* every IPv6 one' -r -f
+complete -c ferrite-server -s p -l port -d 'The TCP port to listen on; 0 turns TCP off' -r -f
+complete -c ferrite-server -l tcp-backlog -d 'How many connections may wait to be accepted; the kernel may lower it' -r -f
+complete -c ferrite-server -l unixsocket -d 'The path of a unix socket to listen on as well; empty for none' -r -F
+complete -c ferrite-server -l unixsocketperm -d 'The permissions of the unix socket, in octal; 0 leaves them to the umask' -r -f
+complete -c ferrite-server -l timeout -d 'Seconds without a request after which a client is disconnected; 0 is never' -r -f
+complete -c ferrite-server -l tcp-keepalive -d 'Seconds between probes that find out whether a silent client is still there; 0 sends none' -r -f
+complete -c ferrite-server -l protected-mode -d 'Refuses clients from other machines as long as no password is set' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-server -l requirepass -d 'The password that a client has to send before anything else; empty for none' -r -f
+complete -c ferrite-server -l enable-debug-command -d 'Who may use DEBUG: nobody, everybody, or clients on this machine' -r -f -a "no\t''
+yes\t''
+local\t''"
+complete -c ferrite-server -l maxclients -d 'The most clients at the same time; further ones are refused' -r -f
+complete -c ferrite-server -l client-output-buffer-limit -d 'How many bytes of replies may wait for a client: it is disconnected at the hard limit, or once it was beyond the soft limit for so many seconds; 0 is no limit' -r -f
+complete -c ferrite-server -l client-query-buffer-limit -d 'How many bytes of an unfinished request are kept before its client is disconnected' -r -f
+complete -c ferrite-server -l tracking-table-max-keys -d 'How many keys are remembered for clients that keep copies of them (CLIENT TRACKING): beyond it, clients are told to drop some; 0 is no limit' -r -f
+complete -c ferrite-server -l proto-max-bulk-len -d 'The longest argument of a request and the longest value of a key, in bytes' -r -f
+complete -c ferrite-server -s w -l threads -d 'The worker threads that serve clients; 0 takes one for each CPU that the process may use' -r -f
+complete -c ferrite-server -l io -d 'How workers wait for the network; auto takes what measured best' -r -f -a "auto\t''
+epoll\t''
+uring\t''"
+complete -c ferrite-server -l shards -d 'The separately locked parts of each database; 0 chooses by the number of threads' -r -f
+complete -c ferrite-server -l databases -d 'The number of databases that SELECT can choose from' -r -f
+complete -c ferrite-server -s m -l maxmemory -d 'The memory that data and buffers may take, in bytes; 0 is no limit' -r -f
+complete -c ferrite-server -l maxmemory-policy -d 'What happens at the limit of memory: noeviction refuses writes' -r -f
+complete -c ferrite-server -s d -l dir -d 'The directory to work in; relative paths of other settings start there' -r -f -a "(__fish_complete_directories)"
+complete -c ferrite-server -l appendonly -d 'Whether writes are kept on disk, in a log that the server starts from' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-server -l appendfsync -d 'When the log is made durable: before each reply, once a second, or when the system likes to' -r -f -a "always\t''
+everysec\t''
+no\t''"
+complete -c ferrite-server -l appenddirname -d 'The directory of the log, in `dir`' -r -F
+complete -c ferrite-server -l save -d 'When to write a snapshot: after so many seconds if there were at least so many changes' -r -f
+complete -c ferrite-server -l dbfilename -d 'The file of the snapshot, in dir' -r -f
+complete -c ferrite-server -l rdbcompression -d 'Compresses strings of more than 20 bytes in snapshots' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-server -l rdbchecksum -d 'Ends snapshots with a checksum, and compares it when one is loaded' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-server -l stop-writes-on-bgsave-error -d 'Refuses writes as long as there are save points and the last snapshot could not be written' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-server -l rdb-save-incremental-fsync -d 'Syncs a snapshot to disk every 4 MB while it is written, not all of it at its end' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-server -l rdb-del-sync-files -d 'Removes snapshots that were only made for replicas' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-server -l rdb-key-save-delay -d 'Microseconds to wait at each key that a snapshot in the background writes' -r -f
+complete -c ferrite-server -l key-load-delay -d 'Microseconds to wait at each key that is loaded from a snapshot' -r -f
+complete -c ferrite-server -l daemonize -d 'Goes on in the background once the server has started' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-server -l pidfile -d 'The file that holds the number of the server\'s process while it runs; empty for none' -r -F
+complete -c ferrite-server -l loglevel -d 'The least important messages that are still logged' -r -f -a "debug\t''
+verbose\t''
+notice\t''
+warning\t''"
+complete -c ferrite-server -l logfile -d 'The file to append the log to; empty for the standard output' -r -F
+complete -c ferrite-server -l always-show-logo -d 'Shows the logo at the start though the log goes to no terminal' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-server -l hz -d 'How often per second each worker does its housekeeping' -r -f
+complete -c ferrite-server -l slowlog-log-slower-than -d 'Microseconds from which on a command is kept in the slow log; 0 keeps every command, -1 none' -r -f
+complete -c ferrite-server -l slowlog-max-len -d 'The most commands that the slow log keeps' -r -f
+complete -c ferrite-server -l latency-monitor-threshold -d 'Milliseconds from which on LATENCY keeps an event; 0 turns it off' -r -f
+complete -c ferrite-server -l notify-keyspace-events -d 'Which changes of keys are published: K to the channel __keyspace@N__:KEY, E to the channel __keyevent@N__:EVENT, and of which class: g general, $ strings, l lists, s sets, h hashes, z sorted sets, t streams, d modules, x expired, e evicted, A all of these, n new keys, m missed keys' -r -f
+complete -c ferrite-server -s h -l help -d 'Prints all flags'
+complete -c ferrite-server -s v -l version -d 'Prints the version'
