@@ -150,7 +150,7 @@ impl Mark {
 const HEADER: usize = 8;
 const WORD: usize = 8;
 
-/// Where an entry is in the log: eight bytes that mean something to the log only, except for [`LogAddress::PENDING`].
+/// Where an entry is in the log: eight bytes that mean something to the log only, except for those that are named here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct LogAddress(pub NonZeroU64);
@@ -158,6 +158,14 @@ pub struct LogAddress(pub NonZeroU64);
 impl LogAddress {
     /// The entry has not been written to the log yet, but will be before its shard is unlocked.
     pub const PENDING: LogAddress = LogAddress(NonZeroU64::MIN);
+    /// The entry is not in the log, and nobody has noted that it has to be.
+    pub const NOWHERE: LogAddress = LogAddress(NonZeroU64::MIN.saturating_add(1));
+
+    /// Whether it says where the entry is.
+    #[inline]
+    pub fn is_known(self) -> bool {
+        self != LogAddress::PENDING && self != LogAddress::NOWHERE
+    }
 }
 
 /// What an entry carries beside key and value.
@@ -609,11 +617,20 @@ impl Entry {
         NonZeroU64::new(self.word(log_address_at(header))).map(LogAddress)
     }
 
+    /// Notes where the entry is in the log, if it has room for that; whether it has.
+    #[inline]
+    pub(crate) fn write_log_address(self, address: LogAddress) -> bool {
+        let header = self.header();
+        if header & LOGGED == 0 {
+            return false;
+        }
+        self.set_word(log_address_at(header), address.0.get());
+        true
+    }
+
     /// Notes where the entry is in the log. The entry moves when it had no room for that.
     pub(crate) fn set_log_address(self, heap: &mut Heap, address: LogAddress) -> Entry {
-        let header = self.header();
-        if header & LOGGED != 0 {
-            self.set_word(log_address_at(header), address.0.get());
+        if self.write_log_address(address) {
             return self;
         }
         let extras = Extras {

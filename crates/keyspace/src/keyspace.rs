@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::database::{Database, ShardId};
-use crate::entry::{Entry, LogAddress};
+use crate::entry::Entry;
 use crate::hash::Seed;
 use crate::observe::Observer;
 use crate::pages::Pages;
@@ -74,7 +74,7 @@ impl Shared {
     #[inline]
     pub(crate) fn tell_lost(&self, entry: Entry) {
         if let Some(address) = entry.log_address()
-            && address != LogAddress::PENDING
+            && address.is_known()
             && let Some(observer) = self.observer.get()
         {
             observer.lost(address, entry.key().len(), entry.value_len());

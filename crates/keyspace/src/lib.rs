@@ -32,7 +32,7 @@ pub use keyspace::{Keyspace, Options, Taken};
 pub use large::{Large, LargeValue};
 pub use observe::{Change, ChangeKind, Observer, reason};
 pub use records::{Record, RecordValue, Records};
-pub use shard::{Detached, EntryMut, EntryRef, Expiry, Guard, Key};
+pub use shard::{Detached, EntryMut, EntryRef, Expiry, Guard, Key, Overwritten};
 pub use snapshot::{Sizes, Snapshot};
 pub use turn::{Exclusive, Turn, Turns};
 

@@ -19,13 +19,14 @@ mod lock;
 mod packing;
 mod snapshot;
 mod view;
+mod writing;
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
 use crate::database::Overhead;
-use crate::entry::{Entry, Extras, Form, LogAddress, NewValue, Stamp};
+use crate::entry::{Entry, Stamp};
 use crate::hash::Place;
 use crate::heap::Heap;
 use crate::index::{Index, IndexState, Slot, Surroundings, Tables};
@@ -39,10 +40,10 @@ use crate::reclaim::BACKGROUND_BYTES;
 const MOVED_PER_SLICE: usize = 64;
 
 pub use view::{Detached, EntryMut, EntryRef};
+pub use writing::Overwritten;
 
 use expiring::Wheels;
 use lock::Lock;
-use view::DetachedValue;
 
 /// A key and its hash.
 #[derive(Clone, Copy, Debug)]
@@ -357,72 +358,6 @@ impl<'a> Guard<'a> {
         self.slot_of(key).is_some()
     }
 
-    /// Sets a key to a string, whatever it was before. Overwrites in place where it can: no allocation then.
-    #[inline]
-    pub fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
-        self.set_value(key, NewValue::copy_of(value), expiry);
-    }
-
-    /// [`Guard::set`] with a value that already has a buffer of its own.
-    pub fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
-        if value.len() <= crate::INLINE_VALUE_MAX {
-            self.set_value(key, NewValue::Inline(&value), expiry);
-        } else {
-            self.set_value(key, NewValue::Large(value), expiry);
-        }
-    }
-
-    #[inline]
-    fn set_value(&mut self, key: Key<'_>, value: NewValue<'_>, expiry: Expiry) {
-        let stamp = self.stamp();
-        match self.slot_of(key) {
-            Some(slot) => {
-                let entry = self.index().entry(slot);
-                self.preserve(entry);
-                // What nearly every overwrite is: nothing to account for, nothing to schedule.
-                if let NewValue::Inline(bytes) = &value
-                    && !matches!(expiry, Expiry::At(_))
-                    && entry.overwrite_in_place(bytes, expiry == Expiry::Keep, stamp)
-                {
-                    return;
-                }
-                let (before, old_expiry) = (entry.memory(), entry.expiry());
-                let expiry = match expiry {
-                    Expiry::Clear => None,
-                    Expiry::Keep => old_expiry,
-                    Expiry::At(at) => Some(at),
-                };
-                let (entry, garbage) =
-                    entry.overwrite(self.heap(), key.bytes, value, expiry, stamp);
-                self.sub_bytes(before);
-                self.add_bytes(entry.memory());
-                self.index().replace(slot, entry);
-                self.reschedule(key.hash, old_expiry, expiry);
-                self.note_slack();
-                self.discard(garbage);
-                self.relieve();
-            }
-            None => {
-                let expiry = match expiry {
-                    Expiry::At(at) => Some(at),
-                    Expiry::Clear | Expiry::Keep => None,
-                };
-                let log = self.new_log_address();
-                let extras = Extras { expiry, log };
-                let entry = Entry::new(self.heap(), key.bytes, value, extras, stamp);
-                self.insert(key.hash, entry);
-                self.relieve();
-            }
-        }
-    }
-
-    /// What a new entry has for an address: room for one, if there is a log.
-    #[inline]
-    fn new_log_address(&self) -> Option<LogAddress> {
-        let is_logged = self.shared.is_logged.load(Relaxed);
-        is_logged.then_some(LogAddress::PENDING)
-    }
-
     fn insert(&mut self, hash: u64, entry: Entry) {
         let place = self.place(hash);
         let shared = self.shared;
@@ -506,29 +441,6 @@ impl<'a> Guard<'a> {
         true
     }
 
-    /// Takes a key's value away, to put it elsewhere with [`Guard::attach`].
-    pub fn detach(&mut self, key: Key<'_>) -> Option<Detached> {
-        let slot = self.slot_of(key)?;
-        let detached = Detached::copy_of(self.index().entry(slot));
-        let entry = self.unlink(slot);
-        self.free(entry);
-        Some(detached)
-    }
-
-    /// Gives a key a value that was taken or copied from another, expiry included.
-    pub fn attach(&mut self, key: Key<'_>, value: Detached) {
-        let expiry = value.expiry.map_or(Expiry::Clear, Expiry::At);
-        match value.value {
-            DetachedValue::Inline(bytes) => self.set_value(key, NewValue::Inline(&bytes), expiry),
-            DetachedValue::Large(large) => self.set_value(key, NewValue::Large(large), expiry),
-        }
-        if value.form != Form::Whole
-            && let Some(slot) = self.slot_of(key)
-        {
-            self.index().entry(slot).set_form(value.form);
-        }
-    }
-
     /// Calls `visit` with every live entry of the bucket that `place` falls into; returns the first place behind it.
     pub(crate) fn visit_place(
         &self,
@@ -543,10 +455,7 @@ impl<'a> Guard<'a> {
         };
         index.visit_home(place, |_, entry| {
             if entry.expiry().is_none_or(|expiry| self.now <= expiry) {
-                visit(EntryRef {
-                    entry,
-                    _shard: std::marker::PhantomData,
-                });
+                visit(EntryRef::new(entry));
             }
         })
     }

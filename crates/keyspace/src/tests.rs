@@ -82,7 +82,7 @@ fn random_operations_match_a_map() {
                 7 => {
                     if let Some(detached) = guard.detach(key) {
                         assert!(!guard.contains(key));
-                        guard.attach(key, detached);
+                        guard.attach(key, detached, |_, _| None);
                     }
                 }
                 _ => {

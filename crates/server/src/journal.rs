@@ -9,7 +9,8 @@
 //! Keys that expire are not logged; the keyspace tells of them ([`crate::persistence`]).
 //!
 //! Invariants, whenever a shard is unlocked:
-//! 1. Every entry has the address of the record that holds its value; none is [`LogAddress::PENDING`].
+//! 1. Every entry has the address of the record that holds its value; none is [`LogAddress::PENDING`]. Except while
+//!    a log is begun on a server that has data ([`crate::persistence`]), none is [`LogAddress::NOWHERE`].
 //! 2. Every record that an entry had an address of and has no more was told to the log as dead, once.
 
 use std::cell::RefCell;
@@ -18,9 +19,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use ferrite_log::{Address, Appender, Batch, DbId, Liveness, Lsn, Rebind, Refusal, Tag};
-use keyspace::{EntryMut, Form, Guard, Key, LogAddress};
+use keyspace::{EntryMut, EntryRef, Form, Guard, Key, LogAddress, Overwritten};
 
-use crate::limits::{JOURNAL_BATCH_BYTES, JOURNAL_KEEP_BYTES};
+use crate::limits::{JOURNAL_BATCH_BYTES, JOURNAL_KEEP_BYTES, PATCH_MIN_BYTES, PATCH_SHARE};
 
 /// See the module.
 pub(crate) struct Journal {
@@ -49,7 +50,7 @@ struct Change {
     replaced: Option<Replaced>,
 }
 
-/// The record of an entry that is about to be replaced: where it is, and bytes of the value.
+/// The record of an entry that was replaced: where it is, and bytes of the value.
 #[derive(Clone, Copy)]
 pub(crate) struct Replaced {
     address: Address,
@@ -57,15 +58,18 @@ pub(crate) struct Replaced {
 }
 
 impl Replaced {
-    /// The record of an entry, before it changes.
-    pub(crate) fn of(entry: &EntryMut<'_, '_>) -> Option<Replaced> {
+    /// What there was, if that was in the log.
+    #[inline]
+    pub(crate) fn of(old: Option<Overwritten>) -> Option<Replaced> {
+        let old = old.filter(|old| old.address.is_known())?;
         Some(Replaced {
-            address: address_of(entry)?,
-            value: entry.value_len(),
+            address: Address::from_bits(old.address.0.get())?,
+            value: old.value_len,
         })
     }
 
     /// Tells that it is dead. `key` is how many bytes the key has.
+    #[inline]
     pub(crate) fn bury(self, key: usize, liveness: &mut Liveness) {
         liveness.dead(self.address, key, self.value);
     }
@@ -87,26 +91,61 @@ pub(crate) struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// An entry was made or has another value.
-    pub(crate) fn wrote(self, entry: &mut EntryMut<'_, '_>, replaced: Option<Replaced>) {
+    /// An entry was made or has another value, in place of `old`. Returns what it keeps.
+    #[inline]
+    pub(crate) fn wrote(
+        self,
+        key: Key<'_>,
+        entry: EntryRef<'_>,
+        old: Option<Overwritten>,
+    ) -> LogAddress {
         let mut inner = self.journal.inner.borrow_mut();
+        let id = self.journal.id(self.db);
         if self.is_batch {
-            inner.note(self.journal.id(self.db), entry.key(), replaced);
-            entry.set_log_address(LogAddress::PENDING);
-            return;
+            inner.note(id, key, old);
+            return LogAddress::PENDING;
         }
-        let (id, key) = (self.journal.id(self.db), entry.key());
-        let (appender, value) = (&mut inner.appender, entry.value());
-        let address = appender.set(id, key.bytes, tag_of(entry), entry.expiry(), value.bytes());
-        let key = key.bytes.len();
-        entry.set_log_address(stored(address));
-        inner.bury(key, replaced);
+        let value = entry.value();
+        let (tag, expiry) = (tag_of(entry), entry.expiry());
+        let address = inner
+            .appender
+            .set(id, key.bytes, tag, expiry, value.bytes());
+        inner.bury(key.bytes.len(), Replaced::of(old));
+        stored(address)
+    }
+
+    /// Part of the value of an entry has changed, or it has grown. Returns what the entry keeps.
+    pub(crate) fn patched(
+        self,
+        entry: &EntryMut<'_, '_>,
+        old: Option<Overwritten>,
+        part: Range<usize>,
+    ) -> LogAddress {
+        let (key, view) = (entry.key(), entry.as_ref());
+        let total = entry.value_len();
+        let base = Replaced::of(old).map(|old| old.address);
+        let is_worth_it = total >= PATCH_MIN_BYTES && part.len() < total / PATCH_SHARE;
+        let Some(base) = base.filter(|_| is_worth_it && !self.is_batch) else {
+            return self.wrote(key, view, old);
+        };
+        let mut inner = self.journal.inner.borrow_mut();
+        let bytes = &view.value().bytes()[part.clone()];
+        inner.appender.patch(
+            self.journal.id(self.db),
+            key.bytes,
+            tag_of(view),
+            part.start as u64,
+            total as u64,
+            bytes,
+        );
+        stored(base.patched())
     }
 
     /// An entry has another expiry.
     pub(crate) fn rescheduled(self, entry: &mut EntryMut<'_, '_>) {
         if self.is_batch {
-            return self.wrote(entry, Replaced::of(entry));
+            let address = self.wrote(entry.key(), entry.as_ref(), entry.overwritten());
+            return entry.set_log_address(address);
         }
         let id = self.journal.id(self.db);
         let mut inner = self.journal.inner.borrow_mut();
@@ -114,13 +153,14 @@ impl Writing<'_> {
     }
 
     /// A key is gone, or goes under the same lock.
-    pub(crate) fn removed(self, key: Key<'_>, replaced: Option<Replaced>) {
+    pub(crate) fn removed(self, key: Key<'_>, old: Option<Overwritten>) {
         let mut inner = self.journal.inner.borrow_mut();
+        let id = self.journal.id(self.db);
         if self.is_batch {
-            return inner.note(self.journal.id(self.db), key, replaced);
+            return inner.note(id, key, old);
         }
-        inner.appender.delete(self.journal.id(self.db), key.bytes);
-        inner.bury(key.bytes.len(), replaced);
+        inner.appender.delete(id, key.bytes);
+        inner.bury(key.bytes.len(), Replaced::of(old));
     }
 }
 
@@ -283,8 +323,8 @@ impl Journal {
                     let Some(mut entry) = guard.find(key) else {
                         return;
                     };
-                    // A key that was changed twice is in the batch twice.
-                    if let Some(old) = Replaced::of(&entry) {
+                    // A key that came back after it was removed is in the batch twice.
+                    if let Some(old) = Replaced::of(entry.overwritten()) {
                         old.bury(key.bytes.len(), liveness);
                     }
                     entry.set_log_address(stored(address));
@@ -309,7 +349,7 @@ fn gather(batch: &mut Batch<'_>, id: DbId, guard: &mut Guard<'_>, key: Key<'_>) 
     }
     match entry {
         Some(entry) => {
-            let (tag, expiry) = (tag_of(&entry), entry.expiry());
+            let (tag, expiry) = (tag_of(entry.as_ref()), entry.expiry());
             batch.set(id, key.bytes, tag, expiry, entry.value().bytes());
         }
         None => batch.delete(id, key.bytes),
@@ -327,7 +367,12 @@ impl Change {
 }
 
 impl Inner {
-    fn note(&mut self, id: DbId, key: Key<'_>, replaced: Option<Replaced>) {
+    /// Notes that a key has changed, unless that is noted already.
+    fn note(&mut self, id: DbId, key: Key<'_>, old: Option<Overwritten>) {
+        if old.is_some_and(|old| old.address == LogAddress::PENDING) {
+            return;
+        }
+        let replaced = Replaced::of(old);
         let from = self.keys.len();
         self.keys.extend_from_slice(key.bytes);
         self.changes.push(Change {
@@ -351,12 +396,14 @@ pub(crate) fn address_of(entry: &EntryMut<'_, '_>) -> Option<Address> {
 }
 
 /// An address as an entry keeps it.
+#[inline]
 pub(crate) fn stored(address: Address) -> LogAddress {
     LogAddress(NonZeroU64::new(address.to_bits()).expect("addresses are never 0"))
 }
 
 /// How the log knows type and form of a value.
-pub(crate) fn tag_of(entry: &EntryMut<'_, '_>) -> Tag {
+#[inline]
+pub(crate) fn tag_of(entry: EntryRef<'_>) -> Tag {
     Tag {
         kind: entry.kind() as u8,
         form: entry.form() as u8,

@@ -124,6 +124,10 @@ pub(crate) const ERROR_ECHO_BYTES: usize = 128;
 /// Bytes of one batch in the log. A command that changes more is several batches, which a crash may tear apart.
 pub(crate) const JOURNAL_BATCH_BYTES: u64 = 2 << 30;
 
+/// Values of this many bytes are logged in part when a small part of them changes: less than one of so many.
+pub(crate) const PATCH_MIN_BYTES: usize = 4096;
+pub(crate) const PATCH_SHARE: usize = 4;
+
 /// Bytes that a worker keeps for noting which keys a command changes.
 pub(crate) const JOURNAL_KEEP_BYTES: usize = 256 << 10;
 

@@ -8,17 +8,22 @@
 //! Lock order, for everybody: databases ascending, shards ascending inside a database. A transaction locks what all of its
 //! commands use before the first of them runs ([`Store::hold`]); they are lent from that, and lock nothing themselves.
 
+mod batch;
+
 use std::ops::Range;
 
 use keyspace::{
     ChangeKind, Database, Detached, Encoding, EntryMut, Expiry, Form, Guard, Key, Keyspace, Kind,
-    LargeValue, Locked, ShardSet, Stored, Turn,
+    LargeValue, ShardSet, Stored, Turn,
 };
 
-use crate::journal::{Held, Journal, Replaced, Writing};
+use crate::journal::{Journal, Writing};
 use crate::metrics::WorkerStats;
 use crate::notify::{Event, Notifier};
 use crate::observe::{Alone, Observers};
+
+use batch::Reached;
+pub(crate) use batch::{Pair, Shards};
 
 /// The way from a command to the data, for one connection in one turn.
 pub(crate) struct Store<'c> {
@@ -217,82 +222,6 @@ impl Store<'_> {
     }
 }
 
-/// Several locked shards of the selected database. What changes in them is one change to the log.
-pub(crate) struct Shards<'a> {
-    locked: Locked<'a>,
-    store: &'a Store<'a>,
-    log: Option<Writing<'a>>,
-}
-
-impl Held for Locked<'_> {
-    fn with(&mut self, _: usize, hash: u64, visit: &mut dyn FnMut(&mut Guard<'_>)) {
-        visit(&mut self.shard(hash));
-    }
-}
-
-impl Drop for Shards<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(log) = self.log {
-            log.journal.finish(&mut self.locked);
-        }
-    }
-}
-
-/// What a transaction reaches: shards that it holds, or any while it is alone.
-struct Reached<'s, 'c>(&'s Store<'c>);
-
-impl Held for Reached<'_, '_> {
-    fn with(&mut self, db: usize, hash: u64, visit: &mut dyn FnMut(&mut Guard<'_>)) {
-        let Store {
-            keyspace,
-            turn,
-            now,
-            ..
-        } = self.0;
-        visit(&mut keyspace.lock(turn, db, hash, *now));
-    }
-}
-
-/// A locked shard of each of two databases. What changes in them is one change to the log.
-pub(crate) struct Pair<'a> {
-    pub(crate) first: Shard<'a>,
-    pub(crate) second: Shard<'a>,
-}
-
-impl Held for Pair<'_> {
-    fn with(&mut self, db: usize, _: u64, visit: &mut dyn FnMut(&mut Guard<'_>)) {
-        let is_first = self.first.db == db;
-        let shard = if is_first {
-            &mut self.first
-        } else {
-            &mut self.second
-        };
-        visit(&mut shard.guard);
-    }
-}
-
-impl Drop for Pair<'_> {
-    fn drop(&mut self) {
-        if let Some(log) = self.first.log {
-            log.journal.finish(self);
-        }
-    }
-}
-
-impl Shards<'_> {
-    /// The shard of one of the keys that were locked.
-    #[inline]
-    pub(crate) fn of(&mut self, key: Key<'_>) -> Shard<'_> {
-        Shard {
-            guard: self.locked.shard(key.hash),
-            store: self.store,
-            db: self.store.db,
-            log: self.log,
-        }
-    }
-}
-
 /// One locked shard.
 pub(crate) struct Shard<'a> {
     guard: Guard<'a>,
@@ -322,24 +251,6 @@ impl<'a> Shard<'a> {
     fn changed(&mut self, key: Key<'_>, kind: ChangeKind) {
         self.store.stats.dirty.add(1);
         self.guard.note_change(key, kind);
-    }
-
-    /// The record of a key that is about to change or go, for [`Shard::log_change`].
-    #[inline]
-    fn replaced(&mut self, key: Key<'_>) -> Option<Replaced> {
-        self.log?;
-        self.guard.find(key).and_then(|entry| Replaced::of(&entry))
-    }
-
-    /// Logs what has become of a key.
-    #[inline]
-    fn log_change(&mut self, key: Key<'_>, replaced: Option<Replaced>) {
-        if let Some(log) = self.log {
-            match self.guard.find(key) {
-                Some(mut entry) => log.wrote(&mut entry, replaced),
-                None => log.removed(key, replaced),
-            }
-        }
     }
 
     /// Looks a key up for a reading command: counts a hit or a miss and notes the access.
@@ -429,63 +340,65 @@ impl<'a> Shard<'a> {
     #[inline]
     pub(crate) fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
         self.tell_if_new(key);
-        let replaced = self.replaced(key);
-        self.guard.set(key, value, expiry);
-        self.log_change(key, replaced);
+        match self.log {
+            None => self.guard.set(key, value, expiry),
+            Some(log) => self
+                .guard
+                .set_logged(key, value, expiry, |entry, old| log.wrote(key, entry, old)),
+        }
         self.store.stats.sets.add(1);
         self.changed(key, ChangeKind::Written);
     }
 
     /// [`Shard::set`] with a value that already has a buffer of its own.
     pub(crate) fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
-        self.set_formed(key, value, expiry, None);
-    }
-
-    fn set_formed(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry, form: Option<Form>) {
-        self.tell_if_new(key);
-        let (len, replaced) = (value.len(), self.replaced(key));
-        self.guard.set_large(key, value, expiry);
-        if let Some(form) = form
-            && let Some(mut inner) = self.guard.find(key)
-        {
-            inner.resize_value(len, form);
-        }
-        self.log_change(key, replaced);
-        self.store.stats.sets.add(1);
-        self.changed(key, ChangeKind::Written);
+        self.set_made(key, value, expiry, Form::Whole);
     }
 
     /// [`Shard::set_large`] with a value that was made here. `form` is how it counts as written.
     pub(crate) fn set_made(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry, form: Form) {
-        self.set_formed(key, value, expiry, Some(form));
+        self.tell_if_new(key);
+        let log = self.log;
+        self.guard
+            .set_formed(key, value, expiry, form, |entry, old| {
+                Some(log?.wrote(key, entry, old))
+            });
+        self.store.stats.sets.add(1);
+        self.changed(key, ChangeKind::Written);
     }
 
-    /// Makes the value of a key, empty if it is missing, at least `len` bytes long (zeroes are added behind), then lets
-    /// `change` write to it, which says whether it did. Returns what else it says, and whether the key is another than before: it
-    /// is new, or its value is longer or was written to.
+    /// Makes the value of a key, empty if it is missing, at least as long as `part` reaches (zeroes are added behind), then lets
+    /// `change` write to that part of it; `change` gets the whole value and says whether it did. Returns what else it says, and
+    /// whether the key is another than before: it is new, or its value is longer or was written to.
     pub(crate) fn grow<R>(
         &mut self,
         key: Key<'_>,
-        len: usize,
+        part: Range<usize>,
         change: impl FnOnce(&mut [u8]) -> (R, bool),
     ) -> (R, bool) {
-        let replaced = self.replaced(key);
         let before = self.guard.find(key).map(|inner| inner.value_len());
         if before.is_none() {
             self.tell(Event::NEW, key);
-            self.guard
-                .set_large(key, LargeValue::new(vec![0; len].into()), Expiry::Clear);
+            self.guard.set_large(
+                key,
+                LargeValue::new(vec![0; part.end].into()),
+                Expiry::Clear,
+            );
         }
         let mut inner = self
             .guard
             .find(key)
             .expect("it was there or has just been set");
-        let len = len.max(inner.value_len());
+        let len = part.end.max(inner.value_len());
+        let old = inner.overwritten();
         let (result, is_written) = change(inner.resize_value(len, Form::Part));
         inner.touch();
         let is_changed = is_written || before != Some(len);
         if is_changed {
-            self.log_change(key, replaced);
+            if let Some(log) = self.log {
+                let address = log.patched(&inner, old, part);
+                inner.set_log_address(address);
+            }
             self.store.stats.sets.add(1);
             self.changed(key, ChangeKind::Written);
         }
@@ -494,21 +407,25 @@ impl<'a> Shard<'a> {
 
     /// Removes a key; whether it was there.
     pub(crate) fn remove(&mut self, key: Key<'_>) -> bool {
-        let replaced = self.replaced(key);
-        let removed = self.guard.remove(key);
-        if removed {
-            self.log_change(key, replaced);
-            self.store.stats.dels.add(1);
-            self.changed(key, ChangeKind::Removed);
+        let Some(inner) = self.guard.find(key) else {
+            return false;
+        };
+        if let Some(log) = self.log {
+            log.removed(key, inner.overwritten());
         }
-        removed
+        inner.remove();
+        self.store.stats.dels.add(1);
+        self.changed(key, ChangeKind::Removed);
+        true
     }
 
     /// Takes a key's value away, to put it elsewhere with [`Shard::attach`]; both together count as one change.
     pub(crate) fn detach(&mut self, key: Key<'_>) -> Option<Detached> {
-        let replaced = self.replaced(key);
+        let inner = self.guard.find(key)?;
+        if let Some(log) = self.log {
+            log.removed(key, inner.overwritten());
+        }
         let detached = self.guard.detach(key)?;
-        self.log_change(key, replaced);
         self.guard.note_change(key, ChangeKind::Removed);
         Some(detached)
     }
@@ -516,9 +433,9 @@ impl<'a> Shard<'a> {
     /// Gives a key a value that was taken or copied from another, expiry included. As far as anybody is told it is a new key.
     pub(crate) fn attach(&mut self, key: Key<'_>, value: Detached) {
         self.tell(Event::NEW, key);
-        let replaced = self.replaced(key);
-        self.guard.attach(key, value);
-        self.log_change(key, replaced);
+        let log = self.log;
+        self.guard
+            .attach(key, value, |entry, old| Some(log?.wrote(key, entry, old)));
         self.changed(key, ChangeKind::Written);
     }
 }
@@ -543,13 +460,6 @@ impl Entry<'_, '_> {
     fn changed(&mut self, kind: ChangeKind) {
         self.stats.dirty.add(1);
         self.inner.note_change(kind);
-    }
-
-    /// The record of the entry, which is about to change or go.
-    #[inline]
-    fn replaced(&self) -> Option<Replaced> {
-        self.log?;
-        Replaced::of(&self.inner)
     }
 
     /// The value.
@@ -609,19 +519,21 @@ impl Entry<'_, '_> {
         self.changed(ChangeKind::Written);
     }
 
-    /// Makes the value `len` bytes long (zeroes are added behind), then lets `change` write to it. `form` is how
+    /// Makes the value `len` bytes long (zeroes are added behind), then lets `change` write to it, in that `part` alone. `form` is how
     /// the value counts as written from here on.
     #[inline]
     pub(crate) fn update<R>(
         &mut self,
         len: usize,
+        part: Range<usize>,
         form: Form,
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> R {
-        let replaced = self.replaced();
+        let old = self.inner.overwritten();
         let result = change(self.inner.resize_value(len, form));
         if let Some(log) = self.log {
-            log.wrote(&mut self.inner, replaced);
+            let address = log.patched(&self.inner, old, part);
+            self.inner.set_log_address(address);
         }
         self.inner.touch();
         self.stats.sets.add(1);
@@ -633,7 +545,7 @@ impl Entry<'_, '_> {
     pub(crate) fn remove(mut self) {
         self.changed(ChangeKind::Removed);
         if let Some(log) = self.log {
-            log.removed(self.inner.key(), self.replaced());
+            log.removed(self.inner.key(), self.inner.overwritten());
         }
         self.inner.remove();
         self.stats.dels.add(1);

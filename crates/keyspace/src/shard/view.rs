@@ -1,6 +1,6 @@
 //! Entries of a locked shard, as the rest of the program sees them.
 
-use super::{Guard, Key, clock_at};
+use super::{Guard, Key, Overwritten, clock_at};
 #[cfg(test)]
 use crate::entry::Mark;
 use crate::entry::{Encoding, Entry, Form, Kind, LogAddress, Stored};
@@ -47,6 +47,21 @@ pub struct EntryRef<'a> {
 }
 
 impl<'a> EntryRef<'a> {
+    /// The caller sees to it that the shard stays locked for `'a`.
+    #[inline]
+    pub(super) fn new(entry: Entry) -> EntryRef<'a> {
+        EntryRef {
+            entry,
+            _shard: std::marker::PhantomData,
+        }
+    }
+
+    /// How the value counts as written.
+    #[inline]
+    pub fn form(self) -> Form {
+        self.entry.form()
+    }
+
     /// The key.
     pub fn key(self) -> &'a [u8] {
         self.entry.key()
@@ -143,7 +158,19 @@ impl EntryMut<'_, '_> {
     #[inline]
     pub fn log_address(&self) -> Option<LogAddress> {
         let address = self.entry().log_address();
-        address.filter(|&address| address != LogAddress::PENDING)
+        address.filter(|address| address.is_known())
+    }
+
+    /// What the log has of the entry, which is about to change or go.
+    #[inline]
+    pub fn overwritten(&self) -> Option<Overwritten> {
+        Overwritten::of(self.entry())
+    }
+
+    /// The entry to be looked at.
+    #[inline]
+    pub fn as_ref(&self) -> EntryRef<'_> {
+        EntryRef::new(self.entry())
     }
 
     /// Notes where the entry is in the log. Takes no memory that is not there if the keyspace knows that it
@@ -151,6 +178,9 @@ impl EntryMut<'_, '_> {
     #[inline]
     pub fn set_log_address(&mut self, address: LogAddress) {
         let entry = self.entry();
+        if entry.write_log_address(address) {
+            return;
+        }
         let before = entry.memory();
         let moved = entry.set_log_address(self.guard.heap(), address);
         if moved != entry {

@@ -139,7 +139,7 @@ fn change(
             if let Some(detached) = guard.detach(key)
                 && random.bool()
             {
-                guard.attach(key, detached);
+                guard.attach(key, detached, |_, _| None);
             } else {
                 model.remove(name);
             }

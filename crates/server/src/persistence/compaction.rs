@@ -4,7 +4,7 @@ use ferrite_log::{Appender, Current, Record, Relocate, Verdict, judge};
 use keyspace::{Key, Turn};
 use parking_lot::Mutex;
 
-use crate::journal::{address_of, stored, tag_of};
+use crate::journal::{Replaced, address_of, stored, tag_of};
 use crate::server::Server;
 
 /// See the module.
@@ -47,11 +47,14 @@ impl Relocate for Relocator {
                 let verdict = judge(record, current, is_oldest);
                 match (verdict, entry) {
                     (Verdict::Rewrite, Some(mut entry)) => {
-                        let (tag, expiry) = (tag_of(&entry), entry.expiry());
-                        let value = entry.value();
+                        let (view, old) = (entry.as_ref(), Replaced::of(entry.overwritten()));
+                        let (tag, value) = (tag_of(view), view.value());
                         let address =
-                            appender.set(record.db, record.key, tag, expiry, value.bytes());
+                            appender.set(record.db, record.key, tag, view.expiry(), value.bytes());
                         entry.set_log_address(stored(address));
+                        if let Some(old) = old {
+                            old.bury(record.key.len(), appender.liveness());
+                        }
                     }
                     (Verdict::Expire, Some(entry)) => {
                         appender.expire(record.db, record.key, entry.expiry());

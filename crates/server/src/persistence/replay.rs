@@ -112,7 +112,8 @@ impl Loader {
 
 /// Tells that the record of a key, which is about to change or go, is dead.
 fn bury(guard: &mut Guard<'_>, key: Key<'_>, liveness: &mut Liveness) {
-    if let Some(old) = guard.find(key).and_then(|entry| Replaced::of(&entry)) {
+    let old = guard.find(key).and_then(|entry| entry.overwritten());
+    if let Some(old) = Replaced::of(old) {
         old.bury(key.bytes.len(), liveness);
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn setbit(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
     };
     let key = args.key(1);
     let mut shard = context.store.lock(key);
-    let (before, is_changed) = shard.grow(key, offset / 8 + 1, |value| {
+    let (before, is_changed) = shard.grow(key, offset / 8..offset / 8 + 1, |value| {
         let byte = &mut value[offset / 8];
         let mask = 0x80 >> (offset % 8);
         let before = *byte & mask != 0;

@@ -47,6 +47,11 @@ impl Operation {
         }
     }
 
+    /// The first byte it writes to, if it writes.
+    fn first(&self) -> usize {
+        self.offset / 8
+    }
+
     /// Answers with what is there.
     fn get(&self, bytes: &[u8], reply: &mut Reply<'_>) {
         reply.integer(self.of_type.read(bytes, self.offset));
@@ -145,8 +150,10 @@ pub(super) fn bitfield(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
     let Context { store, reply, .. } = context;
     reply.array(operations.len());
     let mut shard = store.lock(key);
+    let writing = operations.iter().filter(|operation| operation.reach() > 0);
+    let first = writing.map(Operation::first).min().unwrap_or(0);
     // Room is made for what is to be written, even if it turns out to overflow.
-    let (most, is_changed) = shard.grow(key, reach, |bytes| {
+    let (most, is_changed) = shard.grow(key, first..reach, |bytes| {
         let effects = operations
             .iter()
             .map(|operation| operation.run(bytes, reply));

@@ -46,7 +46,9 @@ fn add(context: &mut Context<'_>, key: Key<'_>, amount: i64) -> Result<(), Failu
             let before = parse_i64(entry.value().bytes()).ok_or(failure::NOT_AN_INTEGER)?;
             let after = sum(before)?;
             let text = format_i64(after, &mut buffer);
-            entry.update(text.len(), Form::Whole, |value| value.copy_from_slice(text));
+            entry.update(text.len(), 0..text.len(), Form::Whole, |value| {
+                value.copy_from_slice(text)
+            });
             after
         }
         None => {

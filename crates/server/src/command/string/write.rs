@@ -209,7 +209,7 @@ pub(super) fn append(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         Some(mut entry) => {
             let before = entry.value_len();
             let len = length_with(context.server, before, tail.len())?;
-            entry.update(len, Form::Part, |value| {
+            entry.update(len, before..len, Form::Part, |value| {
                 value[before..].copy_from_slice(tail)
             });
             len
@@ -240,7 +240,7 @@ pub(super) fn setrange(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
     }
     let end = length_with(context.server, offset, part.len())?;
     let mut shard = context.store.lock(key);
-    let (len, _) = shard.grow(key, end, |value| {
+    let (len, _) = shard.grow(key, offset..end, |value| {
         value[offset..end].copy_from_slice(part);
         (value.len(), true)
     });

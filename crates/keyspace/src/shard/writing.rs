@@ -1,0 +1,224 @@
+//! Giving a key a value, and telling whoever keeps a log of it.
+//!
+//! With a log, what is written is logged while it is in the processor's cache and under the same lock: the one who writes
+//! hands over a function that is told of the new entry, and of what it replaced, and says where the entry is in the log from here on.
+//! The same functions without a log cost nothing for that.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::view::DetachedValue;
+use super::{Detached, EntryMut, EntryRef, Expiry, Guard, Key};
+use crate::entry::{Entry, Extras, Form, LogAddress, NewValue};
+use crate::hash::Place;
+use crate::index::Slot;
+use crate::large::LargeValue;
+
+/// What there was of an entry before it was written: what the log had of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Overwritten {
+    /// Where it was; [`LogAddress::PENDING`] if it was noted to be logged later.
+    pub address: LogAddress,
+    /// Bytes of its value.
+    pub value_len: usize,
+}
+
+impl Overwritten {
+    #[inline]
+    pub(super) fn of(entry: Entry) -> Option<Overwritten> {
+        let address = entry.log_address()?;
+        (address != LogAddress::NOWHERE).then(|| Overwritten {
+            address,
+            value_len: entry.value_len(),
+        })
+    }
+}
+
+/// What a function that logs answers if there is no log.
+#[inline]
+fn no_log(_: EntryRef<'_>, _: Option<Overwritten>) -> Option<LogAddress> {
+    None
+}
+
+impl Guard<'_> {
+    /// Sets a key to a string, whatever it was before. Overwrites in place where it can: no allocation then.
+    #[inline]
+    pub fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
+        self.set_value(key, NewValue::copy_of(value), expiry, Form::Whole, no_log);
+    }
+
+    /// [`Guard::set`], logged by `log`.
+    #[inline]
+    pub fn set_logged(
+        &mut self,
+        key: Key<'_>,
+        value: &[u8],
+        expiry: Expiry,
+        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> LogAddress,
+    ) {
+        let value = NewValue::copy_of(value);
+        let log = |entry: EntryRef<'_>, old| Some(log(entry, old));
+        self.set_value(key, value, expiry, Form::Whole, log);
+    }
+
+    /// [`Guard::set`] with a value that already has a buffer of its own.
+    pub fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
+        self.set_formed(key, value, expiry, Form::Whole, no_log);
+    }
+
+    /// [`Guard::set_large`] with a value that counts as written in this form, logged by `log` if there is a log.
+    pub fn set_formed(
+        &mut self,
+        key: Key<'_>,
+        value: LargeValue,
+        expiry: Expiry,
+        form: Form,
+        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
+    ) {
+        if value.len() <= crate::INLINE_VALUE_MAX {
+            self.set_value(key, NewValue::Inline(&value), expiry, form, log);
+        } else {
+            self.set_value(key, NewValue::Large(value), expiry, form, log);
+        }
+    }
+
+    /// Takes a key's value away, to put it elsewhere with [`Guard::attach`].
+    pub fn detach(&mut self, key: Key<'_>) -> Option<Detached> {
+        let slot = self.slot_of(key)?;
+        let detached = Detached::copy_of(self.index().entry(slot));
+        let entry = self.unlink(slot);
+        self.free(entry);
+        Some(detached)
+    }
+
+    /// Gives a key a value that was taken or copied from another, expiry included.
+    pub fn attach(
+        &mut self,
+        key: Key<'_>,
+        value: Detached,
+        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
+    ) {
+        let expiry = value.expiry.map_or(Expiry::Clear, Expiry::At);
+        let inline;
+        let new = match value.value {
+            DetachedValue::Inline(bytes) => {
+                inline = bytes;
+                NewValue::Inline(&inline)
+            }
+            DetachedValue::Large(large) => NewValue::Large(large),
+        };
+        self.set_value(key, new, expiry, value.form, log);
+    }
+
+    #[inline]
+    fn set_value(
+        &mut self,
+        key: Key<'_>,
+        value: NewValue<'_>,
+        expiry: Expiry,
+        form: Form,
+        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
+    ) {
+        let stamp = self.stamp();
+        match self.slot_of(key) {
+            Some(slot) => {
+                let entry = self.index().entry(slot);
+                self.preserve(entry);
+                let replaced = Overwritten::of(entry);
+                // What nearly every overwrite is: nothing to account for, nothing to schedule.
+                if let NewValue::Inline(bytes) = &value
+                    && form == Form::Whole
+                    && !matches!(expiry, Expiry::At(_))
+                    && entry.overwrite_in_place(bytes, expiry == Expiry::Keep, stamp)
+                {
+                    if let Some(address) = log(EntryRef::new(entry), replaced) {
+                        self.note_log_address(slot, key.hash, entry, address);
+                    }
+                    return;
+                }
+                let (before, old_expiry) = (entry.memory(), entry.expiry());
+                let expiry = match expiry {
+                    Expiry::Clear => None,
+                    Expiry::Keep => old_expiry,
+                    Expiry::At(at) => Some(at),
+                };
+                let (entry, garbage) =
+                    entry.overwrite(self.heap(), key.bytes, value, expiry, stamp);
+                if form != Form::Whole {
+                    entry.set_form(form);
+                }
+                self.sub_bytes(before);
+                self.add_bytes(entry.memory());
+                self.index().replace(slot, entry);
+                self.reschedule(key.hash, old_expiry, expiry);
+                self.note_slack();
+                if let Some(address) = log(EntryRef::new(entry), replaced) {
+                    self.note_log_address(slot, key.hash, entry, address);
+                }
+                self.discard(garbage);
+                self.relieve();
+            }
+            None => {
+                let expiry = match expiry {
+                    Expiry::At(at) => Some(at),
+                    Expiry::Clear | Expiry::Keep => None,
+                };
+                let is_logged = self.shared.is_logged.load(Relaxed);
+                let extras = Extras {
+                    expiry,
+                    log: is_logged.then_some(LogAddress::NOWHERE),
+                };
+                let entry = Entry::new(self.heap(), key.bytes, value, extras, stamp);
+                if form != Form::Whole {
+                    entry.set_form(form);
+                }
+                if let Some(address) = log(EntryRef::new(entry), None) {
+                    let has_room = entry.write_log_address(address);
+                    assert!(has_room, "the keyspace of a server with a log is logged");
+                }
+                self.insert(key.hash, entry);
+                self.relieve();
+            }
+        }
+    }
+
+    /// Notes where an entry is in the log. It moves if it had no room for that.
+    #[inline]
+    fn note_log_address(&mut self, slot: Slot, hash: u64, entry: Entry, address: LogAddress) {
+        if !entry.write_log_address(address) {
+            let guard = self;
+            EntryMut { guard, slot, hash }.set_log_address(address);
+        }
+    }
+
+    /// Logs entries that are not in the log, with `log`: those of the bucket at `position`, which is 0 at the beginning.
+    /// Returns the position to go on with; `None` at the end of the shard.
+    pub fn log_missing(
+        &mut self,
+        position: u64,
+        log: &mut dyn FnMut(EntryRef<'_>) -> LogAddress,
+    ) -> Option<u64> {
+        let mut missing = Vec::new();
+        let next = self.index().visit_home(Place(position), |slot, entry| {
+            let address = entry.log_address();
+            if address.is_none_or(|address| address == LogAddress::NOWHERE) {
+                missing.push(slot);
+            }
+        });
+        // Entries move in memory meanwhile, but stay in their slots.
+        for slot in missing {
+            let entry = self.index().entry(slot);
+            let address = log(EntryRef::new(entry));
+            let hash = self.shared.seed.hash(entry.key());
+            self.note_log_address(slot, hash, entry, address);
+        }
+        next.map(|place| place.0)
+    }
+
+    /// Lets entries be as if they were not in the log: those of the bucket at `position`. As [`Guard::log_missing`].
+    pub fn forget_log(&mut self, position: u64) -> Option<u64> {
+        let next = self.index().visit_home(Place(position), |_, entry| {
+            entry.write_log_address(LogAddress::NOWHERE);
+        });
+        next.map(|place| place.0)
+    }
+}

@@ -1,0 +1,82 @@
+//! Several locked shards, and the log's view of them: what changes while they are locked is one change after a crash.
+
+use keyspace::{Guard, Key, Locked};
+
+use super::{Shard, Store};
+use crate::journal::{Held, Writing};
+
+/// Several locked shards of the selected database. What changes in them is one change to the log.
+pub(crate) struct Shards<'a> {
+    pub(super) locked: Locked<'a>,
+    pub(super) store: &'a Store<'a>,
+    pub(super) log: Option<Writing<'a>>,
+}
+
+impl Held for Locked<'_> {
+    fn with(&mut self, _: usize, hash: u64, visit: &mut dyn FnMut(&mut Guard<'_>)) {
+        visit(&mut self.shard(hash));
+    }
+}
+
+impl Drop for Shards<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(log) = self.log {
+            log.journal.finish(&mut self.locked);
+        }
+    }
+}
+
+/// What a transaction reaches: shards that it holds, or any while it is alone.
+pub(super) struct Reached<'s, 'c>(pub(super) &'s Store<'c>);
+
+impl Held for Reached<'_, '_> {
+    fn with(&mut self, db: usize, hash: u64, visit: &mut dyn FnMut(&mut Guard<'_>)) {
+        let Store {
+            keyspace,
+            turn,
+            now,
+            ..
+        } = self.0;
+        visit(&mut keyspace.lock(turn, db, hash, *now));
+    }
+}
+
+/// A locked shard of each of two databases. What changes in them is one change to the log.
+pub(crate) struct Pair<'a> {
+    pub(crate) first: Shard<'a>,
+    pub(crate) second: Shard<'a>,
+}
+
+impl Held for Pair<'_> {
+    fn with(&mut self, db: usize, _: u64, visit: &mut dyn FnMut(&mut Guard<'_>)) {
+        let is_first = self.first.db == db;
+        let shard = if is_first {
+            &mut self.first
+        } else {
+            &mut self.second
+        };
+        visit(&mut shard.guard);
+    }
+}
+
+impl Drop for Pair<'_> {
+    fn drop(&mut self) {
+        if let Some(log) = self.first.log {
+            log.journal.finish(self);
+        }
+    }
+}
+
+impl Shards<'_> {
+    /// The shard of one of the keys that were locked.
+    #[inline]
+    pub(crate) fn of(&mut self, key: Key<'_>) -> Shard<'_> {
+        Shard {
+            guard: self.locked.shard(key.hash),
+            store: self.store,
+            db: self.store.db,
+            log: self.log,
+        }
+    }
+}
