@@ -259,6 +259,13 @@ impl Appender {
         Ok(false)
     }
 
+    /// Asks for everything that is committed to become durable soon, whatever the policy.
+    pub fn want_sync(&self) {
+        self.core.wake_writer();
+        self.core.sync_wanted.store(true, Ordering::SeqCst);
+        self.core.chores.ring();
+    }
+
     /// Everything below is durable.
     #[inline]
     pub fn durable(&self) -> Lsn {

@@ -20,7 +20,7 @@ use crate::address::{Address, Lsn};
 use crate::appender::Appender;
 use crate::core::{Core, lock};
 use crate::error::Refusal;
-use crate::limits::{COMPACTION_SLICE, SMALL_SEGMENTS, TOMBSTONE_PERCENT};
+use crate::limits::{COMPACTION_SLICE, SMALL_SEGMENTS, THOROUGH_SHARE, TOMBSTONE_PERCENT};
 use crate::record::{Change, Draft, Entry, Record};
 use crate::segments::{Map, Segment};
 use crate::walk::Walk;
@@ -235,8 +235,9 @@ impl Compactor {
                 Err(Refusal::Failed(_)) => Duration::from_secs(3600),
                 Err(Refusal::Full(_) | Refusal::Closed) => Duration::from_secs(1),
             };
-            core.chores
-                .wait_for(wait, || core.is_closing.load(Ordering::SeqCst));
+            core.chores.wait_for(wait, || {
+                core.is_closing.load(Ordering::SeqCst) || core.is_thorough.load(Ordering::SeqCst)
+            });
         }
     }
 }
@@ -276,8 +277,11 @@ fn choose(map: &Map, core: &Core) -> Option<Arc<Segment>> {
         };
         (segment.live() + tombstones).min(segment.bytes())
     };
-    let emptiest =
-        sealed().min_by_key(|segment| needed(segment) * 1000 / segment.bytes().max(1))?;
+    let share_needed = |segment: &&Arc<Segment>| needed(segment) * 1000 / segment.bytes().max(1);
+    let Some(emptiest) = sealed().min_by_key(share_needed) else {
+        core.is_thorough.store(false, Ordering::SeqCst);
+        return None;
+    };
     if needed(emptiest) == 0 {
         return Some(emptiest.clone());
     }
@@ -287,6 +291,13 @@ fn choose(map: &Map, core: &Core) -> Option<Arc<Segment>> {
         return sealed().find(|segment| segment.first == oldest).cloned();
     }
     let bytes: u64 = sealed().map(|segment| segment.bytes()).sum();
+    if core.is_thorough.load(Ordering::SeqCst) {
+        let garbage = emptiest.bytes().saturating_sub(needed(emptiest));
+        if garbage * THOROUGH_SHARE > emptiest.bytes() {
+            return Some(emptiest.clone());
+        }
+        core.is_thorough.store(false, Ordering::SeqCst);
+    }
     let needed_in_all: u64 = sealed().map(|segment| needed(segment)).sum();
     let tolerated = live * core.options.garbage_percent / 100 + core.options.segment_bytes / 2;
     if bytes - needed_in_all > tolerated {

@@ -124,6 +124,10 @@ pub(crate) struct Core {
     pub(crate) writer: Mutex<Option<Writer>>,
     pub(crate) writer_thread: OnceLock<Thread>,
     pub(crate) is_closing: AtomicBool,
+    /// Compaction is to leave as little garbage as it can, once.
+    pub(crate) is_thorough: AtomicBool,
+    /// Somebody wants what is written to be durable soon, whatever the policy.
+    pub(crate) sync_wanted: AtomicBool,
     /// The other threads have ended, so nobody waits for the log thread any more.
     pub(crate) writer_may_end: AtomicBool,
     pub(crate) unsynced: Mutex<Vec<Arc<Segment>>>,
@@ -199,6 +203,8 @@ impl Core {
             writer: Mutex::new(None),
             writer_thread: OnceLock::new(),
             is_closing: AtomicBool::new(false),
+            is_thorough: AtomicBool::new(false),
+            sync_wanted: AtomicBool::new(false),
             writer_may_end: AtomicBool::new(false),
             unsynced: Mutex::default(),
             directory_changed: AtomicBool::new(false),

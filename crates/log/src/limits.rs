@@ -46,6 +46,10 @@ pub(crate) const COMPACTION_SLICE: u64 = 64 << 10;
 /// Tombstones that are tolerated, in percent of live bytes; more, and the oldest segment is emptied, so that they can go.
 pub(crate) const TOMBSTONE_PERCENT: u64 = 10;
 
+/// What compaction leaves alone when it is to be thorough: segments of which less than one part in so many is garbage. More than
+/// the log's own marks, so that it comes to an end.
+pub(crate) const THOROUGH_SHARE: u64 = 16;
+
 /// So many short segments are put together.
 pub(crate) const SMALL_SEGMENTS: usize = 8;
 

@@ -126,6 +126,20 @@ impl Log {
         )
     }
 
+    /// Lets compaction go on until full segments hold little garbage. Whether it was not on its way to that already.
+    pub fn compact_thoroughly(&self) -> bool {
+        let begins = !self.core.is_thorough.swap(true, Ordering::SeqCst);
+        self.core.chores.ring();
+        begins
+    }
+
+    /// Microseconds that the slowest write and the slowest sync took since the last call.
+    pub fn take_slowest(&self) -> (u64, u64) {
+        let counters = &self.core.counters;
+        let take = |counter: &std::sync::atomic::AtomicU64| counter.swap(0, Ordering::Relaxed);
+        (take(&counters.slow_write_us), take(&counters.slow_sync_us))
+    }
+
     /// Changes when what is written is made durable.
     pub fn set_sync_policy(&self, policy: SyncPolicy) {
         self.core.set_policy(policy);
@@ -171,6 +185,7 @@ impl Log {
             syncs: get(&counters.syncs),
             sync_us: get(&counters.sync_us),
             sync_us_max: get(&counters.sync_us_max),
+            is_thorough: self.core.is_thorough.load(Ordering::Relaxed),
             compacted_segments: get(&counters.compacted_segments),
             compacted_bytes: get(&counters.compacted_bytes),
             moved_bytes: get(&counters.moved_bytes),

@@ -14,6 +14,9 @@ pub(crate) struct Counters {
     pub(crate) syncs: AtomicU64,
     pub(crate) sync_us: AtomicU64,
     pub(crate) sync_us_max: AtomicU64,
+    /// The slowest since somebody asked.
+    pub(crate) slow_write_us: AtomicU64,
+    pub(crate) slow_sync_us: AtomicU64,
     pub(crate) compacted_segments: AtomicU64,
     pub(crate) compacted_bytes: AtomicU64,
     pub(crate) moved_bytes: AtomicU64,
@@ -52,6 +55,8 @@ pub struct Status {
     pub sync_us: u64,
     /// Microseconds of the longest sync.
     pub sync_us_max: u64,
+    /// Whether compaction goes on until little garbage is left ([`crate::Log::compact_thoroughly`]).
+    pub is_thorough: bool,
     /// Segments that compaction has emptied.
     pub compacted_segments: u64,
     /// Bytes of those segments.

@@ -63,6 +63,7 @@ impl Core {
         self.counters.syncs.fetch_add(1, Ordering::Relaxed);
         self.counters.sync_us.fetch_add(us, Ordering::Relaxed);
         self.counters.sync_us_max.fetch_max(us, Ordering::Relaxed);
+        self.counters.slow_sync_us.fetch_max(us, Ordering::Relaxed);
     }
 
     /// Writes and makes durable everything below `lsn`, which has been committed.
@@ -87,8 +88,12 @@ impl Core {
             self.chores.wait_for(interval, || {
                 self.is_closing.load(Ordering::SeqCst)
                     || self.policy() != policy
+                    || self.sync_wanted.load(Ordering::SeqCst)
                     || self.has_sealed()
             });
+            if self.sync_wanted.swap(false, Ordering::SeqCst) {
+                let _ = self.force(self.tail());
+            }
             let is_due = match self.policy() {
                 SyncPolicy::EverySecond => true,
                 // The log thread does it; here only what a change of policy left behind.

@@ -164,6 +164,7 @@ impl Writer {
                 self.allocated = file_end;
             }
         }
+        let start = sys::clock::monotonic_ns();
         let result = result.and_then(|()| {
             core.counters.writes.fetch_add(1, Ordering::Relaxed);
             self.segment
@@ -176,6 +177,8 @@ impl Writer {
                 &Error::io("cannot write to", &self.segment.path, error),
             ));
         }
+        let us = (sys::clock::monotonic_ns() - start) / 1000;
+        core.counters.slow_write_us.fetch_max(us, Ordering::Relaxed);
         self.segment.set_bytes(end - self.segment.first.0);
         core.set_written(end);
         self.release(core, end);

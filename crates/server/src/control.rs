@@ -194,6 +194,24 @@ impl Control {
         }
     }
 
+    /// Notes writes and syncs of the log that took long, under the names that they have in Redis.
+    fn note_disk(&self) {
+        let server = self.server;
+        let (write_us, sync_us) = server.persistence.take_slowest();
+        let threshold_ms = server.settings.int(Setting::LatencyMonitorThreshold);
+        let is_always = server.settings.choice(Setting::AppendFsync) == "always";
+        let events = [
+            ("aof-write", write_us),
+            ("aof-fsync-always", if is_always { sync_us } else { 0 }),
+        ];
+        for (name, us) in events {
+            if threshold_ms > 0 && us as i64 >= threshold_ms * 1000 {
+                let now_s = sys::clock::realtime_ms() / 1000;
+                server.latency.lock().add(name, now_s, us / 1000);
+            }
+        }
+    }
+
     /// Ten times a second.
     fn cron(&mut self) {
         self.manager.tick(self.server);
@@ -209,6 +227,7 @@ impl Control {
         }
         self.turn.leave();
         self.note_resizing();
+        self.note_disk();
         self.rounds += 1;
         if self.rounds < RATE_ROUNDS {
             return;

@@ -28,9 +28,15 @@ impl Worker {
     /// Begins or ends the worker's way into the log when the server's log has begun or ended, which happens between turns.
     #[inline]
     pub(crate) fn follow_log(&mut self) {
-        if self.journal.is_some() != self.server.persistence.is_open() {
+        if self.log != self.server.persistence.current() {
+            self.log = self.server.persistence.current();
+            let held: Vec<u64> = self.held.iter().map(|&(_, token)| token).collect();
             self.end_journal();
             self.journal = Persistence::journal(self.server, self.number);
+            for token in held {
+                self.write_more(token);
+            }
+            self.run_group();
         }
     }
 
@@ -70,6 +76,30 @@ impl Worker {
                     }
                 }
             }
+        }
+    }
+
+    /// Asks to be woken when the disk has what a connection waits for that is held back. Returns when (Unix, ms) the first of them
+    /// does not wait any longer.
+    pub(crate) fn ask_disk(&self) -> i64 {
+        let waits = self.paused.iter().filter_map(|&token| {
+            let connection = self.connections.get(token)?;
+            connection.session.disk_wait
+        });
+        let (lsn, until_ms) = waits.fold((None, i64::MAX), |(lsn, until_ms), wait| {
+            let first = lsn.map_or(wait.lsn, |lsn: Lsn| lsn.min(wait.lsn));
+            (Some(first), until_ms.min(wait.until_ms))
+        });
+        match (lsn, &self.journal) {
+            (None, _) => until_ms,
+            // Replies that are held wait for the same disk, and have asked.
+            (Some(_), Some(_)) if !self.held.is_empty() => until_ms,
+            (Some(lsn), Some(journal)) => match journal.wake_when_durable(lsn) {
+                Ok(false) => until_ms,
+                Ok(true) | Err(_) => self.now,
+            },
+            // The log has ended, and with it the wait.
+            (Some(_), None) => self.now,
         }
     }
 

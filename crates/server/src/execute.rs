@@ -11,7 +11,7 @@ use keyspace::{INLINE_VALUE_MAX, LargeValue};
 
 use crate::batch::{Request, Source};
 use crate::clients::{NO_COMMAND, status};
-use crate::command::server::is_unprotected;
+use crate::command::server::{is_unprotected, must_wait};
 use crate::command::{Args, Command, Context, Control, Failure, Reply, failure, flag};
 use crate::config::Setting;
 use crate::connection::{Connection, State};
@@ -128,6 +128,7 @@ impl Worker {
                 touch,
                 notifier: Notifier::new(server),
                 observers: &server.observers,
+                persistence: &server.persistence,
                 journal: journal.as_ref(),
             },
             session,
@@ -256,6 +257,14 @@ fn run_special<'c>(
     let before = context.reply.mark();
     context.replies_in_parts = false;
     let admission = admit(server, context.session, command, args, context.store.now);
+    let admission = match admission {
+        Admission::Run(command)
+            if command.control == Control::WaitAof && must_wait(context, args) =>
+        {
+            Admission::Wait(command)
+        }
+        other => other,
+    };
     let named = match &admission {
         Admission::Run(command) | Admission::Queue(command) | Admission::Wait(command) => {
             Some(*command)

@@ -218,6 +218,16 @@ impl Journal {
         self.inner.borrow_mut().appender.wake_when_durable(lsn)
     }
 
+    /// The position of the next record of anybody.
+    pub(crate) fn tail(&self) -> Lsn {
+        self.inner.borrow().appender.tail()
+    }
+
+    /// See [`Appender::want_sync`].
+    pub(crate) fn want_sync(&self) {
+        self.inner.borrow().appender.want_sync();
+    }
+
     /// Everything below is durable.
     pub(crate) fn durable(&self) -> Lsn {
         self.inner.borrow().appender.durable()
@@ -241,8 +251,6 @@ impl Journal {
             number: u16::try_from(db).expect("there are at most 65536 databases"),
             id,
         }));
-        self.ids[first].store(two.0, Relaxed);
-        self.ids[second].store(one.0, Relaxed);
     }
 
     fn bind(&self, changes: &[Rebind]) {

@@ -134,6 +134,13 @@ pub(crate) const JOURNAL_KEEP_BYTES: usize = 256 << 10;
 /// Bytes that a request may append to the log beyond its own: headers of records, an expiry.
 pub(crate) const JOURNAL_REQUEST_BYTES: u64 = 128;
 
+/// Buckets, and about how many bytes of records, that are written to a new log under one lock of a shard.
+pub(crate) const BEGIN_BUCKETS: usize = 16;
+pub(crate) const BEGIN_BYTES: u64 = 64 * 1024;
+
+/// How long it waits before it looks again whether a full disk has room.
+pub(crate) const BEGIN_RETRY_MS: u64 = 100;
+
 /// How long the start waits for the log before it lets clients find out that data is being loaded.
 pub(crate) const LOADING_PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
 

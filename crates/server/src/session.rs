@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use ferrite_log::Lsn;
 use resp::reply::Protocol;
 
 use crate::clients::{Client, ClientKind, status};
@@ -41,6 +42,13 @@ impl ReplyMode {
     }
 }
 
+/// Until when a connection waits: until everything below a position in the log is durable, or a time (Unix, ms) has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DiskWait {
+    pub(crate) lsn: Lsn,
+    pub(crate) until_ms: i64,
+}
+
 /// See the module.
 pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
@@ -63,6 +71,8 @@ pub(crate) struct Session {
     pub(crate) watched: WatchList,
     /// Where the keys begin that CLIENT TRACKING BCAST wants to know of, in order.
     pub(crate) prefixes: Vec<Arc<[u8]>>,
+    /// What WAITAOF waits for.
+    pub(crate) disk_wait: Option<DiskWait>,
 }
 
 impl Session {
@@ -80,6 +90,7 @@ impl Session {
             transaction: None,
             watched: WatchList::default(),
             prefixes: Vec::new(),
+            disk_wait: None,
         }
     }
 

@@ -6,6 +6,7 @@
 use keyspace::Exclusive;
 use sys::signal::Signal;
 
+use crate::persistence::Phase;
 use crate::server::Server;
 use crate::snapshot::save_alone;
 
@@ -23,6 +24,10 @@ pub(crate) struct Ending {
 /// # Errors
 /// The snapshot could not be written. The server goes on.
 pub(crate) fn end(server: &Server, alone: &Exclusive<'_>, ending: Ending) -> Result<(), String> {
+    if server.persistence.phase() == Phase::Beginning && !ending.force {
+        log::warn!("Writing initial AOF. Can't exit.");
+        return Err("the log is being begun".into());
+    }
     // What was being written is older, and must not take the place of what is written now.
     server.snapshots.cancel();
     let saves = ending

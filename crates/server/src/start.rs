@@ -174,9 +174,8 @@ fn build(
         seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),
         ticks: sys::clock::ticks,
     });
-    let is_logged = settings.flag(Setting::AppendOnly);
-    keyspace.set_logged(is_logged);
-    let persistence = Persistence::new(is_logged, keyspace.databases());
+    keyspace.set_logged(settings.flag(Setting::AppendOnly));
+    let persistence = Persistence::new(keyspace.databases());
     // One server lives as long as its process; everything borrows from it.
     let server: &'static Server = Box::leak(Box::new(Server {
         settings,

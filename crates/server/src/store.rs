@@ -21,6 +21,7 @@ use crate::journal::{Journal, Writing};
 use crate::metrics::WorkerStats;
 use crate::notify::{Event, Notifier};
 use crate::observe::{Alone, Observers};
+use crate::persistence::Persistence;
 
 use batch::Reached;
 pub(crate) use batch::{Pair, Shards};
@@ -39,6 +40,7 @@ pub(crate) struct Store<'c> {
     /// Who is told of events.
     pub(crate) notifier: Notifier,
     pub(crate) observers: &'static Observers,
+    pub(crate) persistence: &'static Persistence,
     /// The way into the log, if there is one.
     pub(crate) journal: Option<&'c Journal>,
 }
@@ -213,6 +215,7 @@ impl Store<'_> {
             if let Some(journal) = store.journal {
                 journal.swap(first, second);
             }
+            store.persistence.swap(first, second);
             for db in [first, second] {
                 observers.after_replacement(store.while_alone(), db);
             }

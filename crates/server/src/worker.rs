@@ -75,6 +75,8 @@ pub(crate) struct Worker {
     pub(crate) expiring: Expiring,
     /// The way into the log; none without a log, and until it is loaded.
     pub(crate) journal: Option<Journal>,
+    /// Which log that is, as [`crate::persistence::Persistence::current`] says.
+    pub(crate) log: u64,
     /// Connections whose replies wait until what is below a position in the log is durable, in that order.
     pub(crate) held: VecDeque<(Lsn, u64)>,
 }
@@ -110,6 +112,7 @@ impl Worker {
             packed: 0,
             expiring: Expiring::default(),
             journal: None,
+            log: 0,
             held: VecDeque::new(),
         })
     }
@@ -143,10 +146,11 @@ impl Worker {
         if self.server.keyspace.has_volatile() {
             until = until.min(self.next_expire);
         }
-        if let Some((end, _)) = self.server.pause.until(self.now)
-            && !self.paused.is_empty()
-        {
-            until = until.min(end + 1);
+        if !self.paused.is_empty() {
+            if let Some((end, _)) = self.server.pause.until(self.now) {
+                until = until.min(end + 1);
+            }
+            until = until.min(self.ask_disk());
         }
         Duration::from_millis((until - sys::clock::realtime_ms()).clamp(0, LONGEST_WAIT_MS) as u64)
     }

@@ -6,8 +6,9 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use support::{Client, Server, Target, Value};
@@ -399,4 +400,151 @@ fn what_was_acknowledged_survives_a_kill() {
             check(&mut client, account);
         }
     }
+}
+
+/// A figure of INFO.
+fn info(client: &mut Client, name: &str) -> String {
+    let all = text(&client.ask("INFO persistence"));
+    let line = all
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("no {name} in {all}"))
+        .to_owned()
+}
+
+/// Waits until the log that was begun has everything, or the one that was ended is forgotten.
+fn wait_until_settled(client: &mut Client, value: &str) {
+    let begun = Instant::now();
+    loop {
+        let is_rewriting = info(client, "aof_rewrite_in_progress") == "1";
+        // An end has no figure of its own: until it is done nothing can be switched.
+        let reply = client.ask(&format!("CONFIG SET appendonly {value}"));
+        if !is_rewriting && reply == Value::Simple(b"OK".to_vec()) {
+            return;
+        }
+        assert!(begun.elapsed() < support::PATIENCE, "{reply:?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_log_begins_and_ends_beside_clients_that_write() {
+    let mut server = Server::start(Target::Ferrite { threads: 2 }, &[]);
+    let done = AtomicBool::new(false);
+    let mut client = server.client();
+    for number in 0..3000 {
+        let requests = [
+            format!("SELECT {}", number % 3),
+            format!("SET key:{number} {number} EX {}", 10_000 + number),
+        ];
+        for request in requests {
+            client.ask(&request);
+        }
+    }
+    thread::scope(|scope| {
+        for seed in 0..2 {
+            let (mut client, done) = (server.client(), &done);
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(seed);
+                while !done.load(Ordering::Relaxed) {
+                    for request in random_transaction(&mut random) {
+                        client.call(&request).expect("the server answers");
+                    }
+                    let request = random_request(&mut random);
+                    client.call(&request).expect("the server answers");
+                }
+            });
+        }
+        for value in ["yes", "no", "yes", "no", "yes"] {
+            wait_until_settled(&mut client, value);
+            thread::sleep(Duration::from_millis(50));
+        }
+        let begun = Instant::now();
+        while info(&mut client, "aof_rewrite_in_progress") == "1" {
+            assert!(begun.elapsed() < support::PATIENCE);
+            thread::sleep(Duration::from_millis(10));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(
+        client.ask("WAITAOF 1 0 0"),
+        Value::Array(vec![Value::Int(1), Value::Int(0)])
+    );
+    let before = digest(&server);
+    server.start_again(TWO, Signal::KILL, &[]);
+    assert_eq!(digest(&server), before);
+}
+
+#[test]
+fn a_new_log_begins_with_the_snapshot_and_an_incomplete_one_is_new() {
+    let mut server = Server::start(Target::Ferrite { threads: 1 }, &[]);
+    let mut client = server.client();
+    for request in [
+        "MSET one 1 two 2",
+        "SELECT 3",
+        "SET three 3 EX 10000",
+        "SAVE",
+    ] {
+        client.ask(request);
+    }
+    let saved = digest(&server);
+    server.start_again(ONE, Signal::KILL, &ALWAYS);
+    assert_eq!(digest(&server), saved, "from the snapshot");
+    server.client().ask("SET four 4");
+    let logged = digest(&server);
+    server.start_again(ONE, Signal::KILL, &ALWAYS);
+    assert_eq!(digest(&server), logged, "from the log");
+    let mark = server.dir().join("appendonlydir/INCOMPLETE");
+    fs::write(&mark, "").expect("the test may write it");
+    server.start_again(ONE, Signal::KILL, &ALWAYS);
+    assert_eq!(digest(&server), saved, "from the snapshot again");
+    assert!(!mark.exists());
+    server.start_again(ONE, Signal::KILL, &ALWAYS);
+    assert_eq!(digest(&server), saved, "from the second log");
+}
+
+#[test]
+fn what_is_loaded_anew_is_in_the_log() {
+    let mut server = Server::start(ONE, &ALWAYS);
+    for reload in ["DEBUG RELOAD", "DEBUG RELOAD NOSAVE NOFLUSH MERGE"] {
+        let mut client = server.client();
+        client.ask("MSET one 1 two 2 three 3");
+        client.ask("SAVE");
+        client.ask("MSET one 11 four 4");
+        client.ask("DEL two");
+        assert_eq!(
+            client.ask(reload),
+            Value::Simple(b"OK".to_vec()),
+            "{reload}"
+        );
+        let before = digest(&server);
+        server.start_again(ONE, Signal::KILL, &ALWAYS);
+        assert_eq!(digest(&server), before, "{reload}");
+    }
+}
+
+#[test]
+fn waitaof_tells_of_what_survives_a_kill() {
+    let options = ["--appendfsync", "everysec"];
+    let mut server = Server::start(ONE, &options);
+    let mut client = server.client();
+    let done = Value::Array(vec![Value::Int(1), Value::Int(0)]);
+    for number in 0..20 {
+        client.ask(&format!("SET key:{number} {number}"));
+        assert_eq!(client.ask("WAITAOF 1 0 0"), done);
+        assert_eq!(client.ask("WAITAOF 0 0 0"), done);
+    }
+    server.start_again(ONE, Signal::KILL, &options);
+    assert_eq!(server.client().ask("DBSIZE"), Value::Int(20));
+    // A pipeline goes on behind it.
+    let mut client = server.client();
+    for request in ["SET last 1", "WAITAOF 1 0 10000", "GET last"] {
+        client
+            .send(&request.split(' ').collect::<Vec<_>>())
+            .expect("a connection");
+    }
+    let replies: Vec<Value> = (0..3)
+        .map(|_| client.read(support::PATIENCE).expect("a reply"))
+        .collect();
+    assert_eq!(replies[1..], [done, Value::Bulk(b"1".to_vec())]);
 }

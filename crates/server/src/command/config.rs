@@ -9,6 +9,7 @@ use crate::config::{self, Change, Row, Setting, TABLE};
 use crate::glob::{self, Case};
 use crate::logging;
 use crate::notify;
+use crate::persistence::Persistence;
 use crate::start;
 
 /// What all subcommands that do something have in common.
@@ -145,6 +146,7 @@ fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         .prepare(pairs)
         .map_err(|refusal| refused(refusal.setting.row().name, &refusal.reason))?;
     allow_clients(&change)?;
+    switch_log(context, &change)?;
     change.commit();
     logging::set_level(settings);
     notify::apply_setting(context.server);
@@ -187,6 +189,24 @@ fn refused(name: &str, reason: &str) -> Failure {
     Failure::new(format!(
         "ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}"
     ))
+}
+
+/// Begins or ends the log as `appendonly` says.
+fn switch_log(context: &Context<'_>, change: &Change<'_>) -> Result<(), Failure> {
+    let server = context.server;
+    let wanted = change.int(Setting::AppendOnly).map(|on| on != 0);
+    let switched = match wanted {
+        Some(on) if on == server.settings.flag(Setting::AppendOnly) => Ok(()),
+        // What is loaded would be in no log.
+        Some(_) if server.is_loading() => Err("data is being loaded".into()),
+        Some(true) => Persistence::switch_on(server),
+        Some(false) => Persistence::switch_off(server),
+        None => Ok(()),
+    };
+    switched.map_err(|problem| {
+        log::error!("appendonly: {problem}");
+        refused(Setting::AppendOnly.row().name, &problem)
+    })
 }
 
 /// Makes sure that the process may open as many connections as `maxclients` would allow.

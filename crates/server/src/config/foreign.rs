@@ -16,7 +16,6 @@ const REASONS: &[(&str, &[&str])] = &[
             "appendfilename",
             "aof-*",
             "aof_*",
-            "auto-aof-*",
             "bgsave_cpulist",
             "no-appendfsync-on-rewrite",
             "sanitize-dump-payload",

@@ -463,6 +463,8 @@ mod tests {
         (Setting::AppendOnly, "yes"),
         (Setting::AppendFsync, "always"),
         (Setting::AppendDirName, "other directory"),
+        (Setting::AutoAofRewritePercentage, "50"),
+        (Setting::AutoAofRewriteMinSize, "1000001"),
         (Setting::Save, "3600 1 300 100"),
         (Setting::DbFilename, "other name.rdb"),
         (Setting::RdbCompression, "no"),

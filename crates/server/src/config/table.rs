@@ -35,6 +35,8 @@ pub(crate) enum Setting {
     AppendOnly,
     AppendFsync,
     AppendDirName,
+    AutoAofRewritePercentage,
+    AutoAofRewriteMinSize,
     Save,
     DbFilename,
     RdbCompression,
@@ -457,6 +459,7 @@ pub(crate) static TABLE: &[Row] = &[
         name: "appendonly",
         kind: Kind::Flag,
         default: "no",
+        mutable: true,
         section: Section::Data,
         summary: "Whether writes are kept on disk, in a log that the server starts from.",
         ..BASE
@@ -478,6 +481,32 @@ pub(crate) static TABLE: &[Row] = &[
         default: "appendonlydir",
         section: Section::Data,
         summary: "The directory of the log, in `dir`.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::AutoAofRewritePercentage,
+        name: "auto-aof-rewrite-percentage",
+        kind: Kind::Integer {
+            min: 0,
+            max: INT_MAX,
+        },
+        default: "100",
+        mutable: true,
+        section: Section::Data,
+        summary: "Accepted, and changes nothing: the log is kept small all the time, a segment after the other.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::AutoAofRewriteMinSize,
+        name: "auto-aof-rewrite-min-size",
+        kind: Kind::Memory {
+            min: 0,
+            max: i64::MAX,
+        },
+        default: "67108864",
+        mutable: true,
+        section: Section::Data,
+        summary: "Accepted, and changes nothing, as `auto-aof-rewrite-percentage`.",
         ..BASE
     },
     Row {

@@ -8,10 +8,11 @@
 
 mod compaction;
 mod replay;
+mod switch;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 
 use ferrite_log::{
@@ -27,17 +28,24 @@ use crate::journal::Journal;
 use crate::limits::{LOADING_PATIENCE, REPLAY_PARTS, REPLAY_REPORT_MS};
 use crate::server::Server;
 use crate::shutdown;
+use crate::snapshot;
 
 use compaction::Relocator;
 use replay::Loader;
+pub(crate) use switch::Phase;
 
 /// See the module.
 pub(crate) struct Persistence {
-    /// Whether there is a log (`appendonly yes`).
-    pub(crate) is_on: bool,
     log: RwLock<Option<Log>>,
-    /// Whether the log is replayed and takes records.
-    is_open: AtomicBool,
+    /// What is happening to the log as a whole.
+    phase: Mutex<Phase>,
+    /// Logs that were opened since the start.
+    opened: AtomicU64,
+    /// Times that all data was written to the log, and whether that went well the last time.
+    rewrites: AtomicU64,
+    is_rewrite_ok: AtomicBool,
+    /// Which log is replayed and takes records, of those that there were since the start; 0 if none does.
+    current: AtomicU64,
     /// What the number of a database means in the log.
     ids: Box<[AtomicU16]>,
     /// Notes records that died without a command's doing.
@@ -47,13 +55,16 @@ pub(crate) struct Persistence {
 }
 
 impl Persistence {
-    pub(crate) fn new(is_on: bool, databases: usize) -> Persistence {
+    pub(crate) fn new(databases: usize) -> Persistence {
         // The log knows databases by two bytes, and so do clients.
         let number = |db: usize| u16::try_from(db).unwrap_or(u16::MAX);
         Persistence {
-            is_on,
             log: RwLock::default(),
-            is_open: AtomicBool::new(false),
+            phase: Mutex::default(),
+            opened: AtomicU64::new(0),
+            rewrites: AtomicU64::new(0),
+            is_rewrite_ok: AtomicBool::new(true),
+            current: AtomicU64::new(0),
             ids: (0..databases)
                 .map(|db| AtomicU16::new(number(db)))
                 .collect(),
@@ -62,10 +73,16 @@ impl Persistence {
         }
     }
 
-    /// Whether workers write to the log. Changes while no worker is inside a turn.
+    /// Which log workers write to, of those that there were since the start; 0 if there is none. Changes while no worker is inside
+    /// a turn.
     #[inline]
+    pub(crate) fn current(&self) -> u64 {
+        self.current.load(Relaxed)
+    }
+
+    /// Whether workers write to a log.
     pub(crate) fn is_open(&self) -> bool {
-        self.is_open.load(Relaxed)
+        self.current() != 0
     }
 
     /// Why the log takes no records.
@@ -103,6 +120,55 @@ impl Persistence {
         }
     }
 
+    /// Notes that two databases have changed places. Nobody is inside a turn.
+    pub(crate) fn swap(&self, first: usize, second: usize) {
+        let one = self.ids[first].load(Relaxed);
+        let two = self.ids[second].swap(one, Relaxed);
+        self.ids[first].store(two, Relaxed);
+    }
+
+    /// Lets the log get rid of all the garbage that it can. Whether it was not at that already; `None` if there is no log.
+    pub(crate) fn compact(&self) -> Option<bool> {
+        if self.phase() != Phase::Settled {
+            return Some(false);
+        }
+        let log = self.log.read();
+        let begins = log.as_ref()?.compact_thoroughly();
+        if begins {
+            self.rewrites.fetch_add(1, Relaxed);
+        }
+        Some(begins)
+    }
+
+    fn note_rewrite(&self, is_ok: bool) {
+        self.rewrites.fetch_add(1, Relaxed);
+        self.is_rewrite_ok.store(is_ok, Relaxed);
+    }
+
+    /// How many times the log was written anew, and whether the last time went well.
+    pub(crate) fn rewrites(&self) -> (u64, bool) {
+        (
+            self.rewrites.load(Relaxed),
+            self.is_rewrite_ok.load(Relaxed),
+        )
+    }
+
+    /// Microseconds that the slowest write and the slowest sync of the log took since the last call.
+    pub(crate) fn take_slowest(&self) -> (u64, u64) {
+        self.log.read().as_ref().map_or((0, 0), Log::take_slowest)
+    }
+
+    /// Lets workers write to a log from their next turns on. Nobody is inside a turn.
+    fn install(server: &'static Server, mut log: Log) {
+        let own = &server.persistence;
+        log.start_compaction(Arc::new(Relocator::new(server)));
+        *own.lost.lock() = log.appender(None);
+        *own.log.write() = Some(log);
+        server.keyspace.set_logged(true);
+        own.current
+            .store(1 + own.opened.fetch_add(1, Relaxed), Relaxed);
+    }
+
     /// The number that a database of the log has now.
     fn number_of(&self, id: DbId) -> Option<usize> {
         self.ids.iter().position(|own| own.load(Relaxed) == id.0)
@@ -131,8 +197,9 @@ impl Persistence {
     /// Why the log could not be opened, replayed or closed.
     pub(crate) fn close(&self) -> Result<(), String> {
         self.lost.lock().take();
-        let log = self.log.write().take();
-        if let Some(log) = log {
+        // Whoever asks for a sync meanwhile waits until all of it is durable.
+        let mut log = self.log.write();
+        if let Some(log) = log.take() {
             log.close()
                 .map_err(|error| format!("the log could not be closed: {error}"))?;
         }
@@ -166,6 +233,15 @@ fn sync_policy(settings: &Settings) -> SyncPolicy {
     }
 }
 
+fn options(settings: &Settings, workers: usize) -> Options {
+    Options {
+        sync: sync_policy(settings),
+        // Beside the workers: compaction, what notes lost entries, and what writes all data to a new log.
+        appenders: workers + 3,
+        ..Options::default()
+    }
+}
+
 /// Opens the log, if there is to be one.
 ///
 /// # Errors
@@ -174,20 +250,21 @@ pub(crate) fn open(settings: &Settings, workers: usize) -> Result<Option<Recover
     if !settings.flag(Setting::AppendOnly) {
         return Ok(None);
     }
-    let options = Options {
-        sync: sync_policy(settings),
-        // Beside the workers: compaction, and what notes lost entries.
-        appenders: workers + 2,
-        ..Options::default()
-    };
     let directory = directory(settings);
-    Log::open(Arc::new(sys::file::Disk), &directory, options)
-        .map(Some)
-        .map_err(|error| format!("cannot open the log: {error}"))
+    switch::discard_incomplete(&directory)
+        .map_err(|error| format!("cannot use {}: {error}", directory.display()))?;
+    Log::open(
+        Arc::new(sys::file::Disk),
+        &directory,
+        options(settings, workers),
+    )
+    .map(Some)
+    .map_err(|error| format!("cannot open the log: {error}"))
 }
 
 /// Begins to replay the log in a thread of its own. When that is done the server takes commands on data. A log that is soon
-/// replayed is waited for, so that nobody who connects at once is told to come back.
+/// replayed is waited for, so that nobody who connects at once is told to come back. A log that has just been made gets what the
+/// snapshot has, if there is one.
 ///
 /// # Errors
 /// There is no thread.
@@ -236,14 +313,30 @@ fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
         let number = u16::try_from(db).unwrap_or(u16::MAX);
         id.store(recovery.bindings().id_of(number).0, Relaxed);
     }
+    let is_new = recovery.log_bytes() == 0;
+    let imports = is_new && snapshot::is_there(server)?;
+    let directory = directory(&server.settings);
+    if imports {
+        switch::mark_incomplete(&directory)
+            .map_err(|error| format!("cannot begin the log: {error}"))?;
+    }
     let log = recovery.start();
-    let mut log = log.map_err(|error| format!("cannot begin to write the log: {error}"))?;
-    log.start_compaction(Arc::new(Relocator::new(server)));
-    *own.lost.lock() = log.appender(None);
-    *own.log.write() = Some(log);
+    let log = log.map_err(|error| format!("cannot begin to write the log: {error}"))?;
+    if imports {
+        log::info!("The log is new: it begins with the snapshot");
+        snapshot::load_at_start(server)?;
+    }
     // A worker that begins a turn after this has a journal before it runs what was refused until now.
     let alone = server.keyspace.turns().exclusive();
-    own.is_open.store(true, Relaxed);
+    Persistence::install(server, log);
+    drop(alone);
+    if imports {
+        switch::log_everything(server)
+            .and_then(|()| switch::mark_complete(&directory).map_err(|error| error.to_string()))
+            .map_err(|problem| format!("cannot begin the log: {problem}"))?;
+        server.snapshots.note_loaded(server);
+    }
+    let alone = server.keyspace.turns().exclusive();
     server.gate.set(Closed::Loading, false);
     drop(alone);
     server.wake_workers();

@@ -274,6 +274,16 @@ impl Load<'_> {
                 "key \"{name}\" of database {database} is there twice"
             ));
         }
+        // What the log has of a key that is replaced is dead; what comes instead is logged later, with everything else.
+        if self.server.persistence.is_open()
+            && let Some(entry) = guard.find(key)
+        {
+            if let Some(address) = entry.log_address() {
+                let (key, value) = (key.bytes.len(), entry.value_len());
+                self.server.persistence.lost(address, key, value);
+            }
+            entry.remove();
+        }
         let expiry = expiry.map_or(Expiry::Clear, Expiry::At);
         match value {
             RecordValue::Inline(bytes) => guard.set(key, bytes, expiry),

@@ -6,6 +6,7 @@ use super::file;
 use super::load::{Duplicates, load};
 use super::save::save_alone;
 use crate::gate::Closed;
+use crate::persistence::Persistence;
 use crate::server::Server;
 
 /// What is to be done.
@@ -61,8 +62,9 @@ pub(crate) fn reload(
     {
         turn.exclusive(|alone| server.keyspace.put_back(alone, taken));
     }
+    let logged = turn.pause(|| Persistence::log_anew(server, reload.flushes));
     server.gate.set(Closed::Loading, false);
-    loaded.map_err(|problem| {
+    loaded.and(logged).map_err(|problem| {
         log::error!("DEBUG RELOAD cannot load: {problem}");
         ReloadError::Load
     })

@@ -37,7 +37,7 @@ pub(crate) fn run(server: &'static Server, loads: bool) {
 ///
 /// # Errors
 /// What to tell the operator.
-fn load_at_start(server: &Server) -> Result<(), String> {
+pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     let Some(path) = file::path(&server.settings) else {
         return Ok(());
     };

@@ -85,12 +85,6 @@ fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
             }
         }
     }
-    if context.server.persistence.is_on {
-        // What comes from a file would be in memory and not in the log.
-        return Err(Failure::of(
-            "ERR DEBUG RELOAD is not possible with 'appendonly yes'",
-        ));
-    }
     match snapshot::reload(context.server, context.store.turn, reload) {
         Ok(()) => {
             context.reply.ok();

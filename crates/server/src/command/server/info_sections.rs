@@ -15,6 +15,7 @@ use crate::clients::status;
 use crate::command::{Command, table};
 use crate::config::Setting;
 use crate::metrics::{CommandStats, Counter, Distribution, WorkerStats};
+use crate::persistence::Phase;
 use crate::pubsub::NameKind;
 use crate::server::{REDIS_VERSION, Server, VERSION};
 use crate::snapshot::Loading;
@@ -232,13 +233,23 @@ pub(super) fn persistence(report: &mut Report, context: &Context<'_>) {
     report.field("rdb_last_load_keys_expired", loading.expired.load(Relaxed));
     report.field("rdb_last_load_keys_loaded", loading.keys.load(Relaxed));
     let persistence = &server.persistence;
-    report.field("aof_enabled", u8::from(persistence.is_on));
-    report.zeroes(&["aof_rewrite_in_progress", "aof_rewrite_scheduled"]);
+    let (status, phase) = (persistence.status(), persistence.phase());
+    let (rewrites, is_rewrite_ok) = persistence.rewrites();
+    let is_enabled = server.settings.flag(Setting::AppendOnly);
+    report.field("aof_enabled", u8::from(is_enabled));
+    let is_thorough = status.as_ref().is_some_and(|status| status.is_thorough);
+    let is_rewriting = is_thorough || phase == Phase::Beginning;
+    report.field("aof_rewrite_in_progress", u8::from(is_rewriting));
+    report.zeroes(&["aof_rewrite_scheduled"]);
     report.field("aof_last_rewrite_time_sec", -1);
     report.field("aof_current_rewrite_time_sec", -1);
-    report.field("aof_last_bgrewrite_status", "ok");
-    report.zeroes(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
-    let status = persistence.status();
+    let rewrite_status = if is_rewrite_ok { "ok" } else { "err" };
+    report.field("aof_last_bgrewrite_status", rewrite_status);
+    report.field("aof_rewrites", rewrites);
+    report.field(
+        "aof_rewrites_consecutive_failures",
+        u8::from(!is_rewrite_ok),
+    );
     let is_refused = status
         .as_ref()
         .is_some_and(|status| status.refusal.is_some());

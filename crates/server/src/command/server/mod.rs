@@ -8,6 +8,7 @@
 //!
 //! Not here: CONFIG, whose table and handlers are in `config`.
 
+mod append_only;
 mod cluster;
 mod debug;
 mod description;
@@ -24,6 +25,7 @@ mod persistence;
 mod process;
 mod slowlog;
 
+pub(crate) use append_only::must_wait;
 pub(crate) use debug::is_unprotected;
 
 use super::{Arg, ArgKind, Args, Context, Failure, Group, KeySpec, Spec, flag, help};
@@ -152,6 +154,8 @@ pub(crate) const COMMANDS: &[Spec] = &[
         ..Spec::BASE
     },
     persistence::SAVE,
+    append_only::BGREWRITEAOF,
+    append_only::WAITAOF,
     persistence::BGSAVE,
     persistence::LASTSAVE,
     Spec {

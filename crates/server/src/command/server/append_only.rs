@@ -1,0 +1,122 @@
+//! BGREWRITEAOF and WAITAOF: the log as clients see it. What it is and who writes it is in [`crate::persistence`].
+
+use resp::number;
+
+use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag};
+use crate::session::DiskWait;
+
+pub(super) const BGREWRITEAOF: Spec = Spec {
+    name: "bgrewriteaof",
+    arity: 1,
+    flags: flag::ADMIN | flag::NOSCRIPT | flag::NO_ASYNC_LOADING,
+    group: Group::Server,
+    summary: "Rids the log of what is not needed any more, in the background",
+    handler: rewrite,
+    ..Spec::BASE
+};
+
+pub(super) const WAITAOF: Spec = Spec {
+    name: "waitaof",
+    arity: 4,
+    flags: flag::NOSCRIPT | flag::NO_DATA,
+    group: Group::Generic,
+    since: "7.2.0",
+    summary: "Waits until what this connection wrote is on the disk",
+    categories: &["@connection"],
+    tips: &["request_policy:all_shards", "response_policy:agg_min"],
+    args: &[
+        Arg::of("numlocal", ArgKind::Integer),
+        Arg::of("numreplicas", ArgKind::Integer),
+        Arg::of("timeout", ArgKind::Integer),
+    ],
+    handler: wait,
+    ..Spec::BASE
+};
+
+fn rewrite(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    match context.server.persistence.compact() {
+        Some(true) => {
+            let started = "Background append only file rewriting started";
+            context.reply.simple(started);
+            Ok(())
+        }
+        Some(false) => Err(Failure::of(
+            "ERR Background append only file rewriting already in progress",
+        )),
+        None => Err(Failure::of(
+            "ERR There is no log to rewrite: 'appendonly' is 'no'",
+        )),
+    }
+}
+
+/// What WAITAOF asks for. There are no replicas and none can appear, so waiting for them would not change the answer.
+struct Request {
+    is_local: bool,
+    timeout_ms: i64,
+}
+
+impl Request {
+    fn of(args: &Args<'_>) -> Result<Request, Failure> {
+        let local = args.integer(1)?;
+        if !(0..=1).contains(&local) {
+            return Err(Failure::of(
+                "ERR value is out of range, value must between 0 and 1",
+            ));
+        }
+        if args.integer(2)? < 0 {
+            return Err(Failure::of("ERR value is out of range, must be positive"));
+        }
+        let timeout_ms = match number::parse_i64(args.get(3)) {
+            None => return Err(Failure::of("ERR timeout is not an integer or out of range")),
+            Some(..0) => return Err(Failure::of("ERR timeout is negative")),
+            Some(timeout_ms) => timeout_ms,
+        };
+        Ok(Request {
+            is_local: local == 1,
+            timeout_ms,
+        })
+    }
+}
+
+/// Whether WAITAOF has to come back later: what the connection wrote is not on the disk yet, and there is time left.
+pub(crate) fn must_wait(context: &mut Context<'_>, args: &Args<'_>) -> bool {
+    let Ok(request) = Request::of(args) else {
+        return false;
+    };
+    let Some(journal) = context.store.journal.filter(|_| request.is_local) else {
+        return false;
+    };
+    let now = context.store.now;
+    let wait = context.session.disk_wait.get_or_insert_with(|| {
+        journal.want_sync();
+        let until_ms = match request.timeout_ms {
+            0 => i64::MAX,
+            timeout_ms => now.saturating_add(timeout_ms),
+        };
+        DiskWait {
+            lsn: journal.tail(),
+            until_ms,
+        }
+    });
+    journal.durable() < wait.lsn && now < wait.until_ms
+}
+
+fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let waited = context.session.disk_wait.take();
+    let request = Request::of(args)?;
+    let journal = context.store.journal;
+    if request.is_local && journal.is_none() {
+        return Err(Failure::of(
+            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
+        ));
+    }
+    let is_durable = journal.is_some_and(|journal| {
+        // In a transaction nobody waits.
+        let lsn = waited.map_or_else(|| journal.tail(), |wait| wait.lsn);
+        journal.durable() >= lsn
+    });
+    context.reply.array(2);
+    context.reply.integer(i64::from(is_durable));
+    context.reply.integer(0);
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! Beginning and ending the log while there is data: CONFIG SET appendonly, the first start with a log, DEBUG RELOAD.
+//!
+//! A log that is begun beside data is *incomplete* until everything is in it, and says so: a file beside it is there until then.
+//! Workers log what they change from the first moment on; meanwhile one thread walks through the shards and logs what is
+//! not in the log yet, a few entries under each lock. So nobody is kept out, and an entry is logged once, with what it is then.
+//! A start that finds an incomplete log begins anew, with what the snapshot has.
+//!
+//! When the log ends, what entries remember of it is taken away by a walk of the same kind, before another log can begin.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use ferrite_log::{Appender, DbId, Error, Log, Rebind, Refusal};
+use keyspace::{Guard, ShardId};
+
+use super::{Persistence, directory, options};
+use crate::gate::Closed;
+use crate::journal::{stored, tag_of};
+use crate::limits::{BEGIN_BUCKETS, BEGIN_BYTES, BEGIN_RETRY_MS};
+use crate::server::Server;
+
+/// What is happening to the log as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing: it is on or off.
+    #[default]
+    Settled,
+    /// What there is is being written to it.
+    Beginning,
+    /// It is being closed and forgotten.
+    Ending,
+}
+
+/// Why the log could not be switched on or off: another switch is still under way.
+const UNDER_WAY: &str = "the log is still being begun or ended, try again later";
+
+/// The file that is there as long as the log is incomplete.
+pub(super) fn mark_of(directory: &Path) -> PathBuf {
+    directory.join("INCOMPLETE")
+}
+
+/// Where an earlier log is kept until the new one is complete.
+fn earlier(directory: &Path) -> PathBuf {
+    let mut name = directory.as_os_str().to_owned();
+    name.push(".old");
+    PathBuf::from(name)
+}
+
+fn remove_all(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the directory's entries durable.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    fs::File::open(path)?.sync_all()
+}
+
+/// Says that the log in a directory is incomplete.
+pub(super) fn mark_incomplete(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    fs::write(mark_of(directory), b"")?;
+    sync_directory(directory)
+}
+
+/// Says that it is complete.
+pub(super) fn mark_complete(directory: &Path) -> io::Result<()> {
+    fs::remove_file(mark_of(directory))?;
+    sync_directory(directory)
+}
+
+/// Takes an incomplete log away, as if it had never been begun.
+pub(super) fn discard_incomplete(directory: &Path) -> io::Result<()> {
+    if !mark_of(directory).exists() {
+        return Ok(());
+    }
+    log::warn!(
+        "the log in {} was never completed: it begins anew",
+        directory.display()
+    );
+    // The mark goes last.
+    for part in ["log", "blobs", "lost"] {
+        remove_all(&directory.join(part))?;
+    }
+    mark_complete(directory)
+}
+
+/// Opens a new log. One that is there already is moved away.
+fn begin_fresh(server: &Server, directory: &Path) -> Result<Log, String> {
+    let failed =
+        |error: io::Error| format!("cannot begin a log in {}: {error}", directory.display());
+    let disk = || Arc::new(sys::file::Disk);
+    let options = options(&server.settings, server.workers.len());
+    // Whatever is wrong with an old log is no reason against a new one, except that somebody uses it.
+    if let Err(error @ Error::Locked { .. }) = Log::open(disk(), directory, options.clone()) {
+        return Err(error.to_string());
+    }
+    let old = earlier(directory);
+    remove_all(&old).map_err(failed)?;
+    fs::rename(directory, &old).map_err(failed)?;
+    mark_incomplete(directory).map_err(failed)?;
+    let recovery = Log::open(disk(), directory, options).map_err(|error| error.to_string())?;
+    recovery.start().map_err(|error| error.to_string())
+}
+
+impl Persistence {
+    /// Begins a log on a running server. What is there is written to it in the background.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub(crate) fn switch_on(server: &'static Server) -> Result<(), String> {
+        let own = &server.persistence;
+        own.enter_phase(Phase::Beginning)?;
+        let directory = directory(&server.settings);
+        let log = begin_fresh(server, &directory).inspect_err(|_| own.settle())?;
+        log::info!("Writing all data to the log");
+        // On a thread of its own, because a worker that is inside a turn would go on in it without a journal.
+        spawn("log-begin", move || {
+            let alone = server.keyspace.turns().exclusive();
+            for (number, id) in (0..=u16::MAX).zip(&own.ids) {
+                id.store(number, Relaxed);
+            }
+            Persistence::install(server, log);
+            drop(alone);
+            server.wake_workers();
+            let done = log_everything(server)
+                .and_then(|()| mark_complete(&directory).map_err(|error| error.to_string()));
+            match &done {
+                Ok(()) => {
+                    let _ = remove_all(&earlier(&directory));
+                    log::info!("All data is in the log");
+                }
+                Err(problem) => log::error!("the log is incomplete: {problem}"),
+            }
+            server.persistence.note_rewrite(done.is_ok());
+            server.persistence.settle();
+        })
+    }
+
+    /// Ends the log of a running server. What is in it stays on disk.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub(crate) fn switch_off(server: &'static Server) -> Result<(), String> {
+        let own = &server.persistence;
+        own.enter_phase(Phase::Ending)?;
+        spawn("log-end", move || {
+            let alone = server.keyspace.turns().exclusive();
+            own.current.store(0, Relaxed);
+            server.keyspace.set_logged(false);
+            server.gate.set(Closed::LogRefuses, false);
+            drop(alone);
+            server.wake_workers();
+            if let Err(problem) = server.persistence.close() {
+                log::error!("{problem}");
+            }
+            let forgotten = walk(server, |guard, position| guard.forget_log(position));
+            if let Err(problem) = forgotten {
+                log::error!("{problem}");
+            }
+            server.persistence.settle();
+        })
+    }
+
+    /// Logs everything anew, after data came that was not logged. Nobody else changes data meanwhile. `clears` says that nothing
+    /// counts any more that was logged before.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub(crate) fn log_anew(server: &Server, clears: bool) -> Result<(), String> {
+        let own = &server.persistence;
+        if !own.is_open() {
+            return Ok(());
+        }
+        let directory = directory(&server.settings);
+        let failed = |error: io::Error| error.to_string();
+        mark_incomplete(&directory).map_err(failed)?;
+        if clears {
+            walk(server, |guard, position| guard.forget_log(position))?;
+            own.appender()?.bind(&[Rebind::ClearAll]);
+        }
+        log_everything(server)?;
+        mark_complete(&directory).map_err(failed)
+    }
+
+    fn appender(&self) -> Result<Appender, String> {
+        let log = self.log.read();
+        let appender = log.as_ref().and_then(|log| log.appender(None));
+        appender.ok_or_else(|| "the log has been closed".to_owned())
+    }
+
+    /// What is happening to the log.
+    pub(crate) fn phase(&self) -> Phase {
+        *self.phase.lock()
+    }
+
+    fn enter_phase(&self, next: Phase) -> Result<(), String> {
+        let mut phase = self.phase.lock();
+        if *phase != Phase::Settled {
+            return Err(UNDER_WAY.into());
+        }
+        *phase = next;
+        Ok(())
+    }
+
+    fn settle(&self) {
+        *self.phase.lock() = Phase::Settled;
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), String> {
+    let thread = std::thread::Builder::new().name(name.into());
+    let spawned = thread.spawn(run);
+    spawned
+        .map(drop)
+        .map_err(|error| format!("cannot start a thread: {error}"))
+}
+
+/// Logs all entries that are not in the log, and makes that durable.
+///
+/// # Errors
+/// Why not, for people.
+pub(super) fn log_everything(server: &Server) -> Result<(), String> {
+    let own = &server.persistence;
+    let mut appender = own.appender()?;
+    let ids: Vec<DbId> = own.ids.iter().map(|id| DbId(id.load(Relaxed))).collect();
+    let mut turn = server.keyspace.turns().register();
+    // By the names that databases have in the log, which stay when they are exchanged.
+    for id in ids {
+        for shard in 0..server.keyspace.shards() {
+            let mut position = Some(0);
+            while let Some(at) = position {
+                ensure(server, &mut appender)?;
+                turn.enter();
+                let number = own.number_of(id);
+                let database = number.and_then(|db| server.keyspace.existing(&turn, db));
+                position = database.and_then(|database| {
+                    let now = sys::clock::realtime_ms();
+                    let mut guard = database.lock_shard(ShardId(shard), now);
+                    log_some(&mut guard, at, id, &mut appender)
+                });
+                turn.leave();
+                appender.commit();
+            }
+        }
+    }
+    let end = appender.commit();
+    drop(appender);
+    let log = own.log.read();
+    let log = log.as_ref().ok_or("the log has been closed")?;
+    log.sync(end).map_err(|refusal| refusal.to_string())
+}
+
+/// Logs what is missing of a few buckets.
+fn log_some(guard: &mut Guard<'_>, mut at: u64, id: DbId, appender: &mut Appender) -> Option<u64> {
+    let mut bytes = 0;
+    for _ in 0..BEGIN_BUCKETS {
+        at = guard.log_missing(at, &mut |entry| {
+            let (key, value) = (entry.key(), entry.value().bytes());
+            bytes += Appender::bytes_of(key.len(), value.len());
+            stored(appender.set(id, key, tag_of(entry), entry.expiry(), value))
+        })?;
+        if bytes >= BEGIN_BYTES {
+            break;
+        }
+    }
+    Some(at)
+}
+
+/// Gets room in the log; waits as long as the disk is full.
+fn ensure(server: &Server, appender: &mut Appender) -> Result<(), String> {
+    loop {
+        if server.is_shutting_down() || !server.persistence.is_open() {
+            return Err("the log was closed before all data was in it".into());
+        }
+        match appender.ensure(BEGIN_BYTES) {
+            Ok(()) => return Ok(()),
+            Err(Refusal::Full(_)) => std::thread::sleep(Duration::from_millis(BEGIN_RETRY_MS)),
+            Err(refusal) => return Err(refusal.to_string()),
+        }
+    }
+}
+
+/// Goes through all buckets of all databases, a few under each lock.
+fn walk(server: &Server, visit: impl Fn(&mut Guard<'_>, u64) -> Option<u64>) -> Result<(), String> {
+    let keyspace = &server.keyspace;
+    let mut turn = keyspace.turns().register();
+    // Databases may change places meanwhile: each is found by what it is called in the log.
+    for id in 0..keyspace.databases() {
+        let id = DbId(u16::try_from(id).map_err(|_| "too many databases")?);
+        for shard in 0..keyspace.shards() {
+            let mut position = Some(0);
+            while let Some(at) = position {
+                if server.is_shutting_down() {
+                    return Err("the server ends".into());
+                }
+                turn.enter();
+                let number = server.persistence.number_of(id);
+                let database = number.and_then(|db| keyspace.existing(&turn, db));
+                position = database.and_then(|database| {
+                    let mut guard = database.lock_shard(ShardId(shard), 0);
+                    (0..BEGIN_BUCKETS).try_fold(at, |at, _| visit(&mut guard, at))
+                });
+                turn.leave();
+            }
+        }
+    }
+    Ok(())
+}
