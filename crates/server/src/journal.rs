@@ -34,6 +34,8 @@ struct Inner {
     appender: Appender,
     /// Whether a transaction runs: the batches of its commands are part of its own.
     in_transaction: bool,
+    /// Whether a command runs that is a batch.
+    in_batch: bool,
     /// What the current batch has changed so far, and the keys of that.
     changes: Vec<Change>,
     keys: Vec<u8>,
@@ -81,27 +83,20 @@ pub(crate) trait Held {
     fn with(&mut self, db: usize, hash: u64, visit: &mut dyn FnMut(&mut Guard<'_>));
 }
 
-/// The journal as one command uses it, on one database.
-#[derive(Clone, Copy)]
-pub(crate) struct Writing<'a> {
-    pub(crate) journal: &'a Journal,
-    pub(crate) db: usize,
-    /// Whether changes are noted for the end of a batch.
-    pub(crate) is_batch: bool,
-}
-
-impl Writing<'_> {
-    /// An entry was made or has another value, in place of `old`. Returns what it keeps.
+/// What a command does to one key. Out of line, so that a server without a log pays for it with one comparison.
+impl Journal {
+    /// An entry of a database was made or has another value, in place of `old`. Returns what it keeps.
     #[inline]
     pub(crate) fn wrote(
-        self,
+        &self,
+        db: usize,
         key: Key<'_>,
         entry: EntryRef<'_>,
         old: Option<Overwritten>,
     ) -> LogAddress {
-        let mut inner = self.journal.inner.borrow_mut();
-        let id = self.journal.id(self.db);
-        if self.is_batch {
+        let mut inner = self.inner.borrow_mut();
+        let id = self.id(db);
+        if inner.is_batching() {
             inner.note(id, key, old);
             return LogAddress::PENDING;
         }
@@ -114,49 +109,58 @@ impl Writing<'_> {
         stored(address)
     }
 
-    /// Part of the value of an entry has changed, or it has grown. Returns what the entry keeps.
+    /// Part of the value of an entry has changed, or it has grown.
+    #[inline(never)]
     pub(crate) fn patched(
-        self,
-        entry: &EntryMut<'_, '_>,
+        &self,
+        entry: &mut EntryMut<'_, '_>,
         old: Option<Overwritten>,
         part: Range<usize>,
-    ) -> LogAddress {
-        let (key, view) = (entry.key(), entry.as_ref());
+    ) {
+        let (key, view, db) = (entry.key(), entry.as_ref(), entry.database());
         let total = entry.value_len();
         let base = Replaced::of(old).map(|old| old.address);
         let is_worth_it = total >= PATCH_MIN_BYTES && part.len() < total / PATCH_SHARE;
-        let Some(base) = base.filter(|_| is_worth_it && !self.is_batch) else {
-            return self.wrote(key, view, old);
+        let mut inner = self.inner.borrow_mut();
+        let address = match base {
+            Some(base) if is_worth_it && !inner.is_batching() => {
+                let (tag, bytes) = (tag_of(view), &view.value().bytes()[part.clone()]);
+                let (offset, total) = (part.start as u64, total as u64);
+                let id = self.id(db);
+                inner
+                    .appender
+                    .patch(id, key.bytes, tag, offset, total, bytes);
+                stored(base.patched())
+            }
+            _ => {
+                drop(inner);
+                self.wrote(db, key, view, old)
+            }
         };
-        let mut inner = self.journal.inner.borrow_mut();
-        let bytes = &view.value().bytes()[part.clone()];
-        inner.appender.patch(
-            self.journal.id(self.db),
-            key.bytes,
-            tag_of(view),
-            part.start as u64,
-            total as u64,
-            bytes,
-        );
-        stored(base.patched())
+        entry.set_log_address(address);
     }
 
     /// An entry has another expiry.
-    pub(crate) fn rescheduled(self, entry: &mut EntryMut<'_, '_>) {
-        if self.is_batch {
-            let address = self.wrote(entry.key(), entry.as_ref(), entry.overwritten());
+    #[inline(never)]
+    pub(crate) fn rescheduled(&self, entry: &mut EntryMut<'_, '_>) {
+        let db = entry.database();
+        let mut inner = self.inner.borrow_mut();
+        if inner.is_batching() {
+            drop(inner);
+            let address = self.wrote(db, entry.key(), entry.as_ref(), entry.overwritten());
             return entry.set_log_address(address);
         }
-        let id = self.journal.id(self.db);
-        let mut inner = self.journal.inner.borrow_mut();
+        let id = self.id(db);
         inner.appender.expire(id, entry.key().bytes, entry.expiry());
     }
 
-    /// A key is gone, or goes under the same lock.
-    pub(crate) fn removed(self, key: Key<'_>, old: Option<Overwritten>) {
-        let mut inner = self.journal.inner.borrow_mut();
-        let id = self.journal.id(self.db);
-        if self.is_batch {
+    /// The key of an entry goes under the same lock.
+    #[inline(never)]
+    pub(crate) fn removed(&self, entry: &EntryMut<'_, '_>) {
+        let (key, old) = (entry.key(), entry.overwritten());
+        let mut inner = self.inner.borrow_mut();
+        let id = self.id(entry.database());
+        if inner.is_batching() {
             return inner.note(id, key, old);
         }
         inner.appender.delete(id, key.bytes);
@@ -170,6 +174,7 @@ impl Journal {
             inner: RefCell::new(Inner {
                 appender,
                 in_transaction: false,
+                in_batch: false,
                 changes: Vec::new(),
                 keys: Vec::new(),
                 rebinds: Vec::new(),
@@ -273,10 +278,10 @@ impl Journal {
         self.finish(held);
     }
 
-    /// Whether a transaction runs.
+    /// What changes from here to [`Journal::finish`] is one batch.
     #[inline]
-    pub(crate) fn is_in_transaction(&self) -> bool {
-        self.inner.borrow().in_transaction
+    pub(crate) fn begin_batch(&self) {
+        self.inner.borrow_mut().in_batch = true;
     }
 
     /// Logs what has become of the keys that a batch has changed, unless it is part of a transaction. Their shards are still
@@ -284,6 +289,7 @@ impl Journal {
     #[inline]
     pub(crate) fn finish(&self, held: &mut dyn Held) {
         let mut inner = self.inner.borrow_mut();
+        inner.in_batch = false;
         let is_empty = inner.changes.is_empty() && inner.rebinds.is_empty();
         if !is_empty && !inner.in_transaction {
             self.finish_changes(&mut inner, held);
@@ -375,6 +381,12 @@ impl Change {
 }
 
 impl Inner {
+    /// Whether changes are noted for the end of a batch.
+    #[inline]
+    fn is_batching(&self) -> bool {
+        self.in_batch || self.in_transaction
+    }
+
     /// Notes that a key has changed, unless that is noted already.
     fn note(&mut self, id: DbId, key: Key<'_>, old: Option<Overwritten>) {
         if old.is_some_and(|old| old.address == LogAddress::PENDING) {

@@ -17,7 +17,7 @@ use keyspace::{
     LargeValue, ShardSet, Stored, Turn,
 };
 
-use crate::journal::{Journal, Writing};
+use crate::journal::Journal;
 use crate::metrics::WorkerStats;
 use crate::notify::{Event, Notifier};
 use crate::observe::{Alone, Observers};
@@ -46,17 +46,6 @@ pub(crate) struct Store<'c> {
 }
 
 impl Store<'_> {
-    /// What commands on one database log their changes with.
-    #[inline]
-    fn writing(&self, db: usize, is_batch: bool) -> Option<Writing<'_>> {
-        let journal = self.journal?;
-        Some(Writing {
-            journal,
-            db,
-            is_batch: is_batch || journal.is_in_transaction(),
-        })
-    }
-
     /// The selected database.
     pub(crate) fn database(&self) -> &Database {
         self.keyspace.database(self.turn, self.db)
@@ -75,7 +64,6 @@ impl Store<'_> {
             guard: self.keyspace.lock(self.turn, db, key.hash, self.now),
             store: self,
             db,
-            log: self.writing(db, false),
         }
     }
 
@@ -88,10 +76,12 @@ impl Store<'_> {
     pub(crate) fn lock_keys<'k>(&self, keys: impl Iterator<Item = Key<'k>>) -> Shards<'_> {
         let mut set = ShardSet::default();
         keys.for_each(|key| set.add(self.keyspace.shard_of(key.hash)));
+        if let Some(journal) = self.journal {
+            journal.begin_batch();
+        }
         Shards {
             locked: self.keyspace.lock_set(self.turn, self.db, set, self.now),
             store: self,
-            log: self.writing(self.db, true),
         }
     }
 
@@ -102,10 +92,10 @@ impl Store<'_> {
         second: (usize, Key<'_>),
     ) -> Pair<'_> {
         assert_ne!(first.0, second.0, "one database is locked as a set");
-        let lock = |(db, key): (usize, Key<'_>)| Shard {
-            log: self.writing(db, true),
-            ..self.lock_in(db, key)
-        };
+        if let Some(journal) = self.journal {
+            journal.begin_batch();
+        }
+        let lock = |(db, key)| self.lock_in(db, key);
         if first.0 < second.0 {
             let first = lock(first);
             let second = lock(second);
@@ -231,7 +221,6 @@ pub(crate) struct Shard<'a> {
     store: &'a Store<'a>,
     /// The database it is in.
     db: usize,
-    log: Option<Writing<'a>>,
 }
 
 impl<'a> Shard<'a> {
@@ -267,8 +256,7 @@ impl<'a> Shard<'a> {
                 }
                 Some(Entry {
                     inner,
-                    stats: self.store.stats,
-                    log: self.log,
+                    store: self.store,
                 })
             }
             None => {
@@ -293,8 +281,7 @@ impl<'a> Shard<'a> {
                 self.store.stats.hits.add(1);
                 Some(Entry {
                     inner,
-                    stats: self.store.stats,
-                    log: self.log,
+                    store: self.store,
                 })
             }
             None => {
@@ -312,8 +299,7 @@ impl<'a> Shard<'a> {
         }
         Some(Entry {
             inner,
-            stats: self.store.stats,
-            log: self.log,
+            store: self.store,
         })
     }
 
@@ -322,8 +308,7 @@ impl<'a> Shard<'a> {
     pub(crate) fn find(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
         self.guard.find(key).map(|inner| Entry {
             inner,
-            stats: self.store.stats,
-            log: self.log,
+            store: self.store,
         })
     }
 
@@ -343,14 +328,20 @@ impl<'a> Shard<'a> {
     #[inline]
     pub(crate) fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
         self.tell_if_new(key);
-        match self.log {
+        match self.store.journal {
             None => self.guard.set(key, value, expiry),
-            Some(log) => self
-                .guard
-                .set_logged(key, value, expiry, |entry, old| log.wrote(key, entry, old)),
+            Some(journal) => self.set_logged(journal, key, value, expiry),
         }
         self.store.stats.sets.add(1);
         self.changed(key, ChangeKind::Written);
+    }
+
+    #[inline(never)]
+    fn set_logged(&mut self, journal: &Journal, key: Key<'_>, value: &[u8], expiry: Expiry) {
+        let db = self.db;
+        self.guard.set_logged(key, value, expiry, |entry, old| {
+            journal.wrote(db, key, entry, old)
+        });
     }
 
     /// [`Shard::set`] with a value that already has a buffer of its own.
@@ -361,10 +352,10 @@ impl<'a> Shard<'a> {
     /// [`Shard::set_large`] with a value that was made here. `form` is how it counts as written.
     pub(crate) fn set_made(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry, form: Form) {
         self.tell_if_new(key);
-        let log = self.log;
+        let (journal, db) = (self.store.journal, self.db);
         self.guard
             .set_formed(key, value, expiry, form, |entry, old| {
-                Some(log?.wrote(key, entry, old))
+                Some(journal?.wrote(db, key, entry, old))
             });
         self.store.stats.sets.add(1);
         self.changed(key, ChangeKind::Written);
@@ -398,9 +389,8 @@ impl<'a> Shard<'a> {
         inner.touch();
         let is_changed = is_written || before != Some(len);
         if is_changed {
-            if let Some(log) = self.log {
-                let address = log.patched(&inner, old, part);
-                inner.set_log_address(address);
+            if let Some(journal) = self.store.journal {
+                journal.patched(&mut inner, old, part);
             }
             self.store.stats.sets.add(1);
             self.changed(key, ChangeKind::Written);
@@ -413,8 +403,8 @@ impl<'a> Shard<'a> {
         let Some(inner) = self.guard.find(key) else {
             return false;
         };
-        if let Some(log) = self.log {
-            log.removed(key, inner.overwritten());
+        if let Some(journal) = self.store.journal {
+            journal.removed(&inner);
         }
         inner.remove();
         self.store.stats.dels.add(1);
@@ -425,8 +415,8 @@ impl<'a> Shard<'a> {
     /// Takes a key's value away, to put it elsewhere with [`Shard::attach`]; both together count as one change.
     pub(crate) fn detach(&mut self, key: Key<'_>) -> Option<Detached> {
         let inner = self.guard.find(key)?;
-        if let Some(log) = self.log {
-            log.removed(key, inner.overwritten());
+        if let Some(journal) = self.store.journal {
+            journal.removed(&inner);
         }
         let detached = self.guard.detach(key)?;
         self.guard.note_change(key, ChangeKind::Removed);
@@ -436,9 +426,10 @@ impl<'a> Shard<'a> {
     /// Gives a key a value that was taken or copied from another, expiry included. As far as anybody is told it is a new key.
     pub(crate) fn attach(&mut self, key: Key<'_>, value: Detached) {
         self.tell(Event::NEW, key);
-        let log = self.log;
-        self.guard
-            .attach(key, value, |entry, old| Some(log?.wrote(key, entry, old)));
+        let (journal, db) = (self.store.journal, self.db);
+        self.guard.attach(key, value, |entry, old| {
+            Some(journal?.wrote(db, key, entry, old))
+        });
         self.changed(key, ChangeKind::Written);
     }
 }
@@ -453,15 +444,14 @@ fn miss(stats: &WorkerStats, notifier: &Notifier, db: usize, key: Key<'_>) {
 /// One entry of a locked shard.
 pub(crate) struct Entry<'g, 'a> {
     inner: EntryMut<'g, 'a>,
-    stats: &'static WorkerStats,
-    log: Option<Writing<'a>>,
+    store: &'a Store<'a>,
 }
 
 impl Entry<'_, '_> {
     /// What every change of an entry ends in; comes before the entry goes.
     #[inline]
     fn changed(&mut self, kind: ChangeKind) {
-        self.stats.dirty.add(1);
+        self.store.stats.dirty.add(1);
         self.inner.note_change(kind);
     }
 
@@ -516,8 +506,8 @@ impl Entry<'_, '_> {
     /// Sets or removes the expiry.
     pub(crate) fn set_expiry(&mut self, expiry: Option<i64>) {
         self.inner.set_expiry(expiry);
-        if let Some(log) = self.log {
-            log.rescheduled(&mut self.inner);
+        if let Some(journal) = self.store.journal {
+            journal.rescheduled(&mut self.inner);
         }
         self.changed(ChangeKind::Written);
     }
@@ -532,14 +522,14 @@ impl Entry<'_, '_> {
         form: Form,
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> R {
-        let old = self.inner.overwritten();
+        let journal = self.store.journal;
+        let old = journal.and_then(|_| self.inner.overwritten());
         let result = change(self.inner.resize_value(len, form));
-        if let Some(log) = self.log {
-            let address = log.patched(&self.inner, old, part);
-            self.inner.set_log_address(address);
+        if let Some(journal) = journal {
+            journal.patched(&mut self.inner, old, part);
         }
         self.inner.touch();
-        self.stats.sets.add(1);
+        self.store.stats.sets.add(1);
         self.changed(ChangeKind::Written);
         result
     }
@@ -547,10 +537,10 @@ impl Entry<'_, '_> {
     /// Removes the key.
     pub(crate) fn remove(mut self) {
         self.changed(ChangeKind::Removed);
-        if let Some(log) = self.log {
-            log.removed(self.inner.key(), self.inner.overwritten());
+        if let Some(journal) = self.store.journal {
+            journal.removed(&self.inner);
         }
         self.inner.remove();
-        self.stats.dels.add(1);
+        self.store.stats.dels.add(1);
     }
 }

@@ -72,6 +72,10 @@ impl Lock {
         self.is_lent.store(false, Relaxed);
     }
 
+    pub(super) fn database(&self) -> usize {
+        usize::from(self.database.load(Relaxed))
+    }
+
     pub(super) fn set_database(&self, number: usize) {
         self.database.store(number as u16, Relaxed);
     }

@@ -148,10 +148,9 @@ impl EntryMut<'_, '_> {
         }
     }
 
-    /// How the value counts as written.
-    #[inline]
-    pub fn form(&self) -> Form {
-        self.entry().form()
+    /// The number of the database it is in.
+    pub fn database(&self) -> usize {
+        self.guard.cell.lock.database()
     }
 
     /// Where the entry is in the log; `None` if it never was told, or has not been written yet.

@@ -3,13 +3,12 @@
 use keyspace::{Guard, Key, Locked};
 
 use super::{Shard, Store};
-use crate::journal::{Held, Writing};
+use crate::journal::Held;
 
 /// Several locked shards of the selected database. What changes in them is one change to the log.
 pub(crate) struct Shards<'a> {
     pub(super) locked: Locked<'a>,
     pub(super) store: &'a Store<'a>,
-    pub(super) log: Option<Writing<'a>>,
 }
 
 impl Held for Locked<'_> {
@@ -21,8 +20,8 @@ impl Held for Locked<'_> {
 impl Drop for Shards<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(log) = self.log {
-            log.journal.finish(&mut self.locked);
+        if let Some(journal) = self.store.journal {
+            journal.finish(&mut self.locked);
         }
     }
 }
@@ -62,8 +61,8 @@ impl Held for Pair<'_> {
 
 impl Drop for Pair<'_> {
     fn drop(&mut self) {
-        if let Some(log) = self.first.log {
-            log.journal.finish(self);
+        if let Some(journal) = self.first.store.journal {
+            journal.finish(self);
         }
     }
 }
@@ -76,7 +75,6 @@ impl Shards<'_> {
             guard: self.locked.shard(key.hash),
             store: self.store,
             db: self.store.db,
-            log: self.log,
         }
     }
 }
