@@ -121,6 +121,9 @@ pub(crate) const QUEUE_KEEP_BYTES: usize = 16 * 1024;
 /// Longest part of an argument that an error reply repeats.
 pub(crate) const ERROR_ECHO_BYTES: usize = 128;
 
+/// Bytes of a snapshot that go into the log at once.
+pub(crate) const IMPORT_COMMIT_BYTES: u64 = 256 << 10;
+
 /// Bytes of one batch in the log. A command that changes more is several batches, which a crash may tear apart.
 pub(crate) const JOURNAL_BATCH_BYTES: u64 = 2 << 30;
 

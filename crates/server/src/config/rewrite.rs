@@ -463,6 +463,7 @@ mod tests {
         (Setting::AppendOnly, "yes"),
         (Setting::AppendFsync, "always"),
         (Setting::AppendDirName, "other directory"),
+        (Setting::LogSegmentSize, "2mb"),
         (Setting::Save, "3600 1 300 100"),
         (Setting::DbFilename, "other name.rdb"),
         (Setting::RdbCompression, "no"),

@@ -35,6 +35,7 @@ pub(crate) enum Setting {
     AppendOnly,
     AppendFsync,
     AppendDirName,
+    LogSegmentSize,
     Save,
     DbFilename,
     RdbCompression,
@@ -478,6 +479,19 @@ pub(crate) static TABLE: &[Row] = &[
         default: "appendonlydir",
         section: Section::Data,
         summary: "The directory of the log, in `dir`.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::LogSegmentSize,
+        name: "log-segment-size",
+        kind: Kind::Memory {
+            min: 2 << 20,
+            max: 1 << 40,
+        },
+        default: "64mb",
+        section: Section::Data,
+        summary: "The size of the files that the log consists of. What is deleted or written over gives its space \
+                  back a file at a time.",
         ..BASE
     },
     Row {

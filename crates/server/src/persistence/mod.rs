@@ -6,7 +6,9 @@
 //!
 //! What is not here: how changes become records (`journal`), which bytes those are (crate `ferrite_log`).
 
+mod backup;
 mod compaction;
+mod import;
 mod replay;
 
 use std::path::{Path, PathBuf};
@@ -15,10 +17,11 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 
 use ferrite_log::{
-    Address, Appender, DbId, Log, Options, Recovery, Refusal, ReplayOptions, Status, SyncPolicy,
+    Address, Appender, DbId, Log, Options, Recovery, ReplayOptions, Status, SyncPolicy,
 };
 use keyspace::LogAddress;
 use parking_lot::{Mutex, RwLock};
+use sys::file::Faulty;
 
 use crate::command::Failure;
 use crate::config::{Setting, Settings};
@@ -28,6 +31,8 @@ use crate::limits::{LOADING_PATIENCE, REPLAY_PARTS, REPLAY_REPORT_MS};
 use crate::server::Server;
 use crate::shutdown;
 
+pub(crate) use backup::backup_directory;
+
 use compaction::Relocator;
 use replay::Loader;
 
@@ -35,6 +40,8 @@ use replay::Loader;
 pub(crate) struct Persistence {
     /// Whether there is a log (`appendonly yes`).
     pub(crate) is_on: bool,
+    /// Where the log is; trouble with it can be made (DEBUG DISK).
+    pub(crate) disk: Arc<Faulty>,
     log: RwLock<Option<Log>>,
     /// Whether the log is replayed and takes records.
     is_open: AtomicBool,
@@ -52,6 +59,7 @@ impl Persistence {
         let number = |db: usize| u16::try_from(db).unwrap_or(u16::MAX);
         Persistence {
             is_on,
+            disk: Arc::default(),
             log: RwLock::default(),
             is_open: AtomicBool::new(false),
             ids: (0..databases)
@@ -141,15 +149,20 @@ impl Persistence {
 }
 
 impl Server {
-    /// Notes whether the log takes records, and why not.
+    /// Closes or opens the gate as the log takes records or not. Whether it takes none.
     #[cold]
-    pub(crate) fn note_refusal(&self, refusal: Option<Refusal>) {
+    pub(crate) fn follow_refusal(&self) -> bool {
+        // What the log says now, under a lock: what it said before may be older than what another worker has noted.
         let mut reason = self.persistence.refusal.lock();
+        let log = self.persistence.log.read();
+        let Some(log) = &*log else { return true };
+        let refusal = log.refusal();
         match &refusal {
             Some(refusal) => *reason = refusal.to_string(),
             None => reason.clear(),
         }
         self.gate.set(Closed::LogRefuses, refusal.is_some());
+        refusal.is_some()
     }
 }
 
@@ -166,23 +179,36 @@ fn sync_policy(settings: &Settings) -> SyncPolicy {
     }
 }
 
+/// How the log is set up.
+fn log_options(server: &Server) -> Options {
+    let usual = Options::default();
+    let segment_bytes = server.settings.int(Setting::LogSegmentSize).unsigned_abs();
+    let segment_bytes = segment_bytes.next_multiple_of(4096);
+    Options {
+        segment_bytes,
+        // No segment is smaller than the ring.
+        ring_bytes: usual.ring_bytes.min(1 << segment_bytes.ilog2()),
+        sync: sync_policy(&server.settings),
+        // Beside the workers: compaction, and what notes lost entries.
+        appenders: server.workers.len() + 2,
+        ..usual
+    }
+}
+
 /// Opens the log, if there is to be one.
 ///
 /// # Errors
 /// Another process has it, it is damaged, or the disk refuses.
-pub(crate) fn open(settings: &Settings, workers: usize) -> Result<Option<Recovery>, String> {
-    if !settings.flag(Setting::AppendOnly) {
+pub(crate) fn open(server: &Server) -> Result<Option<Recovery>, String> {
+    if !server.settings.flag(Setting::AppendOnly) {
         return Ok(None);
     }
-    let options = Options {
-        sync: sync_policy(settings),
-        // Beside the workers: compaction, and what notes lost entries.
-        appenders: workers + 2,
-        ..Options::default()
-    };
-    let directory = directory(settings);
-    Log::open(Arc::new(sys::file::Disk), &directory, options)
-        .map(Some)
+    open_log(server).map(Some)
+}
+
+fn open_log(server: &Server) -> Result<Recovery, String> {
+    let (files, directory) = (server.persistence.disk.clone(), directory(&server.settings));
+    Log::open(files, &directory, log_options(server))
         .map_err(|error| format!("cannot open the log: {error}"))
 }
 
@@ -195,8 +221,11 @@ pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Resu
     let thread = std::thread::Builder::new().name("load".into());
     let (done, is_done) = sync_channel(1);
     let spawned = thread.spawn(move || {
-        if let Err(problem) = load(server, recovery) {
-            shutdown::fail(server, problem);
+        match load(server, recovery) {
+            Ok(()) => {}
+            // Nobody wants it any more.
+            Err(_) if server.is_shutting_down() => {}
+            Err(problem) => shutdown::fail(server, problem),
         }
         // Whoever waited may have gone on.
         let _ = done.send(());
@@ -206,8 +235,9 @@ pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Resu
     Ok(())
 }
 
-fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
+fn load(server: &'static Server, recovery: Recovery) -> Result<(), String> {
     let own = &server.persistence;
+    let mut recovery = import::import(server, recovery)?;
     let loader = Loader::new(server, recovery.bindings());
     let began = sys::clock::realtime_ms();
     let mut reported = began;

@@ -39,50 +39,90 @@ struct Load<'s> {
     server: &'s Server,
     /// The time (Unix, ms) at which keys have expired or not.
     now: i64,
+    started: Instant,
     duplicates: Duplicates,
     /// What stopped a thread that fills the keyspace.
     problem: Mutex<Option<String>>,
     has_problem: AtomicBool,
 }
 
+/// What is done with a key that was read: its database, its name, its value, its expiry (Unix, ms).
+pub(crate) type Put<'p> = &'p mut dyn FnMut(usize, &[u8], &[u8], Option<i64>) -> Result<(), String>;
+
 /// Loads a file; the caller keeps commands away meanwhile. What was loaded stays if the file turns out to be wrong further on.
 ///
 /// # Errors
 /// What to tell the operator: where the file is wrong and why, or what it holds that is not supported.
 pub(crate) fn load(server: &Server, path: &Path, duplicates: Duplicates) -> Result<(), String> {
-    let started = Instant::now();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let total_bytes = file.metadata().map_err(|error| error.to_string())?.len();
-    let load = Load {
-        server,
-        now: sys::clock::realtime_ms(),
-        duplicates,
-        problem: Mutex::new(None),
-        has_problem: AtomicBool::new(false),
-    };
-    let loading = server.snapshots.loading();
-    loading.begin(load.now / 1000, total_bytes);
+    let (load, file) = Load::begin(server, path, duplicates)?;
+    let total_bytes = server.snapshots.loading().total_bytes.load(Relaxed);
     if total_bytes as usize <= LOAD_BUFFERS_PER_THREAD * LOAD_BUFFER_BYTES {
         let mut turn = server.keyspace.turns().register();
         load.read(file, |buffer| load.fill(&mut turn, &buffer))?;
     } else {
         load.in_parallel(file)?;
     }
-    let read_bytes = loading.loaded_bytes.load(Relaxed);
-    if read_bytes < total_bytes {
-        log::warn!("what follows the end of the snapshot at byte {read_bytes} was ignored");
-    }
-    log::info!(
-        "Done loading RDB, keys loaded: {}, keys expired: {}.",
-        loading.keys.load(Relaxed),
-        loading.expired.load(Relaxed)
-    );
-    let took_s = started.elapsed().as_secs_f64();
-    log::info!("DB loaded from disk: {took_s:.3} seconds");
+    load.tell_of_end();
     Ok(())
 }
 
-impl Load<'_> {
+/// Reads a file and gives every key away instead of loading it.
+///
+/// # Errors
+/// As [`load`], and what `put` says.
+pub(super) fn read_through(server: &Server, path: &Path, put: Put<'_>) -> Result<(), String> {
+    let (load, file) = Load::begin(server, path, Duplicates::Replaced)?;
+    load.read(file, |buffer| {
+        for record in buffer.records.iter() {
+            let value = record.value.bytes();
+            put(buffer.database, record.key, value, record.expiry)?;
+        }
+        let keys = buffer.records.len() as u64;
+        server.snapshots.loading().keys.fetch_add(keys, Relaxed);
+        Ok(())
+    })?;
+    load.tell_of_end();
+    Ok(())
+}
+
+impl<'s> Load<'s> {
+    fn begin(
+        server: &'s Server,
+        path: &Path,
+        duplicates: Duplicates,
+    ) -> Result<(Load<'s>, File), String> {
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let total_bytes = file.metadata().map_err(|error| error.to_string())?.len();
+        let load = Load {
+            server,
+            now: sys::clock::realtime_ms(),
+            started: Instant::now(),
+            duplicates,
+            problem: Mutex::new(None),
+            has_problem: AtomicBool::new(false),
+        };
+        server
+            .snapshots
+            .loading()
+            .begin(load.now / 1000, total_bytes);
+        Ok((load, file))
+    }
+
+    fn tell_of_end(&self) {
+        let loading = self.server.snapshots.loading();
+        let read_bytes = loading.loaded_bytes.load(Relaxed);
+        if read_bytes < loading.total_bytes.load(Relaxed) {
+            log::warn!("what follows the end of the snapshot at byte {read_bytes} was ignored");
+        }
+        log::info!(
+            "Done loading RDB, keys loaded: {}, keys expired: {}.",
+            loading.keys.load(Relaxed),
+            loading.expired.load(Relaxed)
+        );
+        let took_s = self.started.elapsed().as_secs_f64();
+        log::info!("DB loaded from disk: {took_s:.3} seconds");
+    }
+
     /// Reads on this thread and fills the keyspace on others.
     fn in_parallel(&self, file: File) -> Result<(), String> {
         let threads = self.server.workers.len().min(LOAD_THREADS);

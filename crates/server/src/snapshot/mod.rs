@@ -19,5 +19,5 @@ pub(crate) use load::Duplicates;
 pub(crate) use points::SavePoint;
 pub(crate) use reload::{Reload, ReloadError, reload};
 pub(crate) use save::{after_flush_all, save_alone};
-pub(crate) use saver::{is_there, run};
+pub(crate) use saver::{is_there, read_at_start, run};
 pub(crate) use state::{Busy, Kind, Loading, Outcome, Snapshots};

@@ -1,7 +1,9 @@
 //! The thread that has time for files: loads the snapshot at the start, then writes snapshots, one at a time.
 
+use std::path::Path;
+
 use super::file;
-use super::load::{Duplicates, load};
+use super::load::{Duplicates, Put, load, read_through};
 use super::save::save_beside;
 use super::state::Outcome;
 use crate::gate::Closed;
@@ -38,10 +40,22 @@ pub(crate) fn run(server: &'static Server, loads: bool) {
 /// # Errors
 /// What to tell the operator.
 fn load_at_start(server: &Server) -> Result<(), String> {
+    at_start(server, |path| load(server, path, Duplicates::Refused))
+}
+
+/// Reads the file that the settings name and gives its keys away.
+///
+/// # Errors
+/// What to tell the operator.
+pub(crate) fn read_at_start(server: &Server, put: Put<'_>) -> Result<(), String> {
+    at_start(server, |path| read_through(server, path, put))
+}
+
+fn at_start(server: &Server, read: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
     let Some(path) = file::path(&server.settings) else {
         return Ok(());
     };
-    load(server, &path, Duplicates::Refused).map_err(|problem| {
+    read(&path).map_err(|problem| {
         format!(
             "the snapshot {} cannot be loaded: {problem}\n\
              Nothing was changed. Repair the file, or move it away to start without its data",

@@ -154,6 +154,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     persistence::SAVE,
     persistence::BGSAVE,
     persistence::LASTSAVE,
+    persistence::BACKUP,
     Spec {
         name: "role",
         arity: 1,
