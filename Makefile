@@ -1,7 +1,7 @@
 # What one does with this repository. `make` alone prints the list; each target is one script or one cargo command.
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup test clients linearizability broken fuzz bench cli
+.PHONY: help build setup test clients linearizability broken crash fuzz bench cli
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ linearizability: setup build ## 400 histories of many clients at once (HISTORIES
 
 broken: setup ## a server that leaves locks out must be found out by the linearizability check
 	tests/linearizability/run broken
+
+crash: ## kills the server ROUNDS (300) times under appendfsync always, and as often under everysec, and looks for what is lost
+	FERRITE_CRASHES=$${ROUNDS:-300} FERRITE_CRASH_BOUND_MS=1200 cargo test -p ferrite-server --test crash -- --nocapture --test-threads 1
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (600) seconds, on the nightly toolchain
 	@scripts/fuzz

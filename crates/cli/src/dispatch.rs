@@ -4,6 +4,7 @@
 
 use crate::commands::{Catalog, help};
 use crate::failure::Result;
+use crate::modes::check::check;
 use crate::modes::peek::peek;
 use crate::request::is;
 use crate::session::{Repeat, Session, Show};
@@ -26,6 +27,9 @@ pub(crate) fn dispatch(
         }
         let text = help(catalog, rest, show.has_colors);
         return Ok(show.out.write_all(text.as_bytes())?);
+    }
+    if is(name, "check") {
+        return check(rest, show.out);
     }
     if is(name, "peek") {
         let mut text = Vec::new();

@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     Broken(Broken),
     /// The person was told why already.
     Told,
+    /// Nobody could find out what was asked, for this reason; the program ends with code 2.
+    Unknown(String),
     /// The person pressed Ctrl-C.
     Interrupted,
     /// Standard output takes nothing more.
@@ -50,7 +52,7 @@ impl fmt::Display for Failure {
             Failure::Told => f.write_str("failed"),
             Failure::Interrupted => f.write_str("interrupted"),
             Failure::Output(error) => write!(f, "Error writing to standard output: {error}"),
-            Failure::Other(text) => f.write_str(text),
+            Failure::Other(text) | Failure::Unknown(text) => f.write_str(text),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | 0 | done; an error reply counts as an answer |
 //! | 1 | not done: no connection, bad flags, or an error reply with `-e` |
+//! | 2 | `check` cannot tell: there is no log, a server uses it, or the disk refuses |
 //! | 141 | standard output was closed (as if by SIGPIPE) |
 
 use std::ffi::OsString;
@@ -49,6 +50,10 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(141),
         Err(Failure::Told) => ExitCode::FAILURE,
+        Err(failure @ Failure::Unknown(_)) => {
+            eprintln!("{failure}");
+            ExitCode::from(2)
+        }
         Err(failure) => {
             eprintln!("{failure}");
             ExitCode::FAILURE

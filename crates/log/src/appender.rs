@@ -284,6 +284,12 @@ impl Appender {
         self.core.policy() == SyncPolicy::Always
     }
 
+    /// Whether nothing is accepted now: the disk is full or has failed.
+    #[inline]
+    pub fn is_refused(&self) -> bool {
+        !self.core.is_healthy()
+    }
+
     /// Where its latest record ends.
     pub(crate) fn end(&self) -> Lsn {
         self.end

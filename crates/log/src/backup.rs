@@ -106,8 +106,9 @@ impl Core {
         if let Some(writer) = lock(&self.writer).as_mut() {
             writer.seal_at = Some(tail);
         }
-        self.wait_for_room(|| self.has_failed() || ends_before() >= tail);
-        if let Some(refusal) = self.refusal().filter(|_| self.has_failed()) {
+        // A full disk has no space for the next segment, and nobody knows when it will.
+        self.wait_for_room(|| !self.is_healthy() || ends_before() >= tail);
+        if let Some(refusal) = self.refusal().filter(|_| ends_before() < tail) {
             return Err(Error::Refused(refusal));
         }
         // The segment that runs now may have begun later than the tail that was asked for.

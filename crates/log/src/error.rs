@@ -24,6 +24,8 @@ pub enum Error {
         /// The number of that process, if its lock file tells.
         holder: Option<u32>,
     },
+    /// There is no log in this directory.
+    Missing(PathBuf),
     /// What is on disk is not what was written.
     Damage(Damage),
     /// What is on disk was written by a version that this one does not understand.
@@ -82,6 +84,11 @@ impl fmt::Display for Error {
                     None => Ok(()),
                 }
             }
+            Error::Missing(directory) => write!(
+                f,
+                "there is no log in {0}: {0}/log is missing",
+                directory.display()
+            ),
             Error::Damage(damage) => write!(
                 f,
                 "{damage}; ferrite-server --repair-log takes out what is damaged and keeps it aside"

@@ -319,3 +319,151 @@ fn another_version_is_refused_and_left_alone() {
     assert!(repair(Arc::new(disk.clone()), directory()).is_err());
     assert_eq!(disk.contents(path), before);
 }
+
+/// What a person is told, word for word, is in `reports.txt`; `UPDATE_GOLDEN=1` writes it anew, then read it.
+#[test]
+fn reports_say_what_is_wrong_and_what_a_repair_would_do() {
+    let mut told = String::new();
+    let mut tell = |what: &str, disk: &Simulator| {
+        let (files, again) = (Arc::new(disk.clone()), Arc::new(disk.clone()));
+        told += &format!("# {what}\n$ check\n");
+        match check(files, directory()) {
+            Ok(report) => told += &format!("{report}\n$ repair\n"),
+            Err(error) => told += &format!("{error}\n$ repair\n"),
+        }
+        match repair(again, directory()) {
+            Ok(report) => told += &format!("{report}\n\n"),
+            Err(error) => told += &format!("{error}\n\n"),
+        }
+    };
+    let (disk, _) = small_log(true);
+    let [path] = &segments(&disk)[..] else {
+        panic!("it is small")
+    };
+    let used = used(&disk, path);
+    tell("a log that was closed", &disk);
+    let torn = small_log(false).0.after_kill();
+    torn.damage(path, |bytes| bytes[used - 60..used].fill(7));
+    tell("a torn end", &torn);
+    let holed = disk.after_kill();
+    holed.damage(path, |bytes| bytes[4096 + 30] ^= 1);
+    tell("a flipped bit", &holed);
+    let beheaded = disk.after_kill();
+    beheaded.damage(path, |bytes| bytes[30] ^= 1);
+    tell("a flipped bit in a header", &beheaded);
+    let (large, _) = large_log();
+    let names = segments(&large);
+    let short = large.after_kill();
+    short.damage(&names[2], |bytes| bytes.truncate(50_000));
+    tell("a file that is too short", &short);
+    large.remove(&names[1]);
+    tell("a file that is missing", &large);
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reports.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &told).expect("the reports can be written");
+    }
+    let expected = std::fs::read_to_string(&path).expect("the reports are there");
+    assert!(told == expected, "{told}");
+}
+
+#[test]
+fn keys_whose_large_values_are_gone_are_named_and_deleted() {
+    let disk = Simulator::new();
+    let log = open(&disk, options())
+        .expect("it is new")
+        .start()
+        .expect("it is empty");
+    let store = Store::default();
+    let mut appender = log.appender(None).expect("the first");
+    let large = |byte| vec![byte; 2 * support::store::BLOB_MIN];
+    for op in [
+        set("small", b"1"),
+        set("missing", b"an older value"),
+        set("missing", &large(1)),
+        set("changed", &large(2)),
+        set("short", &large(3)),
+        set("whole", &large(4)),
+        // The file of a value that was replaced may be missing.
+        set("replaced", &large(5)),
+        set("replaced", b"2"),
+        Op::Clear(DbId(1)),
+    ] {
+        appender.ensure(20_000).expect("all is well");
+        store.run(&log, &mut appender, &op);
+        log.turn();
+    }
+    drop(appender);
+    log.close().expect("all is written");
+    let is_whole = |disk: &Simulator| {
+        let report = check(Arc::new(disk.clone()), directory()).expect("nobody has it");
+        report.is_whole() && report.blobs == 4
+    };
+    assert!(is_whole(&disk));
+    let blobs: Vec<PathBuf> = disk
+        .names()
+        .into_iter()
+        .filter(|path| path.starts_with("/data/blobs"))
+        .collect();
+    let of = |byte: u8| {
+        let is_it = |path: &&PathBuf| disk.contents(path).first() == Some(&byte);
+        blobs.iter().find(is_it).expect("it was written").clone()
+    };
+    let [missing, changed, short] = [1, 2, 3].map(of);
+    disk.remove(&missing);
+    disk.damage(&changed, |bytes| bytes[77] ^= 1);
+    disk.damage(&short, |bytes| bytes.truncate(100));
+    let report = check(Arc::new(disk.clone()), directory()).expect("nobody has it");
+    assert_eq!(report.damage.len(), 3, "{report}");
+    assert!(
+        report
+            .remedies
+            .contains(&"deletes the key \"missing\", whose value it is".to_owned()),
+        "{report}"
+    );
+    let report = repair(Arc::new(disk.clone()), directory()).expect("nobody has it");
+    assert!(report.is_whole() && report.blobs == 1, "{report}");
+    assert_eq!(report.repairs.len(), 3, "{report}");
+    let mut recovery = open(&disk, options()).expect("it is mended");
+    let found = load(&mut recovery, 1).expect("it is mended").snapshot();
+    let names: Vec<&[u8]> = found.entries.keys().map(|(_, key)| &key[..]).collect();
+    assert_eq!(names, [&b"replaced"[..], b"small", b"whole"]);
+    let lost = disk.names();
+    let lost = lost.iter().filter(|path| path.starts_with("/data/lost"));
+    assert_eq!(lost.count(), 2, "what there was is kept");
+}
+
+#[test]
+fn what_is_struck_off_leaves_the_rest_as_it_was() {
+    let disk = Simulator::new();
+    let mut number = 0;
+    let mut fill = |store: &Store, log: &ferrite_log::Log, count: u32| {
+        let mut appender = log.appender(None).expect("the first");
+        for _ in 0..count {
+            number += 1;
+            appender.ensure(2000).expect("all is well");
+            let op = set(&format!("key {number}"), &[1; 1000]);
+            store.run(log, &mut appender, &op);
+            log.turn();
+        }
+    };
+    let recovery = open(&disk, options()).expect("it is new");
+    let log = recovery.start().expect("it is empty");
+    let store = Store::default();
+    fill(&store, &log, 200);
+    log.close().expect("all is written");
+    let mut recovery = open(&disk, options()).expect("it is whole");
+    let store = load(&mut recovery, 1).expect("it is whole");
+    let log = recovery.start().expect("it is whole");
+    let mut appender = log.appender(None).expect("the first");
+    // What the newest segment says about databases counts, too.
+    store.run(&log, &mut appender, &Op::Clear(DbId(0)));
+    store.run(&log, &mut appender, &set("later", b"1"));
+    drop(appender);
+    log.close().expect("all is written");
+    disk.remove(&segments(&disk)[1]);
+    let report = repair(Arc::new(disk.clone()), directory()).expect("nobody has it");
+    assert!(report.is_whole(), "{report}");
+    let mut recovery = open(&disk, options()).expect("it is mended");
+    let found = load(&mut recovery, 1).expect("it is mended").snapshot();
+    assert_eq!(found.entries.len(), 1, "what was flushed stays flushed");
+}

@@ -18,9 +18,12 @@ impl Worker {
     pub(crate) fn prepare_journal(&mut self, requests: &[Request]) {
         if let Some(journal) = &self.journal {
             let bytes = |request: &Request| request.bytes as u64 + JOURNAL_REQUEST_BYTES;
-            match journal.ensure(requests.iter().map(bytes).sum()) {
-                Ok(()) if !self.server.gate.has(Closed::LogRefuses) => {}
-                room => self.server.note_refusal(room.err()),
+            let bytes = requests.iter().map(bytes).sum();
+            // Once the gate says that writes are refused, it is the gate that decides about them: no worker goes on without
+            // room because another one has just seen that there is some.
+            while journal.ensure(bytes).is_err() && !self.server.follow_refusal() {}
+            if self.server.gate.has(Closed::LogRefuses) {
+                self.server.follow_refusal();
             }
         }
     }

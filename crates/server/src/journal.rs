@@ -32,6 +32,8 @@ pub(crate) struct Journal {
 
 struct Inner {
     appender: Appender,
+    /// Where the records end that earlier turns have appended.
+    answered: Lsn,
     /// Whether a transaction runs: the batches of its commands are part of its own.
     in_transaction: bool,
     /// Whether a command runs that is a batch.
@@ -169,9 +171,10 @@ impl Journal {
 }
 
 impl Journal {
-    pub(crate) fn new(appender: Appender, ids: &'static [AtomicU16]) -> Journal {
+    pub(crate) fn new(mut appender: Appender, ids: &'static [AtomicU16]) -> Journal {
         Journal {
             inner: RefCell::new(Inner {
+                answered: appender.commit(),
                 appender,
                 in_transaction: false,
                 in_batch: false,
@@ -209,13 +212,23 @@ impl Journal {
     /// `None` if they may leave now.
     pub(crate) fn commit(&self) -> Option<Lsn> {
         let mut inner = self.inner.borrow_mut();
-        inner.appender.commit();
+        let end = inner.appender.commit();
+        let before = std::mem::replace(&mut inner.answered, end);
         if !inner.appender.is_synchronous() {
+            return None;
+        }
+        // Reads go on when nothing can become durable; they may see what was written last and nobody was told of.
+        if end == before && inner.appender.is_refused() {
             return None;
         }
         // What was read may have been written by another worker that has not committed it yet.
         let tail = inner.appender.tail();
         (tail > inner.appender.durable()).then_some(tail)
+    }
+
+    /// Hands over what was appended, before the end of a turn.
+    pub(crate) fn flush(&self) {
+        self.inner.borrow_mut().appender.commit();
     }
 
     /// See [`Appender::wake_when_durable`].

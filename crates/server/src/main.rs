@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod check_log;
 mod clients;
 mod command;
 mod config;
@@ -52,7 +53,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     match start::run(std::env::args_os().skip(1)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(message) => {
             eprintln!("ferrite-server: {message}");
             ExitCode::FAILURE

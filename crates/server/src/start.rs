@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
@@ -10,6 +11,7 @@ use parking_lot::Mutex;
 use sys::poller::{Backend, Poller, Waker};
 use sys::signal::{Signal, Signals};
 
+use crate::check_log::{self, Task};
 use crate::clients::Clients;
 use crate::command::table;
 use crate::config::{self, Setting, Settings, Startup};
@@ -33,14 +35,16 @@ use crate::worker::Worker;
 const OWN_DESCRIPTORS: u64 = 64;
 
 /// Runs the program. An error is what the user has to be told.
-pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<(), String> {
+pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, String> {
     end_on_panic();
     let (settings, config_file) = match config::load(args).map_err(|error| error.to_string())? {
         Startup::Run { settings, file } => (settings, file),
         Startup::Help(text) | Startup::Version(text) => {
             println!("{}", text.trim_end());
-            return Ok(());
+            return Ok(ExitCode::SUCCESS);
         }
+        Startup::CheckLog(directory) => return Ok(check_log::run(&directory, Task::Check)),
+        Startup::RepairLog(directory) => return Ok(check_log::run(&directory, Task::Repair)),
     };
     change_directory(&settings)?;
     if settings.flag(Setting::Daemonize) {
@@ -57,7 +61,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<(), String> {
     // Calibrates the clock before anything is timed.
     let _ = sys::clock::ticks_per_us();
     let server = build(settings, config_file)?;
-    let recovery = persistence::open(&server.settings, server.workers.len())?;
+    let recovery = persistence::open(server)?;
     announce(server, &listeners);
     // The log says more than any snapshot.
     let loads = recovery.is_none() && snapshot::is_there(server)?;
@@ -89,7 +93,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<(), String> {
         Some(problem) => Err(problem.clone()),
         None => {
             log::info!("Ferrite is now ready to exit, bye bye...");
-            Ok(())
+            Ok(ExitCode::SUCCESS)
         }
     }
 }

@@ -469,3 +469,97 @@ fn a_save_point_saves_by_itself() {
     assert_eq!(keys_of(&data.file()).len(), 2);
     assert_eq!(data.files(), ["dump.rdb"]);
 }
+
+/// Runs requests as one transaction.
+fn transact(client: &mut Client, requests: &[&str]) -> Value {
+    assert_eq!(client.ask("MULTI"), ok());
+    for request in requests {
+        assert_eq!(client.ask(request).text(), "QUEUED", "{request}");
+    }
+    client.ask("EXEC")
+}
+
+#[test]
+fn a_transaction_beside_a_snapshot_is_not_in_it() {
+    let data = Data::new();
+    let server = data.start(TWO, &["--save", ""]);
+    let mut client = server.client();
+    for db in 0..3 {
+        client.ask(&format!("SELECT {db}"));
+        for number in 0..60 {
+            client.ask(&format!("SET {db}:{number} old"));
+        }
+    }
+    client.ask("SELECT 0");
+    client.ask("SAVE");
+    let before = keys_of(&data.file());
+    assert_eq!(before.len(), 180);
+    // Some hold the locks of their keys, others keep everybody else out.
+    for others in [
+        &["DEL 0:5 0:6", "SELECT 2", "APPEND 2:7 x"][..],
+        &["SELECT 1", "FLUSHDB", "SET 1:1 again"],
+        &[
+            "SWAPDB 1 2",
+            "SELECT 2",
+            "SET 2:3 new",
+            "SELECT 1",
+            "SET 1:3 new",
+        ],
+        &["DBSIZE", "RENAME 0:7 0:8", "COPY 0:9 0:10 REPLACE"],
+    ] {
+        assert_eq!(client.ask("CONFIG SET rdb-key-save-delay 5000"), ok());
+        assert_eq!(client.ask("BGSAVE").text(), "Background saving started");
+        let sets: Vec<String> = (0..60)
+            .map(|number| format!("SET 0:{number} new"))
+            .collect();
+        let mut requests = vec!["SELECT 0"];
+        requests.extend(sets.iter().map(String::as_str));
+        requests.extend(others);
+        let replies = transact(&mut client, &requests);
+        assert!(matches!(&replies, Value::Array(all) if all.len() == requests.len()));
+        assert_eq!(
+            info(&mut client, "rdb_bgsave_in_progress"),
+            "1",
+            "{others:?}"
+        );
+        eventually("saving", || {
+            info(&mut client, "rdb_bgsave_in_progress") == "0"
+        });
+        assert!(keys_of(&data.file()) == before, "{others:?}");
+        // As it was.
+        assert_eq!(client.ask("DEBUG RELOAD NOSAVE"), ok());
+    }
+}
+
+#[test]
+fn flushall_in_a_transaction_breaks_a_snapshot_off() {
+    for points in ["", "3600 1"] {
+        let data = Data::new();
+        let server = data.start(TWO, &["--save", points]);
+        let mut client = server.client();
+        for number in 0..100 {
+            client.ask(&format!("SET key:{number} old"));
+        }
+        client.ask("SAVE");
+        assert_eq!(client.ask("CONFIG SET rdb-key-save-delay 10000000"), ok());
+        assert_eq!(client.ask("BGSAVE").text(), "Background saving started");
+        let replies = transact(&mut client, &["SET a 1", "FLUSHALL", "SET b 2"]);
+        assert_eq!(replies, Value::Array(vec![ok(), ok(), ok()]));
+        eventually("the end of it", || {
+            info(&mut client, "rdb_bgsave_in_progress") == "0"
+        });
+        // With save points the file is emptied at once, so that nothing comes back that was thrown away.
+        let expected = if points.is_empty() { 100 } else { 0 };
+        assert_eq!(keys_of(&data.file()).len(), expected, "'{points}'");
+        assert_eq!(client.ask("CONFIG SET rdb-key-save-delay 0"), ok());
+        assert_eq!(client.ask("BGSAVE").text(), "Background saving started");
+        eventually("the next one", || {
+            info(&mut client, "rdb_bgsave_in_progress") == "0"
+        });
+        let keys = keys_of(&data.file());
+        assert_eq!(
+            keys.into_iter().collect::<Vec<_>>(),
+            [(b"b".to_vec(), b"2".to_vec())]
+        );
+    }
+}

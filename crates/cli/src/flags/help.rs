@@ -17,9 +17,9 @@ Runs COMMAND on a server that speaks the Redis protocol. Without one it runs
 the commands that standard input holds, one a line, or asks for them at a
 prompt; `help` there tells more.
 
-Commands of this program: `help COMMAND`, `help @GROUP`, and `peek KEY`, a look
-at a key of any type. `import FILE` and `export FILE` are no commands of a
-server either.
+Commands of this program: `help COMMAND`, `help @GROUP`; `peek KEY`, a look at a
+key of any type; `check DIR`, which reads the log of a server that does not run;
+`import FILE` and `export FILE`.
 ";
 
 const EXAMPLES: &str = "

@@ -7,7 +7,9 @@ use crate::format::Format;
 use crate::request::is;
 
 /// Words that begin a line here and mean nothing to a server.
-pub(super) const NAMES: &[&str] = &["help", "peek", "connect", "clear", "exit", "quit", ":set"];
+pub(super) const NAMES: &[&str] = &[
+    "help", "peek", "check", "connect", "clear", "exit", "quit", ":set",
+];
 
 /// What comes of a command of this kind.
 pub(super) enum Local {

@@ -11,11 +11,13 @@
 //! | `cache_test` | `--lru-test` |
 //! | `script` | `--eval` |
 //! | `peek` | the command `peek` |
+//! | `check` | the command `check` |
 //! | `import`, `export`, `replicate` | the commands `import` and `export`, `--rdb`, `--functions-rdb` and `--replica` |
 //! | `file` | what these share: the file that is being written, the bar of progress |
 
 mod big_keys;
 mod cache_test;
+pub(crate) mod check;
 mod export;
 mod file;
 mod hot_keys;

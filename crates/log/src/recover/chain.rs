@@ -31,6 +31,16 @@ pub(crate) struct Candidate {
     pub(crate) size: u64,
 }
 
+impl Candidate {
+    /// Its records up to `end`, as a later header names them.
+    pub(crate) fn extent(&self, end: Lsn) -> Extent {
+        Extent {
+            first: self.header.first,
+            bytes: end.get() - self.header.first.get(),
+        }
+    }
+}
+
 /// A segment's file without one.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
@@ -67,6 +77,20 @@ pub(crate) struct Cut {
     pub(crate) tail: Option<std::ops::Range<u64>>,
     /// Whole files.
     pub(crate) files: Vec<PathBuf>,
+}
+
+impl Cut {
+    /// What is behind `end` and will be put aside: a line for the operator.
+    pub(crate) fn line(&self, end: Lsn, paths: &Paths) -> String {
+        let tail = self.tail.as_ref().map_or(0, |tail| tail.end - tail.start);
+        let mut line = format!("the log ends at {end}: {}", self.reason);
+        line += &format!("; {tail} bytes behind it");
+        if !self.files.is_empty() {
+            line += &format!(" and {} files", self.files.len());
+        }
+        line += &format!(" are put aside in {}", paths.lost.display());
+        line
+    }
 }
 
 /// Reads the header of a segment's file.
@@ -136,20 +160,23 @@ pub(crate) fn list(files: &dyn Files, paths: &Paths) -> Result<(Vec<Candidate>, 
 }
 
 /// What reading a segment from its beginning to its end found.
-struct Tail {
+pub(crate) struct Tail {
     /// Where what is whole ends.
-    end: Lsn,
+    pub(crate) end: Lsn,
     /// Why, if not with zeroes or the end of the file.
     flaw: Option<Flaw>,
-    bindings: Bindings,
-    retired: BTreeSet<Lsn>,
+    /// What the databases' numbers mean at the end.
+    pub(crate) bindings: Bindings,
+    /// Segments that are no part of the log any more.
+    pub(crate) retired: BTreeSet<Lsn>,
     /// The greatest position that a mark, before or behind the end, says was durable.
     durable: Lsn,
     /// The end of the last byte that is not zero, as an offset.
     dirty_end: u64,
 }
 
-fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tail> {
+/// Reads a segment, up to `limit` or to where it ends by itself.
+pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tail> {
     let Candidate {
         path,
         file,

@@ -137,14 +137,7 @@ impl Recovery {
     /// What is behind the end of the log and will be put aside: a line for the operator.
     pub fn cut(&self) -> Option<String> {
         let cut = self.cut.as_ref()?;
-        let tail = cut.tail.as_ref().map_or(0, |tail| tail.end - tail.start);
-        let mut line = format!("the log ends at {}: {}", self.end, cut.reason);
-        line += &format!("; {tail} bytes behind it");
-        if !cut.files.is_empty() {
-            line += &format!(" and {} files", cut.files.len());
-        }
-        line += &format!(" are put aside in {}", self.paths.lost.display());
-        Some(line)
+        Some(cut.line(self.end, &self.paths))
     }
 
     /// Reads values back: those that a replay has left on the disk. Until its end, the file of a large value that a

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   ferrite-server [FILE | -] [--NAME WORD...]... [--NAME=WORD]... [-p PORT]... [-]
+//!   ferrite-server --check-log DIR | --repair-log DIR
 //! ```
 //!
 //! The flags are those of redis-server: `--NAME` and all words up to the next flag make one directive. The first word
@@ -28,10 +29,12 @@ pub(super) struct Typed {
 }
 
 /// A flag that asks for something else than a running server.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Request {
     Help,
     Version,
+    CheckLog(PathBuf),
+    RepairLog(PathBuf),
 }
 
 /// Takes the arguments behind the program's name apart.
@@ -47,6 +50,12 @@ pub(super) fn read(args: impl Iterator<Item = OsString>) -> Typed {
             }
             Ok(Some(Arg::Long("version") | Arg::Short('v'))) => {
                 typed.request.get_or_insert(Request::Version);
+            }
+            Ok(Some(Arg::Long("check-log"))) => {
+                typed.take_directory("check-log", Request::CheckLog, &mut parser);
+            }
+            Ok(Some(Arg::Long("repair-log"))) => {
+                typed.take_directory("repair-log", Request::RepairLog, &mut parser);
             }
             Ok(Some(Arg::Long(name))) => {
                 let name = name.to_owned();
@@ -79,6 +88,16 @@ impl Typed {
         } else {
             let wrong = "belongs to no flag; a configuration file has to come first";
             self.refuse(&value.to_string_lossy(), wrong);
+        }
+    }
+
+    /// Takes the directory behind a flag that asks for something else than a server.
+    fn take_directory(&mut self, name: &str, request: fn(PathBuf) -> Request, parser: &mut Parser) {
+        match parser.value() {
+            Ok(directory) if !directory.is_empty() => {
+                self.request.get_or_insert(request(directory.into()));
+            }
+            _ => self.refuse(&format!("--{name}"), "the directory of a log has to follow"),
         }
     }
 
@@ -316,6 +335,12 @@ mod tests {
             (&["-p", "1", "-v", "-h"], Some(Request::Version)),
             (&["--bind", "::1", "--help"], Some(Request::Help)),
             (&["--port", "1"], None),
+            (&["--check-log", "d"], Some(Request::CheckLog("d".into()))),
+            (&["--check-log=d"], Some(Request::CheckLog("d".into()))),
+            (
+                &["--repair-log", "--d"],
+                Some(Request::RepairLog("--d".into())),
+            ),
         ] {
             assert_eq!(typed(args).request, request, "{args:?}");
         }
@@ -326,6 +351,14 @@ mod tests {
         for (args, expected) in [
             (&["-x", "1"][..], "'-x'\n  unknown flag"),
             (&["-p"], "'-p'\n  a value has to follow"),
+            (
+                &["--check-log"],
+                "'--check-log'\n  the directory of a log has to follow",
+            ),
+            (
+                &["--repair-log="],
+                "'--repair-log'\n  the directory of a log has to follow",
+            ),
             (&["-p", "1", "a.conf"], "'a.conf'\n  belongs to no flag"),
             (&["--", "a.conf"], "'a.conf'\n  belongs to no flag"),
             (&["--port 'a"], "'port 'a'\n  Unbalanced quotes"),

@@ -28,7 +28,9 @@ pub(super) fn text() -> String {
          - reads such lines from the standard input. Flags count more than both.\n\
          Sizes take the units kb, mb and gb (of 1024) and k, m and g (of 1000).\n\
          \n  -h, --help\n        Prints this text.\n\
-         \n  -v, --version\n        Prints the version.\n",
+         \n  -v, --version\n        Prints the version.\n\
+         \n  --check-log DIR\n        Reads the log in DIR, which no server may use meanwhile, and tells\n        what is wrong with it. Ends with 0 if it is whole, 1 if it is\n        damaged, 2 if nobody can tell.\n\
+         \n  --repair-log DIR\n        The same, and mends it; what is taken out is kept in DIR/lost.\n",
     );
     for section in Section::ALL {
         let _ = write!(text, "\n{}\n", section.title());

@@ -31,6 +31,10 @@ pub(crate) enum Startup {
     Help(String),
     /// Nothing but this text on the standard output.
     Version(String),
+    /// A look at the log in this directory, which no server uses meanwhile.
+    CheckLog(PathBuf),
+    /// The same, and it is mended.
+    RepairLog(PathBuf),
 }
 
 /// Why no server can start: every mistake with the place where it was made, ready to be shown.
@@ -70,6 +74,13 @@ fn load_from(
     match typed.request {
         Some(Request::Help) => return Ok(Startup::Help(help::text())),
         Some(Request::Version) => return Ok(Startup::Version(help::version())),
+        Some(Request::CheckLog(_) | Request::RepairLog(_)) if !typed.problems.is_empty() => {
+            return Err(StartupError {
+                problems: typed.problems,
+            });
+        }
+        Some(Request::CheckLog(directory)) => return Ok(Startup::CheckLog(directory)),
+        Some(Request::RepairLog(directory)) => return Ok(Startup::RepairLog(directory)),
         None => {}
     }
     let mut collector = Collector::default();
@@ -204,6 +215,9 @@ pub(super) mod tests {
         match load_from(args, standard_input.as_bytes()) {
             Ok(Startup::Run { settings, file }) => Ok((settings, file)),
             Ok(Startup::Help(text) | Startup::Version(text)) => Err(text),
+            Ok(Startup::CheckLog(directory) | Startup::RepairLog(directory)) => {
+                Err(directory.display().to_string())
+            }
             Err(error) => Err(error.to_string()),
         }
     }

@@ -37,6 +37,7 @@ pub(crate) enum Setting {
     AppendDirName,
     AutoAofRewritePercentage,
     AutoAofRewriteMinSize,
+    LogSegmentSize,
     Save,
     DbFilename,
     RdbCompression,
@@ -507,6 +508,19 @@ pub(crate) static TABLE: &[Row] = &[
         mutable: true,
         section: Section::Data,
         summary: "Accepted, and changes nothing, as `auto-aof-rewrite-percentage`.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::LogSegmentSize,
+        name: "log-segment-size",
+        kind: Kind::Memory {
+            min: 2 << 20,
+            max: 1 << 40,
+        },
+        default: "64mb",
+        section: Section::Data,
+        summary: "The size of the files that the log consists of. What is deleted or written over gives its space \
+                  back a file at a time.",
         ..BASE
     },
     Row {

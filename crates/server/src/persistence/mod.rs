@@ -6,6 +6,7 @@
 //!
 //! What is not here: how changes become records (`journal`), which bytes those are (crate `ferrite_log`).
 
+mod backup;
 mod compaction;
 mod replay;
 mod switch;
@@ -16,11 +17,11 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 
 use ferrite_log::{
-    Address, Appender, DbId, Error, Log, Options, Recovery, Refusal, ReplayOptions, Status,
-    SyncPolicy,
+    Address, Appender, DbId, Error, Log, Lsn, Options, Recovery, ReplayOptions, Status, SyncPolicy,
 };
 use keyspace::LogAddress;
 use parking_lot::{Mutex, RwLock};
+use sys::file::Faulty;
 
 use crate::command::Failure;
 use crate::config::{Setting, Settings};
@@ -31,12 +32,16 @@ use crate::server::Server;
 use crate::shutdown;
 use crate::snapshot;
 
+pub(crate) use backup::backup_directory;
+
 use compaction::Relocator;
 use replay::Loader;
 pub(crate) use switch::Phase;
 
 /// See the module.
 pub(crate) struct Persistence {
+    /// Where the log is; trouble with it can be made (DEBUG DISK).
+    pub(crate) disk: Arc<Faulty>,
     log: RwLock<Option<Log>>,
     /// What is happening to the log as a whole.
     phase: Mutex<Phase>,
@@ -60,6 +65,7 @@ impl Persistence {
         // The log knows databases by two bytes, and so do clients.
         let number = |db: usize| u16::try_from(db).unwrap_or(u16::MAX);
         Persistence {
+            disk: Arc::default(),
             log: RwLock::default(),
             phase: Mutex::default(),
             opened: AtomicU64::new(0),
@@ -209,15 +215,20 @@ impl Persistence {
 }
 
 impl Server {
-    /// Notes whether the log takes records, and why not.
+    /// Closes or opens the gate as the log takes records or not. Whether it takes none.
     #[cold]
-    pub(crate) fn note_refusal(&self, refusal: Option<Refusal>) {
+    pub(crate) fn follow_refusal(&self) -> bool {
+        // What the log says now, under a lock: what it said before may be older than what another worker has noted.
         let mut reason = self.persistence.refusal.lock();
+        let log = self.persistence.log.read();
+        let Some(log) = &*log else { return true };
+        let refusal = log.refusal();
         match &refusal {
             Some(refusal) => *reason = refusal.to_string(),
             None => reason.clear(),
         }
         self.gate.set(Closed::LogRefuses, refusal.is_some());
+        refusal.is_some()
     }
 }
 
@@ -234,12 +245,19 @@ fn sync_policy(settings: &Settings) -> SyncPolicy {
     }
 }
 
-fn options(settings: &Settings, workers: usize) -> Options {
+/// How the log is set up.
+fn log_options(server: &Server) -> Options {
+    let usual = Options::default();
+    let segment_bytes = server.settings.int(Setting::LogSegmentSize).unsigned_abs();
+    let segment_bytes = segment_bytes.next_multiple_of(4096);
     Options {
-        sync: sync_policy(settings),
+        segment_bytes,
+        // No segment is smaller than the ring.
+        ring_bytes: usual.ring_bytes.min(1 << segment_bytes.ilog2()),
+        sync: sync_policy(&server.settings),
         // Beside the workers: compaction, what notes lost entries, and what writes all data to a new log.
-        appenders: workers + 3,
-        ..Options::default()
+        appenders: server.workers.len() + 3,
+        ..usual
     }
 }
 
@@ -247,20 +265,15 @@ fn options(settings: &Settings, workers: usize) -> Options {
 ///
 /// # Errors
 /// Another process has it, it is damaged, or the disk refuses.
-pub(crate) fn open(settings: &Settings, workers: usize) -> Result<Option<Recovery>, String> {
-    if !settings.flag(Setting::AppendOnly) {
+pub(crate) fn open(server: &Server) -> Result<Option<Recovery>, String> {
+    if !server.settings.flag(Setting::AppendOnly) {
         return Ok(None);
     }
-    let directory = directory(settings);
+    let (files, directory) = (server.persistence.disk.clone(), directory(&server.settings));
     switch::discard_incomplete(&directory)
         .map_err(|error| format!("cannot use {}: {error}", directory.display()))?;
-    Log::open(
-        Arc::new(sys::file::Disk),
-        &directory,
-        options(settings, workers),
-    )
-    .map(Some)
-    .map_err(|error| {
+    let opened = Log::open(files, &directory, log_options(server));
+    opened.map(Some).map_err(|error| {
         let remedy = match error {
             Error::Io { .. } => "; 'dir' says where it is, and with 'appendonly no' there is none",
             _ => "",
@@ -279,8 +292,11 @@ pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Resu
     let thread = std::thread::Builder::new().name("load".into());
     let (done, is_done) = sync_channel(1);
     let spawned = thread.spawn(move || {
-        if let Err(problem) = load(server, recovery) {
-            shutdown::fail(server, problem);
+        match load(server, recovery) {
+            Ok(()) => {}
+            // Nobody wants it any more.
+            Err(_) if server.is_shutting_down() => {}
+            Err(problem) => shutdown::fail(server, problem),
         }
         // Whoever waited may have gone on.
         let _ = done.send(());
@@ -320,8 +336,7 @@ fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
         let number = u16::try_from(db).unwrap_or(u16::MAX);
         id.store(recovery.bindings().id_of(number).0, Relaxed);
     }
-    let is_new = recovery.log_bytes() == 0;
-    let imports = is_new && snapshot::is_there(server)?;
+    let imports = recovery.end() == Lsn::FIRST && snapshot::is_there(server)?;
     let directory = directory(&server.settings);
     if imports {
         switch::mark_incomplete(&directory)

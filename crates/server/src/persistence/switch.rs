@@ -10,14 +10,13 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ferrite_log::{Appender, DbId, Error, Log, Rebind, Refusal};
 use keyspace::{Guard, ShardId};
 
-use super::{Persistence, directory, options};
+use super::{Persistence, directory, log_options};
 use crate::gate::Closed;
 use crate::journal::{stored, tag_of};
 use crate::limits::{BEGIN_BUCKETS, BEGIN_BYTES, BEGIN_RETRY_MS};
@@ -95,8 +94,8 @@ pub(super) fn discard_incomplete(directory: &Path) -> io::Result<()> {
 fn begin_fresh(server: &Server, directory: &Path) -> Result<Log, String> {
     let failed =
         |error: io::Error| format!("cannot begin a log in {}: {error}", directory.display());
-    let disk = || Arc::new(sys::file::Disk);
-    let options = options(&server.settings, server.workers.len());
+    let disk = || server.persistence.disk.clone();
+    let options = log_options(server);
     // Whatever is wrong with an old log is no reason against a new one, except that somebody uses it.
     if let Err(error @ Error::Locked { .. }) = Log::open(disk(), directory, options.clone()) {
         return Err(error.to_string());

@@ -232,10 +232,18 @@ impl Snapshots {
         }
     }
 
-    /// Lets the next snapshot begin as soon as it can: what BGSAVE does inside a transaction.
-    #[expect(dead_code, reason = "there are no transactions yet")]
-    pub(crate) fn schedule(&self) {
-        self.state.lock().scheduled = true;
+    /// Lets the next snapshot begin as soon as it can: what BGSAVE does inside a transaction, of which no snapshot may have a
+    /// part.
+    ///
+    /// # Errors
+    /// One is under way.
+    pub(crate) fn schedule(&self) -> Result<(), Busy> {
+        let mut state = self.state.lock();
+        if state.running.is_some() {
+            return Err(Busy);
+        }
+        state.scheduled = true;
+        Ok(())
     }
 
     /// Makes sure that the snapshot that is under way, if one is, does not take the place of the file.

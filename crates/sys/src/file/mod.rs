@@ -1,8 +1,8 @@
 //! Files, as whoever keeps data needs them: positioned reads and writes, durability spelled out, and
 //! nothing else.
 //!
-//! [`Files`] and [`File`] are the one seam between the log and a disk. [`Disk`] is the real thing; the
-//! log's tests have another one that forgets what was not synced. What a caller may rely on:
+//! [`Files`] and [`File`] are the one seam between the log and a disk. [`Disk`] is the real thing,
+//! [`Faulty`] is the same with failures on demand; the log's tests have one that forgets what was not synced. What a caller may rely on:
 //!
 //! 1. Bytes are durable after [`File::sync_data`] returned well, not before, and in no order.
 //! 2. A name (after `create`, `rename`, `link`, `unlink`) is durable after [`Files::sync_dir`] of its
@@ -12,8 +12,10 @@
 //! 4. What [`File::allocate`] granted can be written without running out of space.
 
 mod disk;
+mod faulty;
 
 pub use disk::Disk;
+pub use faulty::{Faulty, Trouble};
 
 use std::fmt;
 use std::io;

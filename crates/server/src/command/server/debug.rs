@@ -10,6 +10,7 @@ use std::time::Duration;
 use keyspace::Encoding;
 use resp::number;
 use resp::reply::Protocol;
+use sys::file::Trouble;
 
 use super::digest::Digest;
 use super::{Args, Context, Failure, help};
@@ -27,6 +28,7 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         (_, b"reload") => return reload(context, args),
         (2, b"digest") => digest(context),
         (_, b"digest-value") => digest_values(context, args),
+        (3, b"disk") => return disk(context, args.get(2)),
         (3, b"error") => context.reply.error(args.get(2)),
         (3, b"log") => log(context, args),
         (3, b"protocol") => return protocol(&mut context.reply, args.get(2)),
@@ -150,6 +152,23 @@ fn digest(context: &mut Context<'_>) {
     context.reply.simple(&digest.to_string());
 }
 
+/// Makes trouble with the disk that the log is on.
+fn disk(context: &mut Context<'_>, wanted: &[u8]) -> Result<(), Failure> {
+    let name = wanted.to_ascii_lowercase();
+    let known = Trouble::ALL.iter();
+    let found = known.clone().find(|(known, _)| known.as_bytes() == name);
+    let Some((_, trouble)) = found else {
+        let names: Vec<&str> = known.map(|(name, _)| *name).collect();
+        return Err(Failure::new(format!(
+            "ERR the trouble is none of {}",
+            names.join("|")
+        )));
+    };
+    context.server.persistence.disk.set_trouble(*trouble);
+    context.reply.ok();
+    Ok(())
+}
+
 /// The digest of a key that is not there is zero.
 fn digest_values(context: &mut Context<'_>, args: &Args<'_>) {
     context.reply.array(args.len() - 2);
@@ -238,6 +257,9 @@ fn print_help(context: &mut Context<'_>) {
             "    Return a digest of all keys and values.",
             "DIGEST-VALUE <key> [<key> ...]",
             "    Return a digest of the value of each key.",
+            "DISK <none|volatile|writes|syncs|full>",
+            "    Make trouble with the disk of the log: what is not synced goes with the process, writes or",
+            "    syncs fail, or there is no space. NONE ends it.",
             "ERROR <text>",
             "    Answer an error with this text.",
             "LOG <message>",

@@ -158,6 +158,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     append_only::WAITAOF,
     persistence::BGSAVE,
     persistence::LASTSAVE,
+    persistence::BACKUP,
     Spec {
         name: "role",
         arity: 1,

@@ -1,7 +1,9 @@
-//! SAVE, BGSAVE and LASTSAVE. What a snapshot is and who writes it is in [`crate::snapshot`].
+//! SAVE, BGSAVE and LASTSAVE; BACKUP. What a snapshot is and who writes it is in [`crate::snapshot`]; a backup is made of links to
+//! the files of the log.
 
-use super::{Arg, Args, Context, Failure, Group, Spec, flag};
+use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag};
 use crate::command::failure;
+use crate::persistence::backup_directory;
 use crate::snapshot::{Busy, Kind, Outcome};
 
 const IN_PROGRESS: Failure = Failure::of("ERR Background save already in progress");
@@ -44,6 +46,20 @@ pub(super) const LASTSAVE: Spec = Spec {
     ..Spec::BASE
 };
 
+/// Ferrite's own.
+pub(super) const BACKUP: Spec = Spec {
+    name: "backup",
+    arity: 2,
+    flags: SAVES | flag::NO_MULTI,
+    group: Group::Server,
+    since: "0.1.0",
+    summary: "Makes a backup of this moment: links to the files of the log, in a new directory that a server can start from",
+    complexity: "O(N) where N is the number of files of the log and of large values",
+    args: &[Arg::of("directory", ArgKind::String)],
+    handler: backup,
+    ..Spec::BASE
+};
+
 /// The worker waits for the disk, and its connections with it: that is what SAVE asks for. Other workers go on.
 fn save(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     let snapshots = &context.server.snapshots;
@@ -66,6 +82,12 @@ fn background_save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
     if args.len() > 2 || (args.len() == 2 && !args.is(1, "schedule")) {
         return Err(failure::SYNTAX);
     }
+    if context.in_transaction {
+        let scheduled = context.server.snapshots.schedule();
+        scheduled.map_err(|Busy| IN_PROGRESS)?;
+        context.reply.simple("Background saving scheduled");
+        return Ok(());
+    }
     let turn = &mut *context.store.turn;
     let started = context
         .server
@@ -78,6 +100,37 @@ fn background_save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         }
         Err(Busy) => Err(IN_PROGRESS),
     }
+}
+
+/// The worker waits for the disk, as with SAVE.
+fn backup(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let server = context.server;
+    let directory = std::str::from_utf8(args.get(1)).ok();
+    let directory = directory.and_then(|name| backup_directory(&server.settings, name));
+    let Some(directory) = directory else {
+        return Err(Failure::of(
+            "ERR a backup goes to a directory inside of 'dir', named without '..'",
+        ));
+    };
+    if let Some(journal) = context.store.journal {
+        // What this worker has not handed over would be waited for in vain.
+        journal.flush();
+    }
+    let turn = &mut *context.store.turn;
+    let made = turn.pause(|| server.persistence.back_up(&directory));
+    let made = made.map_err(|problem| Failure::new(format!("ERR the backup failed: {problem}")))?;
+    let facts = [
+        ("position", made.end.get()),
+        ("segments", made.segments as u64),
+        ("bytes", made.bytes),
+        ("large-values", made.blobs as u64),
+    ];
+    context.reply.map(facts.len());
+    for (name, number) in facts {
+        context.reply.bulk(name.as_bytes());
+        context.reply.integer(number as i64);
+    }
+    Ok(())
 }
 
 fn last_save(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {

@@ -1,0 +1,56 @@
+//! `--check-log DIR` and `--repair-log DIR`: a look at a log that no server uses.
+//!
+//! | code | means |
+//! |---|---|
+//! | 0 | the log is whole, maybe because it was mended |
+//! | 1 | it is damaged |
+//! | 2 | nobody can tell: there is no log, a server uses it, or the disk refuses |
+//!
+//! What is looked at and mended is the library's business (crate `ferrite_log`).
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use ferrite_log::{Error, check, repair};
+use sys::file::Disk;
+
+use crate::config::Setting;
+
+/// What is to be done with the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    Check,
+    Repair,
+}
+
+/// Does it, tells the person who asked, and returns the exit code.
+pub(crate) fn run(directory: &Path, task: Task) -> ExitCode {
+    let report = match task {
+        Task::Check => check(Arc::new(Disk), directory),
+        Task::Repair => repair(Arc::new(Disk), directory),
+    };
+    match report {
+        Ok(report) => {
+            println!("{report}");
+            ExitCode::from(u8::from(!report.is_whole()))
+        }
+        Err(error) => {
+            eprintln!("ferrite-server: {error}{}", advice(&error));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Where the log may be instead, if there is none where it was looked for.
+fn advice(error: &Error) -> String {
+    let Error::Missing(directory) = error else {
+        return String::new();
+    };
+    let within = directory.join(Setting::AppendDirName.row().default);
+    if within.join("log").is_dir() {
+        format!("; there is one in {}", within.display())
+    } else {
+        String::new()
+    }
+}

@@ -1,0 +1,150 @@
+//! BACKUP: links to the files of the log, from which a server starts with the state of one moment.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use rustix::process::Signal;
+use support::{Client, Server, Target, Value};
+
+const LOGGED: Target = Target::Logged { threads: 2 };
+
+fn digest(client: &mut Client) -> String {
+    client.ask("DEBUG DIGEST").text()
+}
+
+#[test]
+fn a_server_that_starts_from_a_backup_has_the_state_of_its_moment() {
+    for options in [
+        &["--appendfsync", "always", "--log-segment-size", "2mb"][..],
+        &["--appendfsync", "everysec"],
+    ] {
+        let server = Server::start(LOGGED, options);
+        let mut client = server.client();
+        let mut made = Vec::new();
+        for round in 0..3 {
+            for db in [0, 7] {
+                client.ask(&format!("SELECT {db}"));
+                for number in 0..300 {
+                    let value = "v".repeat(number * 20);
+                    client.ask(&format!("SET key:{number} {round}{value} EX 100000"));
+                }
+            }
+            client.ask("SWAPDB 0 7");
+            let name = format!("backups/{round}");
+            // What was sent before in one go is part of it.
+            client.send(&["SET", "last", &name]).expect("a connection");
+            client.send(&["BACKUP", &name]).expect("a connection");
+            client.send(&["DEBUG", "DIGEST"]).expect("a connection");
+            let replies: Vec<Value> = (0..3)
+                .map(|_| client.read(support::PATIENCE).expect("a reply"))
+                .collect();
+            let Value::Array(facts) = &replies[1] else {
+                panic!("BACKUP answered {:?}", replies[1]);
+            };
+            assert_eq!(facts.len(), 8);
+            made.push((name, replies[2].text()));
+        }
+        client.ask("FLUSHALL");
+        for (name, expected) in made {
+            let directory = server.dir().join(&name);
+            assert!(directory.join("appendonlydir/MANIFEST").is_file());
+            let directory = directory.to_str().expect("a path of UTF-8");
+            let mut copy = Server::start(LOGGED, &["--dir", directory]);
+            assert_eq!(digest(&mut copy.client()), expected, "{name}");
+            // It goes on from there, and the original does not notice.
+            copy.client().ask("SET new value");
+            copy.signal(Signal::TERM);
+            assert!(copy.wait_for_exit().is_some());
+        }
+        assert_eq!(client.ask("DBSIZE"), Value::Int(0));
+    }
+}
+
+#[test]
+fn a_backup_beside_writers_has_whole_commands_in_their_order() {
+    let server = Server::start(LOGGED, &["--log-segment-size", "2mb"]);
+    let (stop, counted) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut bounds = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = server.client();
+            while !stop.load(Ordering::SeqCst) {
+                let number = (counted.load(Ordering::SeqCst) + 1).to_string();
+                let request: Vec<String> = ["MSET".to_owned()]
+                    .into_iter()
+                    .chain((0..10).flat_map(|part| [format!("part:{part}"), number.clone()]))
+                    .collect();
+                let reply = client.call(&request).expect("a reply");
+                assert_eq!(reply, Value::Simple(b"OK".to_vec()));
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        let mut client = server.client();
+        for round in 0..4 {
+            while counted.load(Ordering::SeqCst) < 200 * (round + 1) {
+                thread::yield_now();
+            }
+            let before = counted.load(Ordering::SeqCst);
+            let reply = client.ask(&format!("BACKUP {round}"));
+            assert!(matches!(reply, Value::Array(_)), "{reply:?}");
+            bounds.push((before, counted.load(Ordering::SeqCst)));
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+    for (round, (before, after)) in bounds.into_iter().enumerate() {
+        let directory = server.dir().join(round.to_string());
+        let copy = Server::start(LOGGED, &["--dir", directory.to_str().expect("UTF-8")]);
+        let mut client = copy.client();
+        let part = |client: &mut Client, part: usize| -> u64 {
+            let text = client.ask(&format!("GET part:{part}")).text();
+            text.parse().expect("a number")
+        };
+        let number = part(&mut client, 0);
+        assert!(
+            (before..=after + 1).contains(&number),
+            "{number}: {before} {after}"
+        );
+        assert!((1..10).all(|other| part(&mut client, other) == number));
+    }
+}
+
+#[test]
+fn what_cannot_be_backed_up_is_refused() {
+    let server = Server::start(LOGGED, &[]);
+    let mut client = server.client();
+    let elsewhere = "ERR a backup goes to a directory inside of 'dir', named without '..'";
+    for name in ["/tmp/elsewhere", "../up", "a/../../b", ".", "\"\""] {
+        let name = name.trim_matches('"');
+        let reply = client.call(&["BACKUP", name]).expect("a reply");
+        assert_eq!(reply.text(), elsewhere, "{name}");
+    }
+    client.ask("SET a b");
+    assert!(matches!(client.ask("BACKUP once"), Value::Array(_)));
+    let reply = client.ask("BACKUP once").text();
+    assert!(
+        reply.starts_with("ERR the backup failed: will not write over"),
+        "{reply}"
+    );
+    let wrong = "ERR wrong number of arguments for 'backup' command";
+    assert_eq!(client.ask("BACKUP").text(), wrong);
+    assert_eq!(client.ask("MULTI").text(), "OK");
+    let refused = "ERR Command not allowed inside a transaction";
+    assert_eq!(client.ask("BACKUP a").text(), refused);
+    client.ask("DISCARD");
+    assert_eq!(client.ask("DEBUG DISK FULL").text(), "OK");
+    client.ask("SET a b");
+    let reply = client.ask("BACKUP full").text();
+    assert!(reply.starts_with("ERR the backup failed: "), "{reply}");
+    assert!(fs::metadata(server.dir().join("full/appendonlydir/MANIFEST")).is_err());
+
+    let server = Server::start(Target::Ferrite { threads: 1 }, &[]);
+    let reply = server.client().ask("BACKUP a").text();
+    assert_eq!(
+        reply,
+        "ERR the backup failed: there is no log: 'appendonly' is no"
+    );
+}

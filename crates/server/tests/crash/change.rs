@@ -1,0 +1,285 @@
+//! What a connection does: changes of its own keys, in databases that it shares and in two that are its own.
+//!
+//! A [`Change`] is asked for with one command, or one transaction, and leads from one [`State`] to the next. Numbers stand for
+//! keys and seeds for values, so that a history is small.
+
+use std::collections::HashMap;
+
+use crate::support::encode_request;
+
+/// Databases that all connections use.
+pub(crate) const SHARED: u16 = 3;
+/// Connections.
+pub(crate) const CONNECTIONS: u16 = 8;
+/// All databases.
+pub(crate) const DATABASES: u16 = SHARED + 2 * CONNECTIONS;
+/// Keys of a connection in each database; those below [`COUNTERS`] hold numbers.
+const KEYS: u16 = 30;
+const COUNTERS: u16 = 6;
+/// A value that has become longer is replaced.
+const LONGEST: usize = 20_000;
+
+/// A database and the number of a key in it.
+pub(crate) type Place = (u16, u16);
+
+/// What is at a key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) value: Vec<u8>,
+    pub(crate) expires: bool,
+}
+
+/// All keys of a connection.
+pub(crate) type State = HashMap<Place, Entry>;
+
+/// The name of a connection's key.
+pub(crate) fn name(connection: u16, key: u16) -> String {
+    format!("{connection}:{key}")
+}
+
+/// Whose key a name is, and its number.
+pub(crate) fn parse_name(name: &[u8]) -> Option<(u16, u16)> {
+    let (connection, key) = std::str::from_utf8(name).ok()?.split_once(':')?;
+    Some((connection.parse().ok()?, key.parse().ok()?))
+}
+
+/// Bytes that a number stands for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text {
+    pub(crate) seed: u32,
+    pub(crate) len: u32,
+}
+
+impl Text {
+    fn random(random: &mut fastrand::Rng) -> Text {
+        let len = match random.u8(..20) {
+            0 => random.u32(..20_000),
+            1..5 => random.u32(..2000),
+            _ => random.u32(..60),
+        };
+        Text {
+            seed: random.u32(..),
+            len,
+        }
+    }
+
+    fn bytes(self) -> Vec<u8> {
+        let pattern = format!("{:08x}", self.seed);
+        pattern.bytes().cycle().take(self.len as usize).collect()
+    }
+}
+
+/// One change, which happens as a whole or not at all.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Set(Place, Text),
+    SetWithExpiry(Place, Text),
+    Increment(Place),
+    Append(Place, Text),
+    SetMany(u16, Vec<(u16, Text)>),
+    Delete(u16, Vec<u16>),
+    Expire(Place),
+    Persist(Place),
+    Flush(u16),
+    Swap(u16, u16),
+    Transaction(Vec<Change>),
+}
+
+impl Change {
+    /// Something to do for a connection whose keys are in this state.
+    pub(crate) fn random(random: &mut fastrand::Rng, connection: u16, state: &State) -> Change {
+        let own = SHARED + 2 * connection;
+        match random.u8(..100) {
+            0..12 => {
+                let count = random.usize(1..6);
+                // Each has to fit what the ones before leave behind.
+                let mut after = state.clone();
+                let changes = (0..count).map(|_| {
+                    let change = Change::simple(random, own, &after);
+                    change.apply(&mut after, &mut |_| {});
+                    change
+                });
+                Change::Transaction(changes.collect())
+            }
+            _ => Change::simple(random, own, state),
+        }
+    }
+
+    fn simple(random: &mut fastrand::Rng, own: u16, state: &State) -> Change {
+        let db = match random.u16(..5) {
+            db if db < SHARED => db,
+            db => own + db - SHARED,
+        };
+        let counter = (db, random.u16(..COUNTERS));
+        let key = |random: &mut fastrand::Rng| random.u16(COUNTERS..KEYS);
+        let place = (db, key(random));
+        let text = Text::random(random);
+        match random.u8(..60) {
+            0 => return Change::Flush(own + random.u16(..2)),
+            1 => return Change::Swap(own, own + 1),
+            _ => {}
+        }
+        match random.u8(..20) {
+            0..5 => Change::Increment(counter),
+            5..8 => Change::SetMany(
+                db,
+                (0..random.usize(2..5))
+                    .map(|_| (key(random), Text::random(random)))
+                    .collect(),
+            ),
+            8 | 9 => Change::Delete(db, vec![key(random), counter.1, key(random)]),
+            10 => Change::Expire(if random.bool() { place } else { counter }),
+            11 => Change::Persist(if random.bool() { place } else { counter }),
+            12 => Change::SetWithExpiry(place, text),
+            13..16
+                if state
+                    .get(&place)
+                    .is_none_or(|entry| entry.value.len() < LONGEST) =>
+            {
+                Change::Append(place, text)
+            }
+            _ => Change::Set(place, text),
+        }
+    }
+
+    /// Makes the change, and tells of each key that may have changed.
+    pub(crate) fn apply(&self, state: &mut State, touched: &mut dyn FnMut(Place)) {
+        let set = |state: &mut State, place: Place, text: Text, expires: bool| {
+            let value = text.bytes();
+            state.insert(place, Entry { value, expires });
+        };
+        match self {
+            Change::Set(place, text) => set(state, *place, *text, false),
+            Change::SetWithExpiry(place, text) => set(state, *place, *text, true),
+            Change::Increment(place) => {
+                let entry = state.entry(*place).or_default();
+                let text = String::from_utf8_lossy(&entry.value);
+                let number: u64 = text.parse().unwrap_or(0);
+                entry.value = (number + 1).to_string().into_bytes();
+            }
+            Change::Append(place, text) => {
+                let entry = state.entry(*place).or_default();
+                entry.value.extend(text.bytes());
+            }
+            Change::SetMany(db, pairs) => {
+                for &(key, text) in pairs {
+                    set(state, (*db, key), text, false);
+                    touched((*db, key));
+                }
+            }
+            Change::Delete(db, keys) => {
+                for &key in keys {
+                    state.remove(&(*db, key));
+                    touched((*db, key));
+                }
+            }
+            Change::Expire(place) | Change::Persist(place) => {
+                if let Some(entry) = state.get_mut(place) {
+                    entry.expires = matches!(self, Change::Expire(_));
+                }
+            }
+            Change::Flush(db) => (0..KEYS).for_each(|key| drop(state.remove(&(*db, key)))),
+            Change::Swap(one, two) => {
+                for key in 0..KEYS {
+                    let first = state.remove(&(*one, key));
+                    let second = state.remove(&(*two, key));
+                    state.extend(first.map(|entry| ((*two, key), entry)));
+                    state.extend(second.map(|entry| ((*one, key), entry)));
+                }
+            }
+            Change::Transaction(changes) => {
+                changes
+                    .iter()
+                    .for_each(|change| change.apply(state, touched));
+            }
+        }
+        match self {
+            Change::Set(place, _)
+            | Change::SetWithExpiry(place, _)
+            | Change::Append(place, _)
+            | Change::Increment(place)
+            | Change::Expire(place)
+            | Change::Persist(place) => touched(*place),
+            Change::Flush(db) => (0..KEYS).for_each(|key| touched((*db, key))),
+            Change::Swap(one, two) => (0..KEYS).for_each(|key| {
+                touched((*one, key));
+                touched((*two, key));
+            }),
+            Change::SetMany(..) | Change::Delete(..) | Change::Transaction(_) => {}
+        }
+    }
+
+    /// Adds the requests to `bytes`, for a connection whose database is `db`. How many replies come.
+    pub(crate) fn encode(&self, connection: u16, db: &mut u16, bytes: &mut Vec<u8>) -> usize {
+        let name = |key: u16| name(connection, key).into_bytes();
+        let word = |text: &str| text.as_bytes().to_vec();
+        let mut replies = 1;
+        let mut select = |wanted: u16, bytes: &mut Vec<u8>| {
+            if *db != wanted {
+                *db = wanted;
+                replies += 1;
+                bytes.extend(encode_request(&[word("SELECT"), word(&wanted.to_string())]));
+            }
+        };
+        let request = match self {
+            Change::Set((db, key), text) => {
+                select(*db, bytes);
+                vec![word("SET"), name(*key), text.bytes()]
+            }
+            Change::SetWithExpiry((db, key), text) => {
+                select(*db, bytes);
+                let (seconds, value) = (word("100000"), text.bytes());
+                vec![word("SET"), name(*key), value, word("EX"), seconds]
+            }
+            Change::Increment((db, key)) => {
+                select(*db, bytes);
+                vec![word("INCR"), name(*key)]
+            }
+            Change::Append((db, key), text) => {
+                select(*db, bytes);
+                vec![word("APPEND"), name(*key), text.bytes()]
+            }
+            Change::SetMany(db, pairs) => {
+                select(*db, bytes);
+                let pairs = pairs
+                    .iter()
+                    .flat_map(|&(key, text)| [name(key), text.bytes()]);
+                [word("MSET")].into_iter().chain(pairs).collect()
+            }
+            Change::Delete(db, keys) => {
+                select(*db, bytes);
+                let keys = keys.iter().map(|&key| name(key));
+                [word("DEL")].into_iter().chain(keys).collect()
+            }
+            Change::Expire((db, key)) => {
+                select(*db, bytes);
+                vec![word("EXPIRE"), name(*key), word("100000")]
+            }
+            Change::Persist((db, key)) => {
+                select(*db, bytes);
+                vec![word("PERSIST"), name(*key)]
+            }
+            Change::Flush(db) => {
+                select(*db, bytes);
+                vec![word("FLUSHDB")]
+            }
+            Change::Swap(one, two) => {
+                vec![
+                    word("SWAPDB"),
+                    word(&one.to_string()),
+                    word(&two.to_string()),
+                ]
+            }
+            Change::Transaction(changes) => {
+                bytes.extend(encode_request(&["MULTI"]));
+                let queued = changes
+                    .iter()
+                    .map(|change| change.encode(connection, db, bytes));
+                replies += 1 + queued.sum::<usize>();
+                vec![word("EXEC")]
+            }
+        };
+        bytes.extend(encode_request(&request));
+        replies
+    }
+}

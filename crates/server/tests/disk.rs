@@ -1,0 +1,214 @@
+//! A disk that fails under the running server: writes are refused in Redis' words, reads go on, nothing is acknowledged that was
+//! not written, and what can heal heals.
+//!
+//! The trouble is made with DEBUG DISK, in the place where the log meets the system; what a log does about failing calls in detail
+//! is tested in `crates/log/tests/failure.rs`, call by call.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use support::{Client, PATIENCE, Server, Target, Value};
+
+const LOGGED: Target = Target::Logged { threads: 2 };
+const MISCONF: &str = "MISCONF Errors writing to the AOF file: ";
+
+fn ok() -> Value {
+    Value::Simple(b"OK".to_vec())
+}
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what} did not come true");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether writes are refused. Whoever asks at the very moment may wait with those whose writes were on their way: so with
+/// patience for new connections, not for replies.
+fn is_refused(server: &Server) -> bool {
+    let mut client = server.client();
+    let sent = client.send(&["INFO", "persistence"]);
+    let info = client.read(Duration::from_millis(500));
+    sent.is_ok() && info.is_ok_and(|info| info.text().contains("aof_last_write_status:err"))
+}
+
+/// Writes are refused, for this reason, and so is PING; reads go on.
+fn assert_refusing(server: &Server, reason: &str) {
+    let mut client = server.client();
+    for request in ["SET b 2", "INCR n", "DEL a", "PING", "MSET a 2 b 2"] {
+        let reply = client.ask(request).text();
+        assert!(
+            reply.starts_with(MISCONF) && reply.contains(reason),
+            "{request}: {reply}"
+        );
+    }
+    client.ask("MULTI");
+    client.ask("GET a");
+    assert!(client.ask("SET a 3").text().starts_with(MISCONF));
+    assert!(client.ask("EXEC").text().starts_with("EXECABORT"));
+    assert_eq!(client.ask("GET a").text(), "1");
+    assert_eq!(client.ask("EXISTS a b"), Value::Int(1));
+    assert_eq!(client.ask("ECHO x").text(), "x");
+}
+
+#[test]
+fn a_full_disk_refuses_writes_until_there_is_space_again() {
+    for policy in ["always", "everysec"] {
+        let options = ["--appendfsync", policy];
+        let mut server = Server::start(LOGGED, &options);
+        let mut client = server.client();
+        assert_eq!(client.ask("SET a 1"), ok());
+        assert_eq!(server.client().ask("DEBUG DISK FULL"), ok());
+        // Taken before anybody knew: with `always`, told when it is on the disk.
+        let mut early = server.client();
+        early.send(&["SET", "early", "1"]).expect("a connection");
+        if policy == "everysec" {
+            assert_eq!(early.read(PATIENCE).expect("a reply"), ok());
+        }
+        eventually("refusing", || is_refused(&server));
+        assert_refusing(&server, "No space left on device");
+        if policy == "always" {
+            let none = early.read(Duration::from_millis(50));
+            assert!(
+                none.is_err(),
+                "nothing is there to be acknowledged: {none:?}"
+            );
+        }
+        assert_eq!(client.ask("DEBUG DISK NONE"), ok());
+        eventually("healing", || client.ask("SET b 2") == ok());
+        assert!(!is_refused(&server));
+        if policy == "always" {
+            assert_eq!(early.read(PATIENCE).expect("a reply"), ok());
+        } else {
+            // Whoever is told by an orderly end is told the truth.
+            client.ask("SET c 3");
+        }
+        let signal = if policy == "always" {
+            Signal::KILL
+        } else {
+            Signal::TERM
+        };
+        server.start_again(LOGGED, signal, &options);
+        let mut client = server.client();
+        let values = client.ask("MGET a b early");
+        assert_eq!(
+            values,
+            Value::Array(
+                ["1", "2", "1"]
+                    .map(|text| Value::Bulk(text.into()))
+                    .to_vec()
+            ),
+            "{policy}"
+        );
+    }
+}
+
+#[test]
+fn a_failed_write_or_sync_refuses_writes_until_the_next_start() {
+    for (trouble, policy) in [
+        ("SYNCS", "always"),
+        ("SYNCS", "everysec"),
+        ("WRITES", "always"),
+        ("WRITES", "everysec"),
+    ] {
+        let options = ["--appendfsync", policy];
+        let mut server = Server::start(LOGGED, &options);
+        let mut client = server.client();
+        assert_eq!(client.ask("SET a 1"), ok());
+        if policy == "everysec" {
+            // So that it is on the disk.
+            let durable = |client: &mut Client| {
+                let info = client.ask("INFO persistence").text();
+                let field = |name: &str| {
+                    let line = info.lines().find_map(|line| line.strip_prefix(name));
+                    line.expect("INFO has it").to_owned()
+                };
+                field("log_tail:") == field("log_durable:")
+            };
+            eventually("syncing", || durable(&mut client));
+        }
+        assert_eq!(client.ask(&format!("DEBUG DISK {trouble}")), ok());
+        let mut late = server.client();
+        late.send(&["SET", "late", "1"]).expect("a connection");
+        let reply = late.read(PATIENCE);
+        match policy {
+            "always" => assert!(reply.is_err(), "{trouble}: {reply:?}"),
+            // It is in the log's order, which is all that was promised.
+            _ => assert_eq!(reply.expect("a reply"), ok()),
+        }
+        eventually("refusing", || is_refused(&server));
+        assert_refusing(&server, "Input/output error");
+        // What a sync that failed has left behind is not known, whatever the next one says.
+        assert_eq!(client.ask("DEBUG DISK NONE"), ok());
+        sleep(Duration::from_millis(1200));
+        assert_refusing(&server, "Input/output error");
+        server.start_again(LOGGED, Signal::KILL, &options);
+        let mut client = server.client();
+        assert_eq!(client.ask("GET a").text(), "1", "{trouble} {policy}");
+        assert_eq!(client.ask("SET b 2"), ok());
+        assert!(!is_refused(&server));
+    }
+}
+
+#[test]
+fn nothing_is_acknowledged_that_is_lost_when_a_disk_fails_under_load() {
+    for trouble in ["SYNCS", "WRITES", "FULL"] {
+        let options = ["--appendfsync", "always"];
+        let mut server = Server::start(LOGGED, &options);
+        let told: Vec<u32> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|number| {
+                    let mut client = server.client();
+                    scope.spawn(move || {
+                        let mut told = 0;
+                        loop {
+                            let next = (told + 1).to_string();
+                            match client.call(&["SET", &number.to_string(), &next]) {
+                                Ok(Value::Simple(_)) => told += 1,
+                                Ok(Value::Error(text)) => {
+                                    assert!(text.starts_with(MISCONF.as_bytes()));
+                                    return told;
+                                }
+                                _ => return told,
+                            }
+                        }
+                    })
+                })
+                .collect();
+            let mut client = server.client();
+            eventually("writing", || client.ask("DBSIZE") == Value::Int(4));
+            // The reply may come after what others have written, which is when it is on the disk: never.
+            client
+                .send(&["DEBUG", "DISK", trouble])
+                .expect("a connection");
+            eventually("refusing", || is_refused(&server));
+            if trouble == "FULL" {
+                // Those that wait are told when there is space.
+                assert_eq!(server.client().ask("DEBUG DISK NONE"), ok());
+                sleep(Duration::from_millis(100));
+            }
+            server.signal(Signal::KILL);
+            let join =
+                |thread: std::thread::ScopedJoinHandle<'_, u32>| thread.join().expect("it ends");
+            threads.into_iter().map(join).collect()
+        });
+        server.start_again(LOGGED, Signal::KILL, &options);
+        let mut client = server.client();
+        for (number, told) in told.iter().enumerate() {
+            let found: u32 = client
+                .ask(&format!("GET {number}"))
+                .text()
+                .parse()
+                .expect("a number");
+            assert!(
+                found == *told || found == told + 1,
+                "{trouble}: {told} was told, {found} is there"
+            );
+        }
+    }
+}
