@@ -534,6 +534,10 @@ fn waitaof_tells_of_what_survives_a_kill() {
         assert_eq!(client.ask("WAITAOF 1 0 0"), done);
         assert_eq!(client.ask("WAITAOF 0 0 0"), done);
     }
+    assert_eq!(
+        text(&client.ask("BGREWRITEAOF")),
+        "Background append only file rewriting started"
+    );
     server.start_again(ONE, Signal::KILL, &options);
     assert_eq!(server.client().ask("DBSIZE"), Value::Int(20));
     // A pipeline goes on behind it.
@@ -547,4 +551,37 @@ fn waitaof_tells_of_what_survives_a_kill() {
         .map(|_| client.read(support::PATIENCE).expect("a reply"))
         .collect();
     assert_eq!(replies[1..], [done, Value::Bulk(b"1".to_vec())]);
+}
+
+#[test]
+fn waitaof_and_bgrewriteaof_say_what_is_wrong() {
+    let server = Server::start(Target::Ferrite { threads: 1 }, &[]);
+    let mut client = server.client();
+    let none = Value::Array(vec![Value::Int(0), Value::Int(0)]);
+    assert_eq!(client.ask("WAITAOF 0 0 0"), none);
+    for (request, error) in [
+        (
+            "WAITAOF 1 0 0",
+            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
+        ),
+        (
+            "WAITAOF 2 0 0",
+            "ERR value is out of range, value must between 0 and 1",
+        ),
+        (
+            "WAITAOF x 0 0",
+            "ERR value is not an integer or out of range",
+        ),
+        (
+            "WAITAOF 0 -1 0",
+            "ERR value is out of range, must be positive",
+        ),
+        ("WAITAOF 0 0 -1", "ERR timeout is negative"),
+        (
+            "BGREWRITEAOF",
+            "ERR There is no log to rewrite: 'appendonly' is 'no'",
+        ),
+    ] {
+        assert_eq!(text(&client.ask(request)), error, "{request}");
+    }
 }

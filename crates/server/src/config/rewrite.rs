@@ -460,7 +460,7 @@ mod tests {
         (Setting::SlowlogMaxLen, "9223372036854775807"),
         (Setting::LatencyMonitorThreshold, "100"),
         (Setting::NotifyKeyspaceEvents, "g$nKEm"),
-        (Setting::AppendOnly, "yes"),
+        (Setting::AppendOnly, "no"),
         (Setting::AppendFsync, "always"),
         (Setting::AppendDirName, "other directory"),
         (Setting::AutoAofRewritePercentage, "50"),

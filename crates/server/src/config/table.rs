@@ -458,7 +458,7 @@ pub(crate) static TABLE: &[Row] = &[
         setting: Setting::AppendOnly,
         name: "appendonly",
         kind: Kind::Flag,
-        default: "no",
+        default: "yes",
         mutable: true,
         section: Section::Data,
         summary: "Whether writes are kept on disk, in a log that the server starts from.",

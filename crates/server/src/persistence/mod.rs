@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 
 use ferrite_log::{
-    Address, Appender, DbId, Log, Options, Recovery, Refusal, ReplayOptions, Status, SyncPolicy,
+    Address, Appender, DbId, Error, Log, Options, Recovery, Refusal, ReplayOptions, Status,
+    SyncPolicy,
 };
 use keyspace::LogAddress;
 use parking_lot::{Mutex, RwLock};
@@ -259,7 +260,13 @@ pub(crate) fn open(settings: &Settings, workers: usize) -> Result<Option<Recover
         options(settings, workers),
     )
     .map(Some)
-    .map_err(|error| format!("cannot open the log: {error}"))
+    .map_err(|error| {
+        let remedy = match error {
+            Error::Io { .. } => "; 'dir' says where it is, and with 'appendonly no' there is none",
+            _ => "",
+        };
+        format!("cannot open the log: {error}{remedy}")
+    })
 }
 
 /// Begins to replay the log in a thread of its own. When that is done the server takes commands on data. A log that is soon

@@ -71,6 +71,8 @@ fn commands() -> usize {
 
 fn subject(threads: usize) -> Target {
     match environment("FERRITE_SUBJECT").as_deref() {
+        // With and without the log.
+        None if threads > 1 => Target::Logged { threads },
         None => Target::Ferrite { threads },
         Some("redis") => Target::Redis,
         Some(other) => panic!("FERRITE_SUBJECT is `redis` or unset, not {other}"),

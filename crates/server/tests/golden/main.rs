@@ -4,7 +4,7 @@
 //!
 //! - `cargo test --test golden` runs all.
 //! - `UPDATE_GOLDEN=1` rewrites expectations that redis-server does not meet, and fills in missing ones.
-//! - `GOLDEN_TARGETS=logged2` runs them against Ferrite with its log.
+//! - `GOLDEN_TARGETS=synced1` runs them against Ferrite whose log is on the disk before each reply.
 //! - `GOLDEN_TARGETS=redis,ferrite1` and `GOLDEN_ONLY=strings/set` (a part of the path) select.
 //!
 //! The format is described in `script.rs`, the notation of expectations in `notation.rs`.
@@ -30,10 +30,12 @@ use run::run_script;
 use script::Script;
 use support::{Proto, Server, Target};
 
-const TARGETS: [Target; 3] = [
+const TARGETS: [Target; 5] = [
     Target::Redis,
     Target::Ferrite { threads: 1 },
     Target::Ferrite { threads: 2 },
+    Target::Logged { threads: 2 },
+    Target::Synced { threads: 1 },
 ];
 const PROTOS: [Proto; 2] = [Proto::Resp2, Proto::Resp3];
 
@@ -160,7 +162,6 @@ fn selected_targets() -> Vec<Target> {
     let find = |name: &str| {
         TARGETS
             .into_iter()
-            .chain([Target::Logged { threads: 2 }])
             .find(|target| target.to_string() == name.trim())
     };
     names

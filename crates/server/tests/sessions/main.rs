@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use support::{Client, Link, PATIENCE, Target, Value};
 
 const ONE: Target = Target::Ferrite { threads: 1 };
-const TWO: Target = Target::Ferrite { threads: 2 };
+const TWO: Target = Target::Logged { threads: 2 };
 
 /// How long to listen for something that must not come.
 const SILENCE: Duration = Duration::from_millis(50);

@@ -33,6 +33,10 @@ pub(crate) enum Target {
     Logged {
         threads: usize,
     },
+    /// Ferrite with its log, on the disk before each reply.
+    Synced {
+        threads: usize,
+    },
 }
 
 impl fmt::Display for Target {
@@ -41,11 +45,16 @@ impl fmt::Display for Target {
             Target::Redis => write!(f, "redis"),
             Target::Ferrite { threads } => write!(f, "ferrite{threads}"),
             Target::Logged { threads } => write!(f, "logged{threads}"),
+            Target::Synced { threads } => write!(f, "synced{threads}"),
         }
     }
 }
 
 impl Target {
+    fn is_logged(self) -> bool {
+        matches!(self, Target::Logged { .. } | Target::Synced { .. })
+    }
+
     /// The command without port and directory. Most targets are caches without log: what a script tests is the command, not
     /// the disk.
     fn command(self) -> Command {
@@ -62,14 +71,21 @@ impl Target {
                 ]);
                 command
             }
-            Target::Ferrite { threads } | Target::Logged { threads } => {
-                let is_logged = matches!(self, Target::Logged { .. });
+            Target::Ferrite { threads }
+            | Target::Logged { threads }
+            | Target::Synced { threads } => {
+                let sync = match self {
+                    Target::Synced { .. } => "always",
+                    _ => "everysec",
+                };
                 let mut command = Command::new(env!("CARGO_BIN_EXE_ferrite-server"));
                 command.args([
                     "--threads",
                     &threads.to_string(),
                     "--appendonly",
-                    if is_logged { "yes" } else { "no" },
+                    if self.is_logged() { "yes" } else { "no" },
+                    "--appendfsync",
+                    sync,
                     "--enable-debug-command",
                     "yes",
                 ]);
@@ -238,8 +254,7 @@ impl Server {
                 // for tests to see.
                 match client.call(&["PING"]) {
                     Ok(Value::Error(text))
-                        if text.starts_with(b"LOADING")
-                            && matches!(target, Target::Logged { .. }) => {}
+                        if text.starts_with(b"LOADING") && target.is_logged() => {}
                     Ok(_) => return Ok(()),
                     Err(_) => {}
                 }
