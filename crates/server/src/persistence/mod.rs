@@ -26,7 +26,7 @@ use crate::command::Failure;
 use crate::config::{Setting, Settings};
 use crate::gate::Closed;
 use crate::journal::Journal;
-use crate::limits::{LOADING_PATIENCE, REPLAY_PARTS, REPLAY_REPORT_MS};
+use crate::limits::{LOADING_PATIENCE, LOG_GARBAGE_BYTES, REPLAY_PARTS, REPLAY_REPORT_MS};
 use crate::server::Server;
 use crate::shutdown;
 use crate::snapshot;
@@ -239,6 +239,7 @@ fn options(settings: &Settings, workers: usize) -> Options {
         sync: sync_policy(settings),
         // Beside the workers: compaction, what notes lost entries, and what writes all data to a new log.
         appenders: workers + 3,
+        garbage_bytes: LOG_GARBAGE_BYTES,
         ..Options::default()
     }
 }
