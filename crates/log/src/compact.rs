@@ -16,11 +16,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::address::{Address, Lsn};
+use crate::address::{Address, DbId, Lsn};
 use crate::appender::Appender;
 use crate::core::{Core, lock};
 use crate::error::Refusal;
-use crate::limits::{COMPACTION_SLICE, SMALL_SEGMENTS, THOROUGH_SHARE, TOMBSTONE_PERCENT};
+use crate::limits::{
+    COMPACTION_AHEAD, COMPACTION_SLICE, SMALL_SEGMENTS, THOROUGH_SHARE, TOMBSTONE_PERCENT,
+};
 use crate::record::{Change, Draft, Entry, Record};
 use crate::segments::{Map, Segment};
 use crate::walk::Walk;
@@ -53,6 +55,9 @@ pub trait Relocate: Send + Sync {
     /// it did. The address that an entry had before it was written again is reported as dead, as always; a large value
     /// whose entry is not patched goes on in its file ([`Appender::keep_blob`]).
     fn relocate(&self, appender: &mut Appender, record: &Record<'_>, is_oldest: bool) -> Verdict;
+
+    /// Records of these keys come next: time to fetch what is known of them. No more than a hint.
+    fn expect(&self, _keys: &[(DbId, &[u8])]) {}
 }
 
 /// What has to happen with `record`, whose key's entry is `current`, before its segment goes. `is_oldest` says that
@@ -145,8 +150,13 @@ impl Compactor {
     ) -> Result<bool, Refusal> {
         let bindings = lock(&self.core.bindings).now();
         let mut walk = Walk::new(victim);
-        let mut slice = 0;
+        let (mut slice, mut expected) = (0, 0);
         loop {
+            if expected == 0 {
+                relocate.expect(&walk.ahead(COMPACTION_AHEAD));
+                expected = COMPACTION_AHEAD;
+            }
+            expected -= 1;
             let step = match walk.next() {
                 Ok(Some(step)) => step,
                 Ok(None) => break,
@@ -300,6 +310,7 @@ fn choose(map: &Map, core: &Core) -> Option<Arc<Segment>> {
     }
     let needed_in_all: u64 = sealed().map(|segment| needed(segment)).sum();
     let tolerated = live * core.options.garbage_percent / 100 + core.options.segment_bytes / 2;
+    let tolerated = tolerated.max(core.options.garbage_bytes);
     if bytes - needed_in_all > tolerated {
         return Some(emptiest.clone());
     }

@@ -43,6 +43,9 @@ pub(crate) const EARLY_DEAD: usize = 64 << 10;
 /// Bytes that compaction reads and writes before it commits and looks at its pace.
 pub(crate) const COMPACTION_SLICE: u64 = 64 << 10;
 
+/// Records whose keys are told ahead, so that what is in memory of them is on its way to the processor.
+pub(crate) const COMPACTION_AHEAD: usize = 32;
+
 /// Tombstones that are tolerated, in percent of live bytes; more, and the oldest segment is emptied, so that they can go.
 pub(crate) const TOMBSTONE_PERCENT: u64 = 10;
 

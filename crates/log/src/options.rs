@@ -44,6 +44,9 @@ pub struct Options {
     pub reserve_bytes: u64,
     /// Garbage that compaction tolerates, in percent of live bytes.
     pub garbage_percent: u64,
+    /// Garbage that it tolerates however little is live: where there is much of it a segment that is emptied has little to
+    /// move.
+    pub garbage_bytes: u64,
     /// Bytes a second that compaction reads and writes at most.
     pub compaction_bytes_per_second: u64,
     /// A number that only grows, kept in every segment: who may write (for a later election).
@@ -63,6 +66,7 @@ impl Default for Options {
             blob_min: 256 << 10,
             reserve_bytes: 64 << 20,
             garbage_percent: 50,
+            garbage_bytes: 0,
             compaction_bytes_per_second: 256 << 20,
             epoch: 0,
             background: true,

@@ -134,6 +134,9 @@ pub(crate) const JOURNAL_KEEP_BYTES: usize = 256 << 10;
 /// Bytes that a request may append to the log beyond its own: headers of records, an expiry.
 pub(crate) const JOURNAL_REQUEST_BYTES: u64 = 128;
 
+/// Segments of garbage that the log may have however little data there is: compaction costs more where it is less.
+pub(crate) const LOG_GARBAGE_SEGMENTS: u64 = 4;
+
 /// Buckets, and about how many bytes of records, that are written to a new log under one lock of a shard.
 pub(crate) const BEGIN_BUCKETS: usize = 16;
 pub(crate) const BEGIN_BYTES: u64 = 64 * 1024;

@@ -1,6 +1,6 @@
 //! The memory's side of compaction: what a record of the log still means.
 
-use ferrite_log::{Appender, Current, Record, Relocate, Verdict, judge};
+use ferrite_log::{Appender, Current, DbId, Record, Relocate, Verdict, judge};
 use keyspace::{Key, Turn};
 use parking_lot::Mutex;
 
@@ -70,5 +70,24 @@ impl Relocate for Relocator {
         };
         turn.leave();
         verdict
+    }
+
+    fn expect(&self, keys: &[(DbId, &[u8])]) {
+        let keyspace = &self.server.keyspace;
+        let mut turn = self.turn.lock();
+        turn.enter();
+        let places: Vec<(Option<usize>, u64)> = keys
+            .iter()
+            .map(|&(id, key)| (self.server.persistence.number_of(id), keyspace.hash(key)))
+            .collect();
+        let databases = || {
+            places.iter().filter_map(|&(number, hash)| {
+                let database = keyspace.existing(&turn, number?)?;
+                Some((database, hash))
+            })
+        };
+        databases().for_each(|(database, hash)| database.prefetch_bucket(hash));
+        databases().for_each(|(database, hash)| database.prefetch_entry(hash));
+        turn.leave();
     }
 }

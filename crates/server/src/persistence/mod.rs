@@ -27,7 +27,7 @@ use crate::command::Failure;
 use crate::config::{Setting, Settings};
 use crate::gate::Closed;
 use crate::journal::Journal;
-use crate::limits::{LOADING_PATIENCE, REPLAY_PARTS, REPLAY_REPORT_MS};
+use crate::limits::{LOADING_PATIENCE, LOG_GARBAGE_SEGMENTS, REPLAY_PARTS, REPLAY_REPORT_MS};
 use crate::server::Server;
 use crate::shutdown;
 use crate::snapshot;
@@ -257,6 +257,7 @@ fn log_options(server: &Server) -> Options {
         sync: sync_policy(&server.settings),
         // Beside the workers: compaction, what notes lost entries, and what writes all data to a new log.
         appenders: server.workers.len() + 3,
+        garbage_bytes: LOG_GARBAGE_SEGMENTS * segment_bytes,
         ..usual
     }
 }
