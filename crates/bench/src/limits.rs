@@ -53,5 +53,9 @@ pub(crate) const LATENCY_DIGITS: u8 = 3;
 pub(crate) const MAX_THREADS: usize = 500;
 /// The most connections.
 pub(crate) const MAX_CLIENTS: usize = 1_000_000;
+/// The most subscribers, and channels that each of them listens to.
+pub(crate) const MAX_SUBSCRIBERS: usize = 100_000;
+/// As above.
+pub(crate) const MAX_CHANNELS: u64 = 10_000;
 /// The most requests of a pipeline.
 pub(crate) const MAX_PIPELINE: usize = 1 << 20;

@@ -1,12 +1,13 @@
 //! One start of the program in its usual mode: the tests of the command line on its server, or on several
 //! in turn, and the reports of them.
 
+use crate::drive::audience::{Audience, Heard};
 use crate::drive::find::{Step, Wanted, best, find_rate};
 use crate::drive::plan::Plan;
 use crate::drive::run::{Outcome, run};
 use crate::load::workload::Workload;
 use crate::options::{self, Options};
-use crate::report::document::{Document, Run};
+use crate::report::document::{Document, Messages, Run};
 use crate::report::hdr::HdrLog;
 use crate::report::targets::{Figures, Sides};
 use crate::report::text::Host;
@@ -73,9 +74,24 @@ impl Session<'_> {
                 self.search(plan, workload, index)?;
                 continue;
             }
-            let outcome = run(plan, workload, &self.servers[index].0)?;
+            let target = &self.servers[index].0;
+            let listening = plan.listening.as_ref();
+            let audience = listening.map(|listening| Audience::gather(target, listening));
+            let audience = audience.transpose()?;
+            let outcome = run(plan, workload, target)?;
             self.print(plan, workload, &outcome, index);
-            self.keep(plan, workload, &outcome, index)?;
+            let mut heard = None;
+            if let (Some(audience), Some(listening)) = (audience, listening) {
+                let published = outcome.total().requests() - outcome.total().errors;
+                let expected = published * listening.subscribers as u64;
+                heard = Some(audience.disperse(expected)?);
+            }
+            if let Some(heard) = &heard {
+                self.print_heard(plan, heard);
+                // What was published to warm up is not among what is expected.
+                self.all_well &= heard.messages >= heard.expected;
+            }
+            self.keep(plan, workload, &outcome, heard, index)?;
         }
         Ok(())
     }
@@ -128,17 +144,25 @@ impl Session<'_> {
         }
     }
 
+    fn print_heard(&self, plan: &Plan, heard: &Heard) {
+        if let (false, Some(listening)) = (self.options.is_csv, &plan.listening) {
+            print!("{}", text::heard(listening, heard));
+        }
+    }
+
     /// Adds a run to everything that is made of runs.
     fn keep(
         &mut self,
         plan: &Plan,
         workload: &Workload,
         outcome: &Outcome,
+        heard: Option<Heard>,
         index: usize,
     ) -> Result<(), String> {
         let (target, host) = &self.servers[index];
         let version = host.version.as_deref();
-        let run = Run::of(plan, workload, target, version, outcome);
+        let mut run = Run::of(plan, workload, target, version, outcome);
+        run.messages = heard.map(|heard| Messages::of(plan, &heard));
         self.document.runs.push(run);
         self.hdr.add(&workload.title, outcome);
         self.sides

@@ -2,8 +2,9 @@
 //!
 //! Reading order: `plan` says what to do, `run` starts threads and adds up, `worker` is one of them,
 //! `schedule` its timetable in the open loop, `tally` reads replies into `counts`; `find` makes runs until it knows a
-//! rate.
+//! rate; `audience` are those who listen to what is published.
 
+pub(crate) mod audience;
 pub(crate) mod clock;
 pub(crate) mod counts;
 pub(crate) mod find;

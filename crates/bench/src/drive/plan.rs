@@ -29,6 +29,15 @@ pub(crate) struct Plan {
     pub(crate) keeps_intervals: bool,
     /// Write a line of progress while it runs.
     pub(crate) has_progress: bool,
+    /// Who listens to what is published.
+    pub(crate) listening: Option<Listening>,
+}
+
+/// Connections that listen to every one of some channels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listening {
+    pub(crate) subscribers: usize,
+    pub(crate) channels: Vec<Vec<u8>>,
 }
 
 /// When the next request is sent.

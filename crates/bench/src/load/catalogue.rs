@@ -157,9 +157,9 @@ pub(crate) const TESTS: &[Test] = &[
     extra(
         &["pubsub"],
         "PUBLISH",
-        "PUBLISH __channel__ __data__",
-        false,
-        "publishers (-c) and --subscribers on --channels",
+        "PUBLISH __key__ __data__",
+        true,
+        "PUBLISH to as many channels as there are keys, which --subscribers connections all listen to",
     ),
 ];
 

@@ -41,6 +41,22 @@ pub(crate) struct KeyForm {
     pub(crate) is_random: bool,
 }
 
+impl KeyForm {
+    /// The keys that these numbers stand for, as requests have them.
+    pub(crate) fn names(&self, first: u64, count: u64) -> Vec<Vec<u8>> {
+        if !self.is_random {
+            return vec![[&self.prefix, RANDOM].concat()];
+        }
+        let digits = self.digits;
+        let name = |number: u64| {
+            let mut name = self.prefix.clone();
+            name.extend_from_slice(format!("{number:0digits$}").as_bytes());
+            name
+        };
+        (first..first.saturating_add(count)).map(name).collect()
+    }
+}
+
 /// The values of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ValueForm {

@@ -46,7 +46,7 @@ pub(crate) fn text() -> String {
     text
 }
 
-const EXAMPLES: &str = "
+pub(super) const EXAMPLES: &str = "
 Examples
 
   ferrite-bench -t set,get -r 1m -P 16 -q

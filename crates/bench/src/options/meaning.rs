@@ -1,7 +1,8 @@
 //! From what was typed to what is to be done: which server, which workloads, how they are put on it.
 
 use super::{MixedCommand, Options, Uri};
-use crate::drive::plan::{Pace, Plan, Until};
+use crate::drive::plan::{Listening, Pace, Plan, Until};
+use crate::limits::MAX_CHANNELS;
 use crate::load::catalogue::{INLINE_PING, TESTS, Test, select};
 use crate::load::data::Data;
 use crate::load::numbers::{Pattern, Spec};
@@ -85,6 +86,7 @@ fn plan(options: &Options) -> Plan {
         reconnect: options.reconnect,
         keeps_intervals: options.hdr.is_some(),
         has_progress: options.has_progress,
+        listening: None,
     }
 }
 
@@ -163,9 +165,12 @@ pub(crate) fn jobs(options: &Options) -> Result<Vec<(Plan, Workload)>, String> {
     let job = |test: &Test| {
         let mut plan = plan.clone();
         plan.keep_alive &= test.names[0] != "connect";
-        (plan, maker.test(test))
+        if test.names[0] == "pubsub" {
+            plan.listening = Some(maker.listening()?);
+        }
+        Ok((plan, maker.test(test)))
     };
-    Ok(tests.into_iter().map(job).collect())
+    tests.into_iter().map(job).collect()
 }
 
 /// The command of the command line, with its last word from the standard input if that is wanted.
@@ -235,6 +240,20 @@ impl<'a> Maker<'a> {
             hot_share: options.hot_share,
             writes,
         }
+    }
+
+    /// Those who listen to what is published, and the channels, which have the names of keys.
+    fn listening(&self) -> Result<Listening, String> {
+        let numbers = self.numbers(true, None);
+        if self.keys.is_random && numbers.count > MAX_CHANNELS {
+            return Err(format!(
+                "the test pubsub takes at most {MAX_CHANNELS} channels (-r)"
+            ));
+        }
+        Ok(Listening {
+            subscribers: self.options.subscribers,
+            channels: self.keys.names(numbers.first, numbers.count),
+        })
     }
 
     fn template(&self, commands: &[Vec<Vec<u8>>]) -> Template {

@@ -1,6 +1,8 @@
 //! The command line: what was typed (`Options`, by the table) and what it means (`meaning`).
 
 mod help;
+#[cfg(test)]
+mod manual;
 mod meaning;
 mod table;
 mod uri;
@@ -45,6 +47,7 @@ pub(crate) struct Options {
     pub(crate) pipeline: u32,
     pub(crate) threads: usize,
     pub(crate) keep_alive: bool,
+    pub(crate) subscribers: usize,
     pub(crate) repeats: bool,
     pub(crate) is_idle: bool,
     pub(crate) last_from_stdin: bool,
@@ -160,6 +163,7 @@ impl Default for Options {
             pipeline: 1,
             threads: 1,
             keep_alive: true,
+            subscribers: 10,
             repeats: false,
             is_idle: false,
             last_from_stdin: false,

@@ -9,7 +9,7 @@ use super::values::{
 };
 use super::{MixedCommand, Options};
 use crate::drive::schedule::Arrivals;
-use crate::limits::{MAX_CLIENTS, MAX_PIPELINE, MAX_THREADS};
+use crate::limits::{MAX_CLIENTS, MAX_PIPELINE, MAX_SUBSCRIBERS, MAX_THREADS};
 use crate::load::numbers::Pattern;
 use crate::load::sizes::Sizes;
 
@@ -185,6 +185,9 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Section::Load, Some('k'), &["keepalive"], "0|1",
         "0: each batch gets a connection of its own, and its time counts too. [1]",
         set!(keep_alive = |v| number(v, 0, 1).map(|v| v == 1))),
+    flag(Section::Load, None, &["subscribers"], "COUNT",
+        "Connections that listen to what the test pubsub publishes. [10]",
+        set!(subscribers = |v| number(v, 1, MAX_SUBSCRIBERS))),
     flag(Section::Load, Some('l'), &["loop"], "",
         "Repeats the tests until it is stopped.",
         set!(repeats = |_| Ok(true))),

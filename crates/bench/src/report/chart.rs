@@ -161,6 +161,15 @@ fn figure(value: f64) -> String {
     }
 }
 
+/// A value beside an axis: no digits that say nothing.
+fn on_axis(value: f64) -> String {
+    if value >= 1e4 {
+        return figure(value);
+    }
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 fn draw_curves(curves: &Curves, area: &Area<'_>) -> Drawn<()> {
     let (right, top) = extent(&curves.curves)?;
     let mut chart = ChartBuilder::on(area)
@@ -173,7 +182,8 @@ fn draw_curves(curves: &Curves, area: &Area<'_>) -> Drawn<()> {
         .configure_mesh()
         .x_desc(&curves.x_name)
         .y_desc(&curves.y_name)
-        .y_label_formatter(&|value| figure(*value))
+        .x_label_formatter(&|value| on_axis(*value))
+        .y_label_formatter(&|value| on_axis(*value))
         .label_style(font(SMALL))
         .light_line_style(WHITE)
         .draw()?;
@@ -183,6 +193,10 @@ fn draw_curves(curves: &Curves, area: &Area<'_>) -> Drawn<()> {
             .draw_series(LineSeries::new(points.iter().copied(), style))?
             .label(name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 12, y)], style));
+    }
+    // A single curve needs no name of its own.
+    if curves.curves.len() < 2 {
+        return Ok(());
     }
     chart
         .configure_series_labels()
@@ -218,6 +232,7 @@ fn draw_percentiles(curves: &Curves, area: &Area<'_>) -> Drawn<()> {
         .x_desc(&curves.x_name)
         .y_desc(&curves.y_name)
         .x_label_formatter(&|rarity| percent_text(*rarity))
+        .y_label_formatter(&|value| on_axis(*value))
         .label_style(font(SMALL))
         .light_line_style(WHITE)
         .draw()?;
@@ -230,6 +245,9 @@ fn draw_percentiles(curves: &Curves, area: &Area<'_>) -> Drawn<()> {
             .draw_series(LineSeries::new(points, style))?
             .label(name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 12, y)], style));
+    }
+    if curves.curves.len() < 2 {
+        return Ok(());
     }
     chart
         .configure_series_labels()

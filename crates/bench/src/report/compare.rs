@@ -179,6 +179,7 @@ mod tests {
             load_busy: 0.5,
             series: Vec::new(),
             histogram: String::new(),
+            messages: None,
         }
     }
 

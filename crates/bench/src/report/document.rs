@@ -4,6 +4,7 @@
 //! takes none away as long as `format` stays what it is.
 
 use super::numbers::{max_ns, mean_ns, min_ns};
+use crate::drive::audience::Heard;
 use crate::drive::counts::{Counts, percentile_ns};
 use crate::drive::plan::Plan;
 use crate::drive::run::Outcome;
@@ -57,6 +58,32 @@ pub(crate) struct Run {
     pub(crate) series: Vec<Sample>,
     /// The whole distribution of latencies in nanoseconds, in HdrHistogram's compressed form.
     pub(crate) histogram: String,
+    /// What came to those who listened, where somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) messages: Option<Messages>,
+}
+
+/// What came to the subscribers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Messages {
+    pub(crate) subscribers: usize,
+    pub(crate) channels: usize,
+    pub(crate) heard: u64,
+    pub(crate) expected: u64,
+    pub(crate) rate: f64,
+}
+
+impl Messages {
+    pub(crate) fn of(plan: &Plan, heard: &Heard) -> Messages {
+        let listening = plan.listening.as_ref();
+        Messages {
+            subscribers: listening.map_or(0, |listening| listening.subscribers),
+            channels: listening.map_or(0, |listening| listening.channels.len()),
+            heard: heard.messages,
+            expected: heard.expected,
+            rate: heard.rate(),
+        }
+    }
 }
 
 /// How a test was run.
@@ -213,6 +240,7 @@ impl Run {
             load_busy: outcome.load_busy(plan),
             series: outcome.series.iter().map(Sample::of).collect(),
             histogram: encoded(&total.latency),
+            messages: None,
         }
     }
 }

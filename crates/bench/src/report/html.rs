@@ -7,15 +7,21 @@ use super::numbers::thousands;
 use crate::drive::counts::percentile_ns;
 use std::fmt::Write as _;
 
-const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}\
-    table{border-collapse:collapse;margin:1rem 0}td,th{padding:.2rem .8rem;text-align:right;\
-    border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}code{background:#f3f3f3;\
-    padding:.1rem .3rem}.problem{color:#b00020}svg{max-width:100%;height:auto}";
+/// Figures stand below each other; on a narrow screen the table is moved, not the page; curves stay dark on white.
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;\
+    background:#fff}h2{margin-top:2.5rem}.table{overflow-x:auto}table{border-collapse:collapse;margin:1rem 0;\
+    font-variant-numeric:tabular-nums}td,th{padding:.2rem .8rem;text-align:right;white-space:nowrap;\
+    border-bottom:1px solid #8884}th{font-weight:600}td:first-child,th:first-child{text-align:left;padding-left:0}\
+    code{background:#8882;padding:.1rem .3rem;overflow-wrap:anywhere}.problem{color:#b00020}\
+    svg{display:block;max-width:100%;height:auto;margin:1rem 0;border-radius:4px}\
+    @media(prefers-color-scheme:dark){body{background:#16181d;color:#e4e6eb}.problem{color:#ff8a80}}";
 
 /// The page.
 pub(crate) fn page(document: &Document) -> String {
-    let mut page =
-        String::from("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
+    let mut page = String::from(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+                      <meta name=\"viewport\" content=\"width=device-width\">",
+    );
     let _ = writeln!(
         page,
         "<title>ferrite-bench</title><style>{STYLE}</style></head><body>"
@@ -78,8 +84,7 @@ fn section(group: &[&Run], page: &mut String) {
     }
     page.push_str(&over_time(group, "Requests per second", |run, sample| {
         // A slice is a part of a second.
-        let slice_s = run.series.first().map_or(1.0, |first| first.at_s);
-        sample.requests as f64 / slice_s
+        sample.requests as f64 / slice_s(run)
     }));
     page.push_str(&over_time(group, "p99 over time, ms", |_, sample| {
         sample.p99
@@ -94,9 +99,12 @@ fn section(group: &[&Run], page: &mut String) {
 
 fn table(group: &[&Run], page: &mut String) {
     page.push_str(
-        "<table><tr><th></th><th>requests</th><th>per second</th><th>mean</th><th>p50</th>",
+        "<div class=\"table\"><table><tr><th></th><th>requests</th><th>per second</th><th>mean ms</th>\
+         <th>p50 ms</th>",
     );
-    page.push_str("<th>p99</th><th>p99.9</th><th>max ms</th><th>server us</th></tr>\n");
+    page.push_str(
+        "<th>p99 ms</th><th>p99.9 ms</th><th>max ms</th><th>server CPU \u{b5}s</th></tr>\n",
+    );
     for run in group {
         let name = match &run.server {
             Some(server) => format!("{} ({server})", run.target),
@@ -128,7 +136,7 @@ fn table(group: &[&Run], page: &mut String) {
             );
         }
     }
-    page.push_str("</table>\n");
+    page.push_str("</table></div>\n");
 }
 
 fn problems(run: &Run, page: &mut String) {
@@ -155,6 +163,25 @@ fn problems(run: &Run, page: &mut String) {
             run.target, run.unanswered
         ));
     }
+    if let Some(messages) = &run.messages {
+        let text = format!(
+            "{}: {} of {} messages came to {} subscribers, {} a second",
+            run.target,
+            thousands(messages.heard),
+            thousands(messages.expected),
+            messages.subscribers,
+            thousands(messages.rate as u64)
+        );
+        if messages.heard < messages.expected {
+            let _ = writeln!(page, "<p class=\"problem\">{}</p>", escaped(&text));
+        } else {
+            let _ = writeln!(page, "<p>{}</p>", escaped(&text));
+        }
+    }
+}
+
+fn slice_s(run: &Run) -> f64 {
+    run.series.first().map_or(1.0, |first| first.at_s)
 }
 
 fn over_time(
@@ -166,6 +193,10 @@ fn over_time(
         let points = run
             .series
             .iter()
+            // The last slice is rarely a whole one, and would look like a collapse.
+            .filter(|sample| {
+                sample.at_s <= run.elapsed_s + slice_s(run) / 4.0 || run.series.len() < 2
+            })
             .map(|sample| (sample.at_s, figure(run, sample)));
         (run.target.clone(), points.collect())
     };
@@ -255,6 +286,7 @@ mod tests {
                 })
                 .to_vec(),
             histogram: encoded(&histogram),
+            messages: None,
         }
     }
 

@@ -3,8 +3,9 @@
 //! use of the machine, and a table by command where there are several.
 
 use super::numbers::{max_ns, ms, summary_ns, thousands};
+use crate::drive::audience::Heard;
 use crate::drive::counts::{Counts, percentile_ns};
-use crate::drive::plan::Plan;
+use crate::drive::plan::{Listening, Plan};
 use crate::drive::run::Outcome;
 use crate::load::workload::Workload;
 use std::fmt::Write as _;
@@ -26,6 +27,23 @@ pub(crate) fn quiet(title: &str, outcome: &Outcome, precision: usize) -> String 
     let rate = outcome.rate();
     let mut text = format!("{title}: {rate:.2} requests per second, p50={p50} msec\n");
     problems(outcome, &mut text);
+    text
+}
+
+/// What came to the subscribers.
+pub(crate) fn heard(listening: &Listening, heard: &Heard) -> String {
+    let lost = heard.expected.saturating_sub(heard.messages);
+    let mut text = format!(
+        "  {} of {} messages came to {} subscribers of {} channels, {:.2} per second\n",
+        thousands(heard.messages),
+        thousands(heard.expected),
+        listening.subscribers,
+        listening.channels.len(),
+        heard.rate()
+    );
+    if lost > 0 {
+        let _ = writeln!(text, "  WARNING: {} messages never came", thousands(lost));
+    }
     text
 }
 
