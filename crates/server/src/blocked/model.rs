@@ -57,7 +57,10 @@ impl Model {
             shard.0 += 1;
             shard.1 && *self.line.lock().expect("no test has panicked")
         };
-        while is_awaited {
+        if !is_awaited {
+            return;
+        }
+        loop {
             // The first in line that still waits.
             let line = self.line.lock().expect("no test has panicked");
             if !*line || self.wait.load(Relaxed) != 1 {
