@@ -54,7 +54,7 @@ impl Lane {
         }
     }
 
-    /// Stops before `requests`, its last ones, so that they are parsed again when they may run.
+    /// Stops before `requests`, its last ones (there may be none), so that they are parsed again when they may run.
     ///
     /// An inline request was unescaped where it stood and would read differently then. If there is one, what the lane has
     /// left is returned with such requests written in the other form, to take the place of the source.
@@ -64,7 +64,8 @@ impl Lane {
         spans: &[Span],
         input: &[u8],
     ) -> Option<Vec<u8>> {
-        let behind = std::mem::replace(&mut self.at, requests[0].from);
+        let behind = self.at;
+        self.at = requests.first().map_or(behind, |request| request.from);
         self.stopped = true;
         self.need = 0;
         let is_inline = |request: &Request| input[request.from] != b'*';

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
-    Ordering::Relaxed,
+    Ordering::{AcqRel, Relaxed},
 };
 
 use parking_lot::{Mutex, RwLock};
@@ -62,6 +62,8 @@ pub(crate) struct Client {
     pub(crate) redirect_id: AtomicU64,
     /// What CLIENT LIST shows as `flags=` and `events=`, as bits; see [`status`].
     pub(crate) status: AtomicU32,
+    /// The number of what it waits for; 0: it doesn't wait, or somebody has claimed that.
+    pub(crate) wait: AtomicU64,
     /// None of its requests runs any more and nothing is sent to it: its worker closes the connection as soon as it
     /// looks. Set by CLIENT KILL.
     pub(crate) killed: AtomicBool,
@@ -139,6 +141,7 @@ impl Client {
             redirect: Mutex::new(None),
             redirect_id: AtomicU64::new(0),
             status: AtomicU32::new(status::READS),
+            wait: AtomicU64::new(0),
             killed: AtomicBool::new(false),
         }
     }
@@ -167,6 +170,13 @@ impl Client {
         } else {
             self.watched.load(Relaxed)
         }
+    }
+
+    /// Ends its wait of a number, unless somebody else has.
+    pub(crate) fn claim_wait(&self, number: u64) -> bool {
+        self.wait
+            .compare_exchange(number, 0, AcqRel, Relaxed)
+            .is_ok()
     }
 
     /// Says who is told of changes to keys in its place.

@@ -15,6 +15,7 @@ use resp::request::Resume;
 use sys::poller::{Interest, Poller};
 use sys::socket::Socket;
 
+use crate::blocked::Parked;
 use crate::clients::status;
 use crate::command::Output;
 use crate::limits::{PIECE_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SHARE_BYTES};
@@ -28,6 +29,8 @@ pub(crate) enum State {
     Open,
     /// Has requests that wait for the end of CLIENT PAUSE.
     Paused,
+    /// Waits for what its last request asked for; see [`crate::blocked`].
+    Parked,
     /// Only sends what is left, then ends.
     Closing,
 }
@@ -38,6 +41,8 @@ pub(crate) struct Connection {
     pub(crate) token: u64,
     pub(crate) session: Session,
     pub(crate) state: State,
+    /// What it waits for, or has waited for until now.
+    pub(crate) parked: Option<Box<Parked>>,
     /// The beginning of a request, or requests that may not run yet.
     pub(crate) pending: Vec<u8>,
     /// What the parser knows of the request at the front of `pending`.
@@ -50,6 +55,8 @@ pub(crate) struct Connection {
     pub(crate) interest: Interest,
     /// The backlog is not sent before everything below this position in the log is durable.
     pub(crate) held: Option<Lsn>,
+    /// It was not told which keys have changed, because it has read nothing for long, and has yet to be told that all have.
+    pub(crate) owes_news: bool,
     /// When the backlog went over the soft output limit (Unix, ms).
     pub(crate) over_soft_since: Option<i64>,
 }
@@ -61,6 +68,7 @@ impl Connection {
             token,
             session,
             state: State::Open,
+            parked: None,
             pending: Vec::new(),
             resume: Resume::default(),
             need: 0,
@@ -68,16 +76,24 @@ impl Connection {
             backlog: Backlog::default(),
             interest: Interest::READ,
             held: None,
+            owes_news: false,
             over_soft_since: None,
         }
     }
 
-    /// What the poller has to tell about: requests, unless replies are waiting to be read first.
-    pub(crate) fn wanted_interest(&self) -> Interest {
+    /// What the poller has to tell about: requests, unless replies are waiting to be read first. Of a connection that waits, or is
+    /// held back by CLIENT PAUSE, that its peer has finished: it would wait for nothing.
+    pub(crate) fn wanted_interest(&self, is_paused: bool) -> Interest {
+        let ends = match self.state {
+            State::Parked => true,
+            State::Paused => is_paused,
+            State::Open | State::Closing => false,
+        };
         let reads = self.state == State::Open && self.backlog.is_empty();
         Interest {
             readable: reads,
             writable: !self.backlog.is_empty() && self.held.is_none(),
+            ends,
         }
     }
 

@@ -5,13 +5,17 @@
 //! was published meanwhile goes with the same send. A connection that has requests of its own is told in between its
 //! replies instead ([`Context::receive`]).
 //!
-//! A connection that doesn't read what it is sent is dropped at its output limit, like any other.
+//! A connection that doesn't read what it is sent is dropped at its output limit, like any other. One that is only told of keys that
+//! change has none usually; it is told that all have changed in place of more than it has room for.
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use resp::reply::Protocol;
+
+use crate::clients::status;
 use crate::command::Context;
-use crate::connection::State;
-use crate::limits::{FLUSH_BYTES, SENDS_PER_TURN};
+use crate::connection::{Connection, State};
+use crate::limits::{FLUSH_BYTES, SENDS_PER_TURN, UNREAD_NEWS_BYTES};
 use crate::pubsub::{Due, NameKind, Payload, wake_noted};
 use crate::worker::Worker;
 
@@ -65,6 +69,13 @@ impl Worker {
         if connection.state == State::Closing {
             return true;
         }
+        let is_subscriber = connection.session.client.has_status(status::PUBSUB);
+        if !is_subscriber && connection.backlog.len() > UNREAD_NEWS_BYTES {
+            // Who reads nothing need not be told which copies are wrong: when it has read this much, that all are.
+            connection.owes_news = true;
+            listeners.give_back(token, parts);
+            return true;
+        }
         let result = connection.send_parts(poller, log, &parts);
         let is_behind = !connection.backlog.is_empty();
         listeners.give_back(token, parts);
@@ -80,6 +91,20 @@ impl Worker {
             self.settle(token);
         }
         true
+    }
+}
+
+impl Connection {
+    /// Tells a connection that has read everything what it was spared, which is no more than that all its copies are wrong.
+    pub(crate) fn catch_up(&mut self) {
+        if std::mem::take(&mut self.owes_news) {
+            let news: &[u8] = match self.session.protocol {
+                Protocol::Resp3 => b">2\r\n$10\r\ninvalidate\r\n_\r\n",
+                // It can't be told over RESP2, nor could it be then.
+                Protocol::Resp2 => b"",
+            };
+            self.backlog.push_bytes(news);
+        }
     }
 }
 

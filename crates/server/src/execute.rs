@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyspace::{INLINE_VALUE_MAX, LargeValue};
 
 use crate::batch::{Request, Source};
+use crate::blocked;
 use crate::clients::{NO_COMMAND, status};
 use crate::command::server::{is_unprotected, must_wait};
 use crate::command::{Args, Command, Context, Control, Failure, Reply, failure, flag};
@@ -96,6 +97,7 @@ impl Worker {
             pending,
             resume,
             state,
+            parked,
             ..
         } = connection;
         // A large request may become a value as it is: for that its buffer must be one that can be shared.
@@ -137,6 +139,7 @@ impl Worker {
             command: self.table.any(),
             worker,
             spares,
+            parked: None,
             in_transaction: false,
             replies_in_parts: false,
         };
@@ -148,6 +151,9 @@ impl Worker {
         let mut nothing_special = is_plain(server, context.session, now);
         let mut last_command = None;
         let mut waiting: &[Request] = &[];
+        if let Some(parked) = parked.take() {
+            blocked::go_on(&mut context, *parked);
+        }
         for (number, request) in requests.iter().enumerate() {
             if lane.stopped {
                 break;
@@ -163,11 +169,22 @@ impl Worker {
                 timer.count(command);
                 run(command, &mut context, &mut args);
                 last_command = Some(command);
+                if blocked::ready::any() {
+                    blocked::serve(&context);
+                }
                 continue;
             }
             last_command = None;
             if !run_special(request.command, &mut context, &mut args, timer) {
                 waiting = &requests[number..];
+                break;
+            }
+            if blocked::ready::any() {
+                blocked::serve(&context);
+            }
+            if context.parked.is_some() {
+                waiting = &requests[number + 1..];
+                lane.stopped = true;
                 break;
             }
             lane.stopped = context.session.closing || context.session.client.killed.load(Relaxed);
@@ -178,13 +195,18 @@ impl Worker {
             context.session.client.note_command(command.id);
         }
         let mut rewritten = None;
-        if !waiting.is_empty() {
-            // Come back to these, and whatever is behind them, when the pause is over.
+        *parked = context.parked.take();
+        if !waiting.is_empty() || parked.is_some() {
+            // Come back to these, and whatever is behind them, when the pause is over, or what was asked for is there.
             rewritten = lane.take_back(waiting, &batch.spans, input);
             resume.clear();
-            *state = State::Paused;
             session.client.set_status(status::BLOCKED, true);
-            paused.push(lane.token);
+            if parked.is_some() {
+                *state = State::Parked;
+            } else {
+                *state = State::Paused;
+                paused.push(lane.token);
+            }
         } else if let Some(error) = lane.error.take()
             && !lane.stopped
         {
@@ -315,7 +337,7 @@ fn run_special<'c>(
 impl Context<'_> {
     /// Answers an error and counts it.
     #[cold]
-    fn refuse(&mut self, failure: &Failure) {
+    pub(crate) fn refuse(&mut self, failure: &Failure) {
         // Line ends at its end belong to an argument that it repeats, and would only be spaces.
         let end = failure
             .0

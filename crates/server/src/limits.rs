@@ -59,6 +59,9 @@ pub(crate) const CHANNEL_PARTS: usize = 256;
 /// Keys that one command forgets while there are more than `tracking-table-max-keys`.
 pub(crate) const TRACKING_EVICTIONS: usize = 100;
 
+/// Unsent bytes of a connection from which on it is not told any more which keys have changed, but in the end that all have.
+pub(crate) const UNREAD_NEWS_BYTES: usize = 1024 * 1024;
+
 /// Bytes of changed keys that a worker collects for connections that track by prefix, before it tells them.
 pub(crate) const BROADCAST_BYTES: usize = 64 * 1024;
 

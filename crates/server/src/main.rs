@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod blocked;
 mod check_log;
 mod clients;
 mod command;

@@ -1,11 +1,13 @@
 //! What is told of changes to keys: the server's end of the observed byte (`keyspace::Observer`).
 //!
-//! Each reason to observe a key has a registry of its own, which says who is meant: [`crate::watch`] for WATCH, [`crate::tracking`] for CLIENT TRACKING. Here is what
+//! Each reason to observe a key has a registry of its own, which says who is meant: [`crate::watch`] for WATCH, [`crate::tracking`] for CLIENT TRACKING,
+//! [`crate::blocked`] for commands that wait. Here is what
 //! they have in common: the dispatch of a change, and what happens when databases are emptied or exchanged, which changes many keys
 //! without touching one.
 
 use keyspace::{Change, Keyspace, LogAddress, Observer, Turn, reason};
 
+use crate::blocked::{Waiters, ready};
 use crate::notify;
 use crate::server::Server;
 use crate::tracking::Tracking;
@@ -15,6 +17,7 @@ use crate::watch::Watches;
 pub(crate) struct Observers {
     pub(crate) watches: Watches,
     pub(crate) tracking: Tracking,
+    pub(crate) waiters: Waiters,
 }
 
 impl Observers {
@@ -23,6 +26,7 @@ impl Observers {
         Observers {
             watches: Watches::new(shards),
             tracking: Tracking::new(shards),
+            waiters: Waiters::new(shards),
         }
     }
 }
@@ -38,6 +42,10 @@ impl Observer for Server {
         let tracking = &self.observers.tracking;
         if change.observed & reason::TRACKED != 0 && tracking.changed(self, change) {
             stay |= reason::TRACKED;
+        }
+        let waiters = &self.observers.waiters;
+        if change.observed & reason::AWAITED != 0 && waiters.changed(change) {
+            stay |= reason::AWAITED;
         }
         stay
     }
@@ -84,6 +92,14 @@ impl Observers {
             let hash = alone.keyspace.hash(&key);
             let mut guard = alone.keyspace.lock(alone.turn, db, hash, alone.now);
             guard.observe(reason::WATCHED);
+        }
+        for key in self.waiters.keys_in(db) {
+            let hash = alone.keyspace.hash(&key);
+            let mut guard = alone.keyspace.lock(alone.turn, db, hash, alone.now);
+            guard.observe(reason::AWAITED);
+            if guard.contains(keyspace::Key { bytes: &key, hash }) {
+                ready::note(db, &key);
+            }
         }
     }
 }

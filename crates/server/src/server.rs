@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use sys::poller::Waker;
 use sys::socket::Socket;
 
+use crate::blocked::{Outcome, WaitNumbers};
 use crate::clients::{Client, Clients};
 use crate::config::{Setting, Settings};
 use crate::errorstats::ErrorStats;
@@ -44,6 +45,10 @@ pub(crate) struct Server {
     pub(crate) registry: Registry,
     /// The workers that are behind with what was published.
     pub(crate) crowd: Crowd,
+    /// Numbers for those who wait.
+    pub(crate) waits: WaitNumbers,
+    /// How many wait for a limited time.
+    pub(crate) deadlines: AtomicUsize,
     pub(crate) slowlog: Mutex<SlowLog>,
     pub(crate) latency: Mutex<LatencyMonitor>,
     pub(crate) errors: ErrorStats,
@@ -113,6 +118,8 @@ pub(crate) enum Message {
     Deliver(u64, Arc<[u8]>),
     /// Close a connection that was killed.
     Close(Arc<Client>),
+    /// Let a connection go on whose wait, of this number, was claimed.
+    GoOn(Arc<Client>, u64, Outcome),
     /// Look again at what waits: a pause was ended, or the server ends.
     Wake,
 }

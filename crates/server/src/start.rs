@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use keyspace::{Keyspace, MAX_SHARDS, Options};
 use parking_lot::Mutex;
 use sys::poller::{Backend, Poller, Waker};
 use sys::signal::{Signal, Signals};
 
+use crate::blocked::WaitNumbers;
 use crate::check_log::{self, Task};
 use crate::clients::Clients;
 use crate::command::table;
@@ -193,6 +194,8 @@ fn build(
         monitors: Monitors::default(),
         registry: Registry::default(),
         crowd: Crowd::default(),
+        waits: WaitNumbers::default(),
+        deadlines: AtomicUsize::new(0),
         slowlog: Mutex::new(SlowLog::default()),
         latency: Mutex::new(LatencyMonitor::default()),
         errors: ErrorStats::default(),

@@ -59,7 +59,7 @@ impl Store<'_> {
 
     /// Locks the shard of one key of a database, or lends it from what a transaction holds.
     #[inline]
-    fn lock_in(&self, db: usize, key: Key<'_>) -> Shard<'_> {
+    pub(crate) fn lock_in(&self, db: usize, key: Key<'_>) -> Shard<'_> {
         Shard {
             guard: self.keyspace.lock(self.turn, db, key.hash, self.now),
             store: self,
@@ -189,6 +189,16 @@ impl Store<'_> {
         });
         self.stats.dirty.add(keys as u64);
         keys
+    }
+
+    /// Databases were replaced by what was loaded: who observes their keys does so from here on as well.
+    pub(crate) fn watch_over_all(&mut self) {
+        let keyspace = self.keyspace;
+        self.alone(|store| {
+            for db in 0..keyspace.databases() {
+                store.observers.after_replacement(store.while_alone(), db);
+            }
+        });
     }
 
     /// Exchanges two databases for everybody at once.

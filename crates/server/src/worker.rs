@@ -23,6 +23,7 @@ use sys::poller::{Event, Poller};
 use sys::socket::Socket;
 
 use crate::batch::{Batch, Lane, Source};
+use crate::blocked::Deadlines;
 use crate::clients::{Client, status};
 use crate::command::{Output, Table, table};
 use crate::config::Setting;
@@ -63,6 +64,8 @@ pub(crate) struct Worker {
     pub(crate) listeners: Listeners,
     pub(crate) poller: Poller,
     pub(crate) scratch: Box<[u8]>,
+    /// When the time is up of connections that wait for what they asked for.
+    pub(crate) deadlines: Deadlines,
     /// Connections that are held back: by CLIENT PAUSE, or because they publish faster than others can be told.
     pub(crate) paused: Vec<u64>,
     /// Transactions that ended, for those that begin.
@@ -104,6 +107,7 @@ impl Worker {
             listeners: Listeners::new(number),
             poller,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            deadlines: Deadlines::default(),
             paused: Vec::new(),
             spares: Spares::default(),
             next_cron: 0,
@@ -146,6 +150,9 @@ impl Worker {
         if self.server.keyspace.has_volatile() {
             until = until.min(self.next_expire);
         }
+        if let Some(deadline) = self.deadlines.first() {
+            until = until.min(deadline);
+        }
         if !self.paused.is_empty() {
             if let Some((end, _)) = self.server.pause.until(self.now) {
                 until = until.min(end + 1);
@@ -187,6 +194,7 @@ impl Worker {
         }
         self.run_group();
         self.resume_paused();
+        self.end_waits();
         self.release_held();
         self.maintain();
         self.post();
@@ -401,6 +409,9 @@ impl Worker {
             connection.pending = Vec::new();
         }
         connection.note_input();
+        if connection.parked.is_some() {
+            self.note_deadline(token);
+        }
         self.settle(token);
     }
 
@@ -415,7 +426,9 @@ impl Worker {
             return;
         }
         connection.note_output();
-        let wanted = connection.wanted_interest();
+        let is_paused =
+            connection.state == State::Paused && self.server.pause.until(self.now).is_some();
+        let wanted = connection.wanted_interest(is_paused);
         if wanted != connection.interest {
             connection.set_interest(wanted);
             if self
@@ -449,6 +462,10 @@ impl Worker {
                 }
                 if connection.backlog.is_empty() {
                     connection.over_soft_since = None;
+                    if connection.owes_news {
+                        connection.catch_up();
+                        return self.write_more(token);
+                    }
                     if connection.state == State::Open
                         && !connection.pending.is_empty()
                         && connection.need == 0
@@ -520,6 +537,9 @@ impl Worker {
                 Message::Accept(socket, client) => self.accept(socket, client),
                 Message::Deliver(token, bytes) => self.deliver(token, &bytes),
                 Message::Close(client) => self.close(client.token.load(Relaxed)),
+                Message::GoOn(client, number, outcome) => {
+                    self.go_on(client.token.load(Relaxed), number, outcome);
+                }
                 Message::Wake => {}
             }
         }
@@ -589,6 +609,9 @@ impl Worker {
         }
         connection.session.client.set_status(status::ENDED, true);
         connection.session.unwatch(self.server);
+        if let Some(parked) = &connection.parked {
+            self.abandon(token, parked, &connection.session.client);
+        }
         if connection.state == State::Paused {
             self.paused.retain(|&paused| paused != token);
         }
@@ -675,7 +698,7 @@ impl Worker {
             buffers += connection.buffer_bytes();
             let quiet = self.now - connection.session.client.last_active_ms.load(Relaxed);
             let spared = connection.session.monitor
-                || connection.state == State::Paused
+                || matches!(connection.state, State::Paused | State::Parked)
                 || connection.session.client.has_status(status::PUBSUB);
             if timeout_ms > 0 && quiet > timeout_ms && !spared {
                 idle.push(connection.token);
@@ -701,6 +724,7 @@ impl Worker {
     fn end(&mut self) {
         self.turn.enter();
         self.take_messages();
+        self.run_group();
         self.turn.leave();
         self.end_journal();
         for token in self.connections.tokens() {

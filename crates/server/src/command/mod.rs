@@ -23,6 +23,7 @@ pub(crate) use reply::{Output, Pinned, Reply};
 pub(crate) use spec::{Arg, ArgKind, Group, KeySpec, Spec, flag};
 pub(crate) use table::{Command, Control, Reach, Table, table};
 
+use crate::blocked::Parked;
 use crate::pubsub::Listeners;
 use crate::server::Server;
 use crate::session::Session;
@@ -43,6 +44,8 @@ pub(crate) struct Context<'c> {
     pub(crate) worker: usize,
     /// Transactions that ended, for those that begin.
     pub(crate) spares: &'c mut Spares,
+    /// What its connection waits for from here on.
+    pub(crate) parked: Option<Box<Parked>>,
     /// It runs in a transaction, where nothing may wait.
     pub(crate) in_transaction: bool,
     /// What CLIENT REPLY says was applied to each part of the reply already.

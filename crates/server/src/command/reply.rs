@@ -103,6 +103,11 @@ impl<'c> Reply<'c> {
         }
     }
 
+    /// Appends a reply that was encoded elsewhere, in the protocol of the connection.
+    pub(crate) fn encoded(&mut self, bytes: &[u8]) {
+        self.writer.out.extend_from_slice(bytes);
+    }
+
     /// Appends messages of a log.
     pub(crate) fn append(&mut self, log: &Log, part: Range<usize>) {
         let base = self.writer.out.len();

@@ -6,11 +6,10 @@
 //!                                   connections' workers finds an invalidation in its inbox ([`crate::pubsub`])
 //! ```
 //!
-//! Why no copy stays wrong: an interest is there before the value is read. Whoever changes the key after that takes the interest
-//! out and leaves the invalidation in the reader's inbox, which the reader's worker looks into only between two commands: the
-//! invalidation comes behind the reply that made the copy, and behind a change's own acknowledgement nobody can be told anything
-//! that was in the inbox later than that. An interest that was taken out while the value was being read is not lost either: the
-//! copy is made from the reply, and the invalidation follows it.
+//! Why no copy stays wrong: the interest is there before the value is read, so whoever changes the key from then on takes it
+//! out and leaves an invalidation in the inbox of the reader's worker. That looks there only between two commands: the invalidation
+//! comes behind the reply from which the copy is made, even if the key changed while it was being read. And it is in the
+//! inbox before the change is acknowledged: a connection that sends something after that is told before it is answered.
 //!
 //! Connections in broadcasting mode name prefixes instead of reading keys: [`broadcast`]. While there are any, all shards are observed.
 //!

@@ -10,7 +10,7 @@ use std::thread;
 
 use fastrand::Rng;
 
-use super::{ONE, TWO, read};
+use super::{ONE, TWO, id_of, listed, ok, read};
 use crate::support::{Client, Proto, Server, Target, Value, encode_request};
 
 const KEYS: usize = 48;
@@ -183,6 +183,53 @@ fn read_and_check(server: &Server, mode: Mode, seed: u64, noted: &[AtomicU64]) -
         }
     }
     reader
+}
+
+/// Keys of a kilobyte each, more than sockets and the server's patience hold.
+const UNREAD: usize = 20_000;
+
+#[test]
+fn who_does_not_read_what_has_changed_is_told_in_the_end_that_everything_has() {
+    let server = Server::start(TWO, &[]);
+    let mut reader = server.client_with(Proto::Resp3);
+    reader.ask("CLIENT TRACKING ON BCAST");
+    let id = id_of(&mut reader);
+    let mut writer = server.client();
+    let padding = "k".repeat(1000);
+    for batch in 0..UNREAD / 100 {
+        let keys = (0..100).map(|at| format!("{padding}{}", batch * 100 + at));
+        let requests: Vec<u8> = keys
+            .flat_map(|key| encode_request(&["SET", &key, "v"]))
+            .collect();
+        writer.send_bytes(&requests).expect("the server reads");
+        (0..100).for_each(|_| assert_eq!(read(&mut writer), ok()));
+    }
+    let unread: usize = listed(&mut writer, id, "omem")
+        .and_then(|bytes| bytes.parse().ok())
+        .expect("it is listed");
+    assert!((1 << 20..4 << 20).contains(&unread), "{unread}");
+    // All that it was told, then that the rest has changed too, then the answer to what it asks.
+    reader.send(&["PING"]).expect("the server reads");
+    let (mut told, mut has_all) = (0, false);
+    loop {
+        match read(&mut reader) {
+            Value::Push(message) => match &message[1] {
+                Value::Array(keys) => {
+                    assert!(!has_all);
+                    told += keys.len();
+                }
+                _ => has_all = true,
+            },
+            reply => {
+                assert_eq!(reply.text(), "PONG");
+                break;
+            }
+        }
+    }
+    assert!(has_all && told < UNREAD, "{told}");
+    writer.ask("SET one 1");
+    let message = read(&mut reader);
+    assert!(matches!(message, Value::Push(_)), "{message:?}");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod cached;
 mod held_back;
 mod killed;
+mod parked;
 mod slow;
 mod told;
 

@@ -170,6 +170,9 @@ fn mask(interest: Interest) -> u32 {
     if interest.writable {
         mask |= bits(libc::EPOLLOUT);
     }
+    if interest.ends {
+        mask |= bits(libc::EPOLLRDHUP);
+    }
     mask
 }
 
@@ -180,7 +183,8 @@ fn translate(ready: &libc::epoll_event) -> Event {
         token,
         readable: events & bits(libc::EPOLLIN) != 0,
         writable: events & bits(libc::EPOLLOUT) != 0,
-        hangup: events & bits(libc::EPOLLHUP | libc::EPOLLERR) != 0,
+        // The end of what the peer sends is reported only to who asked for it.
+        hangup: events & bits(libc::EPOLLHUP | libc::EPOLLERR | libc::EPOLLRDHUP) != 0,
     }
 }
 

@@ -71,13 +71,14 @@ pub struct Event {
     pub writable: bool,
     /// The connection is closed in both directions or broken: nothing that is sent will arrive.
     /// Bytes that came before may still wait to be received. A peer that has only finished sending
-    /// is `readable` (the end of the stream) and not `hangup`: it may well be waiting for replies.
+    /// is `readable` (the end of the stream) and not `hangup`: it may well be waiting for replies. With
+    /// [`Interest::ends`] it is `hangup`.
     pub hangup: bool,
 }
 
 /// What a descriptor is watched for.
 ///
-/// On Linux a hangup is reported whatever the interest, so a connection that hung up must be closed
+/// On Linux a hangup of both directions is reported whatever the interest, so a connection that hung up must be closed
 /// or removed, or each wait returns at once. On kqueue it is reported only with an interest in
 /// writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,9 @@ pub struct Interest {
     pub readable: bool,
     /// Report that there is room to send.
     pub writable: bool,
+    /// Report as a hangup that the peer has finished sending, whatever it has sent before: for a connection that is not read,
+    /// and serves nobody once its peer has gone. Linux only.
+    pub ends: bool,
 }
 
 impl Interest {
@@ -93,22 +97,32 @@ impl Interest {
     pub const READ: Interest = Interest {
         readable: true,
         writable: false,
+        ends: false,
     };
     /// Room to send.
     pub const WRITE: Interest = Interest {
         readable: false,
         writable: true,
+        ends: false,
     };
     /// Both.
     pub const BOTH: Interest = Interest {
         readable: true,
         writable: true,
+        ends: false,
+    };
+    /// Neither, but the end of what the peer sends: for a connection that waits for something else.
+    pub const END: Interest = Interest {
+        readable: false,
+        writable: false,
+        ends: true,
     };
     /// Neither: the descriptor stays registered, for a connection that is not to be read for a
     /// while.
     pub const NONE: Interest = Interest {
         readable: false,
         writable: false,
+        ends: false,
     };
 }
 

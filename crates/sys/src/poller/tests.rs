@@ -33,6 +33,8 @@ on_each_backend! {
     what_came_before_a_hangup_can_be_read,
     #[cfg(target_os = "linux")]
     a_hangup_is_reported_to_those_who_want_nothing,
+    #[cfg(target_os = "linux")]
+    an_end_behind_unread_bytes_is_a_hangup_to_those_who_asked,
     a_reset_connection_is_a_hangup_and_an_error,
     a_full_socket_takes_a_part_and_says_when_there_is_room,
     a_full_socket_is_not_writable,
@@ -313,6 +315,40 @@ fn a_hangup_is_reported_to_those_who_want_nothing(backend: Backend) {
             hangup: true
         }
     );
+}
+
+#[cfg(target_os = "linux")]
+fn an_end_behind_unread_bytes_is_a_hangup_to_those_who_asked(backend: Backend) {
+    for is_read_first in [false, true] {
+        let (mut poller, (socket, mut other)) = (poller(backend), tcp_pair());
+        let fd = socket.as_fd();
+        poller.add(fd, 1, Interest::READ).expect("an open socket");
+        other.write_all(b"first").expect("there is room");
+        if is_read_first {
+            wait_one(&mut poller);
+            let count = poller.recv(fd, &mut [0; 64]).expect("bytes are there");
+            assert_eq!(count, 5);
+        }
+        poller.modify(fd, 1, Interest::END).expect("registered");
+        other.write_all(b"never read").expect("there is room");
+        assert!(wait(&mut poller, NOW).is_empty());
+        other
+            .shutdown(std::net::Shutdown::Write)
+            .expect("connected");
+        let ended = Event {
+            token: 1,
+            readable: false,
+            writable: false,
+            hangup: true,
+        };
+        assert_eq!(wait_one(&mut poller), ended);
+        // To those who don't ask it is the end of a stream, behind everything that came before.
+        poller.modify(fd, 1, Interest::NONE).expect("registered");
+        assert!(wait(&mut poller, NOW).is_empty());
+        poller.modify(fd, 1, Interest::READ).expect("registered");
+        let event = wait_one(&mut poller);
+        assert!(event.readable && !event.hangup, "{event:?}");
+    }
 }
 
 fn a_reset_connection_is_a_hangup_and_an_error(backend: Backend) {

@@ -3,6 +3,7 @@
 use resp::number;
 
 use super::{ROW, listing, selection, tracking};
+use crate::blocked::Outcome;
 use crate::clients::status;
 use crate::command::{Arg, ArgKind, Args, Context, Failure, Spec, failure, flag, help};
 use crate::server::PauseKind;
@@ -505,20 +506,23 @@ fn printable(text: &[u8]) -> Option<&str> {
     std::str::from_utf8(text).ok().filter(|_| visible)
 }
 
-/// No command waits for data yet, and what CLIENT PAUSE holds back is not to be freed one by one.
+/// Only ends waits for data: what CLIENT PAUSE holds back is not to be freed one by one.
 fn unblock(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    match args.len() {
-        3 => {}
-        4 if args.is(3, "timeout") || args.is(3, "error") => {}
+    let outcome = match args.len() {
+        3 => Outcome::TimeIsUp,
+        4 if args.is(3, "timeout") => Outcome::TimeIsUp,
+        4 if args.is(3, "error") => Outcome::Error,
         4 => {
             return Err(Failure::of(
                 "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
             ));
         }
         _ => return Err(Failure::wrong_subcommand("CLIENT", args.get(1))),
-    }
-    args.integer(2)?;
-    context.reply.integer(0);
+    };
+    let (id, server) = (args.integer(2)?, context.server);
+    let client = u64::try_from(id).ok().and_then(|id| server.clients.get(id));
+    let is_ended = client.is_some_and(|client| server.unblock(&client, outcome));
+    context.reply.integer(is_ended.into());
     Ok(())
 }
 

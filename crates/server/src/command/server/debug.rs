@@ -7,21 +7,25 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use keyspace::Encoding;
+use keyspace::{Encoding, Key};
 use resp::number;
-use resp::reply::Protocol;
+use resp::reply::{Protocol, Writer};
 use sys::file::Trouble;
 
 use super::digest::Digest;
 use super::{Args, Context, Failure, help};
+use crate::blocked::{self, KeyWait, Served, Unit, Wait};
 use crate::command::{Reply, failure};
 use crate::config::Setting;
+use crate::notify::Event;
 use crate::server::Server;
 use crate::session::Session;
 use crate::snapshot::{self, Duplicates, Reload, ReloadError};
+use crate::store::{Shards, Store};
 
 pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     match (args.len(), args.get(1).to_ascii_lowercase().as_slice()) {
+        (4, b"block") => return block(context, args),
         (3, b"sleep") => sleep(context, args.get(2)),
         (3, b"set-active-expire") => set_active_expire(context, args.get(2)),
         (3, b"object") => return object(context, args),
@@ -62,6 +66,72 @@ fn sleep(context: &mut Context<'_>, seconds: &[u8]) {
     context.reply.ok();
 }
 
+/// Takes the value of a key as soon as there is one, as BLPOP takes an element: what tests of commands that wait need
+/// while there are no lists.
+fn block(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let until_ms = blocked::deadline(context.store.now, args, 3, Unit::Seconds)?;
+    let (key, db, server) = (args.key(2), context.store.db, context.server);
+    loop {
+        // Who came before is served before.
+        let is_first = || server.is_line_empty(db, key);
+        if let Some(Some(value)) = take(&context.store, db, key, is_first) {
+            context.reply.encoded(&pair(key, &value));
+            return Ok(());
+        }
+        if !context.may_wait() {
+            context.reply.null_array();
+            return Ok(());
+        }
+        let wait = Wait {
+            until_ms,
+            give_up: |context| context.reply.null_array(),
+        };
+        let is_there =
+            |shards: &mut Shards<'_>| shards.of(key).contains(key) && server.is_line_empty(db, key);
+        if context.park_at_keys(std::iter::once(key), wait, serve, is_there) {
+            return Ok(());
+        }
+    }
+}
+
+/// Takes the value of a key for a connection that waits for it.
+fn serve(store: &Store<'_>, db: usize, key: &[u8], wait: &KeyWait) -> Served {
+    let hash = store.keyspace.hash(key);
+    let key = Key { bytes: key, hash };
+    match take(store, db, key, || wait.claim()) {
+        None => Served::Nothing,
+        Some(None) => Served::Late,
+        Some(Some(value)) => Served::Reply(pair(key, &value)),
+    }
+}
+
+/// Takes the value of a key: none if there is none, none inside if `may` says no.
+fn take(
+    store: &Store<'_>,
+    db: usize,
+    key: Key<'_>,
+    may: impl FnOnce() -> bool,
+) -> Option<Option<Vec<u8>>> {
+    let mut shard = store.lock_in(db, key);
+    let value = shard.find(key)?.value().bytes().to_vec();
+    if !may() {
+        return Some(None);
+    }
+    shard.remove(key);
+    shard.tell(Event::DEL, key);
+    Some(Some(value))
+}
+
+/// The reply: a key and its value, which look the same in all protocols.
+fn pair(key: Key<'_>, value: &[u8]) -> Vec<u8> {
+    let mut reply = Vec::new();
+    let mut writer = Writer::new(&mut reply, Protocol::Resp2);
+    writer.array(2);
+    writer.bulk(key.bytes);
+    writer.bulk(value);
+    reply
+}
+
 fn set_active_expire(context: &mut Context<'_>, wanted: &[u8]) {
     let on = number::parse_i64(wanted).is_some_and(|wanted| wanted != 0);
     context.server.active_expire.store(on, Relaxed);
@@ -89,6 +159,7 @@ fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     }
     match snapshot::reload(context.server, context.store.turn, reload) {
         Ok(()) => {
+            context.store.watch_over_all();
             context.reply.ok();
             Ok(())
         }
@@ -253,6 +324,8 @@ fn print_help(context: &mut Context<'_>) {
         context,
         "DEBUG",
         &[
+            "BLOCK <key> <timeout>",
+            "    Wait so many seconds (0: for ever) for a key, take its value, and answer both.",
             "DIGEST",
             "    Return a digest of all keys and values.",
             "DIGEST-VALUE <key> [<key> ...]",

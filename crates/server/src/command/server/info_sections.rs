@@ -73,7 +73,10 @@ pub(super) fn clients(report: &mut Report, context: &Context<'_>) {
         context.server.observers.tracking.clients(),
     );
     report.field("watching_clients", watching);
-    report.zeroes(&["clients_in_timeout_table"]);
+    report.field(
+        "clients_in_timeout_table",
+        context.server.deadlines.load(Relaxed),
+    );
     let watched = context.server.observers.watches.keys();
     report.field("total_watched_keys", watched);
 }

@@ -2,9 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use resp::number;
-
 use super::{Args, Context, Failure};
+use crate::blocked::{self, Unit, Wait};
 use crate::clients::status;
 use crate::command::failure;
 use crate::shutdown::{self, Ending};
@@ -25,17 +24,19 @@ pub(super) fn role(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failur
     Ok(())
 }
 
-/// There are no replicas to wait for and none can appear, so waiting would not change the answer.
+/// There are no replicas: who asks for any waits for as long as it said, or for ever.
 pub(super) fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    args.integer(1)?;
-    match number::parse_i64(args.get(2)) {
-        None => Err(Failure::of("ERR timeout is not an integer or out of range")),
-        Some(..0) => Err(Failure::of("ERR timeout is negative")),
-        Some(_) => {
-            context.reply.integer(0);
-            Ok(())
-        }
+    let replicas = args.integer(1)?;
+    let until_ms = blocked::deadline(context.store.now, args, 2, Unit::Milliseconds)?;
+    if replicas <= 0 || !context.may_wait() {
+        context.reply.integer(0);
+        return Ok(());
     }
+    context.park(Wait {
+        until_ms,
+        give_up: |context| context.reply.integer(0),
+    });
+    Ok(())
 }
 
 pub(super) fn monitor(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {

@@ -1,0 +1,380 @@
+//! Commands that wait: for something to be in a key, or just for their time.
+//!
+//! A handler that finds nothing to answer *parks* its connection ([`Context::park`]). The requests behind it wait with it, nothing
+//! more is read, and the peer's end is heard of at once. The wait ends
+//!
+//! - when something is there. For a key, that is behind the command that put it there, or behind the whole transaction:
+//!   the worker that ran it looks at the line of the key ([`waiters`]), and takes what there is for the first who
+//!   still waits, until nothing is left or nobody waits. What was taken travels to the connection's worker as a finished reply.
+//! - when its time is up, by the worker's clock of deadlines, to the millisecond;
+//! - by CLIENT UNBLOCK, or with the connection.
+//!
+//! Each of them first claims the wait ([`Client::claim_wait`]), which succeeds once.
+//!
+//! What may not wait (a transaction) is told so by [`Context::may_wait`], and answers as if its time were up.
+//!
+//! What does not live here: who is held back by CLIENT PAUSE or for publishing too fast; that ends for all at once
+//! ([`crate::worker`]).
+
+#[cfg(test)]
+mod model;
+pub(crate) mod ready;
+mod waiters;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use keyspace::reason;
+use resp::number;
+
+use crate::batch::{Lane, Source};
+use crate::clients::{Client, status};
+use crate::command::{Args, Context, Failure};
+use crate::connection::State;
+use crate::server::{Message, Server};
+use crate::store::{Shards, Store};
+use crate::worker::Worker;
+
+pub(crate) use waiters::Waiters;
+
+/// The bytes of a key.
+pub(crate) type Key = Box<[u8]>;
+
+/// Numbers of waits: they ascend, and 0 is none.
+#[derive(Default)]
+pub(crate) struct WaitNumbers(AtomicU64);
+
+impl WaitNumbers {
+    fn next(&self) -> u64 {
+        self.0.fetch_add(1, Relaxed) + 1
+    }
+}
+
+/// What a parked connection waits for, and what becomes of it.
+pub(crate) struct Wait {
+    /// When its time is up (Unix, ms), if ever.
+    pub(crate) until_ms: Option<i64>,
+    /// Answers that the time is up.
+    pub(crate) give_up: fn(&mut Context<'_>),
+}
+
+/// What waits in the lines of keys.
+pub(crate) struct KeyWait {
+    pub(crate) number: u64,
+    pub(crate) client: Arc<Client>,
+    /// Takes what there is in a key for the connection.
+    pub(crate) serve: Serve,
+}
+
+/// Takes what there is in a key of a database for a connection that waits for it, on whatever worker it was put there. Whoever
+/// writes one looks under the shard's lock whether there is something, then claims the wait, then takes it.
+pub(crate) type Serve = fn(&Store<'_>, usize, &[u8], &KeyWait) -> Served;
+
+/// What became of that.
+pub(crate) enum Served {
+    /// It was taken; this is the reply, in the protocol of the connection.
+    Reply(Vec<u8>),
+    /// There is nothing.
+    Nothing,
+    /// The connection does not wait any more.
+    Late,
+}
+
+impl KeyWait {
+    /// Whether nobody has claimed the wait.
+    fn is_waiting(&self) -> bool {
+        self.client.wait.load(Relaxed) == self.number
+    }
+
+    /// Ends the wait, unless somebody else has.
+    pub(crate) fn claim(&self) -> bool {
+        self.client.claim_wait(self.number)
+    }
+}
+
+/// Why a wait ended.
+pub(crate) enum Outcome {
+    /// This is the reply.
+    Reply(Vec<u8>),
+    /// Its time is up, or CLIENT UNBLOCK said so.
+    TimeIsUp,
+    /// CLIENT UNBLOCK ERROR.
+    Error,
+}
+
+/// What a parked connection's worker knows of it.
+pub(crate) struct Parked {
+    number: u64,
+    wait: Wait,
+    /// The lines it stands in: of these keys of a database.
+    lines: Vec<Key>,
+    db: usize,
+    key_wait: Option<Arc<KeyWait>>,
+    /// CLIENT REPLY said that it is not to be answered.
+    is_silent: bool,
+    /// What became of it.
+    outcome: Option<Outcome>,
+}
+
+impl Parked {
+    /// Leaves all lines.
+    fn leave(&self, server: &Server) {
+        if let Some(wait) = &self.key_wait {
+            for key in &self.lines {
+                let shard = server.keyspace.shard_of(server.keyspace.hash(key));
+                server.observers.waiters.leave(shard, self.db, key, wait);
+            }
+        }
+    }
+}
+
+/// When whose time is up, of the connections of a worker that wait.
+#[derive(Default)]
+pub(crate) struct Deadlines(
+    /// Unix, ms; token.
+    BTreeSet<(i64, u64)>,
+);
+
+impl Deadlines {
+    /// When the first time is up.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<i64> {
+        self.0.first().map(|&(until_ms, _)| until_ms)
+    }
+}
+
+impl Context<'_> {
+    /// Whether a command may wait. Where not, it answers as if its time were up.
+    pub(crate) fn may_wait(&self) -> bool {
+        !self.in_transaction
+    }
+
+    /// Lets the connection wait. The handler returns without an answer; nothing else may have been answered.
+    pub(crate) fn park(&mut self, wait: Wait) {
+        let number = self.server.waits.next();
+        self.session.client.wait.store(number, Relaxed);
+        self.park_as(number, wait, None, Vec::new());
+    }
+
+    fn park_as(
+        &mut self,
+        number: u64,
+        wait: Wait,
+        key_wait: Option<Arc<KeyWait>>,
+        lines: Vec<Key>,
+    ) {
+        self.parked = Some(Box::new(Parked {
+            number,
+            wait,
+            lines,
+            db: self.store.db,
+            key_wait,
+            is_silent: self.session.reply_mode.is_silent(),
+            outcome: None,
+        }));
+    }
+
+    /// Lets the connection wait until there is something in one of the keys of a command, unless `is_there` says that there is
+    /// already. The shards of the keys are locked meanwhile, so that nothing comes unseen. Returns whether it waits.
+    pub(crate) fn park_at_keys<'k>(
+        &mut self,
+        keys: impl Iterator<Item = keyspace::Key<'k>> + Clone,
+        wait: Wait,
+        serve: Serve,
+        is_there: impl Fn(&mut Shards<'_>) -> bool,
+    ) -> bool {
+        let number = self.server.waits.next();
+        let key_wait = Arc::new(KeyWait {
+            number,
+            client: Arc::clone(&self.session.client),
+            serve,
+        });
+        let (server, db) = (self.server, self.store.db);
+        let mut shards = self.store.lock_keys(keys.clone());
+        if is_there(&mut shards) {
+            return false;
+        }
+        self.session.client.wait.store(number, Relaxed);
+        let mut lines: Vec<Key> = Vec::new();
+        for key in keys {
+            if lines.iter().any(|known| **known == *key.bytes) {
+                continue;
+            }
+            shards.of(key).observe(key, reason::AWAITED);
+            let shard = server.keyspace.shard_of(key.hash);
+            server
+                .observers
+                .waiters
+                .join(shard, db, key.bytes, &key_wait);
+            lines.push(key.bytes.into());
+        }
+        drop(shards);
+        self.park_as(number, wait, Some(key_wait), lines);
+        true
+    }
+}
+
+/// Answers for a wait that has ended.
+pub(crate) fn go_on(context: &mut Context<'_>, parked: Parked) {
+    let before = context.reply.mark();
+    parked.leave(context.server);
+    match parked.outcome {
+        Some(Outcome::Reply(bytes)) => context.reply.encoded(&bytes),
+        Some(Outcome::Error) => {
+            context.refuse(&Failure::of(
+                "UNBLOCKED client unblocked via CLIENT UNBLOCK",
+            ));
+        }
+        Some(Outcome::TimeIsUp) | None => (parked.wait.give_up)(context),
+    }
+    if parked.is_silent {
+        context.reply.take_back(before);
+    }
+}
+
+/// Looks at the lines of the keys that a command, or a transaction, has written. No shard is locked.
+#[cold]
+pub(crate) fn serve(context: &Context<'_>) {
+    let server = context.server;
+    while ready::any() {
+        for (db, key) in ready::take() {
+            let shard = server.keyspace.shard_of(server.keyspace.hash(&key));
+            while let Some(wait) = server.observers.waiters.first(shard, db, &key) {
+                match (wait.serve)(&context.store, db, &key, &wait) {
+                    Served::Reply(bytes) => {
+                        server.go_on(&wait.client, wait.number, Outcome::Reply(bytes));
+                    }
+                    Served::Late => {}
+                    Served::Nothing => break,
+                }
+            }
+        }
+    }
+}
+
+impl Server {
+    /// Whether nobody waits for a key of a database. The shard is locked.
+    pub(crate) fn is_line_empty(&self, db: usize, key: keyspace::Key<'_>) -> bool {
+        let shard = self.keyspace.shard_of(key.hash);
+        let waiters = &self.observers.waiters;
+        waiters.first(shard, db, key.bytes).is_none()
+    }
+
+    /// Lets a connection go on whose wait was claimed.
+    fn go_on(&self, client: &Arc<Client>, number: u64, outcome: Outcome) {
+        let message = Message::GoOn(Arc::clone(client), number, outcome);
+        self.workers[client.worker].send(message);
+    }
+
+    /// Ends a connection's wait. Returns whether it waited.
+    pub(crate) fn unblock(&self, client: &Arc<Client>, outcome: Outcome) -> bool {
+        let number = client.wait.load(Relaxed);
+        let is_ended = number != 0 && client.claim_wait(number);
+        if is_ended {
+            self.go_on(client, number, outcome);
+        }
+        is_ended
+    }
+}
+
+impl Worker {
+    /// Notes when a connection's time is up.
+    pub(crate) fn note_deadline(&mut self, token: u64) {
+        let connection = self.connections.get_mut(token);
+        if let Some(parked) = connection.and_then(|connection| connection.parked.as_ref())
+            && let Some(until_ms) = parked.wait.until_ms
+            && self.deadlines.0.insert((until_ms, token))
+        {
+            self.server.deadlines.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn forget_deadline(&mut self, token: u64, until_ms: Option<i64>) {
+        if until_ms.is_some_and(|until_ms| self.deadlines.0.remove(&(until_ms, token))) {
+            self.server.deadlines.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Lets a connection go on whose wait, of this number, was claimed: its answer is the first thing that its lane writes.
+    pub(crate) fn go_on(&mut self, token: u64, number: u64, outcome: Outcome) {
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        let Some(parked) = &mut connection.parked else {
+            return;
+        };
+        if parked.number != number {
+            return;
+        }
+        parked.outcome = Some(outcome);
+        connection.state = State::Open;
+        connection.session.client.set_status(status::BLOCKED, false);
+        let until_ms = parked.wait.until_ms;
+        self.forget_deadline(token, until_ms);
+        self.batch.lanes.push(Lane::new(token, Source::Pending));
+    }
+
+    /// Lets those go on whose time is up.
+    pub(crate) fn end_waits(&mut self) {
+        while let Some(&(until_ms, token)) = self.deadlines.0.first()
+            && until_ms <= self.now
+        {
+            self.forget_deadline(token, Some(until_ms));
+            let Some(connection) = self.connections.get_mut(token) else {
+                continue;
+            };
+            // Where it was claimed before, what was taken for it is on its way.
+            if let Some(parked) = &connection.parked
+                && connection.session.client.claim_wait(parked.number)
+            {
+                let number = parked.number;
+                self.go_on(token, number, Outcome::TimeIsUp);
+            }
+        }
+        self.run_group();
+    }
+
+    /// Ends the wait of a connection that ends.
+    pub(crate) fn abandon(&mut self, token: u64, parked: &Parked, client: &Client) {
+        // If it was claimed before, what was taken for it is lost, like a reply that is on its way to it.
+        client.claim_wait(parked.number);
+        parked.leave(self.server);
+        self.forget_deadline(token, parked.wait.until_ms);
+    }
+}
+
+/// In what a command counts its timeout.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Seconds,
+    Milliseconds,
+}
+
+/// When the time is up that a command gives itself (Unix, ms); 0 means never.
+pub(crate) fn deadline(
+    now_ms: i64,
+    args: &Args<'_>,
+    at: usize,
+    unit: Unit,
+) -> Result<Option<i64>, Failure> {
+    const OUT_OF_RANGE: Failure = Failure::of("ERR timeout is out of range");
+    let timeout_ms = match unit {
+        Unit::Milliseconds => number::parse_i64(args.get(at))
+            .ok_or(Failure::of("ERR timeout is not an integer or out of range"))?,
+        Unit::Seconds => {
+            let seconds = number::parse_f64(args.get(at))
+                .ok_or(Failure::of("ERR timeout is not a float or out of range"))?;
+            let ms = (seconds * 1000.0).ceil();
+            if ms >= i64::MAX as f64 {
+                return Err(OUT_OF_RANGE);
+            }
+            ms as i64
+        }
+    };
+    match timeout_ms {
+        ..0 => Err(Failure::of("ERR timeout is negative")),
+        0 => Ok(None),
+        _ => now_ms.checked_add(timeout_ms).map(Some).ok_or(OUT_OF_RANGE),
+    }
+}

@@ -1,0 +1,133 @@
+//! The protocol of waits, in every order that the memory model allows (with few interruptions): one key, one who waits, one or two who write, and the
+//! end of the waiting one's time.
+//!
+//! It is a model: shard, line and claim are what they are in [`super`], each of them a few lines.
+
+use std::sync::Arc;
+
+use loom::sync::Mutex;
+use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
+use loom::thread;
+
+/// A shard with one key, whose values are counted, and the line of that key.
+struct Model {
+    /// Values that are there, and whether the shard is observed.
+    shard: Mutex<(usize, bool)>,
+    /// Whether somebody stands in it.
+    line: Mutex<bool>,
+    /// The number of the wait; 0: nobody waits, or it was claimed.
+    wait: AtomicU64,
+    /// What came of it.
+    is_served: AtomicBool,
+    is_late: AtomicBool,
+}
+
+impl Model {
+    fn new() -> Arc<Model> {
+        Arc::new(Model {
+            shard: Mutex::new((0, false)),
+            line: Mutex::new(false),
+            wait: AtomicU64::new(0),
+            is_served: AtomicBool::new(false),
+            is_late: AtomicBool::new(false),
+        })
+    }
+
+    fn claim(&self) -> bool {
+        self.wait.compare_exchange(1, 0, AcqRel, Relaxed).is_ok()
+    }
+
+    /// [`crate::command::Context::park_at_keys`], behind a look of its own.
+    fn block(&self) {
+        let mut shard = self.shard.lock().expect("no test has panicked");
+        if shard.0 > 0 {
+            shard.0 -= 1;
+            self.is_served.store(true, Relaxed);
+            return;
+        }
+        self.wait.store(1, Relaxed);
+        shard.1 = true;
+        *self.line.lock().expect("no test has panicked") = true;
+    }
+
+    /// A command that writes the key, and [`super::serve`] behind it.
+    fn write(&self) {
+        let is_awaited = {
+            let mut shard = self.shard.lock().expect("no test has panicked");
+            shard.0 += 1;
+            shard.1 && *self.line.lock().expect("no test has panicked")
+        };
+        if !is_awaited {
+            return;
+        }
+        loop {
+            // The first in line that still waits.
+            let line = self.line.lock().expect("no test has panicked");
+            if !*line || self.wait.load(Relaxed) != 1 {
+                break;
+            }
+            drop(line);
+            let mut shard = self.shard.lock().expect("no test has panicked");
+            if shard.0 == 0 {
+                break;
+            }
+            if self.claim() {
+                shard.0 -= 1;
+                self.is_served.store(true, Relaxed);
+            }
+        }
+    }
+
+    /// The time is up.
+    fn end(&self) {
+        if self.claim() {
+            self.is_late.store(true, Relaxed);
+            *self.line.lock().expect("no test has panicked") = false;
+        }
+    }
+
+    /// Nothing is lost, nothing is given twice, nobody waits beside a value.
+    fn check(&self, written: usize) {
+        let left = self.shard.lock().expect("no test has panicked").0;
+        let (is_served, is_late) = (self.is_served.load(Relaxed), self.is_late.load(Relaxed));
+        let is_waiting = self.wait.load(Relaxed) != 0;
+        assert_eq!(left + usize::from(is_served), written);
+        assert!(!is_waiting || left == 0, "a wake is lost");
+        let ends = [is_served, is_late, is_waiting];
+        assert_eq!(ends.into_iter().filter(|&end| end).count(), 1);
+    }
+}
+
+fn explore(writers: usize, has_deadline: bool) {
+    let mut model = loom::model::Builder::new();
+    // Threads are interrupted so often at most where they need not be: what goes wrong does so with fewer.
+    model.preemption_bound = Some(2);
+    model.check(move || {
+        let model = Model::new();
+        let start = |act: fn(&Model)| {
+            let model = Arc::clone(&model);
+            thread::spawn(move || act(&model))
+        };
+        let mut threads: Vec<_> = (0..writers).map(|_| start(Model::write)).collect();
+        model.block();
+        if has_deadline {
+            threads.push(start(Model::end));
+        }
+        for thread in threads {
+            thread.join().expect("it has not panicked");
+        }
+        model.check(writers);
+    });
+}
+
+#[test]
+fn a_value_that_comes_while_somebody_begins_to_wait_is_seen() {
+    explore(1, false);
+    explore(2, false);
+}
+
+#[test]
+fn a_value_and_the_end_of_the_time_both_count_or_neither() {
+    explore(1, true);
+    explore(2, true);
+}

@@ -1,0 +1,327 @@
+//! Connections that wait for a key (DEBUG BLOCK, which takes a key's value as BLPOP takes an element), or for a time (WAIT).
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use rustix::process::Signal;
+
+use super::{ONE, SILENCE, TWO, bulk, eventually, id_of, info, integer, listed, ok, read};
+use crate::support::{Client, Link, PATIENCE, Server, Target, Value};
+
+const FOUR: Target = Target::Ferrite { threads: 4 };
+
+fn taken(key: &str, value: &str) -> Value {
+    Value::Array(vec![bulk(key), bulk(value)])
+}
+
+fn send(client: &mut Client, words: &str) {
+    let args: Vec<&str> = words.split_whitespace().collect();
+    client.send(&args).expect("the server reads");
+}
+
+/// Sends a request that waits, and waits until it does.
+fn block(admin: &mut Client, client: &mut Client, request: &str) -> i64 {
+    let id = id_of(client);
+    send(client, request);
+    eventually("the wait", || {
+        listed(admin, id, "flags").as_deref() == Some("b")
+    });
+    id
+}
+
+fn is_silent(client: &mut Client) -> bool {
+    matches!(client.read(SILENCE), Err(Link::TimedOut))
+}
+
+#[test]
+fn those_who_wait_for_a_key_are_served_in_the_order_in_which_they_came() {
+    for target in [ONE, TWO, FOUR] {
+        let server = Server::start(target, &[]);
+        let mut admin = server.client();
+        let mut waiting: Vec<Client> = (0..12).map(|_| server.client()).collect();
+        for client in &mut waiting {
+            block(&mut admin, client, "DEBUG BLOCK k 0");
+        }
+        assert_eq!(info(&mut admin, "blocked_clients"), "12");
+        for (number, client) in waiting.iter_mut().enumerate() {
+            // Whoever writes, on whatever worker.
+            let mut writer = server.client();
+            let value = number.to_string();
+            assert_eq!(writer.ask(&format!("SET k {value}")), ok());
+            assert_eq!(writer.ask("EXISTS k"), Value::Int(0), "{target}");
+            assert_eq!(read(client), taken("k", &value), "{target}");
+        }
+        eventually("all have gone on", || {
+            info(&mut admin, "blocked_clients") == "0"
+        });
+        assert_eq!(admin.ask("SET k last"), ok());
+        assert_eq!(waiting[0].ask("DEBUG BLOCK k 0"), taken("k", "last"));
+    }
+}
+
+#[test]
+fn what_waits_behind_is_answered_behind() {
+    let server = Server::start(TWO, &[]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    let id = id_of(&mut client);
+    client
+        .send_bytes(b"PING\r\nDEBUG BLOCK k 0\r\nECHO \"\\x41\"\r\nGET other\r\nDEBUG BLOCK k 0\r\nPING\r\nEC")
+        .expect("the server reads");
+    assert_eq!(read(&mut client).text(), "PONG");
+    eventually("the wait", || {
+        listed(&mut admin, id, "flags").as_deref() == Some("b")
+    });
+    admin.ask("SET other x");
+    admin.ask("SET k one");
+    assert_eq!(read(&mut client), taken("k", "one"));
+    assert_eq!(read(&mut client), bulk("A"));
+    assert_eq!(read(&mut client), bulk("x"));
+    eventually("the wait", || {
+        listed(&mut admin, id, "flags").as_deref() == Some("b")
+    });
+    admin.ask("SET k two");
+    assert_eq!(read(&mut client), taken("k", "two"));
+    assert_eq!(read(&mut client).text(), "PONG");
+    client.send_bytes(b"HO end\r\n").expect("the server reads");
+    assert_eq!(read(&mut client), bulk("end"));
+}
+
+#[test]
+fn a_transaction_serves_when_it_is_over_and_waits_for_nothing() {
+    let server = Server::start(TWO, &[]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    block(&mut admin, &mut client, "DEBUG BLOCK k 0");
+    for request in ["MULTI", "SET k 1", "DEL k", "EXEC"] {
+        admin.ask(request);
+    }
+    assert!(is_silent(&mut client));
+    for request in ["MULTI", "SET k 1", "SET k 2", "GET k"] {
+        admin.ask(request);
+    }
+    let replies = Value::Array(vec![ok(), ok(), bulk("2")]);
+    assert_eq!(admin.ask("EXEC"), replies);
+    assert_eq!(read(&mut client), taken("k", "2"));
+    for request in [
+        "MULTI",
+        "DEBUG BLOCK k 0",
+        "WAIT 1 0",
+        "SET k 3",
+        "DEBUG BLOCK k 0",
+    ] {
+        admin.ask(request);
+    }
+    let replies = vec![Value::NullArray, Value::Int(0), ok(), taken("k", "3")];
+    assert_eq!(admin.ask("EXEC"), Value::Array(replies));
+}
+
+#[test]
+fn databases_that_are_emptied_or_exchanged_are_waited_for_as_before() {
+    let server = Server::start(TWO, &[]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    let mut other = server.client();
+    other.ask("SELECT 1");
+    block(&mut admin, &mut client, "DEBUG BLOCK k 0");
+    admin.ask("FLUSHALL");
+    other.ask("SET k 1");
+    assert!(is_silent(&mut client));
+    admin.ask("SWAPDB 0 1");
+    assert_eq!(read(&mut client), taken("k", "1"));
+    block(&mut admin, &mut client, "DEBUG BLOCK k 0");
+    admin.ask("FLUSHDB");
+    admin.ask("SET k 2");
+    assert_eq!(read(&mut client), taken("k", "2"));
+}
+
+#[test]
+fn a_wait_ends_with_its_time_and_not_before() {
+    let server = Server::start(TWO, &[]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    for (request, least_ms, reply) in [
+        ("DEBUG BLOCK k 0.05", 50, Value::NullArray),
+        ("DEBUG BLOCK k 0.0001", 1, Value::NullArray),
+        ("WAIT 1 50", 50, Value::Int(0)),
+        ("WAIT 0 0", 0, Value::Int(0)),
+        ("WAIT -1 0", 0, Value::Int(0)),
+    ] {
+        let start = Instant::now();
+        assert_eq!(client.ask(request), reply, "{request}");
+        // The server counts in whole milliseconds of a clock that may be one ahead.
+        assert!(start.elapsed() + Duration::from_millis(2) >= Duration::from_millis(least_ms));
+    }
+    for request in ["DEBUG BLOCK k 1000", "WAIT 1 100000"] {
+        let id = block(&mut admin, &mut client, request);
+        assert_eq!(info(&mut admin, "clients_in_timeout_table"), "1");
+        assert_eq!(admin.ask(&format!("CLIENT UNBLOCK {id}")), Value::Int(1));
+        read(&mut client);
+        assert_eq!(info(&mut admin, "clients_in_timeout_table"), "0");
+    }
+}
+
+#[test]
+fn unblock_ends_a_wait_once() {
+    let server = Server::start(TWO, &[]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    let id = block(&mut admin, &mut client, "DEBUG BLOCK k 0");
+    assert_eq!(
+        admin.ask(&format!("CLIENT UNBLOCK {id} ERROR")),
+        Value::Int(1)
+    );
+    assert_eq!(admin.ask(&format!("CLIENT UNBLOCK {id}")), Value::Int(0));
+    let error = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+    assert_eq!(read(&mut client), Value::Error(error.into()));
+    // It stands in no line any more.
+    admin.ask("SET k 1");
+    assert_eq!(admin.ask("GET k"), bulk("1"));
+    for (request, reply) in [
+        ("DEBUG BLOCK none 0", Value::NullArray),
+        ("WAIT 3 0", Value::Int(0)),
+    ] {
+        let id = block(&mut admin, &mut client, request);
+        assert_eq!(
+            admin.ask(&format!("CLIENT UNBLOCK {id} TIMEOUT")),
+            Value::Int(1)
+        );
+        assert_eq!(read(&mut client), reply);
+    }
+    // What CLIENT PAUSE holds back does not wait in this sense.
+    admin.ask("CLIENT PAUSE 100000 WRITE");
+    let id = block(&mut admin, &mut client, "SET a 1");
+    assert_eq!(admin.ask(&format!("CLIENT UNBLOCK {id}")), Value::Int(0));
+    admin.ask("CLIENT UNPAUSE");
+    assert_eq!(read(&mut client), ok());
+}
+
+#[test]
+fn a_connection_that_ends_while_it_waits_is_noticed_at_once() {
+    for io in ["epoll", "auto"] {
+        let server = Server::start(TWO, &["--io", io]);
+        let mut admin = server.client();
+        for request in ["DEBUG BLOCK k 0", "WAIT 1 0"] {
+            for half in [false, true] {
+                let mut client = server.client();
+                let id = block(&mut admin, &mut client, request);
+                // Bytes that nobody reads don't hide the end.
+                send(&mut client, "PING");
+                if half {
+                    client.finish_sending();
+                    assert!(client.is_closed(PATIENCE), "{io}");
+                } else {
+                    drop(client);
+                }
+                eventually("the end", || listed(&mut admin, id, "id").is_none());
+            }
+        }
+        admin.ask("CLIENT PAUSE 100000 WRITE");
+        let mut client = server.client();
+        let id = block(&mut admin, &mut client, "SET a 1");
+        drop(client);
+        eventually("the end", || listed(&mut admin, id, "id").is_none());
+        admin.ask("CLIENT UNPAUSE");
+        // Nobody stands in line for it.
+        admin.ask("SET k 1");
+        assert_eq!(admin.ask("GET k"), bulk("1"), "{io}");
+        assert_eq!(info(&mut admin, "blocked_clients"), "0");
+    }
+}
+
+#[test]
+fn the_server_ends_with_those_who_wait() {
+    let mut server = Server::start(TWO, &[]);
+    let mut admin = server.client();
+    let (mut one, mut two) = (server.client(), server.client());
+    block(&mut admin, &mut one, "DEBUG BLOCK k 0");
+    block(&mut admin, &mut two, "WAIT 1 0");
+    server.signal(Signal::TERM);
+    assert!(
+        server
+            .wait_for_exit()
+            .is_some_and(|status| status.success())
+    );
+    assert!(one.is_closed(PATIENCE) && two.is_closed(PATIENCE));
+}
+
+/// Takes values until it gets an end for one.
+fn consume(server: &Server, seed: u64, keys: usize) -> Vec<String> {
+    let (mut client, mut random) = (server.client(), Rng::with_seed(seed));
+    let mut values = Vec::new();
+    loop {
+        let key = random.usize(..keys);
+        // Some wait for ever, for most the time is up again and again.
+        let timeout = ["0.001", "0.003", "0.02", "0.1"][random.usize(..4)];
+        match client.ask(&format!("DEBUG BLOCK k{key} {timeout}")) {
+            Value::Array(taken) => match taken[1].text() {
+                end if end == "end" => return values,
+                value => values.push(value),
+            },
+            Value::NullArray => {}
+            Value::Error(text) => assert!(text.starts_with(b"UNBLOCKED"), "{text:?}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn every_value_is_taken_once_however_waits_end() {
+    const KEYS: usize = 3;
+    const VALUES: usize = 600;
+    const CONSUMERS: usize = 6;
+    for target in [TWO, FOUR] {
+        let server = Server::start(target, &[]);
+        let stop = AtomicBool::new(false);
+        let taken: Vec<String> = thread::scope(|scope| {
+            let (server, stop) = (&server, &stop);
+            let consumers: Vec<_> = (0..CONSUMERS)
+                .map(|seed| scope.spawn(move || consume(server, seed as u64, KEYS)))
+                .collect();
+            // Ends waits at random.
+            scope.spawn(move || {
+                let mut client = server.client();
+                let mut random = Rng::with_seed(99);
+                while !stop.load(SeqCst) {
+                    let id = random.usize(1..CONSUMERS + 4);
+                    let how = ["TIMEOUT", "ERROR"][random.usize(..2)];
+                    integer(&client.ask(&format!("CLIENT UNBLOCK {id} {how}")));
+                }
+            });
+            let producers: Vec<_> = (0..2)
+                .map(|producer| {
+                    scope.spawn(move || {
+                        let (mut client, mut random) = (server.client(), Rng::with_seed(producer));
+                        for number in 0..VALUES {
+                            let key = random.usize(..KEYS);
+                            // Only where nothing is, so that nothing is overwritten.
+                            let request = format!("SET k{key} {producer}:{number} NX");
+                            while client.ask(&request) != ok() {
+                                thread::yield_now();
+                            }
+                        }
+                    })
+                })
+                .collect();
+            for producer in producers {
+                producer.join().expect("it writes all");
+            }
+            let mut client = server.client();
+            let mut ends = 0;
+            while ends < CONSUMERS {
+                ends += usize::from(client.ask(&format!("SET k{} end NX", ends % KEYS)) == ok());
+            }
+            let taken = consumers
+                .into_iter()
+                .flat_map(|consumer| consumer.join().expect("it ends"))
+                .collect();
+            stop.store(true, SeqCst);
+            taken
+        });
+        let different: HashSet<&String> = taken.iter().collect();
+        assert_eq!(
+            (taken.len(), different.len()),
+            (2 * VALUES, 2 * VALUES),
+            "{target}"
+        );
+        assert_eq!(info(&mut server.client(), "blocked_clients"), "0");
+    }
+}
