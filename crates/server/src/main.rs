@@ -35,6 +35,7 @@ mod server;
 mod service;
 mod session;
 mod shutdown;
+mod slow;
 mod slowlog;
 mod snapshot;
 mod start;

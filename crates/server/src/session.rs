@@ -11,6 +11,7 @@ use resp::reply::Protocol;
 use crate::clients::{Client, ClientKind, status};
 use crate::config::ClientClass;
 use crate::server::Server;
+use crate::slow::Deferred;
 use crate::transaction::{Transaction, WatchList};
 
 /// Whether replies are sent.
@@ -63,6 +64,8 @@ pub(crate) struct Session {
     pub(crate) watched: WatchList,
     /// Where the keys begin that CLIENT TRACKING BCAST wants to know of, in order.
     pub(crate) prefixes: Vec<Arc<[u8]>>,
+    /// What it waits for.
+    pub(crate) deferred: Option<Box<Deferred>>,
 }
 
 impl Session {
@@ -80,6 +83,7 @@ impl Session {
             transaction: None,
             watched: WatchList::default(),
             prefixes: Vec::new(),
+            deferred: None,
         }
     }
 

@@ -38,6 +38,7 @@ use crate::metrics::WorkerStats;
 use crate::pubsub::{Listeners, begin_worker};
 use crate::server::{Message, Server};
 use crate::session::{ReplyMode, Session};
+use crate::slow::Waiting;
 use crate::transaction::Spares;
 
 /// The longest a worker sleeps, which is how often it looks after itself at least.
@@ -65,6 +66,8 @@ pub(crate) struct Worker {
     pub(crate) scratch: Box<[u8]>,
     /// Connections that are held back: by CLIENT PAUSE, or because they publish faster than others can be told.
     pub(crate) paused: Vec<u64>,
+    /// Connections that wait for commands which take long.
+    pub(crate) waiting: Waiting,
     /// Transactions that ended, for those that begin.
     pub(crate) spares: Spares,
     next_cron: i64,
@@ -103,6 +106,7 @@ impl Worker {
             poller,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             paused: Vec::new(),
+            waiting: Waiting::default(),
             spares: Spares::default(),
             next_cron: 0,
             next_expire: 0,
@@ -136,7 +140,7 @@ impl Worker {
     }
 
     fn timeout(&self) -> Duration {
-        if self.listeners.anybody_waits() {
+        if self.listeners.anybody_waits() || self.waiting.is_busy() {
             return Duration::ZERO;
         }
         let mut until = self.next_cron.min(self.next_pack);
@@ -183,6 +187,7 @@ impl Worker {
         }
         self.run_group();
         self.resume_paused();
+        self.go_on();
         self.release_held();
         self.maintain();
         self.post();
@@ -671,7 +676,7 @@ impl Worker {
             buffers += connection.buffer_bytes();
             let quiet = self.now - connection.session.client.last_active_ms.load(Relaxed);
             let spared = connection.session.monitor
-                || connection.state == State::Paused
+                || matches!(connection.state, State::Paused | State::Working)
                 || connection.session.client.has_status(status::PUBSUB);
             if timeout_ms > 0 && quiet > timeout_ms && !spared {
                 idle.push(connection.token);
