@@ -113,6 +113,13 @@ pub struct Database {
     shared: Arc<Shared>,
 }
 
+/// Where a walk over a database has got to ([`Database::walk`]); by default its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    shard: usize,
+    place: u64,
+}
+
 /// Several shards of one database, locked in ascending order until this is dropped.
 pub struct Locked<'a> {
     database: &'a Database,
@@ -365,6 +372,46 @@ impl Database {
         let inside = u128::from(place.0).div_ceil(1 << bits);
         let position = ((shard as u128) << (64 - bits)) + inside;
         position.div_ceil(1 << (64 - CURSOR_BITS)) as u64
+    }
+
+    /// Visits keys from a position on: whole buckets of one shard, until `visit` has been called about `count` times. Returns where
+    /// to go on, `None` at the end. A key that is there from the first call to the last is visited once, however the tables are
+    /// resized meanwhile; expired keys are skipped.
+    pub fn walk(
+        &self,
+        from: Position,
+        count: usize,
+        now: i64,
+        mut visit: impl FnMut(EntryRef<'_>),
+    ) -> Option<Position> {
+        let passed = self.shards[from.shard..]
+            .iter()
+            .position(|shard| shard.len() > 0)?;
+        let shard = from.shard + passed;
+        let start = Place(if passed == 0 { from.place } else { 0 });
+        let guard = self.lock_shard(ShardId(shard), now);
+        let (mut place, mut seen) = (start, 0);
+        // Empty buckets cost work too.
+        for _ in 0..count.saturating_mul(10) {
+            let is_first = place == start && start.0 > 0;
+            let next = guard.visit_place(place, |entry| {
+                seen += 1;
+                // Buckets may have become wider since: what is before `start` was visited already.
+                if !is_first || self.place(self.shared.seed.hash(entry.key())) >= start {
+                    visit(entry);
+                }
+            });
+            let Some(next) = next else {
+                let shard = shard + 1;
+                return (shard < self.shards.len()).then_some(Position { shard, place: 0 });
+            };
+            place = next;
+            if seen >= count {
+                break;
+            }
+        }
+        let place = place.0;
+        Some(Position { shard, place })
     }
 
     /// Calls `visit` with every key, shard by shard. Not a point in time when others write meanwhile.

@@ -25,7 +25,7 @@ mod shard;
 mod snapshot;
 mod turn;
 
-pub use database::{Database, Locked, MAX_SHARDS, Overhead, ShardId, ShardSet};
+pub use database::{Database, Locked, MAX_SHARDS, Overhead, Position, ShardId, ShardSet};
 pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, LogAddress, Stored};
 pub use hash::Seed;
 pub use keyspace::{Keyspace, Options, Taken};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::hash::Place;
-use crate::{Database, Expiry, Form, Key, Keyspace, Options, ShardId, ShardSet};
+use crate::{Database, Expiry, Form, Key, Keyspace, Options, Position, ShardId, ShardSet};
 
 fn keyspace(shards: usize, workers: usize) -> Keyspace {
     Keyspace::new(&Options {
@@ -210,6 +210,30 @@ fn turn_over(database: &Database) {
 
 #[test]
 fn a_scan_meets_every_key_that_stays_while_the_table_grows_and_shrinks() {
+    go_through(|database, cursor: u64, seen| {
+        let next = database.scan(cursor, 10, 0, |entry| seen.push(entry.key().to_vec()));
+        (next != 0).then_some(next)
+    });
+}
+
+#[test]
+fn a_walk_meets_every_key_that_stays_once() {
+    for mut names in go_through(|database, at: Position, seen| {
+        database.walk(at, 10, 0, |entry| seen.push(entry.key().to_vec()))
+    }) {
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "a key was met twice");
+    }
+}
+
+/// Goes through databases that grow and shrink meanwhile, with steps that tell what they met and where to go on, and makes sure
+/// that they meet all keys that stay. Returns which of those they met, for each database.
+fn go_through<At: Default>(
+    step: impl Fn(&Database, At, &mut Vec<Vec<u8>>) -> Option<At>,
+) -> Vec<Vec<Vec<u8>>> {
+    let mut met = Vec::new();
     for seed in 0..20 {
         let keyspace = keyspace(1 << (seed % 4), 1);
         let mut turn = keyspace.turns().register();
@@ -229,17 +253,12 @@ fn a_scan_meets_every_key_that_stays_while_the_table_grows_and_shrinks() {
         let staying = 0..500u32;
         staying.clone().for_each(set);
         let mut volatile = 1000u32..1000;
-        let mut seen = HashSet::new();
-        let mut cursor = 0;
+        let mut seen = Vec::new();
+        let mut at = At::default();
         let mut calls = 0;
-        loop {
-            cursor = database.scan(cursor, 10, 0, |entry| {
-                seen.insert(entry.key().to_vec());
-            });
+        while let Some(next) = step(database, at, &mut seen) {
+            at = next;
             calls += 1;
-            if cursor == 0 {
-                break;
-            }
             if random.bool() || calls < 4 {
                 for _ in 0..random.u32(..2000) {
                     set(volatile.end);
@@ -253,14 +272,17 @@ fn a_scan_meets_every_key_that_stays_while_the_table_grows_and_shrinks() {
                 volatile.start = until;
             }
         }
-        for n in staying {
-            assert!(
-                seen.contains(n.to_string().as_bytes()),
-                "seed {seed}: {n} was missed"
-            );
-        }
+        let stays = |name: &Vec<u8>| {
+            let number = std::str::from_utf8(name).expect("digits").parse();
+            staying.contains(&number.expect("digits"))
+        };
+        seen.retain(stays);
+        let names: HashSet<&Vec<u8>> = seen.iter().collect();
+        assert_eq!(names.len(), staying.len(), "seed {seed}: some were missed");
+        met.push(seen);
         turn.leave();
     }
+    met
 }
 
 #[test]

@@ -11,31 +11,31 @@
 //!    ([`Turn::begin_alone`]): inside, when nobody else is.
 //!
 //! Invariants:
-//! 1. A slot's counter is odd while its worker is inside, and only that worker changes it.
-//! 2. While `closed` is set no counter becomes odd, except for the turn that set it.
-//! 3. `closed` changes only under `gate`.
+//! 1. A slot's counter is odd while its worker is inside, and only that worker changes it ([`barrier`]).
+//! 2. While the barrier is closed no counter becomes odd, except for the turn that closed it.
+//! 3. The barrier is closed and opened only under `gate`.
 //! 4. A turn that is alone or holds shards ([`crate::hold`]) does not end.
 //!
 //! What this is not: a lock for shards. Inside a turn the shard's own lock still decides.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+mod barrier;
+
+/// What the barrier is made of; its model has others.
+mod atomic {
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+}
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::hold::Holding;
-
-/// One worker's counter, alone on its cache lines.
-#[repr(align(128))]
-#[derive(Default)]
-struct Slot(AtomicU64);
+use barrier::Barrier;
 
 /// The turn counters of all workers.
 pub struct Turns {
-    slots: Box<[Slot]>,
+    /// Closed while an exclusive task runs or waits to run.
+    barrier: Barrier,
     /// Slots that nobody has.
     free: Mutex<Vec<usize>>,
-    /// Set while an exclusive task runs or waits to run.
-    closed: AtomicBool,
     gate: Mutex<()>,
     opened: Condvar,
 }
@@ -60,9 +60,8 @@ impl Turns {
     /// Room for `workers` workers (threads that call [`Turns::register`]).
     pub fn new(workers: usize) -> Turns {
         Turns {
-            slots: (0..workers).map(|_| Slot::default()).collect(),
+            barrier: Barrier::new(workers),
             free: Mutex::new((0..workers).rev().collect()),
-            closed: AtomicBool::new(false),
             gate: Mutex::new(()),
             opened: Condvar::new(),
         }
@@ -83,20 +82,12 @@ impl Turns {
 
     /// What every counter says now, for [`Turns::has_passed`].
     pub(crate) fn snapshot(&self) -> Box<[u64]> {
-        // Orders the retirement (a store to the table's word) before the reads of the counters.
-        fence(Ordering::SeqCst);
-        self.slots
-            .iter()
-            .map(|slot| slot.0.load(Ordering::Acquire))
-            .collect()
+        self.barrier.snapshot()
     }
 
     /// Whether every worker that was inside at `snapshot` has left since.
     pub(crate) fn has_passed(&self, snapshot: &[u64]) -> bool {
-        self.slots
-            .iter()
-            .zip(snapshot)
-            .all(|(slot, &then)| then % 2 == 0 || slot.0.load(Ordering::Acquire) != then)
+        self.barrier.has_passed(snapshot)
     }
 }
 
@@ -105,16 +96,7 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn enter(&mut self) {
         assert!(!self.is_inside(), "turns do not nest");
-        let slot = &self.turns.slots[self.slot].0;
-        loop {
-            slot.store(slot.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-            // Either this worker sees `closed`, or the exclusive task sees the odd counter.
-            fence(Ordering::SeqCst);
-            // Acquire: what the last exclusive task did is seen by every turn after it.
-            if !self.turns.closed.load(Ordering::Acquire) {
-                return;
-            }
-            slot.store(slot.load(Ordering::Relaxed) + 1, Ordering::Release);
+        while !self.turns.barrier.try_enter(self.slot) {
             self.turns.wait_until_open();
         }
     }
@@ -130,14 +112,12 @@ impl<'a> Turn<'a> {
     /// Makes the counter even.
     #[inline]
     fn step_out(&mut self) {
-        let slot = &self.turns.slots[self.slot].0;
-        slot.store(slot.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.turns.barrier.step(self.slot);
     }
 
     /// Makes the counter odd again though the gate is closed: by this very turn.
     fn step_in(&mut self) {
-        let slot = &self.turns.slots[self.slot].0;
-        slot.store(slot.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.turns.barrier.step(self.slot);
     }
 
     /// Makes sure that the turn holds no shards.
@@ -158,7 +138,7 @@ impl<'a> Turn<'a> {
     /// Whether this worker is inside.
     #[inline]
     pub fn is_inside(&self) -> bool {
-        self.turns.slots[self.slot].0.load(Ordering::Relaxed) % 2 == 1
+        self.turns.barrier.is_inside(self.slot)
     }
 
     /// Runs `task` while no other worker is inside. Called inside a turn and without any lock held:
@@ -223,17 +203,16 @@ impl Turns {
     /// is not inside a turn itself; workers call [`Turn::exclusive`].
     pub fn exclusive(&self) -> Exclusive<'_> {
         let mut gate = self.gate.lock();
-        while self.closed.load(Ordering::Relaxed) {
+        while self.barrier.is_closed() {
             self.opened.wait(&mut gate);
         }
-        self.closed.store(true, Ordering::Relaxed);
+        self.barrier.close();
         drop(gate);
-        fence(Ordering::SeqCst);
-        for slot in &self.slots {
-            let mut spins = 0u32;
-            while slot.0.load(Ordering::Acquire) % 2 == 1 {
-                spins += 1;
-                if spins < 1000 {
+        for slot in 0..self.barrier.slots() {
+            let mut times = 0;
+            while !self.barrier.is_outside(slot) {
+                times += 1;
+                if times < 1000 {
                     std::hint::spin_loop();
                 } else {
                     std::thread::yield_now();
@@ -246,7 +225,7 @@ impl Turns {
     #[cold]
     fn wait_until_open(&self) {
         let mut gate = self.gate.lock();
-        while self.closed.load(Ordering::Acquire) {
+        while self.barrier.is_closed() {
             self.opened.wait(&mut gate);
         }
     }
@@ -265,7 +244,7 @@ impl Drop for Turn<'_> {
 impl Drop for Exclusive<'_> {
     fn drop(&mut self) {
         let gate = self.turns.gate.lock();
-        self.turns.closed.store(false, Ordering::Release);
+        self.turns.barrier.open();
         drop(gate);
         self.turns.opened.notify_all();
     }
@@ -274,7 +253,7 @@ impl Drop for Exclusive<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn a_snapshot_passes_when_those_inside_have_left() {

@@ -54,18 +54,18 @@ impl Lane {
         }
     }
 
-    /// Stops before `requests`, its last ones (there may be none), so that they are parsed again when they may run.
+    /// Stops at `from`, before `requests`, its last ones (there may be none), so that they are parsed again when they may run.
     ///
     /// An inline request was unescaped where it stood and would read differently then. If there is one, what the lane has
     /// left is returned with such requests written in the other form, to take the place of the source.
     pub(crate) fn take_back(
         &mut self,
+        from: usize,
         requests: &[Request],
         spans: &[Span],
         input: &[u8],
     ) -> Option<Vec<u8>> {
-        let behind = self.at;
-        self.at = requests.first().map_or(behind, |request| request.from);
+        let behind = std::mem::replace(&mut self.at, from);
         self.stopped = true;
         self.need = 0;
         let is_inline = |request: &Request| input[request.from] != b'*';

@@ -18,7 +18,7 @@ use sys::socket::Socket;
 use crate::blocked::Parked;
 use crate::clients::status;
 use crate::command::Output;
-use crate::limits::{PIECE_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SHARE_BYTES};
+use crate::limits::{PIECE_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SEND_TURN_BYTES, SHARE_BYTES};
 use crate::pubsub::Log;
 use crate::session::Session;
 
@@ -31,6 +31,8 @@ pub(crate) enum State {
     Paused,
     /// Waits for what its last request asked for; see [`crate::blocked`].
     Parked,
+    /// Waits for a command that takes long.
+    Working,
     /// Only sends what is left, then ends.
     Closing,
 }
@@ -85,7 +87,7 @@ impl Connection {
     /// held back by CLIENT PAUSE, that its peer has finished: it would wait for nothing.
     pub(crate) fn wanted_interest(&self, is_paused: bool) -> Interest {
         let ends = match self.state {
-            State::Parked => true,
+            State::Parked | State::Working => true,
             State::Paused => is_paused,
             State::Open | State::Closing => false,
         };
@@ -137,7 +139,11 @@ impl Connection {
 
     /// Bytes of its buffers.
     pub(crate) fn buffer_bytes(&self) -> usize {
-        self.pending.capacity() + self.backlog.bytes + self.session.transaction_bytes()
+        let deferred = self.session.deferred.as_ref();
+        self.pending.capacity()
+            + self.backlog.bytes
+            + self.session.transaction_bytes()
+            + deferred.map_or(0, |deferred| deferred.memory())
     }
 
     /// Puts `output[from..until]` and its large values behind what is waiting already.
@@ -220,10 +226,10 @@ impl Connection {
         self.flush(poller)
     }
 
-    /// Sends what is waiting, as far as the socket takes it. Returns the bytes sent.
+    /// Sends what is waiting, as far as the socket takes it and others need not wait. Returns the bytes sent.
     pub(crate) fn flush(&mut self, poller: &mut Poller) -> io::Result<usize> {
         let mut total = 0;
-        while !self.backlog.is_empty() {
+        while !self.backlog.is_empty() && total < SEND_TURN_BYTES {
             let sent = {
                 let mut slices = [IoSlice::new(&[]); SEND_SLICES];
                 let used = self.backlog.slices(&mut slices);
@@ -285,6 +291,14 @@ impl Backlog {
             // A piece has an end, because what was sent of it is freed with its last byte.
             Some(Piece::Bytes(last)) if last.len() < PIECE_BYTES => last.extend_from_slice(bytes),
             _ => self.pieces.push_back(Piece::Bytes(bytes.to_vec())),
+        }
+    }
+
+    /// Appends a piece as it is.
+    pub(crate) fn push_piece(&mut self, piece: Vec<u8>) {
+        self.bytes += piece.len();
+        if !piece.is_empty() {
+            self.pieces.push_back(Piece::Bytes(piece));
         }
     }
 

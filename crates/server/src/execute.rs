@@ -76,6 +76,7 @@ impl Worker {
             output,
             stats,
             paused,
+            waiting: those_who_wait,
             listeners,
             spares,
             journal,
@@ -150,10 +151,11 @@ impl Worker {
         }
         let mut nothing_special = is_plain(server, context.session, now);
         let mut last_command = None;
-        let mut waiting: &[Request] = &[];
         if let Some(parked) = parked.take() {
             blocked::go_on(&mut context, *parked);
         }
+        // Where the lane stops, and the requests that wait behind that.
+        let mut waits_from = None;
         for (number, request) in requests.iter().enumerate() {
             if lane.stopped {
                 break;
@@ -176,15 +178,18 @@ impl Worker {
             }
             last_command = None;
             if !run_special(request.command, &mut context, &mut args, timer) {
-                waiting = &requests[number..];
+                waits_from = Some((request.from, &requests[number..]));
+                break;
+            }
+            if context.session.deferred.is_some() {
+                waits_from = Some((request.from + request.bytes, &requests[number + 1..]));
                 break;
             }
             if blocked::ready::any() {
                 blocked::serve(&context);
             }
             if context.parked.is_some() {
-                waiting = &requests[number + 1..];
-                lane.stopped = true;
+                waits_from = Some((request.from + request.bytes, &requests[number + 1..]));
                 break;
             }
             lane.stopped = context.session.closing || context.session.client.killed.load(Relaxed);
@@ -196,15 +201,19 @@ impl Worker {
         }
         let mut rewritten = None;
         *parked = context.parked.take();
-        if !waiting.is_empty() || parked.is_some() {
+        if let Some((from, waiting)) = waits_from {
             // Come back to these, and whatever is behind them, when the pause is over, or what was asked for is there.
-            rewritten = lane.take_back(waiting, &batch.spans, input);
+            rewritten = lane.take_back(from, waiting, &batch.spans, input);
             resume.clear();
-            session.client.set_status(status::BLOCKED, true);
-            if parked.is_some() {
+            if let Some(deferred) = &session.deferred {
+                *state = State::Working;
+                those_who_wait.add(lane.token, deferred);
+            } else if parked.is_some() {
                 *state = State::Parked;
+                session.client.set_status(status::BLOCKED, true);
             } else {
                 *state = State::Paused;
+                session.client.set_status(status::BLOCKED, true);
                 paused.push(lane.token);
             }
         } else if let Some(error) = lane.error.take()
@@ -308,7 +317,10 @@ fn run_special<'c>(
                 tracking::remember(context, command, args);
             }
             run(command, context, args);
-            timer.end_alone(command, args, context.session);
+            match &mut context.session.deferred {
+                Some(deferred) => deferred.ticks = timer.hand_over(),
+                None => timer.end_alone(command, args, context.session),
+            }
             context.refresh();
             context.show_monitors(context.session.db, command, args);
         }
@@ -636,6 +648,26 @@ impl Timer {
     /// After it ran.
     pub(crate) fn end_alone(&mut self, command: &Command, args: &Args<'_>, session: &Session) {
         let ticks = sys::clock::ticks().saturating_sub(self.since);
+        self.record(ticks);
+        self.check_slow(command, args, session, ticks);
+    }
+
+    /// After a command that is not over, instead: the ticks it took until now.
+    fn hand_over(&mut self) -> u64 {
+        self.command = None;
+        sys::clock::ticks().saturating_sub(self.since)
+    }
+
+    /// After a command that took `ticks` in all, not always here.
+    pub(crate) fn record_deferred(
+        &mut self,
+        command: &'static Command,
+        args: &Args<'_>,
+        session: &Session,
+        ticks: u64,
+    ) {
+        self.command = Some(command);
+        self.calls = 1;
         self.record(ticks);
         self.check_slow(command, args, session, ticks);
     }

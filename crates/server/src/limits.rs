@@ -29,6 +29,15 @@ pub(crate) const PREFETCH_KEYS: usize = 64;
 /// Reply bytes gathered before they are sent, though the turn isn't over.
 pub(crate) const FLUSH_BYTES: usize = 256 * 1024;
 
+/// Nanoseconds that a command which takes long may take before everybody else has a turn.
+pub(crate) const SLICE_NS: u64 = 250_000;
+
+/// Keys that such a command looks at under one lock.
+pub(crate) const SLICE_KEYS: usize = 128;
+
+/// Bytes sent to one connection before others have their turn.
+pub(crate) const SEND_TURN_BYTES: usize = 1024 * 1024;
+
 /// Unsent bytes of one connection at which its requests wait until it has read some.
 pub(crate) const BACKLOG_STOP_BYTES: usize = 1024 * 1024;
 

@@ -37,6 +37,7 @@ mod server;
 mod service;
 mod session;
 mod shutdown;
+mod slow;
 mod slowlog;
 mod snapshot;
 mod start;

@@ -12,6 +12,7 @@ use resp::reply::Protocol;
 use crate::clients::{Client, ClientKind, status};
 use crate::config::ClientClass;
 use crate::server::Server;
+use crate::slow::Deferred;
 use crate::transaction::{Transaction, WatchList};
 
 /// Whether replies are sent.
@@ -73,6 +74,8 @@ pub(crate) struct Session {
     pub(crate) prefixes: Vec<Arc<[u8]>>,
     /// What WAITAOF waits for.
     pub(crate) disk_wait: Option<DiskWait>,
+    /// What it waits for.
+    pub(crate) deferred: Option<Box<Deferred>>,
 }
 
 impl Session {
@@ -91,6 +94,7 @@ impl Session {
             watched: WatchList::default(),
             prefixes: Vec::new(),
             disk_wait: None,
+            deferred: None,
         }
     }
 

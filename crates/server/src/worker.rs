@@ -39,6 +39,7 @@ use crate::metrics::WorkerStats;
 use crate::pubsub::{Listeners, begin_worker};
 use crate::server::{Message, Server};
 use crate::session::{ReplyMode, Session};
+use crate::slow::Waiting;
 use crate::transaction::Spares;
 
 /// The longest a worker sleeps, which is how often it looks after itself at least.
@@ -68,6 +69,8 @@ pub(crate) struct Worker {
     pub(crate) deadlines: Deadlines,
     /// Connections that are held back: by CLIENT PAUSE, or because they publish faster than others can be told.
     pub(crate) paused: Vec<u64>,
+    /// Connections that wait for commands which take long.
+    pub(crate) waiting: Waiting,
     /// Transactions that ended, for those that begin.
     pub(crate) spares: Spares,
     next_cron: i64,
@@ -109,6 +112,7 @@ impl Worker {
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             deadlines: Deadlines::default(),
             paused: Vec::new(),
+            waiting: Waiting::default(),
             spares: Spares::default(),
             next_cron: 0,
             next_expire: 0,
@@ -143,7 +147,7 @@ impl Worker {
     }
 
     fn timeout(&self) -> Duration {
-        if self.listeners.anybody_waits() {
+        if self.listeners.anybody_waits() || self.waiting.is_busy() {
             return Duration::ZERO;
         }
         let mut until = self.next_cron.min(self.next_pack);
@@ -195,6 +199,7 @@ impl Worker {
         self.run_group();
         self.resume_paused();
         self.end_waits();
+        self.work_on();
         self.release_held();
         self.maintain();
         self.post();
@@ -698,7 +703,10 @@ impl Worker {
             buffers += connection.buffer_bytes();
             let quiet = self.now - connection.session.client.last_active_ms.load(Relaxed);
             let spared = connection.session.monitor
-                || matches!(connection.state, State::Paused | State::Parked)
+                || matches!(
+                    connection.state,
+                    State::Paused | State::Parked | State::Working
+                )
                 || connection.session.client.has_status(status::PUBSUB);
             if timeout_ms > 0 && quiet > timeout_ms && !spared {
                 idle.push(connection.token);

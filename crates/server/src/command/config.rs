@@ -3,6 +3,8 @@
 //! Which settings there are, what each takes and how the file is rewritten is in [`crate::config`]; here are the
 //! requests and their replies.
 
+use std::path::Path;
+
 use super::failure;
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
 use crate::config::{self, Change, Row, Setting, TABLE};
@@ -10,6 +12,8 @@ use crate::glob::{self, Case};
 use crate::logging;
 use crate::notify;
 use crate::persistence::Persistence;
+use crate::server::Server;
+use crate::slow::{self, Pieces};
 use crate::start;
 
 /// What all subcommands that do something have in common.
@@ -231,14 +235,19 @@ fn reset_stat(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `CONFIG REWRITE`. The worker waits for the disk: it is one small file, and the reply says that it is there.
-fn rewrite(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+/// `CONFIG REWRITE`. The connection waits for the disk: the reply says that the file is there.
+fn rewrite(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let server = context.server;
     let Some(file) = &server.config_file else {
         return Err(Failure::of(
             "ERR The server is running without a config file",
         ));
     };
+    slow::do_apart(context, args, || rewrite_file(server, file))
+}
+
+/// Waits for the disk.
+fn rewrite_file(server: &Server, file: &Path) -> Result<Pieces, Failure> {
     if let Err(error) = config::rewrite(&server.settings, file) {
         log::warn!("CONFIG REWRITE of {} failed: {error}", file.display());
         let text = error.to_string();
@@ -247,8 +256,7 @@ fn rewrite(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
         return Err(Failure::new(format!("ERR Rewriting config file: {reason}")));
     }
     log::info!("CONFIG REWRITE of {} done", file.display());
-    context.reply.ok();
-    Ok(())
+    Ok(Pieces::beginning(b"+OK\r\n".into()))
 }
 
 /// `CONFIG HELP`

@@ -108,6 +108,11 @@ impl<'c> Reply<'c> {
         self.writer.out.extend_from_slice(bytes);
     }
 
+    /// Takes everything since `position` out of the reply, which has no large values there.
+    pub(crate) fn split_off(&mut self, position: usize) -> Vec<u8> {
+        self.writer.out.split_off(position)
+    }
+
     /// Appends messages of a log.
     pub(crate) fn append(&mut self, log: &Log, part: Range<usize>) {
         let base = self.writer.out.len();

@@ -1,14 +1,17 @@
 //! Looking at a whole database: KEYS, SCAN, RANDOMKEY.
 //!
 //! Keys go from the shard straight into the reply, whose beginning is written last: memory grows with what is answered,
-//! not with what is there. One shard is locked at a time, so KEYS is no point in time: a key that another
-//! client renames meanwhile may be met under both names or under neither.
+//! not with what is there. One shard is locked at a time, and what takes long is done a slice at a time ([`crate::slow`]), so KEYS is
+//! no point in time: a key that another client renames meanwhile may be met under both names or under neither.
 
-use keyspace::EntryRef;
+use keyspace::{Database, EntryRef, Position};
 use resp::number::{INTEGER_TEXT_LEN, format_u64};
+use resp::reply::Writer;
 
 use crate::command::{Args, Context, Failure, failure};
 use crate::glob::{self, Case};
+use crate::limits::SLICE_KEYS;
+use crate::slow::{Around, Pieces, Progress, Slice, Work};
 
 use super::existence::type_name;
 
@@ -18,23 +21,161 @@ const SCAN_COUNT: usize = 10;
 const INVALID_CURSOR: Failure = Failure::of("ERR invalid cursor");
 
 /// Which keys are wanted; nothing asked for is `None`.
-#[derive(Clone, Copy, Debug, Default)]
-struct Filter<'a> {
-    pattern: Option<&'a [u8]>,
-    type_name: Option<&'a [u8]>,
+#[derive(Clone, Debug, Default)]
+struct Filter<P> {
+    pattern: Option<P>,
+    type_name: Option<P>,
 }
 
-impl<'a> Filter<'a> {
+impl<'a> Filter<&'a [u8]> {
     /// `*` is not a pattern but the absence of one: it stands for the empty key too, which no other pattern of stars does.
     fn set_pattern(&mut self, pattern: &'a [u8]) {
         self.pattern = (pattern != b"*").then_some(pattern);
     }
 
+    /// The same, on its own.
+    fn to_owned(&self) -> Filter<Vec<u8>> {
+        Filter {
+            pattern: self.pattern.map(<[u8]>::to_vec),
+            type_name: self.type_name.map(<[u8]>::to_vec),
+        }
+    }
+}
+
+impl<P: AsRef<[u8]>> Filter<P> {
     fn accepts(&self, entry: EntryRef<'_>) -> bool {
-        let matches = |pattern| glob::matches(pattern, entry.key(), Case::Sensitive);
-        let is_of_type =
-            |name: &[u8]| name.eq_ignore_ascii_case(type_name(entry.kind()).as_bytes());
-        self.pattern.is_none_or(matches) && self.type_name.is_none_or(is_of_type)
+        let matches = |pattern: &P| glob::matches(pattern.as_ref(), entry.key(), Case::Sensitive);
+        let is_of_type = |name: &P| {
+            let own = type_name(entry.kind()).as_bytes();
+            name.as_ref().eq_ignore_ascii_case(own)
+        };
+        self.pattern.as_ref().is_none_or(matches) && self.type_name.as_ref().is_none_or(is_of_type)
+    }
+}
+
+/// Where a look at a database has got to.
+#[derive(Clone, Copy)]
+enum Progressed {
+    Keys(Position),
+    /// With the cursor, and how many keys are left to look at.
+    Scan(u64, usize),
+}
+
+impl Progressed {
+    /// Looks at some keys under one lock. Returns where to go on, or the cursor for the client.
+    fn step(
+        self,
+        database: &Database,
+        now: i64,
+        visit: impl FnMut(EntryRef<'_>),
+    ) -> Result<Progressed, u64> {
+        match self {
+            Progressed::Keys(at) => match database.walk(at, SLICE_KEYS, now, visit) {
+                Some(next) => Ok(Progressed::Keys(next)),
+                None => Err(0),
+            },
+            Progressed::Scan(cursor, left) => {
+                let next = database.scan(cursor, left.min(SLICE_KEYS), now, visit);
+                let left = left.saturating_sub(SLICE_KEYS);
+                if next == 0 || left == 0 {
+                    return Err(next);
+                }
+                Ok(Progressed::Scan(next, left))
+            }
+        }
+    }
+}
+
+/// What stands before `found` keys: for SCAN with the cursor.
+fn write_head(writer: &mut Writer<'_>, is_scan: bool, cursor: u64, found: usize) {
+    if is_scan {
+        writer.array(2);
+        writer.bulk(format_u64(cursor, &mut [0; INTEGER_TEXT_LEN]));
+    }
+    writer.array(found);
+}
+
+/// Answers with the keys from a place on: at once if that takes no longer than a slice.
+fn look(context: &mut Context<'_>, args: &Args<'_>, from: Progressed, filter: &Filter<&[u8]>) {
+    let slice = context.slice();
+    let Context { store, reply, .. } = context;
+    let is_scan = matches!(from, Progressed::Scan(..));
+    let (start, mut found, mut at) = (reply.position(), 0, from);
+    loop {
+        let visit = |entry: EntryRef<'_>| {
+            if filter.accepts(entry) {
+                reply.bulk(entry.key());
+                found += 1;
+            }
+        };
+        match at.step(store.database(), store.now, visit) {
+            Ok(next) => at = next,
+            Err(cursor) => {
+                reply.put_before(start, |reply| write_head(reply, is_scan, cursor, found));
+                return;
+            }
+        }
+        if !slice.goes_on() {
+            break;
+        }
+    }
+    let answer = Pieces::beginning(reply.split_off(start));
+    let (db, filter) = (store.db, filter.to_owned());
+    context.defer(
+        args,
+        Look {
+            db,
+            filter,
+            at,
+            found,
+            answer,
+        },
+    );
+}
+
+/// What is left of a look at a database.
+struct Look {
+    db: usize,
+    filter: Filter<Vec<u8>>,
+    at: Progressed,
+    found: usize,
+    answer: Pieces,
+}
+
+impl Work for Look {
+    fn go_on(&mut self, around: &Around<'_>, slice: &Slice) -> Progress {
+        let database = around.keyspace.database(around.turn, self.db);
+        let is_scan = matches!(self.at, Progressed::Scan(..));
+        let Look {
+            filter,
+            at,
+            found,
+            answer,
+            ..
+        } = self;
+        while slice.goes_on() {
+            let visit = |entry: EntryRef<'_>| {
+                if filter.accepts(entry) {
+                    answer.write(around.protocol, |reply| reply.bulk(entry.key()));
+                    *found += 1;
+                }
+            };
+            match at.step(database, around.now, visit) {
+                Ok(next) => *at = next,
+                Err(cursor) => {
+                    let mut head = Vec::new();
+                    let mut writer = Writer::new(&mut head, around.protocol);
+                    write_head(&mut writer, is_scan, cursor, *found);
+                    answer.put_before(head);
+                    return Progress::Done(Ok(std::mem::take(answer)));
+                }
+            }
+        }
+        Progress::More
+    }
+
+    fn memory(&self) -> usize {
+        self.answer.len()
     }
 }
 
@@ -46,39 +187,20 @@ pub(super) fn keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
     if let Some(pattern) = args.optional(1) {
         filter.set_pattern(pattern);
     }
-    let Context { store, reply, .. } = context;
-    let (start, mut found) = (reply.position(), 0);
-    store.database().for_each(store.now, |entry| {
-        if filter.accepts(entry) {
-            reply.bulk(entry.key());
-            found += 1;
-        }
-    });
-    reply.put_before(start, |reply| reply.array(found));
+    let from = Progressed::Keys(Position::default());
+    look(context, args, from, &filter);
     Ok(())
 }
 
 pub(super) fn scan(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let cursor = parse_cursor(args.get(1)).ok_or(INVALID_CURSOR)?;
     let (count, filter) = parse_scan(args)?;
-    let Context { store, reply, .. } = context;
-    let (start, mut found) = (reply.position(), 0);
-    let next = store.database().scan(cursor, count, store.now, |entry| {
-        if filter.accepts(entry) {
-            reply.bulk(entry.key());
-            found += 1;
-        }
-    });
-    reply.put_before(start, |reply| {
-        reply.array(2);
-        reply.bulk(format_u64(next, &mut [0; INTEGER_TEXT_LEN]));
-        reply.array(found);
-    });
+    look(context, args, Progressed::Scan(cursor, count), &filter);
     Ok(())
 }
 
 /// The options behind SCAN's cursor: how many keys to look at, and which of them are wanted.
-fn parse_scan<'a>(args: &Args<'a>) -> Result<(usize, Filter<'a>), Failure> {
+fn parse_scan<'a>(args: &Args<'a>) -> Result<(usize, Filter<&'a [u8]>), Failure> {
     let (mut count, mut filter) = (SCAN_COUNT, Filter::default());
     for at in (2..args.len()).step_by(2) {
         let value = args.optional(at + 1).ok_or(failure::SYNTAX)?;

@@ -4,6 +4,7 @@
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag};
 use crate::command::failure;
 use crate::persistence::backup_directory;
+use crate::slow::{self, Pieces};
 use crate::snapshot::{Busy, Kind, Outcome};
 
 const IN_PROGRESS: Failure = Failure::of("ERR Background save already in progress");
@@ -60,21 +61,19 @@ pub(super) const BACKUP: Spec = Spec {
     ..Spec::BASE
 };
 
-/// The worker waits for the disk, and its connections with it: that is what SAVE asks for. Other workers go on.
-fn save(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+/// The connection waits for the disk; everybody else goes on.
+fn save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let snapshots = &context.server.snapshots;
     let turn = &mut *context.store.turn;
     let ticket = snapshots
         .start(context.server, turn, Kind::Awaited)
         .map_err(|Busy| IN_PROGRESS)?;
-    match turn.pause(|| snapshots.wait(&ticket)) {
-        Outcome::Saved => {
-            context.reply.ok();
-            Ok(())
-        }
+    let wait = move || match snapshots.wait(&ticket) {
+        Outcome::Saved => Ok(Pieces::beginning(b"+OK\r\n".into())),
         // As Redis says it; the log says more.
         Outcome::Failed(_) | Outcome::Cancelled => Err(Failure::of("ERR")),
-    }
+    };
+    slow::do_apart(context, args, wait)
 }
 
 fn background_save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {

@@ -1,0 +1,335 @@
+//! Commands that take long, without anybody but their own connection waiting for them.
+//!
+//! A handler that finds out that its command will take long hands back what is left of it as [`Work`] ([`Context::defer`]). From
+//! then on the connection waits, with all it sends, and its worker goes on with that work in every turn: a *slice* of it for as long as
+//! [`SLICE_NS`], so that other connections wait no longer than that. Work that waits for a disk is done by a thread of its own
+//! ([`do_apart`]) which wakes the worker when it is done.
+//!
+//! What is answered is gathered in [`Pieces`], which never move, and goes to the connection as it is.
+//!
+//! In a transaction nothing waits: there commands do all their work at once.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+use keyspace::{Keyspace, Turn};
+use resp::reply::{Protocol, Writer};
+
+use crate::command::{Args, Command, Context, Failure};
+use crate::connection::State;
+use crate::execute::Timer;
+use crate::limits::{PIECE_BYTES, SLICE_NS};
+use crate::server::Message;
+use crate::session::ReplyMode;
+use crate::transaction::Transaction;
+use crate::worker::Worker;
+
+/// What is left of a command.
+pub(crate) trait Work: Send {
+    /// Goes on until `slice` is over, or less. Returns what happens next.
+    fn go_on(&mut self, around: &Around<'_>, slice: &Slice) -> Progress;
+
+    /// Whether somebody else does it, who wakes the worker when it is done.
+    fn is_apart(&self) -> bool {
+        false
+    }
+
+    /// Bytes that it keeps.
+    fn memory(&self) -> usize {
+        0
+    }
+}
+
+/// What comes of a slice of work.
+pub(crate) enum Progress {
+    More,
+    Done(Result<Pieces, Failure>),
+}
+
+/// What work may reach.
+pub(crate) struct Around<'a> {
+    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) turn: &'a Turn<'static>,
+    /// The time (Unix, ms).
+    pub(crate) now: i64,
+    pub(crate) protocol: Protocol,
+}
+
+/// The time that work may take before everybody else has a turn.
+pub(crate) struct Slice {
+    /// Ticks of the clock at its beginning; `None` for one without end.
+    began: Option<u64>,
+}
+
+impl Slice {
+    /// One that begins now.
+    pub(crate) fn begin() -> Slice {
+        Slice {
+            began: Some(sys::clock::ticks()),
+        }
+    }
+
+    /// One without end.
+    pub(crate) const ENDLESS: Slice = Slice { began: None };
+
+    /// Whether there is time left.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.began.is_none_or(|began| {
+            let spent = sys::clock::ticks().saturating_sub(began);
+            sys::clock::ticks_to_ns(spent) < SLICE_NS
+        })
+    }
+}
+
+/// A reply that grows without ever moving.
+#[derive(Default)]
+pub(crate) struct Pieces {
+    pieces: VecDeque<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Pieces {
+    /// A reply that begins with these bytes.
+    pub(crate) fn beginning(bytes: Vec<u8>) -> Pieces {
+        let mut pieces = Pieces::default();
+        pieces.put_before(bytes);
+        pieces
+    }
+
+    /// Puts something in front of all.
+    pub(crate) fn put_before(&mut self, bytes: Vec<u8>) {
+        self.bytes += bytes.len();
+        self.pieces.push_front(bytes);
+    }
+
+    /// Writes something behind all.
+    pub(crate) fn write(&mut self, protocol: Protocol, write: impl FnOnce(&mut Writer<'_>)) {
+        if self
+            .pieces
+            .back()
+            .is_none_or(|piece| piece.len() >= PIECE_BYTES)
+        {
+            self.pieces
+                .push_back(Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 8));
+        }
+        let out = self.pieces.back_mut().expect("there is one now");
+        let before = out.len();
+        write(&mut Writer { out, protocol });
+        self.bytes += out.len() - before;
+    }
+
+    /// Bytes in all.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// The pieces in order.
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = Vec<u8>> {
+        self.pieces.into_iter()
+    }
+}
+
+/// A command that its connection waits for.
+pub(crate) struct Deferred {
+    work: Box<dyn Work>,
+    command: &'static Command,
+    /// The request, for those who ask what took so long.
+    request: Box<Transaction>,
+    /// The time it has taken so far.
+    pub(crate) ticks: u64,
+}
+
+impl Deferred {
+    /// Bytes that it keeps.
+    pub(crate) fn memory(&self) -> usize {
+        self.request.memory() + self.work.memory()
+    }
+}
+
+/// The connections of a worker that wait for work, by token.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// For slices, those first that have waited longest.
+    slices: VecDeque<u64>,
+    /// For somebody else.
+    apart: Vec<u64>,
+}
+
+impl Waiting {
+    /// Whether there is something for the worker to do.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.slices.is_empty()
+    }
+
+    /// Adds a connection that waits for what it has deferred.
+    pub(crate) fn add(&mut self, token: u64, deferred: &Deferred) {
+        if deferred.work.is_apart() {
+            self.apart.push(token);
+        } else {
+            self.slices.push_back(token);
+        }
+    }
+}
+
+impl Context<'_> {
+    /// The time that the handler may take: what takes longer is to be deferred.
+    pub(crate) fn slice(&self) -> Slice {
+        if self.may_defer() {
+            Slice::begin()
+        } else {
+            Slice::ENDLESS
+        }
+    }
+
+    /// Whether work may be left for later.
+    pub(crate) fn may_defer(&self) -> bool {
+        !self.in_transaction && self.session.reply_mode == ReplyMode::On
+    }
+
+    /// Leaves the rest of the command for later: the reply, too.
+    pub(crate) fn defer(&mut self, args: &Args<'_>, work: impl Work + 'static) {
+        assert!(self.may_defer(), "nothing is left of a command here");
+        let mut request = self.spares.take();
+        request.push(self.command, args);
+        self.session.deferred = Some(Box::new(Deferred {
+            work: Box::new(work),
+            command: self.command,
+            request,
+            ticks: 0,
+        }));
+    }
+}
+
+/// Work of a thread of its own.
+struct Apart(Receiver<Result<Pieces, Failure>>);
+
+impl Work for Apart {
+    fn go_on(&mut self, _: &Around<'_>, _: &Slice) -> Progress {
+        match self.0.try_recv() {
+            Ok(answer) => Progress::Done(answer),
+            Err(TryRecvError::Empty) => Progress::More,
+            Err(TryRecvError::Disconnected) => {
+                Progress::Done(Err(Failure::of("ERR the command was not done")))
+            }
+        }
+    }
+
+    fn is_apart(&self) -> bool {
+        true
+    }
+}
+
+/// Lets a thread of its own do something that waits, and the connection wait for its answer. Where nothing may wait the worker does it
+/// itself, outside of its turn.
+pub(crate) fn do_apart(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+    task: impl FnOnce() -> Result<Pieces, Failure> + Send + 'static,
+) -> Result<(), Failure> {
+    if !context.may_defer() {
+        let pieces = if context.in_transaction {
+            task()?
+        } else {
+            context.store.turn.pause(task)?
+        };
+        pieces
+            .into_iter()
+            .for_each(|piece| context.reply.out.extend_from_slice(&piece));
+        return Ok(());
+    }
+    let (sender, receiver) = channel();
+    let worker = &context.server.workers[context.worker];
+    let started = std::thread::Builder::new()
+        .name("apart".into())
+        .spawn(move || {
+            // Whoever asked may be gone.
+            let _ = sender.send(task());
+            worker.send(Message::Wake);
+        });
+    if let Err(error) = started {
+        return Err(Failure::new(format!(
+            "ERR no thread could be started: {error}"
+        )));
+    }
+    context.defer(args, Apart(receiver));
+    Ok(())
+}
+
+impl Worker {
+    /// Goes on with what connections wait for: one slice, and whatever others have done.
+    pub(crate) fn work_on(&mut self) {
+        if let Some(token) = self.waiting.slices.pop_front() {
+            self.go_on_with(token);
+        }
+        if !self.waiting.apart.is_empty() {
+            for token in std::mem::take(&mut self.waiting.apart) {
+                self.go_on_with(token);
+            }
+        }
+        self.run_group();
+    }
+
+    fn go_on_with(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        let Some(mut deferred) = connection.session.deferred.take() else {
+            return;
+        };
+        let began = sys::clock::ticks();
+        let around = Around {
+            keyspace: &self.server.keyspace,
+            turn: &self.turn,
+            now: self.now,
+            protocol: connection.session.protocol,
+        };
+        let progress = deferred.work.go_on(&around, &Slice::begin());
+        deferred.ticks += sys::clock::ticks().saturating_sub(began);
+        match progress {
+            Progress::More => {
+                self.waiting.add(token, &deferred);
+                connection.session.deferred = Some(deferred);
+            }
+            Progress::Done(answer) => self.answer(token, *deferred, answer),
+        }
+    }
+
+    /// Answers a connection that has waited, and goes on with what else it has sent.
+    fn answer(&mut self, token: u64, deferred: Deferred, answer: Result<Pieces, Failure>) {
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        let Deferred {
+            command,
+            request,
+            ticks,
+            ..
+        } = deferred;
+        let pieces = answer.unwrap_or_else(|failure| {
+            self.stats.errors.add(1);
+            self.stats.command(command.id).failed.add(1);
+            self.server.errors.add(failure.code());
+            let mut pieces = Pieces::default();
+            let protocol = connection.session.protocol;
+            pieces.write(protocol, |reply| reply.error(&failure.0));
+            pieces
+        });
+        let args = request.args(0, &self.server.keyspace);
+        let mut timer = Timer::new(self.server, self.stats);
+        timer.record_deferred(command, &args, &connection.session, ticks);
+        self.spares.give_back(request);
+        for piece in pieces.into_iter() {
+            connection.backlog.push_piece(piece);
+        }
+        connection.state = State::Open;
+        connection
+            .session
+            .client
+            .last_active_ms
+            .store(self.now, Relaxed);
+        if !self.write_more(token) {
+            self.slow_reader(token);
+        }
+    }
+}
