@@ -138,3 +138,18 @@ pub(crate) const REPLAY_PARTS: usize = 256;
 
 /// Milliseconds between two lines that say how far a replay has come.
 pub(crate) const REPLAY_REPORT_MS: i64 = 2000;
+
+/// Connections to the HTTP port, and how many are accepted in a row.
+pub(crate) const HTTP_CONNECTIONS: usize = 64;
+pub(crate) const HTTP_ACCEPT_BURST: usize = 16;
+
+/// Bytes of the head of an HTTP request.
+pub(crate) const HTTP_HEAD_BYTES: usize = 8 * 1024;
+
+/// Milliseconds that an HTTP client may take to send a request, to take its answer, and to think of another request.
+pub(crate) const HTTP_REQUEST_MS: u64 = 5_000;
+pub(crate) const HTTP_ANSWER_MS: u64 = 20_000;
+pub(crate) const HTTP_IDLE_MS: u64 = 75_000;
+
+/// Milliseconds for which figures that were gathered are answered to whoever asks.
+pub(crate) const HTTP_FRESH_MS: u64 = 100;

@@ -50,6 +50,8 @@ pub(crate) struct Server {
     pub(crate) totals: Totals,
     /// Wakes the control thread.
     pub(crate) control: Waker,
+    /// Wakes the thread that serves HTTP.
+    pub(crate) http: Waker,
     pub(crate) shutdown: AtomicBool,
     /// Whether `maxmemory` is exceeded; decided ten times a second and when the limit is changed.
     pub(crate) over_memory: AtomicBool,
@@ -208,6 +210,7 @@ impl Server {
         self.shutdown.store(true, Relaxed);
         self.snapshots.wake();
         self.control.wake();
+        self.http.wake();
         self.wake_workers();
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Here is the table of the family; the subcommands of a container are in the file of its handlers. Reading order:
 //! `introspection` answers COMMAND, with `description` for what a command is, `documentation` for its documentation and
-//! `key_finder` for its keys; `info` with `info_sections` is INFO; `memory`, `slowlog` and `latency` are for
+//! `key_finder` for its keys; `info` with `info_sections` is INFO; `memory`, `slowlog`, `latency` and `hotkeys` are for
 //! operators, `debug` with `digest` for tests; `cluster` says that there is none; `persistence` saves; `process` has the
 //! small ones, from TIME to SHUTDOWN.
 //!
@@ -13,8 +13,9 @@ mod debug;
 mod description;
 mod digest;
 mod documentation;
+mod hotkeys;
 mod info;
-mod info_sections;
+pub(crate) mod info_sections;
 mod introspection;
 pub(crate) mod key_finder;
 mod latency;
@@ -98,6 +99,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         subcommands: latency::SUBCOMMANDS,
         ..Spec::BASE
     },
+    hotkeys::HOTKEYS,
     Spec {
         name: "debug",
         arity: -2,
