@@ -206,6 +206,7 @@ impl Control {
         if !self.server.is_loading() {
             let snapshots = &self.server.snapshots;
             snapshots.start_if_due(self.server, &mut self.turn);
+            self.server.survey.go_on(self.server, &self.turn);
         }
         self.turn.leave();
         self.note_resizing();

@@ -43,6 +43,7 @@ mod slowlog;
 mod snapshot;
 mod start;
 mod store;
+mod survey;
 mod tracking;
 mod transaction;
 mod watch;

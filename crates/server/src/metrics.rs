@@ -262,7 +262,12 @@ impl Distribution {
 
     /// The sum of all values, as near as buckets tell: each counts as the middle of its bucket.
     pub(crate) fn sum(&self) -> f64 {
-        let middles = self.buckets.iter().enumerate().map(|(at, &count)| {
+        let filled = self
+            .buckets
+            .iter()
+            .enumerate()
+            .filter(|&(_, &count)| count > 0);
+        let middles = filled.map(|(at, &count)| {
             let (low, high) = (Histogram::floor_of(at), Histogram::floor_of(at + 1) - 1);
             (low as f64 + high as f64) / 2.0 * count as f64
         });
@@ -314,6 +319,8 @@ mod tests {
         let distribution = Distribution::of([&histogram].into_iter());
         let all: Vec<(u64, u64)> = distribution.iter().collect();
         assert_eq!((all.len(), distribution.calls()), (2, 5));
+        assert!((2700.0..3600.0).contains(&distribution.sum()));
+        assert_eq!(distribution.in_unit(1.0).calls(), 5);
         assert!(all[0].0 >= 5 && all[0].0 < 7 && all[0].1 == 2);
         assert!(all[1].0 >= 1000 && all[1].0 < 1200 && all[1].1 == 3);
     }

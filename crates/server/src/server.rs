@@ -21,6 +21,7 @@ use crate::persistence::Persistence;
 use crate::pubsub::{Crowd, Inbox, Registry};
 use crate::slowlog::SlowLog;
 use crate::snapshot::Snapshots;
+use crate::survey::Survey;
 
 /// The version of the Redis protocol and command set that clients are told; some switch on it.
 pub(crate) const REDIS_VERSION: &str = "7.4.0";
@@ -47,6 +48,8 @@ pub(crate) struct Server {
     pub(crate) slowlog: Mutex<SlowLog>,
     pub(crate) latency: Mutex<LatencyMonitor>,
     pub(crate) errors: ErrorStats,
+    /// What a walk through all keys has found.
+    pub(crate) survey: Survey,
     pub(crate) totals: Totals,
     /// Wakes the control thread.
     pub(crate) control: Waker,

@@ -28,6 +28,7 @@ use crate::pubsub::{Crowd, Registry};
 use crate::server::{Pause, Server, Totals, VERSION, WorkerHandle};
 use crate::slowlog::SlowLog;
 use crate::snapshot::{self, Snapshots};
+use crate::survey::Survey;
 use crate::worker::Worker;
 
 /// Descriptors the server needs beside its clients.
@@ -197,6 +198,7 @@ fn build(
         slowlog: Mutex::new(SlowLog::default()),
         latency: Mutex::new(LatencyMonitor::default()),
         errors: ErrorStats::default(),
+        survey: Survey::default(),
         totals: Totals::default(),
         control: Waker::new().map_err(failed)?,
         http: Waker::new().map_err(failed)?,

@@ -6,15 +6,16 @@
 //!   "info":    { NAME: the field of INFO that says the same },
 //!   "by":      { NAME: [[label, ..., number], ...] },
 //!   "times":   { NAME: [{ "labels": [...], "sum_s": ..., "buckets": [[up to so many us, count], ...] }] },
-//!   "slow": [...], "hot": { "operations": [...], "bytes": [...] }, "events": [...] }
+//!   "slow": [...], "hot": { "operations": [...], "bytes": [...] }, "big": [...], "events": [...] }
 //! ```
 //!
 //! Names are those of the table. Counts are since the start: what happens per second is the difference of two answers.
 
 use serde_json::{Map, Value as Json, json};
 
+use super::figure::{Samples, Value};
 use super::ready::why_not_ready;
-use super::table::{self, Value};
+use super::table;
 use super::view::View;
 use crate::command::table as commands;
 use crate::hotkeys::{self, Rank};
@@ -28,7 +29,7 @@ const SLOW: usize = 16;
 pub(crate) fn dashboard(view: &View<'_>) -> String {
     let (mut figures, mut by, mut times) = (Map::new(), Map::new(), Map::new());
     for figure in table::all() {
-        let mut samples = table::Samples::default();
+        let mut samples = Samples::default();
         (figure.read)(view, &mut samples);
         let name = figure.name.to_owned();
         let (mut labelled, mut distributions) = (Vec::new(), Vec::new());
@@ -54,6 +55,7 @@ pub(crate) fn dashboard(view: &View<'_>) -> String {
         }
     }
     let info: Map<String, Json> = table::all()
+        .filter(|figure| figures.contains_key(figure.name))
         .filter_map(|figure| Some((figure.name.to_owned(), figure.info?.into())))
         .collect();
     let server = view.server;
@@ -78,6 +80,7 @@ pub(crate) fn dashboard(view: &View<'_>) -> String {
             "operations": hot_keys(server, Rank::Operations),
             "bytes": hot_keys(server, Rank::Bytes),
         },
+        "big": big_keys(server),
         "events": events(server),
     });
     answer.to_string()
@@ -122,6 +125,13 @@ fn hot_keys(server: &Server, rank: Rank) -> Vec<Json> {
         })
     });
     found.collect()
+}
+
+fn big_keys(server: &Server) -> Vec<Json> {
+    let known = server.survey.biggest().into_iter();
+    let shown =
+        known.map(|big| json!({ "key": printable(&big.key), "db": big.db, "bytes": big.bytes }));
+    shown.collect()
 }
 
 fn events(server: &Server) -> Vec<Json> {

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use super::table::{CHAPTERS, Kind};
+use super::figure::Kind;
+use super::table::CHAPTERS;
 
 const INTRODUCTION: &str = include_str!("metrics.md");
 

@@ -5,7 +5,8 @@ use prometheus::proto::{
     Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType,
 };
 
-use super::table::{self, Figure, Kind, Sample, Value};
+use super::figure::{Figure, Kind, Sample, Samples, Value};
+use super::table;
 use super::view::View;
 use crate::metrics::Distribution;
 
@@ -30,7 +31,7 @@ pub(crate) fn exposition(view: &View<'_>) -> String {
 }
 
 fn family(figure: &Figure, view: &View<'_>) -> Option<MetricFamily> {
-    let mut samples = table::Samples::default();
+    let mut samples = Samples::default();
     (figure.read)(view, &mut samples);
     if samples.0.is_empty() {
         return None;

@@ -1,12 +1,13 @@
 //! What the server tells about itself to machines and to its dashboard: one table of figures, and three forms of it.
 //!
-//! `table` names every figure once: its kind, its meaning, the field of INFO that says the same. `view` is what they are read from.
+//! `figure` is what a row is, `table` names every figure once: its kind, its meaning, the field of INFO that says the same. `view` is what they are read from.
 //! `exposition` writes them for Prometheus, `dashboard` as JSON for the page, `docs` into docs/metrics.md.
 //!
 //! The counters themselves are not here (see [`crate::metrics`]), nor is INFO.
 
 mod dashboard;
 mod exposition;
+mod figure;
 mod ready;
 mod table;
 mod view;

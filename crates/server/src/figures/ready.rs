@@ -16,6 +16,8 @@ pub(crate) fn why_not_ready(server: &Server) -> Option<&'static str> {
         Some(
             "writes are refused: the last snapshot could not be written (stop-writes-on-bgsave-error)",
         )
+    } else if gate.has(Closed::LogRefuses) {
+        Some("writes are refused: the log takes no records, as the disk is full or has failed")
     } else if !gate.is_open() {
         Some("writes are refused: see the log of the server")
     } else if server.over_memory.load(Relaxed) {

@@ -16,6 +16,8 @@ pub(crate) struct View<'v> {
     pub(super) memory: MemoryFigures,
     pub(super) databases: Vec<DatabaseView>,
     pub(super) clients: ClientsView,
+    /// The log, if there is one that takes writes.
+    pub(super) log: Option<ferrite_log::Status>,
     /// The turn it was gathered in has not ended.
     _turn: std::marker::PhantomData<&'v ()>,
 }
@@ -58,6 +60,7 @@ impl<'v> View<'v> {
             memory: MemoryFigures::of(server, turn, now),
             databases: databases.collect(),
             clients,
+            log: server.persistence.status(),
             _turn: std::marker::PhantomData,
         }
     }

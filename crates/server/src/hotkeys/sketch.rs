@@ -18,6 +18,9 @@ const KEY_BYTES: usize = 128;
 /// The time in which a weight fades to its half.
 pub(super) const HALF_LIFE_MS: f64 = 30_000.0;
 
+/// What happened in less time than this is told as if it had taken so long: one use is no rate.
+const SHORTEST_MS: i64 = 1000;
+
 /// Doublings after which weights are brought back to a size that leaves room.
 const RESCALE: f64 = 40.0;
 
@@ -178,7 +181,7 @@ impl Sketch {
     /// The keys whose weight is at least half their own.
     pub(super) fn all(&mut self, now_ms: i64) -> Vec<Found> {
         let scale = self.scale(now_ms);
-        let age = (now_ms - self.began_ms).max(1) as f64 / HALF_LIFE_MS;
+        let age = (now_ms - self.began_ms).max(SHORTEST_MS) as f64 / HALF_LIFE_MS;
         // The weight of something that happens once a second, since the beginning.
         let per_second =
             HALF_LIFE_MS / 1000.0 / std::f64::consts::LN_2 * (1.0 - (-age).exp2()) * scale;

@@ -5,6 +5,7 @@ mod browser;
 mod deploy;
 mod figures;
 mod hostile;
+mod survey;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -96,16 +96,11 @@ fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         let command = table().by_id(hot.command);
         reply.bulk(command.map_or("", |command| &command.full_name).as_bytes());
         reply.bulk(b"ops_per_sec");
-        reply.double(rounded(hot.rates.operations_per_s));
+        reply.integer(hot.rates.operations_per_s.round() as i64);
         reply.bulk(b"bytes_per_sec");
-        reply.double(rounded(hot.rates.bytes_per_s));
+        reply.integer(hot.rates.bytes_per_s.round() as i64);
     }
     Ok(())
-}
-
-/// To a hundredth: what is behind it is noise.
-fn rounded(rate: f64) -> f64 {
-    (rate * 100.0).round() / 100.0
 }
 
 fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {

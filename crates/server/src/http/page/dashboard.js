@@ -4,7 +4,8 @@
 // from outside (keys, commands, names of clients) only ever becomes the content of text nodes.
 "use strict";
 
-const KEPT = 300; // answers, one a second
+const KEPT = 300; // points of the charts, one a second
+const AT_FIRST = 60; // points that a chart has room for until there are more
 const WINDOW = 10; // answers that a table looks back
 
 const byId = (id) => document.getElementById(id);
@@ -172,10 +173,13 @@ function spark(id, values, top) {
   svg.setAttribute("preserveAspectRatio", "none");
   if (known.length < 2) { svg.replaceChildren(); return; }
   const most = top ?? (Math.max(...known) * 1.1 || 1);
-  const x = (at) => (at / (KEPT - 1)) * width + width * (1 - (values.length - 1) / (KEPT - 1));
+  const x = (at) => width - ((values.length - 1 - at) / (room() - 1)) * width;
   const y = (value) => height - 2 - (value / most) * (height - 4);
   svg.replaceChildren(shape("path", { d: path(values, x, y), class: "line s1", "vector-effect": "non-scaling-stroke" }));
 }
+
+/** How many points charts have room for now. */
+const room = () => (points.length > AT_FIRST ? KEPT : AT_FIRST);
 
 /** A round number that is not below a value. */
 function roundUp(value) {
@@ -183,7 +187,10 @@ function roundUp(value) {
   return [1, 2, 2.5, 5, 10].map((step) => step * size).find((step) => step >= value * 0.999);
 }
 
-/** Lines over the last five minutes. `lines` are [class, label, values]; on a logarithmic scale for times. */
+/** A mark of an axis: a number without zeroes behind the point. */
+const short = (text) => text.replace(/(\.\d*?)0+(?=\s|$)/, "$1").replace(/\.(?=\s|$)/, "");
+
+/** Lines over the last minutes. `lines` are [class, label, values]; on a logarithmic scale for times. */
 function chart(id, lines, format, logarithmic) {
   const figureNode = byId(id), width = Math.max(figureNode.clientWidth, 260), height = 190;
   const [left, right, top, bottom] = [54, 8, 8, 20];
@@ -201,13 +208,15 @@ function chart(id, lines, format, logarithmic) {
   }
   for (const tick of ticks) {
     svg.append(shape("line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: "grid" }));
-    svg.append(shape("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, format(tick)));
+    svg.append(shape("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, short(format(tick))));
   }
-  const x = (at, length) => width - right - ((length - 1 - at) / (KEPT - 1)) * (width - left - right);
-  for (const minutes of [5, 4, 3, 2, 1, 0]) {
-    const label = minutes ? `−${minutes} min` : "now";
-    const anchor = minutes === 0 ? "end" : minutes === 5 ? "start" : "middle";
-    svg.append(shape("text", { x: width - right - (minutes / 5) * (width - left - right), y: height - 5, "text-anchor": anchor }, label));
+  const all = room(), marks = width < 420 ? 3 : 5;
+  const x = (at, length) => width - right - ((length - 1 - at) / (all - 1)) * (width - left - right);
+  for (let mark = 0; mark <= marks; mark++) {
+    const seconds = Math.round((all * mark) / marks);
+    const label = mark === 0 ? "now" : seconds % 60 === 0 ? `−${seconds / 60} min` : `−${seconds} s`;
+    const anchor = mark === 0 ? "end" : mark === marks ? "start" : "middle";
+    svg.append(shape("text", { x: width - right - (mark / marks) * (width - left - right), y: height - 5, "text-anchor": anchor }, label));
   }
   if (known.length < 2) {
     svg.append(shape("text", { x: (width + left) / 2, y: height / 2, "text-anchor": "middle" }, "nothing yet"));
@@ -323,9 +332,11 @@ function drawWorkers(now, before) {
     return node("div", { class: "meter" }, `#${worker.label}`, bar, node("b", {}, percent(worker.running + worker.waiting)));
   }) : [node("p", { class: "small" }, "This system does not tell how busy threads are.")]));
   const queue = since(histograms(now, "ferrite_queue_seconds").get(""), histograms(before, "ferrite_queue_seconds").get(""));
-  const waiting = all.reduce((sum, worker) => sum + worker.waiting, 0) / (all.length || 1);
+  const mean = (name) => all.reduce((sum, worker) => sum + worker[name], 0) / (all.length || 1);
+  const [running, waiting] = [mean("running"), mean("waiting")];
   pairs("loop", [
-    ["Waiting for a processor", percent(waiting)],
+    [node("span", {}, node("span", { class: "dot s1" }), "On a processor"), percent(running)],
+    [node("span", {}, node("span", { class: "dot s2" }), "Waiting for one"), percent(waiting)],
     ["Queue p50 · p99", `${time(quantile(queue, 0.5))} · ${time(quantile(queue, 0.99))}`],
     ["Slowest resize of an index", time(figure(now, "ferrite_index_resize_slowest_seconds") * 1e6)],
   ]);
@@ -338,7 +349,7 @@ function drawKeys(now, before) {
   const last = points.at(-1) ?? {};
   pairs("keys", [
     ["Expired", `${count(last.expired)}/s`],
-    ["Looked at after they were due, p99", lag.length ? time(quantile(lag, 0.99)) : NONE],
+    ["Expiry lag p99", lag.length ? time(quantile(lag, 0.99)) : NONE],
     ["Evicted", figure(now, "ferrite_keys_evicted_total") === undefined ? undefined : count(figure(now, "ferrite_keys_evicted_total"))],
     ["Reads", `${count(last.reads)}/s`],
     ["Waiting to be freed", count(figure(now, "ferrite_lazyfree_pending_objects"))],
@@ -386,16 +397,16 @@ function drawErrors(now, before) {
 }
 
 function drawKeysInUse(now) {
-  const shown = now.hot[hotRank].slice(0, 16);
+  const shown = now.hot[hotRank].slice(0, 12);
   fill("hot", shown.map((hot) => [["code", hot.key], ["n", hot.db], ["nowrap", (hot.command ?? "").toUpperCase()], ["n", count(hot.operations_per_s)], ["n", bytes(hot.bytes_per_s)]]),
     "No key stands out: either there is no load, or it is spread evenly.");
   byId("big-card").hidden = now.big === undefined;
-  if (now.big) fill("big", now.big.slice(0, 16).map((big) => [["code", big.key], ["n", big.db], ["n", bytes(big.bytes)]]), "No big key has been seen.");
+  if (now.big) fill("big", now.big.slice(0, 12).map((big) => [["code", big.key], ["n", big.db], ["n", bytes(big.bytes)]]), "No key takes more than a kilobyte, as far as was seen.");
 }
 
 function drawSlow(now) {
   const ago = (at_s) => `${span(now.server.now_ms / 1000 - at_s)} ago`;
-  fill("slow", now.slow.map((slow) => [["nowrap", ago(slow.at_s)], ["n", time(slow.took_us)], ["code", slow.command], ["nowrap", slow.name || slow.client]]),
+  fill("slow", now.slow.slice(0, 10).map((slow) => [["nowrap", ago(slow.at_s)], ["n", time(slow.took_us)], ["code", slow.command], ["nowrap", slow.name || slow.client]]),
     "No command took longer than slowlog-log-slower-than.");
   fill("events", now.events.map((event) => [["", event.name], ["nowrap", ago(event.at_s)], ["n", `${event.took_ms} ms`], ["n", `${event.worst_ms} ms`]]),
     "None, or latency-monitor-threshold is 0: set it to watch for slow moments.");
