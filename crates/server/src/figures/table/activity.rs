@@ -83,6 +83,12 @@ pub(super) const CLIENTS: &[Figure] = &[
         },
     ),
     gauge(
+        "ferrite_clients_tracking",
+        "Clients that keep copies of values and are told when these change.",
+        |view, samples| samples.count(view.server.observers.tracking.clients() as u64),
+    )
+    .in_info("tracking_clients"),
+    gauge(
         "ferrite_clients_max",
         "The most clients that may be connected.",
         |view, samples| {
@@ -138,6 +144,12 @@ pub(super) const CLIENTS: &[Figure] = &[
         },
     )
     .in_info("total_net_output_bytes"),
+    gauge(
+        "ferrite_tracking_keys",
+        "Keys whose changes are told to clients that keep copies.",
+        |view, samples| samples.count(view.server.observers.tracking.keys() as u64),
+    )
+    .in_info("tracking_total_keys"),
     gauge(
         "ferrite_pubsub_channels",
         "Channels that somebody listens to.",

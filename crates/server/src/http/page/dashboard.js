@@ -369,6 +369,7 @@ function drawClients(now) {
     ["Dropped as slow readers", value("ferrite_output_limit_disconnections_total")],
     ["Received", `${bytes(last.input)}/s`],
     ["Sent", `${bytes(last.output)}/s`],
+    ["With copies of their own · keys", `${value("ferrite_clients_tracking")} · ${value("ferrite_tracking_keys")}`],
     ["Channels · patterns", `${value("ferrite_pubsub_channels")} · ${value("ferrite_pubsub_patterns")}`],
   ]);
 }
