@@ -103,7 +103,7 @@ fn big_keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         big.bytes = bytes.unwrap_or(0);
         bytes.is_some()
     });
-    known.sort_by(|one, other| other.bytes.cmp(&one.bytes));
+    known.sort_by_key(|big| std::cmp::Reverse(big.bytes));
     known.truncate(most);
     let reply = &mut context.reply;
     reply.array(known.len());
