@@ -224,6 +224,7 @@ impl Control {
         if !self.server.is_loading() {
             let snapshots = &self.server.snapshots;
             snapshots.start_if_due(self.server, &mut self.turn);
+            self.server.survey.go_on(self.server, &self.turn);
         }
         self.turn.leave();
         self.note_resizing();
@@ -257,18 +258,7 @@ pub(crate) fn listen(settings: &crate::config::Settings) -> Result<Vec<Listener>
     let port = settings.int(Setting::Port) as u16;
     let backlog = settings.int(Setting::TcpBacklog) as i32;
     if port != 0 {
-        for address in settings.text(Setting::Bind).split_whitespace() {
-            // A leading dash: fine if this machine doesn't have it.
-            let (address, needed) = match address.strip_prefix('-') {
-                Some(rest) => (rest, false),
-                None => (address, true),
-            };
-            match resolve(address, port).and_then(|address| Listener::tcp(address, backlog)) {
-                Ok(listener) => listeners.push(listener),
-                Err(error) if !needed && is_unavailable(&error) => {}
-                Err(error) => return Err(format!("cannot listen on {address}:{port}: {error}")),
-            }
-        }
+        listeners = listen_on(&settings.text(Setting::Bind), port, backlog)?;
         if listeners.is_empty() {
             return Err(format!(
                 "cannot listen on port {port}: none of the addresses in 'bind' is usable"
@@ -286,6 +276,24 @@ pub(crate) fn listen(settings: &crate::config::Settings) -> Result<Vec<Listener>
     }
     if listeners.is_empty() {
         return Err("nothing to listen on: 'port' is 0 and 'unixsocket' is not set".into());
+    }
+    Ok(listeners)
+}
+
+/// Opens a port at each of the addresses. None may be left if all of them may be missing.
+pub(crate) fn listen_on(addresses: &str, port: u16, backlog: i32) -> Result<Vec<Listener>, String> {
+    let mut listeners = Vec::new();
+    for address in addresses.split_whitespace() {
+        // A leading dash: fine if this machine doesn't have it.
+        let (address, needed) = match address.strip_prefix('-') {
+            Some(rest) => (rest, false),
+            None => (address, true),
+        };
+        match resolve(address, port).and_then(|address| Listener::tcp(address, backlog)) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if !needed && is_unavailable(&error) => {}
+            Err(error) => return Err(format!("cannot listen on {address}:{port}: {error}")),
+        }
     }
     Ok(listeners)
 }

@@ -17,6 +17,7 @@ use crate::command::{Args, Command, Context, Control, Failure, Reply, failure, f
 use crate::config::Setting;
 use crate::connection::{Connection, State};
 use crate::gate::Closed;
+use crate::hotkeys;
 use crate::limits::ERROR_ECHO_BYTES;
 use crate::metrics::WorkerStats;
 use crate::notify::{self, Notifier};
@@ -273,6 +274,10 @@ pub(crate) fn run<'c>(command: &'static Command, context: &mut Context<'c>, args
         context.reply.take_back(before);
         context.refuse(&failure);
         context.store.stats.command(command.id).failed.add(1);
+    }
+    if context.store.stats.hot_keys.is_due() {
+        let replied = context.reply.bytes_since(before);
+        hotkeys::sample(command, context, args, replied);
     }
 }
 
@@ -681,7 +686,10 @@ impl Timer {
 
     fn record(&mut self, ticks: u64) {
         if let Some(command) = self.command.take() {
-            self.stats.command(command.id).record(self.calls, ticks);
+            let queued = self.since.saturating_sub(self.stats.ready.get());
+            self.stats.queued.record(queued, self.calls);
+            let command = self.stats.command(command.id);
+            command.record(self.calls, ticks, queued);
             self.stats.commands.add(self.calls);
         }
     }

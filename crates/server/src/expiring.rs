@@ -40,9 +40,12 @@ impl Worker {
                 } else {
                     self.now - EXPIRE_HELP_MS
                 };
-                if database.next_due_ms(shard) > due {
+                let next_due_ms = database.next_due_ms(shard);
+                if next_due_ms > due {
                     continue;
                 }
+                let lag_ms = self.now.saturating_sub(next_due_ms).max(0);
+                self.stats.expiry_lag_ms.record(lag_ms as u64, 1);
                 let items = &mut self.expiring.items;
                 left = expire_shard(database, shard, self.now, left, items);
                 if left == 0 {

@@ -164,3 +164,31 @@ pub(crate) const REPLAY_PARTS: usize = 256;
 
 /// Milliseconds between two lines that say how far a replay has come.
 pub(crate) const REPLAY_REPORT_MS: i64 = 2000;
+
+/// Connections to the HTTP port, and how many are accepted in a row.
+pub(crate) const HTTP_CONNECTIONS: usize = 64;
+pub(crate) const HTTP_ACCEPT_BURST: usize = 16;
+
+/// Bytes of the head of an HTTP request.
+pub(crate) const HTTP_HEAD_BYTES: usize = 8 * 1024;
+
+/// Milliseconds that an HTTP client may take to send a request, to take its answer, and to think of another request.
+pub(crate) const HTTP_REQUEST_MS: u64 = 5_000;
+pub(crate) const HTTP_ANSWER_MS: u64 = 20_000;
+pub(crate) const HTTP_IDLE_MS: u64 = 75_000;
+
+/// Milliseconds for which figures that were gathered are answered to whoever asks.
+pub(crate) const HTTP_FRESH_MS: u64 = 100;
+
+/// Nanoseconds that each round of the walk through all keys takes, without and with somebody who waits for what it counts.
+pub(crate) const SURVEY_NS: u64 = 300_000;
+pub(crate) const SURVEY_ASKED_NS: u64 = 5_000_000;
+
+/// Keys of that walk looked at under one lock.
+pub(crate) const SURVEY_SLICE: usize = 64;
+
+/// Milliseconds between the end of that walk and the beginning of the next.
+pub(crate) const SURVEY_PAUSE_MS: i64 = 10_000;
+
+/// Prefixes of keys that are counted apart.
+pub(crate) const PREFIXES: usize = 1024;

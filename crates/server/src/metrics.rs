@@ -6,6 +6,10 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use sys::process::ThreadId;
+
+use crate::hotkeys::HotKeys;
+
 /// A number that one thread changes and all may read.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
@@ -54,6 +58,18 @@ pub(crate) struct WorkerStats {
     pub(crate) turns: Counter,
     /// Bytes its connections' buffers hold now.
     pub(crate) buffer_bytes: Counter,
+    /// Ticks at which what this turn reads became readable, as near as can be told; see [`crate::pace`].
+    pub(crate) ready: Counter,
+    /// Ticks spent in turns, which is all but waiting for the network.
+    pub(crate) turn_ticks: Counter,
+    /// Ticks from when requests could be read until they ran.
+    pub(crate) queued: Histogram,
+    /// Milliseconds by which keys were looked at later than they were to expire.
+    pub(crate) expiry_lag_ms: Histogram,
+    /// Which keys are used most.
+    pub(crate) hot_keys: HotKeys,
+    /// The thread that it is.
+    pub(crate) thread: OnceLock<ThreadId>,
     by_command: Box<[CommandStats]>,
 }
 
@@ -66,7 +82,16 @@ pub(crate) struct CommandStats {
     pub(crate) rejected: Counter,
     /// Ran and answered an error.
     pub(crate) failed: Counter,
-    latency: OnceLock<Box<Histogram>>,
+    times: OnceLock<Box<Times>>,
+}
+
+/// How long the calls of a command took. Only commands that are called have it.
+#[derive(Default)]
+struct Times {
+    /// To run.
+    run: Histogram,
+    /// From when the request could be read until it had run.
+    whole: Histogram,
 }
 
 impl WorkerStats {
@@ -83,6 +108,12 @@ impl WorkerStats {
             errors: Counter::default(),
             turns: Counter::default(),
             buffer_bytes: Counter::default(),
+            ready: Counter::default(),
+            turn_ticks: Counter::default(),
+            queued: Histogram::default(),
+            expiry_lag_ms: Histogram::default(),
+            hot_keys: HotKeys::default(),
+            thread: OnceLock::new(),
             by_command: (0..commands).map(|_| CommandStats::default()).collect(),
         }
     }
@@ -115,27 +146,35 @@ impl WorkerStats {
             ] {
                 counter.set(0);
             }
-            if let Some(latency) = command.latency.get() {
-                latency.reset();
+            if let Some(times) = command.times.get() {
+                times.run.reset();
+                times.whole.reset();
             }
         }
+        self.queued.reset();
+        self.expiry_lag_ms.reset();
     }
 }
 
 impl CommandStats {
-    /// Notes `calls` calls that took `ticks` together.
+    /// Notes `calls` calls that took `ticks` together, after they had waited for `queued`.
     #[inline]
-    pub(crate) fn record(&self, calls: u64, ticks: u64) {
+    pub(crate) fn record(&self, calls: u64, ticks: u64, queued: u64) {
         self.calls.add(calls);
         self.ticks.add(ticks);
-        self.latency
-            .get_or_init(Box::default)
-            .record(ticks / calls, calls);
+        let times = self.times.get_or_init(Box::default);
+        times.run.record(ticks / calls, calls);
+        times.whole.record(queued + ticks, calls);
     }
 
-    /// The distribution of times, if the command was ever called.
-    pub(crate) fn latency(&self) -> Option<&Histogram> {
-        self.latency.get().map(|histogram| &**histogram)
+    /// The distribution of the times it took to run, if the command was ever called.
+    pub(crate) fn run_times(&self) -> Option<&Histogram> {
+        self.times.get().map(|times| &times.run)
+    }
+
+    /// The same with the time that requests waited before.
+    pub(crate) fn whole_times(&self) -> Option<&Histogram> {
+        self.times.get().map(|times| &times.whole)
     }
 }
 
@@ -181,7 +220,7 @@ impl Histogram {
         self.buckets[Histogram::bucket_of(value)].add(count);
     }
 
-    fn reset(&self) {
+    pub(crate) fn reset(&self) {
         self.buckets.iter().for_each(|bucket| bucket.set(0));
     }
 }
@@ -208,8 +247,31 @@ impl Distribution {
         sum
     }
 
+    /// The same values in another unit, `scale` times as many of it; as near as buckets tell.
+    pub(crate) fn in_unit(&self, scale: f64) -> Distribution {
+        let scaled = Histogram::default();
+        for (value, count) in self.iter() {
+            scaled.record((value as f64 * scale) as u64, count);
+        }
+        Distribution::of([&scaled].into_iter())
+    }
+
     pub(crate) fn calls(&self) -> u64 {
         self.calls
+    }
+
+    /// The sum of all values, as near as buckets tell: each counts as the middle of its bucket.
+    pub(crate) fn sum(&self) -> f64 {
+        let filled = self
+            .buckets
+            .iter()
+            .enumerate()
+            .filter(|&(_, &count)| count > 0);
+        let middles = filled.map(|(at, &count)| {
+            let (low, high) = (Histogram::floor_of(at), Histogram::floor_of(at + 1) - 1);
+            (low as f64 + high as f64) / 2.0 * count as f64
+        });
+        middles.sum()
     }
 
     /// The filled buckets, ascending: the largest value each can hold, and its count.
@@ -257,6 +319,8 @@ mod tests {
         let distribution = Distribution::of([&histogram].into_iter());
         let all: Vec<(u64, u64)> = distribution.iter().collect();
         assert_eq!((all.len(), distribution.calls()), (2, 5));
+        assert!((2700.0..3600.0).contains(&distribution.sum()));
+        assert_eq!(distribution.in_unit(1.0).calls(), 5);
         assert!(all[0].0 >= 5 && all[0].0 < 7 && all[0].1 == 2);
         assert!(all[1].0 >= 1000 && all[1].0 < 1200 && all[1].1 == 3);
     }

@@ -22,6 +22,7 @@ use crate::persistence::Persistence;
 use crate::pubsub::{Crowd, Inbox, Registry};
 use crate::slowlog::SlowLog;
 use crate::snapshot::Snapshots;
+use crate::survey::Survey;
 
 /// The version of the Redis protocol and command set that clients are told; some switch on it.
 pub(crate) const REDIS_VERSION: &str = "7.4.0";
@@ -52,9 +53,13 @@ pub(crate) struct Server {
     pub(crate) slowlog: Mutex<SlowLog>,
     pub(crate) latency: Mutex<LatencyMonitor>,
     pub(crate) errors: ErrorStats,
+    /// What a walk through all keys has found.
+    pub(crate) survey: Survey,
     pub(crate) totals: Totals,
     /// Wakes the control thread.
     pub(crate) control: Waker,
+    /// Wakes the thread that serves HTTP.
+    pub(crate) http: Waker,
     pub(crate) shutdown: AtomicBool,
     /// Whether `maxmemory` is exceeded; decided ten times a second and when the limit is changed.
     pub(crate) over_memory: AtomicBool,
@@ -215,6 +220,7 @@ impl Server {
         self.shutdown.store(true, Relaxed);
         self.snapshots.wake();
         self.control.wake();
+        self.http.wake();
         self.wake_workers();
     }
 

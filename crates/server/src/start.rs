@@ -19,6 +19,7 @@ use crate::config::{self, Setting, Settings, Startup};
 use crate::control::{self, Control};
 use crate::errorstats::ErrorStats;
 use crate::gate::{Closed, Gate};
+use crate::http::{self, Http};
 use crate::latency::LatencyMonitor;
 use crate::limits::{LOAD_THREADS, SHARDS_PER_WORKER};
 use crate::logging;
@@ -30,6 +31,7 @@ use crate::pubsub::{Crowd, Registry};
 use crate::server::{Pause, Server, Totals, VERSION, WorkerHandle};
 use crate::slowlog::SlowLog;
 use crate::snapshot::{self, Snapshots};
+use crate::survey::Survey;
 use crate::worker::Worker;
 
 /// Descriptors the server needs beside its clients.
@@ -57,6 +59,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
         .map_err(|error| format!("cannot hear signals: {error}"))?;
     logging::start(&settings)?;
     let listeners = control::listen(&settings)?;
+    let http_listeners = http::listen(&settings)?;
     let pid_file = write_pid_file(&settings)?;
     allow_connections(&settings);
     // Calibrates the clock before anything is timed.
@@ -69,10 +72,12 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
     server
         .gate
         .set(Closed::Loading, loads || recovery.is_some());
+    let http = start_http(server, http_listeners)?;
     let mut threads = start_workers(server)?;
     threads.push(start_thread("snapshot", move || {
         snapshot::run(server, loads)
     })?);
+    threads.extend(http);
     let control = Control::new(server, listeners, signals)
         .map_err(|error| format!("cannot watch for connections: {error}"))?;
     match recovery {
@@ -172,9 +177,9 @@ fn build(
         .map_err(failed)?;
     let keyspace = Keyspace::new(&Options {
         databases: settings.int(Setting::Databases) as usize,
-        // The control thread looks at memory, one thread writes snapshots, one keeps the log small, and some load what was
-        // there.
-        workers: workers + 3 + LOAD_THREADS.max(workers),
+        // The control thread looks at memory, one thread writes snapshots, one keeps the log small, one serves HTTP, and some
+        // load what was there.
+        workers: workers + 4 + LOAD_THREADS.max(workers),
         shards,
         seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),
         ticks: sys::clock::ticks,
@@ -199,8 +204,10 @@ fn build(
         slowlog: Mutex::new(SlowLog::default()),
         latency: Mutex::new(LatencyMonitor::default()),
         errors: ErrorStats::default(),
+        survey: Survey::default(),
         totals: Totals::default(),
         control: Waker::new().map_err(failed)?,
+        http: Waker::new().map_err(failed)?,
         shutdown: AtomicBool::new(false),
         over_memory: AtomicBool::new(false),
         gate: Gate::default(),
@@ -265,6 +272,27 @@ fn start_workers(server: &'static Server) -> Result<Vec<std::thread::JoinHandle<
         })?);
     }
     Ok(threads)
+}
+
+/// Serves HTTP from here on, where something listens for it: also while data is loaded, when health is worth asking for.
+fn start_http(
+    server: &'static Server,
+    listeners: Vec<sys::socket::Listener>,
+) -> Result<Option<std::thread::JoinHandle<()>>, String> {
+    if listeners.is_empty() {
+        return Ok(None);
+    }
+    let addresses: Vec<String> = listeners
+        .iter()
+        .map(|listener| listener.local_addr_text())
+        .collect();
+    log::info!(
+        "Dashboard and metrics on http://{}",
+        addresses.join(" http://")
+    );
+    let http = Http::new(server, listeners)
+        .map_err(|error| format!("cannot watch for HTTP connections: {error}"))?;
+    start_thread("http", move || http.run()).map(Some)
 }
 
 fn start_thread(

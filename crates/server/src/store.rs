@@ -72,6 +72,12 @@ impl Store<'_> {
         self.lock_in(db, key).contains(key)
     }
 
+    /// Bytes that a key of a database takes in all, if it is there. No access, and neither hit nor miss.
+    pub(crate) fn memory_in(&self, db: usize, key: Key<'_>) -> Option<usize> {
+        let mut shard = self.lock_in(db, key);
+        shard.find(key).map(|entry| entry.memory())
+    }
+
     /// Locks the shards of several keys, all before any is read.
     pub(crate) fn lock_keys<'k>(&self, keys: impl Iterator<Item = Key<'k>>) -> Shards<'_> {
         let mut set = ShardSet::default();

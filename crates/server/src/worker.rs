@@ -20,6 +20,7 @@ use ferrite_log::Lsn;
 use keyspace::{INLINE_VALUE_MAX, ShardId, Turn};
 use resp::request::{Limits, Span};
 use sys::poller::{Event, Poller};
+use sys::process::ThreadId;
 use sys::socket::Socket;
 
 use crate::batch::{Batch, Lane, Source};
@@ -36,6 +37,7 @@ use crate::limits::{
     PACK_SHARE, READ_AHEAD_BYTES, READ_BYTES, READ_MIN_BYTES, SCRATCH_BYTES,
 };
 use crate::metrics::WorkerStats;
+use crate::pace::Pace;
 use crate::pubsub::{Listeners, begin_worker};
 use crate::server::{Message, Server};
 use crate::session::{ReplyMode, Session};
@@ -128,10 +130,14 @@ impl Worker {
     /// Runs until the server shuts down.
     pub(crate) fn run(mut self) {
         begin_worker(self.number);
+        self.stats.thread.get_or_init(ThreadId::current);
         let mut events = Vec::with_capacity(256);
+        let mut pace = Pace::default();
         while !self.server.is_shutting_down() {
             self.wait(&mut events);
+            pace.begin_turn(self.stats);
             self.turn(&events);
+            pace.end_turn(self.stats);
         }
         self.end();
     }
@@ -715,6 +721,7 @@ impl Worker {
                 slow.push(connection.token);
             }
         }
+        self.stats.hot_keys.adapt();
         let own = self.output.bytes.capacity() + self.listeners.memory();
         self.stats
             .buffer_bytes

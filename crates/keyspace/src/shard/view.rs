@@ -82,6 +82,11 @@ impl<'a> EntryRef<'a> {
         self.entry.kind()
     }
 
+    /// Bytes the key takes in all.
+    pub fn memory(self) -> usize {
+        self.entry.memory()
+    }
+
     #[cfg(test)]
     pub(crate) fn has_mark(self, mark: Mark) -> bool {
         self.entry.has_mark(mark)

@@ -71,6 +71,13 @@ impl<'c> Reply<'c> {
         self.large.truncate(mark.large);
     }
 
+    /// Bytes written since a position, large values included.
+    pub(crate) fn bytes_since(&self, mark: Mark) -> usize {
+        let large = self.large[mark.large..].iter();
+        let large_bytes: usize = large.map(|pinned| pinned.value.len()).sum();
+        self.writer.out.len() - mark.bytes + large_bytes
+    }
+
     /// The protocol of the connection, for the few replies whose shape differs beyond encoding.
     pub(crate) fn protocol(&self) -> Protocol {
         self.writer.protocol

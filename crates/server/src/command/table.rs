@@ -319,6 +319,11 @@ impl Table {
             .flat_map(|command| std::iter::once(command).chain(&command.subcommands))
     }
 
+    /// The command whose counters have an index.
+    pub(crate) fn by_id(&self, id: u16) -> Option<&Command> {
+        self.all().nth(usize::from(id))
+    }
+
     /// Any command, to stand where none has been chosen yet.
     pub(crate) fn any(&self) -> &Command {
         &self.commands[0]

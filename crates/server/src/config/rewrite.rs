@@ -456,6 +456,8 @@ mod tests {
         (Setting::LogFile, "''"),
         (Setting::AlwaysShowLogo, "yes"),
         (Setting::Hz, "500"),
+        (Setting::HttpPort, "9121"),
+        (Setting::HttpBind, "* -::1"),
         (Setting::SlowlogLogSlowerThan, "-1"),
         (Setting::SlowlogMaxLen, "9223372036854775807"),
         (Setting::LatencyMonitorThreshold, "100"),

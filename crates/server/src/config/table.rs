@@ -53,6 +53,8 @@ pub(crate) enum Setting {
     LogFile,
     AlwaysShowLogo,
     Hz,
+    HttpPort,
+    HttpBind,
     SlowlogLogSlowerThan,
     SlowlogMaxLen,
     LatencyMonitorThreshold,
@@ -666,6 +668,25 @@ pub(crate) static TABLE: &[Row] = &[
         mutable: true,
         section: Section::Process,
         summary: "How often per second each worker does its housekeeping.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::HttpPort,
+        name: "http-port",
+        kind: Kind::Integer { min: 0, max: 65535 },
+        default: "0",
+        section: Section::Monitoring,
+        summary: "The TCP port of the dashboard, of /metrics for Prometheus, and of /healthz and /readyz; 0 turns HTTP off. \
+                  With requirepass, all but health wants that password.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::HttpBind,
+        name: "http-bind",
+        kind: Kind::Addresses { most: 16 },
+        default: "127.0.0.1 -::1",
+        section: Section::Monitoring,
+        summary: "The addresses to listen on for HTTP, as in bind.",
         ..BASE
     },
     Row {

@@ -12,6 +12,7 @@ mod identity;
 mod memory;
 mod open_files;
 mod other;
+mod threads;
 
 pub use cgroup::cgroup_memory_limit;
 pub use cpu_times::{
@@ -22,3 +23,4 @@ pub use identity::{executable_path, hostname, os_text, pid};
 pub use memory::{peak_rss_bytes, rss_bytes, total_memory_bytes};
 pub use open_files::raise_open_files;
 pub use other::{ask_to_end, cpu_time_of, rss_bytes_of};
+pub use threads::{ThreadId, ThreadTimes};

@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use keyspace::{Database, Overhead};
+use keyspace::{Database, Keyspace, Overhead, Turn};
 
 use super::Context;
 use super::info::{Report, human_bytes};
@@ -82,25 +82,29 @@ pub(super) fn clients(report: &mut Report, context: &Context<'_>) {
 }
 
 /// Where memory goes, as INFO memory and MEMORY tell it.
-pub(super) struct MemoryFigures {
+pub(crate) struct MemoryFigures {
     /// Bytes taken by data and by buffers of connections.
-    pub(super) used: u64,
+    pub(crate) used: u64,
     /// The most that was ever used.
-    pub(super) peak: u64,
+    pub(crate) peak: u64,
     /// Bytes of physical memory that the process occupies.
-    pub(super) resident: u64,
+    pub(crate) resident: u64,
     /// Bytes of connections' buffers.
-    pub(super) buffers: u64,
+    pub(crate) buffers: u64,
     /// What databases that exist take beside their entries.
-    pub(super) databases: Vec<(usize, Overhead)>,
-    pub(super) keys: u64,
+    pub(crate) databases: Vec<(usize, Overhead)>,
+    pub(crate) keys: u64,
 }
 
 impl MemoryFigures {
     pub(super) fn gather(context: &Context<'_>) -> MemoryFigures {
-        let (server, turn) = (context.server, &*context.store.turn);
+        MemoryFigures::of(context.server, context.store.turn, context.store.now)
+    }
+
+    /// The figures of a server at a time (Unix, ms).
+    pub(crate) fn of(server: &Server, turn: &Turn<'_>, now: i64) -> MemoryFigures {
         let used = server.used_memory(turn);
-        let databases = existing_databases(context);
+        let databases = databases_of(&server.keyspace, turn);
         MemoryFigures {
             used,
             peak: used.max(server.totals.peak_memory.get()),
@@ -111,13 +115,13 @@ impl MemoryFigures {
                 .map(|(_, database)| database.len() as u64)
                 .sum(),
             databases: databases
-                .map(|(db, database)| (db, database.overhead(context.store.now)))
+                .map(|(db, database)| (db, database.overhead(now)))
                 .collect(),
         }
     }
 
     /// Bytes that hold neither keys nor values.
-    pub(super) fn overhead(&self) -> u64 {
+    pub(crate) fn overhead(&self) -> u64 {
         let databases = self
             .databases
             .iter()
@@ -126,17 +130,17 @@ impl MemoryFigures {
     }
 
     /// Bytes of keys and values, with what each needs around it.
-    pub(super) fn dataset(&self) -> u64 {
+    pub(crate) fn dataset(&self) -> u64 {
         self.used.saturating_sub(self.overhead())
     }
 
     /// Physical memory per byte used.
-    pub(super) fn fragmentation(&self) -> f64 {
+    pub(crate) fn fragmentation(&self) -> f64 {
         self.resident as f64 / self.used.max(1) as f64
     }
 
     /// Bytes of physical memory beyond what is used; negative if some of it is not resident.
-    pub(super) fn fragmentation_bytes(&self) -> i64 {
+    pub(crate) fn fragmentation_bytes(&self) -> i64 {
         self.resident.wrapping_sub(self.used) as i64
     }
 }
@@ -150,7 +154,14 @@ pub(super) fn percent(part: u64, whole: u64) -> f64 {
 fn existing_databases<'a>(
     context: &'a Context<'_>,
 ) -> impl Iterator<Item = (usize, &'a Database)> + Clone + use<'a> {
-    let (keyspace, turn) = (context.store.keyspace, &*context.store.turn);
+    databases_of(context.store.keyspace, context.store.turn)
+}
+
+/// Databases of a keyspace that were ever used.
+pub(crate) fn databases_of<'a>(
+    keyspace: &'a Keyspace,
+    turn: &'a Turn<'_>,
+) -> impl Iterator<Item = (usize, &'a Database)> + Clone + use<'a> {
     (0..keyspace.databases()).filter_map(move |db| Some((db, keyspace.existing(turn, db)?)))
 }
 
@@ -411,7 +422,7 @@ pub(super) fn cpu(report: &mut Report, _: &Context<'_>) {
 pub(super) fn modules(_: &mut Report, _: &Context<'_>) {}
 
 /// The counters of a command on all workers.
-fn counters_of<'s>(
+pub(crate) fn counters_of<'s>(
     server: &'s Server,
     command: &Command,
 ) -> impl Iterator<Item = &'s CommandStats> + Clone + use<'s> {
@@ -424,7 +435,7 @@ fn counters_of<'s>(
 
 /// The distribution of a command's times on all workers, in ticks.
 pub(super) fn distribution(server: &Server, command: &Command) -> Distribution {
-    Distribution::of(counters_of(server, command).filter_map(CommandStats::latency))
+    Distribution::of(counters_of(server, command).filter_map(CommandStats::run_times))
 }
 
 pub(super) fn command_stats(report: &mut Report, context: &Context<'_>) {

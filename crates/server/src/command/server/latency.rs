@@ -4,6 +4,7 @@
 //! of [`crate::metrics`], kept always.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 
 use super::info_sections::distribution;
 use super::introspection::find;
@@ -12,6 +13,7 @@ use crate::command::{Command, table};
 use crate::config::Setting;
 use crate::latency::{Event, Sample};
 use crate::metrics::Distribution;
+use crate::server::Server;
 
 /// What the rows below have in common.
 const ROW: Spec = Spec {
@@ -208,7 +210,7 @@ fn doctor(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
         .settings
         .int(Setting::LatencyMonitorThreshold);
     let monitor = context.server.latency.lock();
-    let text = if threshold_ms == 0 {
+    let mut text = if threshold_ms == 0 {
         "Nothing is being watched: latency-monitor-threshold is 0. Set it to the milliseconds that \
          are too many for you, with CONFIG SET, and ask again when something was slow.\n"
             .to_string()
@@ -218,14 +220,11 @@ fn doctor(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
         let report = monitor
             .events()
             .iter()
-            .map(|(name, event)| describe(name, event));
-        let mut text: String = report.collect();
-        text.push_str(
-            "SLOWLOG GET names the commands that took long; LATENCY HISTOGRAM shows how long each \
-             command usually takes.\n",
-        );
-        text
+            .map(|(name, event)| describe(name, event) + advice(name));
+        report.collect()
     };
+    drop(monitor);
+    text.push_str(&about_workers(context.server));
     context.reply.verbatim("txt", text.as_bytes());
     Ok(())
 }
@@ -243,6 +242,58 @@ fn describe(name: &str, event: &Event) -> String {
         "{name}: {count} slow {moments} within {span_s} s, {mean_ms} ms on average, {} ms at worst.\n",
         event.worst_ms
     )
+}
+
+/// What a person may do about an event.
+fn advice(name: &str) -> &'static str {
+    match name {
+        "command" => {
+            "  SLOWLOG GET names these commands. Use SCAN rather than KEYS, ask for parts of large values (GETRANGE), \
+             and see with BIGKEYS which keys are large. While one of them runs, others of its connections' worker wait: \
+             more threads make that rarer.\n"
+        }
+        "fast-command" => {
+            "  These are quick by themselves: something else held the process up. See whether it waits for a processor \
+             (below), whether the machine swaps, or whether values are large: BIGKEYS.\n"
+        }
+        "index-resize" => {
+            "  A table grew or shrank while a command waited. It is over when the number of keys is steady.\n"
+        }
+        _ => "  LATENCY HISTORY tells when; compare with what the machine did at these times.\n",
+    }
+}
+
+/// A worker that is ready to run and has no processor for so large a part of the time it could have used is worth a line.
+const STARVED: f64 = 0.1;
+
+/// What is remarkable about the workers since the start.
+fn about_workers(server: &Server) -> String {
+    let mut text = String::new();
+    let (mut running_s, mut waiting_s) = (0.0, 0.0);
+    let threads = server
+        .workers
+        .iter()
+        .filter_map(|worker| worker.stats.thread.get());
+    for times in threads.filter_map(|thread| thread.times()) {
+        running_s += times.running.as_secs_f64();
+        waiting_s += times.waiting.as_secs_f64();
+    }
+    let (part, uptime_ms) = (
+        waiting_s / (running_s + waiting_s).max(f64::MIN_POSITIVE),
+        sys::clock::realtime_ms() - server.started_ms,
+    );
+    // The first moments of a process say little.
+    if part > STARVED && running_s > 1.0 && uptime_ms > 10_000 {
+        let _ = writeln!(
+            text,
+            "Workers waited for a processor {:.0} % of the time they had something to do. Other processes use it, or a quota is used up: \
+             leave them more, or start fewer threads ({} now).",
+            part * 100.0,
+            server.workers.len()
+        );
+    }
+    text.push_str("LATENCY HISTOGRAM shows how long each command usually takes, HOTKEYS GET which keys are used most.\n");
+    text
 }
 
 fn mean(samples: &VecDeque<Sample>) -> u64 {

@@ -200,7 +200,8 @@ fn diagnose(figures: &MemoryFigures, limit: u64) -> String {
     finding(
         limit > 0 && figures.used > limit / 10 * 9,
         format!(
-            "Nearly full: {used} of maxmemory {} are in use.",
+            "Nearly full: {used} of maxmemory {} are in use. Raise it, let keys expire, or look for what is large: BIGKEYS, \
+             PREFIXES START.",
             human_bytes(limit)
         ),
     );
@@ -213,7 +214,8 @@ fn diagnose(figures: &MemoryFigures, limit: u64) -> String {
     finding(
         figures.fragmentation() > 1.4 && figures.fragmentation_bytes() > 10 << 20,
         format!(
-            "The process occupies {:.2} bytes for each byte in use.",
+            "The process occupies {:.2} bytes for each byte in use. Memory that was freed goes back with time; if it does not, \
+             a restart gives it back.",
             figures.fragmentation()
         ),
     );

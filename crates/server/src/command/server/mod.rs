@@ -2,7 +2,7 @@
 //!
 //! Here is the table of the family; the subcommands of a container are in the file of its handlers. Reading order:
 //! `introspection` answers COMMAND, with `description` for what a command is, `documentation` for its documentation and
-//! `key_finder` for its keys; `info` with `info_sections` is INFO; `memory`, `slowlog` and `latency` are for
+//! `key_finder` for its keys; `info` with `info_sections` is INFO; `memory`, `slowlog`, `latency`, `hotkeys` and `survey` are for
 //! operators, `debug` with `digest` for tests; `cluster` says that there is none; `persistence` saves; `process` has the
 //! small ones, from TIME to SHUTDOWN.
 //!
@@ -14,8 +14,9 @@ mod debug;
 mod description;
 mod digest;
 mod documentation;
+mod hotkeys;
 mod info;
-mod info_sections;
+pub(crate) mod info_sections;
 mod introspection;
 pub(crate) mod key_finder;
 mod latency;
@@ -24,6 +25,7 @@ mod memory;
 mod persistence;
 mod process;
 mod slowlog;
+mod survey;
 
 pub(crate) use append_only::must_wait;
 pub(crate) use debug::is_unprotected;
@@ -100,6 +102,9 @@ pub(crate) const COMMANDS: &[Spec] = &[
         subcommands: latency::SUBCOMMANDS,
         ..Spec::BASE
     },
+    hotkeys::HOTKEYS,
+    survey::BIGKEYS,
+    survey::PREFIXES,
     Spec {
         name: "debug",
         arity: -2,

@@ -1,0 +1,61 @@
+//! Which keys are used most, now: by operations and by bytes.
+//!
+//! Each worker looks at one command in so many ([`sampler`]) and keeps the heaviest keys it sees in a [`sketch`] of fixed size, in which
+//! the past fades; HOTKEYS adds up what all workers have. A command that is not looked at pays one counter that is
+//! decremented.
+
+mod sampler;
+mod sketch;
+
+use std::collections::HashMap;
+
+pub(crate) use sampler::{HotKeys, sample};
+pub(crate) use sketch::{Rank, Rates};
+
+use crate::server::Server;
+
+/// Keys that HOTKEYS and the dashboard tell of.
+pub(crate) const MOST: usize = 32;
+
+/// A key that is used much.
+#[derive(Debug)]
+pub(crate) struct HotKey {
+    pub(crate) db: usize,
+    pub(crate) key: Vec<u8>,
+    pub(crate) rates: Rates,
+    /// The command that used it last, as far as it was looked at.
+    pub(crate) command: u16,
+}
+
+/// The keys that weigh most, the first most.
+pub(crate) fn heaviest(server: &Server, rank: Rank, most: usize) -> Vec<HotKey> {
+    let now_ms = sys::clock::realtime_ms();
+    let mut all: HashMap<(usize, Vec<u8>), HotKey> = HashMap::new();
+    for worker in &server.workers {
+        for found in worker.stats.hot_keys.all(rank, now_ms) {
+            match all.entry((found.db, found.key.clone())) {
+                std::collections::hash_map::Entry::Vacant(vacant) => {
+                    vacant.insert(found);
+                }
+                std::collections::hash_map::Entry::Occupied(mut known) => {
+                    known.get_mut().rates.add(found.rates);
+                }
+            }
+        }
+    }
+    let mut keys: Vec<HotKey> = all.into_values().collect();
+    keys.sort_by(|one, other| {
+        let by_rate = other.rates.of(rank).total_cmp(&one.rates.of(rank));
+        by_rate.then_with(|| (one.db, &one.key).cmp(&(other.db, &other.key)))
+    });
+    keys.truncate(most);
+    keys
+}
+
+/// Forgets everything.
+pub(crate) fn reset(server: &Server) {
+    server
+        .workers
+        .iter()
+        .for_each(|worker| worker.stats.hot_keys.reset());
+}

@@ -1,0 +1,226 @@
+//! Which commands are looked at: few where there are many, all where there are few.
+//!
+//! A countdown says when the next is due; it is drawn anew each time, so that a stream with a rhythm is seen as it is. What is looked at
+//! stands for as many as were passed over. More than [`MANY`] in a window of the worker's housekeeping double the period at
+//! once, fewer than [`FEW`] halve it at its end: a few thousand a second are looked at at most, whatever the load.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use keyspace::Key;
+use parking_lot::Mutex;
+
+use super::HotKey;
+use super::sketch::{Found, Rank, Sketch, Use};
+use crate::command::{Args, Command, Context};
+
+/// Commands that are looked at in a window: more double the period, fewer halve it.
+const MANY: u32 = 256;
+const FEW: u32 = 16;
+
+/// The longest period.
+const LONGEST: u64 = 1 << 16;
+
+/// The hot keys of one worker.
+pub(crate) struct HotKeys {
+    /// Commands until the next that is looked at; only the worker changes it.
+    countdown: AtomicU64,
+    sampler: Mutex<Sampler>,
+}
+
+struct Sampler {
+    /// One command in so many is looked at, on average.
+    period: u64,
+    in_window: u32,
+    random: fastrand::Rng,
+    /// By operations and by bytes, from the first use on.
+    sketches: Option<[Sketch; 2]>,
+}
+
+impl Default for HotKeys {
+    fn default() -> HotKeys {
+        HotKeys {
+            countdown: AtomicU64::new(1),
+            sampler: Mutex::new(Sampler {
+                period: 1,
+                in_window: 0,
+                random: fastrand::Rng::new(),
+                sketches: None,
+            }),
+        }
+    }
+}
+
+impl HotKeys {
+    /// Whether this command is one to look at.
+    #[inline(always)]
+    pub(crate) fn is_due(&self) -> bool {
+        let left = self.countdown.load(Relaxed).wrapping_sub(1);
+        self.countdown.store(left, Relaxed);
+        left == 0
+    }
+
+    /// Ends a window; only the worker calls this.
+    pub(crate) fn adapt(&self) {
+        let mut sampler = self.sampler.lock();
+        if sampler.in_window < FEW && sampler.period > 1 {
+            sampler.period /= 2;
+            let left = self.countdown.load(Relaxed).min(sampler.period);
+            self.countdown.store(left, Relaxed);
+        }
+        sampler.in_window = 0;
+    }
+
+    /// The keys that are known to be heavy.
+    pub(super) fn all(&self, rank: Rank, now_ms: i64) -> Vec<HotKey> {
+        let mut sampler = self.sampler.lock();
+        let Some(sketches) = &mut sampler.sketches else {
+            return Vec::new();
+        };
+        let found = sketches[rank as usize].all(now_ms).into_iter();
+        let key = |found: Found| HotKey {
+            db: found.db,
+            key: found.key,
+            rates: found.rates,
+            command: found.command,
+        };
+        found.map(key).collect()
+    }
+
+    /// Forgets all keys.
+    pub(super) fn reset(&self) {
+        self.sampler.lock().sketches = None;
+    }
+}
+
+/// Looks at a command that has run and replied with so many bytes.
+#[cold]
+#[inline(never)]
+pub(crate) fn sample(
+    command: &'static Command,
+    context: &Context<'_>,
+    args: &Args<'_>,
+    replied: usize,
+) {
+    let hot_keys = &context.store.stats.hot_keys;
+    // Somebody who reads at this moment is not waited for: the next command will do.
+    let Some(mut sampler) = hot_keys.sampler.try_lock() else {
+        hot_keys.countdown.store(1, Relaxed);
+        return;
+    };
+    let period = sampler.next(&hot_keys.countdown);
+    let keys = command.key_positions(args.len()).count();
+    if keys == 0 {
+        return;
+    }
+    // One of them stands for all: each as often as any other.
+    let at = command
+        .key_positions(args.len())
+        .nth(sampler.random.usize(..keys));
+    let bytes = args.get(at.expect("there are so many"));
+    let used = Use {
+        db: context.store.db,
+        key: Key {
+            bytes,
+            hash: args.keyspace.hash(bytes),
+        },
+        command: command.id,
+        operations: (period * keys as u64) as f64,
+        bytes: (period * (args.size() + replied) as u64) as f64,
+    };
+    sampler.add(&used, context.store.now);
+}
+
+impl Sampler {
+    /// Draws when the next is due. Returns how many commands this one stands for.
+    fn next(&mut self, countdown: &AtomicU64) -> u64 {
+        let period = self.period;
+        self.in_window += 1;
+        if self.in_window > MANY {
+            self.in_window = 0;
+            self.period = (period * 2).min(LONGEST);
+        }
+        countdown.store(self.random.u64(1..2 * self.period), Relaxed);
+        period
+    }
+
+    fn add(&mut self, used: &Use<'_>, now_ms: i64) {
+        let made = || [Rank::Operations, Rank::Bytes].map(|rank| Sketch::new(rank, now_ms));
+        for sketch in self.sketches.get_or_insert_with(made) {
+            sketch.add(used, now_ms);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs so many commands, of which each `nth` uses a key; returns how many were looked at.
+    fn run(hot_keys: &HotKeys, commands: u64, now_ms: i64) -> u32 {
+        let mut looked_at = 0;
+        for _ in 0..commands {
+            if !hot_keys.is_due() {
+                continue;
+            }
+            looked_at += 1;
+            let mut sampler = hot_keys.sampler.lock();
+            let period = sampler.next(&hot_keys.countdown);
+            let used = Use {
+                db: 3,
+                key: Key {
+                    bytes: b"key",
+                    hash: 9,
+                },
+                command: 7,
+                operations: period as f64,
+                bytes: 100.0 * period as f64,
+            };
+            sampler.add(&used, now_ms);
+        }
+        looked_at
+    }
+
+    #[test]
+    fn few_commands_are_all_looked_at() {
+        let hot_keys = HotKeys::default();
+        assert!(hot_keys.all(Rank::Operations, 0).is_empty());
+        for window in 0..100 {
+            assert_eq!(run(&hot_keys, 10, window * 100), 10);
+            hot_keys.adapt();
+        }
+        let found = hot_keys.all(Rank::Bytes, 10_000);
+        assert_eq!((found.len(), found[0].db, found[0].command), (1, 3, 7));
+        assert!(
+            (99.0..101.0).contains(&found[0].rates.operations_per_s),
+            "{found:?}"
+        );
+        hot_keys.reset();
+        assert!(hot_keys.all(Rank::Bytes, 10_000).is_empty());
+    }
+
+    #[test]
+    fn of_many_few_are_looked_at_and_the_rate_is_right_anyway() {
+        let hot_keys = HotKeys::default();
+        let (mut looked_at, windows) = (0, 300);
+        for window in 0..windows {
+            looked_at = run(&hot_keys, 100_000, window * 100);
+            hot_keys.adapt();
+        }
+        assert!((1..=MANY + 1).contains(&looked_at), "{looked_at}");
+        let rate = hot_keys.all(Rank::Operations, windows * 100)[0]
+            .rates
+            .operations_per_s;
+        assert!((0.9e6..1.1e6).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn when_the_load_is_gone_everything_is_looked_at_again() {
+        let hot_keys = HotKeys::default();
+        run(&hot_keys, 1_000_000, 0);
+        for _ in 0..20 {
+            hot_keys.adapt();
+        }
+        run(&hot_keys, 10, 0);
+        assert_eq!(run(&hot_keys, 10, 0), 10);
+    }
+}

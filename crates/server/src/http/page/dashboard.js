@@ -1,0 +1,477 @@
+// The dashboard: asks for /stats.json each second, keeps five minutes of it, and draws.
+//
+// Counts in the answer are since the server's start; what happens per second is the difference of two answers. Text that comes
+// from outside (keys, commands, names of clients) only ever becomes the content of text nodes.
+"use strict";
+
+const KEPT = 300; // points of the charts, one a second
+const AT_FIRST = 60; // points that a chart has room for until there are more
+const WINDOW = 10; // answers that a table looks back
+
+const byId = (id) => document.getElementById(id);
+const SVG = "http://www.w3.org/2000/svg";
+
+function node(name, properties = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (key === "class") made.className = value;
+    else if (key === "width") made.style.width = value;
+    else made.setAttribute(key, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+function shape(name, attributes, text) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+// Numbers as people read them.
+
+const NONE = "–";
+const digits = (value) => (value >= 100 ? 0 : value >= 10 ? 1 : 2);
+
+function count(value) {
+  if (!Number.isFinite(value)) return NONE;
+  for (const [unit, size] of [["G", 1e9], ["M", 1e6], ["k", 1e4]]) {
+    const scale = unit === "k" ? 1e3 : size;
+    if (value >= size) return `${(value / scale).toFixed(digits(value / scale))} ${unit}`;
+  }
+  return Number.isInteger(value) || value >= 100 ? Math.round(value).toLocaleString("en") : value.toFixed(value < 1 ? 2 : 1);
+}
+
+function bytes(value) {
+  if (!Number.isFinite(value)) return NONE;
+  for (const [at, unit] of ["PiB", "TiB", "GiB", "MiB", "KiB"].entries()) {
+    const size = 1024 ** (5 - at);
+    if (value >= size) return `${(value / size).toFixed(digits(value / size))} ${unit}`;
+  }
+  return `${Math.round(value)} B`;
+}
+
+function time(us) {
+  if (!Number.isFinite(us)) return NONE;
+  if (us >= 1e6) return `${(us / 1e6).toFixed(digits(us / 1e6))} s`;
+  if (us >= 1e3) return `${(us / 1e3).toFixed(digits(us / 1e3))} ms`;
+  return `${us.toFixed(us >= 10 ? 0 : us >= 1 ? 1 : 2)} µs`;
+}
+
+function span(seconds) {
+  if (!Number.isFinite(seconds)) return NONE;
+  const [days, hours, minutes] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60];
+  if (days > 0) return `${days} d ${hours} h`;
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  return minutes > 0 ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${Math.floor(Math.max(seconds, 0))} s`;
+}
+
+const percent = (part) => (Number.isFinite(part) ? `${(100 * part).toFixed(part >= 0.9995 || part === 0 ? 0 : 1)} %` : NONE);
+
+// What the answers say.
+
+let answers = []; // the newest last
+let points = []; // one for each answer but the first, for charts
+let hotRank = "operations";
+
+/** A figure without labels; undefined where the server has none. */
+const figure = (answer, name) => answer.figures[name];
+
+/** The values of a figure with one label, by label. */
+const labelled = (answer, name) => new Map((answer.by[name] ?? []).map(([label, value]) => [label, value]));
+
+/** A histogram of an answer by its first label: a map of bounds to counts. */
+function histograms(answer, name) {
+  return new Map((answer.times[name] ?? []).map(({ labels, buckets }) => [labels[0] ?? "", new Map(buckets)]));
+}
+
+/** What has come to a histogram since another answer: bounds and counts, ascending. */
+function since(now, before) {
+  const added = [];
+  for (const [bound, value] of now ?? []) {
+    const more = value - (before?.get(bound) ?? 0);
+    if (more > 0) added.push([bound, more]);
+  }
+  return added.sort((one, other) => one[0] - other[0]);
+}
+
+/** The time that so much of all does not exceed. */
+function quantile(buckets, part) {
+  const all = buckets.reduce((sum, [, value]) => sum + value, 0);
+  let left = Math.max(part * all, 1);
+  for (const [bound, value] of buckets) {
+    left -= value;
+    if (left <= 0) return bound;
+  }
+  return NaN;
+}
+
+function merged(histogramsByLabel) {
+  const all = new Map();
+  for (const buckets of histogramsByLabel.values())
+    for (const [bound, value] of buckets) all.set(bound, (all.get(bound) ?? 0) + value);
+  return all;
+}
+
+/** What happened between two answers. */
+function point(now, before) {
+  const seconds = (now.server.now_ms - before.server.now_ms) / 1000;
+  const rate = (name) => (figure(now, name) - figure(before, name)) / seconds;
+  const [hits, misses] = [rate("ferrite_keyspace_hits_total"), rate("ferrite_keyspace_misses_total")];
+  const whole = since(merged(histograms(now, "ferrite_command_latency_seconds")), merged(histograms(before, "ferrite_command_latency_seconds")));
+  const busy = workers(now, before).map((worker) => worker.running + worker.waiting);
+  return {
+    at: now.server.now_ms,
+    ops: rate("ferrite_commands_processed_total"),
+    input: rate("ferrite_network_input_bytes_total"),
+    output: rate("ferrite_network_output_bytes_total"),
+    expired: rate("ferrite_keys_expired_total"),
+    errors: rate("ferrite_error_replies_total"),
+    hits: hits + misses > 0 ? hits / (hits + misses) : NaN,
+    reads: hits + misses,
+    p50: quantile(whole, 0.5),
+    p99: quantile(whole, 0.99),
+    p999: quantile(whole, 0.999),
+    memory: figure(now, "ferrite_memory_used_bytes"),
+    keys: figure(now, "ferrite_keys"),
+    busy: busy.length ? busy.reduce((sum, one) => sum + one, 0) / busy.length : NaN,
+  };
+}
+
+/** How each worker spent its time between two answers, as parts of one. */
+function workers(now, before) {
+  const seconds = (now.server.now_ms - before.server.now_ms) / 1000;
+  const part = (name, label) => {
+    const [later, earlier] = [labelled(now, name).get(label), labelled(before, name).get(label)];
+    return Math.min(Math.max((later - earlier) / seconds, 0), 1);
+  };
+  return [...labelled(now, "ferrite_worker_cpu_seconds_total").keys()].map((label) => ({
+    label,
+    running: part("ferrite_worker_cpu_seconds_total", label),
+    waiting: part("ferrite_worker_cpu_wait_seconds_total", label) || 0,
+    connections: labelled(now, "ferrite_worker_connections").get(label),
+  }));
+}
+
+// Charts.
+
+function path(values, x, y) {
+  let text = "", down = false;
+  values.forEach((value, at) => {
+    if (!Number.isFinite(value)) { down = false; return; }
+    text += `${down ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
+    down = true;
+  });
+  return text;
+}
+
+function spark(id, values, top) {
+  const svg = byId(id), [width, height] = [200, 34];
+  const known = values.filter(Number.isFinite);
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.setAttribute("preserveAspectRatio", "none");
+  if (known.length < 2) { svg.replaceChildren(); return; }
+  const most = top ?? (Math.max(...known) * 1.1 || 1);
+  const x = (at) => width - ((values.length - 1 - at) / (room() - 1)) * width;
+  const y = (value) => height - 2 - (value / most) * (height - 4);
+  svg.replaceChildren(shape("path", { d: path(values, x, y), class: "line s1", "vector-effect": "non-scaling-stroke" }));
+}
+
+/** How many points charts have room for now. */
+const room = () => (points.length > AT_FIRST ? KEPT : AT_FIRST);
+
+/** A round number that is not below a value. */
+function roundUp(value) {
+  const size = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 2.5, 5, 10].map((step) => step * size).find((step) => step >= value * 0.999);
+}
+
+/** A mark of an axis: a number without zeroes behind the point. */
+const short = (text) => text.replace(/(\.\d*?)0+(?=\s|$)/, "$1").replace(/\.(?=\s|$)/, "");
+
+/** Lines over the last minutes. `lines` are [class, label, values]; on a logarithmic scale for times. */
+function chart(id, lines, format, logarithmic) {
+  const figureNode = byId(id), width = Math.max(figureNode.clientWidth, 260), height = 190;
+  const [left, right, top, bottom] = [54, 8, 8, 20];
+  const known = lines.flatMap(([, , values]) => values.filter(Number.isFinite));
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
+  let ticks, y;
+  if (logarithmic) {
+    const low = Math.floor(Math.log10(Math.max(Math.min(...known, 1e6), 0.1))), high = Math.max(Math.ceil(Math.log10(Math.max(...known, 1))), low + 1);
+    ticks = Array.from({ length: high - low + 1 }, (_, at) => 10 ** (low + at));
+    y = (value) => height - bottom - ((Math.log10(Math.max(value, 10 ** low)) - low) / (high - low)) * (height - top - bottom);
+  } else {
+    const most = roundUp(Math.max(...known, 1));
+    ticks = [0, most / 4, most / 2, (most * 3) / 4, most];
+    y = (value) => height - bottom - (value / most) * (height - top - bottom);
+  }
+  for (const tick of ticks) {
+    svg.append(shape("line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: "grid" }));
+    svg.append(shape("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, short(format(tick))));
+  }
+  const all = room(), marks = width < 420 ? 3 : 5;
+  const x = (at, length) => width - right - ((length - 1 - at) / (all - 1)) * (width - left - right);
+  for (let mark = 0; mark <= marks; mark++) {
+    const seconds = Math.round((all * mark) / marks);
+    const label = mark === 0 ? "now" : seconds % 60 === 0 ? `−${seconds / 60} min` : `−${seconds} s`;
+    const anchor = mark === 0 ? "end" : mark === marks ? "start" : "middle";
+    svg.append(shape("text", { x: width - right - (mark / marks) * (width - left - right), y: height - 5, "text-anchor": anchor }, label));
+  }
+  if (known.length < 2) {
+    svg.append(shape("text", { x: (width + left) / 2, y: height / 2, "text-anchor": "middle" }, "nothing yet"));
+  }
+  for (const [style, , values] of lines) {
+    const place = (at) => x(at, values.length);
+    svg.append(shape("path", { d: path(values, place, y), class: `line ${style}` }));
+  }
+  const last = (values) => values.findLast(Number.isFinite) ?? NaN;
+  const keys = lines.map(([style, label, values]) => node("span", {}, node("span", { class: `dot ${style}` }), `${label} ${format(last(values))}`));
+  figureNode.replaceChildren(svg, node("figcaption", { class: "key" }, ...keys));
+}
+
+// Tables and lists.
+
+/** Fills a table with rows of [class, content] cells, or says why it is empty. */
+function fill(id, rows, empty) {
+  const table = byId(id), columns = table.tHead.rows[0].cells.length;
+  const made = rows.map((row) => node("tr", {}, ...row.map(([style, content]) => node("td", { class: style }, content))));
+  table.tHead.hidden = rows.length === 0;
+  table.tBodies[0].replaceChildren(...(made.length ? made : [node("tr", {}, node("td", { class: "empty", colspan: columns }, empty))]));
+}
+
+function pairs(id, rows) {
+  const shown = rows.filter(([, text]) => text !== undefined);
+  byId(id).replaceChildren(...shown.flatMap(([name, text]) => [node("dt", {}, name), node("dd", {}, text)]));
+}
+
+const set = (id, text) => { byId(id).textContent = text; };
+
+// The parts of the page.
+
+function drawHeader(now) {
+  const { version, host, pid, threads, io, not_ready } = now.server;
+  set("version", version);
+  set("where", `${host} · pid ${pid} · ${threads} ${threads === 1 ? "thread" : "threads"}, ${io} · up ${span(figure(now, "ferrite_uptime_seconds"))}`);
+  document.title = `Ferrite ${host}`;
+  state(not_ready ? "bad" : "good", not_ready ?? "ready");
+}
+
+function state(style, text) {
+  const pill = byId("state");
+  if (pill.textContent !== text) pill.textContent = text;
+  pill.className = `pill ${style}`;
+}
+
+function drawTiles(now) {
+  const last = points.at(-1) ?? {};
+  const column = (name) => points.map((one) => one[name]);
+  set("tile-ops", `${count(last.ops)}/s`);
+  set("tile-ops-more", `${count(figure(now, "ferrite_commands_processed_total"))} since the start`);
+  set("tile-latency", time(last.p99));
+  set("tile-latency-more", `p50 ${time(last.p50)} · p99.9 ${time(last.p999)}`);
+  const [hits, misses] = [figure(now, "ferrite_keyspace_hits_total"), figure(now, "ferrite_keyspace_misses_total")];
+  set("tile-hits", percent(last.hits));
+  set("tile-hits-more", hits + misses ? `${percent(hits / (hits + misses))} since the start` : "no key was read yet");
+  const [limit, resident] = [figure(now, "ferrite_memory_max_bytes"), figure(now, "process_resident_memory_bytes")];
+  set("tile-memory", bytes(last.memory ?? figure(now, "ferrite_memory_used_bytes")));
+  set("tile-memory-more", (limit ? `of ${bytes(limit)} · ` : "no limit · ") + `process ${bytes(resident)}`);
+  set("tile-keys", count(figure(now, "ferrite_keys")));
+  set("tile-keys-more", `${count(last.expired)}/s expire`);
+  set("tile-busy", percent(last.busy));
+  set("tile-busy-more", `${now.server.threads} ${now.server.threads === 1 ? "worker" : "workers"}`);
+  for (const name of ["ops", "memory", "keys"]) spark(`spark-${name}`, column(name));
+  spark("spark-latency", column("p99"));
+  spark("spark-hits", column("hits"), 1);
+  spark("spark-busy", column("busy"), 1);
+}
+
+function drawCommands(now, before) {
+  const seconds = (now.server.now_ms - before.server.now_ms) / 1000;
+  const [whole, earlier] = [histograms(now, "ferrite_command_latency_seconds"), histograms(before, "ferrite_command_latency_seconds")];
+  const run = (answer) => new Map((answer.times.ferrite_command_duration_seconds ?? []).map((one) => [one.labels[0], one.sum_s]));
+  const [ran, ranEarlier] = [run(now), run(before)];
+  const failures = (answer, name) => (labelled(answer, "ferrite_command_failed_total").get(name) ?? 0) + (labelled(answer, "ferrite_command_rejected_total").get(name) ?? 0);
+  const rows = [];
+  for (const [name, buckets] of whole) {
+    const added = since(buckets, earlier.get(name)), calls = added.reduce((sum, [, value]) => sum + value, 0);
+    if (calls > 0) rows.push({ name, added, calls, ran_s: ran.get(name) - (ranEarlier.get(name) ?? 0), failed: failures(now, name) - failures(before, name) });
+  }
+  const all_s = rows.reduce((sum, row) => sum + row.ran_s, 0) || 1;
+  rows.sort((one, other) => other.ran_s - one.ran_s);
+  fill("commands", rows.slice(0, 20).map((row) => {
+    const part = node("span", { class: "part" }, node("i", { width: `${(100 * row.ran_s) / all_s}%` }));
+    return [
+      ["nowrap", row.name.toUpperCase().replace("|", " ")], ["n", count(row.calls / seconds)], ["n", time(quantile(row.added, 0.5))],
+      ["n", time(quantile(row.added, 0.99))], ["n", time(quantile(row.added, 0.999))], ["n", time((row.ran_s * 1e6) / row.calls)],
+      ["n", node("span", {}, part, percent(row.ran_s / all_s))], ["n", row.failed ? count(row.failed / seconds) + "/s" : "0"],
+    ];
+  }), "No command was run in the last 10 seconds.");
+}
+
+function drawMemory(now) {
+  const used = figure(now, "ferrite_memory_used_bytes");
+  const parts = [
+    ["s1", "Keys and values", figure(now, "ferrite_memory_dataset_bytes")],
+    ["s2", "Index", figure(now, "ferrite_memory_index_bytes")],
+    ["s3", "Expiry", figure(now, "ferrite_memory_expiry_bytes")],
+    ["s4", "Connections' buffers", figure(now, "ferrite_memory_client_buffer_bytes")],
+    ["s5", "Free room in slabs", figure(now, "ferrite_memory_slack_bytes")],
+  ];
+  byId("memory-bar").replaceChildren(...parts.filter(([, , value]) => value > 0).map(([style, , value]) => node("i", { class: style, width: `${(100 * value) / (used || 1)}%` })));
+  const rows = parts.map(([style, name, value]) => [node("dt", {}, node("span", { class: `dot ${style}` }), name), node("dd", {}, bytes(value))]);
+  const extra = [["Used", used], ["Peak", figure(now, "ferrite_memory_peak_bytes")], ["Process (RSS)", figure(now, "process_resident_memory_bytes")], ["Limit (maxmemory)", figure(now, "ferrite_memory_max_bytes") || null]];
+  rows.push(...extra.map(([name, value]) => [node("dt", {}, name), node("dd", {}, value === null ? "none" : bytes(value))]));
+  byId("memory").replaceChildren(...rows.flat());
+}
+
+function drawWorkers(now, before) {
+  const all = workers(now, before);
+  byId("workers").replaceChildren(...(all.length ? all.map((worker) => {
+    const bar = node("div", { class: "bar" }, node("i", { class: "s1", width: percentWidth(worker.running) }), node("i", { class: "s2", width: percentWidth(worker.waiting) }));
+    return node("div", { class: "meter" }, `#${worker.label}`, bar, node("b", {}, percent(worker.running + worker.waiting)));
+  }) : [node("p", { class: "small" }, "This system does not tell how busy threads are.")]));
+  const queue = since(histograms(now, "ferrite_queue_seconds").get(""), histograms(before, "ferrite_queue_seconds").get(""));
+  const mean = (name) => all.reduce((sum, worker) => sum + worker[name], 0) / (all.length || 1);
+  const [running, waiting] = [mean("running"), mean("waiting")];
+  pairs("loop", [
+    [node("span", {}, node("span", { class: "dot s1" }), "On a processor"), percent(running)],
+    [node("span", {}, node("span", { class: "dot s2" }), "Waiting for one"), percent(waiting)],
+    ["Queue p50 · p99", `${time(quantile(queue, 0.5))} · ${time(quantile(queue, 0.99))}`],
+    ["Slowest resize of an index", time(figure(now, "ferrite_index_resize_slowest_seconds") * 1e6)],
+  ]);
+}
+
+const percentWidth = (part) => `${Math.min(100 * part, 100)}%`;
+
+function drawKeys(now, before) {
+  const lag = since(histograms(now, "ferrite_expiry_lag_seconds").get(""), histograms(before, "ferrite_expiry_lag_seconds").get(""));
+  const last = points.at(-1) ?? {};
+  pairs("keys", [
+    ["Expired", `${count(last.expired)}/s`],
+    ["Expiry lag p99", lag.length ? time(quantile(lag, 0.99)) : NONE],
+    ["Evicted", figure(now, "ferrite_keys_evicted_total") === undefined ? undefined : count(figure(now, "ferrite_keys_evicted_total"))],
+    ["Reads", `${count(last.reads)}/s`],
+    ["Waiting to be freed", count(figure(now, "ferrite_lazyfree_pending_objects"))],
+  ]);
+  const expiring = labelled(now, "ferrite_database_expiring_keys");
+  const rows = [...labelled(now, "ferrite_database_keys")].filter(([, keys]) => keys > 0);
+  fill("databases", rows.map(([db, keys]) => [["", `db${db}`], ["n", count(keys)], ["n", count(expiring.get(db))]]), "There are no keys.");
+}
+
+function drawClients(now) {
+  const last = points.at(-1) ?? {};
+  const value = (name) => count(figure(now, name));
+  pairs("clients", [
+    ["Connected", `${value("ferrite_clients_connected")} of ${value("ferrite_clients_max")}`],
+    ["Blocked · subscribed · watching", `${value("ferrite_clients_blocked")} · ${value("ferrite_clients_subscribed")} · ${value("ferrite_clients_watching")}`],
+    ["Accepted · refused", `${value("ferrite_connections_received_total")} · ${value("ferrite_connections_rejected_total")}`],
+    ["Dropped as slow readers", value("ferrite_output_limit_disconnections_total")],
+    ["Received", `${bytes(last.input)}/s`],
+    ["Sent", `${bytes(last.output)}/s`],
+    ["With copies of their own · keys", `${value("ferrite_clients_tracking")} · ${value("ferrite_tracking_keys")}`],
+    ["Channels · patterns", `${value("ferrite_pubsub_channels")} · ${value("ferrite_pubsub_patterns")}`],
+  ]);
+}
+
+function drawDisk(now) {
+  const saved_s = figure(now, "ferrite_snapshot_last_timestamp_seconds");
+  const ok = figure(now, "ferrite_snapshot_last_success");
+  const running = figure(now, "ferrite_snapshot_in_progress") ? "being written" : ok ? `${span(now.server.now_ms / 1000 - saved_s)} ago` : "failed";
+  const optional = (name, format) => (figure(now, name) === undefined ? undefined : format(figure(now, name)));
+  pairs("disk", [
+    ["Last snapshot", figure(now, "ferrite_snapshots_total") || !ok || running === "being written" ? running : "none since the start"],
+    ["Changes since", count(figure(now, "ferrite_snapshot_changes"))],
+    ["Snapshots written", count(figure(now, "ferrite_snapshots_total"))],
+    ["Log", optional("ferrite_log_size_bytes", bytes)],
+    ["Live data in the log", optional("ferrite_log_live_bytes", bytes)],
+    ["Not on disk yet", optional("ferrite_log_pending_bytes", bytes)],
+    ["Rewritten by compaction", optional("ferrite_log_compacted_bytes_total", bytes)],
+  ]);
+}
+
+function drawErrors(now, before) {
+  const seconds = (now.server.now_ms - before.server.now_ms) / 1000;
+  const earlier = labelled(before, "ferrite_errors_total");
+  const rows = [...labelled(now, "ferrite_errors_total")].sort((one, other) => other[1] - one[1]).slice(0, 8);
+  fill("errors", rows.map(([code, all]) => [["code", code], ["n", count((all - (earlier.get(code) ?? 0)) / seconds)], ["n", count(all)]]), "No command has failed.");
+}
+
+function drawKeysInUse(now) {
+  const shown = now.hot[hotRank].slice(0, 12);
+  fill("hot", shown.map((hot) => [["code", hot.key], ["n", hot.db], ["nowrap", (hot.command ?? "").toUpperCase()], ["n", count(hot.operations_per_s)], ["n", bytes(hot.bytes_per_s)]]),
+    "No key stands out: either there is no load, or it is spread evenly.");
+  byId("big-card").hidden = now.big === undefined;
+  if (now.big) fill("big", now.big.slice(0, 12).map((big) => [["code", big.key], ["n", big.db], ["n", bytes(big.bytes)]]), "No key takes more than a kilobyte, as far as was seen.");
+}
+
+function drawSlow(now) {
+  const ago = (at_s) => `${span(now.server.now_ms / 1000 - at_s)} ago`;
+  fill("slow", now.slow.slice(0, 10).map((slow) => [["nowrap", ago(slow.at_s)], ["n", time(slow.took_us)], ["code", slow.command], ["nowrap", slow.name || slow.client]]),
+    "No command took longer than slowlog-log-slower-than.");
+  fill("events", now.events.map((event) => [["", event.name], ["nowrap", ago(event.at_s)], ["n", `${event.took_ms} ms`], ["n", `${event.worst_ms} ms`]]),
+    "None, or latency-monitor-threshold is 0: set it to watch for slow moments.");
+}
+
+function draw() {
+  const now = answers.at(-1), before = answers[Math.max(answers.length - 1 - WINDOW, 0)];
+  const column = (name) => points.map((one) => one[name]);
+  drawHeader(now);
+  drawTiles(now);
+  chart("chart-ops", [["s1", "Commands", column("ops")], ["s2", "Errors", column("errors")]], count, false);
+  chart("chart-latency", [["s3", "p50", column("p50")], ["s1", "p99", column("p99")], ["s2", "p99.9", column("p999")]], time, true);
+  if (before !== now) {
+    drawCommands(now, before);
+    drawWorkers(now, before);
+    drawErrors(now, before);
+  }
+  drawKeys(now, before);
+  drawMemory(now);
+  drawClients(now);
+  drawDisk(now);
+  drawKeysInUse(now);
+  drawSlow(now);
+}
+
+// Asking.
+
+function take(answer) {
+  const last = answers.at(-1);
+  const begun = (one) => `${one.server.run_id} ${one.server.threads}`;
+  const wentBack = last && figure(answer, "ferrite_commands_processed_total") < figure(last, "ferrite_commands_processed_total");
+  if (last && (begun(last) !== begun(answer) || wentBack)) { answers = []; points = []; } // another run, or CONFIG RESETSTAT
+  else if (last && answer.server.now_ms <= last.server.now_ms) return;
+  if (answers.length) points.push(point(answer, answers.at(-1)));
+  answers.push(answer);
+  points = points.slice(-KEPT);
+  answers = answers.slice(-WINDOW - 1);
+}
+
+async function ask() {
+  try {
+    const response = await fetch("/stats.json", { cache: "no-store", signal: AbortSignal.timeout(5000) });
+    if (!response.ok) throw new Error(`${response.status} ${(await response.text()).trim()}`);
+    take(await response.json());
+    draw();
+  } catch (error) {
+    state("bad", error instanceof TypeError || error.name === "TimeoutError" ? "no answer" : String(error.message));
+  }
+}
+
+async function run() {
+  for (;;) {
+    const began = performance.now();
+    if (!document.hidden) await ask();
+    await new Promise((resolve) => setTimeout(resolve, Math.max(1000 - (performance.now() - began), 200)));
+  }
+}
+
+for (const rank of ["operations", "bytes"]) {
+  byId(`hot-${rank}`).addEventListener("click", () => {
+    hotRank = rank;
+    for (const other of ["operations", "bytes"]) byId(`hot-${other}`).setAttribute("aria-pressed", String(other === rank));
+    if (answers.length) draw();
+  });
+}
+addEventListener("resize", () => { if (answers.length) draw(); });
+run();

@@ -1,0 +1,201 @@
+//! Walking through all keys in the background, a slice at a time: which are the biggest, and what begins how.
+//!
+//! The control thread goes on with the walk ten times a second, for [`SURVEY_NS`] (longer while somebody waits for figures by
+//! prefix), with [`SURVEY_SLICE`] keys under each lock. So it costs well below a hundredth of a processor, and no command waits for
+//! more than a slice. A walk begins anew when it has come to its end and [`SURVEY_PAUSE_MS`] have passed.
+//!
+//! What is known is what the last whole walk saw and what this one has seen so far. Keys that come and go meanwhile may be missing, as in
+//! SCAN; how big a key is now is asked when it is told.
+
+mod prefixes;
+
+use std::time::Instant;
+
+use keyspace::Turn;
+use parking_lot::Mutex;
+
+pub(crate) use prefixes::{Prefix, Prefixes, Rule};
+
+use crate::limits::{SURVEY_ASKED_NS, SURVEY_NS, SURVEY_PAUSE_MS, SURVEY_SLICE};
+use crate::server::Server;
+
+/// Big keys that are kept.
+pub(crate) const MOST: usize = 32;
+
+/// Bytes below which a key is not big, whatever the others are.
+const SMALLEST_BYTES: usize = 1024;
+
+/// A big key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BigKey {
+    /// Bytes it took in all when it was seen.
+    pub(crate) bytes: usize,
+    pub(crate) db: usize,
+    pub(crate) key: Vec<u8>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Survey(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// Where the walk is: a database, and a cursor in it.
+    db: usize,
+    cursor: u64,
+    /// When the next walk begins (Unix, ms); 0 while one is under way.
+    next_ms: i64,
+    /// What the last whole walk has found, and this one so far, the biggest first.
+    last: Vec<BigKey>,
+    found: Vec<BigKey>,
+    /// What is counted by prefix, if somebody asked.
+    asked: Option<Prefixes>,
+}
+
+impl Survey {
+    /// Goes on with the walk for a moment. The turn was entered.
+    pub(crate) fn go_on(&self, server: &Server, turn: &Turn<'_>) {
+        let now_ms = sys::clock::realtime_ms();
+        let began = Instant::now();
+        // Locked for a slice at a time: a worker may want to look.
+        while self
+            .0
+            .lock()
+            .slice(server, turn, now_ms, began.elapsed().as_nanos())
+        {}
+    }
+
+    /// The biggest keys that are known, the biggest first.
+    pub(crate) fn biggest(&self) -> Vec<BigKey> {
+        let state = self.0.lock();
+        let mut all = state.found.clone();
+        for known in &state.last {
+            if !all
+                .iter()
+                .any(|one| one.db == known.db && one.key == known.key)
+            {
+                all.push(known.clone());
+            }
+        }
+        all.sort_by(|one, other| other.cmp_size(one));
+        all.truncate(MOST);
+        all
+    }
+
+    /// Begins to count by prefix, from the first key on; what was counted before is forgotten.
+    pub(crate) fn count_prefixes(&self, rule: Rule) {
+        let mut state = self.0.lock();
+        state.restart();
+        state.next_ms = 0;
+        state.asked = Some(Prefixes::new(rule, sys::clock::realtime_ms()));
+    }
+
+    /// Looks at what was counted by prefix, if anybody asked for it.
+    pub(crate) fn with_prefixes<R>(&self, look: impl FnOnce(Option<&Prefixes>) -> R) -> R {
+        look(self.0.lock().asked.as_ref())
+    }
+}
+
+impl State {
+    fn restart(&mut self) {
+        (self.db, self.cursor) = (0, 0);
+        self.found.clear();
+    }
+
+    /// One slice, if there is one to do within the budget. Returns whether there may be another.
+    fn slice(&mut self, server: &Server, turn: &Turn<'_>, now_ms: i64, spent_ns: u128) -> bool {
+        let is_asked = self.asked.as_ref().is_some_and(|asked| !asked.is_done);
+        let rests = now_ms < self.next_ms && self.next_ms - now_ms <= SURVEY_PAUSE_MS;
+        let budget_ns = if is_asked { SURVEY_ASKED_NS } else { SURVEY_NS };
+        if (rests && !is_asked) || spent_ns >= u128::from(budget_ns) {
+            return false;
+        }
+        self.next_ms = 0;
+        let is_over = self.walk(server, turn, now_ms);
+        if is_over {
+            self.next_ms = now_ms + SURVEY_PAUSE_MS;
+        }
+        !is_over
+    }
+
+    /// Goes on by some keys. Returns whether the walk has come to its end.
+    fn walk(&mut self, server: &Server, turn: &Turn<'_>, now_ms: i64) -> bool {
+        if self.db >= server.keyspace.databases() {
+            self.last = std::mem::take(&mut self.found);
+            if let Some(asked) = &mut self.asked {
+                asked.finish(now_ms);
+            }
+            self.restart();
+            return true;
+        }
+        let State {
+            found, asked, db, ..
+        } = self;
+        let mut asked = asked.as_mut().filter(|asked| !asked.is_done);
+        let cursor = match server.keyspace.existing(turn, *db) {
+            None => 0,
+            Some(database) => database.scan(self.cursor, SURVEY_SLICE, now_ms, |entry| {
+                let bytes = entry.memory();
+                if bytes >= SMALLEST_BYTES {
+                    note(found, bytes, *db, entry.key());
+                }
+                if let Some(asked) = &mut asked {
+                    asked.count(entry.key(), bytes, entry.expiry().is_some());
+                }
+            }),
+        };
+        self.cursor = cursor;
+        self.db += usize::from(cursor == 0);
+        false
+    }
+}
+
+impl BigKey {
+    fn cmp_size(&self, other: &BigKey) -> std::cmp::Ordering {
+        let by_size = self.bytes.cmp(&other.bytes);
+        by_size.then_with(|| (other.db, &other.key).cmp(&(self.db, &self.key)))
+    }
+}
+
+/// Keeps a key if it is among the biggest.
+fn note(found: &mut Vec<BigKey>, bytes: usize, db: usize, key: &[u8]) {
+    if found.len() == MOST && found[MOST - 1].bytes >= bytes {
+        return;
+    }
+    // A walk may come by a key twice while tables are resized.
+    found.retain(|one| one.db != db || one.key != key);
+    found.truncate(MOST - 1);
+    let at = found.partition_point(|one| one.bytes >= bytes);
+    let key = key.to_vec();
+    found.insert(at, BigKey { bytes, db, key });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_biggest_are_kept_in_order_and_once() {
+        let mut found = Vec::new();
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut sizes: Vec<usize> = (0..1000).map(|at| 2000 + at * 3).collect();
+        random.shuffle(&mut sizes);
+        for _ in 0..2 {
+            for &bytes in &sizes {
+                note(&mut found, bytes, 0, bytes.to_string().as_bytes());
+            }
+        }
+        let kept: Vec<usize> = found.iter().map(|one| one.bytes).collect();
+        sizes.sort_unstable_by(|one, other| other.cmp(one));
+        assert_eq!(kept, sizes[..MOST]);
+        note(&mut found, 9_999_999, 0, sizes[5].to_string().as_bytes());
+        assert_eq!((found.len(), found[0].bytes), (MOST, 9_999_999));
+        assert_eq!(
+            found
+                .iter()
+                .filter(|one| one.key == sizes[5].to_string().as_bytes())
+                .count(),
+            1
+        );
+    }
+}

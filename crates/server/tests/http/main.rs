@@ -1,0 +1,11 @@
+//! The HTTP port: what it answers, to whom, and what a client can do to it.
+
+mod answers;
+mod browser;
+mod deploy;
+mod figures;
+mod hostile;
+mod survey;
+
+#[path = "../support/mod.rs"]
+mod support;
