@@ -1,7 +1,6 @@
 //! A server that is killed and started again in its directory.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,11 +12,11 @@ use crate::support::{Client, PATIENCE, Value};
 
 /// Small segments, so that compaction has something to do.
 const SEGMENT: &str = "2mb";
+const SOCKET: &str = "socket";
 
 /// See the module. Dropping it ends the process and removes the directory, unless a test fails.
 pub(crate) struct Process {
     child: Option<Child>,
-    address: SocketAddr,
     directory: PathBuf,
     policy: &'static str,
     threads: usize,
@@ -33,7 +32,6 @@ impl Process {
         fs::create_dir_all(&directory).expect("the directory for temporary files is writable");
         Process {
             child: None,
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             directory,
             policy,
             threads,
@@ -45,9 +43,6 @@ impl Process {
     }
 
     fn spawn(&mut self) {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        self.address = listener.local_addr().expect("it is bound");
-        drop(listener);
         let output = File::options()
             .create(true)
             .append(true)
@@ -56,7 +51,7 @@ impl Process {
         let errors = output.try_clone().expect("it is open");
         let mut command = Command::new(env!("CARGO_BIN_EXE_ferrite-server"));
         command
-            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"])
+            .args(["--save", "", "--appendonly", "yes"])
             .args([
                 "--enable-debug-command",
                 "yes",
@@ -66,7 +61,8 @@ impl Process {
             .args(["--log-segment-size", SEGMENT])
             .args(["--databases", &DATABASES.to_string()])
             .args(["--threads", &self.threads.to_string()])
-            .args(["--port", &self.address.port().to_string()])
+            // Nobody else listens there.
+            .args(["--port", "0", "--unixsocket", SOCKET])
             .arg("--dir")
             .arg(&self.directory)
             .stdin(Stdio::null())
@@ -80,17 +76,13 @@ impl Process {
         self.spawn();
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
-            if let Ok(mut client) = Client::connect(self.address)
+            if let Ok(mut client) = Client::connect_unix(&self.directory.join(SOCKET))
                 && let Ok(Value::Int(_)) = client.call(&["DBSIZE"])
             {
                 return;
             }
             let child = self.child.as_mut().expect("it was just started");
             if let Some(status) = child.try_wait().expect("it is ours") {
-                if self.output().ends_with("in use\n") {
-                    self.spawn();
-                    continue;
-                }
                 panic!("the server ended: {status}\n{}", self.output());
             }
             sleep(Duration::from_millis(5));
@@ -113,7 +105,7 @@ impl Process {
     }
 
     pub(crate) fn client(&self) -> Client {
-        Client::connect(self.address).expect("the server listens")
+        Client::connect_unix(&self.directory.join(SOCKET)).expect("the server listens")
     }
 
     /// Everything that was printed, by all lives.
