@@ -14,6 +14,7 @@
 //!    its expiry.
 //! 3. Counters are written only under the lock.
 
+mod evicting;
 mod expiring;
 mod lock;
 mod packing;
@@ -40,6 +41,7 @@ const MOVED_PER_SLICE: usize = 64;
 
 pub use view::{Detached, EntryMut, EntryRef};
 
+use evicting::Evicting;
 use expiring::Wheels;
 use lock::Lock;
 use view::DetachedValue;
@@ -93,6 +95,8 @@ struct State {
     wheels: Option<Box<Wheels>>,
     /// What a snapshot wants of this shard.
     copied: Option<Box<snapshot::Copied>>,
+    /// Made with the first eviction.
+    evicting: Option<Box<Evicting>>,
 }
 
 // SAFETY: `state`, and the entries it leads to, are reached only through a `Guard`, which exists once at a time because
@@ -121,6 +125,7 @@ impl ShardCell {
                 heap: Heap::new(Arc::clone(pages)),
                 wheels: None,
                 copied: None,
+                evicting: None,
             }),
         }
     }
@@ -172,12 +177,12 @@ impl ShardCell {
             tables: &self.tables,
             state: index,
         };
-        index.drain(&shared.turns, |entry| {
+        index.drain(&shared.turns, shared.charge, |entry| {
             shared.tell_lost(entry);
             // SAFETY: `drain` hands each entry out once and forgets it.
             drop(unsafe { entry.free(heap) });
         });
-        index.free_tables();
+        index.free_tables(shared.charge);
     }
 }
 
@@ -221,6 +226,23 @@ impl<'a> Guard<'a> {
             now,
             end: End::Unlocks,
         }
+    }
+
+    /// A guard on a shard that nobody has locked, if that is so.
+    pub(crate) fn try_locked(
+        cell: &'a ShardCell,
+        shared: &'a Shared,
+        now: i64,
+    ) -> Option<Guard<'a>> {
+        if !cell.lock.try_lock() {
+            return None;
+        }
+        Some(Guard {
+            cell,
+            shared,
+            now,
+            end: End::Unlocks,
+        })
     }
 
     /// A guard on a shard that the caller locked and will unlock after it.
@@ -324,7 +346,8 @@ impl<'a> Guard<'a> {
     /// What an entry that is written now carries.
     #[inline]
     fn stamp(&self) -> Stamp {
-        Stamp::new(clock_at(self.now), self.shared.snapshot.mark())
+        let clock = self.shared.noting.first(self.now);
+        Stamp::new(clock, self.shared.snapshot.mark())
     }
 
     #[inline]
@@ -374,9 +397,12 @@ impl<'a> Guard<'a> {
 
     #[inline]
     fn set_value(&mut self, key: Key<'_>, value: NewValue<'_>, expiry: Expiry) {
-        let stamp = self.stamp();
+        let mut stamp = self.stamp();
         match self.slot_of(key) {
             Some(slot) => {
+                if self.shared.noting.heats() {
+                    stamp = self.warm_stamp(slot);
+                }
                 let entry = self.index().entry(slot);
                 self.preserve(entry);
                 // What nearly every overwrite is: nothing to account for, nothing to schedule.
@@ -429,7 +455,8 @@ impl<'a> Guard<'a> {
         let around = surroundings(shared);
         let began = self.begin_move();
         let before = self.index().memory();
-        self.index().insert(place, entry, &around);
+        let heat = self.first_heat(place);
+        self.index().insert(place, entry, heat, &around);
         let after = self.index().memory();
         self.add_bytes(entry.memory().wrapping_add(after).wrapping_sub(before));
         self.cell
@@ -492,7 +519,8 @@ impl<'a> Guard<'a> {
             && value.capacity() >= BACKGROUND_BYTES
             && Arc::strong_count(&value) == 1
         {
-            self.shared.reclaimer.send(value);
+            let bytes = value.capacity();
+            self.shared.reclaimer.send(value, bytes);
         }
     }
 
@@ -561,7 +589,7 @@ impl<'a> Guard<'a> {
         let mut index = self.index();
         let before = index.memory();
         index.migrate(MOVED_PER_SLICE, &around);
-        index.free_retired(&shared.turns);
+        index.free_retired(&shared.turns, shared.charge);
         let (after, more) = (index.memory(), index.is_migrating());
         self.add_bytes(after.wrapping_sub(before));
         self.end_move(began);
@@ -571,7 +599,7 @@ impl<'a> Guard<'a> {
     /// Checks the counters, and what they count, against the entries themselves.
     #[cfg(test)]
     pub(crate) fn verify(&mut self) {
-        let (mut len, mut volatile, mut bytes) = (0, 0, 0);
+        let (mut len, mut volatile, mut bytes, mut fresh) = (0, 0, 0, 0);
         let mut place = Some(Place(0));
         let shared = self.shared;
         while let Some(at) = place {
@@ -582,12 +610,14 @@ impl<'a> Guard<'a> {
                 len += 1;
                 bytes += entry.memory();
                 volatile += usize::from(entry.expiry().is_some());
+                fresh += usize::from(index.heat(slot) == 0);
                 assert!(entry.expiry().is_none() || marked.contains(&entry));
                 let found = index.find(place_of(shared, entry), |other| other == entry);
                 assert!(found.is_some_and(|found| index.entry(found) == index.entry(slot)));
             });
         }
         assert_eq!(self.cell.len(), len);
+        assert_eq!(self.index().fresh(), fresh);
         assert_eq!(self.cell.volatile(), volatile);
         assert_eq!(self.cell.memory(), bytes + self.overhead().bytes());
     }
@@ -598,7 +628,7 @@ impl<'a> Guard<'a> {
         let state = unsafe { &*self.cell.state.get() };
         let wheel_bytes = state.wheels.as_ref().map_or(0, |wheels| wheels.memory());
         Overhead {
-            index_bytes: self.index().memory(),
+            index_bytes: self.index().memory() + self.evicting_memory(),
             wheel_bytes,
             slack_bytes: self.heap().slack(),
         }
@@ -615,6 +645,7 @@ fn surroundings(shared: &Shared) -> Surroundings<'_, impl Fn(Entry) -> Place> {
     Surroundings {
         place_of: |entry| place_of(shared, entry),
         turns: &shared.turns,
+        charge: shared.charge,
     }
 }
 

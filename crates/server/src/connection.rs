@@ -18,6 +18,7 @@ use sys::socket::Socket;
 use crate::clients::status;
 use crate::command::Output;
 use crate::limits::{PIECE_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SHARE_BYTES};
+use crate::metrics::WorkerStats;
 use crate::pubsub::Log;
 use crate::session::Session;
 
@@ -52,6 +53,8 @@ pub(crate) struct Connection {
     pub(crate) held: Option<Lsn>,
     /// When the backlog went over the soft output limit (Unix, ms).
     pub(crate) over_soft_since: Option<i64>,
+    /// What [`Connection::note_memory`] noted last.
+    noted_bytes: usize,
 }
 
 impl Connection {
@@ -69,6 +72,7 @@ impl Connection {
             interest: Interest::READ,
             held: None,
             over_soft_since: None,
+            noted_bytes: 0,
         }
     }
 
@@ -117,6 +121,24 @@ impl Connection {
         } else if self.pending.capacity() > READ_AHEAD_BYTES.max(4 * self.pending.len()) {
             self.pending.shrink_to_fit();
         }
+    }
+
+    /// Keeps the worker's sum of what its clients take up to date.
+    #[inline]
+    pub(crate) fn note_memory(&mut self, stats: &WorkerStats) {
+        let bytes = self.buffer_bytes();
+        if bytes != self.noted_bytes {
+            let more = (bytes as u64).wrapping_sub(self.noted_bytes as u64);
+            stats.client_bytes.add(more);
+            self.noted_bytes = bytes;
+            self.session.client.memory.store(bytes, Relaxed);
+        }
+    }
+
+    /// Takes what was noted out of the sum, at the end.
+    pub(crate) fn forget_memory(&self, stats: &WorkerStats) {
+        let bytes = self.noted_bytes as u64;
+        stats.client_bytes.add(bytes.wrapping_neg());
     }
 
     /// Bytes of its buffers.

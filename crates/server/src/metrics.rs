@@ -52,8 +52,12 @@ pub(crate) struct WorkerStats {
     pub(crate) errors: Counter,
     /// Times the worker woke up.
     pub(crate) turns: Counter,
-    /// Bytes its connections' buffers hold now.
+    /// Bytes its connections' buffers hold now, and its own.
     pub(crate) buffer_bytes: Counter,
+    /// Bytes that its connections' buffers hold now, whoever may be dropped for it.
+    pub(crate) client_bytes: Counter,
+    /// Keys that went because memory was short.
+    pub(crate) evicted: Counter,
     by_command: Box<[CommandStats]>,
 }
 
@@ -83,6 +87,8 @@ impl WorkerStats {
             errors: Counter::default(),
             turns: Counter::default(),
             buffer_bytes: Counter::default(),
+            client_bytes: Counter::default(),
+            evicted: Counter::default(),
             by_command: (0..commands).map(|_| CommandStats::default()).collect(),
         }
     }
@@ -103,6 +109,7 @@ impl WorkerStats {
             &self.input_bytes,
             &self.output_bytes,
             &self.errors,
+            &self.evicted,
         ] {
             counter.set(0);
         }

@@ -10,12 +10,14 @@
 
 use std::ops::Range;
 
+use ferrite_log::Appender;
 use keyspace::{
     ChangeKind, Database, Detached, Encoding, EntryMut, Expiry, Form, Guard, Key, Keyspace, Kind,
-    LargeValue, Locked, ShardSet, Stored, Turn,
+    LargeValue, Locked, Policy, ShardId, ShardSet, Stored, Turn,
 };
 
 use crate::journal::{Held, Journal, Replaced, Writing};
+use crate::limits::{EVICT_PACKS, EVICTED_KEY_BYTES, PACK_SHARE};
 use crate::metrics::WorkerStats;
 use crate::notify::{Event, Notifier};
 use crate::observe::{Alone, Observers};
@@ -214,6 +216,48 @@ impl Store<'_> {
             store.notifier.flushed();
         });
         self.stats.dirty.add(1);
+    }
+}
+
+impl Store<'_> {
+    /// Entries of a shard; `None` if the database was never used.
+    pub(crate) fn shard_len(&self, db: usize, shard: ShardId) -> Option<usize> {
+        let database = self.keyspace.existing(self.turn, db)?;
+        Some(database.shard_len(shard))
+    }
+
+    /// Evicts up to `most` keys of a shard if nobody else has it locked, and gives back what they leave. For whoever observes or logs it is
+    /// as if they were deleted. Returns how many went.
+    pub(crate) fn evict(&self, db: usize, shard: ShardId, policy: Policy, most: usize) -> usize {
+        let log = self.writing(db, false);
+        if let Some(log) = log {
+            let bytes = Appender::bytes_of(EVICTED_KEY_BYTES, 0) * most as u64;
+            if log.journal.ensure(bytes).is_err() {
+                // What cannot be logged stays.
+                return 0;
+            }
+        }
+        let database = self.keyspace.existing(self.turn, db);
+        let Some(mut guard) =
+            database.and_then(|database| database.try_lock_shard(shard, self.now))
+        else {
+            return 0;
+        };
+        let keys = guard.evict(policy, most, |guard, key| {
+            self.notifier.tell(Event::EVICTED, db, key.bytes);
+            guard.note_change(key, ChangeKind::Removed);
+            if let Some(log) = log {
+                let replaced = guard.find(key).and_then(|entry| Replaced::of(&entry));
+                log.removed(key, replaced);
+            }
+        });
+        self.stats.evicted.add(keys as u64);
+        for _ in 0..EVICT_PACKS {
+            if !guard.pack(PACK_SHARE) {
+                break;
+            }
+        }
+        keys
     }
 }
 
@@ -583,6 +627,11 @@ impl Entry<'_, '_> {
     /// Seconds since the last access.
     pub(crate) fn idle_seconds(&self) -> u32 {
         self.inner.idle_seconds()
+    }
+
+    /// How often it is used, on a logarithmic scale.
+    pub(crate) fn frequency(&self) -> u8 {
+        self.inner.frequency()
     }
 
     /// Bytes the key takes in all.
