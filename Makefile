@@ -1,7 +1,7 @@
 # What one does with this repository. `make` alone prints the list; each target is one script or one cargo command.
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup test clients linearizability broken crash fuzz bench cli
+.PHONY: help build setup test clients linearizability broken crash fuzz bench cli churn
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,3 +46,6 @@ docs: ## brings up to date what is made from tables: docs/config.md, the client'
 deb: ## a Debian package of the three programs and the service: target/debian/ferrite_*.deb; needs cargo-deb
 	cargo build --release -p ferrite-server -p ferrite-cli -p ferrite-bench
 	cargo deb --no-build -p ferrite-server
+
+churn: ## whether the limit of memory holds, for CHURN_SECONDS (1800) seconds, on the optimised server
+	FERRITE_CHURN_SECONDS=$${CHURN_SECONDS:-1800} cargo test --release -p ferrite-server --test memory -- churn --nocapture

@@ -22,8 +22,15 @@ epoll\t''
 uring\t''"
 complete -c ferrite-server -l shards -d 'The separately locked parts of each database; 0 chooses by the number of threads' -r -f
 complete -c ferrite-server -l databases -d 'The number of databases that SELECT can choose from' -r -f
-complete -c ferrite-server -s m -l maxmemory -d 'The memory that data and buffers may take, in bytes; 0 is no limit' -r -f
-complete -c ferrite-server -l maxmemory-policy -d 'What happens at the limit of memory: noeviction refuses writes' -r -f
+complete -c ferrite-server -s m -l maxmemory -d 'The memory that the process may take, in bytes or as a share such as 80% of what it may use of this machine; 0 is no limit' -r -f -a "SIZE\t''
+PERCENT\t''"
+complete -c ferrite-server -l maxmemory-policy -d 'What happens at the limit of memory: noeviction refuses writes, the others evict keys, of all or of those with an expiry' -r -f
+complete -c ferrite-server -l maxmemory-samples -d 'How many keys volatile-ttl compares to find the one that expires first' -r -f
+complete -c ferrite-server -l maxmemory-eviction-tenacity -d 'How long a command evicts before it lets others go first: 500 us for 10, longer for more, without end for 100' -r -f
+complete -c ferrite-server -l lfu-log-factor -d 'How slowly the count of uses grows that OBJECT FREQ tells' -r -f
+complete -c ferrite-server -l lfu-decay-time -d 'The minutes without use after which that count is less by one; 0 is never' -r -f
+complete -c ferrite-server -l maxmemory-clients -d 'The memory that the buffers of all clients may take, in bytes or as a share such as 5% of maxmemory, before the largest are disconnected; 0 is an eighth of maxmemory' -r -f -a "SIZE\t''
+PERCENT\t''"
 complete -c ferrite-server -s d -l dir -d 'The directory to work in; relative paths of other settings start there' -r -f -a "(__fish_complete_directories)"
 complete -c ferrite-server -l appendonly -d 'Whether writes are kept on disk, in a log that the server starts from' -r -f -a "yes\t''
 no\t''"

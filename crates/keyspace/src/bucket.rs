@@ -9,7 +9,7 @@
 //!  meta  0..3   extent: how far entries that belong here were displaced, in buckets
 //!        7      stashed: entries that belong here may be in the stash
 //!        8..32  displacement of each slot's entry from its home bucket, 3 bits each
-//!        32..48 reserved for eviction, 2 bits a slot
+//!        32..48 heat of each slot's entry, 2 bits (see `evict`)
 //!        48..56 volatile: the slot's entry has an expiry
 //!        56..64 reserved: the slot's value is on disk only
 //! ```
@@ -32,6 +32,7 @@ const SEVEN_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 const EXTENT_MASK: u64 = 7;
 const STASHED: u64 = 1 << 7;
 const DISPLACEMENT_SHIFT: usize = 8;
+const HEAT_SHIFT: usize = 32;
 const VOLATILE_SHIFT: usize = 48;
 
 #[repr(C, align(64))]
@@ -43,6 +44,15 @@ pub(crate) struct Bucket {
 }
 
 const _: () = assert!(size_of::<Bucket>() == 64 && align_of::<Bucket>() == 64);
+
+/// What a bucket knows of an entry beside where it belongs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// It has an expiry.
+    pub(crate) volatile: bool,
+    /// 0 to 3.
+    pub(crate) heat: u8,
+}
 
 /// A set of slots, as one bit at the top of each slot's byte.
 #[derive(Clone, Copy)]
@@ -110,13 +120,15 @@ impl Bucket {
 
     /// Fills a free slot.
     #[inline]
-    pub(crate) fn fill(&self, slot: usize, tag: u8, raw: u64, displacement: usize, volatile: bool) {
+    pub(crate) fn fill(&self, slot: usize, tag: u8, raw: u64, displacement: usize, marks: Marks) {
         self.set_reference(slot, raw);
         let shift = DISPLACEMENT_SHIFT + 3 * slot;
         let mut meta = self.meta.load(Relaxed);
         meta = meta & !(7 << shift) | (displacement as u64) << shift;
-        meta =
-            meta & !(1 << (VOLATILE_SHIFT + slot)) | u64::from(volatile) << (VOLATILE_SHIFT + slot);
+        meta = meta & !(1 << (VOLATILE_SHIFT + slot))
+            | u64::from(marks.volatile) << (VOLATILE_SHIFT + slot);
+        meta = meta & !(3 << (HEAT_SHIFT + 2 * slot))
+            | u64::from(marks.heat) << (HEAT_SHIFT + 2 * slot);
         self.meta.store(meta, Relaxed);
         let tags = self.tags.load(Relaxed);
         self.tags.store(
@@ -148,6 +160,21 @@ impl Bucket {
         let meta = self.meta.load(Relaxed);
         self.meta
             .store(if volatile { meta | bit } else { meta & !bit }, Relaxed);
+    }
+
+    /// How warm the entry in a slot is.
+    #[inline]
+    pub(crate) fn heat(&self, slot: usize) -> u8 {
+        (self.meta.load(Relaxed) >> (HEAT_SHIFT + 2 * slot)) as u8 & 3
+    }
+
+    #[inline]
+    pub(crate) fn set_heat(&self, slot: usize, heat: u8) {
+        debug_assert!(heat <= 3);
+        let shift = HEAT_SHIFT + 2 * slot;
+        let meta = self.meta.load(Relaxed);
+        self.meta
+            .store(meta & !(3 << shift) | u64::from(heat) << shift, Relaxed);
     }
 
     /// How many buckets behind this one may hold entries that belong here.
@@ -193,7 +220,10 @@ mod tests {
                 tag,
                 0x7fff_1234_5678 + 8 * slot as u64,
                 slot % 8,
-                slot % 2 == 0,
+                Marks {
+                    volatile: slot % 2 == 0,
+                    heat: slot as u8 % 4,
+                },
             );
         }
         assert_eq!(bucket.free_slot(), None);
@@ -204,6 +234,7 @@ mod tests {
             assert_eq!(bucket.reference(slot), 0x7fff_1234_5678 + 8 * slot as u64);
             assert_eq!(bucket.displacement(slot), slot % 8);
             assert_eq!(bucket.is_volatile(slot), slot % 2 == 0);
+            assert_eq!(bucket.heat(slot), slot as u8 % 4);
         }
         bucket.clear(2);
         assert_eq!(bucket.free_slot(), Some(2));
@@ -214,7 +245,11 @@ mod tests {
     #[test]
     fn meta_fields_do_not_touch_each_other() {
         let bucket = empty();
-        bucket.fill(7, 9, 8, 7, true);
+        let marks = Marks {
+            volatile: true,
+            heat: 3,
+        };
+        bucket.fill(7, 9, 8, 7, marks);
         bucket.set_extent(5);
         bucket.set_stashed();
         assert_eq!((bucket.extent(), bucket.is_stashed()), (5, true));
@@ -222,5 +257,9 @@ mod tests {
         bucket.set_extent(0);
         bucket.set_volatile(7, false);
         assert!(bucket.is_stashed() && bucket.displacement(7) == 7 && !bucket.is_volatile(7));
+        assert_eq!((bucket.heat(7), bucket.heat(6)), (3, 0));
+        bucket.set_heat(7, 1);
+        assert_eq!((bucket.heat(7), bucket.heat(6)), (1, 0));
+        assert!(bucket.is_stashed() && bucket.displacement(7) == 7);
     }
 }

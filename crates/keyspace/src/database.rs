@@ -229,6 +229,16 @@ impl Database {
         Guard::locked(&self.shards[shard.0], &self.shared, now)
     }
 
+    /// Locks a shard if nobody has.
+    pub fn try_lock_shard(&self, shard: ShardId, now: i64) -> Option<Guard<'_>> {
+        Guard::try_locked(&self.shards[shard.0], &self.shared, now)
+    }
+
+    /// Entries of a shard, expired ones that nobody met yet included.
+    pub fn shard_len(&self, shard: ShardId) -> usize {
+        self.shards[shard.0].len()
+    }
+
     /// Locks a set of shards, in ascending order: no two callers can wait for each other.
     pub fn lock_set(&self, set: ShardSet, now: i64) -> Locked<'_> {
         if cfg!(break_locks) {

@@ -33,7 +33,7 @@ impl Seed {
 }
 
 /// A hash with its shard's bits shifted out: where in its shard a key lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(pub(crate) u64);
 
 impl Place {

@@ -165,6 +165,7 @@ mod tests {
             shards: 8,
             seed: 9,
             ticks: || 0,
+            charge: |_| (),
         })
     }
 

@@ -20,11 +20,12 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::bucket::{Bucket, SLOTS};
+use crate::bucket::{Bucket, Marks, SLOTS};
 use crate::entry::Entry;
+use crate::evict::FRESH;
 use crate::hash::Place;
 use crate::heap::ALIGN;
-use crate::pages::{discard, map, unmap};
+use crate::pages::{Charge, discard, map, unmap};
 use crate::turn::Turns;
 
 /// Buckets a search may look at: the home and those behind it.
@@ -53,6 +54,8 @@ const KEY_READ_BYTES: usize = 24;
 
 /// Tables of at least this many bytes are mappings of their own.
 const MAPPED_BYTES: usize = 32 * 1024;
+/// Bytes of a table that entries move into which may be touched before their turn: what entries are displaced by, and a page.
+const TOUCHED_AHEAD: usize = 8 * 1024;
 /// Memory of a mapped table is given back in blocks of this many bytes while it drains.
 const DISCARD_BYTES: usize = 64 * 1024;
 
@@ -161,6 +164,20 @@ impl Table {
         } else {
             0
         }
+    }
+
+    /// Bytes of a mapping of its own; 0 for a table that the process allocator gave.
+    fn mapped(self) -> usize {
+        match self.memory() {
+            bytes if bytes >= MAPPED_BYTES => bytes,
+            _ => 0,
+        }
+    }
+
+    /// [`Table::mapped`] without what was given back because the buckets before `migrated` are empty.
+    fn mapped_behind(self, migrated: usize) -> usize {
+        let empty = migrated * size_of::<Bucket>();
+        self.mapped().saturating_sub(empty - empty % DISCARD_BYTES)
     }
 
     #[inline]
@@ -298,6 +315,10 @@ struct Retired {
 #[derive(Default)]
 pub(crate) struct IndexState {
     len: usize,
+    /// Entries whose heat is 0.
+    fresh: usize,
+    /// Bytes of mapped tables that are charged as memory in use.
+    charged: usize,
     stash: Vec<(Place, u64)>,
     retired: Vec<Retired>,
 }
@@ -313,6 +334,7 @@ pub(crate) struct Surroundings<'a, F: Fn(Entry) -> Place> {
     /// The place of an entry, by hashing its key.
     pub(crate) place_of: F,
     pub(crate) turns: &'a Turns,
+    pub(crate) charge: Charge,
 }
 
 impl Slot {
@@ -336,6 +358,31 @@ impl Index<'_> {
             + self.tables.draining().memory()
             + retired
             + self.state.stash.capacity() * size_of::<(Place, u64)>()
+    }
+
+    /// Bytes of mapped tables that take physical memory: a table that entries move into fills up from its beginning, one that they
+    /// move out of is given back from there.
+    fn mapped(&self) -> usize {
+        let (old, new) = (self.tables.draining(), self.tables.active());
+        let retired = self.state.retired.iter();
+        let retired = retired.map(|retired| retired.table.mapped_behind(retired.table.buckets()));
+        let current = if old.exists() {
+            let (migrated, homes) = (self.tables.migrated(), old.buckets());
+            let touched = new.mapped() as u128 * migrated as u128 / homes as u128;
+            old.mapped_behind(migrated) + new.mapped().min(touched as usize + TOUCHED_AHEAD)
+        } else {
+            new.mapped()
+        };
+        current + retired.sum::<usize>()
+    }
+
+    /// Charges what mapped tables take now.
+    fn settle(&mut self, charge: Charge) {
+        let mapped = self.mapped();
+        if mapped != self.state.charged {
+            charge(mapped as i64 - self.state.charged as i64);
+            self.state.charged = mapped;
+        }
     }
 
     /// Finds an entry. Costs one cache line for the bucket and one or two for the entry.
@@ -411,18 +458,23 @@ impl Index<'_> {
         &mut self,
         place: Place,
         entry: Entry,
+        heat: u8,
         around: &Surroundings<'_, F>,
     ) {
         self.make_room(around);
         let (table, _) = self.tables.locate(place);
-        self.put(table, place, entry);
+        self.put(table, place, entry, heat);
         self.state.len += 1;
+        self.state.fresh += usize::from(heat == FRESH);
     }
 
-    /// Puts an entry into its home in `table`, behind it, or into the stash.
-    fn put(&mut self, table: Table, place: Place, entry: Entry) {
+    /// Puts an entry into its home in `table`, behind it, or into the stash, where it is fresh.
+    fn put(&mut self, table: Table, place: Place, entry: Entry, heat: u8) {
         let home = place.home(table.buckets());
-        let volatile = entry.expiry().is_some();
+        let marks = Marks {
+            volatile: entry.expiry().is_some(),
+            heat,
+        };
         for displacement in 0..REACH {
             let bucket = table.bucket(home + displacement);
             if let Some(slot) = bucket.free_slot() {
@@ -431,7 +483,7 @@ impl Index<'_> {
                     place.tag(),
                     entry.address() | place.tag_low(),
                     displacement,
-                    volatile,
+                    marks,
                 );
                 let first = table.bucket(home);
                 if displacement > first.extent() {
@@ -442,6 +494,7 @@ impl Index<'_> {
         }
         table.bucket(home).set_stashed();
         self.state.stash.push((place, entry.address()));
+        self.state.fresh += usize::from(heat != FRESH);
     }
 
     /// Moves a few buckets while a table drains; begins to grow when the table is full.
@@ -467,6 +520,7 @@ impl Index<'_> {
         } else if self.state.len >= active.buckets() * FULL || self.state.stash.len() >= STASH_LIMIT
         {
             self.resize(active.code() + GROWTH_STEPS);
+            self.settle(around.charge);
         }
     }
 
@@ -506,7 +560,8 @@ impl Index<'_> {
                 snapshot: around.turns.snapshot(),
             });
         }
-        self.free_retired(around.turns);
+        self.free_retired(around.turns, around.charge);
+        self.settle(around.charge);
     }
 
     fn move_home<F: Fn(Entry) -> Place>(
@@ -524,7 +579,7 @@ impl Index<'_> {
                     // SAFETY: an occupied slot holds a live entry.
                     let entry = unsafe { Entry::from_address(bucket.reference(slot) & !TAG_LOW) };
                     bucket.clear(slot);
-                    self.put(new, (around.place_of)(entry), entry);
+                    self.put(new, (around.place_of)(entry), entry, bucket.heat(slot));
                 }
             }
         }
@@ -539,13 +594,13 @@ impl Index<'_> {
             let moving: Vec<(Place, u64)> = moving;
             for (place, raw) in moving {
                 // SAFETY: the stash holds live entries.
-                self.put(new, place, unsafe { Entry::from_address(raw) });
+                self.put(new, place, unsafe { Entry::from_address(raw) }, FRESH);
             }
         }
     }
 
     /// Frees replaced tables that nobody can be looking at.
-    pub(crate) fn free_retired(&mut self, turns: &Turns) {
+    pub(crate) fn free_retired(&mut self, turns: &Turns, charge: Charge) {
         if self.state.retired.is_empty() {
             return;
         }
@@ -558,6 +613,7 @@ impl Index<'_> {
             }
             !passed
         });
+        self.settle(charge);
     }
 
     /// Takes an entry out. The caller owns it now.
@@ -567,6 +623,7 @@ impl Index<'_> {
         around: &Surroundings<'_, F>,
     ) -> Entry {
         let entry = self.entry(slot);
+        self.state.fresh -= usize::from(self.heat(slot) == FRESH);
         match slot.bucket() {
             Some(bucket) => {
                 bucket.clear(slot.index);
@@ -590,6 +647,7 @@ impl Index<'_> {
                 let code = code_for(self.state.len);
                 if code < active.code() {
                     self.resize(code);
+                    self.settle(around.charge);
                 }
             }
         }
@@ -674,6 +732,49 @@ impl Index<'_> {
         next
     }
 
+    /// Calls `visit` with every entry whose home holds `place`, or those of them that have an expiry; returns the first place behind
+    /// them, or `None` at the end of the shard. No entry is touched.
+    pub(crate) fn visit_candidates(
+        &self,
+        place: Place,
+        volatile_only: bool,
+        mut visit: impl FnMut(&Self, Slot),
+    ) -> Option<Place> {
+        let wanted = |bucket: &Bucket, slot| !volatile_only || bucket.is_volatile(slot);
+        self.visit_slots(place, wanted, |slot, entry| {
+            // What is in the stash is not marked.
+            if slot.bucket().is_some() || !volatile_only || entry.expiry().is_some() {
+                visit(self, slot);
+            }
+        })
+    }
+
+    /// Entries.
+    pub(crate) fn len(&self) -> usize {
+        self.state.len
+    }
+
+    /// Entries that were not used since they came.
+    pub(crate) fn fresh(&self) -> usize {
+        self.state.fresh
+    }
+
+    /// How warm an entry is; see [`crate::evict`]. What is in the stash is always fresh.
+    #[inline]
+    pub(crate) fn heat(&self, slot: Slot) -> u8 {
+        slot.bucket()
+            .map_or(FRESH, |bucket| bucket.heat(slot.index))
+    }
+
+    #[inline]
+    pub(crate) fn set_heat(&mut self, slot: Slot, heat: u8) {
+        if let Some(bucket) = slot.bucket() {
+            self.state.fresh -= usize::from(bucket.heat(slot.index) == FRESH);
+            self.state.fresh += usize::from(heat == FRESH);
+            bucket.set_heat(slot.index, heat);
+        }
+    }
+
     /// Starts loading the entries of the second home bucket behind the one of `place`, for who goes from one to the next.
     #[inline]
     pub(crate) fn prefetch_behind(&self, place: Place) {
@@ -689,7 +790,7 @@ impl Index<'_> {
     }
 
     /// Takes every entry out and forgets the tables.
-    pub(crate) fn drain(&mut self, turns: &Turns, mut each: impl FnMut(Entry)) {
+    pub(crate) fn drain(&mut self, turns: &Turns, charge: Charge, mut each: impl FnMut(Entry)) {
         let mut place = Some(Place(0));
         while let Some(at) = place {
             place = self.visit_home(at, |_, entry| each(entry));
@@ -706,7 +807,8 @@ impl Index<'_> {
         }
         self.state.stash = Vec::new();
         self.state.len = 0;
-        self.free_retired(turns);
+        self.state.fresh = 0;
+        self.free_retired(turns, charge);
     }
 
     /// Whether the next insertion moves part of the index, or begins to.
@@ -721,7 +823,8 @@ impl Index<'_> {
     }
 
     /// Frees all tables at once, at the end of the shard's life.
-    pub(crate) fn free_tables(&mut self) {
+    pub(crate) fn free_tables(&mut self, charge: Charge) {
+        charge(-(std::mem::take(&mut self.state.charged) as i64));
         let tables = [self.tables.active(), self.tables.draining()];
         let retired = self.state.retired.drain(..).map(|retired| retired.table);
         for table in tables

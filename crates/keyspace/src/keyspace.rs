@@ -6,9 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use crate::database::{Database, ShardId};
 use crate::entry::Entry;
+use crate::evict::{Access, Noting};
 use crate::hash::Seed;
 use crate::observe::Observer;
-use crate::pages::Pages;
+use crate::pages::{Charge, Pages};
 use crate::reclaim::Reclaimer;
 use crate::snapshot::SnapshotState;
 use crate::turn::{Exclusive, Turn, Turns};
@@ -25,12 +26,16 @@ pub struct Options {
     pub seed: u64,
     /// A quick clock of any unit, which says what resizing costs; see [`Keyspace::take_slowest_resize`].
     pub ticks: fn() -> u64,
+    /// Is told of bytes that are mapped past the process allocator and in use from now on, or no more (negative). Called under locks:
+    /// it must be quick, and may not wait.
+    pub charge: fn(i64),
 }
 
 /// What every shard needs to reach.
 pub(crate) struct Shared {
     pub(crate) seed: Seed,
     pub(crate) ticks: fn() -> u64,
+    pub(crate) charge: Charge,
     /// Ticks of the slowest step of resizing since somebody asked.
     pub(crate) slowest_resize: AtomicU64,
     pub(crate) turns: Turns,
@@ -50,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) hears_expiry: AtomicBool,
     /// Why every shard of every database is observed: bits of [`crate::reason`].
     pub(crate) observed_everywhere: AtomicU8,
+    /// What is noted when an entry is used.
+    pub(crate) noting: Noting,
     /// Who hears of changes to keys of observed shards.
     pub(crate) observer: OnceLock<&'static dyn Observer>,
 }
@@ -93,17 +100,21 @@ impl Keyspace {
         let shared = Shared {
             seed: Seed::new(options.seed),
             ticks: options.ticks,
+            charge: options.charge,
             slowest_resize: AtomicU64::new(0),
             turns: Turns::new(options.workers),
             snapshot: SnapshotState::default(),
             reclaimer: Reclaimer::new(),
-            pages: (0..options.workers).map(|_| Arc::default()).collect(),
+            pages: (0..options.workers)
+                .map(|_| Arc::new(Pages::new(options.charge)))
+                .collect(),
             shard_bits: options.shards.trailing_zeros(),
             expired: AtomicU64::new(0),
             has_volatile: AtomicBool::new(false),
             is_logged: AtomicBool::new(false),
             hears_expiry: AtomicBool::new(false),
             observed_everywhere: AtomicU8::new(0),
+            noting: Noting::default(),
             observer: OnceLock::new(),
         };
         let databases = (0..options.databases)
@@ -129,6 +140,12 @@ impl Keyspace {
     /// Says whether the observer is to hear of every key that is removed because its time had come.
     pub fn set_hears_expiry(&self, hears: bool) {
         self.shared.hears_expiry.store(hears, Ordering::Relaxed);
+    }
+
+    /// Says what is noted when an entry is used. A count of uses grows by one with a chance of one in `log_factor` for each that it has
+    /// already, and loses one for each `decay_minutes` without use (0: none).
+    pub fn set_access(&self, access: Access, log_factor: u32, decay_minutes: u32) {
+        self.shared.noting.set(access, log_factor, decay_minutes);
     }
 
     /// Ticks that the slowest insertion, removal or slice of maintenance took of those that moved part of an index to a
@@ -169,6 +186,11 @@ impl Keyspace {
     /// Large things that wait to be dropped in the background.
     pub fn pending_reclaims(&self) -> usize {
         self.shared.reclaimer.pending()
+    }
+
+    /// Bytes of those.
+    pub fn pending_bytes(&self) -> usize {
+        self.shared.reclaimer.pending_bytes()
     }
 
     /// Keys removed because their time had come.
@@ -245,7 +267,9 @@ impl Keyspace {
         let old = self.databases[index].swap(null_mut(), Ordering::AcqRel);
         if !old.is_null() {
             // SAFETY: `create` made it with `into_raw`; no turn is inside, so nobody borrows it.
-            self.shared.reclaimer.send(unsafe { Arc::from_raw(old) });
+            let old = unsafe { Arc::from_raw(old) };
+            let bytes = old.memory();
+            self.shared.reclaimer.send(old, bytes);
         }
     }
 
@@ -320,7 +344,8 @@ pub struct Taken {
 impl Drop for Taken {
     fn drop(&mut self) {
         for (_, database) in self.databases.drain(..) {
-            self.shared.reclaimer.send(database);
+            let bytes = database.memory();
+            self.shared.reclaimer.send(database, bytes);
         }
     }
 }

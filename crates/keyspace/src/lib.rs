@@ -2,7 +2,7 @@
 //!
 //! This crate knows no command, no socket and no file. Time is an argument. Reading order:
 //! [`hash`] gives a key its place, [`mod@entry`] packs key and value into one allocation ([`large`] values have one of their own), [`index`] finds
-//! an entry by hash, [`expire`] knows when entries die, [`shard`] joins those under one lock,
+//! an entry by hash, [`expire`] knows when entries die, [`evict`] which go when memory is short, [`shard`] joins those under one lock,
 //! [`database`] stripes a keyspace over shards, [`observe`] tells who wants to hear of changes, [`mod@snapshot`] reads all of
 //! it at one point in time into [`mod@records`], [`turn`] says when a worker may hold references into memory that others
 //! want to free, and [`hold`] keeps many shards locked for one turn.
@@ -10,6 +10,7 @@
 mod bucket;
 mod database;
 mod entry;
+mod evict;
 mod expire;
 mod hash;
 mod heap;
@@ -27,6 +28,7 @@ mod turn;
 
 pub use database::{Database, Locked, MAX_SHARDS, Overhead, Position, ShardId, ShardSet};
 pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, LogAddress, Stored};
+pub use evict::{Access, Order, Policy};
 pub use hash::Seed;
 pub use keyspace::{Keyspace, Options, Taken};
 pub use large::{Large, LargeValue};

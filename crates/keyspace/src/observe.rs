@@ -125,6 +125,7 @@ mod tests {
             shards: 4,
             seed: 1,
             ticks: || 0,
+            charge: |_| (),
         });
         keyspace.set_observer(listener);
         let mut turn = keyspace.turns().register();
@@ -170,6 +171,7 @@ mod tests {
             shards: 1,
             seed: 1,
             ticks: || 0,
+            charge: |_| (),
         });
         keyspace.set_observer(listener);
         let mut turn = keyspace.turns().register();

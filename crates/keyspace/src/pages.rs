@@ -12,6 +12,9 @@
 //!
 //! A heap comes here once for every hundred entries or so, so a lock and a tree will do. Index tables, which are large and few,
 //! are mapped directly ([`map`]). These are the crate's only calls of the operating system.
+//!
+//! What heaps hold is *charged* as memory in use (see [`crate::Options::charge`]), and so is the most that free memory may take
+//! before it is given back: the physical memory behind all chunks is never more than what is charged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::NonNull;
@@ -21,7 +24,7 @@ use parking_lot::Mutex;
 const CHUNK: usize = 2 << 20;
 const SPAN: usize = 32 << 10;
 /// Free spans that stay resident whatever happens, and the share of all spans that does.
-const RESERVE_SPANS: usize = 32;
+const RESERVE_SPANS: usize = 4;
 const RESERVE_SHARE: usize = 64;
 
 /// The size of a block.
@@ -72,20 +75,38 @@ struct State {
 }
 
 /// See the module.
-#[derive(Default)]
 pub(crate) struct Pages {
     state: Mutex<State>,
+    charge: Charge,
+}
+
+/// Is told of memory that is in use from now on, or no more (negative), in bytes.
+pub(crate) type Charge = fn(i64);
+
+impl Default for Pages {
+    /// Pages that nobody counts.
+    fn default() -> Pages {
+        Pages::new(|_| ())
+    }
 }
 
 impl Pages {
+    pub(crate) fn new(charge: Charge) -> Pages {
+        Pages {
+            state: Mutex::default(),
+            charge,
+        }
+    }
+
     /// A block, aligned to its size. Its bytes are whatever they were.
     pub(crate) fn take(&self, size: BlockSize) -> NonNull<u8> {
+        (self.charge)(size.bytes() as i64);
         let mut state = self.state.lock();
         let first = state.partial[size as usize].first_key_value();
         let (span, partial) = match first {
             Some((&span, &partial)) => (span, partial),
             None => {
-                let (span, returned) = state.take_span();
+                let (span, returned) = state.take_span(self.charge);
                 let free = size.whole_span();
                 let partial = Partial {
                     free,
@@ -115,6 +136,7 @@ impl Pages {
     /// # Safety
     /// The block came from [`Pages::take`] of these pages with the same size, and nothing uses it any more.
     pub(crate) unsafe fn give_back(&self, block: NonNull<u8>, size: BlockSize) {
+        (self.charge)(-(size.bytes() as i64));
         let address = block.as_ptr() as usize;
         let span = address & !(SPAN - 1);
         let bit = 1u8 << ((address - span) / size.bytes());
@@ -132,7 +154,7 @@ impl Pages {
         } else {
             state.set_partial(span, size, partial);
         }
-        let reserve = SPAN * RESERVE_SPANS.max(state.chunks.len() * (CHUNK / SPAN) / RESERVE_SHARE);
+        let reserve = state.reserve();
         if state.free.len() * SPAN + state.loose_bytes > 2 * reserve {
             state.return_memory(reserve);
         }
@@ -154,16 +176,25 @@ impl Pages {
 }
 
 impl State {
+    /// Bytes of free memory that are kept. Twice as many make that memory goes back.
+    fn reserve(&self) -> usize {
+        match self.chunks.len() {
+            0 => 0,
+            chunks => SPAN * RESERVE_SPANS.max(chunks * (CHUNK / SPAN) / RESERVE_SHARE),
+        }
+    }
+
     /// A free span, and whether it takes no memory yet.
-    fn take_span(&mut self) -> (usize, bool) {
+    fn take_span(&mut self, charge: Charge) -> (usize, bool) {
         if let Some(span) = self.free.pop_first() {
             return (span, false);
         }
         if let Some(span) = self.returned.pop_first() {
             return (span, true);
         }
-        let chunk = map_chunk();
+        let (chunk, before) = (map_chunk(), self.reserve());
         self.chunks.push(chunk);
+        charge(2 * (self.reserve() - before) as i64);
         // Not touched yet, so they take no memory: the same as returned ones.
         self.returned
             .extend((chunk + SPAN..chunk + CHUNK).step_by(SPAN));
@@ -262,6 +293,7 @@ pub(crate) unsafe fn discard(start: *mut u8, bytes: usize) {
 
 impl Drop for Pages {
     fn drop(&mut self) {
+        (self.charge)(-2 * self.state.get_mut().reserve() as i64);
         for &chunk in &self.state.get_mut().chunks {
             // SAFETY: mapped by `map_chunk`; heaps hold these pages by reference count, so none is left.
             unsafe { unmap(chunk as *mut u8, CHUNK) };

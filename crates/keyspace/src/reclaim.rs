@@ -12,26 +12,37 @@ use std::thread::JoinHandle;
 pub(crate) const BACKGROUND_BYTES: usize = 64 * 1024;
 
 /// Anything whose drop is slow.
-type Garbage = Box<dyn Send>;
+struct Garbage {
+    thing: Box<dyn Send>,
+    bytes: usize,
+}
 
 /// The background thread and the way to it.
 pub(crate) struct Reclaimer {
     sender: Option<Sender<Garbage>>,
     thread: Option<JoinHandle<()>>,
-    pending: Arc<AtomicUsize>,
+    pending: Arc<Pending>,
+}
+
+/// What was sent and is not dropped yet.
+#[derive(Default)]
+struct Pending {
+    things: AtomicUsize,
+    bytes: AtomicUsize,
 }
 
 impl Reclaimer {
     pub(crate) fn new() -> Reclaimer {
         let (sender, receiver) = channel::<Garbage>();
-        let pending = Arc::new(AtomicUsize::new(0));
+        let pending = Arc::new(Pending::default());
         let counter = Arc::clone(&pending);
         let thread = std::thread::Builder::new()
             .name("reclaim".into())
             .spawn(move || {
-                for garbage in receiver {
-                    drop(garbage);
-                    counter.fetch_sub(1, Ordering::Relaxed);
+                for Garbage { thing, bytes } in receiver {
+                    drop(thing);
+                    counter.bytes.fetch_sub(bytes, Ordering::Relaxed);
+                    counter.things.fetch_sub(1, Ordering::Relaxed);
                 }
             })
             .expect("the operating system can start a thread");
@@ -42,19 +53,26 @@ impl Reclaimer {
         }
     }
 
-    /// Drops `garbage` in the background.
-    pub(crate) fn send(&self, garbage: impl Send + 'static) {
-        self.pending.fetch_add(1, Ordering::Relaxed);
+    /// Drops a thing that takes about so many bytes in the background.
+    pub(crate) fn send(&self, thing: impl Send + 'static, bytes: usize) {
+        self.pending.things.fetch_add(1, Ordering::Relaxed);
+        self.pending.bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(sender) = &self.sender {
+            let thing = Box::new(thing);
             sender
-                .send(Box::new(garbage))
+                .send(Garbage { thing, bytes })
                 .expect("the thread lives as long as the sender");
         }
     }
 
     /// Things sent and not yet dropped.
     pub(crate) fn pending(&self) -> usize {
-        self.pending.load(Ordering::Relaxed)
+        self.pending.things.load(Ordering::Relaxed)
+    }
+
+    /// The bytes of those.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.pending.bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -101,12 +119,14 @@ mod tests {
                 let _ = self.0.recv();
             }
         }
-        reclaimer.send(std::sync::Mutex::new(Gate(wait)));
+        reclaimer.send(std::sync::Mutex::new(Gate(wait)), 3);
+        assert_eq!((reclaimer.pending(), reclaimer.pending_bytes()), (1, 3));
         let own = Some(Arc::clone(&reclaimer));
-        reclaimer.send(Last {
+        let last = Last {
             reclaimer: own,
             gone,
-        });
+        };
+        reclaimer.send(last, 0);
         drop(reclaimer);
         drop(go);
         heard.recv().expect("the thread ends in good order");

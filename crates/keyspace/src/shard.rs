@@ -14,6 +14,7 @@
 //!    its expiry.
 //! 3. Counters are written only under the lock.
 
+mod evicting;
 mod expiring;
 mod lock;
 mod packing;
@@ -42,6 +43,7 @@ const MOVED_PER_SLICE: usize = 64;
 pub use view::{Detached, EntryMut, EntryRef};
 pub use writing::Overwritten;
 
+use evicting::Evicting;
 use expiring::Wheels;
 use lock::Lock;
 
@@ -94,6 +96,8 @@ struct State {
     wheels: Option<Box<Wheels>>,
     /// What a snapshot wants of this shard.
     copied: Option<Box<snapshot::Copied>>,
+    /// Made with the first eviction.
+    evicting: Option<Box<Evicting>>,
 }
 
 // SAFETY: `state`, and the entries it leads to, are reached only through a `Guard`, which exists once at a time because
@@ -122,6 +126,7 @@ impl ShardCell {
                 heap: Heap::new(Arc::clone(pages)),
                 wheels: None,
                 copied: None,
+                evicting: None,
             }),
         }
     }
@@ -173,12 +178,12 @@ impl ShardCell {
             tables: &self.tables,
             state: index,
         };
-        index.drain(&shared.turns, |entry| {
+        index.drain(&shared.turns, shared.charge, |entry| {
             shared.tell_lost(entry);
             // SAFETY: `drain` hands each entry out once and forgets it.
             drop(unsafe { entry.free(heap) });
         });
-        index.free_tables();
+        index.free_tables(shared.charge);
     }
 }
 
@@ -222,6 +227,23 @@ impl<'a> Guard<'a> {
             now,
             end: End::Unlocks,
         }
+    }
+
+    /// A guard on a shard that nobody has locked, if that is so.
+    pub(crate) fn try_locked(
+        cell: &'a ShardCell,
+        shared: &'a Shared,
+        now: i64,
+    ) -> Option<Guard<'a>> {
+        if !cell.lock.try_lock() {
+            return None;
+        }
+        Some(Guard {
+            cell,
+            shared,
+            now,
+            end: End::Unlocks,
+        })
     }
 
     /// A guard on a shard that the caller locked and will unlock after it.
@@ -325,7 +347,8 @@ impl<'a> Guard<'a> {
     /// What an entry that is written now carries.
     #[inline]
     fn stamp(&self) -> Stamp {
-        Stamp::new(clock_at(self.now), self.shared.snapshot.mark())
+        let clock = self.shared.noting.first(self.now);
+        Stamp::new(clock, self.shared.snapshot.mark())
     }
 
     #[inline]
@@ -364,7 +387,8 @@ impl<'a> Guard<'a> {
         let around = surroundings(shared);
         let began = self.begin_move();
         let before = self.index().memory();
-        self.index().insert(place, entry, &around);
+        let heat = self.first_heat(place);
+        self.index().insert(place, entry, heat, &around);
         let after = self.index().memory();
         self.add_bytes(entry.memory().wrapping_add(after).wrapping_sub(before));
         self.cell
@@ -427,7 +451,8 @@ impl<'a> Guard<'a> {
             && value.capacity() >= BACKGROUND_BYTES
             && Arc::strong_count(&value) == 1
         {
-            self.shared.reclaimer.send(value);
+            let bytes = value.capacity();
+            self.shared.reclaimer.send(value, bytes);
         }
     }
 
@@ -470,7 +495,7 @@ impl<'a> Guard<'a> {
         let mut index = self.index();
         let before = index.memory();
         index.migrate(MOVED_PER_SLICE, &around);
-        index.free_retired(&shared.turns);
+        index.free_retired(&shared.turns, shared.charge);
         let (after, more) = (index.memory(), index.is_migrating());
         self.add_bytes(after.wrapping_sub(before));
         self.end_move(began);
@@ -480,7 +505,7 @@ impl<'a> Guard<'a> {
     /// Checks the counters, and what they count, against the entries themselves.
     #[cfg(test)]
     pub(crate) fn verify(&mut self) {
-        let (mut len, mut volatile, mut bytes) = (0, 0, 0);
+        let (mut len, mut volatile, mut bytes, mut fresh) = (0, 0, 0, 0);
         let mut place = Some(Place(0));
         let shared = self.shared;
         while let Some(at) = place {
@@ -491,12 +516,14 @@ impl<'a> Guard<'a> {
                 len += 1;
                 bytes += entry.memory();
                 volatile += usize::from(entry.expiry().is_some());
+                fresh += usize::from(index.heat(slot) == 0);
                 assert!(entry.expiry().is_none() || marked.contains(&entry));
                 let found = index.find(place_of(shared, entry), |other| other == entry);
                 assert!(found.is_some_and(|found| index.entry(found) == index.entry(slot)));
             });
         }
         assert_eq!(self.cell.len(), len);
+        assert_eq!(self.index().fresh(), fresh);
         assert_eq!(self.cell.volatile(), volatile);
         assert_eq!(self.cell.memory(), bytes + self.overhead().bytes());
     }
@@ -507,7 +534,7 @@ impl<'a> Guard<'a> {
         let state = unsafe { &*self.cell.state.get() };
         let wheel_bytes = state.wheels.as_ref().map_or(0, |wheels| wheels.memory());
         Overhead {
-            index_bytes: self.index().memory(),
+            index_bytes: self.index().memory() + self.evicting_memory(),
             wheel_bytes,
             slack_bytes: self.heap().slack(),
         }
@@ -524,6 +551,7 @@ fn surroundings(shared: &Shared) -> Surroundings<'_, impl Fn(Entry) -> Place> {
     Surroundings {
         place_of: |entry| place_of(shared, entry),
         turns: &shared.turns,
+        charge: shared.charge,
     }
 }
 

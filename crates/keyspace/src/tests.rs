@@ -12,6 +12,7 @@ fn keyspace(shards: usize, workers: usize) -> Keyspace {
         shards,
         seed: 42,
         ticks: || 0,
+        charge: |_| (),
     })
 }
 

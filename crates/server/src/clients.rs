@@ -50,6 +50,8 @@ pub(crate) struct Client {
     /// Bytes waiting to be sent, and the number of buffers that hold them.
     pub(crate) output_bytes: AtomicUsize,
     pub(crate) output_pieces: AtomicUsize,
+    /// Bytes that all of its buffers take, as its worker counted them last.
+    pub(crate) memory: AtomicUsize,
     /// Channels, patterns and shard channels it listens to.
     pub(crate) subscriptions: [AtomicUsize; 3],
     /// Requests in its transaction, and the bytes they take.
@@ -134,6 +136,7 @@ impl Client {
             input_free: AtomicUsize::new(0),
             output_bytes: AtomicUsize::new(0),
             output_pieces: AtomicUsize::new(0),
+            memory: AtomicUsize::new(0),
             subscriptions: Default::default(),
             queued: AtomicUsize::new(0),
             queued_bytes: AtomicUsize::new(0),

@@ -19,6 +19,7 @@ use crate::blocked::Parked;
 use crate::clients::status;
 use crate::command::Output;
 use crate::limits::{PIECE_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SEND_TURN_BYTES, SHARE_BYTES};
+use crate::metrics::WorkerStats;
 use crate::pubsub::Log;
 use crate::session::Session;
 
@@ -61,6 +62,8 @@ pub(crate) struct Connection {
     pub(crate) owes_news: bool,
     /// When the backlog went over the soft output limit (Unix, ms).
     pub(crate) over_soft_since: Option<i64>,
+    /// What [`Connection::note_memory`] noted last.
+    noted_bytes: usize,
 }
 
 impl Connection {
@@ -80,6 +83,7 @@ impl Connection {
             held: None,
             owes_news: false,
             over_soft_since: None,
+            noted_bytes: 0,
         }
     }
 
@@ -135,6 +139,24 @@ impl Connection {
         } else if self.pending.capacity() > READ_AHEAD_BYTES.max(4 * self.pending.len()) {
             self.pending.shrink_to_fit();
         }
+    }
+
+    /// Keeps the worker's sum of what its clients take up to date.
+    #[inline]
+    pub(crate) fn note_memory(&mut self, stats: &WorkerStats) {
+        let bytes = self.buffer_bytes();
+        if bytes != self.noted_bytes {
+            let more = (bytes as u64).wrapping_sub(self.noted_bytes as u64);
+            stats.client_bytes.add(more);
+            self.noted_bytes = bytes;
+            self.session.client.memory.store(bytes, Relaxed);
+        }
+    }
+
+    /// Takes what was noted out of the sum, at the end.
+    pub(crate) fn forget_memory(&self, stats: &WorkerStats) {
+        let bytes = self.noted_bytes as u64;
+        stats.client_bytes.add(bytes.wrapping_neg());
     }
 
     /// Bytes of its buffers.

@@ -36,6 +36,7 @@ pub(crate) struct Control {
     turn: Turn<'static>,
     manager: ServiceManager,
     rounds: u32,
+    is_first_round: bool,
     last: [u64; 3],
     /// Accepting waits until then (monotonic ns) after the process ran out of descriptors.
     accept_after_ns: u64,
@@ -64,6 +65,7 @@ impl Control {
             turn,
             manager: ServiceManager::new(),
             rounds: 0,
+            is_first_round: true,
             last: [0; 3],
             accept_after_ns: 0,
             accept_fails: false,
@@ -178,6 +180,17 @@ impl Control {
         )
     }
 
+    /// Looks once more at what the process takes before there is data: all threads have begun by now.
+    fn note_startup_memory(&self) {
+        let keyspace = &self.server.keyspace;
+        let mut databases = (0..keyspace.databases()).map(|db| keyspace.existing(&self.turn, db));
+        let is_empty =
+            databases.all(|database| database.is_none_or(|database| database.is_empty()));
+        if is_empty && !self.server.is_loading() {
+            self.server.note_startup_memory();
+        }
+    }
+
     /// Tells INFO and LATENCY how long commands were held up by an index that was being resized.
     fn note_resizing(&self) {
         let server = self.server;
@@ -220,7 +233,11 @@ impl Control {
             return;
         }
         self.turn.enter();
-        self.server.check_memory(&self.turn);
+        if self.is_first_round {
+            self.is_first_round = false;
+            self.note_startup_memory();
+        }
+        self.server.check_memory();
         if !self.server.is_loading() {
             let snapshots = &self.server.snapshots;
             snapshots.start_if_due(self.server, &mut self.turn);

@@ -19,6 +19,7 @@ use crate::connection::{Connection, State};
 use crate::gate::Closed;
 use crate::hotkeys;
 use crate::limits::ERROR_ECHO_BYTES;
+use crate::memory::Room;
 use crate::metrics::WorkerStats;
 use crate::notify::{self, Notifier};
 use crate::server::{PauseKind, Server};
@@ -38,7 +39,7 @@ enum Admission {
     /// With the other requests of its transaction.
     Queue(&'static Command),
     Refuse(Option<&'static Command>, Failure),
-    /// Later: CLIENT PAUSE holds it back, or workers that have not caught up with what is published.
+    /// Later: CLIENT PAUSE holds it back, or workers that have not caught up with what is published, or there is no room for it yet.
     Wait(&'static Command),
     /// Never, nor anything else of this connection, which gets no answer either.
     HangUp,
@@ -167,6 +168,7 @@ impl Worker {
                 && nothing_special
                 && timer.groups(command, request.bytes)
                 && command.takes(args.spans.len())
+                && (!server.memory.is_near() || context.has_room(command, request.bytes))
             {
                 // What nearly all requests are: nothing to decide, and the session is the same afterwards.
                 timer.count(command);
@@ -178,7 +180,7 @@ impl Worker {
                 continue;
             }
             last_command = None;
-            if !run_special(request.command, &mut context, &mut args, timer) {
+            if !run_special(request, &mut context, &mut args, timer) {
                 waits_from = Some((request.from, &requests[number..]));
                 break;
             }
@@ -255,7 +257,6 @@ fn is_plain(server: &Server, session: &Session, now: i64) -> bool {
     session.authenticated
         && session.reply_mode == ReplyMode::On
         && session.transaction.is_none()
-        && !server.over_memory.load(Relaxed)
         && server.gate.is_open()
         && !session.listens
         && !server.crowd.any()
@@ -284,15 +285,14 @@ pub(crate) fn run<'c>(command: &'static Command, context: &mut Context<'c>, args
 /// Decides what happens to a request about which there is something to decide. Returns whether it is done with: `false`
 /// lets it wait.
 fn run_special<'c>(
-    command: Option<&'static Command>,
+    request: &Request,
     context: &mut Context<'c>,
     args: &mut Args<'_>,
     timer: &mut Timer,
 ) -> bool {
-    let server = context.server;
     let before = context.reply.mark();
     context.replies_in_parts = false;
-    let admission = admit(server, context.session, command, args, context.store.now);
+    let admission = admit(context, request, args);
     let admission = match admission {
         Admission::Run(command)
             if command.control == Control::WaitAof && must_wait(context, args) =>
@@ -446,14 +446,9 @@ impl Context<'_> {
 
 /// Decides whether a request may run, in the order in which Redis checks.
 #[inline]
-fn admit(
-    server: &Server,
-    session: &Session,
-    command: Option<&'static Command>,
-    args: &Args<'_>,
-    now: i64,
-) -> Admission {
-    let Some(mut command) = command else {
+fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -> Admission {
+    let (server, session, now) = (context.server, &*context.session, context.store.now);
+    let Some(mut command) = request.command else {
         let is_http = args.is(0, "post") || args.is(0, "host:");
         return if is_http {
             Admission::HangUp
@@ -495,8 +490,12 @@ fn admit(
             control.is_queued()
         }
     };
-    if flags & flag::DENYOOM != 0 && server.over_memory.load(Relaxed) {
-        return refuse(failure::OUT_OF_MEMORY);
+    if flags & flag::DENYOOM != 0 && server.memory.is_near() {
+        match context.make_room(request.bytes + session.transaction_bytes()) {
+            Room::Enough => {}
+            Room::Later => return Admission::Wait(command),
+            Room::No => return refuse(failure::OUT_OF_MEMORY),
+        }
     }
     if !server.gate.is_open()
         && let Some(admission) = at_gate(server, command, flags, needs_data)

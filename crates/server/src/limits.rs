@@ -102,6 +102,47 @@ pub(crate) const PACK_NS: u64 = 500_000;
 pub(crate) const PACK_BUSY_MS: i64 = 10;
 pub(crate) const PACK_IDLE_MS: i64 = 250;
 
+/// Entries of a shard that are evicted under one lock, and the part of a shard that they are at most.
+pub(crate) const EVICT_SLICE: usize = 64;
+pub(crate) const EVICT_SLICE_SHARE: usize = 32;
+
+/// Slabs emptied after such a slice at most, which makes its memory free for other shards.
+pub(crate) const EVICT_PACKS: usize = 4;
+
+/// Bytes of an evicted key that room in the log is made for; longer ones take what is left.
+pub(crate) const EVICTED_KEY_BYTES: usize = 64;
+
+/// Bytes that each worker may take before it looks at the limit of memory again: a slab, and what a small command needs. Less if the limit is
+/// small.
+pub(crate) const ROOM_BYTES: i64 = 64 * 1024;
+pub(crate) const LEAST_ROOM_BYTES: i64 = 4 * 1024;
+
+/// The part of `maxmemory` that clients may take while `maxmemory-clients` is 0: one in this many.
+pub(crate) const CLIENTS_SHARE: i64 = 8;
+
+/// Physical memory beyond what is counted makes the room for data smaller, but not for the first part in so many of `maxmemory`, and by
+/// no more than one part in so many.
+pub(crate) const UNRETURNED_IGNORED_SHARE: i64 = 64;
+pub(crate) const UNRETURNED_MOST_SHARE: i64 = 4;
+
+/// Bytes from which on a value that a small request asks for (by an offset) is made room for before it is made, and how often that is
+/// tried: all tries together take about 10 ms.
+pub(crate) const FORESEEN_BYTES: usize = 64 * 1024;
+pub(crate) const FORESEEN_TRIES: usize = 20;
+
+/// Free memory that is kept for the next large values: so many bytes, and no more than one part in so many of `maxmemory`.
+pub(crate) const FREE_KEPT_BYTES: i64 = 64 << 20;
+pub(crate) const FREE_KEPT_SHARE: i64 = 64;
+
+/// Milliseconds until a connection that waits for room asks again.
+pub(crate) const ROOM_RETRY_MS: i64 = 1;
+
+/// The shards of a database with a small `maxmemory` hold about this much each, so that what each keeps in reserve is little.
+pub(crate) const SHARD_BYTES: usize = 8 << 20;
+
+/// Shards per worker, at least, however small `maxmemory` is.
+pub(crate) const FEWEST_SHARDS_PER_WORKER: usize = 8;
+
 /// Bytes of a snapshot's file after which what was written is synced, so that its end does not wait for all of it.
 pub(crate) const SNAPSHOT_SYNC_BYTES: usize = 4 * 1024 * 1024;
 

@@ -30,6 +30,7 @@ mod journal;
 mod latency;
 mod limits;
 mod logging;
+mod memory;
 mod metrics;
 mod monitor;
 mod notify;
@@ -54,9 +55,11 @@ mod worker;
 
 use std::process::ExitCode;
 
-/// For everything that is not an entry (those have slabs of their own): quick, and made for many threads.
+/// For everything that is not an entry (those have slabs of their own): quick, and made for many threads. What it gives is counted,
+/// for there is a limit of all memory.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: sys::memory::Counted<mimalloc::MiMalloc> =
+    sys::memory::Counted(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     match start::run(std::env::args_os().skip(1)) {

@@ -56,7 +56,7 @@ pub(crate) struct WorkerStats {
     pub(crate) errors: Counter,
     /// Times the worker woke up.
     pub(crate) turns: Counter,
-    /// Bytes its connections' buffers hold now.
+    /// Bytes its connections' buffers hold now, and its own.
     pub(crate) buffer_bytes: Counter,
     /// Ticks at which what this turn reads became readable, as near as can be told; see [`crate::pace`].
     pub(crate) ready: Counter,
@@ -70,6 +70,10 @@ pub(crate) struct WorkerStats {
     pub(crate) hot_keys: HotKeys,
     /// The thread that it is.
     pub(crate) thread: OnceLock<ThreadId>,
+    /// Bytes that its connections' buffers hold now, whoever may be dropped for it.
+    pub(crate) client_bytes: Counter,
+    /// Keys that went because memory was short.
+    pub(crate) evicted: Counter,
     by_command: Box<[CommandStats]>,
 }
 
@@ -114,6 +118,8 @@ impl WorkerStats {
             expiry_lag_ms: Histogram::default(),
             hot_keys: HotKeys::default(),
             thread: OnceLock::new(),
+            client_bytes: Counter::default(),
+            evicted: Counter::default(),
             by_command: (0..commands).map(|_| CommandStats::default()).collect(),
         }
     }
@@ -134,6 +140,7 @@ impl WorkerStats {
             &self.input_bytes,
             &self.output_bytes,
             &self.errors,
+            &self.evicted,
         ] {
             counter.set(0);
         }

@@ -115,6 +115,7 @@ events! {
     NEW: NEW "new";
     MISSED: MISSED "keymiss";
     EXPIRED: EXPIRED "expired";
+    EVICTED: EVICTED "evicted";
 }
 
 /// Tells of events. Knows what it is asked to tell of since it was made, which is once for some commands of a connection.

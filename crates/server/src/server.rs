@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use keyspace::{Keyspace, Turn};
+use keyspace::Keyspace;
 use parking_lot::Mutex;
 use sys::poller::Waker;
 use sys::socket::Socket;
@@ -15,6 +15,7 @@ use crate::config::{Setting, Settings};
 use crate::errorstats::ErrorStats;
 use crate::gate::{Closed, Gate};
 use crate::latency::LatencyMonitor;
+use crate::memory::{Budget, Evictor};
 use crate::metrics::{Counter, WorkerStats};
 use crate::monitor::Monitors;
 use crate::observe::Observers;
@@ -61,8 +62,8 @@ pub(crate) struct Server {
     /// Wakes the thread that serves HTTP.
     pub(crate) http: Waker,
     pub(crate) shutdown: AtomicBool,
-    /// Whether `maxmemory` is exceeded; decided ten times a second and when the limit is changed.
-    pub(crate) over_memory: AtomicBool,
+    /// The limit of memory.
+    pub(crate) memory: Budget,
     /// Why commands are refused now.
     pub(crate) gate: Gate,
     pub(crate) snapshots: Snapshots,
@@ -101,6 +102,8 @@ pub(crate) struct Totals {
     pub(crate) expired_at_reset: Counter,
     /// Clients dropped because they did not read their replies.
     pub(crate) output_limit_disconnects: AtomicU64,
+    /// Clients dropped because all together took too much memory.
+    pub(crate) evicted_clients: AtomicU64,
     /// Clients dropped because a request grew beyond client-query-buffer-limit.
     pub(crate) query_limit_disconnects: AtomicU64,
 }
@@ -109,6 +112,8 @@ pub(crate) struct Totals {
 pub(crate) struct WorkerHandle {
     pub(crate) stats: WorkerStats,
     pub(crate) connections: AtomicUsize,
+    /// How far it has got with making room.
+    pub(crate) evictor: Evictor,
     /// Messages for connections that listen.
     pub(crate) published: Inbox,
     inbox: Mutex<Vec<Message>>,
@@ -134,6 +139,7 @@ impl WorkerHandle {
         Ok(WorkerHandle {
             stats: WorkerStats::new(commands),
             connections: AtomicUsize::new(0),
+            evictor: Evictor::default(),
             published: Inbox::default(),
             inbox: Mutex::new(Vec::new()),
             waker: Waker::new()?,
@@ -266,21 +272,6 @@ impl Server {
             .sum()
     }
 
-    /// Bytes in use by data and connections.
-    pub(crate) fn used_memory(&self, turn: &Turn<'_>) -> u64 {
-        self.keyspace.memory(turn) as u64 + self.sum(|stats| &stats.buffer_bytes)
-    }
-
-    /// Decides anew whether commands that may take memory are refused.
-    pub(crate) fn check_memory(&self, turn: &Turn<'_>) {
-        let used = self.used_memory(turn);
-        let limit = self.settings.int(Setting::MaxMemory) as u64;
-        self.over_memory.store(limit > 0 && used > limit, Relaxed);
-        if used > self.totals.peak_memory.get() {
-            self.totals.peak_memory.set(used);
-        }
-    }
-
     /// Keys removed because their time had come, since statistics were last set to zero.
     pub(crate) fn expired_keys(&self) -> u64 {
         self.keyspace
@@ -298,6 +289,8 @@ impl Server {
         self.totals.slowest_resize_us.set(0);
         self.totals.output_limit_disconnects.store(0, Relaxed);
         self.totals.query_limit_disconnects.store(0, Relaxed);
+        self.totals.evicted_clients.store(0, Relaxed);
+        self.memory.reset();
         self.errors.reset();
     }
 

@@ -21,8 +21,9 @@ use crate::errorstats::ErrorStats;
 use crate::gate::{Closed, Gate};
 use crate::http::{self, Http};
 use crate::latency::LatencyMonitor;
-use crate::limits::{LOAD_THREADS, SHARDS_PER_WORKER};
+use crate::limits::{FEWEST_SHARDS_PER_WORKER, LOAD_THREADS, SHARD_BYTES, SHARDS_PER_WORKER};
 use crate::logging;
+use crate::memory::Budget;
 use crate::monitor::Monitors;
 use crate::notify;
 use crate::observe::Observers;
@@ -159,9 +160,7 @@ fn build(
         threads => threads,
     };
     let shards = match settings.int(Setting::Shards) as usize {
-        0 => (workers * SHARDS_PER_WORKER)
-            .next_power_of_two()
-            .min(MAX_SHARDS),
+        0 => default_shards(workers, settings.int(Setting::MaxMemory) as usize),
         shards => shards,
     };
     let mut random = [0u8; 48];
@@ -183,6 +182,7 @@ fn build(
         shards,
         seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),
         ticks: sys::clock::ticks,
+        charge: sys::memory::charge,
     });
     keyspace.set_logged(settings.flag(Setting::AppendOnly));
     let persistence = Persistence::new(keyspace.databases());
@@ -209,7 +209,7 @@ fn build(
         control: Waker::new().map_err(failed)?,
         http: Waker::new().map_err(failed)?,
         shutdown: AtomicBool::new(false),
-        over_memory: AtomicBool::new(false),
+        memory: Budget::default(),
         gate: Gate::default(),
         snapshots: Snapshots::new(),
         ending: AtomicBool::new(false),
@@ -223,7 +223,21 @@ fn build(
     }));
     server.keyspace.set_observer(server);
     notify::apply_setting(server);
+    server.apply_eviction_settings();
+    server.note_startup_memory();
+    server.check_memory();
     Ok(server)
+}
+
+/// The shards for so many workers: fewer if memory is small, for each shard keeps a little in reserve.
+fn default_shards(workers: usize, max_memory: usize) -> usize {
+    let most = workers * SHARDS_PER_WORKER;
+    let least = workers * FEWEST_SHARDS_PER_WORKER;
+    let wanted = match max_memory {
+        0 => most,
+        bytes => (bytes / SHARD_BYTES).clamp(least, most),
+    };
+    wanted.next_power_of_two().min(MAX_SHARDS)
 }
 
 /// The poller that `io` asks for, or the one that takes its place where it is refused. By default it is io_uring, which

@@ -12,12 +12,14 @@ mod batch;
 
 use std::ops::Range;
 
+use ferrite_log::Appender;
 use keyspace::{
     ChangeKind, Database, Detached, Encoding, EntryMut, Expiry, Form, Guard, Key, Keyspace, Kind,
-    LargeValue, ShardSet, Stored, Turn,
+    LargeValue, Policy, ShardId, ShardSet, Stored, Turn,
 };
 
 use crate::journal::Journal;
+use crate::limits::{EVICT_PACKS, EVICTED_KEY_BYTES, PACK_SHARE};
 use crate::metrics::WorkerStats;
 use crate::notify::{Event, Notifier};
 use crate::observe::{Alone, Observers};
@@ -228,6 +230,48 @@ impl Store<'_> {
             store.notifier.flushed();
         });
         self.stats.dirty.add(1);
+    }
+}
+
+impl Store<'_> {
+    /// Entries of a shard; `None` if the database was never used.
+    pub(crate) fn shard_len(&self, db: usize, shard: ShardId) -> Option<usize> {
+        let database = self.keyspace.existing(self.turn, db)?;
+        Some(database.shard_len(shard))
+    }
+
+    /// Evicts up to `most` keys of a shard if nobody else has it locked, and gives back what they leave. For whoever observes or logs it is
+    /// as if they were deleted. Returns how many went.
+    pub(crate) fn evict(&self, db: usize, shard: ShardId, policy: Policy, most: usize) -> usize {
+        if let Some(journal) = self.journal {
+            let bytes = Appender::bytes_of(EVICTED_KEY_BYTES, 0) * most as u64;
+            if journal.ensure(bytes).is_err() {
+                // What cannot be logged stays.
+                return 0;
+            }
+        }
+        let database = self.keyspace.existing(self.turn, db);
+        let Some(mut guard) =
+            database.and_then(|database| database.try_lock_shard(shard, self.now))
+        else {
+            return 0;
+        };
+        let keys = guard.evict(policy, most, |guard, key| {
+            self.notifier.tell(Event::EVICTED, db, key.bytes);
+            guard.note_change(key, ChangeKind::Removed);
+            if let Some(journal) = self.journal
+                && let Some(entry) = guard.find(key)
+            {
+                journal.removed(&entry);
+            }
+        });
+        self.stats.evicted.add(keys as u64);
+        for _ in 0..EVICT_PACKS {
+            if !guard.pack(PACK_SHARE) {
+                break;
+            }
+        }
+        keys
     }
 }
 
@@ -502,6 +546,11 @@ impl Entry<'_, '_> {
     /// Seconds since the last access.
     pub(crate) fn idle_seconds(&self) -> u32 {
         self.inner.idle_seconds()
+    }
+
+    /// How often it is used, on a logarithmic scale.
+    pub(crate) fn frequency(&self) -> u8 {
+        self.inner.frequency()
     }
 
     /// Bytes the key takes in all.

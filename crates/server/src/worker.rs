@@ -34,7 +34,7 @@ use crate::expiring::Expiring;
 use crate::journal::Journal;
 use crate::limits::{
     EXPIRE_MS, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, PACK_BUSY_MS, PACK_IDLE_MS, PACK_NS,
-    PACK_SHARE, READ_AHEAD_BYTES, READ_BYTES, READ_MIN_BYTES, SCRATCH_BYTES,
+    PACK_SHARE, READ_AHEAD_BYTES, READ_BYTES, READ_MIN_BYTES, ROOM_RETRY_MS, SCRATCH_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::pace::Pace;
@@ -166,6 +166,9 @@ impl Worker {
         if !self.paused.is_empty() {
             if let Some((end, _)) = self.server.pause.until(self.now) {
                 until = until.min(end + 1);
+            } else if self.server.memory.is_near() {
+                // Who is held back may wait for room.
+                until = until.min(self.now + ROOM_RETRY_MS);
             }
             until = until.min(self.ask_disk());
         }
@@ -209,6 +212,7 @@ impl Worker {
         self.release_held();
         self.maintain();
         self.post();
+        self.server.bound_clients();
         self.turn.leave();
     }
 
@@ -247,10 +251,15 @@ impl Worker {
             }
             return 0;
         }
-        reserve(
-            &mut connection.pending,
-            connection.need.max(connection.expected),
-        );
+        let need = connection.need.max(connection.expected);
+        if self.server.memory.is_near() {
+            let more = need.saturating_sub(connection.pending.capacity());
+            self.make_room(more.min(READ_AHEAD_BYTES));
+        }
+        let Some(connection) = self.connections.get_mut(token) else {
+            return 0;
+        };
+        reserve(&mut connection.pending, need);
         match self
             .poller
             .recv_spare(connection.socket.as_fd(), &mut connection.pending)
@@ -263,6 +272,7 @@ impl Worker {
                     .last_active_ms
                     .store(self.now, Relaxed);
                 connection.note_input();
+                connection.note_memory(self.stats);
                 self.stats.input_bytes.add(count as u64);
                 let limit = self.server.settings.int(Setting::ClientQueryBufferLimit) as usize;
                 if connection.pending.len() > limit {
@@ -437,6 +447,7 @@ impl Worker {
             return;
         }
         connection.note_output();
+        connection.note_memory(self.stats);
         let is_paused =
             connection.state == State::Paused && self.server.pause.until(self.now).is_some();
         let wanted = connection.wanted_interest(is_paused);
@@ -619,6 +630,7 @@ impl Worker {
             self.listeners.dismiss(self.server, token);
         }
         connection.session.client.set_status(status::ENDED, true);
+        connection.forget_memory(self.stats);
         connection.session.unwatch(self.server);
         if let Some(parked) = &connection.parked {
             self.abandon(token, parked, &connection.session.client);
@@ -726,6 +738,10 @@ impl Worker {
         self.stats
             .buffer_bytes
             .set((buffers + own + SCRATCH_BYTES) as u64);
+        if self.server.memory.is_near() && self.make_room(0) {
+            // There is more to do, whether commands come or not.
+            self.next_cron = self.now + ROOM_RETRY_MS;
+        }
         for token in idle {
             log::debug!("closing idle client");
             self.close(token);

@@ -24,6 +24,7 @@ mod syscall;
 pub mod clock;
 pub mod cpu;
 pub mod file;
+pub mod memory;
 pub mod poller;
 pub mod process;
 pub mod random;

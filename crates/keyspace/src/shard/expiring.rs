@@ -221,7 +221,8 @@ impl Guard<'_> {
         let after = wheels.memory();
         self.add_bytes(after.wrapping_sub(before));
         if let Some(replaced) = replaced {
-            shared.reclaimer.send(replaced);
+            let bytes = replaced.memory();
+            shared.reclaimer.send(replaced, bytes);
         }
     }
 }

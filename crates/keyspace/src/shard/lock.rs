@@ -51,6 +51,16 @@ impl Lock {
         self.raw.lock();
     }
 
+    /// Locks it if nobody has. Nobody waits, so the order does not matter; what is locked behind it must be.
+    pub(super) fn try_lock(&self) -> bool {
+        let is_locked = self.raw.try_lock();
+        #[cfg(debug_assertions)]
+        if is_locked {
+            order::lock((self.database.load(Relaxed), self.shard));
+        }
+        is_locked
+    }
+
     /// # Safety
     /// The caller locked it, and uses nothing that it guards any more.
     #[inline]

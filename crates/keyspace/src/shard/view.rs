@@ -214,7 +214,19 @@ impl EntryMut<'_, '_> {
     /// Notes an access.
     #[inline]
     pub fn touch(&mut self) {
-        self.entry().set_clock(clock_at(self.guard.now));
+        let noting = &self.guard.shared.noting;
+        if !noting.counts() {
+            self.entry().set_clock(clock_at(self.guard.now));
+        }
+        if noting.heats() {
+            self.guard.warm(self.slot);
+        }
+    }
+
+    /// How often it is used, on a logarithmic scale, if uses are counted.
+    pub fn frequency(&self) -> u8 {
+        let noting = &self.guard.shared.noting;
+        noting.count(self.entry().clock(), self.guard.now)
     }
 
     /// Notes an access at another time (Unix, ms) than the guard's.

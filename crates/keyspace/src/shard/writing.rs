@@ -118,9 +118,12 @@ impl Guard<'_> {
         form: Form,
         log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
     ) {
-        let stamp = self.stamp();
+        let mut stamp = self.stamp();
         match self.slot_of(key) {
             Some(slot) => {
+                if self.shared.noting.heats() {
+                    stamp = self.warm_stamp(slot);
+                }
                 let entry = self.index().entry(slot);
                 self.preserve(entry);
                 let replaced = Overwritten::of(entry);

@@ -21,6 +21,7 @@ fn keyspace(shards: usize, workers: usize) -> Keyspace {
         shards,
         seed: 7,
         ticks: || 0,
+        charge: |_| (),
     })
 }
 

@@ -155,7 +155,8 @@ fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     logging::set_level(settings);
     notify::apply_setting(context.server);
     context.server.persistence.apply_settings(settings);
-    context.server.check_memory(context.store.turn);
+    context.server.apply_eviction_settings();
+    context.server.check_memory();
     context.server.snapshots.check_gate(context.server);
     context.reply.ok();
     Ok(())
@@ -293,7 +294,10 @@ mod tests {
         assert_eq!(names(&["PorT"]), ["PorT"]);
         assert_eq!(names(&["PO?T", "PORT"]), ["port"]);
         assert_eq!(names(&["PORT", "port", "po*"]), ["PORT"]);
-        assert_eq!(names(&["maxmem*"]), ["maxmemory", "maxmemory-policy"]);
+        assert_eq!(
+            names(&["maxmemory", "maxmemory-p*"]),
+            ["maxmemory", "maxmemory-policy"]
+        );
         assert_eq!(names(&["timeout", "nosuch", "hz"]), ["timeout", "hz"]);
         assert_eq!(names(&["", "nosuch", "x*", "\\port"]), [""; 0]);
         assert_eq!(names(&["*", "port"]).len(), TABLE.len());

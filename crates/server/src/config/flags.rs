@@ -199,7 +199,7 @@ fn is_letter_of_flag(letter: char) -> bool {
 /// The word of a short flag: a size without a unit counts in megabytes there, as people type it.
 fn in_short_unit(row: &Row, mut word: OsString) -> OsString {
     let bytes = word.as_encoded_bytes();
-    if matches!(row.kind, Kind::Memory { .. })
+    if matches!(row.kind, Kind::Memory { .. } | Kind::MemoryOrShare(_))
         && !bytes.is_empty()
         && bytes.iter().all(u8::is_ascii_digit)
     {

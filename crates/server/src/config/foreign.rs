@@ -65,16 +65,6 @@ const REASONS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "nothing is evicted",
-        &[
-            "lazyfree-lazy-eviction",
-            "lfu-*",
-            "maxmemory-clients",
-            "maxmemory-eviction-tenacity",
-            "maxmemory-samples",
-        ],
-    ),
-    (
         "the memory allocator needs no such help",
         &["active-defrag-*", "activedefrag", "jemalloc-bg-thread"],
     ),
@@ -174,7 +164,7 @@ mod tests {
             ),
             (
                 "lazyfree-lazy-eviction",
-                "this directive of redis-server has no meaning here: nothing is evicted",
+                "this directive of redis-server has no meaning here: large values are always freed in the background",
             ),
             (
                 "io-threads-do-reads",

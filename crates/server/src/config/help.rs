@@ -58,6 +58,9 @@ fn describe(row: &Row, text: &mut String) {
     wrap(&format!("{}{default}", row.summary), text);
 }
 
+/// Names of a choice that are listed behind its flag.
+const MOST_CHOICES: usize = 5;
+
 /// The word for a value behind its flag.
 pub(super) fn placeholder(kind: Kind) -> String {
     match kind {
@@ -66,6 +69,9 @@ pub(super) fn placeholder(kind: Kind) -> String {
         Kind::Octal { .. } => "MODE".into(),
         Kind::Events => "CLASSES".into(),
         Kind::Memory { .. } => "SIZE".into(),
+        Kind::MemoryOrShare(_) => "SIZE|PERCENT".into(),
+        // What there are many of is in the documentation.
+        Kind::Choice(names) if names.len() > MOST_CHOICES => "NAME".into(),
         Kind::Choice(names) => names.join("|"),
         Kind::Secret => "PASSWORD".into(),
         Kind::Path => "PATH".into(),

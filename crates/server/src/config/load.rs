@@ -331,7 +331,7 @@ pub(super) mod tests {
              {path}:5: 'cluster-enabled yes'\n  \
                this directive of redis-server has no meaning here: there is no cluster mode\n\
              {path}:6: 'maxmemory 10 gigs'\n  \
-               wrong number of arguments; maxmemory takes a size from 0 such as 100mb\n\
+               wrong number of arguments; maxmemory takes a size such as 100mb or a share such as 80%\n\
              command line: '--loglevel loud'\n  \
                argument(s) must be one of the following: debug, verbose, notice, warning; \
                loglevel takes debug, verbose, notice, warning"
@@ -364,8 +364,8 @@ pub(super) mod tests {
                 "must be one of the following: always, everysec, no",
             ),
             (
-                &["--maxmemory-policy", "allkeys-lru"],
-                "must be one of the following: noeviction",
+                &["--maxmemory-policy", "allkeys"],
+                "must be one of the following: volatile-lru, volatile-lfu",
             ),
             (
                 &["--dir", "/no/such/directory"],

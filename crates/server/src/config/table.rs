@@ -31,6 +31,11 @@ pub(crate) enum Setting {
     Databases,
     MaxMemory,
     MaxMemoryPolicy,
+    MaxMemorySamples,
+    MaxMemoryEvictionTenacity,
+    LfuLogFactor,
+    LfuDecayTime,
+    MaxMemoryClients,
     Dir,
     AppendOnly,
     AppendFsync,
@@ -122,6 +127,8 @@ pub(crate) enum Kind {
         min: i64,
         max: i64,
     },
+    /// Bytes, with an optional unit, or a percentage.
+    MemoryOrShare(Whole),
     /// One of several words, held as its index.
     Choice(&'static [&'static str]),
     /// Text that no error message repeats.
@@ -142,6 +149,15 @@ pub(crate) enum Kind {
     FileName,
     /// Points at which a snapshot is due: any number of pairs of seconds and changes.
     SavePoints,
+}
+
+/// What a percentage is a part of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Whole {
+    /// The memory of the machine, or what the process may use of it. Becomes bytes when it is read.
+    Machine,
+    /// `maxmemory`. Held as a negative number, as it changes with that.
+    MaxMemory,
 }
 
 impl Kind {
@@ -427,24 +443,89 @@ pub(crate) static TABLE: &[Row] = &[
         setting: Setting::MaxMemory,
         name: "maxmemory",
         short: Some('m'),
-        kind: Kind::Memory {
-            min: 0,
-            max: i64::MAX,
-        },
+        kind: Kind::MemoryOrShare(Whole::Machine),
         default: "0",
         mutable: true,
         section: Section::Data,
-        summary: "The memory that data and buffers may take, in bytes; 0 is no limit. \
-                  The short flag counts in megabytes.",
+        summary: "The memory that the process may take, in bytes or as a share such as 80% of what it may use of \
+                  this machine; 0 is no limit. The short flag counts in megabytes.",
     },
     Row {
         setting: Setting::MaxMemoryPolicy,
         name: "maxmemory-policy",
-        kind: Kind::Choice(&["noeviction"]),
+        kind: Kind::Choice(&[
+            "volatile-lru",
+            "volatile-lfu",
+            "volatile-random",
+            "volatile-ttl",
+            "allkeys-lru",
+            "allkeys-lfu",
+            "allkeys-random",
+            "noeviction",
+        ]),
         default: "noeviction",
         mutable: true,
         section: Section::Data,
-        summary: "What happens at the limit of memory: noeviction refuses writes.",
+        summary: "What happens at the limit of memory: noeviction refuses writes, the others evict keys, of all or \
+                  of those with an expiry. See docs/eviction.md.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::MaxMemorySamples,
+        name: "maxmemory-samples",
+        kind: Kind::Integer { min: 1, max: 64 },
+        default: "5",
+        mutable: true,
+        section: Section::Data,
+        summary: "How many keys volatile-ttl compares to find the one that expires first.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::MaxMemoryEvictionTenacity,
+        name: "maxmemory-eviction-tenacity",
+        kind: Kind::Integer { min: 0, max: 100 },
+        default: "10",
+        mutable: true,
+        section: Section::Data,
+        summary: "How long a command evicts before it lets others go first: 500 us for 10, longer for more, \
+                  without end for 100.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::LfuLogFactor,
+        name: "lfu-log-factor",
+        kind: Kind::Integer {
+            min: 0,
+            max: i32::MAX as i64,
+        },
+        default: "10",
+        mutable: true,
+        section: Section::Data,
+        summary: "How slowly the count of uses grows that OBJECT FREQ tells.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::LfuDecayTime,
+        name: "lfu-decay-time",
+        kind: Kind::Integer {
+            min: 0,
+            max: i32::MAX as i64,
+        },
+        default: "1",
+        mutable: true,
+        section: Section::Data,
+        summary: "The minutes without use after which that count is less by one; 0 is never.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::MaxMemoryClients,
+        name: "maxmemory-clients",
+        kind: Kind::MemoryOrShare(Whole::MaxMemory),
+        default: "0",
+        mutable: true,
+        section: Section::Data,
+        summary: "The memory that the buffers of all clients may take, in bytes or as a share such as 5% of \
+                  maxmemory, before the largest are disconnected; 0 is an eighth of maxmemory.",
         ..BASE
     },
     Row {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::settings::{ClientClass, OutputLimit};
-use super::table::{Kind, Row};
+use super::table::{Kind, Row, Whole};
 use crate::notify::class;
 use crate::snapshot::SavePoint;
 
@@ -42,6 +42,7 @@ pub(super) fn parse(row: &Row, text: &str) -> Result<Value, String> {
             let number = i64::try_from(bytes).map_err(|_| out_of_range(min, max))?;
             within(number, min, max).map(Value::Number)
         }
+        Kind::MemoryOrShare(whole) => parse_share(text, whole).map(Value::Number),
         Kind::Choice(names) => parse_choice(text, names).map(Value::Number),
         Kind::Secret | Kind::Path => Ok(Value::Text(text.into())),
         Kind::Directory => parse_directory(text).map(Value::Text),
@@ -137,6 +138,33 @@ fn parse_memory(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*bytes)
 }
 
+/// Reads a size or a percentage. Of the machine's memory a percentage is its bytes, of `maxmemory` it is kept, as a negative number.
+fn parse_share(text: &str, whole: Whole) -> Result<i64, String> {
+    let not_a_size = match whole {
+        Whole::Machine => "argument must be a memory value",
+        Whole::MaxMemory => "argument must be a memory or percent value",
+    };
+    let Some(percent) = text.strip_suffix('%') else {
+        let bytes = parse_memory(text).ok_or(not_a_size)?;
+        return i64::try_from(bytes).map_err(|_| out_of_range(0, i64::MAX));
+    };
+    let percent = resp::parse_i64(percent.as_bytes()).ok_or(not_a_size)?;
+    let percent = within(percent, 0, 100)?;
+    Ok(match whole {
+        Whole::Machine => {
+            let all = usable_memory() / 100 * percent.unsigned_abs();
+            i64::try_from(all).unwrap_or(i64::MAX)
+        }
+        Whole::MaxMemory => -percent,
+    })
+}
+
+/// Bytes that the process may use: the machine's, or fewer by its cgroup.
+fn usable_memory() -> u64 {
+    let machine = sys::process::total_memory_bytes();
+    sys::process::cgroup_memory_limit().map_or(machine, |limit| limit.min(machine))
+}
+
 /// The directory in full, because the process may work elsewhere by the time somebody asks.
 fn parse_directory(text: &str) -> Result<Arc<str>, String> {
     let path = fs::canonicalize(Path::new(text)).map_err(|error| error.to_string())?;
@@ -206,6 +234,7 @@ pub(super) fn number_text(kind: Kind, number: i64) -> String {
         Kind::Choice(names) => names[number as usize].into(),
         Kind::Octal { .. } => format!("{number:o}"),
         Kind::Events => class::letters(number as u32),
+        Kind::MemoryOrShare(Whole::MaxMemory) if number < 0 => format!("{}%", -number),
         _ => number.to_string(),
     }
 }
@@ -214,6 +243,7 @@ pub(super) fn number_text(kind: Kind, number: i64) -> String {
 pub(super) fn number_file_text(kind: Kind, number: i64) -> String {
     match kind {
         Kind::Memory { .. } => size_text(number.unsigned_abs()),
+        Kind::MemoryOrShare(_) if number >= 0 => size_text(number.unsigned_abs()),
         _ => number_text(kind, number),
     }
 }
@@ -270,6 +300,7 @@ pub(super) fn allowed(kind: Kind) -> String {
             size_text(min.unsigned_abs()),
             size_text(max.unsigned_abs())
         ),
+        Kind::MemoryOrShare(_) => "a size such as 100mb or a share such as 80%".into(),
         Kind::Choice([only]) => format!("only {only}"),
         Kind::Choice(names) => names.join(", "),
         Kind::Events => "letters of Ag$lshzxeKEtmdn".into(),

@@ -1,7 +1,5 @@
 //! Whether the server is ready: whether every command may run.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use crate::gate::Closed;
 use crate::server::Server;
 
@@ -20,7 +18,7 @@ pub(crate) fn why_not_ready(server: &Server) -> Option<&'static str> {
         Some("writes are refused: the log takes no records, as the disk is full or has failed")
     } else if !gate.is_open() {
         Some("writes are refused: see the log of the server")
-    } else if server.over_memory.load(Relaxed) {
+    } else if server.policy().is_none() && server.memory.is_exceeded() {
         Some("writes are refused: the memory limit is reached (maxmemory)")
     } else {
         None

@@ -59,12 +59,7 @@ pub(super) fn save_beside(
 }
 
 fn write_beside(server: &Server, turn: &mut Turn<'_>, snapshot: &mut Snapshot) -> Result<(), Stop> {
-    let used_memory = {
-        turn.enter();
-        let used = server.used_memory(turn);
-        turn.leave();
-        used
-    };
+    let used_memory = server.used_memory();
     let (mut draft, file) = Draft::create(&server.settings)?;
     let mut save = Save::begin(server, file, used_memory, snapshot.sizes().to_vec())?;
     let mut records = Records::default();

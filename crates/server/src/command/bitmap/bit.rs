@@ -15,6 +15,7 @@ pub(super) fn setbit(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         _ => return Err(BIT),
     };
     let key = args.key(1);
+    context.foresee(key, offset / 8 + 1)?;
     let mut shard = context.store.lock(key);
     let (before, is_changed) = shard.grow(key, offset / 8..offset / 8 + 1, |value| {
         let byte = &mut value[offset / 8];

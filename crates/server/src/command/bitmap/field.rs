@@ -147,6 +147,7 @@ pub(super) fn bitfield(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
         return Ok(());
     }
     let key = args.key(1);
+    context.foresee(key, reach)?;
     let Context { store, reply, .. } = context;
     reply.array(operations.len());
     let mut shard = store.lock(key);

@@ -401,7 +401,7 @@ fn id(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Memory for connections is not bounded as a whole yet; who asked to be spared is noted for then, and shown.
+/// Spares the connection when clients are dropped because all together take too much memory.
 fn no_evict(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let on = on_or_off(args)?;
     context.session.client.set_status(status::NO_EVICT, on);

@@ -1,7 +1,7 @@
 //! How a value is kept: OBJECT.
 //!
 //! Encodings are those Redis would have chosen. References are told as they are here: no two keys share a value, where
-//! Redis shares the integers up to 9999. Accesses are not counted, because there is no LFU policy that would ask.
+//! Redis shares the integers up to 9999. How often a key is used is known under the LFU policies, when it was used under all others.
 
 use keyspace::Encoding;
 
@@ -11,6 +11,11 @@ use crate::store::Entry;
 const NO_FREQUENCY: Failure = Failure::of(
     "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching \
      between policies at runtime LRU and LFU data will take some time to adjust.",
+);
+
+const NO_IDLE_TIME: Failure = Failure::of(
+    "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies \
+     at runtime LRU and LFU data will take some time to adjust.",
 );
 
 pub(super) fn help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
@@ -61,14 +66,25 @@ pub(super) fn encoding(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
 }
 
 pub(super) fn idletime(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let is_counted = context.server.counts_uses();
     tell(context, args, |entry, reply| {
+        if is_counted {
+            return Err(NO_IDLE_TIME);
+        }
         reply.integer(i64::from(entry.idle_seconds()));
         Ok(())
     })
 }
 
 pub(super) fn freq(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    tell(context, args, |_, _| Err(NO_FREQUENCY))
+    let is_counted = context.server.counts_uses();
+    tell(context, args, |entry, reply| {
+        if !is_counted {
+            return Err(NO_FREQUENCY);
+        }
+        reply.integer(i64::from(entry.frequency()));
+        Ok(())
+    })
 }
 
 pub(super) fn refcount(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {

@@ -103,7 +103,7 @@ impl MemoryFigures {
 
     /// The figures of a server at a time (Unix, ms).
     pub(crate) fn of(server: &Server, turn: &Turn<'_>, now: i64) -> MemoryFigures {
-        let used = server.used_memory(turn);
+        let used = server.used_memory();
         let databases = databases_of(&server.keyspace, turn);
         MemoryFigures {
             used,
@@ -174,6 +174,7 @@ pub(super) fn memory(report: &mut Report, context: &Context<'_>) {
     let peak_percent = percent(figures.used, figures.peak);
     report.field("used_memory_peak_perc", format_args!("{peak_percent:.2}%"));
     report.field("used_memory_overhead", figures.overhead());
+    report.field("used_memory_startup", context.server.memory.startup());
     report.field("used_memory_dataset", figures.dataset());
     let dataset_percent = percent(figures.dataset(), figures.used);
     report.field(
@@ -347,12 +348,11 @@ pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
     report.field("rejected_connections", totals.rejected.get());
     report.zeroes(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
     report.field("expired_keys", server.expired_keys());
-    report.zeroes(&[
-        "evicted_keys",
-        "evicted_clients",
-        "total_eviction_exceeded_time",
-        "current_eviction_exceeded_time",
-    ]);
+    report.field("evicted_keys", sum(|stats| &stats.evicted));
+    report.field("evicted_clients", totals.evicted_clients.load(Relaxed));
+    let (current_ms, total_ms) = server.memory.exceeded_ms();
+    report.field("total_eviction_exceeded_time", total_ms);
+    report.field("current_eviction_exceeded_time", current_ms);
     report.field("keyspace_hits", sum(|stats| &stats.hits));
     report.field("keyspace_misses", sum(|stats| &stats.misses));
     let names = |kind: NameKind| server.registry.count(kind);
@@ -539,9 +539,9 @@ pub(super) fn ferrite(report: &mut Report, context: &Context<'_>) {
     report.field("dels", server.sum(|stats| &stats.dels));
     report.field("hits", hits);
     report.field("misses", misses);
-    report.zeroes(&["evictions"]);
+    report.field("evictions", server.sum(|stats| &stats.evicted));
     report.field("expired", server.expired_keys());
     report.field("keys", keys);
-    report.field("used_memory", server.used_memory(context.store.turn));
+    report.field("used_memory", server.used_memory());
     report.field("maxmemory", server.settings.int(Setting::MaxMemory));
 }

@@ -239,6 +239,7 @@ pub(super) fn setrange(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
         return Ok(());
     }
     let end = length_with(context.server, offset, part.len())?;
+    context.foresee(key, end)?;
     let mut shard = context.store.lock(key);
     let (len, _) = shard.grow(key, offset..end, |value| {
         value[offset..end].copy_from_slice(part);

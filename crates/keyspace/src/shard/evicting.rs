@@ -1,0 +1,478 @@
+//! Eviction in a shard: noting what is used, and choosing what goes.
+//!
+//! Budget: noting a use is at most a store to the bucket's line and one to the entry's, both just read. A victim costs a few bucket lines
+//! and the entry's own; no other entry is touched, except by [`Order::Soonest`], which compares some.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{Guard, Key};
+use crate::entry::Stamp;
+use crate::evict::{COOL, FRESH, Ghosts, HOT, Order, Policy};
+use crate::hash::Place;
+use crate::index::{Index, Slot};
+
+/// Fresh entries are taken first while they are more than one in so many.
+const FRESH_SHARE: usize = 20;
+
+/// Home buckets that are looked at for one victim before the coolest entry seen so far will do.
+const LOOKED_AT: usize = 64;
+
+/// What a shard remembers between evictions.
+#[derive(Default)]
+pub(super) struct Evicting {
+    ghosts: Ghosts,
+    /// Where the hands are.
+    fast: Place,
+    slow: Place,
+}
+
+impl Evicting {
+    fn memory(&self) -> usize {
+        self.ghosts.memory() + size_of::<Evicting>()
+    }
+}
+
+impl Guard<'_> {
+    /// Notes that an entry was used.
+    #[inline]
+    pub(super) fn warm(&mut self, slot: Slot) {
+        let (noting, now) = (&self.shared.noting, self.now);
+        let mut index = self.index();
+        let heat = index.heat(slot);
+        if heat < HOT {
+            index.set_heat(slot, heat + 1);
+        }
+        if noting.counts() {
+            let entry = index.entry(slot);
+            let clock = noting.counted(entry.clock(), now, random(self.shared.ticks));
+            entry.set_clock(clock);
+        }
+    }
+
+    /// Notes that an entry is used by whoever overwrites it, and returns what it carries then.
+    #[inline]
+    pub(super) fn warm_stamp(&mut self, slot: Slot) -> Stamp {
+        self.warm(slot);
+        let mark = self.shared.snapshot.mark();
+        if self.shared.noting.counts() {
+            return Stamp::new(self.index().entry(slot).clock(), mark);
+        }
+        Stamp::new(self.shared.noting.first(self.now), mark)
+    }
+
+    /// The heat of an entry that comes in.
+    #[inline]
+    pub(super) fn first_heat(&mut self, place: Place) -> u8 {
+        if !self.shared.noting.heats() {
+            return FRESH;
+        }
+        // SAFETY: the lock is held and `&mut self` makes this the only way to the state.
+        let state = unsafe { &mut *self.cell.state.get() };
+        let ghosts = state.evicting.as_mut().map(|evicting| &mut evicting.ghosts);
+        if ghosts.is_some_and(|ghosts| ghosts.recall(place)) {
+            COOL
+        } else {
+            FRESH
+        }
+    }
+
+    /// Evicts up to `most` entries. Of each `gone` hears before it goes; it must not change the shard. Returns how many went: fewer than
+    /// `most` if none was found in reasonable time that may go.
+    pub fn evict(
+        &mut self,
+        policy: Policy,
+        most: usize,
+        mut gone: impl FnMut(&mut Guard<'_>, Key<'_>),
+    ) -> usize {
+        self.prepare_eviction();
+        let mut evicted = 0;
+        while evicted < most {
+            let Some(slot) = self.victim(policy) else {
+                break;
+            };
+            let now = self.now;
+            let index = self.index();
+            let (entry, heat) = (index.entry(slot), index.heat(slot));
+            if entry.expiry().is_some_and(|expiry| now > expiry) {
+                self.expire(slot);
+                continue;
+            }
+            let bytes = entry.key();
+            let hash = self.shared.seed.hash(bytes);
+            gone(self, Key { bytes, hash });
+            if heat == FRESH {
+                let place = self.place(hash);
+                self.evicting().ghosts.remember(place);
+            }
+            let entry = self.unlink(slot);
+            self.free(entry);
+            evicted += 1;
+        }
+        evicted
+    }
+
+    #[inline]
+    fn evicting(&mut self) -> &mut Evicting {
+        // SAFETY: as in `first_heat`.
+        let state = unsafe { &mut *self.cell.state.get() };
+        state.evicting.get_or_insert_default()
+    }
+
+    /// Makes as much room for ghosts as there are entries.
+    fn prepare_eviction(&mut self) {
+        let (entries, before) = (self.cell.len(), self.evicting_memory());
+        self.evicting().ghosts.fit(entries);
+        let after = self.evicting_memory();
+        if after != before {
+            self.add_bytes(after.wrapping_sub(before));
+        }
+    }
+
+    /// Bytes that eviction takes for itself.
+    pub(super) fn evicting_memory(&self) -> usize {
+        // SAFETY: as in `first_heat`.
+        let state = unsafe { &*self.cell.state.get() };
+        state
+            .evicting
+            .as_ref()
+            .map_or(0, |evicting| evicting.memory())
+    }
+
+    /// The entry to go next.
+    fn victim(&mut self, policy: Policy) -> Option<Slot> {
+        let candidates = if policy.volatile_only {
+            self.cell.volatile.load(Relaxed)
+        } else {
+            self.cell.len()
+        };
+        if candidates == 0 {
+            return None;
+        }
+        match policy.order {
+            Order::Coldest => self.coldest(policy.volatile_only),
+            Order::Random => self.sampled(policy, 1, |_, _| 0),
+            Order::Soonest => self.sampled(policy, policy.samples, |index, slot| {
+                index.entry(slot).expiry().map_or(u64::MAX, |at| at as u64)
+            }),
+        }
+    }
+
+    /// Moves a hand on until it meets an entry to take.
+    fn coldest(&mut self, volatile_only: bool) -> Option<Slot> {
+        // SAFETY: as in `first_heat`; the two parts of the state are apart.
+        let state = unsafe { &mut *self.cell.state.get() };
+        let evicting = state.evicting.as_mut()?;
+        let mut index = Index {
+            tables: &self.cell.tables,
+            state: &mut state.index,
+        };
+        let is_fast = index.fresh() * FRESH_SHARE > index.len();
+        let hand = if is_fast {
+            &mut evicting.fast
+        } else {
+            &mut evicting.slow
+        };
+        let mut coolest: Option<(u8, Slot)> = None;
+        for _ in 0..LOOKED_AT {
+            let mut warm = [None; 8];
+            let mut seen = 0;
+            let mut victim = None;
+            let next = index.visit_candidates(*hand, volatile_only, |index, slot| {
+                let heat = index.heat(slot);
+                if heat == FRESH && is_fast || heat == COOL && !is_fast {
+                    victim = Some(slot);
+                }
+                if coolest.is_none_or(|(least, _)| heat < least) {
+                    coolest = Some((heat, slot));
+                }
+                if heat > COOL && seen < warm.len() {
+                    warm[seen] = Some((slot, heat));
+                    seen += 1;
+                }
+            });
+            // The hand stays where there may be more to take.
+            if victim.is_some() {
+                return victim;
+            }
+            if !is_fast {
+                for (slot, heat) in warm.into_iter().flatten() {
+                    index.set_heat(slot, heat - 1);
+                }
+            }
+            *hand = next.unwrap_or_default();
+        }
+        coolest.map(|(_, slot)| slot)
+    }
+
+    /// Of some candidates from a random place on, the one with the least `score`.
+    fn sampled(
+        &mut self,
+        policy: Policy,
+        samples: usize,
+        score: impl Fn(&Index<'_>, Slot) -> u64,
+    ) -> Option<Slot> {
+        let start = Place(random(self.shared.ticks));
+        let index = self.index();
+        let (mut seen, mut least) = (0, None);
+        let mut place = start;
+        for _ in 0..LOOKED_AT.max(samples) {
+            let next = index.visit_candidates(place, policy.volatile_only, |index, slot| {
+                let score = score(index, slot);
+                seen += 1;
+                if least.is_none_or(|(least, _)| score < least) {
+                    least = Some((score, slot));
+                }
+            });
+            if seen >= samples {
+                break;
+            }
+            place = next.unwrap_or_default();
+        }
+        least.map(|(_, slot)| slot)
+    }
+}
+
+/// A random number, of which nothing depends that must be secret or even.
+#[inline]
+fn random(ticks: fn() -> u64) -> u64 {
+    let mixed = ticks().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Access, Database, Expiry, Keyspace, Options};
+    use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicI64, AtomicU64};
+
+    static TICKS: AtomicU64 = AtomicU64::new(0);
+
+    fn with_shard(access: Access, test: impl FnOnce(&Keyspace, &Database)) {
+        let keyspace = Keyspace::new(&Options {
+            databases: 1,
+            workers: 1,
+            shards: 1,
+            seed: 7,
+            ticks: || TICKS.fetch_add(1, Relaxed),
+            charge: |_| (),
+        });
+        keyspace.set_access(access, 10, 1);
+        let mut turn = keyspace.turns().register();
+        turn.enter();
+        test(&keyspace, keyspace.database(&turn, 0));
+    }
+
+    fn set(database: &Database, name: &str, expiry: Expiry) {
+        let key = database.key(name.as_bytes());
+        database.lock(key.hash, 0).set(key, b"value", expiry);
+    }
+
+    /// Uses a key, if it is there.
+    fn uses(database: &Database, name: &str) -> bool {
+        let key = database.key(name.as_bytes());
+        let mut guard = database.lock(key.hash, 0);
+        let found = guard.find(key).map(|mut entry| entry.touch());
+        found.is_some()
+    }
+
+    fn policy(order: Order, volatile_only: bool) -> Policy {
+        Policy {
+            volatile_only,
+            order,
+            samples: 5,
+        }
+    }
+
+    const ALL: [Order; 3] = [Order::Coldest, Order::Random, Order::Soonest];
+
+    #[test]
+    fn every_key_goes_once_and_is_told_of_before_it_goes() {
+        for order in ALL {
+            with_shard(Access::Heat, |_, database| {
+                let names: Vec<String> = (0..2_000).map(|number| format!("key:{number}")).collect();
+                for name in &names {
+                    set(database, name, Expiry::Clear);
+                }
+                let mut gone = BTreeSet::new();
+                let mut guard = database.lock(0, 0);
+                loop {
+                    let before = guard.cell.len();
+                    let evicted = guard.evict(policy(order, false), 17, |guard, key| {
+                        assert!(guard.contains(key));
+                        assert!(gone.insert(String::from_utf8_lossy(key.bytes).into_owned()));
+                    });
+                    assert_eq!(guard.cell.len(), before - evicted);
+                    guard.verify();
+                    if evicted == 0 {
+                        break;
+                    }
+                }
+                assert_eq!(gone, names.into_iter().collect());
+            });
+        }
+    }
+
+    #[test]
+    fn only_keys_with_an_expiry_go_under_a_volatile_policy() {
+        for order in ALL {
+            with_shard(Access::Heat, |_, database| {
+                for number in 0..1_000 {
+                    let expiry = match number % 10 {
+                        0 => Expiry::At(1_000_000 + number),
+                        _ => Expiry::Clear,
+                    };
+                    set(database, &format!("key:{number}"), expiry);
+                }
+                let mut guard = database.lock(0, 0);
+                let mut left = 100;
+                // One call does not look at everything.
+                for _ in 0..100 {
+                    left -= guard.evict(policy(order, true), 10, |guard, key| {
+                        let entry = guard.find(key).expect("it is still there");
+                        assert!(entry.expiry().is_some());
+                    });
+                    guard.verify();
+                }
+                assert_eq!((left, guard.cell.len()), (0, 900));
+                assert_eq!(guard.evict(policy(order, true), 10, |_, _| ()), 0);
+            });
+        }
+    }
+
+    #[test]
+    fn what_is_used_outlives_what_is_not() {
+        with_shard(Access::Heat, |_, database| {
+            for number in 0..500 {
+                set(database, &format!("used:{number}"), Expiry::Clear);
+            }
+            // A scan of keys that nobody wants again goes by, many times as long as what fits.
+            for number in 0..20_000 {
+                set(database, &format!("scan:{number}"), Expiry::Clear);
+                assert!(number >= 400 || uses(database, &format!("used:{number}")));
+                let mut guard = database.lock(0, 0);
+                while guard.cell.len() > 1_000 {
+                    assert_eq!(guard.evict(policy(Order::Coldest, false), 1, |_, _| ()), 1);
+                }
+            }
+            let left = (0..400).filter(|number| uses(database, &format!("used:{number}")));
+            let left = left.count();
+            assert!(left > 300, "{left}");
+            database.lock(0, 0).verify();
+        });
+    }
+
+    #[test]
+    fn what_comes_back_soon_is_warm_from_the_beginning() {
+        with_shard(Access::Heat, |_, database| {
+            for number in 0..1_000 {
+                set(database, &format!("key:{number}"), Expiry::Clear);
+            }
+            let mut gone = Vec::new();
+            let mut guard = database.lock(0, 0);
+            guard.evict(policy(Order::Coldest, false), 20, |_, key| {
+                gone.push(key.bytes.to_vec());
+            });
+            let heat = |guard: &mut Guard<'_>, name: &[u8]| {
+                let key = database.key(name);
+                guard.set(key, b"again", Expiry::Clear);
+                let place = guard.place(key.hash);
+                let index = guard.index();
+                let slot = index.find(place, |entry| entry.has_key(name));
+                index.heat(slot.expect("it was just set"))
+            };
+            let warm = gone.iter().filter(|name| heat(&mut guard, name) == COOL);
+            // A few may have taken another's place in the table.
+            assert!(warm.count() >= 10);
+            assert_eq!(heat(&mut guard, b"another"), FRESH);
+        });
+    }
+
+    #[test]
+    fn the_key_that_expires_first_of_all_samples_goes_first() {
+        with_shard(Access::Heat, |_, database| {
+            for number in 0..50 {
+                set(
+                    database,
+                    &format!("key:{number}"),
+                    Expiry::At(1000 + number),
+                );
+            }
+            let all = Policy {
+                samples: 1_000,
+                ..policy(Order::Soonest, true)
+            };
+            let mut next = 0;
+            database.lock(0, 0).evict(all, 50, |_, key| {
+                assert_eq!(key.bytes, format!("key:{next}").as_bytes());
+                next += 1;
+            });
+            assert_eq!(next, 50);
+        });
+    }
+
+    #[test]
+    fn what_is_charged_is_what_is_mapped_and_comes_back() {
+        static CHARGED: AtomicI64 = AtomicI64::new(0);
+        let keyspace = Keyspace::new(&Options {
+            databases: 1,
+            workers: 1,
+            shards: 1,
+            seed: 7,
+            ticks: || 0,
+            charge: |bytes| {
+                let sum = CHARGED.fetch_add(bytes, Relaxed) + bytes;
+                assert!(sum >= 0);
+            },
+        });
+        let mut turn = keyspace.turns().register();
+        turn.enter();
+        let database = keyspace.database(&turn, 0);
+        for number in 0..60_000 {
+            set(database, &format!("key:{number}"), Expiry::Clear);
+            if number % 1_000 == 0 {
+                turn_over(database);
+                let charged = CHARGED.load(Relaxed) as usize;
+                // Tables count by the pages that hold something; free pages are kept in reserve.
+                let (memory, index) = (database.memory(), database.overhead(0).index_bytes);
+                assert!(charged >= memory - index, "{number}: {charged} {memory}");
+                assert!(charged <= memory + 600_000, "{number}: {charged} {memory}");
+            }
+        }
+        let mut guard = database.lock(0, 0);
+        while guard.cell.len() > 0 {
+            guard.evict(policy(Order::Coldest, false), 1_000, |_, _| ());
+        }
+        while guard.maintain() {}
+        drop(guard);
+        assert!(CHARGED.load(Relaxed) < 700_000, "{}", CHARGED.load(Relaxed));
+        turn.leave();
+        drop(turn);
+        drop(keyspace);
+        assert_eq!(CHARGED.load(Relaxed), 0);
+    }
+
+    /// Lets replaced tables go.
+    fn turn_over(database: &Database) {
+        database.lock(0, 0).maintain();
+    }
+
+    #[test]
+    fn uses_are_counted_where_that_is_asked_for() {
+        with_shard(Access::Frequency, |_, database| {
+            set(database, "k", Expiry::Clear);
+            let count = || {
+                let key = database.key(b"k");
+                let mut guard = database.lock(key.hash, 0);
+                guard.find(key).expect("it is there").frequency()
+            };
+            assert_eq!(count(), 5);
+            (0..1_000).for_each(|_| assert!(uses(database, "k")));
+            let thousand = count();
+            assert!((10..40).contains(&thousand), "{thousand}");
+            // An overwrite is a use, and forgets none.
+            set(database, "k", Expiry::Clear);
+            assert!((thousand..=thousand + 1).contains(&count()));
+        });
+    }
+}

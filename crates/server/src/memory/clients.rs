@@ -1,0 +1,69 @@
+//! Dropping clients whose buffers take too much together, the largest first (`maxmemory-clients`).
+//!
+//! What a client takes is what it has sent that has not run, what it has not read, and what it has queued. Each worker keeps the sum over its
+//! own up to date as buffers grow and shrink ([`crate::connection::Connection::note_memory`]); each turn one comparison tells whether
+//! all together are too much. CLIENT NO-EVICT spares a client.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::clients::{Client, status};
+use crate::server::Server;
+
+impl Server {
+    /// Bytes that all clients' buffers take.
+    pub(crate) fn client_bytes(&self) -> usize {
+        let bytes = self
+            .workers
+            .iter()
+            .map(|worker| worker.stats.client_bytes.get());
+        // Each worker's own sum is right; what is read of several at once may not be.
+        bytes.sum::<u64>() as usize
+    }
+
+    /// Drops the largest clients if all together take too much.
+    #[inline]
+    pub(crate) fn bound_clients(&self) {
+        if let Some(limit) = self.memory.clients()
+            && self.client_bytes() > limit
+        {
+            self.drop_largest_clients(limit);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn drop_largest_clients(&self, limit: usize) {
+        if self.memory.is_dropping.swap(true, Relaxed) {
+            return;
+        }
+        let mut candidates: Vec<(usize, Arc<Client>)> = Vec::new();
+        let mut bytes = 0;
+        self.clients.for_each(|client| {
+            // One that was killed already is as good as gone.
+            if client.killed.load(Relaxed) {
+                return;
+            }
+            let its = client.memory.load(Relaxed);
+            bytes += its;
+            if its > 0 && !client.has_status(status::NO_EVICT) {
+                candidates.push((its, Arc::clone(client)));
+            }
+        });
+        candidates.sort_unstable_by_key(|(its, _)| std::cmp::Reverse(*its));
+        for (its, client) in candidates {
+            if bytes <= limit {
+                break;
+            }
+            bytes -= its;
+            log::warn!(
+                "closing client {}: clients take more than maxmemory-clients, and it the most with {its} bytes",
+                client.id
+            );
+            if self.kill(client) {
+                self.totals.evicted_clients.fetch_add(1, Relaxed);
+            }
+        }
+        self.memory.is_dropping.store(false, Relaxed);
+    }
+}

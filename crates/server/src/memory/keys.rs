@@ -1,0 +1,203 @@
+//! Making room by evicting keys: a slice of one shard after the other, until there is enough or time is up.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use keyspace::{Key, Policy, ShardId};
+
+use super::Budget;
+use crate::command::{Command, Context, Failure, failure, flag};
+use crate::config::Setting;
+use crate::limits::{EVICT_SLICE, EVICT_SLICE_SHARE, FORESEEN_BYTES, FORESEEN_TRIES};
+use crate::notify::Notifier;
+use crate::server::Server;
+use crate::store::Store;
+use crate::worker::Worker;
+
+/// What came of making room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// The command may run.
+    Enough,
+    /// More has to go first: it waits.
+    Later,
+    /// Nothing may go: it is refused.
+    No,
+}
+
+/// How far one worker's evictions have got. Written by that worker.
+#[derive(Default)]
+pub(crate) struct Evictor {
+    /// The shard to go on with, over all databases.
+    hand: AtomicUsize,
+    /// About the most entries that any shard has.
+    most: AtomicUsize,
+}
+
+impl Context<'_> {
+    /// Whether a command may run as far as memory is concerned, after making room for it if it takes any.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn has_room(&self, command: &Command, need: usize) -> bool {
+        !command.spec.has(flag::DENYOOM) || self.make_room(need) == Room::Enough
+    }
+
+    /// Makes room for a command that needs about `need` bytes, within what `maxmemory-eviction-tenacity` allows.
+    pub(crate) fn make_room(&self, need: usize) -> Room {
+        make_room(self.server, &self.store, self.worker, need)
+    }
+}
+
+impl Context<'_> {
+    /// Makes room for a value of so many bytes that a small request asks for, as far as it is not there yet. Nothing is locked.
+    ///
+    /// # Errors
+    /// There is none.
+    #[inline]
+    pub(crate) fn foresee(&self, key: Key<'_>, len: usize) -> Result<(), Failure> {
+        if len < FORESEEN_BYTES || self.in_transaction {
+            return Ok(());
+        }
+        self.foresee_large(key, len)
+    }
+
+    #[cold]
+    fn foresee_large(&self, key: Key<'_>, len: usize) -> Result<(), Failure> {
+        let mut shard = self.store.lock(key);
+        let there = shard.find(key).map_or(0, |entry| entry.value_len());
+        drop(shard);
+        let bytes = len.saturating_sub(there);
+        if bytes == 0 {
+            return Ok(());
+        }
+        for _ in 0..FORESEEN_TRIES {
+            match self.make_room(bytes) {
+                Room::Enough => return Ok(()),
+                Room::Later => std::thread::yield_now(),
+                Room::No => break,
+            }
+        }
+        Err(failure::OUT_OF_MEMORY)
+    }
+}
+
+impl Worker {
+    /// Makes room outside of any command: for what is about to be read, or because there is too much. Whether there is
+    /// more to do.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn make_room(&mut self, need: usize) -> bool {
+        let store = Store {
+            keyspace: &self.server.keyspace,
+            turn: &mut self.turn,
+            stats: self.stats,
+            db: 0,
+            now: self.now,
+            touch: false,
+            notifier: Notifier::new(self.server),
+            observers: &self.server.observers,
+            persistence: &self.server.persistence,
+            journal: self.journal.as_ref(),
+        };
+        let room = make_room(self.server, &store, self.number, need);
+        if let Some(journal) = &self.journal {
+            // Nobody waits for these, and the turn may be at its end.
+            let _ = journal.commit();
+        }
+        room == Room::Later
+    }
+}
+
+/// See [`Context::make_room`].
+pub(crate) fn make_room(server: &Server, store: &Store<'_>, worker: usize, need: usize) -> Room {
+    let budget = &server.memory;
+    if budget.excess(need) <= 0 {
+        return Room::Enough;
+    }
+    let Some(policy) = server.policy() else {
+        return Room::No;
+    };
+    if is_enough_soon(budget, store, need) {
+        return Room::Later;
+    }
+    let (began, limit_ns) = (sys::clock::ticks(), time_limit_ns(server));
+    let evictor = &server.workers[worker].evictor;
+    let shards = store.keyspace.databases() * store.keyspace.shards();
+    let mut barren = 0;
+    while barren <= shards {
+        if evict_slice(store, evictor, policy) {
+            barren = 0;
+        } else {
+            barren += 1;
+        }
+        if budget.excess(need) <= 0 {
+            return Room::Enough;
+        }
+        let spent = sys::clock::ticks().saturating_sub(began);
+        if sys::clock::ticks_to_ns(spent) > limit_ns || is_enough_soon(budget, store, need) {
+            return Room::Later;
+        }
+    }
+    if has_candidates(store, policy) {
+        Room::Later
+    } else {
+        Room::No
+    }
+}
+
+/// Whether there is enough once everything is freed that waits for the background.
+fn is_enough_soon(budget: &Budget, store: &Store<'_>, need: usize) -> bool {
+    let pending = store.keyspace.pending_bytes() as i64;
+    pending > 0 && budget.excess(need) <= pending
+}
+
+/// Whether any key may go.
+fn has_candidates(store: &Store<'_>, policy: Policy) -> bool {
+    let (keyspace, turn) = (store.keyspace, &*store.turn);
+    (0..keyspace.databases())
+        .filter_map(|db| keyspace.existing(turn, db))
+        .any(|database| {
+            if policy.volatile_only {
+                database.volatile() > 0
+            } else {
+                !database.is_empty()
+            }
+        })
+}
+
+/// Nanoseconds that one command may spend on it, as Redis has them: 500 us by default, and any time with a tenacity of 100.
+fn time_limit_ns(server: &Server) -> u64 {
+    match server.settings.int(Setting::MaxMemoryEvictionTenacity) {
+        tenacity @ 0..=10 => tenacity.max(1) as u64 * 50_000,
+        100 => u64::MAX,
+        tenacity => (500_000.0 * 1.15f64.powi(tenacity as i32 - 10)) as u64,
+    }
+}
+
+/// Evicts a few keys of the next shard that has some and can be locked at once: as many as its part of all keys. Whether any went.
+fn evict_slice(store: &Store<'_>, evictor: &Evictor, policy: Policy) -> bool {
+    let shards = store.keyspace.shards();
+    let hand = evictor.hand.load(Relaxed);
+    let (db, shard) = (
+        hand / shards % store.keyspace.databases(),
+        ShardId(hand % shards),
+    );
+    let Some(len) = store.shard_len(db, shard) else {
+        // A database that was never used: on to the next.
+        evictor.hand.store((hand / shards + 1) * shards, Relaxed);
+        return false;
+    };
+    evictor.hand.store(hand + 1, Relaxed);
+    // The largest is forgotten slowly, for it may have gone.
+    let most = evictor.most.load(Relaxed);
+    let most = len.max(most - most / 256);
+    evictor.most.store(most, Relaxed);
+    let slice = (most / EVICT_SLICE_SHARE).clamp(1, EVICT_SLICE);
+    // By chance rounded up or down, so that a shard of few keys gives few.
+    let scaled = slice * len;
+    let chance = fastrand::usize(..most.max(1));
+    let count = (scaled + chance) / most.max(1);
+    if count == 0 {
+        return false;
+    }
+    store.evict(db, shard, policy, count) > 0
+}

@@ -1,0 +1,241 @@
+//! One limit for all memory: what counts, who looks when, and what is done at the limit.
+//!
+//! ```text
+//!  what counts   everything the process allocator gives: connections' buffers, requests being received, replies in flight,
+//!                large values, wheels, registries                                               sys::memory::Counted
+//!                slabs of entries and index tables, by the pages they hold                      keyspace, Options::charge
+//!                what the process took before any of it: code, stacks, rings                    Budget::startup
+//!                what allocators keep for later, as far as physical memory shows it             Budget::unreturned
+//!  who looks     every request, by one comparison of what threads have published with `ceiling`
+//!                beyond that those that may take memory: exactly, with what they may take       [`Context::make_room`]
+//!  what is done  keys go by `maxmemory-policy`, clients by `maxmemory-clients`, or the command is refused
+//! ```
+//!
+//! Invariants:
+//! 1. A command that may take memory runs only if, with all it may take, the limit holds; whoever needs more than is free
+//!    makes room first, a few hundred microseconds at a time, and waits in between.
+//! 2. `ceiling` is so far below the limit that no request can pass it unseen: by what threads have not published
+//!    and by what each worker may add before it looks again.
+//!
+//! How a key is chosen is the keyspace's (`keyspace::evict`); what going means to others is in [`crate::store`].
+
+mod clients;
+mod keys;
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
+
+use keyspace::{Access, Order, Policy};
+
+use crate::config::Setting;
+use crate::limits::{
+    CLIENTS_SHARE, FREE_KEPT_BYTES, FREE_KEPT_SHARE, LEAST_ROOM_BYTES, ROOM_BYTES,
+    UNRETURNED_IGNORED_SHARE, UNRETURNED_MOST_SHARE,
+};
+use crate::server::Server;
+
+pub(crate) use keys::{Evictor, Room};
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Budget {
+    /// `maxmemory`; [`i64::MAX`] without a limit.
+    limit: AtomicI64,
+    /// What threads may have published before a request looks closer.
+    ceiling: AtomicI64,
+    /// Bytes of physical memory that the process took when it began to serve, beyond those that were counted.
+    startup: AtomicI64,
+    /// Bytes kept free for what workers add before they look again.
+    margin: AtomicI64,
+    /// Bytes of physical memory that the process has beyond what is counted: what allocators keep for later.
+    unreturned: AtomicI64,
+    /// Bytes that clients may take together; 0 is no limit.
+    clients: AtomicUsize,
+    /// Since when (monotonic ns) memory is over the limit, and how long it was before; 0 if it is not.
+    exceeded_since: AtomicI64,
+    exceeded_ns: AtomicI64,
+    /// One thread at a time looks for clients to drop.
+    is_dropping: AtomicBool,
+}
+
+impl Budget {
+    /// Whether threads have published so much that who may take memory looks closer.
+    #[inline]
+    pub(crate) fn is_near(&self) -> bool {
+        sys::memory::published() >= self.ceiling.load(Relaxed)
+    }
+
+    /// Bytes in use.
+    pub(crate) fn used(&self) -> i64 {
+        sys::memory::used() + self.startup.load(Relaxed)
+    }
+
+    /// Bytes that the process took for itself before it had data.
+    pub(crate) fn startup(&self) -> u64 {
+        self.startup.load(Relaxed).max(0) as u64
+    }
+
+    /// Bytes too many if `need` more were taken; none are if it is not positive.
+    fn excess(&self, need: usize) -> i64 {
+        let kept = self.margin.load(Relaxed) + self.unreturned.load(Relaxed);
+        self.used().saturating_add(need as i64) - (self.limit.load(Relaxed) - kept)
+    }
+
+    /// Whether more is in use than the limit allows.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.is_near() && self.excess(0) > 0
+    }
+
+    /// Looks at what physical memory there is beyond what is counted. A little is not worth a key. What was there a moment ago may
+    /// come back, so it is forgotten slowly; and it never takes more than a part of the limit.
+    fn note_resident(&self, limit: i64) {
+        let resident = sys::process::rss_bytes() as i64;
+        let beyond = resident - self.used() - limit / UNRETURNED_IGNORED_SHARE;
+        let before = self.unreturned.load(Relaxed);
+        let unreturned = beyond.max(before - before / 16 - 1).max(0);
+        let most = limit / UNRETURNED_MOST_SHARE;
+        self.unreturned.store(unreturned.min(most), Relaxed);
+    }
+
+    /// Bytes that clients may take together, if there is a limit.
+    #[inline]
+    pub(crate) fn clients(&self) -> Option<usize> {
+        match self.clients.load(Relaxed) {
+            0 => None,
+            bytes => Some(bytes),
+        }
+    }
+
+    /// How long (ms) memory has been over the limit without a pause, and in all.
+    pub(crate) fn exceeded_ms(&self) -> (i64, i64) {
+        let since = self.exceeded_since.load(Relaxed);
+        let current = match since {
+            0 => 0,
+            since => (sys::clock::monotonic_ns() as i64 - since).max(0),
+        };
+        let total = self.exceeded_ns.load(Relaxed) + current;
+        (current / 1_000_000, total / 1_000_000)
+    }
+
+    /// Sets how long it was over the limit back to nothing.
+    pub(crate) fn reset(&self) {
+        self.exceeded_ns.store(0, Relaxed);
+    }
+
+    fn note_excess(&self, is_over: bool) {
+        let now = sys::clock::monotonic_ns() as i64;
+        let since = self.exceeded_since.load(Relaxed);
+        if is_over && since == 0 {
+            self.exceeded_since.store(now, Relaxed);
+        } else if !is_over && since != 0 {
+            self.exceeded_since.store(0, Relaxed);
+            self.exceeded_ns.fetch_add((now - since).max(0), Relaxed);
+        }
+    }
+}
+
+impl Server {
+    /// Bytes in use by all of the process.
+    pub(crate) fn used_memory(&self) -> u64 {
+        self.memory.used().max(0) as u64
+    }
+
+    /// Notes what the process takes beside what is counted. Called once everything runs, before there is data.
+    pub(crate) fn note_startup_memory(&self) {
+        let resident = sys::process::rss_bytes() as i64;
+        let startup = (resident - sys::memory::used()).max(0);
+        self.memory.startup.store(startup, Relaxed);
+        self.totals
+            .peak_memory
+            .set(self.memory.used().max(0) as u64);
+    }
+
+    /// Brings the budget up to date with the settings, and with how many threads there are.
+    pub(crate) fn check_memory(&self) {
+        let (memory, settings) = (&self.memory, &self.settings);
+        let limit = match settings.int(Setting::MaxMemory) {
+            0 => i64::MAX,
+            limit => limit,
+        };
+        let margin = if limit == i64::MAX {
+            0
+        } else {
+            // A small limit leaves less free.
+            let each = (limit / 1024).clamp(LEAST_ROOM_BYTES, ROOM_BYTES);
+            self.workers.len() as i64 * each
+        };
+        if limit < i64::MAX {
+            memory.note_resident(limit);
+        }
+        let kept = (limit / FREE_KEPT_SHARE).min(FREE_KEPT_BYTES);
+        sys::memory::keep_free(kept as usize);
+        memory.limit.store(limit, Relaxed);
+        memory.margin.store(margin, Relaxed);
+        let unseen = margin
+            + memory.startup.load(Relaxed)
+            + memory.unreturned.load(Relaxed)
+            + sys::memory::unpublished_max();
+        let ceiling = match limit {
+            i64::MAX => i64::MAX,
+            // Twice the margin: whoever is below may add its part.
+            limit => limit - unseen - margin,
+        };
+        memory.ceiling.store(ceiling, Relaxed);
+        memory.clients.store(self.clients_limit(), Relaxed);
+        let used = memory.used().max(0);
+        memory.note_excess(used > limit);
+        if used as u64 > self.totals.peak_memory.get() {
+            self.totals.peak_memory.set(used as u64);
+        }
+    }
+
+    /// Bytes that clients may take together; 0 is no limit. While nothing is said, a part of `maxmemory`.
+    fn clients_limit(&self) -> usize {
+        let limit = self.settings.int(Setting::MaxMemory);
+        let clients = match self.settings.int(Setting::MaxMemoryClients) {
+            0 => limit / CLIENTS_SHARE,
+            // As in Redis: a part of the limit of everything.
+            percent if percent < 0 => (limit as i128 * i128::from(-percent) / 100) as i64,
+            bytes => bytes,
+        };
+        clients.max(0) as usize
+    }
+
+    /// Tells the keyspace what is to be known of the use of keys under the policy of the settings.
+    pub(crate) fn apply_eviction_settings(&self) {
+        let access = match self.policy() {
+            None => Access::Clock,
+            Some(_) if self.counts_uses() => Access::Frequency,
+            Some(_) => Access::Heat,
+        };
+        let settings = &self.settings;
+        let number = |setting| settings.int(setting).clamp(0, i64::from(u32::MAX)) as u32;
+        let (factor, minutes) = (number(Setting::LfuLogFactor), number(Setting::LfuDecayTime));
+        self.keyspace.set_access(access, factor, minutes);
+    }
+
+    /// Whether the policy is one of those that count uses.
+    pub(crate) fn counts_uses(&self) -> bool {
+        self.settings
+            .choice(Setting::MaxMemoryPolicy)
+            .ends_with("-lfu")
+    }
+
+    /// Which keys go when memory is short; `None` if none does.
+    pub(crate) fn policy(&self) -> Option<Policy> {
+        let (scope, order) = self
+            .settings
+            .choice(Setting::MaxMemoryPolicy)
+            .split_once('-')?;
+        let order = match order {
+            "random" => Order::Random,
+            "ttl" => Order::Soonest,
+            _ => Order::Coldest,
+        };
+        let samples = self.settings.int(Setting::MaxMemorySamples) as usize;
+        Some(Policy {
+            volatile_only: scope == "volatile",
+            order,
+            samples,
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! The limit of memory: what is evicted and who is told, which clients are dropped, and that the limit holds.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod churn;
+
+use std::time::Duration;
+
+use support::{Client, PATIENCE, Server, Target, Value};
+
+const ONE: Target = Target::Ferrite { threads: 1 };
+const TWO: Target = Target::Ferrite { threads: 2 };
+
+/// As many as a server has that knows its small limit from the start: each shard takes its memory in slabs.
+const FEW_SHARDS: &[&str] = &["--shards", "16"];
+
+/// A figure of INFO.
+fn info(client: &mut Client, field: &str) -> u64 {
+    let Value::Bulk(text) = client.ask("INFO everything") else {
+        panic!("INFO answers text");
+    };
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    let figure = line.and_then(|figure| figure.trim().parse().ok());
+    figure.unwrap_or_else(|| panic!("INFO has no figure {field}"))
+}
+
+/// Sets `count` keys to values of `len` bytes. How many were refused.
+fn fill(client: &mut Client, prefix: &str, count: usize, len: usize, tail: &[&str]) -> usize {
+    let value = "x".repeat(len);
+    let mut refused = 0;
+    for first in (0..count).step_by(200) {
+        let numbers = first..count.min(first + 200);
+        let mut requests = Vec::new();
+        for number in numbers.clone() {
+            let name = format!("{prefix}:{number}");
+            let mut words = vec!["SET", &name, &value];
+            words.extend(tail);
+            requests.extend(support::encode_request(&words));
+        }
+        client.send_bytes(&requests).expect("the server reads");
+        for _ in numbers {
+            let reply = client.read(PATIENCE).expect("the server replies");
+            refused += usize::from(reply != Value::Simple(b"OK".to_vec()));
+        }
+    }
+    refused
+}
+
+/// Waits until something is so.
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..600 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{what}, but it never did");
+}
+
+#[test]
+fn keys_are_evicted_under_every_policy_and_the_figures_agree() {
+    let policies = [
+        ("allkeys-lru", &[][..]),
+        ("allkeys-lfu", &[]),
+        ("allkeys-random", &[]),
+        ("volatile-lru", &["EX", "1000"]),
+        ("volatile-lfu", &["EX", "1000"]),
+        ("volatile-random", &["EX", "1000"]),
+        ("volatile-ttl", &["EX", "1000"]),
+    ];
+    let server = Server::start(TWO, FEW_SHARDS);
+    let mut client = server.client();
+    for (policy, tail) in policies {
+        client.ask("FLUSHALL");
+        client.ask("CONFIG RESETSTAT");
+        client.ask("CONFIG SET maxmemory 0");
+        client.ask(&format!("CONFIG SET maxmemory-policy {policy}"));
+        eventually("what was flushed is gone", || {
+            info(&mut client, "lazyfree_pending_objects") == 0
+        });
+        let limit = info(&mut client, "used_memory") + (16 << 20);
+        client.ask(&format!("CONFIG SET maxmemory {limit}"));
+        let refused = fill(&mut client, "key", 80_000, 300, tail);
+        assert_eq!(refused, 0, "{policy}");
+        let Value::Int(left) = client.ask("DBSIZE") else {
+            panic!("DBSIZE answers a number");
+        };
+        let evicted = info(&mut client, "evicted_keys");
+        assert_eq!(left as u64 + evicted, 80_000, "{policy}");
+        assert!(left > 15_000, "{policy}: {left} are left");
+        assert!(info(&mut client, "used_memory") <= limit, "{policy}");
+    }
+}
+
+#[test]
+fn what_may_not_go_stays_and_writes_are_refused() {
+    let server = Server::start(TWO, FEW_SHARDS);
+    let mut client = server.client();
+    let limit = info(&mut client, "used_memory") + (16 << 20);
+    for policy in ["noeviction", "volatile-lru", "volatile-ttl"] {
+        client.ask("FLUSHALL SYNC");
+        client.ask(&format!("CONFIG SET maxmemory-policy {policy}"));
+        client.ask(&format!("CONFIG SET maxmemory {limit}"));
+        eventually("what was flushed is gone", || {
+            info(&mut client, "lazyfree_pending_objects") == 0
+        });
+        let refused = fill(&mut client, "key", 80_000, 300, &[]);
+        let Value::Int(kept) = client.ask("DBSIZE") else {
+            panic!("DBSIZE answers a number");
+        };
+        assert_eq!(kept as usize + refused, 80_000, "{policy}");
+        assert!(refused > 5_000 && kept > 15_000, "{policy}: {kept}");
+        assert!(info(&mut client, "used_memory") <= limit, "{policy}");
+    }
+    // A small request for a large value is refused before it is made.
+    client.ask("FLUSHALL SYNC");
+    let large = client.ask("SETRANGE k 100000000 x");
+    assert!(matches!(large, Value::Error(_)), "{large:?}");
+    let small = client.ask("SETRANGE k 100000 x");
+    assert_eq!(small, Value::Int(100_001));
+}
+
+#[test]
+fn whoever_listens_or_watches_is_told_of_evicted_keys() {
+    let server = Server::start(TWO, &["--notify-keyspace-events", "Ee", "--shards", "16"]);
+    let (mut listener, mut watcher, mut client) =
+        (server.client(), server.client(), server.client());
+    listener.ask("SUBSCRIBE __keyevent@0__:evicted");
+    client.ask("SET watched v EX 1000");
+    watcher.ask("WATCH watched");
+    watcher.ask("MULTI");
+    watcher.ask("PING");
+    client.ask("CONFIG SET maxmemory-policy volatile-lru");
+    let limit = info(&mut client, "used_memory") + (8 << 20);
+    client.ask(&format!("CONFIG SET maxmemory {limit}"));
+    fill(&mut client, "key", 60_000, 300, &[]);
+    let told = listener.read(PATIENCE).expect("a message");
+    let text = format!("{told:?}");
+    assert!(
+        text.contains("evicted") && text.contains("watched"),
+        "{text}"
+    );
+    assert_eq!(client.ask("EXISTS watched"), Value::Int(0));
+    assert_eq!(watcher.ask("EXEC"), Value::NullArray);
+}
+
+#[test]
+fn a_lower_limit_takes_effect_without_a_command() {
+    let server = Server::start(
+        TWO,
+        &["--maxmemory-policy", "allkeys-lru", "--shards", "16"],
+    );
+    let mut client = server.client();
+    let empty = info(&mut client, "used_memory");
+    fill(&mut client, "key", 30_000, 500, &[]);
+    let limit = empty + (8 << 20);
+    assert!(info(&mut client, "used_memory") > limit);
+    client.ask(&format!("CONFIG SET maxmemory {limit}"));
+    eventually("memory shrinks", || {
+        info(&mut client, "used_memory") <= limit
+    });
+    assert!(info(&mut client, "evicted_keys") > 0);
+}
+
+#[test]
+fn clients_that_take_too_much_are_dropped_the_largest_first() {
+    let server = Server::start(TWO, &["--maxmemory-clients", "12mb"]);
+    let mut client = server.client();
+    client.ask(&format!("SET big {}", "x".repeat(900_000)));
+    // They ask for much and read nothing.
+    let slow = |requests: usize| {
+        let mut slow = server.client();
+        let request = support::encode_request(&["GET", "big"]);
+        slow.send_bytes(&request.repeat(requests)).expect("sent");
+        slow
+    };
+    let mut spared = server.client();
+    spared.ask("CLIENT NO-EVICT on");
+    let request = support::encode_request(&["GET", "big"]);
+    spared.send_bytes(&request.repeat(12)).expect("sent");
+    let readers: Vec<Client> = (0..30).map(|_| slow(12)).collect();
+    eventually("some are dropped", || {
+        info(&mut client, "evicted_clients") > 0
+    });
+    eventually("the rest fits", || {
+        info(&mut client, "mem_clients_normal") <= 16 << 20
+    });
+    // Who was spared gets all of its replies, and who asks for little is not meant at all.
+    for _ in 0..12 {
+        let reply = spared.read(PATIENCE).expect("it was spared");
+        assert!(matches!(reply, Value::Bulk(value) if value.len() == 900_000));
+    }
+    assert_eq!(client.ask("STRLEN big"), Value::Int(900_000));
+    drop(readers);
+}
+
+#[test]
+fn memory_comes_back_after_keys_are_gone() {
+    let server = Server::start(ONE, &[]);
+    let mut client = server.client();
+    let empty = info(&mut client, "used_memory");
+    fill(&mut client, "key", 50_000, 400, &[]);
+    fill(&mut client, "large", 50, 200_000, &[]);
+    let full = info(&mut client, "used_memory");
+    assert!(full > empty + 30_000_000, "{empty} {full}");
+    client.ask("FLUSHALL");
+    eventually("memory comes back", || {
+        info(&mut client, "used_memory") < empty + 3_000_000
+    });
+}
