@@ -158,6 +158,14 @@ pub(super) const KEYS: &[Figure] = &[
         },
     )
     .in_info("expired_keys"),
+    counter(
+        "ferrite_keys_evicted_total",
+        "Keys removed because memory was short.",
+        |view, samples| {
+            sum(view, samples, |stats| &stats.evicted);
+        },
+    )
+    .in_info("evicted_keys"),
     histogram(
         "ferrite_expiry_lag_seconds",
         "How much later than due the keys of a shard were looked at for expiry; a worker looks every 10 ms.",
