@@ -124,10 +124,11 @@ fn who_dies_while_the_snapshot_is_read_begins_again() {
         command
             .args(["--port", "0", "--appendonly", "yes", "--dir", &directory])
             .args(["--unixsocket", "import.sock", "--key-load-delay", "20000"])
-            .stdout(std::process::Stdio::null());
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null());
         let mut child = command.spawn().expect("cargo has built it");
         let start = Instant::now();
-        while !data.0.join("appendonlydir/import").exists() {
+        while !data.0.join("appendonlydir/INCOMPLETE").exists() {
             assert!(start.elapsed() < PATIENCE, "it does not begin");
             sleep(Duration::from_millis(2));
         }
@@ -137,7 +138,7 @@ fn who_dies_while_the_snapshot_is_read_begins_again() {
     }
     let server = data.start(LOGGED, &[]);
     assert_eq!(digest(&mut server.client()), expected);
-    assert!(!data.0.join("appendonlydir/import").exists());
+    assert!(!data.0.join("appendonlydir/INCOMPLETE").exists());
     kill(server);
     fs::remove_file(data.snapshot()).expect("it was there");
     let server = data.start(LOGGED, &[]);

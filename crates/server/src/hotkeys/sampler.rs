@@ -2,7 +2,7 @@
 //!
 //! A countdown says when the next is due; it is drawn anew each time, so that a stream with a rhythm is seen as it is. What is looked at
 //! stands for as many as were passed over. More than [`MANY`] in a window of the worker's housekeeping double the period at
-//! once, fewer than [`FEW`] halve it at its end: a few thousand a second are looked at at most, whatever the load.
+//! once, fewer than [`FEW`] halve it at its end: a thousand a second are looked at at most, whatever the load.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -14,8 +14,8 @@ use super::sketch::{Found, Rank, Sketch, Use};
 use crate::command::{Args, Command, Context};
 
 /// Commands that are looked at in a window: more double the period, fewer halve it.
-const MANY: u32 = 256;
-const FEW: u32 = 16;
+const MANY: u32 = 64;
+const FEW: u32 = 8;
 
 /// The longest period.
 const LONGEST: u64 = 1 << 16;

@@ -203,12 +203,15 @@ fn memory_comes_back_after_keys_are_gone() {
     let server = Server::start(ONE, &[]);
     let mut client = server.client();
     let empty = info(&mut client, "used_memory");
-    fill(&mut client, "key", 50_000, 400, &[]);
-    fill(&mut client, "large", 50, 200_000, &[]);
-    let full = info(&mut client, "used_memory");
-    assert!(full > empty + 30_000_000, "{empty} {full}");
-    client.ask("FLUSHALL");
-    eventually("memory comes back", || {
-        info(&mut client, "used_memory") < empty + 3_000_000
-    });
+    // Twice, because what a server keeps once it has been used (histograms, buffers) must not grow.
+    for _ in 0..2 {
+        fill(&mut client, "key", 50_000, 400, &[]);
+        fill(&mut client, "large", 50, 200_000, &[]);
+        let full = info(&mut client, "used_memory");
+        assert!(full > empty + 30_000_000, "{empty} {full}");
+        client.ask("FLUSHALL");
+        eventually("memory comes back", || {
+            info(&mut client, "used_memory") < empty + 5_000_000
+        });
+    }
 }
