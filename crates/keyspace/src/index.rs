@@ -707,14 +707,12 @@ impl Index<'_> {
             for (index, &(its, raw)) in self.state.stash.iter().enumerate() {
                 if self.tables.locate(its) == (table, home) {
                     // What is in the stash is not marked; there are few, and whoever visits looks at the expiry.
+                    let slot = Slot {
+                        bucket: std::ptr::null(),
+                        index,
+                    };
                     // SAFETY: the stash holds live entries.
-                    visit(
-                        Slot {
-                            bucket: std::ptr::null(),
-                            index,
-                        },
-                        unsafe { Entry::from_address(raw) },
-                    );
+                    visit(slot, unsafe { Entry::from_address(raw) });
                 }
             }
         }
