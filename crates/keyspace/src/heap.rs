@@ -13,8 +13,8 @@
 //!  bump: offset of the first object that was never used
 //! ```
 //!
-//! Classes are 4 bytes apart up to 128 and then an eighth of the power of two below, which bounds what an
-//! entry wastes at 3 bytes or 12.5 %. What is larger than [`SLAB_MAX`] comes from the process allocator.
+//! Classes are 4 bytes apart up to 128 and then a sixteenth of the power of two below, which bounds what an
+//! entry wastes at 3 bytes or 6.3 %. What is larger than [`SLAB_MAX`] comes from the process allocator.
 //!
 //! Invariants:
 //! 1. Slabs with a free object are in the list of their class; full slabs are in none.
@@ -45,19 +45,19 @@ pub(crate) const fn class_size(size: usize) -> usize {
     if size <= 128 {
         (size + 3) & !3
     } else {
-        let step = 1usize << (usize::BITS - 1 - (size - 1).leading_zeros() - 3);
+        let step = 1usize << (usize::BITS - 1 - (size - 1).leading_zeros() - 4);
         (size + step - 1) & !(step - 1)
     }
 }
 
-/// The number of a class: 0 for 4 bytes, 31 for 128, then eight for each doubling.
+/// The number of a class: 0 for 4 bytes, 31 for 128, then sixteen for each doubling.
 #[inline]
 const fn class_index(class: usize) -> usize {
     if class <= 128 {
         class / 4 - 1
     } else {
         let exponent = (usize::BITS - 1 - (class - 1).leading_zeros()) as usize;
-        32 + (exponent - 7) * 8 + ((class - 1) >> (exponent - 3)) % 8
+        32 + (exponent - 7) * 16 + ((class - 1) >> (exponent - 4)) % 16
     }
 }
 
@@ -305,8 +305,8 @@ const fn class_of(index: usize) -> usize {
     if index < 32 {
         (index + 1) * 4
     } else {
-        let exponent = (index - 32) / 8 + 7;
-        (8 + (index - 32) % 8 + 1) << (exponent - 3)
+        let exponent = (index - 32) / 16 + 7;
+        (16 + (index - 32) % 16 + 1) << (exponent - 4)
     }
 }
 
@@ -330,7 +330,7 @@ mod tests {
             let class = class_size(size);
             assert!(class >= size && class.is_multiple_of(ALIGN) && class >= last);
             assert!(
-                class - size < 4 || (class - size) * 8 <= size,
+                class - size < 4 || (class - size) * 16 <= size,
                 "{size} -> {class}"
             );
             assert_eq!(class_size(class), class);

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allocator;
 mod batch;
 mod blocked;
 mod check_log;
@@ -54,12 +55,6 @@ mod watch;
 mod worker;
 
 use std::process::ExitCode;
-
-/// For everything that is not an entry (those have slabs of their own): quick, and made for many threads. What it gives is counted,
-/// for there is a limit of all memory.
-#[global_allocator]
-static ALLOCATOR: sys::memory::Counted<mimalloc::MiMalloc> =
-    sys::memory::Counted(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     match start::run(std::env::args_os().skip(1)) {

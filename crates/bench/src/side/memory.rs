@@ -13,10 +13,11 @@ use std::fmt::Write as _;
 const KEY_BYTES: f64 = 16.0;
 
 /// What is weighed: the name, the value's size, and what is done after the first writing.
-const STATES: [(&str, u64, State); 4] = [
+const STATES: [(&str, u64, State); 5] = [
     ("16 B values", 16, State::Fresh),
     ("100 B values", 100, State::Fresh),
     ("16 B values, after overwriting", 16, State::Overwritten),
+    ("100 B values, after overwriting", 100, State::Overwritten),
     ("16 B values with an expiry", 16, State::Expiring),
 ];
 
