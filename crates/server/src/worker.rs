@@ -11,6 +11,7 @@
 //! What is not here: what a request means (`command`), how its bytes are read and sent (`connection`, `sys`), and what
 //! is sent later than its group ([`sending`]) or done for no request at all ([`upkeep`]).
 
+mod room;
 mod sending;
 mod upkeep;
 
@@ -37,8 +38,8 @@ use crate::connections::Connections;
 use crate::expiring::Expiring;
 use crate::journal::Journal;
 use crate::limits::{
-    FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_AHEAD_BYTES, READ_BYTES, READ_MIN_BYTES,
-    ROOM_RETRY_MS, SCRATCH_BYTES,
+    FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_AHEAD_BYTES, READ_BYTES, ROOM_RETRY_MS,
+    SCRATCH_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::pace::Pace;
@@ -263,7 +264,7 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(token) else {
             return 0;
         };
-        reserve(&mut connection.pending, need);
+        room::reserve(&mut connection.pending, need, &connection.resume);
         match self
             .poller
             .recv_spare(connection.socket.as_fd(), &mut connection.pending)
@@ -548,22 +549,6 @@ pub(crate) struct Parsing<'a> {
     pub(crate) server: &'static Server,
     pub(crate) keyspace: &'static keyspace::Keyspace,
     pub(crate) turn: &'a Turn<'static>,
-}
-
-/// Makes room for the rest of a request that takes `need` bytes in all, no further than
-/// [`READ_AHEAD_BYTES`] or what has arrived already: a claim costs nothing until it is kept. A large request gets the room it
-/// needs and no more, for its buffer may become a value.
-fn reserve(pending: &mut Vec<u8>, need: usize) {
-    let missing = need.saturating_sub(pending.len());
-    let least = if need > INLINE_VALUE_MAX {
-        1
-    } else {
-        READ_MIN_BYTES
-    };
-    let wanted = missing.clamp(least, pending.len().max(READ_AHEAD_BYTES));
-    if pending.capacity() - pending.len() < wanted {
-        pending.reserve_exact(wanted);
-    }
 }
 
 const _: () = assert!(GROUP_BYTES + READ_BYTES <= SCRATCH_BYTES && size_of::<Span>() <= 16);
