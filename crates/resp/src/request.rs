@@ -160,6 +160,12 @@ impl Resume {
         matches!(self.stage, Stage::Idle)
     }
 
+    /// How many arguments of the request under way have arrived in full.
+    #[inline]
+    pub fn arguments(&self) -> usize {
+        self.spans.len()
+    }
+
     /// Forgets the request that was under way.
     pub fn clear(&mut self) {
         self.stage = Stage::Idle;

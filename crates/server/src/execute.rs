@@ -1,9 +1,10 @@
 //! Running the requests of a window, each to completion, in the order their connection sent them.
 //!
-//! Before a command runs it is *admitted*: known, right number of arguments, authenticated, not out of memory, not paused.
-//! Around it, its time is taken. Reading the clock costs as much as a GET, so a run of the same fast command
-//! is timed as a whole and counted at its mean; whatever might be slow (a command that is not groupable, a large
-//! request, a low `slowlog-log-slower-than`) is timed alone.
+//! Before a command runs it is *admitted* ([`admit`](self::admit)): known, right number of arguments, authenticated, not out of
+//! memory, not paused. Around it, its time is taken ([`timer`]).
+
+mod admit;
+mod timer;
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -12,40 +13,20 @@ use keyspace::{INLINE_VALUE_MAX, LargeValue};
 use crate::batch::{Request, Source};
 use crate::blocked;
 use crate::clients::{NO_COMMAND, status};
-use crate::command::server::{is_unprotected, must_wait};
-use crate::command::{Args, Command, Context, Control, Failure, Reply, failure, flag};
+use crate::command::server::must_wait;
+use crate::command::{Args, Command, Context, Control, Failure, Reply, flag};
 use crate::config::Setting;
 use crate::connection::{Connection, State};
-use crate::gate::Closed;
 use crate::hotkeys;
-use crate::limits::ERROR_ECHO_BYTES;
-use crate::memory::Room;
-use crate::metrics::WorkerStats;
-use crate::notify::{self, Notifier};
-use crate::server::{PauseKind, Server};
+use crate::notify::Notifier;
+use crate::server::Server;
 use crate::session::{ReplyMode, Session};
 use crate::store::Store;
 use crate::tracking;
 use crate::worker::Worker;
 
-/// Requests of more bytes than this are timed alone.
-const LARGE_REQUEST: usize = 4096;
-/// Below this `slowlog-log-slower-than` (us) every command is timed alone.
-const EXACT_BELOW_US: i64 = 1000;
-
-/// Whether a request may run.
-enum Admission {
-    Run(&'static Command),
-    /// With the other requests of its transaction.
-    Queue(&'static Command),
-    Refuse(Option<&'static Command>, Failure),
-    /// Later: CLIENT PAUSE holds it back, or workers that have not caught up with what is published, or there is no room for it yet.
-    Wait(&'static Command),
-    /// Never, nor anything else of this connection, which gets no answer either.
-    HangUp,
-    /// Never: the server ends, and the connection with it.
-    End,
-}
+use admit::{Admission, admit};
+pub(crate) use timer::Timer;
 
 impl Worker {
     /// Runs the parsed window.
@@ -441,283 +422,5 @@ impl Context<'_> {
         self.store.touch = !self.session.no_touch;
         self.store.notifier = Notifier::new(self.server);
         self.reply.set_protocol(self.session.protocol);
-    }
-}
-
-/// Decides whether a request may run, in the order in which Redis checks.
-#[inline]
-fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -> Admission {
-    let (server, session, now) = (context.server, &*context.session, context.store.now);
-    let Some(mut command) = request.command else {
-        let is_http = args.is(0, "post") || args.is(0, "host:");
-        return if is_http {
-            Admission::HangUp
-        } else {
-            Admission::Refuse(None, unknown_command(args))
-        };
-    };
-    if !command.subcommands.is_empty() && args.len() > 1 {
-        match command.subcommand(args.get(1)) {
-            Some(sub) => command = sub,
-            None => return Admission::Refuse(None, unknown_subcommand(command, args)),
-        }
-    }
-    let refuse = |failure| Admission::Refuse(Some(command), failure);
-    if !command.takes(args.len()) {
-        return refuse(Failure::wrong_arity(&command.full_name));
-    }
-    if command.spec.has(flag::PROTECTED) && !is_unprotected(server, session) {
-        return refuse(failure::PROTECTED);
-    }
-    if !command.spec.has(flag::NO_AUTH) && !session.is_admitted(server) {
-        return refuse(failure::NO_AUTH);
-    }
-    let control = command.control;
-    let mut flags = command.spec.flags;
-    let mut needs_data = !command.spec.has(flag::LOADING);
-    let is_queued = match &session.transaction {
-        None => false,
-        Some(_) if command.spec.has(flag::NO_MULTI) => return refuse(failure::NO_MULTI),
-        Some(transaction) => {
-            if control == Control::Exec {
-                flags |= transaction.flags;
-                needs_data |= transaction.needs_data;
-            }
-            if !control.ends() {
-                // What is queued takes memory, whatever it is.
-                flags |= flag::DENYOOM;
-            }
-            control.is_queued()
-        }
-    };
-    if flags & flag::DENYOOM != 0 && server.memory.is_near() {
-        match context.make_room(request.bytes + session.transaction_bytes()) {
-            Room::Enough => {}
-            Room::Later => return Admission::Wait(command),
-            Room::No => return refuse(failure::OUT_OF_MEMORY),
-        }
-    }
-    if !server.gate.is_open()
-        && let Some(admission) = at_gate(server, command, flags, needs_data)
-    {
-        return admission;
-    }
-    if session.is_subscriber_only() && !command.spec.has(flag::OF_SUBSCRIBERS) {
-        return Admission::Refuse(Some(command), subscriber_only(command));
-    }
-    if server.crowd.any() && may_publish(server, flags) {
-        return Admission::Wait(command);
-    }
-    // Who monitors is not a client in this respect: as in Redis, it goes on.
-    if let Some((_, kind)) = server.pause.until(now)
-        && !session.monitor
-        && (kind == PauseKind::All || flags & (flag::WRITE | flag::MAY_REPLICATE) != 0)
-    {
-        return Admission::Wait(command);
-    }
-    if is_queued {
-        Admission::Queue(command)
-    } else {
-        Admission::Run(command)
-    }
-}
-
-/// Whether a command of these flags may publish something: itself, or because somebody wants to know what happens to keys.
-#[cold]
-fn may_publish(server: &Server, flags: u32) -> bool {
-    let changes = flag::WRITE | flag::READONLY;
-    let is_heard = || notify::is_on(server) || server.observers.tracking.any();
-    flags & flag::PUBLISHES != 0 || (flags & changes != 0 && is_heard())
-}
-
-/// Decides what happens to a command while not every command may run. `flags` are those of a whole transaction, and `needs_data`
-/// says whether some of it may not run while data is loaded.
-#[cold]
-fn at_gate(
-    server: &Server,
-    command: &'static Command,
-    flags: u32,
-    needs_data: bool,
-) -> Option<Admission> {
-    let gate = &server.gate;
-    // As in Redis a PING finds out, too.
-    let writes = flags & flag::WRITE != 0 || command.spec.name == "ping";
-    let refused = if gate.has(Closed::Ending) {
-        return Some(Admission::End);
-    } else if gate.has(Closed::SnapshotFailed) && writes {
-        failure::SNAPSHOT_FAILED
-    } else if gate.has(Closed::LogRefuses) && writes {
-        server.persistence.failure()
-    } else if gate.has(Closed::Loading) && needs_data {
-        failure::LOADING
-    } else {
-        return None;
-    };
-    Some(Admission::Refuse(Some(command), refused))
-}
-
-/// The text about a command nobody knows: its name and the beginning of its arguments.
-#[cold]
-fn unknown_command(args: &Args<'_>) -> Failure {
-    let mut echoed = Vec::new();
-    for arg in args.from(1) {
-        if echoed.len() >= ERROR_ECHO_BYTES {
-            break;
-        }
-        let room = ERROR_ECHO_BYTES - echoed.len();
-        echoed.extend([b"'", failure::quoted(failure::start(arg, room)), b"' "].concat());
-    }
-    let name = failure::start(args.get(0), ERROR_ECHO_BYTES);
-    let mut failure = Failure::about(
-        "ERR unknown command '",
-        name,
-        "', with args beginning with: ",
-    );
-    failure.0.to_mut().extend(echoed);
-    failure
-}
-
-/// The text about a command that a connection may not send while it gets messages over RESP2.
-#[cold]
-fn subscriber_only(command: &Command) -> Failure {
-    Failure::new(format!(
-        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
-        command.full_name
-    ))
-}
-
-#[cold]
-fn unknown_subcommand(command: &Command, args: &Args<'_>) -> Failure {
-    let name = failure::start(args.get(1), ERROR_ECHO_BYTES);
-    let behind = format!("'. Try {} HELP.", command.full_name.to_uppercase());
-    Failure::about("ERR unknown subcommand '", name, &behind)
-}
-
-/// Takes the time of commands; see the module.
-pub(crate) struct Timer {
-    server: &'static Server,
-    stats: &'static WorkerStats,
-    /// The command of the current run.
-    command: Option<&'static Command>,
-    calls: u64,
-    since: u64,
-    always_alone: bool,
-    slow_us: i64,
-}
-
-impl Timer {
-    pub(crate) fn new(server: &'static Server, stats: &'static WorkerStats) -> Timer {
-        let mut timer = Timer {
-            server,
-            stats,
-            command: None,
-            calls: 0,
-            since: 0,
-            always_alone: false,
-            slow_us: 0,
-        };
-        timer.read_settings();
-        timer
-    }
-
-    fn read_settings(&mut self) {
-        self.slow_us = self.server.settings.int(Setting::SlowlogLogSlowerThan);
-        self.always_alone = (0..EXACT_BELOW_US).contains(&self.slow_us);
-    }
-
-    /// Whether a command, in a request of so many bytes, is timed together with its equals.
-    #[inline]
-    pub(crate) fn groups(&self, command: &Command, request_bytes: usize) -> bool {
-        command.groupable && request_bytes <= LARGE_REQUEST && !self.always_alone
-    }
-
-    /// Before a command that is timed together with its equals before and behind it.
-    #[inline]
-    pub(crate) fn count(&mut self, command: &'static Command) {
-        if self.command.is_none_or(|current| current.id != command.id) {
-            self.begin_alone(command);
-        } else {
-            self.calls += 1;
-        }
-    }
-
-    /// Before a command that is timed alone.
-    pub(crate) fn begin_alone(&mut self, command: &'static Command) {
-        self.finish_run();
-        self.command = Some(command);
-        self.calls = 1;
-        self.since = sys::clock::ticks();
-    }
-
-    /// After it ran.
-    pub(crate) fn end_alone(&mut self, command: &Command, args: &Args<'_>, session: &Session) {
-        let ticks = sys::clock::ticks().saturating_sub(self.since);
-        self.record(ticks);
-        self.check_slow(command, args, session, ticks);
-    }
-
-    /// After a command that is not over, instead: the ticks it took until now.
-    fn hand_over(&mut self) -> u64 {
-        self.command = None;
-        sys::clock::ticks().saturating_sub(self.since)
-    }
-
-    /// After a command that took `ticks` in all, not always here.
-    pub(crate) fn record_deferred(
-        &mut self,
-        command: &'static Command,
-        args: &Args<'_>,
-        session: &Session,
-        ticks: u64,
-    ) {
-        self.command = Some(command);
-        self.calls = 1;
-        self.record(ticks);
-        self.check_slow(command, args, session, ticks);
-    }
-
-    /// Ends a run of the same command.
-    pub(crate) fn finish_run(&mut self) {
-        if self.command.is_some() {
-            self.record(sys::clock::ticks().saturating_sub(self.since));
-        }
-    }
-
-    fn record(&mut self, ticks: u64) {
-        if let Some(command) = self.command.take() {
-            let queued = self.since.saturating_sub(self.stats.ready.get());
-            self.stats.queued.record(queued, self.calls);
-            let command = self.stats.command(command.id);
-            command.record(self.calls, ticks, queued);
-            self.stats.commands.add(self.calls);
-        }
-    }
-
-    fn check_slow(&mut self, command: &Command, args: &Args<'_>, session: &Session, ticks: u64) {
-        // A CONFIG SET that changes what is slow is judged by that already.
-        self.read_settings();
-        let took_us = sys::clock::ticks_to_ns(ticks) / 1000;
-        if self.slow_us >= 0
-            && took_us as i64 >= self.slow_us
-            && !command.spec.has(flag::SKIP_SLOWLOG)
-        {
-            let most = self.server.settings.int(Setting::SlowlogMaxLen) as usize;
-            self.server
-                .slowlog
-                .lock()
-                .add(command, args, session, took_us, most);
-        }
-        let threshold_ms = self.server.settings.int(Setting::LatencyMonitorThreshold);
-        if threshold_ms > 0 && took_us as i64 >= threshold_ms * 1000 {
-            let event = if command.spec.has(flag::FAST) {
-                "fast-command"
-            } else {
-                "command"
-            };
-            self.server
-                .latency
-                .lock()
-                .add(event, sys::clock::realtime_ms() / 1000, took_us / 1000);
-        }
     }
 }

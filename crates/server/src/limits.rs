@@ -16,6 +16,12 @@ pub(crate) const READ_BYTES: usize = 32 * 1024;
 /// The least free room for which a read is worth its system call.
 pub(crate) const READ_MIN_BYTES: usize = 16 * 1024;
 
+/// A request of more arguments than this is one of many small ones, not of one that is large.
+pub(crate) const MANY_ARGUMENTS: usize = 8;
+
+/// The least free room for the rest of such a request: it is not known how much there is to come.
+pub(crate) const READ_MANY_BYTES: usize = 64 * 1024;
+
 /// How far a buffer for one large request runs ahead of what has arrived: a client that only claims to
 /// send much costs nothing.
 pub(crate) const READ_AHEAD_BYTES: usize = 1024 * 1024;

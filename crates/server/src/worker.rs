@@ -8,7 +8,12 @@
 //! Budget of a pipelined GET or SET: no allocation, no system call, no lock that waits (two workers rarely want the
 //! same of a thousand shards), one miss for the bucket and one for the entry, both already under way.
 //!
-//! What is not here: what a request means (`command`), how its bytes are read and sent (`connection`, `sys`).
+//! What is not here: what a request means (`command`), how its bytes are read and sent (`connection`, `sys`), and what
+//! is sent later than its group ([`sending`]) or done for no request at all ([`upkeep`]).
+
+mod room;
+mod sending;
+mod upkeep;
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -17,7 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ferrite_log::Lsn;
-use keyspace::{INLINE_VALUE_MAX, ShardId, Turn};
+use keyspace::{INLINE_VALUE_MAX, Turn};
 use resp::request::{Limits, Span};
 use sys::poller::{Event, Poller};
 use sys::process::ThreadId;
@@ -33,14 +38,14 @@ use crate::connections::Connections;
 use crate::expiring::Expiring;
 use crate::journal::Journal;
 use crate::limits::{
-    EXPIRE_MS, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, PACK_BUSY_MS, PACK_IDLE_MS, PACK_NS,
-    PACK_SHARE, READ_AHEAD_BYTES, READ_BYTES, READ_MIN_BYTES, ROOM_RETRY_MS, SCRATCH_BYTES,
+    FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_AHEAD_BYTES, READ_BYTES, ROOM_RETRY_MS,
+    SCRATCH_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::pace::Pace;
 use crate::pubsub::{Listeners, begin_worker};
 use crate::server::{Message, Server};
-use crate::session::{ReplyMode, Session};
+use crate::session::Session;
 use crate::slow::Waiting;
 use crate::transaction::Spares;
 
@@ -259,7 +264,7 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(token) else {
             return 0;
         };
-        reserve(&mut connection.pending, need);
+        room::reserve(&mut connection.pending, need, &connection.resume);
         match self
             .poller
             .recv_spare(connection.socket.as_fd(), &mut connection.pending)
@@ -436,104 +441,6 @@ impl Worker {
         self.settle(token);
     }
 
-    /// Makes the poller watch for what the connection waits for; ends it when nothing is left.
-    pub(crate) fn settle(&mut self, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else {
-            return;
-        };
-        let ended = connection.state == State::Closing && connection.backlog.is_empty();
-        if ended || connection.session.client.killed.load(Relaxed) {
-            self.close(token);
-            return;
-        }
-        connection.note_output();
-        connection.note_memory(self.stats);
-        let is_paused =
-            connection.state == State::Paused && self.server.pause.until(self.now).is_some();
-        let wanted = connection.wanted_interest(is_paused);
-        if wanted != connection.interest {
-            connection.set_interest(wanted);
-            if self
-                .poller
-                .modify(connection.socket.as_fd(), token, wanted)
-                .is_err()
-            {
-                self.close(token);
-            }
-        }
-    }
-
-    /// Sends what waits, and goes on with requests that waited for that. Returns whether there are any.
-    pub(crate) fn write_more(&mut self, token: u64) -> bool {
-        let Some(connection) = self.connections.get_mut(token) else {
-            return false;
-        };
-        if connection.held.is_some() {
-            return false;
-        }
-        match connection.flush(&mut self.poller) {
-            Ok(sent) => {
-                self.stats.output_bytes.add(sent as u64);
-                if sent > 0 {
-                    // Who takes its time to read much is not idle.
-                    connection
-                        .session
-                        .client
-                        .last_active_ms
-                        .store(self.now, Relaxed);
-                }
-                if connection.backlog.is_empty() {
-                    connection.over_soft_since = None;
-                    if connection.owes_news {
-                        connection.catch_up();
-                        return self.write_more(token);
-                    }
-                    if connection.state == State::Open
-                        && !connection.pending.is_empty()
-                        && connection.need == 0
-                    {
-                        self.batch.lanes.push(Lane::new(token, Source::Pending));
-                        return true;
-                    }
-                }
-                self.settle(token);
-            }
-            Err(_) => self.close(token),
-        }
-        false
-    }
-
-    /// A client that does not read its replies: drop it when it is over its limit.
-    pub(crate) fn slow_reader(&mut self, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else {
-            return;
-        };
-        let limit = self
-            .server
-            .settings
-            .output_limits(connection.session.output_class());
-        let waiting = connection.backlog.len() as u64;
-        if limit.soft == 0 || waiting < limit.soft {
-            connection.over_soft_since = None;
-        } else if connection.over_soft_since.is_none() {
-            connection.over_soft_since = Some(self.now);
-        }
-        let since = connection.over_soft_since;
-        let too_long =
-            since.is_some_and(|since| self.now - since > limit.soft_seconds as i64 * 1000);
-        if too_long || (limit.hard > 0 && waiting >= limit.hard) {
-            log::warn!(
-                "closing client {}: it leaves {waiting} bytes unread",
-                connection.session.client.id
-            );
-            self.server
-                .totals
-                .output_limit_disconnects
-                .fetch_add(1, Relaxed);
-            self.close(token);
-        }
-    }
-
     /// Goes on with connections that were held back: by CLIENT PAUSE, or until workers have caught up with what is published.
     fn resume_paused(&mut self) {
         if self.paused.is_empty()
@@ -586,34 +493,6 @@ impl Worker {
         }
     }
 
-    /// Sends a line to a connection that monitors. One that has stopped since is not to get it.
-    fn deliver(&mut self, token: u64, bytes: &[u8]) {
-        let Some(connection) = self.connections.get_mut(token) else {
-            return;
-        };
-        let session = &connection.session;
-        if !session.monitor
-            || session.reply_mode != ReplyMode::On
-            || connection.state == State::Closing
-        {
-            return;
-        }
-        let was_idle = connection.backlog.is_empty();
-        connection.backlog.push_bytes(bytes);
-        if was_idle {
-            match connection.flush(&mut self.poller) {
-                Ok(sent) => self.stats.output_bytes.add(sent as u64),
-                Err(_) => return self.close(token),
-            }
-        }
-        // Otherwise the poller will say when there is room. Until then this is not the place to send: whatever waits for
-        // the backlog to run empty goes on in `write_more`.
-        if !connection.backlog.is_empty() {
-            self.slow_reader(token);
-        }
-        self.settle(token);
-    }
-
     /// Ends a connection.
     pub(crate) fn close(&mut self, token: u64) {
         let Some(mut connection) = self.connections.remove(token) else {
@@ -644,113 +523,6 @@ impl Worker {
             .fetch_sub(1, Relaxed);
     }
 
-    /// Slices of work that no request asked for.
-    fn maintain(&mut self) {
-        if self.is_due(self.next_expire) {
-            self.next_expire = self.now + EXPIRE_MS;
-            // CLIENT PAUSE promises that data stays as it is.
-            let paused = self.server.pause.until(self.now).is_some();
-            if self.server.active_expire.load(Relaxed)
-                && self.server.keyspace.has_volatile()
-                && !paused
-                && !self.server.crowd.any()
-                && !self.server.is_loading()
-            {
-                self.expire();
-            }
-        }
-        if self.is_due(self.next_pack) {
-            self.pack();
-        }
-        if self.is_due(self.next_cron) {
-            self.next_cron = self.now + 1000 / self.server.settings.int(Setting::Hz);
-            self.cron();
-        }
-    }
-
-    /// Whether a time has come. One that is further away than any that was planned was planned before somebody set
-    /// the clock back.
-    fn is_due(&self, at: i64) -> bool {
-        self.now >= at || at - self.now > LONGEST_WAIT_MS
-    }
-
-    /// The shards this worker looks after.
-    pub(crate) fn own_shards(&self) -> impl Iterator<Item = ShardId> + Clone + use<> {
-        (self.number..self.server.keyspace.shards())
-            .step_by(self.server.workers.len())
-            .map(ShardId)
-    }
-
-    /// Moves entries of own shards together where values that changed their size have left holes, for a short while.
-    fn pack(&mut self) {
-        let began = sys::clock::ticks();
-        let own = self.own_shards().count();
-        self.next_pack = self.now + PACK_IDLE_MS;
-        for db in 0..self.server.keyspace.databases() {
-            let Some(database) = self.server.keyspace.existing(&self.turn, db) else {
-                continue;
-            };
-            // Where the last round ended, so that every shard has its turn.
-            let from = self.packed;
-            for shard in self.own_shards().cycle().skip(from).take(own) {
-                while database.lock_shard(shard, self.now).pack(PACK_SHARE) {
-                    let spent = sys::clock::ticks().saturating_sub(began);
-                    if sys::clock::ticks_to_ns(spent) > PACK_NS {
-                        self.next_pack = self.now + PACK_BUSY_MS;
-                        return;
-                    }
-                }
-                self.packed = (self.packed + 1) % own;
-            }
-        }
-    }
-
-    /// `hz` times a second: idle clients, slow readers, tables that are still draining, figures for INFO.
-    fn cron(&mut self) {
-        for db in 0..self.server.keyspace.databases() {
-            let Some(database) = self.server.keyspace.existing(&self.turn, db) else {
-                continue;
-            };
-            for shard in self.own_shards() {
-                database.lock_shard(shard, self.now).maintain();
-            }
-        }
-        let timeout_ms = self.server.settings.int(Setting::Timeout) * 1000;
-        let (mut buffers, mut idle, mut slow) = (0, Vec::new(), Vec::new());
-        for connection in self.connections.iter() {
-            buffers += connection.buffer_bytes();
-            let quiet = self.now - connection.session.client.last_active_ms.load(Relaxed);
-            let spared = connection.session.monitor
-                || matches!(
-                    connection.state,
-                    State::Paused | State::Parked | State::Working
-                )
-                || connection.session.client.has_status(status::PUBSUB);
-            if timeout_ms > 0 && quiet > timeout_ms && !spared {
-                idle.push(connection.token);
-            }
-            if !connection.backlog.is_empty() {
-                slow.push(connection.token);
-            }
-        }
-        self.stats.hot_keys.adapt();
-        let own = self.output.bytes.capacity() + self.listeners.memory();
-        self.stats
-            .buffer_bytes
-            .set((buffers + own + SCRATCH_BYTES) as u64);
-        if self.server.memory.is_near() && self.make_room(0) {
-            // There is more to do, whether commands come or not.
-            self.next_cron = self.now + ROOM_RETRY_MS;
-        }
-        for token in idle {
-            log::debug!("closing idle client");
-            self.close(token);
-        }
-        for token in slow {
-            self.slow_reader(token);
-        }
-    }
-
     /// Sends what can be sent and ends all connections.
     fn end(&mut self) {
         self.turn.enter();
@@ -777,22 +549,6 @@ pub(crate) struct Parsing<'a> {
     pub(crate) server: &'static Server,
     pub(crate) keyspace: &'static keyspace::Keyspace,
     pub(crate) turn: &'a Turn<'static>,
-}
-
-/// Makes room for the rest of a request that takes `need` bytes in all, no further than
-/// [`READ_AHEAD_BYTES`] or what has arrived already: a claim costs nothing until it is kept. A large request gets the room it
-/// needs and no more, for its buffer may become a value.
-fn reserve(pending: &mut Vec<u8>, need: usize) {
-    let missing = need.saturating_sub(pending.len());
-    let least = if need > INLINE_VALUE_MAX {
-        1
-    } else {
-        READ_MIN_BYTES
-    };
-    let wanted = missing.clamp(least, pending.len().max(READ_AHEAD_BYTES));
-    if pending.capacity() - pending.len() < wanted {
-        pending.reserve_exact(wanted);
-    }
 }
 
 const _: () = assert!(GROUP_BYTES + READ_BYTES <= SCRATCH_BYTES && size_of::<Span>() <= 16);

@@ -1,0 +1,172 @@
+//! Whether a request may run: what is asked before, in the order in which Redis asks.
+
+use crate::batch::Request;
+use crate::command::server::is_unprotected;
+use crate::command::{Args, Command, Context, Control, Failure, failure, flag};
+use crate::gate::Closed;
+use crate::limits::ERROR_ECHO_BYTES;
+use crate::memory::Room;
+use crate::notify;
+use crate::server::{PauseKind, Server};
+
+/// Whether a request may run.
+pub(super) enum Admission {
+    Run(&'static Command),
+    /// With the other requests of its transaction.
+    Queue(&'static Command),
+    Refuse(Option<&'static Command>, Failure),
+    /// Later: CLIENT PAUSE holds it back, or workers that have not caught up with what is published, or there is no room for it yet.
+    Wait(&'static Command),
+    /// Never, nor anything else of this connection, which gets no answer either.
+    HangUp,
+    /// Never: the server ends, and the connection with it.
+    End,
+}
+/// Decides whether a request may run, in the order in which Redis checks.
+#[inline]
+pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -> Admission {
+    let (server, session, now) = (context.server, &*context.session, context.store.now);
+    let Some(mut command) = request.command else {
+        let is_http = args.is(0, "post") || args.is(0, "host:");
+        return if is_http {
+            Admission::HangUp
+        } else {
+            Admission::Refuse(None, unknown_command(args))
+        };
+    };
+    if !command.subcommands.is_empty() && args.len() > 1 {
+        match command.subcommand(args.get(1)) {
+            Some(sub) => command = sub,
+            None => return Admission::Refuse(None, unknown_subcommand(command, args)),
+        }
+    }
+    let refuse = |failure| Admission::Refuse(Some(command), failure);
+    if !command.takes(args.len()) {
+        return refuse(Failure::wrong_arity(&command.full_name));
+    }
+    if command.spec.has(flag::PROTECTED) && !is_unprotected(server, session) {
+        return refuse(failure::PROTECTED);
+    }
+    if !command.spec.has(flag::NO_AUTH) && !session.is_admitted(server) {
+        return refuse(failure::NO_AUTH);
+    }
+    let control = command.control;
+    let mut flags = command.spec.flags;
+    let mut needs_data = !command.spec.has(flag::LOADING);
+    let is_queued = match &session.transaction {
+        None => false,
+        Some(_) if command.spec.has(flag::NO_MULTI) => return refuse(failure::NO_MULTI),
+        Some(transaction) => {
+            if control == Control::Exec {
+                flags |= transaction.flags;
+                needs_data |= transaction.needs_data;
+            }
+            if !control.ends() {
+                // What is queued takes memory, whatever it is.
+                flags |= flag::DENYOOM;
+            }
+            control.is_queued()
+        }
+    };
+    if flags & flag::DENYOOM != 0 && server.memory.is_near() {
+        match context.make_room(request.bytes + session.transaction_bytes()) {
+            Room::Enough => {}
+            Room::Later => return Admission::Wait(command),
+            Room::No => return refuse(failure::OUT_OF_MEMORY),
+        }
+    }
+    if !server.gate.is_open()
+        && let Some(admission) = at_gate(server, command, flags, needs_data)
+    {
+        return admission;
+    }
+    if session.is_subscriber_only() && !command.spec.has(flag::OF_SUBSCRIBERS) {
+        return Admission::Refuse(Some(command), subscriber_only(command));
+    }
+    if server.crowd.any() && may_publish(server, flags) {
+        return Admission::Wait(command);
+    }
+    // Who monitors is not a client in this respect: as in Redis, it goes on.
+    if let Some((_, kind)) = server.pause.until(now)
+        && !session.monitor
+        && (kind == PauseKind::All || flags & (flag::WRITE | flag::MAY_REPLICATE) != 0)
+    {
+        return Admission::Wait(command);
+    }
+    if is_queued {
+        Admission::Queue(command)
+    } else {
+        Admission::Run(command)
+    }
+}
+
+/// Whether a command of these flags may publish something: itself, or because somebody wants to know what happens to keys.
+#[cold]
+fn may_publish(server: &Server, flags: u32) -> bool {
+    let changes = flag::WRITE | flag::READONLY;
+    let is_heard = || notify::is_on(server) || server.observers.tracking.any();
+    flags & flag::PUBLISHES != 0 || (flags & changes != 0 && is_heard())
+}
+
+/// Decides what happens to a command while not every command may run. `flags` are those of a whole transaction, and `needs_data`
+/// says whether some of it may not run while data is loaded.
+#[cold]
+fn at_gate(
+    server: &Server,
+    command: &'static Command,
+    flags: u32,
+    needs_data: bool,
+) -> Option<Admission> {
+    let gate = &server.gate;
+    // As in Redis a PING finds out, too.
+    let writes = flags & flag::WRITE != 0 || command.spec.name == "ping";
+    let refused = if gate.has(Closed::Ending) {
+        return Some(Admission::End);
+    } else if gate.has(Closed::SnapshotFailed) && writes {
+        failure::SNAPSHOT_FAILED
+    } else if gate.has(Closed::LogRefuses) && writes {
+        server.persistence.failure()
+    } else if gate.has(Closed::Loading) && needs_data {
+        failure::LOADING
+    } else {
+        return None;
+    };
+    Some(Admission::Refuse(Some(command), refused))
+}
+
+/// The text about a command nobody knows: its name and the beginning of its arguments.
+#[cold]
+fn unknown_command(args: &Args<'_>) -> Failure {
+    let mut echoed = Vec::new();
+    for arg in args.from(1) {
+        if echoed.len() >= ERROR_ECHO_BYTES {
+            break;
+        }
+        let room = ERROR_ECHO_BYTES - echoed.len();
+        echoed.extend([b"'", failure::quoted(failure::start(arg, room)), b"' "].concat());
+    }
+    let name = failure::start(args.get(0), ERROR_ECHO_BYTES);
+    let mut failure = Failure::about(
+        "ERR unknown command '",
+        name,
+        "', with args beginning with: ",
+    );
+    failure.0.to_mut().extend(echoed);
+    failure
+}
+
+/// The text about a command that a connection may not send while it gets messages over RESP2.
+#[cold]
+fn subscriber_only(command: &Command) -> Failure {
+    Failure::new(format!(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+        command.full_name
+    ))
+}
+
+#[cold]
+fn unknown_subcommand(command: &Command, args: &Args<'_>) -> Failure {
+    let name = failure::start(args.get(1), ERROR_ECHO_BYTES);
+    let behind = format!("'. Try {} HELP.", command.full_name.to_uppercase());
+    Failure::about("ERR unknown subcommand '", name, &behind)
+}

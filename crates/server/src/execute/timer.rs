@@ -1,0 +1,144 @@
+//! The time that commands take.
+//!
+//! Reading the clock costs as much as a GET, so a run of the same fast command is timed as a whole and counted at its mean;
+//! whatever might be slow (a command that is not groupable, a large request, a low `slowlog-log-slower-than`) is timed
+//! alone.
+
+use crate::command::{Args, Command, flag};
+use crate::config::Setting;
+use crate::metrics::WorkerStats;
+use crate::server::Server;
+use crate::session::Session;
+
+/// Requests of more bytes than this are timed alone.
+const LARGE_REQUEST: usize = 4096;
+/// Below this `slowlog-log-slower-than` (us) every command is timed alone.
+const EXACT_BELOW_US: i64 = 1000;
+/// Takes the time of commands; see the module.
+pub(crate) struct Timer {
+    server: &'static Server,
+    stats: &'static WorkerStats,
+    /// The command of the current run.
+    command: Option<&'static Command>,
+    calls: u64,
+    since: u64,
+    always_alone: bool,
+    slow_us: i64,
+}
+
+impl Timer {
+    pub(crate) fn new(server: &'static Server, stats: &'static WorkerStats) -> Timer {
+        let mut timer = Timer {
+            server,
+            stats,
+            command: None,
+            calls: 0,
+            since: 0,
+            always_alone: false,
+            slow_us: 0,
+        };
+        timer.read_settings();
+        timer
+    }
+
+    fn read_settings(&mut self) {
+        self.slow_us = self.server.settings.int(Setting::SlowlogLogSlowerThan);
+        self.always_alone = (0..EXACT_BELOW_US).contains(&self.slow_us);
+    }
+
+    /// Whether a command, in a request of so many bytes, is timed together with its equals.
+    #[inline]
+    pub(crate) fn groups(&self, command: &Command, request_bytes: usize) -> bool {
+        command.groupable && request_bytes <= LARGE_REQUEST && !self.always_alone
+    }
+
+    /// Before a command that is timed together with its equals before and behind it.
+    #[inline]
+    pub(crate) fn count(&mut self, command: &'static Command) {
+        if self.command.is_none_or(|current| current.id != command.id) {
+            self.begin_alone(command);
+        } else {
+            self.calls += 1;
+        }
+    }
+
+    /// Before a command that is timed alone.
+    pub(crate) fn begin_alone(&mut self, command: &'static Command) {
+        self.finish_run();
+        self.command = Some(command);
+        self.calls = 1;
+        self.since = sys::clock::ticks();
+    }
+
+    /// After it ran.
+    pub(crate) fn end_alone(&mut self, command: &Command, args: &Args<'_>, session: &Session) {
+        let ticks = sys::clock::ticks().saturating_sub(self.since);
+        self.record(ticks);
+        self.check_slow(command, args, session, ticks);
+    }
+
+    /// After a command that is not over, instead: the ticks it took until now.
+    pub(super) fn hand_over(&mut self) -> u64 {
+        self.command = None;
+        sys::clock::ticks().saturating_sub(self.since)
+    }
+
+    /// After a command that took `ticks` in all, not always here.
+    pub(crate) fn record_deferred(
+        &mut self,
+        command: &'static Command,
+        args: &Args<'_>,
+        session: &Session,
+        ticks: u64,
+    ) {
+        self.command = Some(command);
+        self.calls = 1;
+        self.record(ticks);
+        self.check_slow(command, args, session, ticks);
+    }
+
+    /// Ends a run of the same command.
+    pub(crate) fn finish_run(&mut self) {
+        if self.command.is_some() {
+            self.record(sys::clock::ticks().saturating_sub(self.since));
+        }
+    }
+
+    fn record(&mut self, ticks: u64) {
+        if let Some(command) = self.command.take() {
+            let queued = self.since.saturating_sub(self.stats.ready.get());
+            self.stats.queued.record(queued, self.calls);
+            let command = self.stats.command(command.id);
+            command.record(self.calls, ticks, queued);
+            self.stats.commands.add(self.calls);
+        }
+    }
+
+    fn check_slow(&mut self, command: &Command, args: &Args<'_>, session: &Session, ticks: u64) {
+        // A CONFIG SET that changes what is slow is judged by that already.
+        self.read_settings();
+        let took_us = sys::clock::ticks_to_ns(ticks) / 1000;
+        if self.slow_us >= 0
+            && took_us as i64 >= self.slow_us
+            && !command.spec.has(flag::SKIP_SLOWLOG)
+        {
+            let most = self.server.settings.int(Setting::SlowlogMaxLen) as usize;
+            self.server
+                .slowlog
+                .lock()
+                .add(command, args, session, took_us, most);
+        }
+        let threshold_ms = self.server.settings.int(Setting::LatencyMonitorThreshold);
+        if threshold_ms > 0 && took_us as i64 >= threshold_ms * 1000 {
+            let event = if command.spec.has(flag::FAST) {
+                "fast-command"
+            } else {
+                "command"
+            };
+            self.server
+                .latency
+                .lock()
+                .add(event, sys::clock::realtime_ms() / 1000, took_us / 1000);
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! One locked shard, and an entry of it: what commands do to keys. Every change ends in `changed`.
+
+use std::ops::Range;
+
+use keyspace::{
+    ChangeKind, Detached, Encoding, EntryMut, Expiry, Form, Guard, Key, Kind, LargeValue, Stored,
+};
+
+use super::Store;
+use crate::journal::Journal;
+use crate::metrics::WorkerStats;
+use crate::notify::{Event, Notifier};
+
+/// One locked shard.
+pub(crate) struct Shard<'a> {
+    pub(super) guard: Guard<'a>,
+    pub(super) store: &'a Store<'a>,
+    /// The database it is in.
+    pub(super) db: usize,
+}
+
+impl<'a> Shard<'a> {
+    /// Tells whoever wants to know of what happened to a key.
+    #[inline]
+    pub(crate) fn tell(&self, event: Event, key: Key<'_>) {
+        self.store.notifier.tell(event, self.db, key.bytes);
+    }
+
+    /// Tells whoever wants to know that a key is about to be made, if it is.
+    #[inline]
+    fn tell_if_new(&mut self, key: Key<'_>) {
+        if self.store.notifier.wants(Event::NEW) && !self.guard.contains(key) {
+            self.tell(Event::NEW, key);
+        }
+    }
+
+    /// What every change of a key ends in.
+    #[inline]
+    fn changed(&mut self, key: Key<'_>, kind: ChangeKind) {
+        self.store.stats.dirty.add(1);
+        self.guard.note_change(key, kind);
+    }
+
+    /// Looks a key up for a reading command: counts a hit or a miss and notes the access.
+    #[inline(always)]
+    pub(crate) fn read(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
+        match self.guard.find(key) {
+            Some(mut inner) => {
+                self.store.stats.hits.add(1);
+                if self.store.touch {
+                    inner.touch();
+                }
+                Some(Entry {
+                    inner,
+                    store: self.store,
+                })
+            }
+            None => {
+                miss(self.store.stats, &self.store.notifier, self.db, key);
+                None
+            }
+        }
+    }
+
+    /// Looks a key up for a command that reports on it: counts a hit or a miss, but it is no access.
+    pub(crate) fn peek(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
+        if self.store.notifier.wants(Event::MISSED) && !self.guard.contains(key) {
+            self.tell(Event::MISSED, key);
+        }
+        self.peek_quietly(key)
+    }
+
+    /// [`Shard::peek`], but nobody is told that a key is missed.
+    pub(crate) fn peek_quietly(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
+        match self.guard.find(key) {
+            Some(inner) => {
+                self.store.stats.hits.add(1);
+                Some(Entry {
+                    inner,
+                    store: self.store,
+                })
+            }
+            None => {
+                self.store.stats.misses.add(1);
+                None
+            }
+        }
+    }
+
+    /// Looks a key up for a command that changes it: notes the access, but counts neither hit nor miss.
+    pub(crate) fn find_to_change(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
+        let mut inner = self.guard.find(key)?;
+        if self.store.touch {
+            inner.touch();
+        }
+        Some(Entry {
+            inner,
+            store: self.store,
+        })
+    }
+
+    /// Looks a key up without counting and without noting the access.
+    #[inline]
+    pub(crate) fn find(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
+        self.guard.find(key).map(|inner| Entry {
+            inner,
+            store: self.store,
+        })
+    }
+
+    /// Lets the observers hear of every change to a key from here on, for some of the reasons in [`keyspace::reason`]. If its time
+    /// has come it goes before, which is no change that they hear of.
+    pub(crate) fn observe(&mut self, key: Key<'_>, reasons: u8) {
+        self.guard.contains(key);
+        self.guard.observe(reasons);
+    }
+
+    /// Whether a key is there.
+    pub(crate) fn contains(&mut self, key: Key<'_>) -> bool {
+        self.guard.contains(key)
+    }
+
+    /// Sets a key to a string, whatever it was before.
+    #[inline]
+    pub(crate) fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
+        self.tell_if_new(key);
+        match self.store.journal {
+            None => self.guard.set(key, value, expiry),
+            Some(journal) => self.set_logged(journal, key, value, expiry),
+        }
+        self.store.stats.sets.add(1);
+        self.changed(key, ChangeKind::Written);
+    }
+
+    #[inline(never)]
+    fn set_logged(&mut self, journal: &Journal, key: Key<'_>, value: &[u8], expiry: Expiry) {
+        let db = self.db;
+        self.guard.set_logged(key, value, expiry, |entry, old| {
+            journal.wrote(db, key, entry, old)
+        });
+    }
+
+    /// [`Shard::set`] with a value that already has a buffer of its own.
+    pub(crate) fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
+        self.set_made(key, value, expiry, Form::Whole);
+    }
+
+    /// [`Shard::set_large`] with a value that was made here. `form` is how it counts as written.
+    pub(crate) fn set_made(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry, form: Form) {
+        self.tell_if_new(key);
+        let (journal, db) = (self.store.journal, self.db);
+        self.guard
+            .set_formed(key, value, expiry, form, |entry, old| {
+                Some(journal?.wrote(db, key, entry, old))
+            });
+        self.store.stats.sets.add(1);
+        self.changed(key, ChangeKind::Written);
+    }
+
+    /// Makes the value of a key, empty if it is missing, at least as long as `part` reaches (zeroes are added behind), then lets
+    /// `change` write to that part of it; `change` gets the whole value and says whether it did. Returns what else it says, and
+    /// whether the key is another than before: it is new, or its value is longer or was written to.
+    pub(crate) fn grow<R>(
+        &mut self,
+        key: Key<'_>,
+        part: Range<usize>,
+        change: impl FnOnce(&mut [u8]) -> (R, bool),
+    ) -> (R, bool) {
+        let before = self.guard.find(key).map(|inner| inner.value_len());
+        if before.is_none() {
+            self.tell(Event::NEW, key);
+            self.guard.set_large(
+                key,
+                LargeValue::new(vec![0; part.end].into()),
+                Expiry::Clear,
+            );
+        }
+        let mut inner = self
+            .guard
+            .find(key)
+            .expect("it was there or has just been set");
+        let len = part.end.max(inner.value_len());
+        let old = inner.overwritten();
+        let (result, is_written) = change(inner.resize_value(len, Form::Part));
+        inner.touch();
+        let is_changed = is_written || before != Some(len);
+        if is_changed {
+            if let Some(journal) = self.store.journal {
+                journal.patched(&mut inner, old, part);
+            }
+            self.store.stats.sets.add(1);
+            self.changed(key, ChangeKind::Written);
+        }
+        (result, is_changed)
+    }
+
+    /// Removes a key; whether it was there.
+    pub(crate) fn remove(&mut self, key: Key<'_>) -> bool {
+        let Some(inner) = self.guard.find(key) else {
+            return false;
+        };
+        if let Some(journal) = self.store.journal {
+            journal.removed(&inner);
+        }
+        inner.remove();
+        self.store.stats.dels.add(1);
+        self.changed(key, ChangeKind::Removed);
+        true
+    }
+
+    /// Takes a key's value away, to put it elsewhere with [`Shard::attach`]; both together count as one change.
+    pub(crate) fn detach(&mut self, key: Key<'_>) -> Option<Detached> {
+        let inner = self.guard.find(key)?;
+        if let Some(journal) = self.store.journal {
+            journal.removed(&inner);
+        }
+        let detached = self.guard.detach(key)?;
+        self.guard.note_change(key, ChangeKind::Removed);
+        Some(detached)
+    }
+
+    /// Gives a key a value that was taken or copied from another, expiry included. As far as anybody is told it is a new key.
+    pub(crate) fn attach(&mut self, key: Key<'_>, value: Detached) {
+        self.tell(Event::NEW, key);
+        let (journal, db) = (self.store.journal, self.db);
+        self.guard.attach(key, value, |entry, old| {
+            Some(journal?.wrote(db, key, entry, old))
+        });
+        self.changed(key, ChangeKind::Written);
+    }
+}
+
+/// What every read that finds nothing ends in. Apart, so that [`Shard::read`] is small.
+#[inline(never)]
+fn miss(stats: &WorkerStats, notifier: &Notifier, db: usize, key: Key<'_>) {
+    stats.misses.add(1);
+    notifier.tell(Event::MISSED, db, key.bytes);
+}
+
+/// One entry of a locked shard.
+pub(crate) struct Entry<'g, 'a> {
+    inner: EntryMut<'g, 'a>,
+    store: &'a Store<'a>,
+}
+
+impl Entry<'_, '_> {
+    /// What every change of an entry ends in; comes before the entry goes.
+    #[inline]
+    fn changed(&mut self, kind: ChangeKind) {
+        self.store.stats.dirty.add(1);
+        self.inner.note_change(kind);
+    }
+
+    /// The value.
+    #[inline]
+    pub(crate) fn value(&self) -> Stored<'_> {
+        self.inner.value()
+    }
+
+    /// Bytes of the value.
+    #[inline]
+    pub(crate) fn value_len(&self) -> usize {
+        self.inner.value_len()
+    }
+
+    /// The type of the value.
+    pub(crate) fn kind(&self) -> Kind {
+        self.inner.kind()
+    }
+
+    /// When the key expires (Unix, ms).
+    #[inline]
+    pub(crate) fn expiry(&self) -> Option<i64> {
+        self.inner.expiry()
+    }
+
+    /// How Redis would hold the value.
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.inner.encoding()
+    }
+
+    /// Seconds since the last access.
+    pub(crate) fn idle_seconds(&self) -> u32 {
+        self.inner.idle_seconds()
+    }
+
+    /// How often it is used, on a logarithmic scale.
+    pub(crate) fn frequency(&self) -> u8 {
+        self.inner.frequency()
+    }
+
+    /// Bytes the key takes in all.
+    pub(crate) fn memory(&self) -> usize {
+        self.inner.memory()
+    }
+
+    /// Notes an access.
+    pub(crate) fn touch(&mut self) {
+        self.inner.touch();
+    }
+
+    /// A copy of value and expiry.
+    pub(crate) fn copy(&self) -> Detached {
+        self.inner.copy()
+    }
+
+    /// Sets or removes the expiry.
+    pub(crate) fn set_expiry(&mut self, expiry: Option<i64>) {
+        self.inner.set_expiry(expiry);
+        if let Some(journal) = self.store.journal {
+            journal.rescheduled(&mut self.inner);
+        }
+        self.changed(ChangeKind::Written);
+    }
+
+    /// Makes the value `len` bytes long (zeroes are added behind), then lets `change` write to it, in that `part` alone. `form` is how
+    /// the value counts as written from here on.
+    #[inline]
+    pub(crate) fn update<R>(
+        &mut self,
+        len: usize,
+        part: Range<usize>,
+        form: Form,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
+        let journal = self.store.journal;
+        let old = journal.and_then(|_| self.inner.overwritten());
+        let result = change(self.inner.resize_value(len, form));
+        if let Some(journal) = journal {
+            journal.patched(&mut self.inner, old, part);
+        }
+        self.inner.touch();
+        self.store.stats.sets.add(1);
+        self.changed(ChangeKind::Written);
+        result
+    }
+
+    /// Removes the key.
+    pub(crate) fn remove(mut self) {
+        self.changed(ChangeKind::Removed);
+        if let Some(journal) = self.store.journal {
+            journal.removed(&self.inner);
+        }
+        self.inner.remove();
+        self.store.stats.dels.add(1);
+    }
+}

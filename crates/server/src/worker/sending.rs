@@ -1,0 +1,138 @@
+//! What a connection is still to be sent: going on when the socket takes more, limits for those who do not read, and what
+//! the poller is to tell of a connection. The replies of a group are sent by the worker itself.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Worker;
+use crate::batch::{Lane, Source};
+use crate::connection::State;
+use crate::session::ReplyMode;
+
+impl Worker {
+    /// Makes the poller watch for what the connection waits for; ends it when nothing is left.
+    pub(crate) fn settle(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        let ended = connection.state == State::Closing && connection.backlog.is_empty();
+        if ended || connection.session.client.killed.load(Relaxed) {
+            self.close(token);
+            return;
+        }
+        connection.note_output();
+        connection.note_memory(self.stats);
+        let is_paused =
+            connection.state == State::Paused && self.server.pause.until(self.now).is_some();
+        let wanted = connection.wanted_interest(is_paused);
+        if wanted != connection.interest {
+            connection.set_interest(wanted);
+            if self
+                .poller
+                .modify(connection.socket.as_fd(), token, wanted)
+                .is_err()
+            {
+                self.close(token);
+            }
+        }
+    }
+
+    /// Sends what waits, and goes on with requests that waited for that. Returns whether there are any.
+    pub(crate) fn write_more(&mut self, token: u64) -> bool {
+        let Some(connection) = self.connections.get_mut(token) else {
+            return false;
+        };
+        if connection.held.is_some() {
+            return false;
+        }
+        match connection.flush(&mut self.poller) {
+            Ok(sent) => {
+                self.stats.output_bytes.add(sent as u64);
+                if sent > 0 {
+                    // Who takes its time to read much is not idle.
+                    connection
+                        .session
+                        .client
+                        .last_active_ms
+                        .store(self.now, Relaxed);
+                }
+                if connection.backlog.is_empty() {
+                    connection.over_soft_since = None;
+                    if connection.owes_news {
+                        connection.catch_up();
+                        return self.write_more(token);
+                    }
+                    if connection.state == State::Open
+                        && !connection.pending.is_empty()
+                        && connection.need == 0
+                    {
+                        self.batch.lanes.push(Lane::new(token, Source::Pending));
+                        return true;
+                    }
+                }
+                self.settle(token);
+            }
+            Err(_) => self.close(token),
+        }
+        false
+    }
+
+    /// A client that does not read its replies: drop it when it is over its limit.
+    pub(crate) fn slow_reader(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        let limit = self
+            .server
+            .settings
+            .output_limits(connection.session.output_class());
+        let waiting = connection.backlog.len() as u64;
+        if limit.soft == 0 || waiting < limit.soft {
+            connection.over_soft_since = None;
+        } else if connection.over_soft_since.is_none() {
+            connection.over_soft_since = Some(self.now);
+        }
+        let since = connection.over_soft_since;
+        let too_long =
+            since.is_some_and(|since| self.now - since > limit.soft_seconds as i64 * 1000);
+        if too_long || (limit.hard > 0 && waiting >= limit.hard) {
+            log::warn!(
+                "closing client {}: it leaves {waiting} bytes unread",
+                connection.session.client.id
+            );
+            self.server
+                .totals
+                .output_limit_disconnects
+                .fetch_add(1, Relaxed);
+            self.close(token);
+        }
+    }
+
+    /// Sends a line to a connection that monitors. One that has stopped since is not to get it.
+    pub(super) fn deliver(&mut self, token: u64, bytes: &[u8]) {
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        let session = &connection.session;
+        if !session.monitor
+            || session.reply_mode != ReplyMode::On
+            || connection.state == State::Closing
+        {
+            return;
+        }
+        let was_idle = connection.backlog.is_empty();
+        connection.backlog.push_bytes(bytes);
+        if was_idle {
+            match connection.flush(&mut self.poller) {
+                Ok(sent) => self.stats.output_bytes.add(sent as u64),
+                Err(_) => return self.close(token),
+            }
+        }
+        // Otherwise the poller will say when there is room. Until then this is not the place to send: whatever waits for
+        // the backlog to run empty goes on in `write_more`.
+        if !connection.backlog.is_empty() {
+            self.slow_reader(token);
+        }
+        self.settle(token);
+    }
+}

@@ -1,0 +1,122 @@
+//! Work that no request asked for, in bounded slices: expiry, packing, idle clients, figures.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use keyspace::ShardId;
+
+use super::{LONGEST_WAIT_MS, Worker};
+use crate::clients::status;
+use crate::config::Setting;
+use crate::connection::State;
+use crate::limits::{
+    EXPIRE_MS, PACK_BUSY_MS, PACK_IDLE_MS, PACK_NS, PACK_SHARE, ROOM_RETRY_MS, SCRATCH_BYTES,
+};
+
+impl Worker {
+    /// Slices of work that no request asked for.
+    pub(super) fn maintain(&mut self) {
+        if self.is_due(self.next_expire) {
+            self.next_expire = self.now + EXPIRE_MS;
+            // CLIENT PAUSE promises that data stays as it is.
+            let paused = self.server.pause.until(self.now).is_some();
+            if self.server.active_expire.load(Relaxed)
+                && self.server.keyspace.has_volatile()
+                && !paused
+                && !self.server.crowd.any()
+                && !self.server.is_loading()
+            {
+                self.expire();
+            }
+        }
+        if self.is_due(self.next_pack) {
+            self.pack();
+        }
+        if self.is_due(self.next_cron) {
+            self.next_cron = self.now + 1000 / self.server.settings.int(Setting::Hz);
+            self.cron();
+        }
+    }
+
+    /// Whether a time has come. One that is further away than any that was planned was planned before somebody set
+    /// the clock back.
+    fn is_due(&self, at: i64) -> bool {
+        self.now >= at || at - self.now > LONGEST_WAIT_MS
+    }
+
+    /// The shards this worker looks after.
+    pub(crate) fn own_shards(&self) -> impl Iterator<Item = ShardId> + Clone + use<> {
+        (self.number..self.server.keyspace.shards())
+            .step_by(self.server.workers.len())
+            .map(ShardId)
+    }
+
+    /// Moves entries of own shards together where values that changed their size have left holes, for a short while.
+    fn pack(&mut self) {
+        let began = sys::clock::ticks();
+        let own = self.own_shards().count();
+        self.next_pack = self.now + PACK_IDLE_MS;
+        for db in 0..self.server.keyspace.databases() {
+            let Some(database) = self.server.keyspace.existing(&self.turn, db) else {
+                continue;
+            };
+            // Where the last round ended, so that every shard has its turn.
+            let from = self.packed;
+            for shard in self.own_shards().cycle().skip(from).take(own) {
+                while database.lock_shard(shard, self.now).pack(PACK_SHARE) {
+                    let spent = sys::clock::ticks().saturating_sub(began);
+                    if sys::clock::ticks_to_ns(spent) > PACK_NS {
+                        self.next_pack = self.now + PACK_BUSY_MS;
+                        return;
+                    }
+                }
+                self.packed = (self.packed + 1) % own;
+            }
+        }
+    }
+
+    /// `hz` times a second: idle clients, slow readers, tables that are still draining, figures for INFO.
+    fn cron(&mut self) {
+        for db in 0..self.server.keyspace.databases() {
+            let Some(database) = self.server.keyspace.existing(&self.turn, db) else {
+                continue;
+            };
+            for shard in self.own_shards() {
+                database.lock_shard(shard, self.now).maintain();
+            }
+        }
+        let timeout_ms = self.server.settings.int(Setting::Timeout) * 1000;
+        let (mut buffers, mut idle, mut slow) = (0, Vec::new(), Vec::new());
+        for connection in self.connections.iter() {
+            buffers += connection.buffer_bytes();
+            let quiet = self.now - connection.session.client.last_active_ms.load(Relaxed);
+            let spared = connection.session.monitor
+                || matches!(
+                    connection.state,
+                    State::Paused | State::Parked | State::Working
+                )
+                || connection.session.client.has_status(status::PUBSUB);
+            if timeout_ms > 0 && quiet > timeout_ms && !spared {
+                idle.push(connection.token);
+            }
+            if !connection.backlog.is_empty() {
+                slow.push(connection.token);
+            }
+        }
+        self.stats.hot_keys.adapt();
+        let own = self.output.bytes.capacity() + self.listeners.memory();
+        self.stats
+            .buffer_bytes
+            .set((buffers + own + SCRATCH_BYTES) as u64);
+        if self.server.memory.is_near() && self.make_room(0) {
+            // There is more to do, whether commands come or not.
+            self.next_cron = self.now + ROOM_RETRY_MS;
+        }
+        for token in idle {
+            log::debug!("closing idle client");
+            self.close(token);
+        }
+        for token in slow {
+            self.slow_reader(token);
+        }
+    }
+}
