@@ -358,11 +358,6 @@ pub(crate) struct Parts<'a> {
 impl<'a> Parts<'a> {
     pub(crate) fn new(appender: &'a mut Appender, at: u64, bytes: u64) -> Parts<'a> {
         let core = appender.core.clone();
-        // No segment may end inside.
-        let mut oversize = lock(&core.oversize);
-        oversize.push(at..at + bytes);
-        core.oversize_count.store(oversize.len(), Ordering::Release);
-        drop(oversize);
         Parts {
             core,
             producer: &mut appender.producer,

@@ -9,7 +9,7 @@
 //!    durable.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 
@@ -112,9 +112,6 @@ pub(crate) struct Core {
     pub(crate) bindings: Mutex<History>,
     pub(crate) counters: Counters,
     pub(crate) members: Box<[Line<Member>]>,
-    /// Claims larger than the ring may be, with how many there are: no segment ends inside of one.
-    pub(crate) oversize: Mutex<Vec<std::ops::Range<u64>>>,
-    pub(crate) oversize_count: AtomicUsize,
     /// Rings when room in the ring was made, or health changes.
     pub(crate) room: Bell,
     /// Rings when more is durable, or health changes.
@@ -133,6 +130,8 @@ pub(crate) struct Core {
     pub(crate) unsynced: Mutex<Vec<Arc<Segment>>>,
     pub(crate) directory_changed: AtomicBool,
     pub(crate) sync_lock: Mutex<()>,
+    /// The running segment is half full: space for the next one is taken.
+    pub(crate) spare_wanted: AtomicBool,
     /// Held by whoever makes or uses the space for the next segment.
     pub(crate) spare_lock: Mutex<()>,
     /// Held by whoever takes files of the log away, or needs them to stay.
@@ -195,8 +194,6 @@ impl Core {
             bindings: Mutex::new(History::new(bindings)),
             counters: Counters::default(),
             members: members.collect(),
-            oversize: Mutex::default(),
-            oversize_count: AtomicUsize::new(0),
             room: Bell::default(),
             progress: Bell::default(),
             chores: Bell::default(),
@@ -209,6 +206,7 @@ impl Core {
             unsynced: Mutex::default(),
             directory_changed: AtomicBool::new(false),
             sync_lock: Mutex::new(()),
+            spare_wanted: AtomicBool::new(false),
             spare_lock: Mutex::new(()),
             deletion: Mutex::new(()),
             written: Line(AtomicU64::new(start.0)),
@@ -407,6 +405,13 @@ impl Core {
         while !done() {
             self.turn();
         }
+    }
+
+    /// Whether the log thread may leave less than a block in the ring: it looks again soon, and nobody waits for it.
+    pub(crate) fn may_leave_tail(&self) -> bool {
+        self.options.background
+            && self.policy() != SyncPolicy::Always
+            && !self.is_closing.load(Ordering::Relaxed)
     }
 
     /// One turn of the log thread.

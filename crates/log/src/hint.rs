@@ -11,13 +11,13 @@
 //!  multiple of 8. The header is the record's, so its length says how long the data is.
 //! ```
 //!
-//! A hint file repeats what the segment says. One that is missing or damaged costs time, nothing else.
+//! Where values are small hints take as much space as the segment: then there are none. A hint file repeats what the segment says. One that is missing or damaged costs time, nothing else.
 
 use sys::file::{File, Files};
 
 use crate::error::{Error, Result};
 use crate::paths::Paths;
-use crate::record::{Change, Entry, write_hint};
+use crate::record::{Entry, write_hint};
 use crate::segment::Name;
 use crate::segments::Segment;
 use crate::walk::Walk;
@@ -46,8 +46,14 @@ fn seed(segment: &Segment, at: u64) -> u32 {
     (segment.first.get() >> 3) as u32 ^ (at as u32).rotate_left(16)
 }
 
-/// Reads a full segment, checks it, counts what is in it, and writes its hints.
-pub(crate) fn survey(
+/// Whether hints of so many bytes are worth their space, for a segment with so many bytes of records: reading them must save
+/// much of reading the segment.
+pub(crate) fn is_worth_it(hints: u64, records: u64) -> bool {
+    hints <= records / 2
+}
+
+/// Reads a full segment, checks it, and writes its hints.
+pub(crate) fn write(
     files: &dyn Files,
     paths: &Paths,
     name: &Name,
@@ -57,7 +63,7 @@ pub(crate) fn survey(
     let temporary = path.with_extension("hint.tmp");
     let io = |error| Error::io("cannot write", &temporary, error);
     let _ = files.unlink(&temporary);
-    // Without hints a start takes longer; the survey matters more.
+    // Without hints a start takes longer; that the segment can be read matters more.
     let file = files.create(&temporary).map_err(io).ok();
     let mut writer = Blocks {
         segment,
@@ -66,7 +72,6 @@ pub(crate) fn survey(
         block: Vec::new(),
         is_whole: true,
     };
-    let (mut bases, mut tombstones) = (0, 0);
     let mut walk = Walk::new(segment);
     loop {
         let step = match walk.next() {
@@ -74,13 +79,8 @@ pub(crate) fn survey(
             Ok(None) => break,
             Err(stop) => return Err(walk.error(stop)),
         };
-        let Entry::Key(record) = step.found.entry else {
+        if !matches!(step.found.entry, Entry::Key(_)) {
             continue;
-        };
-        match record.change {
-            Change::Set { .. } => bases += step.raw.len() as u64,
-            Change::Delete => tombstones += step.raw.len() as u64,
-            Change::Expire(_) | Change::Patch { .. } => {}
         }
         write_hint(
             &mut writer.block,
@@ -92,7 +92,6 @@ pub(crate) fn survey(
             writer.flush();
         }
     }
-    segment.set_survey(bases, tombstones);
     if !writer.block.is_empty() {
         writer.flush();
     }

@@ -12,13 +12,16 @@ use crate::writer::{is_full, prepare};
 impl Core {
     /// What the keeper does until the log is closed.
     pub(crate) fn run_keeper_thread(&self) {
-        let mut version = 0;
+        let (mut version, mut spare_wanted) = (0, false);
         while !self.is_closing.load(Ordering::SeqCst) {
             self.keep();
             self.chores.wait_for(LONGEST_SLEEP, || {
-                self.is_closing.load(Ordering::SeqCst) || self.segments.version() != version
+                self.is_closing.load(Ordering::SeqCst)
+                    || self.segments.version() != version
+                    || self.spare_wanted.load(Ordering::Relaxed) != spare_wanted
             });
             version = self.segments.version();
+            spare_wanted = self.spare_wanted.load(Ordering::Relaxed);
         }
     }
 
@@ -33,17 +36,17 @@ impl Core {
             Err(error) => self.set_full(error.to_string()),
         }
         self.trim_sealed();
-        self.survey_sealed();
+        self.write_hints();
         self.remove_doomed();
     }
 
-    /// Reads full segments once more: checks them, counts what is in them, and writes their hints.
-    fn survey_sealed(&self) {
+    /// Writes hints of full segments that gain by them.
+    fn write_hints(&self) {
         for segment in &self.segments.map().segments {
-            if !segment.is_sealed() || segment.is_surveyed() || segment.is_damaged() {
+            if !segment.is_sealed() || !segment.takes_hint() || segment.is_damaged() {
                 continue;
             }
-            let result = hint::survey(&*self.files, &self.paths, &self.name, segment);
+            let result = hint::write(&*self.files, &self.paths, &self.name, segment);
             if let Err(error) = result {
                 log::error!("{error}");
                 segment.set_damaged();
@@ -54,7 +57,9 @@ impl Core {
     /// Sees to it that there is space for the next segment and a reserve beyond it.
     fn take_space(&self) -> Result<()> {
         let log = &self.paths.log;
-        prepare(self)?;
+        if self.spare_wanted.load(Ordering::Relaxed) {
+            prepare(self)?;
+        }
         let free = self
             .files
             .free_bytes(log)

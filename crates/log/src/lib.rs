@@ -67,6 +67,7 @@ mod options;
 mod paths;
 mod record;
 mod recover;
+mod scan;
 mod segment;
 mod segments;
 mod status;

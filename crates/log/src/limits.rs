@@ -15,6 +15,14 @@ pub(crate) const WINDOW_SHARE: u64 = 4;
 /// The part of the ring that, once filled, ends the log thread's nap.
 pub(crate) const WAKE_SHARE: u64 = 4;
 
+/// The part of the ring from which on what is complete goes past the page cache. Below, a call of the system for every nap costs
+/// more than the cache.
+pub(crate) const DIRECT_SHARE: u64 = 256;
+
+/// The part of the ring that, once filled, says that the disk does not keep up: then what is complete goes to the page
+/// cache, which takes it as fast as memory does.
+pub(crate) const BEHIND_SHARE: u64 = 2;
+
 /// How long the log thread naps while there is traffic: what a process that is killed can lose, unless it syncs
 /// always.
 pub(crate) const NAP: Duration = Duration::from_millis(2);

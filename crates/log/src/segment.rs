@@ -6,12 +6,15 @@
 //!  | magic 8 | version | header| epoch | first | dur-  | log's    | table | segments |
 //!  |         | u32     | u32   | u64   | u64   | able  | name 16  |       |          |
 //!  +---------+---------+-------+-------+-------+-------+----------+ - - - +
-//!    ... counts (u32, u32) of lines in the table and of segments, checksum (u32), zeroes up to whole 4096 bytes
+//!    ... counts (u32, u32) of lines in the table and of segments, checksum (u32), zeroes
 //! ```
 //!
 //! The header lists all segments that the log consists of when this one begins, with their lengths. So the newest
 //! header (and the `Retire` records behind it) says what must be in the directory, and a file that is lost is
 //! missed.
+//!
+//! A header is as long as it takes, so that a record's offset in the file and its position in the log are the same distance
+//! behind a block of 4096 bytes: so they are in the log's ring, too, and whole blocks go from there to the disk as they are.
 //!
 //! What is not here: where the files are and who writes them (`space`, `writer`), and whether they fit together
 //! (`recover`).
@@ -23,8 +26,8 @@ use crate::bindings::{Bindings, LINE};
 const MAGIC: [u8; 8] = *b"ferrite\x1a";
 /// The format of headers and records.
 pub(crate) const VERSION: u32 = 1;
-/// Headers are multiples of this long, so that records begin at a page.
-pub(crate) const BLOCK: usize = 4096;
+/// What offsets and positions agree in.
+pub(crate) const BLOCK: usize = sys::file::DIRECT_BLOCK;
 /// The longest header: room for a table of all numbers and half a million segments.
 const LONGEST: usize = 16 << 20;
 
@@ -38,6 +41,7 @@ const LINES_AT: usize = 56;
 const SEGMENTS_AT: usize = 60;
 const CHECKSUM_AT: usize = 64;
 const LISTS_AT: usize = 72;
+const _: () = assert!(BLOCK == 4096);
 const _: () = assert!(CHECKSUM_AT + 8 == LISTS_AT && LINE == 16 && EXTENT == 16);
 
 /// Bytes of one segment in the list.
@@ -117,12 +121,18 @@ pub(crate) fn first_of(file_name: &str) -> Option<Lsn> {
     (first >= Lsn::FIRST.0 && first.is_multiple_of(8)).then_some(Lsn(first))
 }
 
+/// The length of a header of a segment that begins at `first`, if it has not much to say. Longer ones have whole blocks more.
+pub(crate) const fn shortest_header(first: Lsn) -> usize {
+    BLOCK + (first.0 % BLOCK as u64) as usize
+}
+
 impl Header {
-    /// The header's bytes: whole blocks.
+    /// The header's bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let table = self.bindings.encode();
-        let length =
-            (LISTS_AT + table.len() + self.segments.len() * EXTENT).next_multiple_of(BLOCK);
+        let needed = LISTS_AT + table.len() + self.segments.len() * EXTENT;
+        let shortest = shortest_header(self.first);
+        let length = shortest + needed.saturating_sub(shortest).next_multiple_of(BLOCK);
         let mut bytes = Vec::with_capacity(length);
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
@@ -161,7 +171,9 @@ impl Header {
         let u64_at =
             |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("it is longer"));
         let length = u32_at(LENGTH_AT) as usize;
-        if length == 0 || length > LONGEST || !length.is_multiple_of(BLOCK) {
+        let shortest = shortest_header(Lsn(u64_at(FIRST_AT)));
+        let is_aligned = length >= shortest && (length - shortest).is_multiple_of(BLOCK);
+        if !is_aligned || length > LONGEST {
             return Err(HeaderFlaw::Damaged);
         }
         if bytes.len() < length {
@@ -274,6 +286,27 @@ mod tests {
             Err(HeaderFlaw::Incomplete(4 * BLOCK))
         );
         assert_eq!(Header::decode(&bytes), Ok((header, 4 * BLOCK)));
+    }
+
+    #[test]
+    fn records_are_as_far_behind_a_block_in_the_file_as_in_the_log() {
+        let mut header = header();
+        for first in [4096, 4104, 8184, (1 << 40) + 512] {
+            header.first = Lsn((1 << 20) + first);
+            for count in [0, 200, 300, 600] {
+                header.segments = (0..count)
+                    .map(|n| Extent {
+                        first: Lsn(4096 + 8 * n),
+                        bytes: 8,
+                    })
+                    .collect();
+                let bytes = header.encode();
+                assert_eq!(bytes.len() as u64 % BLOCK as u64, first % BLOCK as u64);
+                let bounds = shortest_header(header.first)..=2 * BLOCK + 600 * EXTENT;
+                assert!(bounds.contains(&bytes.len()));
+                assert_eq!(Header::decode(&bytes), Ok((header.clone(), bytes.len())));
+            }
+        }
     }
 
     #[test]

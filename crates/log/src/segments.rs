@@ -15,6 +15,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use sys::file::File;
 
 use crate::address::Lsn;
+use crate::hint;
+use crate::scan::Tally;
 use crate::segment::Extent;
 
 /// One segment.
@@ -31,6 +33,7 @@ pub(crate) struct Segment {
     /// Where the record is that takes it out of the log; 0 for none.
     retired_at: AtomicU64,
     is_surveyed: AtomicBool,
+    wants_hint: AtomicBool,
     bases: AtomicU64,
     tombstones: AtomicU64,
 }
@@ -73,6 +76,7 @@ impl Segment {
             is_damaged: AtomicBool::new(false),
             retired_at: AtomicU64::new(0),
             is_surveyed: AtomicBool::new(false),
+            wants_hint: AtomicBool::new(false),
             bases: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
         }
@@ -144,11 +148,23 @@ impl Segment {
         self.file.set_size(self.header_bytes + self.bytes())
     }
 
-    /// Notes what somebody found who read all of it.
+    /// Notes what is in it.
     pub(crate) fn set_survey(&self, bases: u64, tombstones: u64) {
         self.bases.store(bases, Ordering::Release);
         self.tombstones.store(tombstones, Ordering::Release);
         self.is_surveyed.store(true, Ordering::Release);
+    }
+
+    /// Notes what passed the log thread, all of which is written.
+    pub(crate) fn set_tally(&self, tally: Tally) {
+        let wants_hint = hint::is_worth_it(tally.hints, self.bytes());
+        self.wants_hint.store(wants_hint, Ordering::Release);
+        self.set_survey(tally.bases, tally.tombstones);
+    }
+
+    /// Whether hints are still to be written; says so once.
+    pub(crate) fn takes_hint(&self) -> bool {
+        self.wants_hint.swap(false, Ordering::AcqRel)
     }
 
     pub(crate) fn is_surveyed(&self) -> bool {

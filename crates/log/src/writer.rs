@@ -2,12 +2,17 @@
 //!
 //! Every turn it writes everything that is complete, with one call of the system for each megabyte. A segment
 //! ends with the record that reaches its limit, so which segment a position belongs to is known when the
-//! position is claimed. Where records end is known at the end of what is complete; only when the limit lies in
-//! between does this thread look at lengths.
+//! position is claimed. Where records end the [`Scan`] knows.
+//!
+//! When there is much to write whole blocks go to the disk as they are in the ring, past the page cache, which costs several
+//! times what the rest of a write does. What is less than a block waits for the rest of it, in the ring, as long as that goes
+//! on. When there is little to write, or more than the disk takes, the page cache is the better way. No block is
+//! written both ways, and no byte twice, so neither way has to wait for the other.
 //!
 //! Invariants:
 //! 1. Bytes are released (their room in the ring is free) only after they are written, or after the log has failed.
 //! 2. A record is in one segment; so is a batch.
+//! 3. A block that is written past the page cache is written once, as a whole.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,10 +23,11 @@ use crate::address::Lsn;
 use crate::compact::is_named;
 use crate::core::{Core, lock};
 use crate::error::{Error, Result};
-use crate::limits::MARK_INTERVAL;
+use crate::limits::{BEHIND_SHARE, DIRECT_SHARE, MARK_INTERVAL};
 use crate::options::SyncPolicy;
-use crate::record::{self, Draft, HEADER};
-use crate::segment::{self, Header};
+use crate::record::{self, Draft};
+use crate::scan::Scan;
+use crate::segment::{BLOCK, Header};
 use crate::segments::Segment;
 
 /// The most that is written with one call, so that room in the ring comes back early.
@@ -46,8 +52,7 @@ pub(crate) struct Writer {
     limit: u64,
     /// Bytes of the file that have space.
     allocated: u64,
-    /// No record begins between the head and here.
-    inside_until: u64,
+    scan: Scan,
     /// The position up to which a mark says that all is durable.
     marked: u64,
     /// A mark that has its place but found no room yet.
@@ -62,6 +67,15 @@ enum Stop {
     Failed,
 }
 
+/// How bytes go to the disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Through the page cache.
+    Cached,
+    /// Past it: whole blocks.
+    Direct,
+}
+
 impl Writer {
     /// Begins the first segment of this run at the ring's start.
     pub(crate) fn new(core: &Core, consumer: Consumer, producer: Producer) -> Result<Writer> {
@@ -73,7 +87,7 @@ impl Writer {
             limit,
             segment,
             allocated,
-            inside_until: first.0,
+            scan: Scan::new(first.0),
             marked: first.0,
             unfilled: None,
             consumer,
@@ -128,23 +142,43 @@ impl Writer {
     }
 
     fn write_out(&mut self, core: &Core, complete: u64) -> std::result::Result<(), Stop> {
-        while self.consumer.head() < complete || self.is_to_be_sealed() {
+        let way = self.way(core, complete);
+        let mut wrote_blocks = false;
+        loop {
+            let limit = self
+                .seal_at
+                .map_or(self.limit, |seal_at| self.limit.min(seal_at.0));
+            let until = self.scan.advance(&self.consumer, complete, limit);
             let head = self.consumer.head();
-            if head >= self.inside_until {
-                if head >= self.limit || self.is_to_be_sealed() {
-                    self.change_segment(core, Lsn(head))?;
+            if head < until {
+                let end = until.min(head + PIECE);
+                let (end, way) = next_piece(head, end, way);
+                let is_tail = way == Way::Cached && wrote_blocks && until == complete;
+                if is_tail && core.may_leave_tail() {
+                    // The rest of its block follows.
+                    return Ok(());
                 }
-                self.inside_until = self.next_boundary(core, complete);
-            } else if head == complete {
-                // A segment cannot end in here; it will at the next chance.
+                wrote_blocks |= way == Way::Direct;
+                self.write(core, head, end, way)?;
+                continue;
+            }
+            let is_full = head >= limit && head == self.scan.position() && self.scan.is_between();
+            if !is_full || head == complete && !self.is_to_be_sealed() {
                 return Ok(());
             }
-            let end = complete.min(self.inside_until).min(head + PIECE);
-            if end > head {
-                self.write(core, head, end)?;
-            }
+            self.change_segment(core, Lsn(head))?;
         }
-        Ok(())
+    }
+
+    /// How to write what is complete.
+    fn way(&self, core: &Core, complete: u64) -> Way {
+        let ring = core.ring.capacity() as u64;
+        let waiting = complete - self.consumer.head();
+        if waiting >= ring / DIRECT_SHARE && waiting <= ring / BEHIND_SHARE {
+            Way::Direct
+        } else {
+            Way::Cached
+        }
     }
 
     fn is_to_be_sealed(&self) -> bool {
@@ -153,7 +187,13 @@ impl Writer {
     }
 
     /// Writes the bytes from `head` to `end` and releases them.
-    fn write(&mut self, core: &Core, head: u64, end: u64) -> std::result::Result<(), Stop> {
+    fn write(
+        &mut self,
+        core: &Core,
+        head: u64,
+        end: u64,
+        way: Way,
+    ) -> std::result::Result<(), Stop> {
         let offset = self.segment.offset_of(Lsn(head));
         let file_end = self.segment.offset_of(Lsn(end));
         let mut result = Ok(());
@@ -167,9 +207,11 @@ impl Writer {
         let start = sys::clock::monotonic_ns();
         let result = result.and_then(|()| {
             core.counters.writes.fetch_add(1, Ordering::Relaxed);
-            self.segment
-                .file
-                .write_at(self.consumer.bytes(head..end), offset)
+            let (file, bytes) = (&self.segment.file, self.consumer.bytes(head..end));
+            match way {
+                Way::Cached => file.write_at(bytes, offset),
+                Way::Direct => file.write_direct_at(bytes, offset),
+            }
         });
         if let Err(error) = result {
             return Err(stop(
@@ -179,44 +221,17 @@ impl Writer {
         }
         let us = (sys::clock::monotonic_ns() - start) / 1000;
         core.counters.slow_write_us.fetch_max(us, Ordering::Relaxed);
-        self.segment.set_bytes(end - self.segment.first.0);
+        let bytes = end - self.segment.first.0;
+        self.segment.set_bytes(bytes);
+        // A small log does not take space for a second segment before the first is well on its way.
+        if bytes >= core.options.segment_bytes / 2
+            && !core.spare_wanted.swap(true, Ordering::Relaxed)
+        {
+            core.chores.ring();
+        }
         core.set_written(end);
         self.release(core, end);
         Ok(())
-    }
-
-    /// Where the next record begins at which the segment may have to end: at or behind the limit, or else where
-    /// everything complete ends.
-    fn next_boundary(&self, core: &Core, complete: u64) -> u64 {
-        let mut at = self.consumer.head();
-        let limit = self
-            .seal_at
-            .map_or(self.limit, |seal_at| self.limit.min(seal_at.0));
-        if complete <= limit {
-            at = complete;
-        } else {
-            while at < limit && at < complete {
-                at += self.record_bytes_at(at);
-            }
-        }
-        if core.oversize_count.load(Ordering::Acquire) == 0 {
-            return at;
-        }
-        // What is complete may end inside of a claim that is being filled piece by piece.
-        let mut oversize = lock(&core.oversize);
-        oversize.retain(|claim| claim.end > self.consumer.head());
-        core.oversize_count.store(oversize.len(), Ordering::Release);
-        let inside = oversize
-            .iter()
-            .find(|claim| claim.start < at && at < claim.end);
-        inside.map_or(at, |claim| claim.end)
-    }
-
-    fn record_bytes_at(&self, at: u64) -> u64 {
-        let length = self.consumer.bytes(at..at + 4);
-        let length = u32::from_le_bytes(length.try_into().expect("four bytes were asked for"));
-        assert!(length as usize >= HEADER, "appenders write records");
-        u64::from(length).next_multiple_of(8)
     }
 
     /// Ends the segment and begins the next one at `first`.
@@ -227,6 +242,7 @@ impl Writer {
             return Ok(());
         }
         let (segment, allocated) = begin(core, first).map_err(|error| stop(core, &error))?;
+        self.segment.set_tally(self.scan.take_tally());
         self.segment.seal();
         self.limit = first.0 + core.options.segment_bytes;
         self.allocated = allocated;
@@ -293,6 +309,23 @@ impl Writer {
     }
 }
 
+/// The end of the next piece of `head..end`, and how it goes. A block that was begun through the page cache is finished that
+/// way, and so is one of which there is only the beginning.
+fn next_piece(head: u64, end: u64, way: Way) -> (u64, Way) {
+    const _: () = assert!(PIECE.is_multiple_of(BLOCK as u64));
+    let block = BLOCK as u64;
+    let whole = end - end % block;
+    if way == Way::Cached {
+        (end, Way::Cached)
+    } else if !head.is_multiple_of(block) {
+        (end.min(head.next_multiple_of(block)), Way::Cached)
+    } else if whole > head {
+        (whole, Way::Direct)
+    } else {
+        (end, Way::Cached)
+    }
+}
+
 /// Takes note of an error: a lack of space passes, anything else does not.
 fn stop(core: &Core, error: &Error) -> Stop {
     match error {
@@ -348,6 +381,7 @@ fn begin(core: &Core, first: Lsn) -> Result<(Arc<Segment>, u64)> {
     };
     file.allocate(wanted)
         .map_err(|error| Error::io("cannot take space for", &path, error))?;
+    core.spare_wanted.store(false, Ordering::Relaxed);
     file.write_at(&header, 0)
         .map_err(|error| Error::io("cannot write to", &spare, error))?;
     core.files
@@ -373,7 +407,7 @@ pub(crate) fn prepare(core: &Core) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
         Err(error) => return Err(Error::io("cannot make", &spare, error)),
     };
-    let wanted = segment::BLOCK as u64 + room(core);
+    let wanted = 2 * BLOCK as u64 + room(core);
     if let Err(error) = file.allocate(wanted) {
         let _ = core.files.unlink(&spare);
         return Err(Error::io("cannot take space for", &spare, error));

@@ -21,7 +21,7 @@ use crate::paths::Paths;
 use crate::record::{Draft, HEADER, write_in_parts};
 use crate::recover::chain::{self, Candidate};
 use crate::recover::{copy_range, free_name};
-use crate::segment::{BLOCK, Extent, Header, HeaderFlaw, Name};
+use crate::segment::{Extent, Header, HeaderFlaw, Name, shortest_header};
 
 /// Mends the log in `directory` so that it opens again. What is taken out is kept in `DIR/lost`.
 ///
@@ -142,17 +142,20 @@ impl Mender<'_> {
                 segments,
             }
             .encode();
-            if header.len() > BLOCK {
+            let shortest = shortest_header(bad.first);
+            if header.len() > shortest {
                 repairs.push(format!(
                     "{}: its header cannot be made again",
                     bad.path.display()
                 ));
                 continue;
             }
-            let aside =
-                self.replace(&bad.path, &*file, 0..(BLOCK as u64).min(bad.size), |copy| {
-                    copy.write_at(&header, 0)
-                })?;
+            let aside = self.replace(
+                &bad.path,
+                &*file,
+                0..(shortest as u64).min(bad.size),
+                |copy| copy.write_at(&header, 0),
+            )?;
             repairs.push(format!(
                 "{}: a new header; the old one is in {}",
                 bad.path.display(),

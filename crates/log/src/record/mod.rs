@@ -22,7 +22,9 @@ mod read;
 mod tests;
 mod write;
 
-pub(crate) use read::{Entry, Flaw, Found, looks_like_a_mark, parse, read, read_hint, stride};
+pub(crate) use read::{
+    Entry, Flaw, Found, Glance, glance, looks_like_a_mark, parse, read, read_hint, stride,
+};
 pub(crate) use write::{Draft, batch_header, write, write_hint, write_in_parts};
 
 use crate::address::{Address, DbId, Lsn};
@@ -63,19 +65,19 @@ pub(crate) enum Kind {
 
 impl Kind {
     fn from_bits(bits: u8) -> Option<Kind> {
-        const ALL: [Kind; 10] = [
-            Kind::Set,
-            Kind::Delete,
-            Kind::Expire,
-            Kind::Patch,
-            Kind::Bind,
-            Kind::Batch,
-            Kind::SetBlob,
-            Kind::Mark,
-            Kind::Retire,
-            Kind::Void,
-        ];
-        ALL.into_iter().find(|&kind| kind as u8 == bits)
+        Some(match bits {
+            1 => Kind::Set,
+            2 => Kind::Delete,
+            3 => Kind::Expire,
+            4 => Kind::Patch,
+            5 => Kind::Bind,
+            6 => Kind::Batch,
+            7 => Kind::SetBlob,
+            8 => Kind::Mark,
+            9 => Kind::Retire,
+            10 => Kind::Void,
+            _ => return None,
+        })
     }
 
     /// Bytes of facts between key and data.

@@ -18,7 +18,7 @@ use crate::bindings::{Bindings, decode_changes};
 use crate::error::{Error, Result};
 use crate::paths::Paths;
 use crate::record::{Entry, Flaw};
-use crate::segment::{self, BLOCK, Extent, Header, HeaderFlaw, Name};
+use crate::segment::{self, BLOCK, Extent, Header, HeaderFlaw, Name, shortest_header};
 use crate::walk::{Stop, Walk};
 
 /// A segment's file with a header that can be read.
@@ -97,7 +97,7 @@ impl Cut {
 pub(crate) fn read_header(
     file: &dyn File,
 ) -> std::io::Result<std::result::Result<(Header, usize), HeaderFlaw>> {
-    let mut bytes = vec![0; BLOCK];
+    let mut bytes = vec![0; 2 * BLOCK];
     loop {
         let mut filled = 0;
         while filled < bytes.len() {
@@ -343,16 +343,18 @@ pub(crate) fn find(files: &dyn Files, paths: &Paths) -> Result<Chain> {
     Ok(chain)
 }
 
-/// What marks in a file without a header say. Its records are where the header's length, if that can be read, puts them.
+/// What marks in a file without a header say. Its records are taken to be where
+/// a short header puts them.
 fn evidence_in(files: &dyn Files, bad: &Unreadable) -> Result<Lsn> {
-    if bad.reason == HeaderFlaw::Nothing || bad.size <= BLOCK as u64 {
+    let header_bytes = shortest_header(bad.first) as u64;
+    if bad.reason == HeaderFlaw::Nothing || bad.size <= header_bytes {
         return Ok(Lsn(0));
     }
     let file = files
         .open(&bad.path)
         .map_err(|error| Error::io("cannot open", &bad.path, error))?;
-    let file_end = bad.first.offset(bad.size - BLOCK as u64);
-    let mut walk = Walk::of_file(&*file, &bad.path, bad.first, BLOCK as u64, file_end);
+    let file_end = bad.first.offset(bad.size - header_bytes);
+    let mut walk = Walk::of_file(&*file, &bad.path, bad.first, header_bytes, file_end);
     let evidence = walk
         .evidence_behind(bad.first)
         .map_err(|error| Error::io("cannot read", &bad.path, error))?;

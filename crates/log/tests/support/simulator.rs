@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use sys::file::{File, Files, Lock};
+use sys::file::{DIRECT_BLOCK, File, Files, Lock};
 
 const SECTOR: usize = 512;
 
@@ -510,6 +510,13 @@ impl File for Handle {
         self.check_space(&disk, offset + bytes.len())?;
         disk.inodes[self.inode].write(bytes, offset);
         Ok(())
+    }
+
+    fn write_direct_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let parts = [bytes.len(), bytes.as_ptr().addr(), offset as usize];
+        let is_aligned = |part: usize| part.is_multiple_of(DIRECT_BLOCK);
+        assert!(parts.into_iter().all(is_aligned), "{parts:?}");
+        self.write_at(bytes, offset)
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use super::direct::Direct;
 use super::{File, Files, Lock};
 use crate::syscall::{check, retry};
 
@@ -15,7 +16,19 @@ pub struct Disk;
 
 /// An open file of the disk.
 #[derive(Debug)]
-struct OnDisk(fs::File);
+struct OnDisk {
+    file: fs::File,
+    direct: Direct,
+}
+
+impl OnDisk {
+    fn new(file: fs::File) -> OnDisk {
+        OnDisk {
+            file,
+            direct: Direct::default(),
+        }
+    }
+}
 
 /// A locked file; the lock ends with its descriptor.
 #[derive(Debug)]
@@ -32,12 +45,12 @@ impl Files for Disk {
             .write(true)
             .create_new(true)
             .open(path)?;
-        Ok(Box::new(OnDisk(file)))
+        Ok(Box::new(OnDisk::new(file)))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        Ok(Box::new(OnDisk(file)))
+        Ok(Box::new(OnDisk::new(file)))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
@@ -100,23 +113,28 @@ impl Files for Disk {
 
 impl File for OnDisk {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn write_direct_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let done = self.direct.write_at(&self.file, bytes, offset)?;
+        self.write_at(&bytes[done..], offset + done as u64)
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        retry(|| self.0.read_at(buffer, offset))
+        retry(|| self.file.read_at(buffer, offset))
     }
 
     fn size(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn set_size(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
+        self.file.set_len(bytes)
     }
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {
-        match allocate(&self.0, bytes) {
+        match allocate(&self.file, bytes) {
             // A file system that cannot promise space: the best there is, is to see that it has some.
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                 let size = self.size()?;
@@ -131,11 +149,11 @@ impl File for OnDisk {
 
     fn sync_data(&self) -> io::Result<()> {
         // Not repeated after anything but a signal: what a second sync says means nothing.
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn will_need(&self, offset: u64, bytes: u64) {
-        will_need(&self.0, offset, bytes);
+        will_need(&self.file, offset, bytes);
     }
 }
 
@@ -190,6 +208,7 @@ fn will_need(_file: &fs::File, _offset: u64, _bytes: u64) {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::DIRECT_BLOCK;
     use std::path::PathBuf;
 
     /// A directory of its own, gone at the end.
@@ -239,6 +258,42 @@ mod tests {
         assert_eq!(buffer, *b"hello");
         let error = Disk.create(&directory.path("a")).expect_err("it is there");
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn bytes_that_pass_by_the_page_cache_are_seen_through_it() {
+        let directory = Directory::new("direct");
+        let file = Disk.create(&directory.path("a")).expect("it is new");
+        // Memory that begins at a block, as the ring's does.
+        let memory: Vec<u8> = (0..5 * DIRECT_BLOCK).map(|at| (at % 251) as u8).collect();
+        let skew = memory.as_ptr().align_offset(DIRECT_BLOCK);
+        let bytes = &memory[skew..skew + 3 * DIRECT_BLOCK];
+        file.allocate(8 * DIRECT_BLOCK as u64)
+            .expect("there is space");
+        file.write_at(b"before", DIRECT_BLOCK as u64 - 6)
+            .expect("it is open");
+        let mut seen = vec![0; DIRECT_BLOCK];
+        file.read_exact_at(&mut seen, DIRECT_BLOCK as u64)
+            .expect("it is so long");
+        let at = DIRECT_BLOCK as u64;
+        Disk.rename(&directory.path("a"), &directory.path("b"))
+            .expect("it is there");
+        file.write_direct_at(bytes, at).expect("it is open");
+        file.write_at(b"behind", at + bytes.len() as u64)
+            .expect("it is open");
+        file.sync_data().expect("it is open");
+        let mut all = vec![0; bytes.len() + 12];
+        let other = Disk.open(&directory.path("b")).expect("it is there");
+        for file in [&file, &other] {
+            file.read_exact_at(&mut all, at - 6).expect("it is so long");
+            assert!(all.starts_with(b"before") && all.ends_with(b"behind"));
+            assert_eq!(all[6..6 + bytes.len()], *bytes);
+        }
+        // Memory that begins anywhere goes there all the same, by the other way if need be.
+        file.write_direct_at(&memory[skew + 1..skew + 1 + DIRECT_BLOCK], at)
+            .expect("it is open");
+        file.read_exact_at(&mut seen, at).expect("it is so long");
+        assert_eq!(seen, memory[skew + 1..skew + 1 + DIRECT_BLOCK]);
     }
 
     #[test]

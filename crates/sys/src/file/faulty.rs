@@ -165,18 +165,36 @@ impl Files for Faulty {
     }
 }
 
-impl File for FaultyFile {
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+impl FaultyFile {
+    /// Writes by `write`, or keeps it back.
+    fn write(
+        &self,
+        bytes: &[u8],
+        offset: u64,
+        write: fn(&dyn File, &[u8], u64) -> io::Result<()>,
+    ) -> io::Result<()> {
         if self.shared.has(Trouble::Writes) {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
         self.shared.check_space()?;
         let mut held = lock(&self.held);
         if held.is_empty() && !self.shared.has(Trouble::Volatile) {
-            return self.file.write_at(bytes, offset);
+            return write(&*self.file, bytes, offset);
         }
         held.push((offset, bytes.to_vec()));
         Ok(())
+    }
+}
+
+impl File for FaultyFile {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write(bytes, offset, |file, bytes, at| file.write_at(bytes, at))
+    }
+
+    fn write_direct_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write(bytes, offset, |file, bytes, at| {
+            file.write_direct_at(bytes, at)
+        })
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -11,6 +11,7 @@
 //!    says.
 //! 4. What [`File::allocate`] granted can be written without running out of space.
 
+mod direct;
 mod disk;
 mod faulty;
 
@@ -20,6 +21,9 @@ pub use faulty::{Faulty, Trouble};
 use std::fmt;
 use std::io;
 use std::path::Path;
+
+/// What [`File::write_direct_at`] wants everything to be a multiple of: no disk has larger blocks.
+pub const DIRECT_BLOCK: usize = 4096;
 
 /// A file system.
 pub trait Files: Send + Sync + fmt::Debug {
@@ -92,6 +96,15 @@ pub trait File: Send + Sync + fmt::Debug {
     /// # Errors
     /// What the system says; any part may have been written then.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// As [`File::write_at`], past the page cache where the file system can do that: for large writes of what will hardly be
+    /// read soon. Offset, length and the address of `bytes` should be multiples of [`DIRECT_BLOCK`]; else it may take the other way.
+    ///
+    /// # Errors
+    /// As [`File::write_at`].
+    fn write_direct_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_at(bytes, offset)
+    }
 
     /// Reads into `buffer` from `offset` on; how many bytes, 0 at the end of the file only.
     ///
