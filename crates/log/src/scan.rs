@@ -94,3 +94,81 @@ impl Scan {
         std::mem::take(&mut self.tally)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::{DbId, Lsn};
+    use crate::record::{Draft, Tag, batch_header, write};
+    use sys::ring::{Producer, Ring};
+
+    const DB: DbId = DbId(0);
+    const START: u64 = 4096;
+
+    fn put(producer: &mut Producer, draft: &Draft<'_>) {
+        let at = producer.claim(draft.bytes());
+        let slot = producer
+            .fill(at, draft.bytes() as usize)
+            .expect("it is empty");
+        write(slot, Lsn(at), draft);
+    }
+
+    /// A ring with a set, a batch of two deletes, and an expiry; with where each ends.
+    fn records() -> (Consumer, u64, [u64; 3]) {
+        let value = [1; 100];
+        let set = Draft::set(DB, b"key", Tag::default(), None, &value);
+        let delete = Draft::delete(DB, b"key").inner();
+        let expire = Draft::expire(DB, b"key", Some(9));
+        let (ring, mut consumer) = Ring::new(1 << 16, START, 1).expect("memory");
+        let mut producer = ring.producer().expect("the first");
+        put(&mut producer, &set);
+        let first = START + set.bytes();
+        let inside = 2 * delete.bytes();
+        // A claim for itself: only what is next to it makes it a batch.
+        let header = batch_header(Lsn(first), 2, inside);
+        let at = producer.claim(HEADER as u64);
+        let slot = producer.fill(at, HEADER).expect("it is empty");
+        slot.copy_from_slice(&header);
+        for draft in [&delete, &delete, &expire] {
+            put(&mut producer, draft);
+        }
+        producer.commit();
+        let second = first + HEADER as u64 + inside;
+        let complete = consumer.complete();
+        (consumer, complete, [first, second, second + expire.bytes()])
+    }
+
+    #[test]
+    fn a_segment_ends_behind_the_record_that_reaches_the_limit() {
+        let (consumer, all, ends) = records();
+        for limit in START + 1..=ends[2] {
+            // However much of it becomes complete at a time.
+            for step in [8, 16, 24, 40, 1 << 10] {
+                let mut scan = Scan::new(START);
+                let mut complete = START;
+                while !(scan.is_between() && scan.position() >= limit) {
+                    complete = (complete + step).min(all);
+                    let until = scan.advance(&consumer, complete, limit);
+                    assert!(until <= complete && until <= scan.position());
+                }
+                let end = ends.into_iter().find(|&end| end >= limit);
+                assert_eq!(Some(scan.position()), end, "{limit} {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_passed_is_told_once() {
+        let (consumer, all, [first, second, _]) = records();
+        let mut scan = Scan::new(START);
+        assert_eq!(scan.advance(&consumer, all, u64::MAX), all);
+        let expected = Tally {
+            bases: first - START,
+            tombstones: second - first - HEADER as u64,
+            // Position, header and key, of one with an expiry.
+            hints: 3 * 32 + 40,
+        };
+        assert_eq!(scan.take_tally(), expected);
+        assert_eq!(scan.take_tally(), Tally::default());
+    }
+}

@@ -34,6 +34,8 @@ struct Disk {
     /// The next call of this name fails.
     failing: Option<(&'static str, ErrorKind)>,
     is_off: bool,
+    /// Bytes written past the page cache.
+    direct_bytes: u64,
     /// What was done, for a person who looks at a failure.
     history: Vec<String>,
 }
@@ -270,6 +272,11 @@ impl Simulator {
     /// Bytes that files take.
     pub(crate) fn used(&self) -> u64 {
         self.disk().used()
+    }
+
+    /// Bytes that were written past the page cache.
+    pub(crate) fn direct_bytes(&self) -> u64 {
+        self.disk().direct_bytes
     }
 
     pub(crate) fn calls(&self) -> u64 {
@@ -516,6 +523,7 @@ impl File for Handle {
         let parts = [bytes.len(), bytes.as_ptr().addr(), offset as usize];
         let is_aligned = |part: usize| part.is_multiple_of(DIRECT_BLOCK);
         assert!(parts.into_iter().all(is_aligned), "{parts:?}");
+        self.disk().direct_bytes += bytes.len() as u64;
         self.write_at(bytes, offset)
     }
 
