@@ -17,6 +17,7 @@ use crate::error::Refusal;
 use crate::liveness::Liveness;
 use crate::options::SyncPolicy;
 use crate::record::{self, Change, Draft, Record, Tag, Value};
+use crate::series::Series;
 
 /// One thread's way into the log.
 pub struct Appender {
@@ -29,6 +30,8 @@ pub struct Appender {
     end: Lsn,
     /// What batches gather in, kept for the next one.
     pub(crate) scratch: Scratch,
+    /// The series that is being filled.
+    pub(crate) series: Series,
 }
 
 impl Appender {
@@ -46,6 +49,7 @@ impl Appender {
             producer,
             credit: 0,
             scratch: Scratch::default(),
+            series: Series::default(),
             core,
         })
     }

@@ -28,7 +28,8 @@
 //! 3. [`Appender::commit`] at the end of the turn: the log thread may write it. It returns a position; with
 //!    [`SyncPolicy::Always`] replies wait until that is durable ([`Appender::wake_when_durable`]).
 //!
-//! Several changes that must not be torn apart by a crash go through [`Appender::batch`], under all their locks. A
+//! Several changes that must not be torn apart by a crash go through [`Appender::batch`], or if they are sets whose size is known
+//! before through [`Appender::begin_series`], under all their locks. A
 //! flush or an exchange of databases is [`Appender::bind`].
 //!
 //! A key that expires is *not* logged: its expiry is in the log, and a replay comes to the same conclusion. Except a key
@@ -70,6 +71,7 @@ mod recover;
 mod scan;
 mod segment;
 mod segments;
+mod series;
 mod status;
 mod sync;
 mod walk;

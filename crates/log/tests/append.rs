@@ -168,6 +168,35 @@ fn records_larger_than_the_ring_pass_it() {
 }
 
 #[test]
+fn a_series_is_a_batch_however_large_it_is() {
+    let sets = |count: u32, value: usize| {
+        let sets = (0..count).map(|number| {
+            let name = format!("key {}", number % 40);
+            (key(&name), vec![number as u8; value])
+        });
+        Op::Series(sets.collect())
+    };
+    // Two, a few with one key twice, more than a segment, and more than the ring.
+    let ops = [
+        sets(2, 1),
+        sets(60, 13),
+        set("between", b"1"),
+        sets(50, 3000),
+        sets(3000, 200),
+        set("behind", b"2"),
+    ];
+    let (store, loaded, _) = round_trip(&ops);
+    assert_eq!(store.snapshot(), loaded.snapshot());
+    for (key, entry) in &store.snapshot().entries {
+        assert_eq!(
+            loaded.snapshot().entries[key].address,
+            entry.address,
+            "{key:?}"
+        );
+    }
+}
+
+#[test]
 fn large_records_of_many_threads_pass_the_ring_together() {
     let disk = Simulator::new();
     let options = Options {

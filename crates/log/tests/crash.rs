@@ -38,7 +38,16 @@ fn random_op(random: &mut fastrand::Rng, in_batch: bool) -> Op {
         40..48 => Op::Expire(random_key(random), expiry(random)),
         48..58 => Op::Patch(random_key(random), random.u64(..60), random_value(random)),
         58..60 => Op::Clear(DbId(random.u16(..3))),
-        60..77 => Op::Batch(
+        60..66 => Op::Series(
+            (0..random.u8(2..6))
+                .map(|_| {
+                    let mut value = random_value(random);
+                    value.truncate(4000);
+                    (random_key(random), value)
+                })
+                .collect(),
+        ),
+        66..77 => Op::Batch(
             (0..random.u8(..6))
                 .map(|_| random_op(random, true))
                 .collect(),

@@ -36,13 +36,23 @@ struct Inner {
     answered: Lsn,
     /// Whether a transaction runs: the batches of its commands are part of its own.
     in_transaction: bool,
-    /// Whether a command runs that is a batch.
-    in_batch: bool,
+    mode: Mode,
     /// What the current batch has changed so far, and the keys of that.
     changes: Vec<Change>,
     keys: Vec<u8>,
     /// Databases that the transaction has emptied or exchanged.
     rebinds: Vec<Rebind>,
+}
+
+/// What becomes of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// A record.
+    Single,
+    /// Part of a batch: it is noted, and logged at the end.
+    Batch,
+    /// The next record of a batch that was begun with the sizes of all: only sets follow.
+    Series,
 }
 
 /// A key that a batch has changed.
@@ -98,15 +108,22 @@ impl Journal {
     ) -> LogAddress {
         let mut inner = self.inner.borrow_mut();
         let id = self.id(db);
-        if inner.is_batching() {
-            inner.note(id, key, old);
-            return LogAddress::PENDING;
-        }
-        let value = entry.value();
-        let (tag, expiry) = (tag_of(entry), entry.expiry());
-        let address = inner
-            .appender
-            .set(id, key.bytes, tag, expiry, value.bytes());
+        let (tag, value) = (tag_of(entry), entry.value());
+        let address = match inner.mode {
+            Mode::Single => {
+                let expiry = entry.expiry();
+                inner
+                    .appender
+                    .set(id, key.bytes, tag, expiry, value.bytes())
+            }
+            Mode::Series => inner
+                .appender
+                .set_in_series(id, key.bytes, tag, value.bytes()),
+            Mode::Batch => {
+                inner.note(id, key, old);
+                return LogAddress::PENDING;
+            }
+        };
         inner.bury(key.bytes.len(), Replaced::of(old));
         stored(address)
     }
@@ -177,7 +194,7 @@ impl Journal {
                 answered: appender.commit(),
                 appender,
                 in_transaction: false,
-                in_batch: false,
+                mode: Mode::Single,
                 changes: Vec::new(),
                 keys: Vec::new(),
                 rebinds: Vec::new(),
@@ -282,7 +299,9 @@ impl Journal {
 
     /// What changes from here to [`Journal::end_transaction`] is one batch.
     pub(crate) fn begin_transaction(&self) {
-        self.inner.borrow_mut().in_transaction = true;
+        let mut inner = self.inner.borrow_mut();
+        inner.in_transaction = true;
+        inner.mode = Mode::Batch;
     }
 
     /// Logs what a transaction has led to. Its shards are still locked, or nobody else is inside a turn.
@@ -294,7 +313,22 @@ impl Journal {
     /// What changes from here to [`Journal::finish`] is one batch.
     #[inline]
     pub(crate) fn begin_batch(&self) {
-        self.inner.borrow_mut().in_batch = true;
+        self.inner.borrow_mut().mode = Mode::Batch;
+    }
+
+    /// Sets of keys follow that change together, so many without expiry and taking so many bytes in the log
+    /// ([`Appender::set_bytes`]), and nothing else up to [`Journal::finish`].
+    #[inline]
+    pub(crate) fn begin_series(&self, records: usize, bytes: u64) {
+        let mut inner = self.inner.borrow_mut();
+        // One record needs no batch around it.
+        match u32::try_from(records) {
+            Ok(records @ 2..) if !inner.in_transaction && bytes <= JOURNAL_BATCH_BYTES => {
+                inner.mode = Mode::Series;
+                inner.appender.begin_series(records, bytes);
+            }
+            _ => inner.mode = Mode::Batch,
+        }
     }
 
     /// Logs what has become of the keys that a batch has changed, unless it is part of a transaction. Their shards are still
@@ -302,9 +336,13 @@ impl Journal {
     #[inline]
     pub(crate) fn finish(&self, held: &mut dyn Held) {
         let mut inner = self.inner.borrow_mut();
-        inner.in_batch = false;
-        let is_empty = inner.changes.is_empty() && inner.rebinds.is_empty();
-        if !is_empty && !inner.in_transaction {
+        if inner.in_transaction {
+            return;
+        }
+        if std::mem::replace(&mut inner.mode, Mode::Single) == Mode::Series {
+            inner.appender.end_series();
+        }
+        if !inner.changes.is_empty() || !inner.rebinds.is_empty() {
             self.finish_changes(&mut inner, held);
         }
     }
@@ -397,7 +435,7 @@ impl Inner {
     /// Whether changes are noted for the end of a batch.
     #[inline]
     fn is_batching(&self) -> bool {
-        self.in_batch || self.in_transaction
+        self.mode != Mode::Single
     }
 
     /// Notes that a key has changed, unless that is noted already.

@@ -92,6 +92,30 @@ impl Store<'_> {
         }
     }
 
+    /// Locks the shards of several keys that get these values, all of them and without expiry, before anything else is done. What
+    /// the log needs to know of them is known by then, so each is logged as it is set.
+    pub(crate) fn lock_pairs<'k>(
+        &self,
+        pairs: impl Iterator<Item = (Key<'k>, &'k [u8])> + Clone,
+    ) -> Shards<'_> {
+        let mut set = ShardSet::default();
+        pairs
+            .clone()
+            .for_each(|(key, _)| set.add(self.keyspace.shard_of(key.hash)));
+        let locked = self.keyspace.lock_set(self.turn, self.db, set, self.now);
+        if let Some(journal) = self.journal {
+            let (records, bytes) = pairs.fold((0, 0), |(records, bytes), (key, value)| {
+                let own = Appender::set_bytes(key.bytes.len(), value.len());
+                (records + 1, bytes + own)
+            });
+            journal.begin_series(records, bytes);
+        }
+        Shards {
+            locked,
+            store: self,
+        }
+    }
+
     /// Locks the shard of a key in each of two different databases.
     pub(crate) fn lock_across(
         &self,

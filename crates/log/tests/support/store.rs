@@ -78,6 +78,8 @@ pub(crate) enum Op {
     Expire(FullKey, Option<i64>),
     Patch(FullKey, u64, Vec<u8>),
     Batch(Vec<Op>),
+    /// Sets of values that are no large ones, two at least.
+    Series(Vec<(FullKey, Vec<u8>)>),
     Clear(DbId),
     ClearAll,
     Swap(u16, u16),
@@ -123,6 +125,7 @@ impl Store {
                 }
             }
             Op::Batch(ops) => self.run_batch(log, appender, ops, state),
+            Op::Series(sets) => run_series(appender, sets, state),
             Op::Clear(db) => {
                 appender.bind(&[Rebind::Clear(*db)]);
                 clear(state, Some(*db), appender.liveness());
@@ -253,6 +256,22 @@ impl Store {
 }
 
 /// What SWAPDB does to the bindings.
+fn run_series(appender: &mut Appender, sets: &[(FullKey, Vec<u8>)], state: &mut State) {
+    let bytes =
+        |((_, key), value): &(FullKey, Vec<u8>)| Appender::set_bytes(key.len(), value.len());
+    appender.begin_series(sets.len() as u32, sets.iter().map(bytes).sum());
+    for (full, value) in sets {
+        let entry = Entry {
+            value: value.clone(),
+            tag: TAG,
+            expiry: None,
+            address: Some(appender.set_in_series(full.0, &full.1, TAG, value)),
+        };
+        state.put(full.clone(), Some(entry), appender.liveness());
+    }
+    appender.end_series();
+}
+
 pub(crate) fn swap(log: &Log, a: u16, b: u16) -> [Rebind; 2] {
     let bindings = log.bindings();
     [

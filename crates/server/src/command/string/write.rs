@@ -124,7 +124,7 @@ fn set_for(context: &mut Context<'_>, args: &Args<'_>, unit: TimeUnit) -> Result
 }
 
 /// Keys and values in turn, from the second argument on.
-fn pairs<'a>(args: &Args<'a>) -> impl Iterator<Item = (Key<'a>, &'a [u8])> + use<'a> {
+fn pairs<'a>(args: &Args<'a>) -> impl Iterator<Item = (Key<'a>, &'a [u8])> + Clone + use<'a> {
     let args = *args;
     (1..args.len())
         .step_by(2)
@@ -141,7 +141,7 @@ fn check_pairs(context: &Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
 
 /// `MSET key value [key value ...]`
 ///
-/// Budget per key: one lock, one lookup and one copy of the value, as for SET.
+/// Budget per key: one lock, one lookup and one copy of the value, as for SET; with a log one more copy, into its ring.
 pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     check_pairs(context, args)?;
     let (first, last) = (args.spans[0], args.spans[args.len() - 1]);
@@ -149,7 +149,7 @@ pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         // Only a request as long as that can hold a large value.
         set_pairs_with_large(context, args);
     } else {
-        let mut shards = context.store.lock_keys(args.keys());
+        let mut shards = context.store.lock_pairs(pairs(args));
         for (key, value) in pairs(args) {
             set_one(&mut shards, key, value);
         }
