@@ -7,7 +7,6 @@
 
 #![forbid(unsafe_code)]
 
-mod allocator;
 mod batch;
 mod blocked;
 mod check_log;
@@ -55,6 +54,11 @@ mod watch;
 mod worker;
 
 use std::process::ExitCode;
+
+/// For everything that is not an entry: those have slabs of their own. What it gives is counted, for there is a limit of all memory.
+#[global_allocator]
+static ALLOCATOR: sys::memory::Counted<sys::memory::Allocator> =
+    sys::memory::Counted(sys::memory::Allocator);
 
 fn main() -> ExitCode {
     match start::run(std::env::args_os().skip(1)) {

@@ -47,7 +47,7 @@ impl Lock {
     #[inline]
     pub(super) fn lock(&self) {
         #[cfg(debug_assertions)]
-        order::lock((self.database.load(Relaxed), self.shard));
+        order::lock(self);
         self.raw.lock();
     }
 
@@ -56,7 +56,7 @@ impl Lock {
         let is_locked = self.raw.try_lock();
         #[cfg(debug_assertions)]
         if is_locked {
-            order::lock((self.database.load(Relaxed), self.shard));
+            order::lock(self);
         }
         is_locked
     }
@@ -66,7 +66,7 @@ impl Lock {
     #[inline]
     pub(super) unsafe fn unlock(&self) {
         #[cfg(debug_assertions)]
-        order::unlock((self.database.load(Relaxed), self.shard));
+        order::unlock(self);
         // SAFETY: by the caller's contract.
         unsafe { self.raw.unlock() }
     }
@@ -119,23 +119,28 @@ impl Lock {
 #[cfg(debug_assertions)]
 mod order {
     use std::cell::RefCell;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::Lock;
 
     thread_local! {
-        /// What this thread has locked, ascending.
-        static LOCKED: RefCell<Vec<(u16, u16)>> = const { RefCell::new(Vec::new()) };
+        /// What this thread has locked, ascending: database and shard, and which lock that is. The end of a snapshot is no turn, so
+        /// the number of the database may change while it holds a lock.
+        static LOCKED: RefCell<Vec<((u16, u16), *const Lock)>> = const { RefCell::new(Vec::new()) };
     }
 
-    pub(super) fn lock(position: (u16, u16)) {
+    pub(super) fn lock(lock: &Lock) {
+        let position = (lock.database.load(Relaxed), lock.shard);
         LOCKED.with_borrow_mut(|locked| {
             assert!(
-                locked.last().is_none_or(|&last| last < position),
+                locked.last().is_none_or(|&(last, _)| last < position),
                 "shards are locked in ascending order: {position:?} behind {locked:?}"
             );
-            locked.push(position);
+            locked.push((position, lock));
         });
     }
 
-    pub(super) fn unlock(position: (u16, u16)) {
-        LOCKED.with_borrow_mut(|locked| locked.retain(|&other| other != position));
+    pub(super) fn unlock(lock: &Lock) {
+        LOCKED.with_borrow_mut(|locked| locked.retain(|&(_, other)| !std::ptr::eq(other, lock)));
     }
 }

@@ -16,6 +16,7 @@
 //!
 //! What does not live here: the limit, and what happens at it.
 
+mod allocator;
 mod runs;
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -23,6 +24,7 @@ use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
+pub use allocator::{ALLOCATOR, Allocator};
 use runs::Runs;
 
 /// Bytes that a thread's count may differ from what it has published.

@@ -213,7 +213,7 @@ pub(super) fn memory(report: &mut Report, context: &Context<'_>) {
     ]);
     report.field("mem_clients_normal", figures.buffers);
     report.zeroes(&["mem_cluster_links", "mem_aof_buffer"]);
-    report.field("mem_allocator", crate::allocator::NAME);
+    report.field("mem_allocator", sys::memory::ALLOCATOR);
     report.zeroes(&["active_defrag_running"]);
     let waiting = context.store.keyspace.pending_reclaims();
     report.field("lazyfree_pending_objects", waiting);

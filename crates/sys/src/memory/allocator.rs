@@ -1,0 +1,38 @@
+//! The allocator that [`Counted`](super::Counted) asks for what is not large.
+//!
+//! jemalloc measured best (docs/benchmarks.md); features of the build put another in its place, to measure again.
+
+#[cfg(feature = "mimalloc")]
+pub use mimalloc::MiMalloc as Allocator;
+#[cfg(feature = "system-malloc")]
+pub use std::alloc::System as Allocator;
+#[cfg(not(any(feature = "mimalloc", feature = "system-malloc")))]
+pub use tikv_jemallocator::Jemalloc as Allocator;
+
+/// Its name.
+pub const ALLOCATOR: &str = if cfg!(feature = "mimalloc") {
+    "mimalloc"
+} else if cfg!(feature = "system-malloc") {
+    "libc"
+} else {
+    "jemalloc"
+};
+
+/// What jemalloc reads when it starts: memory that nothing uses goes back to the system within five seconds, by a thread of its own, so
+/// that it goes also when there is no traffic. Until then it is used again without a page fault.
+#[cfg(not(any(feature = "mimalloc", feature = "system-malloc")))]
+mod settings {
+    use std::ffi::c_char;
+
+    #[repr(transparent)]
+    struct Text(*const c_char);
+
+    // SAFETY: it points to a constant.
+    unsafe impl Sync for Text {}
+
+    // SAFETY: jemalloc looks for a `const char *` of this name, and nobody else has one.
+    #[unsafe(export_name = "_rjem_malloc_conf")]
+    #[used]
+    static SETTINGS: Text =
+        Text(c"background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:0".as_ptr());
+}
