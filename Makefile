@@ -37,6 +37,10 @@ bench: ## Ferrite beside redis-server on this machine, written into docs/benchma
 	cargo build --release -p ferrite-server -p ferrite-bench
 	$${CARGO_TARGET_DIR:-target}/release/ferrite-bench side-by-side --docs docs $(BENCH)
 
+bench-log: ## the same with the log, synced every second
+	cargo build --release -p ferrite-server -p ferrite-bench
+	$${CARGO_TARGET_DIR:-target}/release/ferrite-bench side-by-side --log --docs docs $(BENCH)
+
 .PHONY: docs deb
 docs: ## brings up to date what is made from tables: docs/config.md, the client's commands, manual pages, completions, ferrite.conf
 	UPDATE_DOCS=1 cargo test -p ferrite-server --bin ferrite-server docs

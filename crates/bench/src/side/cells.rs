@@ -28,6 +28,10 @@ pub(crate) enum Place {
     Shared,
 }
 
+/// The cells that say what a log costs.
+pub(crate) const WITH_LOG: &str =
+    "set-p1,get-p1,set-p16,get-p16,set-p128,get-p128,mset-p16,set-64k";
+
 const MILLION: &str = "-t set --key-pattern S -P 64 -d 16 -r 1m -n 1m";
 const COUNTERS: &str = "-t incr --key-pattern S -P 64 -r 1m -n 1m";
 const KILOBYTES: &str = "-t set --key-pattern S -P 16 -d 1000 -r 100k -n 100k";
@@ -245,6 +249,7 @@ mod tests {
         let names: Vec<_> = chosen.iter().map(|cell| cell.name).collect();
         assert_eq!(names, ["set-p1", "get-p16"]);
         assert_eq!(select(None).map(|cells| cells.len()), Ok(CELLS.len()));
+        assert_eq!(select(Some(WITH_LOG)).map(|cells| cells.len()), Ok(8));
         let error = select(Some("x")).expect_err("there is none");
         assert!(error.contains("set-p128"), "{error}");
     }

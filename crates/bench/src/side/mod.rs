@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) cell_time: Duration,
     pub(crate) warmup: Duration,
     pub(crate) is_quick: bool,
+    /// What a log costs is compared, not what memory does.
+    pub(crate) with_log: bool,
     /// How many keys are weighed; none with 0.
     pub(crate) memory_keys: u64,
 }
@@ -90,10 +92,12 @@ fn settings(options: &Options) -> Result<Settings, String> {
             load_cpus = vec![last];
         }
     }
+    let cells = options.cells.clone();
+    let cells = cells.or_else(|| options.with_log.then(|| cells::WITH_LOG.to_owned()));
     let quick = |time: Duration| if options.is_quick { time / 8 } else { time };
     Ok(Settings {
         recipes: recipes(options)?,
-        cells: cells::select(options.cells.as_deref())?,
+        cells: cells::select(cells.as_deref())?,
         rounds: options
             .rounds
             .unwrap_or(if options.is_quick { 1 } else { 5 }),
@@ -102,11 +106,14 @@ fn settings(options: &Options) -> Result<Settings, String> {
         cell_time: options.test_time.unwrap_or(quick(Duration::from_secs(2))),
         warmup: options.warmup.unwrap_or(quick(Duration::from_millis(400))),
         is_quick: options.is_quick,
-        memory_keys: options.memory_keys.unwrap_or(if options.is_quick {
-            20_000
-        } else {
-            3_000_000
-        }),
+        with_log: options.with_log,
+        memory_keys: options
+            .memory_keys
+            .unwrap_or(match (options.with_log, options.is_quick) {
+                (true, _) => 0,
+                (false, true) => 20_000,
+                (false, false) => 3_000_000,
+            }),
     })
 }
 
@@ -114,15 +121,17 @@ fn settings(options: &Options) -> Result<Settings, String> {
 fn recipes(options: &Options) -> Result<Vec<Recipe>, String> {
     let mut recipes = Vec::new();
     if let Some(redis) = find_program("redis-server") {
-        recipes.push(Recipe {
-            name: "redis".into(),
-            words: words(
-                &redis,
-                "--port {port} --unixsocket {dir}/server.sock --dir {dir} --appendonly no --save",
-                // No snapshots either, which is said with an empty word.
-                &[""],
-            ),
-        });
+        let mut add = |name: &str, line: &str| {
+            recipes.push(Recipe {
+                name: name.into(),
+                // No snapshots, which is said with an empty word.
+                words: words(&redis, &format!("{PLACES} {line} --save"), &[""]),
+            });
+        };
+        add("redis", "--appendonly no");
+        if options.with_log {
+            add("redis, log", EVERYSEC);
+        }
     }
     let own = std::env::current_exe().map_err(|error| format!("where am I? {error}"))?;
     recipes.push(Recipe {
@@ -137,11 +146,18 @@ fn recipes(options: &Options) -> Result<Vec<Recipe>, String> {
     let beside = own.with_file_name("ferrite-server");
     let ferrite = beside.exists().then_some(beside);
     if let Some(ferrite) = ferrite.or_else(|| find_program("ferrite-server")) {
-        let line = "--port {port} --unixsocket {dir}/server.sock --dir {dir} --appendonly no \
-                    --threads {threads}";
+        let (name, log) = if options.with_log {
+            ("ferrite, log", EVERYSEC)
+        } else {
+            ("ferrite", "--appendonly no")
+        };
         recipes.push(Recipe {
-            name: "ferrite".into(),
-            words: words(&ferrite, line, &[]),
+            name: name.into(),
+            words: words(
+                &ferrite,
+                &format!("{PLACES} {log} --threads {{threads}}"),
+                &[],
+            ),
         });
     }
     for word in &options.words {
@@ -153,6 +169,10 @@ fn recipes(options: &Options) -> Result<Vec<Recipe>, String> {
     }
     Ok(recipes)
 }
+
+/// Where a server listens and keeps its files.
+const PLACES: &str = "--port {port} --unixsocket {dir}/server.sock --dir {dir}";
+const EVERYSEC: &str = "--appendonly yes --appendfsync everysec";
 
 fn words(program: &Path, line: &str, more: &[&str]) -> Vec<String> {
     let mut words = vec![program.display().to_string()];

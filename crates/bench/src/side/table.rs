@@ -162,6 +162,7 @@ mod tests {
             cell_time: Duration::from_secs(1),
             warmup: Duration::ZERO,
             is_quick: false,
+            with_log: false,
             memory_keys: 0,
         }
     }

@@ -13,8 +13,21 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-const BEGIN: &str = "<!-- measured: written by make bench, do not edit -->";
-const END: &str = "<!-- end of measured -->";
+/// What stands around a measured part.
+struct Markers {
+    begin: &'static str,
+    end: &'static str,
+}
+
+const MEMORY: Markers = Markers {
+    begin: "<!-- measured: written by make bench, do not edit -->",
+    end: "<!-- end of measured -->",
+};
+
+const LOG: Markers = Markers {
+    begin: "<!-- measured with the log: written by make bench-log, do not edit -->",
+    end: "<!-- end of measured with the log -->",
+};
 
 /// What is to be written.
 pub(crate) struct Report<'a> {
@@ -76,7 +89,11 @@ impl Report<'_> {
     /// # Errors
     /// A file cannot be written; the text names it.
     pub(crate) fn write_docs(&self, dir: &Path) -> Result<(), String> {
-        let charts = self.charts();
+        let (markers, charts) = if self.settings.with_log {
+            (LOG, Vec::new())
+        } else {
+            (MEMORY, self.charts())
+        };
         let pictures = dir.join("benchmarks");
         let failed = |path: &Path, error| format!("{} cannot be written: {error}", path.display());
         std::fs::create_dir_all(&pictures).map_err(|error| failed(&pictures, error))?;
@@ -86,7 +103,7 @@ impl Report<'_> {
         }
         let path = dir.join("benchmarks.md");
         let before = std::fs::read_to_string(&path).unwrap_or_default();
-        let after = replace_between(&before, &self.markdown(&charts));
+        let after = markers.replace(&before, &self.markdown(&charts));
         std::fs::write(&path, after).map_err(|error| failed(&path, error))
     }
 
@@ -294,20 +311,23 @@ fn markdown_row(cells: &[impl AsRef<str>], text: &mut String) {
     let _ = writeln!(text, "| {} |", cells.join(" | "));
 }
 
-/// Puts the measured part between the markers, which are added at the end where there are none.
-fn replace_between(before: &str, measured: &str) -> String {
-    let block = format!("{BEGIN}\n\n{}\n\n{END}", measured.trim());
-    let found = before.split_once(BEGIN).and_then(|(head, rest)| {
-        let (_, tail) = rest.split_once(END)?;
-        Some(format!("{head}{block}{tail}"))
-    });
-    found.unwrap_or_else(|| {
-        let head = match before.trim_end() {
-            "" => "# Benchmarks",
-            head => head,
-        };
-        format!("{head}\n\n{block}\n")
-    })
+impl Markers {
+    /// Puts the measured part between the markers, which are added at the end where there are none.
+    fn replace(&self, before: &str, measured: &str) -> String {
+        let Markers { begin, end } = self;
+        let block = format!("{begin}\n\n{}\n\n{end}", measured.trim());
+        let found = before.split_once(begin).and_then(|(head, rest)| {
+            let (_, tail) = rest.split_once(end)?;
+            Some(format!("{head}{block}{tail}"))
+        });
+        found.unwrap_or_else(|| {
+            let head = match before.trim_end() {
+                "" => "# Benchmarks",
+                head => head,
+            };
+            format!("{head}\n\n{block}\n")
+        })
+    }
 }
 
 #[cfg(test)]
@@ -316,15 +336,21 @@ mod tests {
 
     #[test]
     fn only_what_is_between_the_markers_is_replaced() {
-        let first = replace_between("", "one");
-        assert_eq!(first, format!("# Benchmarks\n\n{BEGIN}\n\none\n\n{END}\n"));
-        let edited = first.replace("# Benchmarks", "# Mine") + "\nBehind.\n";
-        let second = replace_between(&edited, "two\n");
-        assert_eq!(
-            second,
-            format!("# Mine\n\n{BEGIN}\n\ntwo\n\n{END}\n\nBehind.\n")
-        );
-        let plain = replace_between("# Mine\n\nText.\n", "x");
-        assert_eq!(plain, format!("# Mine\n\nText.\n\n{BEGIN}\n\nx\n\n{END}\n"));
+        for markers in [MEMORY, LOG] {
+            let Markers { begin, end } = markers;
+            let first = markers.replace("", "one");
+            assert_eq!(first, format!("# Benchmarks\n\n{begin}\n\none\n\n{end}\n"));
+            let edited = first.replace("# Benchmarks", "# Mine") + "\nBehind.\n";
+            let second = markers.replace(&edited, "two\n");
+            assert_eq!(
+                second,
+                format!("# Mine\n\n{begin}\n\ntwo\n\n{end}\n\nBehind.\n")
+            );
+            let plain = markers.replace("# Mine\n\nText.\n", "x");
+            assert_eq!(plain, format!("# Mine\n\nText.\n\n{begin}\n\nx\n\n{end}\n"));
+        }
+        let both = LOG.replace(&MEMORY.replace("", "one"), "two");
+        assert_eq!(MEMORY.replace(&both, "one"), both);
+        assert_eq!(LOG.replace(&both, "two"), both);
     }
 }
