@@ -28,6 +28,8 @@ pub struct Appender {
     credit: u64,
     /// Where its latest record ends.
     end: Lsn,
+    /// Bytes that it has appended.
+    appended: u64,
     /// What batches gather in, kept for the next one.
     pub(crate) scratch: Scratch,
     /// The series that is being filled.
@@ -48,6 +50,7 @@ impl Appender {
             end: core.tail(),
             producer,
             credit: 0,
+            appended: 0,
             scratch: Scratch::default(),
             series: Series::default(),
             core,
@@ -294,9 +297,9 @@ impl Appender {
         !self.core.is_healthy()
     }
 
-    /// Where its latest record ends.
-    pub(crate) fn end(&self) -> Lsn {
-        self.end
+    /// Bytes that it has appended since it was made.
+    pub(crate) fn appended(&self) -> u64 {
+        self.appended
     }
 
     /// Appends one record.
@@ -328,6 +331,7 @@ impl Appender {
         }
         let at = self.producer.claim(bytes);
         self.end = Lsn(at + bytes);
+        self.appended += bytes;
         at
     }
 

@@ -176,9 +176,9 @@ impl Compactor {
                 let most =
                     Appender::bytes_of(record.key.len(), self.core.options.blob_min as usize);
                 self.appender.ensure_for_compaction(most.max(bytes))?;
-                let before = self.appender.end();
+                let before = self.appender.appended();
                 let verdict = relocate.relocate(&mut self.appender, &record, is_oldest);
-                let moved = self.appender.end().get() - before.get();
+                let moved = self.appender.appended() - before;
                 if verdict != Verdict::Drop {
                     self.core
                         .counters

@@ -36,7 +36,9 @@ impl Core {
             Err(error) => self.set_full(error.to_string()),
         }
         self.trim_sealed();
-        self.write_hints();
+        if self.options.hints {
+            self.write_hints();
+        }
         self.remove_doomed();
     }
 

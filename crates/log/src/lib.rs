@@ -75,6 +75,7 @@ mod series;
 mod status;
 mod sync;
 mod walk;
+mod ways;
 mod writer;
 
 pub use address::{Address, DbId, Lsn};

@@ -19,9 +19,11 @@ pub(crate) const WAKE_SHARE: u64 = 4;
 /// more than the cache.
 pub(crate) const DIRECT_SHARE: u64 = 256;
 
-/// The part of the ring that, once filled, says that the disk does not keep up: then what is complete goes to the page
-/// cache, which takes it as fast as memory does.
+/// The part of the ring that, once filled, says that the disk does not keep up.
 pub(crate) const BEHIND_SHARE: u64 = 2;
+
+/// So often, while the disk does not keep up, the way that was slower is tried.
+pub(crate) const WAY_RETRY: u32 = 64;
 
 /// How long the log thread naps while there is traffic: what a process that is killed can lose, unless it syncs
 /// always.

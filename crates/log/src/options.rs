@@ -49,6 +49,8 @@ pub struct Options {
     pub garbage_bytes: u64,
     /// Bytes a second that compaction reads and writes at most.
     pub compaction_bytes_per_second: u64,
+    /// Whether full segments get hints: for starts that leave values on the disk.
+    pub hints: bool,
     /// A number that only grows, kept in every segment: who may write (for a later election).
     pub epoch: u64,
     /// Whether the log has threads of its own. Without, whoever calls `Log::turn` and its like drives it: for
@@ -68,6 +70,7 @@ impl Default for Options {
             garbage_percent: 50,
             garbage_bytes: 0,
             compaction_bytes_per_second: 256 << 20,
+            hints: false,
             epoch: 0,
             background: true,
         }

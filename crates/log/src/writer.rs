@@ -6,7 +6,7 @@
 //!
 //! When there is much to write whole blocks go to the disk as they are in the ring, past the page cache, which costs several
 //! times what the rest of a write does. What is less than a block waits for the rest of it, in the ring, as long as that goes
-//! on. When there is little to write, or more than the disk takes, the page cache is the better way. No block is
+//! on. When there is little to write, or more than the disk takes, the page cache can be the better way ([`Ways`]). No block is
 //! written both ways, and no byte twice, so neither way has to wait for the other.
 //!
 //! Invariants:
@@ -23,12 +23,13 @@ use crate::address::Lsn;
 use crate::compact::is_named;
 use crate::core::{Core, lock};
 use crate::error::{Error, Result};
-use crate::limits::{BEHIND_SHARE, DIRECT_SHARE, MARK_INTERVAL};
+use crate::limits::MARK_INTERVAL;
 use crate::options::SyncPolicy;
 use crate::record::{self, Draft};
 use crate::scan::Scan;
 use crate::segment::{BLOCK, Header};
 use crate::segments::Segment;
+use crate::ways::{Way, Ways};
 
 /// The most that is written with one call, so that room in the ring comes back early.
 const PIECE: u64 = 1 << 20;
@@ -53,6 +54,7 @@ pub(crate) struct Writer {
     /// Bytes of the file that have space.
     allocated: u64,
     scan: Scan,
+    ways: Ways,
     /// The position up to which a mark says that all is durable.
     marked: u64,
     /// A mark that has its place but found no room yet.
@@ -67,15 +69,6 @@ enum Stop {
     Failed,
 }
 
-/// How bytes go to the disk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// Through the page cache.
-    Cached,
-    /// Past it: whole blocks.
-    Direct,
-}
-
 impl Writer {
     /// Begins the first segment of this run at the ring's start.
     pub(crate) fn new(core: &Core, consumer: Consumer, producer: Producer) -> Result<Writer> {
@@ -88,6 +81,7 @@ impl Writer {
             segment,
             allocated,
             scan: Scan::new(first.0),
+            ways: Ways::default(),
             marked: first.0,
             unfilled: None,
             consumer,
@@ -142,7 +136,8 @@ impl Writer {
     }
 
     fn write_out(&mut self, core: &Core, complete: u64) -> std::result::Result<(), Stop> {
-        let way = self.way(core, complete);
+        let waiting = complete - self.consumer.head();
+        let way = self.ways.choose(waiting, core.ring.capacity() as u64);
         let mut wrote_blocks = false;
         loop {
             let limit = self
@@ -167,17 +162,6 @@ impl Writer {
                 return Ok(());
             }
             self.change_segment(core, Lsn(head))?;
-        }
-    }
-
-    /// How to write what is complete.
-    fn way(&self, core: &Core, complete: u64) -> Way {
-        let ring = core.ring.capacity() as u64;
-        let waiting = complete - self.consumer.head();
-        if waiting >= ring / DIRECT_SHARE && waiting <= ring / BEHIND_SHARE {
-            Way::Direct
-        } else {
-            Way::Cached
         }
     }
 
@@ -219,7 +203,9 @@ impl Writer {
                 &Error::io("cannot write to", &self.segment.path, error),
             ));
         }
-        let us = (sys::clock::monotonic_ns() - start) / 1000;
+        let ns = sys::clock::monotonic_ns() - start;
+        self.ways.note(way, end - head, ns);
+        let us = ns / 1000;
         core.counters.slow_write_us.fetch_max(us, Ordering::Relaxed);
         let bytes = end - self.segment.first.0;
         self.segment.set_bytes(bytes);

@@ -40,12 +40,12 @@ fn much_goes_past_the_cache_and_little_through_it() {
     }
     log.turn();
     assert_eq!(disk.direct_bytes(), 4096);
-    // More than half of the ring is what a disk leaves that does not keep up.
+    // Everything is written, however much it is.
     for number in 0..11 {
         append(&store, &log, &mut appender, &set(number, 3000));
     }
     log.turn();
-    assert_eq!(disk.direct_bytes(), 4096);
+    assert!(disk.direct_bytes() > 4096);
     assert_eq!(log.status().written, log.tail());
     drop(appender);
     log.close().expect("all is written");
