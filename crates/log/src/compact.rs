@@ -58,6 +58,10 @@ pub trait Relocate: Send + Sync {
 
     /// Records of these keys come next: time to fetch what is known of them. No more than a hint.
     fn expect(&self, _keys: &[(DbId, &[u8])]) {}
+
+    /// Called between two segments, and several times a second as long as none has to be emptied: time for other things that are to be
+    /// done now and then.
+    fn pause(&self) {}
 }
 
 /// What has to happen with `record`, whose key's entry is `current`, before its segment goes. `is_oldest` says that
@@ -235,6 +239,7 @@ impl Compactor {
     pub(crate) fn run(mut self, relocate: &dyn Relocate) {
         let core = self.core.clone();
         while !core.is_closing.load(Ordering::SeqCst) {
+            relocate.pause();
             self.pace = Pace {
                 start: Instant::now(),
                 bytes: 0,

@@ -9,6 +9,7 @@
 mod backup;
 mod compaction;
 mod replay;
+mod sizes;
 mod switch;
 
 use std::path::{Path, PathBuf};
@@ -27,7 +28,10 @@ use crate::command::Failure;
 use crate::config::{Setting, Settings};
 use crate::gate::Closed;
 use crate::journal::Journal;
-use crate::limits::{LOADING_PATIENCE, LOG_GARBAGE_SEGMENTS, REPLAY_PARTS, REPLAY_REPORT_MS};
+use crate::limits::{
+    LOADING_PATIENCE, LOG_GARBAGE_SEGMENTS, REPLAY_EXTRA_THREADS, REPLAY_FILLS_BYTES, REPLAY_PARTS,
+    REPLAY_REPORT_MS,
+};
 use crate::server::Server;
 use crate::shutdown;
 use crate::snapshot;
@@ -314,13 +318,18 @@ fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
     let mut reported = began;
     let mut records = 0;
     let options = ReplayOptions {
-        threads: server.workers.len(),
+        threads: server.workers.len() + REPLAY_EXTRA_THREADS,
         partitions: server.keyspace.shards().min(REPLAY_PARTS),
         leave_values: false,
     };
     let loading = server.snapshots.loading();
     loading.started_s.store(began / 1000, Relaxed);
     loading.total_bytes.store(recovery.log_bytes(), Relaxed);
+    // Entries have room for their place in the log from the beginning, and tables for as many keys as there were.
+    server.keyspace.set_logged(true);
+    loader.reserve(recovery.log_bytes());
+    let fills = recovery.log_bytes() / server.workers.len() as u64 >= REPLAY_FILLS_BYTES;
+    server.keyspace.set_filling(fills);
     let replayed = recovery.replay(options, &loader, &mut |progress| {
         records = progress.records;
         loading.loaded_bytes.store(progress.done, Relaxed);
@@ -331,6 +340,7 @@ fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
             log::info!("Loading the log: {percent} %, {records} records");
         }
     });
+    server.keyspace.set_filling(false);
     replayed.map_err(|error| format!("cannot load the log: {error}"))?;
     loader.finish()?;
     for (db, id) in own.ids.iter().enumerate() {
