@@ -427,7 +427,7 @@ mod tests {
                     }
                     for route in part {
                         assert_eq!(route.hash, hash(route.at as usize));
-                        let wanted = (u128::from(route.hash) * partitions as u128 >> 64) as usize;
+                        let wanted = ((u128::from(route.hash) * partitions as u128) >> 64) as usize;
                         assert_eq!(partition, wanted);
                     }
                 }

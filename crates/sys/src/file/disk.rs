@@ -303,6 +303,7 @@ mod tests {
         assert_eq!(seen, memory[skew + 1..skew + 1 + DIRECT_BLOCK]);
     }
 
+    #[test]
     fn what_is_read_once_is_the_same() {
         let directory = Directory::new("scan");
         let file = Disk.create(&directory.path("a")).expect("it is new");
