@@ -219,6 +219,10 @@ pub(crate) const REPLAY_FILLS_BYTES: u64 = 64 << 20;
 pub(crate) const SIZES_MIN_KEYS: u64 = 100_000;
 pub(crate) const SIZES_CHANGE_SHARE: u64 = 16;
 
+/// How long DEBUG LOADAOF waits for workers to let go of the log that was closed, and how often it looks.
+pub(crate) const AGAIN_PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+pub(crate) const AGAIN_RETRY: std::time::Duration = std::time::Duration::from_millis(1);
+
 /// Milliseconds between two lines that say how far a replay has come.
 pub(crate) const REPLAY_REPORT_MS: i64 = 2000;
 

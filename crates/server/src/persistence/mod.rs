@@ -6,6 +6,7 @@
 //!
 //! What is not here: how changes become records (`journal`), which bytes those are (crate `ferrite_log`).
 
+mod again;
 mod backup;
 mod compaction;
 mod replay;
@@ -18,7 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 
 use ferrite_log::{
-    Address, Appender, DbId, Error, Log, Lsn, Options, Recovery, ReplayOptions, Status, SyncPolicy,
+    Address, Appender, DbId, Error, Log, Lsn, Options, Recovery, ReplayOptions, Slowest, Status,
+    SyncPolicy,
 };
 use keyspace::LogAddress;
 use parking_lot::{Mutex, RwLock};
@@ -36,6 +38,7 @@ use crate::server::Server;
 use crate::shutdown;
 use crate::snapshot;
 
+pub(crate) use again::AgainError;
 pub(crate) use backup::backup_directory;
 
 use compaction::Relocator;
@@ -164,9 +167,10 @@ impl Persistence {
         )
     }
 
-    /// Microseconds that the slowest write and the slowest sync of the log took since the last call.
-    pub(crate) fn take_slowest(&self) -> (u64, u64) {
-        self.log.read().as_ref().map_or((0, 0), Log::take_slowest)
+    /// What took longest in the log since the last call.
+    pub(crate) fn take_slowest(&self) -> Slowest {
+        let log = self.log.read();
+        log.as_ref().map(Log::take_slowest).unwrap_or_default()
     }
 
     /// Lets workers write to a log from their next turns on. Nobody is inside a turn.
@@ -297,7 +301,7 @@ pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Resu
     let thread = std::thread::Builder::new().name("load".into());
     let (done, is_done) = sync_channel(1);
     let spawned = thread.spawn(move || {
-        match load(server, recovery) {
+        match load(server, recovery, Imports::Snapshot) {
             Ok(()) => {}
             // Nobody wants it any more.
             Err(_) if server.is_shutting_down() => {}
@@ -311,7 +315,15 @@ pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Resu
     Ok(())
 }
 
-fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
+/// What a log that was never written to begins with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Imports {
+    /// What the snapshot has, if there is one.
+    Snapshot,
+    Nothing,
+}
+
+fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Result<(), String> {
     let own = &server.persistence;
     let loader = Loader::new(server, recovery.bindings());
     let began = sys::clock::realtime_ms();
@@ -347,7 +359,8 @@ fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
         let number = u16::try_from(db).unwrap_or(u16::MAX);
         id.store(recovery.bindings().id_of(number).0, Relaxed);
     }
-    let imports = recovery.end() == Lsn::FIRST && snapshot::is_there(server)?;
+    let imports =
+        imports == Imports::Snapshot && recovery.end() == Lsn::FIRST && snapshot::is_there(server)?;
     let directory = directory(&server.settings);
     if imports {
         switch::mark_incomplete(&directory)
