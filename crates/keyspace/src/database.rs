@@ -287,6 +287,14 @@ impl Database {
         self.shards.iter().all(|shard| shard.len() == 0)
     }
 
+    /// Makes room for so many keys, if there are none yet: their index does not have to grow then.
+    pub fn reserve(&self, keys: usize) {
+        let each = keys / self.shards.len();
+        for shard in self.shards() {
+            self.lock_shard(shard, 0).reserve(each);
+        }
+    }
+
     /// Keys with an expiry.
     pub fn volatile(&self) -> usize {
         self.shards.iter().map(ShardCell::volatile).sum()

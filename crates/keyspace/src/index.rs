@@ -16,6 +16,8 @@
 //! 3. A slot's displacement is its distance from its entry's home, so homes are known without hashing.
 //! 4. A replaced table is freed when all workers that may look at it have ended their turn.
 
+mod reserve;
+
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -137,6 +137,14 @@ impl Keyspace {
         self.shared.is_logged.store(is_logged, Ordering::Relaxed);
     }
 
+    /// Says whether a lot of memory is about to be filled: until that is over it is taken from the system in huge pages, which costs a
+    /// fraction.
+    pub fn set_filling(&self, is_filling: bool) {
+        for pages in &self.shared.pages {
+            pages.set_filling(is_filling);
+        }
+    }
+
     /// Says whether the observer is to hear of every key that is removed because its time had come.
     pub fn set_hears_expiry(&self, hears: bool) {
         self.shared.hears_expiry.store(hears, Ordering::Relaxed);

@@ -27,6 +27,15 @@ const SPAN: usize = 32 << 10;
 const RESERVE_SPANS: usize = 4;
 const RESERVE_SHARE: usize = 64;
 
+#[cfg(target_os = "linux")]
+const HUGE_PAGES: i32 = libc::MADV_HUGEPAGE;
+#[cfg(target_os = "linux")]
+const NO_HUGE_PAGES: i32 = libc::MADV_NOHUGEPAGE;
+#[cfg(not(target_os = "linux"))]
+const HUGE_PAGES: i32 = 0;
+#[cfg(not(target_os = "linux"))]
+const NO_HUGE_PAGES: i32 = 0;
+
 /// The size of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -63,6 +72,8 @@ struct Partial {
 #[derive(Default)]
 struct State {
     chunks: Vec<usize>,
+    /// Chunks are backed by huge pages from the first touch on.
+    is_filling: bool,
     /// Spans with free blocks of each size.
     partial: [BTreeMap<usize, Partial>; 3],
     /// Partial spans with free blocks that take memory, and whose they are.
@@ -160,6 +171,23 @@ impl Pages {
         }
     }
 
+    /// Says whether most of what is mapped from here on will be used at once: then it is worth huge pages. Afterwards no chunk
+    /// becomes one by itself: what was given back of it would be taken again.
+    pub(crate) fn set_filling(&self, is_filling: bool) {
+        let mut state = self.state.lock();
+        if state.is_filling && !is_filling {
+            for &chunk in &state.chunks {
+                advise(chunk, CHUNK, NO_HUGE_PAGES);
+            }
+            // The rest of the last chunk was never used, and has memory behind it all the same.
+            for &span in &state.returned {
+                // SAFETY: the span is inside a mapping of ours, and free.
+                unsafe { discard(span as *mut u8, SPAN) };
+            }
+        }
+        state.is_filling = is_filling;
+    }
+
     /// Bytes mapped and in use or in reserve.
     #[cfg(test)]
     fn resident(&self) -> usize {
@@ -193,6 +221,9 @@ impl State {
             return (span, true);
         }
         let (chunk, before) = (map_chunk(), self.reserve());
+        if self.is_filling {
+            advise(chunk, CHUNK, HUGE_PAGES);
+        }
         self.chunks.push(chunk);
         charge(2 * (self.reserve() - before) as i64);
         // Not touched yet, so they take no memory: the same as returned ones.
@@ -258,6 +289,16 @@ fn map_chunk() -> usize {
     chunk
 }
 
+/// Tells the system how a chunk is best backed. It may refuse, or know no such pages.
+#[cfg(target_os = "linux")]
+fn advise(chunk: usize, bytes: usize, advice: i32) {
+    // SAFETY: neither advice changes what the memory holds.
+    unsafe { libc::madvise(chunk as *mut libc::c_void, bytes, advice) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise(_: usize, _: usize, _: i32) {}
+
 /// Maps `bytes` of zeroes, which take memory when they are touched.
 pub(crate) fn map(bytes: usize) -> NonNull<u8> {
     let (protection, flags) = (
@@ -272,6 +313,16 @@ pub(crate) fn map(bytes: usize) -> NonNull<u8> {
     }
     NonNull::new(start.cast()).expect("the system doesn't map address 0 unasked")
 }
+
+/// Takes the memory for part of a mapping at once, if the system can. Nothing depends on it.
+#[cfg(target_os = "linux")]
+pub(crate) fn populate(start: *mut u8, bytes: usize) {
+    // SAFETY: the advice changes nothing that memory holds, and fails for what is not mapped.
+    unsafe { libc::madvise(start.cast(), bytes, libc::MADV_POPULATE_WRITE) };
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn populate(_: *mut u8, _: usize) {}
 
 /// Ends a mapping, or part of one.
 ///

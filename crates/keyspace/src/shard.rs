@@ -16,6 +16,7 @@
 
 mod evicting;
 mod expiring;
+mod loading;
 mod lock;
 mod packing;
 mod snapshot;

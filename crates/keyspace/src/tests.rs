@@ -687,3 +687,34 @@ fn values_of_changing_sizes_leave_few_holes() {
         }
     });
 }
+
+#[test]
+fn a_table_that_was_made_in_the_right_size_does_not_grow() {
+    for (shards, keys) in [(1, 500), (4, 1_000), (8, 80_000), (2, 100_000)] {
+        let keyspace = keyspace(shards, 1);
+        let mut turn = keyspace.turns().register();
+        turn.enter();
+        let database = keyspace.database(&turn, 0);
+        database.reserve(keys);
+        let index = database.overhead(0).index_bytes;
+        assert!(
+            index < 16 * keys + 4096 * shards,
+            "{index} bytes for {keys} keys"
+        );
+        for number in 0..keys {
+            let name = format!("key:{number}").into_bytes();
+            let key = key(database, &name);
+            let mut guard = database.lock(key.hash, 1);
+            guard.load(key, b"value", None, Form::Whole, 5_000, |_| None);
+        }
+        // A few that found no place are beside the tables.
+        let grown = database.overhead(0).index_bytes - index;
+        assert!(grown < 4096 * shards, "{grown} bytes more for {keys} keys");
+        // Who has keys has a table already.
+        database.reserve(100 * keys);
+        assert_eq!(database.overhead(0).index_bytes, index + grown);
+        database.shards().for_each(|shard| {
+            database.lock_shard(shard, 1).verify();
+        });
+    }
+}

@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::address::{Address, DbId, Lsn};
 use crate::appender::Appender;
@@ -23,6 +23,7 @@ use crate::error::Refusal;
 use crate::limits::{
     COMPACTION_AHEAD, COMPACTION_SLICE, SMALL_SEGMENTS, THOROUGH_SHARE, TOMBSTONE_PERCENT,
 };
+use crate::pace::{Balance, Pace, needed, sealed};
 use crate::record::{Change, Draft, Entry, Record};
 use crate::segments::{Map, Segment};
 use crate::walk::Walk;
@@ -58,6 +59,10 @@ pub trait Relocate: Send + Sync {
 
     /// Records of these keys come next: time to fetch what is known of them. No more than a hint.
     fn expect(&self, _keys: &[(DbId, &[u8])]) {}
+
+    /// Called between two segments, and several times a second as long as none has to be emptied: time for other things that are to be
+    /// done now and then.
+    fn pause(&self) {}
 }
 
 /// What has to happen with `record`, whose key's entry is `current`, before its segment goes. `is_oldest` says that
@@ -98,23 +103,13 @@ pub struct Compactor {
     pace: Pace,
 }
 
-/// Keeps the bytes of a second below a limit.
-struct Pace {
-    start: Instant,
-    bytes: u64,
-}
-
 impl Compactor {
     pub(crate) fn new(core: Arc<Core>) -> Option<Compactor> {
         let appender = Appender::new(core.clone(), None)?;
-        let pace = Pace {
-            start: Instant::now(),
-            bytes: 0,
-        };
         Some(Compactor {
             core,
             appender,
-            pace,
+            pace: Pace::default(),
         })
     }
 
@@ -235,16 +230,15 @@ impl Compactor {
     pub(crate) fn run(mut self, relocate: &dyn Relocate) {
         let core = self.core.clone();
         while !core.is_closing.load(Ordering::SeqCst) {
-            self.pace = Pace {
-                start: Instant::now(),
-                bytes: 0,
-            };
+            relocate.pause();
+            self.pace.begin();
             let wait = match self.step(relocate) {
                 Ok(true) => continue,
                 Ok(false) => Duration::from_millis(200),
                 Err(Refusal::Failed(_)) => Duration::from_secs(3600),
                 Err(Refusal::Full(_) | Refusal::Closed) => Duration::from_secs(1),
             };
+            self.pace.rest(&core);
             core.chores.wait_for(wait, || {
                 core.is_closing.load(Ordering::SeqCst) || core.is_thorough.load(Ordering::SeqCst)
             });
@@ -252,55 +246,23 @@ impl Compactor {
     }
 }
 
-impl Pace {
-    /// Sleeps if the limit was passed.
-    fn passed(&mut self, bytes: u64, core: &Core) {
-        self.bytes += bytes;
-        if !core.options.background {
-            return;
-        }
-        let due = Duration::from_secs_f64(
-            self.bytes as f64 / core.options.compaction_bytes_per_second as f64,
-        );
-        let ahead = due.saturating_sub(self.start.elapsed());
-        if !ahead.is_zero() {
-            core.chores
-                .wait_for(ahead, || core.is_closing.load(Ordering::SeqCst));
-        }
-    }
-}
-
 /// The segment that should be emptied next.
 fn choose(map: &Map, core: &Core) -> Option<Arc<Segment>> {
     let oldest = map.segments.first()?.first;
-    let sealed = || {
-        map.segments
-            .iter()
-            .filter(|segment| segment.is_sealed() && segment.is_surveyed() && !segment.is_damaged())
-    };
-    // Tombstones have to be written again, except from the oldest segment.
-    let needed = |segment: &Segment| {
-        let tombstones = if segment.first == oldest {
-            0
-        } else {
-            segment.tombstones()
-        };
-        (segment.live() + tombstones).min(segment.bytes())
-    };
+    let needed = |segment: &Segment| needed(segment, oldest);
     let share_needed = |segment: &&Arc<Segment>| needed(segment) * 1000 / segment.bytes().max(1);
-    let Some(emptiest) = sealed().min_by_key(share_needed) else {
+    let Some(emptiest) = sealed(map).min_by_key(share_needed) else {
         core.is_thorough.store(false, Ordering::SeqCst);
         return None;
     };
     if needed(emptiest) == 0 {
         return Some(emptiest.clone());
     }
-    let live: u64 = sealed().map(|segment| segment.live()).sum();
-    let tombstones: u64 = sealed().map(|segment| segment.tombstones()).sum();
-    if tombstones > live * TOMBSTONE_PERCENT / 100 + core.options.segment_bytes / 4 {
-        return sealed().find(|segment| segment.first == oldest).cloned();
+    let balance = Balance::of(map, &core.options);
+    let tolerated = balance.live * TOMBSTONE_PERCENT / 100 + core.options.segment_bytes / 4;
+    if balance.tombstones > tolerated {
+        return sealed(map).find(|segment| segment.first == oldest).cloned();
     }
-    let bytes: u64 = sealed().map(|segment| segment.bytes()).sum();
     if core.is_thorough.load(Ordering::SeqCst) {
         let garbage = emptiest.bytes().saturating_sub(needed(emptiest));
         if garbage * THOROUGH_SHARE > emptiest.bytes() {
@@ -308,15 +270,12 @@ fn choose(map: &Map, core: &Core) -> Option<Arc<Segment>> {
         }
         core.is_thorough.store(false, Ordering::SeqCst);
     }
-    let needed_in_all: u64 = sealed().map(|segment| needed(segment)).sum();
-    let tolerated = live * core.options.garbage_percent / 100 + core.options.segment_bytes / 2;
-    let tolerated = tolerated.max(core.options.garbage_bytes);
-    if bytes - needed_in_all > tolerated {
+    if balance.is_due() {
         return Some(emptiest.clone());
     }
     // Every start leaves a segment behind, however short it is.
     let is_small = |segment: &&Arc<Segment>| segment.bytes() < core.options.segment_bytes / 4;
-    let mut small = sealed().filter(is_small);
+    let mut small = sealed(map).filter(is_small);
     let first = small.next()?;
     (small.count() + 1 >= SMALL_SEGMENTS).then(|| first.clone())
 }

@@ -53,6 +53,19 @@ pub(crate) const EARLY_DEAD: usize = 64 << 10;
 /// Bytes that compaction reads and writes before it commits and looks at its pace.
 pub(crate) const COMPACTION_SLICE: u64 = 64 << 10;
 
+/// Slices after which it looks again how fast it may go.
+pub(crate) const COMPACTION_SLICES: u32 = 16;
+
+/// How many times quicker compaction goes where garbage reaches its bound than where it begins.
+pub(crate) const COMPACTION_RATE_RANGE: f64 = 16.0;
+
+/// The part of the tolerated garbage, in percent, from which on compaction has no limit: the segment that it empties counts until it is
+/// gone.
+pub(crate) const COMPACTION_BOUND_PERCENT: u64 = 90;
+
+/// How hard compaction works when somebody has asked for it: see the module `pace`.
+pub(crate) const THOROUGH_PRESSURE: f64 = 0.75;
+
 /// Records whose keys are told ahead, so that what is in memory of them is on its way to the processor.
 pub(crate) const COMPACTION_AHEAD: usize = 32;
 

@@ -18,7 +18,7 @@ use crate::fetch::ValueReader;
 use crate::limits::{BLOB_THREADS, FULL_RETRY, LONGEST_SLEEP, NAP, NAPS};
 use crate::options::{Options, SyncPolicy};
 use crate::recover::Recovery;
-use crate::status::Status;
+use crate::status::{Slowest, Status};
 use crate::writer::Writer;
 
 /// The name of the thread that writes.
@@ -133,11 +133,15 @@ impl Log {
         begins
     }
 
-    /// Microseconds that the slowest write and the slowest sync took since the last call.
-    pub fn take_slowest(&self) -> (u64, u64) {
+    /// What took longest since the last call.
+    pub fn take_slowest(&self) -> Slowest {
         let counters = &self.core.counters;
         let take = |counter: &std::sync::atomic::AtomicU64| counter.swap(0, Ordering::Relaxed);
-        (take(&counters.slow_write_us), take(&counters.slow_sync_us))
+        Slowest {
+            write_us: take(&counters.slow_write_us),
+            sync_us: take(&counters.slow_sync_us),
+            compaction_us: take(&counters.slow_compaction_us),
+        }
     }
 
     /// Changes when what is written is made durable.
@@ -189,6 +193,7 @@ impl Log {
             compacted_segments: get(&counters.compacted_segments),
             compacted_bytes: get(&counters.compacted_bytes),
             moved_bytes: get(&counters.moved_bytes),
+            compaction_rate: get(&counters.compaction_rate),
         }
     }
 

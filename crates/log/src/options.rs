@@ -47,7 +47,7 @@ pub struct Options {
     /// Garbage that it tolerates however little is live: where there is much of it a segment that is emptied has little to
     /// move.
     pub garbage_bytes: u64,
-    /// Bytes a second that compaction reads and writes at most.
+    /// Bytes a second that compaction reads and writes at most, unless there is more garbage than is tolerated.
     pub compaction_bytes_per_second: u64,
     /// Whether full segments get hints: for starts that leave values on the disk.
     pub hints: bool,

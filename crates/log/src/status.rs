@@ -17,9 +17,24 @@ pub(crate) struct Counters {
     /// The slowest since somebody asked.
     pub(crate) slow_write_us: AtomicU64,
     pub(crate) slow_sync_us: AtomicU64,
+    pub(crate) slow_compaction_us: AtomicU64,
+    /// Bytes a second that compaction may read and write now: 0 if it does nothing, the maximum for no limit. This one does not only
+    /// grow.
+    pub(crate) compaction_rate: AtomicU64,
     pub(crate) compacted_segments: AtomicU64,
     pub(crate) compacted_bytes: AtomicU64,
     pub(crate) moved_bytes: AtomicU64,
+}
+
+/// What took longest in some time, in microseconds; 0 for what did not happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slowest {
+    /// A write to a segment.
+    pub write_us: u64,
+    /// A sync.
+    pub sync_us: u64,
+    /// A slice of compaction.
+    pub compaction_us: u64,
 }
 
 /// The state of a log at one moment, for INFO.
@@ -63,4 +78,6 @@ pub struct Status {
     pub compacted_bytes: u64,
     /// Bytes that compaction wrote again.
     pub moved_bytes: u64,
+    /// Bytes a second that compaction may read and write now: 0 if it does nothing, the maximum for no limit.
+    pub compaction_rate: u64,
 }

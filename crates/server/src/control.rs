@@ -207,15 +207,19 @@ impl Control {
         }
     }
 
-    /// Notes writes and syncs of the log that took long, under the names that they have in Redis.
+    /// Notes what took long in the log: writes and syncs under the names that they have in Redis, slices of compaction.
     fn note_disk(&self) {
         let server = self.server;
-        let (write_us, sync_us) = server.persistence.take_slowest();
+        let slowest = server.persistence.take_slowest();
         let threshold_ms = server.settings.int(Setting::LatencyMonitorThreshold);
         let is_always = server.settings.choice(Setting::AppendFsync) == "always";
         let events = [
-            ("aof-write", write_us),
-            ("aof-fsync-always", if is_always { sync_us } else { 0 }),
+            ("aof-write", slowest.write_us),
+            (
+                "aof-fsync-always",
+                if is_always { slowest.sync_us } else { 0 },
+            ),
+            ("log-compaction", slowest.compaction_us),
         ];
         for (name, us) in events {
             if threshold_ms > 0 && us as i64 >= threshold_ms * 1000 {

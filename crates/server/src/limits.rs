@@ -209,6 +209,20 @@ pub(crate) const LOADING_PATIENCE: std::time::Duration = std::time::Duration::fr
 /// Parts in which a log is replayed, at most.
 pub(crate) const REPLAY_PARTS: usize = 256;
 
+/// Threads that replay a log, beside one for each worker: while one waits for the disk another has something to do.
+pub(crate) const REPLAY_EXTRA_THREADS: usize = 1;
+
+/// Bytes of log for each worker from which on a replay is said to fill a lot of memory.
+pub(crate) const REPLAY_FILLS_BYTES: u64 = 64 << 20;
+
+/// Keys from which on it is worth noting how many there are, and the part of them that has to come or go before it is noted again.
+pub(crate) const SIZES_MIN_KEYS: u64 = 100_000;
+pub(crate) const SIZES_CHANGE_SHARE: u64 = 16;
+
+/// How long DEBUG LOADAOF waits for workers to let go of the log that was closed, and how often it looks.
+pub(crate) const AGAIN_PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+pub(crate) const AGAIN_RETRY: std::time::Duration = std::time::Duration::from_millis(1);
+
 /// Milliseconds between two lines that say how far a replay has come.
 pub(crate) const REPLAY_REPORT_MS: i64 = 2000;
 

@@ -21,7 +21,9 @@ use crate::errorstats::ErrorStats;
 use crate::gate::{Closed, Gate};
 use crate::http::{self, Http};
 use crate::latency::LatencyMonitor;
-use crate::limits::{FEWEST_SHARDS_PER_WORKER, LOAD_THREADS, SHARD_BYTES, SHARDS_PER_WORKER};
+use crate::limits::{
+    FEWEST_SHARDS_PER_WORKER, LOAD_THREADS, REPLAY_EXTRA_THREADS, SHARD_BYTES, SHARDS_PER_WORKER,
+};
 use crate::logging;
 use crate::memory::Budget;
 use crate::monitor::Monitors;
@@ -178,7 +180,7 @@ fn build(
         databases: settings.int(Setting::Databases) as usize,
         // The control thread looks at memory, one thread writes snapshots, one keeps the log small, one serves HTTP, and some
         // load what was there.
-        workers: workers + 4 + LOAD_THREADS.max(workers),
+        workers: workers + 4 + LOAD_THREADS.max(workers + REPLAY_EXTRA_THREADS),
         shards,
         seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),
         ticks: sys::clock::ticks,

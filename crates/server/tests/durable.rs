@@ -524,6 +524,70 @@ fn what_is_loaded_anew_is_in_the_log() {
 }
 
 #[test]
+fn the_log_is_loaded_again_while_clients_go_on() {
+    for target in [ONE, TWO] {
+        let mut server = Server::start(target, &ALWAYS);
+        let mut client = server.client();
+        client.ask("MSET one 1 two 2 three 3");
+        client.ask("APPEND one 23");
+        client.ask("EXPIRE two 1000");
+        client.ask("DEL three");
+        let before = digest(&server);
+        for round in 1..=3 {
+            let mut watching = server.client();
+            watching.ask("WATCH one");
+            let stop = AtomicBool::new(false);
+            let counted = std::thread::scope(|scope| {
+                let counting = scope.spawn(|| {
+                    let (mut client, mut count) = (server.client(), 0);
+                    while !stop.load(Ordering::Relaxed) {
+                        match client.ask("INCR counter") {
+                            Value::Int(number) => {
+                                count += 1;
+                                assert_eq!(number, count);
+                            }
+                            refused => {
+                                assert!(text(&refused).starts_with("LOADING "), "{refused:?}")
+                            }
+                        }
+                    }
+                    count
+                });
+                assert_eq!(client.ask("DEBUG LOADAOF"), Value::Simple(b"OK".to_vec()));
+                stop.store(true, Ordering::Relaxed);
+                counting.join().expect("what was counted is there")
+            });
+            let there = match client.ask("GETDEL counter") {
+                Value::Bulk(number) => String::from_utf8(number).expect("a number"),
+                _ => "0".into(),
+            };
+            assert_eq!(there, counted.to_string());
+            assert_eq!(digest(&server), before, "round {round}");
+            watching.ask("MULTI");
+            watching.ask("GET one");
+            client.ask("SET one 123");
+            assert_eq!(watching.ask("EXEC"), Value::NullArray);
+        }
+        assert_eq!(client.ask("SET last 1"), Value::Simple(b"OK".to_vec()));
+        let before = digest(&server);
+        server.start_again(target, Signal::KILL, &ALWAYS);
+        assert_eq!(digest(&server), before);
+    }
+}
+
+#[test]
+fn a_log_that_is_not_there_is_not_loaded() {
+    let server = Server::start(Target::Ferrite { threads: 1 }, &[]);
+    let mut client = server.client();
+    client.ask("SET key value");
+    assert_eq!(
+        text(&client.ask("DEBUG LOADAOF")),
+        "ERR Error trying to load the AOF files, check server logs."
+    );
+    assert_eq!(client.ask("GET key"), Value::Bulk(b"value".to_vec()));
+}
+
+#[test]
 fn waitaof_tells_of_what_survives_a_kill() {
     let options = ["--appendfsync", "everysec"];
     let mut server = Server::start(ONE, &options);

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::view::DetachedValue;
 use super::{Detached, EntryMut, EntryRef, Expiry, Guard, Key};
-use crate::entry::{Entry, Extras, Form, LogAddress, NewValue};
+use crate::entry::{Entry, Extras, Form, LogAddress, NewValue, Stamp};
 use crate::hash::Place;
 use crate::index::Slot;
 use crate::large::LargeValue;
@@ -118,7 +118,20 @@ impl Guard<'_> {
         form: Form,
         log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
     ) {
-        let mut stamp = self.stamp();
+        let stamp = self.stamp();
+        self.set_stamped(key, value, expiry, form, stamp, log);
+    }
+
+    #[inline]
+    pub(super) fn set_stamped(
+        &mut self,
+        key: Key<'_>,
+        value: NewValue<'_>,
+        expiry: Expiry,
+        form: Form,
+        mut stamp: Stamp,
+        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
+    ) {
         match self.slot_of(key) {
             Some(slot) => {
                 if self.shared.noting.heats() {

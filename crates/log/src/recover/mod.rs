@@ -5,6 +5,7 @@
 //! never written to again.
 
 pub(crate) mod chain;
+mod pieces;
 mod replay;
 
 use std::path::{Path, PathBuf};

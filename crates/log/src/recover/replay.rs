@@ -1,28 +1,42 @@
 //! Handing the log's records to whoever builds the state from them.
 //!
-//! The log is read in *chunks* of a few megabytes, a round of them at a time. In a round every chunk is verified, and
-//! its records routed to *partitions* by the hash of their keys, by many threads; then every partition's records
-//! are applied in the order of the log, by many threads again. Meanwhile one thread reads the next round. So
-//! memory is bounded by two rounds, and all changes of a key are applied in the order they were made.
+//! The log is read in *pieces* ([`super::pieces`]), and a piece stays with the thread that took it: it checks the records, sorts them
+//! by the hash of their keys and applies them, while all of that is in its processor's cache. The hash also
+//! names a *partition*. A thread applies its piece's records of a partition when the piece before has been applied there: so
+//! the pieces go through the partitions in single file, one behind the other, no two threads are in one partition, and all
+//! changes of a key are applied in the order they were made. Memory is bounded by a piece for each thread.
+//!
+//! ```text
+//!   partitions  0   1   2   3   4   5   6   7  ...
+//!   piece 5     x   x   x   x   x  now             thread 1
+//!   piece 6     x   x   x  now                     thread 2
+//!   piece 7         is being checked and sorted    thread 3
+//! ```
 //!
 //! Records of databases that were emptied later are left out: the bindings are known from the beginning.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-use crate::address::{DbId, Lsn};
+use crate::address::DbId;
 use crate::core::lock;
 use crate::error::{Error, Result};
-use crate::hint::Hints;
 use crate::liveness::Liveness;
 use crate::record::{self, Change, Entry, HEADER, Record, Value};
 use crate::recover::Recovery;
+use crate::recover::pieces::{Piece, Pieces};
 use crate::segments::Segment;
 
-/// Bytes of a chunk, unless a single record is larger.
-const CHUNK: u64 = 4 << 20;
 /// Records given to `apply` at once, at most.
 const SLICE: usize = 256;
+/// Records of a piece are sorted into at least so many bins: those of one bin are likely to be of one shard.
+const BINS: usize = 1024;
+
+/// So many times a thread that waits for its turn looks again at once; up to so many it lets others run first; then it naps.
+const SPINS: u32 = 256;
+const YIELDS: u32 = SPINS + 64;
+const NAP: Duration = Duration::from_micros(100);
 
 /// One record, with the hash of its key.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +63,7 @@ pub trait Replayer: Sync {
 pub struct ReplayOptions {
     /// Threads that verify and apply.
     pub threads: usize,
-    /// Parts that are applied independently, a power of two.
+    /// Parts that are applied independently, a power of two: many more than threads, so that these do not wait for each other.
     pub partitions: usize,
     /// Whether values may stay on the disk ([`Value::Stored`]): then hints are read instead of segments, where there are
     /// some.
@@ -67,24 +81,17 @@ pub struct Progress {
     pub records: u64,
 }
 
-/// Whole records, as they are in a segment, or hints.
-struct Chunk {
-    segment: usize,
-    /// Where the records begin; `None` if these are hints.
-    first: Option<Lsn>,
-    bytes: Vec<u8>,
-    /// Bytes of the log that it stands for.
-    log_bytes: u64,
-    /// For each partition, where its records are and their hashes.
-    routes: Vec<Vec<(u32, u64)>>,
-}
-
-/// What verifying a chunk found out about its segment.
+/// What checking a segment's pieces found out about it.
 #[derive(Default)]
 struct Survey {
     bases: AtomicU64,
     tombstones: AtomicU64,
 }
+
+/// The number of the piece that may be applied to a partition next. On a cache line of its own.
+#[derive(Default)]
+#[repr(align(64))]
+struct Next(AtomicU64);
 
 impl Recovery {
     /// Hands all records to `replayer`. `progress` is called now and then.
@@ -104,32 +111,36 @@ impl Recovery {
             segments: &map.segments,
             options,
             replayer,
+            pieces: Mutex::new(Pieces::new(self, &map.segments, options.leave_values)),
+            next: (0..options.partitions).map(|_| Next::default()).collect(),
             surveys: map.segments.iter().map(|_| Survey::default()).collect(),
+            done: AtomicU64::new(0),
             records: AtomicU64::new(0),
+            failure: Mutex::new(None),
+            has_failed: AtomicBool::new(false),
         };
         let total = self.log_bytes();
-        let mut reader = Reader::new(self, &map.segments, options.leave_values);
-        let mut done = 0;
-        let mut round = reader.round(options.threads)?;
-        while !round.is_empty() {
-            let bytes: u64 = round.iter().map(|chunk| chunk.log_bytes).sum();
-            round = if options.threads == 1 {
-                replay.process(&mut round)?;
-                reader.round(1)?
-            } else {
-                std::thread::scope(|scope| {
-                    let next = scope.spawn(|| reader.round(options.threads));
-                    replay.process(&mut round)?;
-                    next.join().expect("reading does not panic")
-                })?
-            };
-            done += bytes;
-            progress(Progress {
-                done,
-                total,
-                records: replay.records.load(Ordering::Relaxed),
+        std::thread::scope(|scope| {
+            for _ in 1..options.threads {
+                scope.spawn(|| replay.run(&mut || ()));
+            }
+            replay.run(&mut || {
+                progress(Progress {
+                    done: replay.done.load(Ordering::Relaxed),
+                    total,
+                    records: replay.records.load(Ordering::Relaxed),
+                });
             });
+        });
+        if let Some((_, error)) = lock(&replay.failure).take() {
+            return Err(error);
         }
+        let records = replay.records.load(Ordering::Relaxed);
+        progress(Progress {
+            done: total,
+            total,
+            records,
+        });
         for (segment, survey) in map.segments.iter().zip(&replay.surveys) {
             let (bases, tombstones) = (&survey.bases, &survey.tombstones);
             segment.set_survey(
@@ -142,232 +153,158 @@ impl Recovery {
     }
 }
 
-/// Reads chunks one after the other.
-struct Reader<'r> {
-    recovery: &'r Recovery,
-    segments: &'r [std::sync::Arc<Segment>],
-    leave_values: bool,
-    segment: usize,
-    /// Bytes of the segment's records that were read.
-    at: u64,
-    /// The hints that are read instead.
-    hints: Option<Hints>,
-}
-
-impl<'r> Reader<'r> {
-    fn new(
-        recovery: &'r Recovery,
-        segments: &'r [std::sync::Arc<Segment>],
-        leave_values: bool,
-    ) -> Reader<'r> {
-        let mut reader = Reader {
-            recovery,
-            segments,
-            leave_values,
-            segment: 0,
-            at: 0,
-            hints: None,
-        };
-        reader.begin();
-        reader
-    }
-
-    /// Looks for hints of the segment that comes now.
-    fn begin(&mut self) {
-        self.at = 0;
-        self.hints = None;
-        let recovery = self.recovery;
-        if let (true, Some(segment), Some(name)) = (
-            self.leave_values,
-            self.segments.get(self.segment),
-            &recovery.name,
-        ) {
-            self.hints = Hints::open(&*recovery.files, &recovery.paths, name, segment);
-        }
-    }
-
-    fn round(&mut self, threads: usize) -> Result<Vec<Chunk>> {
-        let mut chunks = Vec::new();
-        while chunks.len() < 2 * threads
-            && let Some(chunk) = self.chunk()?
-        {
-            chunks.push(chunk);
-        }
-        Ok(chunks)
-    }
-
-    fn chunk(&mut self) -> Result<Option<Chunk>> {
-        while let Some(segment) = self.segments.get(self.segment) {
-            if let Some(hints) = &mut self.hints {
-                let bytes = hints.next().ok_or_else(|| {
-                    let path = self.recovery.paths.hint(segment.first);
-                    Error::io(
-                        "cannot read",
-                        &path,
-                        std::io::ErrorKind::UnexpectedEof.into(),
-                    )
-                })?;
-                if !bytes.is_empty() {
-                    return Ok(Some(Chunk {
-                        segment: self.segment,
-                        first: None,
-                        bytes,
-                        log_bytes: 0,
-                        routes: Vec::new(),
-                    }));
-                }
-                // All of it at once: nobody knows how much of the segment a block stands for.
-                let log_bytes = segment.bytes();
-                let number = self.segment;
-                self.segment += 1;
-                self.begin();
-                return Ok(Some(Chunk {
-                    segment: number,
-                    first: None,
-                    bytes,
-                    log_bytes,
-                    routes: Vec::new(),
-                }));
-            }
-            if self.at < segment.bytes() {
-                return self.records(segment).map(Some);
-            }
-            self.segment += 1;
-            self.begin();
-        }
-        Ok(None)
-    }
-
-    /// The next chunk of a segment itself.
-    fn records(&mut self, segment: &Segment) -> Result<Chunk> {
-        let left = segment.bytes() - self.at;
-        let first = segment.first.offset(self.at);
-        let mut bytes = Vec::new();
-        let mut wanted = CHUNK.min(left);
-        loop {
-            let have = bytes.len();
-            bytes.resize(wanted as usize, 0);
-            segment
-                .file
-                .read_exact_at(&mut bytes[have..], segment.offset_of(first) + have as u64)
-                .map_err(|error| Error::io("cannot read", &segment.path, error))?;
-            let whole = whole_records(&bytes);
-            // Damage looks like a record that is too long; it is named when the chunk is verified.
-            if whole.end > 0 || wanted == left || whole.next > left {
-                let keep = if whole.end > 0 && wanted < left {
-                    whole.end
-                } else {
-                    bytes.len()
-                };
-                bytes.truncate(keep);
-                break;
-            }
-            wanted = whole.next;
-        }
-        self.at += bytes.len() as u64;
-        let ahead = segment.offset_of(first) + bytes.len() as u64;
-        segment.file.will_need(ahead, CHUNK);
-        let log_bytes = bytes.len() as u64;
-        Ok(Chunk {
-            segment: self.segment,
-            first: Some(first),
-            bytes,
-            log_bytes,
-            routes: Vec::new(),
-        })
-    }
-}
-
-/// How far whole records go, and how far the one behind them would.
-struct Whole {
-    end: usize,
-    next: u64,
-}
-
-/// Looks at lengths alone. A batch is taken for its header, and what is inside for records.
-fn whole_records(bytes: &[u8]) -> Whole {
-    let mut at = 0;
-    loop {
-        let Some(header) = bytes[at..].first_chunk::<HEADER>() else {
-            return Whole {
-                end: at,
-                next: (at + HEADER) as u64,
-            };
-        };
-        let next = at as u64 + record::stride(header);
-        if next > bytes.len() as u64 {
-            return Whole { end: at, next };
-        }
-        at = next as usize;
-    }
-}
-
-/// What the threads of a round share.
+/// What the threads share.
 struct Replay<'r> {
     recovery: &'r Recovery,
     segments: &'r [std::sync::Arc<Segment>],
     options: ReplayOptions,
     replayer: &'r dyn Replayer,
+    pieces: Mutex<Pieces<'r>>,
+    /// For each partition.
+    next: Vec<Next>,
     surveys: Vec<Survey>,
+    done: AtomicU64,
     records: AtomicU64,
+    /// What is wrong with the earliest piece with which something is.
+    failure: Mutex<Option<(u64, Error)>>,
+    has_failed: AtomicBool,
+}
+
+/// Where a record is in its piece, and the hash of its key.
+#[derive(Clone, Copy, Default)]
+struct Route {
+    hash: u64,
+    at: u32,
+}
+
+/// Records of a piece in the order of their bins, in each bin in the order of the log.
+struct Routes {
+    /// Bits of the hash that name a bin.
+    bits: u32,
+    found: Vec<Route>,
+    sorted: Vec<Route>,
+    /// For each bin, where it begins among the sorted, and behind all where the last one ends.
+    begins: Vec<u32>,
+}
+
+impl Routes {
+    fn new(partitions: usize) -> Routes {
+        let bins = partitions.max(BINS);
+        Routes {
+            bits: bins.trailing_zeros(),
+            found: Vec::new(),
+            sorted: Vec::new(),
+            begins: vec![0; bins + 1],
+        }
+    }
+
+    fn bin_of(&self, hash: u64) -> usize {
+        (hash >> (u64::BITS - self.bits)) as usize
+    }
+
+    fn clear(&mut self) {
+        self.found.clear();
+        self.begins.fill(0);
+    }
+
+    fn add(&mut self, hash: u64, at: usize) {
+        self.found.push(Route {
+            hash,
+            at: at as u32,
+        });
+        let bin = self.bin_of(hash);
+        self.begins[bin + 1] += 1;
+    }
+
+    /// Sorts what was added, by counting.
+    fn sort(&mut self) {
+        let mut sum = 0;
+        for begin in &mut self.begins {
+            sum += *begin;
+            *begin = sum;
+        }
+        self.sorted.clear();
+        self.sorted.resize(self.found.len(), Route::default());
+        // While it fills up, a bin's place says where its next record goes; that leaves it at the next bin's beginning.
+        for number in 0..self.found.len() {
+            let route = self.found[number];
+            let bin = self.bin_of(route.hash);
+            self.sorted[self.begins[bin] as usize] = route;
+            self.begins[bin] += 1;
+        }
+        self.begins.rotate_right(1);
+        self.begins[0] = 0;
+    }
+
+    /// The records of a partition, of so many.
+    fn of(&self, partition: usize, partitions: usize) -> &[Route] {
+        let bins = (self.begins.len() - 1) / partitions;
+        let begin = self.begins[partition * bins] as usize;
+        let end = self.begins[(partition + 1) * bins] as usize;
+        &self.sorted[begin..end]
+    }
+}
+
+/// Lets all threads end if one of them panics, which would wait for it otherwise.
+struct Alarm<'r>(&'r AtomicBool);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Release);
+        }
+    }
 }
 
 impl Replay<'_> {
-    fn process(&self, round: &mut [Chunk]) -> Result<()> {
-        let failure = Mutex::new(None);
-        {
-            let chunks: Vec<Mutex<&mut Chunk>> = round.iter_mut().map(Mutex::new).collect();
-            self.for_each(chunks.len(), |number, _| {
-                if let Err(error) = self.verify(&mut lock(&chunks[number])) {
-                    lock(&failure).get_or_insert(error);
+    /// What every thread does: one piece after the other. `passed` is called behind each.
+    fn run(&self, passed: &mut dyn FnMut()) {
+        let _alarm = Alarm(&self.has_failed);
+        let (segments, blobs) = (self.recovery.segments.clone(), self.recovery.blobs.clone());
+        let mut liveness = Liveness::new(segments, blobs, None);
+        let (mut piece, mut routes) = (Piece::default(), Routes::new(self.options.partitions));
+        while !self.has_failed.load(Ordering::Acquire) {
+            let result = lock(&self.pieces).read(&mut piece);
+            let result = result.and_then(|is_there| {
+                if is_there {
+                    self.check(&piece, &mut routes)?;
                 }
+                Ok(is_there)
             });
-        }
-        if let Some(error) = lock(&failure).take() {
-            return Err(error);
-        }
-        self.for_each(self.options.partitions, |partition, liveness| {
-            let mut slice = Vec::with_capacity(SLICE);
-            for chunk in &*round {
-                self.apply(partition, chunk, &mut slice, liveness);
-            }
-        });
-        Ok(())
-    }
-
-    /// Does `work` for each of `count` numbers, by all threads.
-    fn for_each(&self, count: usize, work: impl Fn(usize, &mut Liveness) + Sync) {
-        let next = AtomicUsize::new(0);
-        let run = || {
-            let (segments, blobs) = (self.recovery.segments.clone(), self.recovery.blobs.clone());
-            let mut liveness = Liveness::new(segments, blobs, None);
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= count {
+            match result {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    self.fail(piece.number, error);
                     return;
                 }
-                work(number, &mut liveness);
             }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..self.options.threads.min(count) {
-                scope.spawn(run);
+            if !self.apply(&piece, &routes, &mut liveness) {
+                return;
             }
-            run();
-        });
+            self.done.fetch_add(piece.log_bytes, Ordering::Relaxed);
+            passed();
+        }
     }
 
-    /// Checks what is in a chunk, and finds out whose it is.
-    fn verify(&self, chunk: &mut Chunk) -> Result<()> {
-        let mut routes = vec![Vec::new(); self.options.partitions];
+    fn fail(&self, number: u64, error: Error) {
+        let mut failure = lock(&self.failure);
+        if failure.as_ref().is_none_or(|(first, _)| number < *first) {
+            *failure = Some((number, error));
+        }
+        self.has_failed.store(true, Ordering::Release);
+    }
+
+    /// Checks what is in a piece, and finds out whose it is.
+    fn check(&self, piece: &Piece, routes: &mut Routes) -> Result<()> {
+        routes.clear();
         let (mut at, mut bases, mut tombstones) = (0, 0, 0);
-        while at < chunk.bytes.len() {
-            let (record, bytes) = self.read(chunk, at)?;
+        while at < piece.bytes().len() {
+            let (record, bytes) = self.read(piece, at)?;
             if let Some(record) =
                 record.filter(|record| self.recovery.bindings.is_alive(record.db, record.lsn))
             {
-                let hash = self.replayer.hash(record.db, record.key);
-                routes[self.partition_of(hash)].push((at as u32, hash));
+                routes.add(self.replayer.hash(record.db, record.key), at);
                 match record.change {
                     Change::Set { value, .. } => {
                         bases += record.bytes();
@@ -381,25 +318,26 @@ impl Replay<'_> {
             }
             at += bytes;
         }
-        let survey = &self.surveys[chunk.segment];
+        let survey = &self.surveys[piece.segment];
         survey.bases.fetch_add(bases, Ordering::Relaxed);
         survey.tombstones.fetch_add(tombstones, Ordering::Relaxed);
-        chunk.routes = routes;
+        routes.sort();
         Ok(())
     }
 
-    /// What is in a chunk at `at`, checked, and how many bytes it takes there.
-    fn read<'c>(&self, chunk: &'c Chunk, at: usize) -> Result<(Option<Record<'c>>, usize)> {
-        let segment = &self.segments[chunk.segment];
-        let Some(first) = chunk.first else {
-            let hint = record::read_hint(&chunk.bytes[at..]).ok_or_else(|| {
+    /// What is in a piece at `at`, checked, and how many bytes it takes there.
+    fn read<'p>(&self, piece: &'p Piece, at: usize) -> Result<(Option<Record<'p>>, usize)> {
+        let segment = &self.segments[piece.segment];
+        let bytes = &piece.bytes()[at..];
+        let Some(first) = piece.first else {
+            let hint = record::read_hint(bytes).ok_or_else(|| {
                 let path = self.recovery.paths.hint(segment.first);
                 Error::damage(&path, 0, "a hint that is none; remove the file")
             })?;
             return Ok((Some(hint.record), hint.bytes));
         };
         let lsn = first.offset(at as u64);
-        let found = record::read(&chunk.bytes[at..], lsn)
+        let found = record::read(bytes, lsn)
             .map_err(|flaw| Error::damage(&segment.path, segment.offset_of(lsn), flaw))?;
         Ok(match found.entry {
             Entry::Key(record) => (Some(record), found.bytes),
@@ -408,37 +346,93 @@ impl Replay<'_> {
         })
     }
 
-    fn partition_of(&self, hash: u64) -> usize {
-        ((u128::from(hash) * self.options.partitions as u128) >> 64) as usize
+    /// Applies a piece, partition by partition; whether it was its turn everywhere.
+    fn apply(&self, piece: &Piece, routes: &Routes, liveness: &mut Liveness) -> bool {
+        let mut slice = Vec::with_capacity(SLICE);
+        for (partition, next) in self.next.iter().enumerate() {
+            if !self.wait_for(next, piece.number) {
+                return false;
+            }
+            for routes in routes.of(partition, self.options.partitions).chunks(SLICE) {
+                slice.clear();
+                slice.extend(routes.iter().map(|route| Replayed {
+                    record: again(piece, route.at as usize),
+                    hash: route.hash,
+                }));
+                self.replayer.apply(partition, &slice, liveness);
+            }
+            next.0.store(piece.number + 1, Ordering::Release);
+        }
+        let count = routes.sorted.len() as u64;
+        self.records.fetch_add(count, Ordering::Relaxed);
+        true
     }
 
-    fn apply<'c>(
-        &self,
-        partition: usize,
-        chunk: &'c Chunk,
-        slice: &mut Vec<Replayed<'c>>,
-        liveness: &mut Liveness,
-    ) {
-        let routes = &chunk.routes[partition];
-        self.records
-            .fetch_add(routes.len() as u64, Ordering::Relaxed);
-        for routes in routes.chunks(SLICE) {
-            slice.clear();
-            slice.extend(routes.iter().map(|&(at, hash)| {
-                let bytes = &chunk.bytes[at as usize..];
-                let record = match chunk.first {
-                    None => record::read_hint(bytes).map(|hint| hint.record),
-                    Some(first) => match record::parse(bytes, first.offset(u64::from(at)))
-                        .map(|found| found.entry)
-                    {
-                        Ok(Entry::Key(record)) => Some(record),
-                        _ => None,
-                    },
-                };
-                let record = record.expect("it was a record of a key when it was verified");
-                Replayed { record, hash }
-            }));
-            self.replayer.apply(partition, slice, liveness);
+    /// Waits until a partition is ready for a piece; whether it will be.
+    fn wait_for(&self, next: &Next, number: u64) -> bool {
+        let mut looks = 0;
+        // What the piece before did to the partition is seen by who sees its number.
+        while next.0.load(Ordering::Acquire) != number {
+            if self.has_failed.load(Ordering::Acquire) {
+                return false;
+            }
+            looks += 1;
+            match looks {
+                ..SPINS => std::hint::spin_loop(),
+                SPINS..YIELDS => std::thread::yield_now(),
+                _ => std::thread::sleep(NAP),
+            }
+        }
+        true
+    }
+}
+
+/// A record that was checked.
+fn again(piece: &Piece, at: usize) -> Record<'_> {
+    let bytes = &piece.bytes()[at..];
+    let record = match piece.first {
+        None => record::read_hint(bytes).map(|hint| hint.record),
+        Some(first) => {
+            match record::parse(bytes, first.offset(at as u64)).map(|found| found.entry) {
+                Ok(Entry::Key(record)) => Some(record),
+                _ => None,
+            }
+        }
+    };
+    record.expect("it was a record of a key when it was checked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_are_sorted_by_bin_and_stay_in_order() {
+        for (partitions, count) in [(1, 0), (1, 100), (8, 5_000), (4096, 20_000)] {
+            let mut routes = Routes::new(partitions);
+            // Once more with less, for what is left of the first time.
+            for count in [count, count / 3] {
+                routes.clear();
+                let hash = |at: usize| (at as u64 % 97).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                (0..count).for_each(|at| routes.add(hash(at), at));
+                routes.sort();
+                let mut seen = 0;
+                for partition in 0..partitions {
+                    let part = routes.of(partition, partitions);
+                    seen += part.len();
+                    for pair in part.windows(2) {
+                        let bins = pair.iter().map(|route| routes.bin_of(route.hash));
+                        let keys: Vec<_> = bins.zip(pair.iter().map(|route| route.at)).collect();
+                        assert!(keys[0] < keys[1], "{keys:?}");
+                    }
+                    for route in part {
+                        assert_eq!(route.hash, hash(route.at as usize));
+                        let wanted = ((u128::from(route.hash) * partitions as u128) >> 64) as usize;
+                        assert_eq!(partition, wanted);
+                    }
+                }
+                assert_eq!(seen, count);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use ferrite_log::{Appender, Current, DbId, Record, Relocate, Verdict, judge};
 use keyspace::{Key, Turn};
 use parking_lot::Mutex;
 
+use super::sizes::Sizes;
 use crate::journal::{Replaced, address_of, stored, tag_of};
 use crate::server::Server;
 
@@ -11,6 +12,7 @@ use crate::server::Server;
 pub(super) struct Relocator {
     server: &'static Server,
     turn: Mutex<Turn<'static>>,
+    sizes: Mutex<Sizes>,
 }
 
 impl Relocator {
@@ -18,6 +20,7 @@ impl Relocator {
         Relocator {
             server,
             turn: Mutex::new(server.keyspace.turns().register()),
+            sizes: Mutex::default(),
         }
     }
 }
@@ -70,6 +73,13 @@ impl Relocate for Relocator {
         };
         turn.leave();
         verdict
+    }
+
+    fn pause(&self) {
+        let mut turn = self.turn.lock();
+        turn.enter();
+        self.sizes.lock().note(self.server, &turn);
+        turn.leave();
     }
 
     fn expect(&self, keys: &[(DbId, &[u8])]) {

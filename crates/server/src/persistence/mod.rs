@@ -6,9 +6,11 @@
 //!
 //! What is not here: how changes become records (`journal`), which bytes those are (crate `ferrite_log`).
 
+mod again;
 mod backup;
 mod compaction;
 mod replay;
+mod sizes;
 mod switch;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 
 use ferrite_log::{
-    Address, Appender, DbId, Error, Log, Lsn, Options, Recovery, ReplayOptions, Status, SyncPolicy,
+    Address, Appender, DbId, Error, Log, Lsn, Options, Recovery, ReplayOptions, Slowest, Status,
+    SyncPolicy,
 };
 use keyspace::LogAddress;
 use parking_lot::{Mutex, RwLock};
@@ -27,11 +30,15 @@ use crate::command::Failure;
 use crate::config::{Setting, Settings};
 use crate::gate::Closed;
 use crate::journal::Journal;
-use crate::limits::{LOADING_PATIENCE, LOG_GARBAGE_SEGMENTS, REPLAY_PARTS, REPLAY_REPORT_MS};
+use crate::limits::{
+    LOADING_PATIENCE, LOG_GARBAGE_SEGMENTS, REPLAY_EXTRA_THREADS, REPLAY_FILLS_BYTES, REPLAY_PARTS,
+    REPLAY_REPORT_MS,
+};
 use crate::server::Server;
 use crate::shutdown;
 use crate::snapshot;
 
+pub(crate) use again::AgainError;
 pub(crate) use backup::backup_directory;
 
 use compaction::Relocator;
@@ -160,9 +167,10 @@ impl Persistence {
         )
     }
 
-    /// Microseconds that the slowest write and the slowest sync of the log took since the last call.
-    pub(crate) fn take_slowest(&self) -> (u64, u64) {
-        self.log.read().as_ref().map_or((0, 0), Log::take_slowest)
+    /// What took longest in the log since the last call.
+    pub(crate) fn take_slowest(&self) -> Slowest {
+        let log = self.log.read();
+        log.as_ref().map(Log::take_slowest).unwrap_or_default()
     }
 
     /// Lets workers write to a log from their next turns on. Nobody is inside a turn.
@@ -293,7 +301,7 @@ pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Resu
     let thread = std::thread::Builder::new().name("load".into());
     let (done, is_done) = sync_channel(1);
     let spawned = thread.spawn(move || {
-        match load(server, recovery) {
+        match load(server, recovery, Imports::Snapshot) {
             Ok(()) => {}
             // Nobody wants it any more.
             Err(_) if server.is_shutting_down() => {}
@@ -307,20 +315,33 @@ pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Resu
     Ok(())
 }
 
-fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
+/// What a log that was never written to begins with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Imports {
+    /// What the snapshot has, if there is one.
+    Snapshot,
+    Nothing,
+}
+
+fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Result<(), String> {
     let own = &server.persistence;
     let loader = Loader::new(server, recovery.bindings());
     let began = sys::clock::realtime_ms();
     let mut reported = began;
     let mut records = 0;
     let options = ReplayOptions {
-        threads: server.workers.len(),
+        threads: server.workers.len() + REPLAY_EXTRA_THREADS,
         partitions: server.keyspace.shards().min(REPLAY_PARTS),
         leave_values: false,
     };
     let loading = server.snapshots.loading();
     loading.started_s.store(began / 1000, Relaxed);
     loading.total_bytes.store(recovery.log_bytes(), Relaxed);
+    // Entries have room for their place in the log from the beginning, and tables for as many keys as there were.
+    server.keyspace.set_logged(true);
+    loader.reserve(recovery.log_bytes());
+    let fills = recovery.log_bytes() / server.workers.len() as u64 >= REPLAY_FILLS_BYTES;
+    server.keyspace.set_filling(fills);
     let replayed = recovery.replay(options, &loader, &mut |progress| {
         records = progress.records;
         loading.loaded_bytes.store(progress.done, Relaxed);
@@ -331,13 +352,15 @@ fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
             log::info!("Loading the log: {percent} %, {records} records");
         }
     });
+    server.keyspace.set_filling(false);
     replayed.map_err(|error| format!("cannot load the log: {error}"))?;
     loader.finish()?;
     for (db, id) in own.ids.iter().enumerate() {
         let number = u16::try_from(db).unwrap_or(u16::MAX);
         id.store(recovery.bindings().id_of(number).0, Relaxed);
     }
-    let imports = recovery.end() == Lsn::FIRST && snapshot::is_there(server)?;
+    let imports =
+        imports == Imports::Snapshot && recovery.end() == Lsn::FIRST && snapshot::is_there(server)?;
     let directory = directory(&server.settings);
     if imports {
         switch::mark_incomplete(&directory)

@@ -4,9 +4,10 @@
 //! later record may take an expiry back that has passed.
 
 use ferrite_log::{Bindings, Change, DbId, Liveness, Replayed, Replayer, Tag, Value};
-use keyspace::{Database, Expiry, Form, Guard, Key, Turn};
+use keyspace::{Guard, Key, Turn};
 use parking_lot::Mutex;
 
+use super::sizes;
 use crate::journal::{Replaced, form_of, stored};
 use crate::server::Server;
 
@@ -38,6 +39,16 @@ impl Loader {
         }
     }
 
+    /// Makes room for the keys of a log of so many bytes.
+    pub(super) fn reserve(&self, log_bytes: u64) {
+        let mut turn = self.server.keyspace.turns().register();
+        turn.enter();
+        sizes::reserve(self.server, &turn, log_bytes, |id| {
+            self.numbers[usize::from(id)].into()
+        });
+        turn.leave();
+    }
+
     /// # Errors
     /// What the log holds that this server cannot.
     pub(super) fn finish(self) -> Result<(), String> {
@@ -61,33 +72,26 @@ impl Loader {
         Some(number)
     }
 
-    fn apply_one(&self, database: &Database, replayed: &Replayed<'_>, liveness: &mut Liveness) {
+    fn apply_one(&self, guard: &mut Guard<'_>, replayed: &Replayed<'_>, liveness: &mut Liveness) {
         let record = &replayed.record;
         let key = Key {
             bytes: record.key,
             hash: replayed.hash,
         };
-        let mut guard = database.lock(key.hash, BEFORE_ALL);
         match record.change {
             Change::Set { tag, expiry, value } => {
                 let Value::Bytes(value) = value else {
                     return self.give_up("cannot load the log: it has values in files".into());
                 };
-                bury(&mut guard, key, liveness);
-                guard.set(key, value, expiry.map_or(Expiry::Clear, Expiry::At));
-                let Some(mut entry) = guard.find(key) else {
-                    return;
-                };
-                if form_of(tag) != Form::Whole {
-                    entry.resize_value(value.len(), form_of(tag));
-                }
-                entry.touch_at(self.now);
-                if let Some(address) = record.address() {
-                    entry.set_log_address(stored(address));
-                }
+                guard.load(key, value, expiry, form_of(tag), self.now, |old| {
+                    if let Some(old) = Replaced::of(old) {
+                        old.bury(key.bytes.len(), liveness);
+                    }
+                    record.address().map(stored)
+                });
             }
             Change::Delete => {
-                bury(&mut guard, key, liveness);
+                bury(guard, key, liveness);
                 guard.remove(key);
             }
             Change::Expire(expiry) => {
@@ -104,7 +108,7 @@ impl Loader {
                 let Value::Bytes(bytes) = bytes else {
                     return self.give_up("cannot load the log: it has values in files".into());
                 };
-                patch(&mut guard, key, tag, offset as usize, total as usize, bytes);
+                patch(guard, key, tag, offset as usize, total as usize, bytes);
             }
         }
     }
@@ -139,24 +143,27 @@ impl Replayer for Loader {
         let unused = self.turns.lock().pop();
         let mut turn = unused.unwrap_or_else(|| keyspace.turns().register());
         turn.enter();
-        let databases = |replayed: &Replayed<'_>| {
-            let number = self.number(replayed.record.db)?;
-            Some(keyspace.database(&turn, number))
-        };
         // Most of the time goes into waiting for memory: ask for everything first.
-        for replayed in records {
-            if let Some(database) = databases(replayed) {
-                database.prefetch_bucket(replayed.hash);
-            }
-        }
-        for replayed in records {
-            if let Some(database) = databases(replayed) {
-                database.prefetch_entry(replayed.hash);
-            }
-        }
-        for replayed in records {
-            if let Some(database) = databases(replayed) {
-                self.apply_one(database, replayed, liveness);
+        let databases = || {
+            records.iter().filter_map(|replayed| {
+                let number = self.number(replayed.record.db)?;
+                Some((keyspace.database(&turn, number), replayed.hash))
+            })
+        };
+        databases().for_each(|(database, hash)| database.prefetch_bucket(hash));
+        databases().for_each(|(database, hash)| database.prefetch_entry(hash));
+        let is_near = |one: &Replayed<'_>, other: &Replayed<'_>| {
+            one.record.db == other.record.db
+                && keyspace.shard_of(one.hash) == keyspace.shard_of(other.hash)
+        };
+        for near in records.chunk_by(is_near) {
+            if let Some(number) = self.number(near[0].record.db) {
+                let mut guard = keyspace
+                    .database(&turn, number)
+                    .lock(near[0].hash, BEFORE_ALL);
+                for replayed in near {
+                    self.apply_one(&mut guard, replayed, liveness);
+                }
             }
         }
         turn.leave();

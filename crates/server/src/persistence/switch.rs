@@ -199,7 +199,7 @@ impl Persistence {
         *self.phase.lock()
     }
 
-    fn enter_phase(&self, next: Phase) -> Result<(), String> {
+    pub(super) fn enter_phase(&self, next: Phase) -> Result<(), String> {
         let mut phase = self.phase.lock();
         if *phase != Phase::Settled {
             return Err(UNDER_WAY.into());
@@ -208,7 +208,7 @@ impl Persistence {
         Ok(())
     }
 
-    fn settle(&self) {
+    pub(super) fn settle(&self) {
         *self.phase.lock() = Phase::Settled;
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::direct::Direct;
+use super::scan::Scan;
 use super::{File, Files, Lock};
 use crate::syscall::{check, retry};
 
@@ -19,6 +20,7 @@ pub struct Disk;
 struct OnDisk {
     file: fs::File,
     direct: Direct,
+    scan: Scan,
 }
 
 impl OnDisk {
@@ -26,6 +28,7 @@ impl OnDisk {
         OnDisk {
             file,
             direct: Direct::default(),
+            scan: Scan::default(),
         }
     }
 }
@@ -123,6 +126,10 @@ impl File for OnDisk {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         retry(|| self.file.read_at(buffer, offset))
+    }
+
+    fn scan_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.scan.read_at(&self.file, buffer, offset)
     }
 
     fn size(&self) -> io::Result<u64> {
@@ -295,6 +302,50 @@ mod tests {
         file.read_exact_at(&mut seen, at).expect("it is so long");
         assert_eq!(seen, memory[skew + 1..skew + 1 + DIRECT_BLOCK]);
     }
+
+    #[test]
+    fn what_is_read_once_is_the_same() {
+        let directory = Directory::new("scan");
+        let file = Disk.create(&directory.path("a")).expect("it is new");
+        let content: Vec<u8> = (0..3 * DIRECT_BLOCK + 100)
+            .map(|at| (at % 251) as u8)
+            .collect();
+        file.write_at(&content, 0).expect("it is open");
+        let mut memory = vec![0; 6 * DIRECT_BLOCK];
+        let skew = memory.as_ptr().align_offset(DIRECT_BLOCK);
+        // From the cache, which has it; past it, after the disk has it and the cache may not; and whatever does not fit blocks.
+        for (skew, len, offset) in [
+            (skew, 4 * DIRECT_BLOCK, 0),
+            (skew, 2 * DIRECT_BLOCK, DIRECT_BLOCK),
+            (skew, 4 * DIRECT_BLOCK, 3 * DIRECT_BLOCK),
+            (skew, DIRECT_BLOCK, 4 * DIRECT_BLOCK),
+            (skew + 1, 4 * DIRECT_BLOCK, 0),
+            (skew, 1000, 0),
+            (skew, DIRECT_BLOCK, 5),
+        ] {
+            let buffer = &mut memory[skew..skew + len];
+            let count = file.scan_at(buffer, offset as u64).expect("it is open");
+            let wanted = &content[offset.min(content.len())..content.len().min(offset + len)];
+            assert_eq!(buffer[..count], *wanted, "{len} bytes at {offset}");
+        }
+        file.sync_data().expect("it is open");
+        forget(&directory.path("a"));
+        let other = Disk.open(&directory.path("a")).expect("it is there");
+        let buffer = &mut memory[skew..skew + 4 * DIRECT_BLOCK];
+        assert_eq!(other.scan_at(buffer, 0).expect("it is open"), content.len());
+        assert_eq!(buffer[..content.len()], content);
+    }
+
+    /// Takes a file out of the page cache, if the system likes to.
+    #[cfg(target_os = "linux")]
+    fn forget(path: &Path) {
+        let file = fs::File::open(path).expect("it is there");
+        // SAFETY: the call takes integers; the descriptor is open.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn forget(_: &Path) {}
 
     #[test]
     fn allocated_space_reads_as_zeroes_and_stays() {

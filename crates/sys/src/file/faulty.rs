@@ -228,6 +228,13 @@ impl File for FaultyFile {
         Ok(wanted)
     }
 
+    fn scan_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        if lock(&self.held).is_empty() {
+            return self.file.scan_at(buffer, offset);
+        }
+        self.read_at(buffer, offset)
+    }
+
     fn size(&self) -> io::Result<u64> {
         let held = lock(&self.held);
         Ok(self.file.size()?.max(end_of(&held)))

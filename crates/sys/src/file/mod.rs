@@ -14,6 +14,7 @@
 mod direct;
 mod disk;
 mod faulty;
+mod scan;
 
 pub use disk::Disk;
 pub use faulty::{Faulty, Trouble};
@@ -22,7 +23,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// What [`File::write_direct_at`] wants everything to be a multiple of: no disk has larger blocks.
+/// What [`File::write_direct_at`] and [`File::scan_at`] want everything to be a multiple of: no disk has larger blocks.
 pub const DIRECT_BLOCK: usize = 4096;
 
 /// A file system.
@@ -111,6 +112,15 @@ pub trait File: Send + Sync + fmt::Debug {
     /// # Errors
     /// What the system says.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// [`File::read_at`] for who reads a file once: leaves no trace in the page cache, if offset, length and memory are whole
+    /// blocks ([`DIRECT_BLOCK`]) and the file system can do that. The end of the file may be inside of a block.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn scan_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.read_at(buffer, offset)
+    }
 
     /// Bytes of the file.
     ///

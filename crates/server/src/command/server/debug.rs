@@ -18,8 +18,10 @@ use crate::blocked::{self, KeyWait, Served, Unit, Wait};
 use crate::command::{Reply, failure};
 use crate::config::Setting;
 use crate::notify::Event;
+use crate::persistence::{AgainError, Persistence};
 use crate::server::Server;
 use crate::session::Session;
+use crate::slow::{self, Pieces};
 use crate::snapshot::{self, Duplicates, Reload, ReloadError};
 use crate::store::{Shards, Store};
 
@@ -30,6 +32,7 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         (3, b"set-active-expire") => set_active_expire(context, args.get(2)),
         (3, b"object") => return object(context, args),
         (_, b"reload") => return reload(context, args),
+        (2, b"loadaof") => return load_log(context, args),
         (2, b"digest") => digest(context),
         (_, b"digest-value") => digest_values(context, args),
         (3, b"disk") => return disk(context, args.get(2)),
@@ -169,6 +172,25 @@ fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
             "ERR Error trying to load the RDB dump, check server logs.",
         )),
     }
+}
+
+/// Throws all data away and loads it from the log. A thread of its own does that, for this worker must let go of the log meanwhile.
+fn load_log(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    if !context.may_defer() {
+        return Err(Failure::of(
+            "ERR DEBUG LOADAOF cannot wait here: not in a transaction, nor without replies",
+        ));
+    }
+    let server = context.server;
+    slow::do_apart(context, args, move || {
+        match Persistence::load_again(server) {
+            Ok(()) => Ok(Pieces::beginning(b"+OK\r\n".into())),
+            Err(AgainError::Loading) => Err(failure::LOADING),
+            Err(AgainError::NoLog | AgainError::Failed) => Err(Failure::of(
+                "ERR Error trying to load the AOF files, check server logs.",
+            )),
+        }
+    })
 }
 
 fn object(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
@@ -335,6 +357,8 @@ fn print_help(context: &mut Context<'_>) {
             "    syncs fail, or there is no space. NONE ends it.",
             "ERROR <text>",
             "    Answer an error with this text.",
+            "LOADAOF",
+            "    Throw all data away and load it from the log.",
             "LOG <message>",
             "    Write a message to the server's log.",
             "OBJECT <key>",

@@ -297,6 +297,9 @@ fn log_fields(report: &mut Report, status: &ferrite_log::Status) {
     report.field("log_syncs", status.syncs);
     report.field("log_sync_us", status.sync_us);
     report.field("log_sync_us_max", status.sync_us_max);
+    // -1 for as fast as it can.
+    let rate = i64::try_from(status.compaction_rate).unwrap_or(-1);
+    report.field("log_compaction_rate", rate);
     report.field("log_compacted_segments", status.compacted_segments);
     report.field("log_compacted_bytes", status.compacted_bytes);
     report.field("log_moved_bytes", status.moved_bytes);

@@ -1,0 +1,212 @@
+//! Reading a log from its beginning to its end, in pieces of whole records.
+//!
+//! A piece is small enough to stay in a processor's own cache while it is checked, sorted and applied, and is read into the same
+//! memory again and again, past the page cache where that does not have it already ([`sys::file::File::scan_at`]). Nothing is checked
+//! here but lengths.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use sys::file::{DIRECT_BLOCK, File};
+
+use crate::address::Lsn;
+use crate::error::{Error, Result};
+use crate::hint::Hints;
+use crate::record::{self, HEADER};
+use crate::recover::Recovery;
+use crate::segments::Segment;
+
+/// Bytes of a piece, unless a single record is larger.
+const PIECE: u64 = 512 << 10;
+const BLOCK: usize = DIRECT_BLOCK;
+
+/// Whole records, as they are in a segment, or hints.
+#[derive(Default)]
+pub(super) struct Piece {
+    /// Its place in the order of the log.
+    pub(super) number: u64,
+    /// The number of its segment.
+    pub(super) segment: usize,
+    /// Where the records begin; `None` if these are hints.
+    pub(super) first: Option<Lsn>,
+    /// Bytes of the log that it stands for.
+    pub(super) log_bytes: u64,
+    buffer: Vec<u8>,
+    /// Where in the buffer it is.
+    at: Range<usize>,
+}
+
+impl Piece {
+    /// The records, or hints.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.at.clone()]
+    }
+
+    /// Memory for blocks of which `wanted` bytes are needed, or as many more as make a usual piece. Begins at a multiple of a block.
+    fn blocks(&mut self, wanted: usize) -> (usize, &mut [u8]) {
+        let wanted = wanted.max(PIECE as usize).next_multiple_of(BLOCK);
+        // One that was made for a very long record is not kept.
+        if self.buffer.len() < wanted + BLOCK || self.buffer.len() > 2 * (wanted + BLOCK) {
+            self.buffer = vec![0; wanted + BLOCK];
+        }
+        let skew = self.buffer.as_ptr().align_offset(BLOCK) % BLOCK;
+        (skew, &mut self.buffer[skew..skew + wanted])
+    }
+}
+
+/// Reads pieces one after the other.
+pub(super) struct Pieces<'r> {
+    recovery: &'r Recovery,
+    segments: &'r [Arc<Segment>],
+    leave_values: bool,
+    /// The number of the next piece.
+    number: u64,
+    segment: usize,
+    /// Bytes of the segment's records that were read.
+    at: u64,
+    /// The hints that are read instead.
+    hints: Option<Hints>,
+}
+
+impl<'r> Pieces<'r> {
+    pub(super) fn new(
+        recovery: &'r Recovery,
+        segments: &'r [Arc<Segment>],
+        leave_values: bool,
+    ) -> Pieces<'r> {
+        let mut pieces = Pieces {
+            recovery,
+            segments,
+            leave_values,
+            number: 0,
+            segment: 0,
+            at: 0,
+            hints: None,
+        };
+        pieces.begin();
+        pieces
+    }
+
+    /// Reads the next piece; whether there is one. After an error its number is that of the piece that could not be read.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub(super) fn read(&mut self, piece: &mut Piece) -> Result<bool> {
+        piece.number = self.number;
+        self.number += 1;
+        while let Some(segment) = self.segments.get(self.segment) {
+            piece.segment = self.segment;
+            if let Some(hints) = &mut self.hints {
+                let bytes = hints.next().ok_or_else(|| {
+                    let path = self.recovery.paths.hint(segment.first);
+                    let reason = std::io::ErrorKind::UnexpectedEof.into();
+                    Error::io("cannot read", &path, reason)
+                })?;
+                // All of the segment counts as read with its last block: nobody knows for how much of it a block stands.
+                let is_last = bytes.is_empty();
+                piece.first = None;
+                piece.log_bytes = if is_last { segment.bytes() } else { 0 };
+                piece.at = 0..bytes.len();
+                piece.buffer = bytes;
+                if is_last {
+                    self.segment += 1;
+                    self.begin();
+                }
+                return Ok(true);
+            }
+            if self.at < segment.bytes() {
+                self.read_records(segment, piece)?;
+                return Ok(true);
+            }
+            self.segment += 1;
+            self.begin();
+        }
+        Ok(false)
+    }
+
+    /// Looks for hints of the segment that comes now.
+    fn begin(&mut self) {
+        self.at = 0;
+        self.hints = None;
+        let recovery = self.recovery;
+        if let (true, Some(segment), Some(name)) = (
+            self.leave_values,
+            self.segments.get(self.segment),
+            &recovery.name,
+        ) {
+            self.hints = Hints::open(&*recovery.files, &recovery.paths, name, segment);
+        }
+    }
+
+    /// The next piece of a segment itself.
+    fn read_records(&mut self, segment: &Segment, piece: &mut Piece) -> Result<()> {
+        let left = segment.bytes() - self.at;
+        let first = segment.first.offset(self.at);
+        // Whole blocks are read, of which the first and the last may belong to the neighbours as well.
+        let from = segment.offset_of(first);
+        let before = (from % BLOCK as u64) as usize;
+        let mut wanted = (PIECE - before as u64).min(left);
+        let have = loop {
+            let needed = before + wanted as usize;
+            let (skew, blocks) = piece.blocks(needed);
+            read_blocks(&*segment.file, blocks, from - before as u64, needed)
+                .map_err(|error| Error::io("cannot read", &segment.path, error))?;
+            let whole = whole_records(&blocks[before..needed]);
+            piece.at = skew + before..skew + needed;
+            // Damage looks like a record that is too long; it is named when the piece is checked.
+            if whole.end > 0 || wanted == left || whole.next > left {
+                let is_cut = whole.end > 0 && wanted < left;
+                break if is_cut { whole.end } else { wanted as usize };
+            }
+            wanted = whole.next;
+        };
+        piece.at.end = piece.at.start + have;
+        piece.first = Some(first);
+        piece.log_bytes = have as u64;
+        self.at += piece.log_bytes;
+        Ok(())
+    }
+}
+
+/// Fills at least the first `needed` bytes of `blocks` from `offset` on, which is a multiple of a block.
+fn read_blocks(
+    file: &dyn File,
+    blocks: &mut [u8],
+    offset: u64,
+    needed: usize,
+) -> std::io::Result<()> {
+    let end = needed.next_multiple_of(BLOCK);
+    let mut done = 0;
+    while done < needed {
+        let count = file.scan_at(&mut blocks[done..end], offset + done as u64)?;
+        if count == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        done += count;
+    }
+    Ok(())
+}
+
+/// How far whole records go, and how far the one behind them would.
+struct Whole {
+    end: usize,
+    next: u64,
+}
+
+/// Looks at lengths alone. A batch is taken for its header, and what is inside for records.
+fn whole_records(bytes: &[u8]) -> Whole {
+    let mut at = 0;
+    loop {
+        let Some(header) = bytes[at..].first_chunk::<HEADER>() else {
+            return Whole {
+                end: at,
+                next: (at + HEADER) as u64,
+            };
+        };
+        let next = at as u64 + record::stride(header);
+        if next > bytes.len() as u64 {
+            return Whole { end: at, next };
+        }
+        at = next as usize;
+    }
+}
