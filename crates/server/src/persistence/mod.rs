@@ -8,6 +8,7 @@
 
 mod backup;
 mod compaction;
+mod reading;
 mod replay;
 mod switch;
 
@@ -35,8 +36,9 @@ use crate::snapshot;
 pub(crate) use backup::backup_directory;
 
 use compaction::Relocator;
+use reading::Reading;
 use replay::Loader;
-pub(crate) use switch::Phase;
+pub(crate) use switch::{IN_LOG_ALONE, Phase};
 
 /// See the module.
 pub(crate) struct Persistence {
@@ -56,6 +58,7 @@ pub(crate) struct Persistence {
     ids: Box<[AtomicU16]>,
     /// Notes records that died without a command's doing.
     lost: Mutex<Option<Appender>>,
+    pub(crate) reading: Reading,
     /// Why the log takes no records, while the gate says so.
     refusal: Mutex<String>,
 }
@@ -76,6 +79,7 @@ impl Persistence {
                 .map(|db| AtomicU16::new(number(db)))
                 .collect(),
             lost: Mutex::default(),
+            reading: Reading::default(),
             refusal: Mutex::default(),
         }
     }
@@ -170,6 +174,7 @@ impl Persistence {
         let own = &server.persistence;
         log.start_compaction(Arc::new(Relocator::new(server)));
         *own.lost.lock() = log.appender(None);
+        *own.reading.reader.write() = Some(log.value_reader());
         *own.log.write() = Some(log);
         server.keyspace.set_logged(true);
         own.current
@@ -204,6 +209,7 @@ impl Persistence {
     /// Why the log could not be opened, replayed or closed.
     pub(crate) fn close(&self) -> Result<(), String> {
         self.lost.lock().take();
+        self.reading.reader.write().take();
         // Whoever asks for a sync meanwhile waits until all of it is durable.
         let mut log = self.log.write();
         if let Some(log) = log.take() {

@@ -276,6 +276,9 @@ impl Entry<'_, '_> {
 
     /// How Redis would hold the value.
     pub(crate) fn encoding(&self) -> Encoding {
+        if self.cold().is_some() {
+            return self.cold_encoding();
+        }
         self.inner.encoding()
     }
 

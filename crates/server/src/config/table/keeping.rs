@@ -36,6 +36,7 @@ pub(super) const KEEPING: &[Row] = &[
             "allkeys-lfu",
             "allkeys-random",
             "noeviction",
+            "offload",
         ]),
         default: "noeviction",
         mutable: true,
