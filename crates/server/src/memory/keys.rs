@@ -32,6 +32,8 @@ pub(crate) struct Evictor {
     hand: AtomicUsize,
     /// About the most entries that any shard has.
     most: AtomicUsize,
+    /// Shards in a row in which no value could leave memory, or will soon.
+    barren: AtomicUsize,
 }
 
 impl Context<'_> {
@@ -131,11 +133,15 @@ pub(crate) fn make_room(server: &Server, store: &Store<'_>, worker: usize, need:
     let (began, limit_ns) = (sys::clock::ticks(), time_limit_ns(server));
     let evictor = &server.workers[worker].evictor;
     let shards = store.keyspace.databases() * store.keyspace.shards();
-    let (mut barren, mut waits) = (0, false);
+    // To find out that no value may go takes longer than one command may.
+    let mut barren = match relief {
+        Relief::Evict(_) => 0,
+        Relief::Offload => evictor.barren.load(Relaxed),
+    };
     while barren <= shards {
-        let (gone, more) = relieve_slice(store, evictor, relief);
-        barren = if gone > 0 { 0 } else { barren + 1 };
-        waits |= more;
+        let (gone, waits) = relieve_slice(store, evictor, relief);
+        barren = if gone > 0 || waits { 0 } else { barren + 1 };
+        evictor.barren.store(barren.min(shards), Relaxed);
         if budget.excess(need) <= 0 {
             return Room::Enough;
         }
@@ -146,7 +152,7 @@ pub(crate) fn make_room(server: &Server, store: &Store<'_>, worker: usize, need:
     }
     let has_more = match relief {
         Relief::Evict(policy) => has_candidates(store, policy),
-        Relief::Offload => waits,
+        Relief::Offload => false,
     };
     if has_more { Room::Later } else { Room::No }
 }
@@ -217,11 +223,10 @@ fn relieve_slice(store: &Store<'_>, evictor: &Evictor, relief: Relief) -> (usize
     let scaled = slice * len;
     let chance = fastrand::usize(..most.max(1));
     let count = (scaled + chance) / most.max(1);
-    if count == 0 {
-        return (0, len > 0);
-    }
     match relief {
+        _ if len == 0 => (0, false),
+        Relief::Evict(_) if count == 0 => (0, false),
         Relief::Evict(policy) => (store.evict(db, shard, policy, count), false),
-        Relief::Offload => store.offload(db, shard, count),
+        Relief::Offload => store.offload(db, shard, count.max(1)),
     }
 }

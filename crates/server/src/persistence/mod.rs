@@ -315,7 +315,7 @@ pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Resu
 
 fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
     let own = &server.persistence;
-    let loader = Loader::new(server, recovery.bindings());
+    let loader = Loader::new(server, &recovery);
     let began = sys::clock::realtime_ms();
     let mut reported = began;
     let mut records = 0;
@@ -338,7 +338,7 @@ fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
         }
     });
     replayed.map_err(|error| format!("cannot load the log: {error}"))?;
-    loader.finish()?;
+    let has_left = loader.finish()?;
     for (db, id) in own.ids.iter().enumerate() {
         let number = u16::try_from(db).unwrap_or(u16::MAX);
         id.store(recovery.bindings().id_of(number).0, Relaxed);
@@ -358,6 +358,9 @@ fn load(server: &'static Server, mut recovery: Recovery) -> Result<(), String> {
     // A worker that begins a turn after this has a journal before it runs what was refused until now.
     let alone = server.keyspace.turns().exclusive();
     Persistence::install(server, log);
+    if has_left {
+        server.begin_offloading(&alone);
+    }
     drop(alone);
     if imports {
         switch::log_everything(server)
