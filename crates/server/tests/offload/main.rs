@@ -83,7 +83,7 @@ fn what_is_no_matter_of_values_never_asks_the_disk() {
         ("TOUCH a b", Value::Int(2)),
         ("DBSIZE", Value::Int(4)),
         ("SETNX a other", Value::Int(0)),
-        ("SET a other NX", Value::Null),
+        ("SET a other NX", Value::NullBulk),
         ("DEL d", Value::Int(1)),
         ("SET c new", ok()),
         ("MULTI", ok()),
@@ -291,7 +291,7 @@ fn more_than_memory_is_written_read_saved_and_there_after_a_restart() {
 #[test]
 fn compaction_moves_what_is_cold_without_loading_it() {
     let mut options = SMALL.to_vec();
-    options.extend(["--log-segment-size", "1mb"]);
+    options.extend(["--log-segment-size", "2mb"]);
     let mut server = Server::start(TWO, &options);
     let mut client = server.client();
     let count = fill(&mut client, 80);

@@ -39,7 +39,7 @@ impl Model {
     fn get(&self, key: &str) -> Value {
         self.keys
             .get(key)
-            .map_or(Value::Null, |entry| bulk(&entry.value))
+            .map_or(Value::NullBulk, |entry| bulk(&entry.value))
     }
 
     /// Makes up a request and does it. Returns it with its reply.
