@@ -767,12 +767,6 @@ impl Index<'_> {
         })
     }
 
-    /// Entries.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.state.len
-    }
-
     /// Entries that were not used since they came.
     pub(crate) fn fresh(&self) -> usize {
         self.state.fresh
