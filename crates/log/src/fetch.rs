@@ -90,7 +90,7 @@ impl ValueReader {
         let Some(segment) = map.segment_of(lsn) else {
             return Ok(None);
         };
-        let left = segment.end().get().saturating_sub(lsn.get());
+        let mut left = segment.end().get().saturating_sub(lsn.get());
         let mut wanted = record::record_bytes(key.len() as u64, len + 16, true).min(left);
         loop {
             if wanted == 0 {
@@ -106,6 +106,20 @@ impl ValueReader {
                 Err(Flaw::Incomplete(more)) if more > wanted && more <= left => {
                     wanted = more;
                     continue;
+                }
+                Err(flaw @ Flaw::Incomplete(more)) if more > left => {
+                    // What is written in pieces may be there in part.
+                    let is_whole = segment.is_sealed();
+                    let now = segment.end().get().saturating_sub(lsn.get());
+                    if now > left {
+                        left = now;
+                        wanted = more.min(left);
+                        continue;
+                    }
+                    if !is_whole {
+                        return Ok(None);
+                    }
+                    return Err(Error::damage(&segment.path, segment.offset_of(lsn), flaw));
                 }
                 Err(flaw) => {
                     return Err(Error::damage(&segment.path, segment.offset_of(lsn), flaw));

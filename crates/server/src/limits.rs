@@ -198,6 +198,10 @@ pub(crate) const FETCH_TRIES: u32 = 8;
 pub(crate) const OFFLOAD_LOOKS: usize = 2000;
 pub(crate) const OFFLOAD_NAP: std::time::Duration = std::time::Duration::from_micros(100);
 
+/// How often a value is looked for that is about to be written, and how long is waited in between.
+pub(crate) const READ_LOOKS: usize = 10_000;
+pub(crate) const READ_NAP: std::time::Duration = std::time::Duration::from_micros(100);
+
 /// Bytes of values that the log has in parts, and that are written whole at a time before they leave memory.
 pub(crate) const RELOG_BYTES: u64 = 256 << 10;
 

@@ -95,25 +95,15 @@ impl Context<'_> {
     #[cold]
     fn read_wanted_now(&mut self) -> Prepared {
         while let Some(wanted) = self.wanted.pop() {
-            match self.store.persistence.read_cold(&wanted.key, wanted.value) {
-                Ok(Some(value)) => {
-                    let key = wanted.key();
-                    self.store.warm(wanted.db, key, wanted.value, value);
-                    // It may have got another address meanwhile.
-                    let again = self.pin_or_want(wanted.db, key);
-                    self.wanted.extend(again);
-                }
-                Ok(None) => {
-                    let again = self.pin_or_want(wanted.db, wanted.key());
-                    self.wanted.extend(again);
-                }
-                Err(failure) => {
-                    self.fetch.tries = 0;
-                    self.wanted.clear();
-                    self.unpin();
-                    return Prepared::Failed(failure);
-                }
+            if let Err(failure) = self.store.bring_back(wanted.db, wanted.key()) {
+                self.fetch.tries = 0;
+                self.wanted.clear();
+                self.unpin();
+                return Prepared::Failed(failure);
             }
+            // Somebody may have let it go again.
+            let again = self.pin_or_want(wanted.db, wanted.key());
+            self.wanted.extend(again);
         }
         Prepared::Ready
     }
@@ -198,16 +188,8 @@ impl Context<'_> {
         let store = &self.store;
         let mut done = Ok(());
         for_each_needed(command, args, |key| {
-            loop {
-                let cold = store.cold_in(store.db, key);
-                let (Some(cold), true) = (cold, done.is_ok()) else {
-                    return;
-                };
-                match store.persistence.read_cold(key.bytes, cold) {
-                    Ok(Some(value)) => store.warm(store.db, key, cold, value),
-                    Ok(None) => {}
-                    Err(failure) => done = Err(failure),
-                }
+            if done.is_ok() {
+                done = store.bring_back(store.db, key);
             }
         });
         done

@@ -57,7 +57,13 @@ impl Relocate for Relocator {
                                     value: Value::Bytes(value),
                                     ..
                                 },
-                            ) => appender.set(record.db, record.key, tag, expiry, value),
+                            ) => {
+                                let address =
+                                    appender.set(record.db, record.key, tag, expiry, value);
+                                // Whoever wants the value has to wait until it is written.
+                                appender.commit();
+                                address
+                            }
                             // What is cold has one record, which holds all of it.
                             (Some(_), _) => unreachable!("a cold entry has no patches"),
                             (None, _) => {

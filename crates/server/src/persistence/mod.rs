@@ -36,6 +36,7 @@ use crate::snapshot;
 pub(crate) use backup::backup_directory;
 
 use compaction::Relocator;
+pub(crate) use reading::NOT_THERE;
 use reading::Reading;
 use replay::Loader;
 pub(crate) use switch::{IN_LOG_ALONE, Phase};

@@ -9,6 +9,11 @@ use parking_lot::RwLock;
 
 use super::Persistence;
 use crate::command::Failure;
+use crate::limits::{READ_LOOKS, READ_NAP};
+
+/// What is answered when a value is not found where it should be.
+pub(crate) const NOT_THERE: Failure =
+    Failure::of("IOERR a value is not where the log is said to have it");
 
 /// The way back, and what it was used for.
 #[derive(Default)]
@@ -64,6 +69,26 @@ impl Persistence {
         })
     }
 
+    /// [`Persistence::read_held`], of a value whose entry cannot change meanwhile, or that is held. Compaction may have appended its record
+    /// a moment ago: then it waits until that is written.
+    ///
+    /// # Errors
+    /// As there; or it is not written soon.
+    pub(crate) fn read_settled(
+        &self,
+        key: &[u8],
+        value: ColdValue,
+        hold: Option<&Hold>,
+    ) -> Result<LargeValue, Failure> {
+        for _ in 0..READ_LOOKS {
+            if let Some(value) = self.read_held(key, value, hold)? {
+                return Ok(value);
+            }
+            std::thread::sleep(READ_NAP);
+        }
+        Err(NOT_THERE)
+    }
+
     /// Keeps what is in the log where it is, if there is a log.
     pub(crate) fn hold(&self) -> Option<Hold> {
         self.log.read().as_ref().map(Log::hold)
@@ -106,11 +131,7 @@ impl Persistence {
                 Stored::Large(large) => large.bytes(),
             }));
         };
-        match self.read_cold(entry.key(), cold)? {
-            Some(value) => Ok(Cow::Owned(value.to_vec())),
-            None => Err(Failure::of(
-                "IOERR a value is not where the log is said to have it",
-            )),
-        }
+        let value = self.read_settled(entry.key(), cold, None)?;
+        Ok(Cow::Owned(value.to_vec()))
     }
 }

@@ -163,11 +163,9 @@ impl Server {
         cold: ColdValue,
         hold: Option<&Hold>,
     ) -> io::Result<Cow<'static, [u8]>> {
-        let read = self.persistence.read_held(key, cold, hold);
-        match read.map_err(unreadable)? {
-            Some(value) => Ok(Cow::Owned(value.to_vec())),
-            None => Err(io::Error::other("a value has left the log meanwhile")),
-        }
+        let value = self.persistence.read_settled(key, cold, hold);
+        let value = value.map_err(unreadable)?;
+        Ok(Cow::Owned(value.to_vec()))
     }
 }
 

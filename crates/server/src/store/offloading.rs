@@ -6,7 +6,8 @@ use keyspace::{COLD_MIN_BYTES, ColdValue, Encoding, Key, LargeValue, ShardId};
 
 use super::{Entry, Shard, Store};
 use crate::command::Failure;
-use crate::limits::{EVICT_PACKS, OFFLOAD_LOOKS, OFFLOAD_NAP, PACK_SHARE};
+use crate::limits::{EVICT_PACKS, OFFLOAD_LOOKS, OFFLOAD_NAP, PACK_SHARE, READ_LOOKS, READ_NAP};
+use crate::persistence::NOT_THERE;
 
 impl Store<'_> {
     /// Where the value of a key of a database is, if it is in the log alone.
@@ -20,6 +21,24 @@ impl Store<'_> {
         (0..self.keyspace.databases())
             .filter_map(|db| self.keyspace.existing(self.turn, db))
             .any(|database| database.cold().0 > 0)
+    }
+
+    /// Brings the value of a key of a database back on the spot, if it is in the log alone.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn bring_back(&self, db: usize, key: Key<'_>) -> Result<(), Failure> {
+        for _ in 0..READ_LOOKS {
+            let Some(cold) = self.cold_in(db, key) else {
+                return Ok(());
+            };
+            match self.persistence.read_cold(key.bytes, cold)? {
+                Some(value) => self.warm(db, key, cold, value),
+                // It has another address now, or one that is about to be written.
+                None => std::thread::sleep(READ_NAP),
+            }
+        }
+        Err(NOT_THERE)
     }
 
     /// Gives a key of a database the value back that was read from where it is, unless it has another by now.
