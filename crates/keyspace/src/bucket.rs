@@ -11,7 +11,7 @@
 //!        8..32  displacement of each slot's entry from its home bucket, 3 bits each
 //!        32..48 heat of each slot's entry, 2 bits (see `evict`)
 //!        48..56 volatile: the slot's entry has an expiry
-//!        56..64 reserved: the slot's value is on disk only
+//!        56..64 cold: the value of the slot's entry is in the log alone
 //! ```
 //!
 //! A tag of 0 is a free slot. A reference is an entry's address; its low two bits, free because
@@ -34,6 +34,7 @@ const STASHED: u64 = 1 << 7;
 const DISPLACEMENT_SHIFT: usize = 8;
 const HEAT_SHIFT: usize = 32;
 const VOLATILE_SHIFT: usize = 48;
+const COLD_SHIFT: usize = 56;
 
 #[repr(C, align(64))]
 pub(crate) struct Bucket {
@@ -50,6 +51,8 @@ const _: () = assert!(size_of::<Bucket>() == 64 && align_of::<Bucket>() == 64);
 pub(crate) struct Marks {
     /// It has an expiry.
     pub(crate) volatile: bool,
+    /// Its value is in the log alone.
+    pub(crate) cold: bool,
     /// 0 to 3.
     pub(crate) heat: u8,
 }
@@ -127,6 +130,7 @@ impl Bucket {
         meta = meta & !(7 << shift) | (displacement as u64) << shift;
         meta = meta & !(1 << (VOLATILE_SHIFT + slot))
             | u64::from(marks.volatile) << (VOLATILE_SHIFT + slot);
+        meta = meta & !(1 << (COLD_SHIFT + slot)) | u64::from(marks.cold) << (COLD_SHIFT + slot);
         meta = meta & !(3 << (HEAT_SHIFT + 2 * slot))
             | u64::from(marks.heat) << (HEAT_SHIFT + 2 * slot);
         self.meta.store(meta, Relaxed);
@@ -154,12 +158,19 @@ impl Bucket {
         self.meta.load(Relaxed) >> (VOLATILE_SHIFT + slot) & 1 == 1
     }
 
+    /// Whether the value of the entry in a slot is in the log alone.
     #[inline]
-    pub(crate) fn set_volatile(&self, slot: usize, volatile: bool) {
-        let bit = 1 << (VOLATILE_SHIFT + slot);
+    pub(crate) fn is_cold(&self, slot: usize) -> bool {
+        self.meta.load(Relaxed) >> (COLD_SHIFT + slot) & 1 == 1
+    }
+
+    /// Notes whether the entry in a slot has an expiry, and whether its value is in the log alone.
+    #[inline]
+    pub(crate) fn set_marks(&self, slot: usize, volatile: bool, cold: bool) {
+        let bits = 1 << (VOLATILE_SHIFT + slot) | 1 << (COLD_SHIFT + slot);
+        let marks = u64::from(volatile) << VOLATILE_SHIFT | u64::from(cold) << COLD_SHIFT;
         let meta = self.meta.load(Relaxed);
-        self.meta
-            .store(if volatile { meta | bit } else { meta & !bit }, Relaxed);
+        self.meta.store(meta & !bits | marks << slot, Relaxed);
     }
 
     /// How warm the entry in a slot is.
@@ -222,6 +233,7 @@ mod tests {
                 slot % 8,
                 Marks {
                     volatile: slot % 2 == 0,
+                    cold: slot % 3 == 0,
                     heat: slot as u8 % 4,
                 },
             );
@@ -234,6 +246,7 @@ mod tests {
             assert_eq!(bucket.reference(slot), 0x7fff_1234_5678 + 8 * slot as u64);
             assert_eq!(bucket.displacement(slot), slot % 8);
             assert_eq!(bucket.is_volatile(slot), slot % 2 == 0);
+            assert_eq!(bucket.is_cold(slot), slot % 3 == 0);
             assert_eq!(bucket.heat(slot), slot as u8 % 4);
         }
         bucket.clear(2);
@@ -247,6 +260,7 @@ mod tests {
         let bucket = empty();
         let marks = Marks {
             volatile: true,
+            cold: true,
             heat: 3,
         };
         bucket.fill(7, 9, 8, 7, marks);
@@ -255,7 +269,10 @@ mod tests {
         assert_eq!((bucket.extent(), bucket.is_stashed()), (5, true));
         assert_eq!((bucket.displacement(7), bucket.is_volatile(7)), (7, true));
         bucket.set_extent(0);
-        bucket.set_volatile(7, false);
+        bucket.set_marks(7, false, true);
+        assert!(bucket.is_cold(7) && !bucket.is_cold(6));
+        bucket.set_marks(7, false, false);
+        assert!(!bucket.is_cold(7));
         assert!(bucket.is_stashed() && bucket.displacement(7) == 7 && !bucket.is_volatile(7));
         assert_eq!((bucket.heat(7), bucket.heat(6)), (3, 0));
         bucket.set_heat(7, 1);

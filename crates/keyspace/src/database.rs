@@ -300,6 +300,23 @@ impl Database {
         self.shards.iter().map(ShardCell::volatile).sum()
     }
 
+    /// Keys whose value is in the log alone, and bytes of these values.
+    pub fn cold(&self) -> (usize, usize) {
+        let add = |(keys, bytes), (more, its): (usize, usize)| (keys + more, bytes + its);
+        self.shards.iter().map(ShardCell::cold).fold((0, 0), add)
+    }
+
+    /// Entries of a shard whose value is in memory.
+    pub fn shard_resident(&self, shard: ShardId) -> usize {
+        let cell = self.cell(shard);
+        cell.len().saturating_sub(cell.cold().0)
+    }
+
+    /// Takes back a [`Guard::pin`] of the shard of a hash. It need not be locked.
+    pub fn unpin(&self, hash: u64) {
+        self.cell(self.shard_of(hash)).unpin();
+    }
+
     /// Bytes taken by entries, tables and wheels.
     pub fn memory(&self) -> usize {
         self.shards.iter().map(ShardCell::memory).sum::<usize>() + size_of_val(&*self.shards)

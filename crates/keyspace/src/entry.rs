@@ -3,12 +3,13 @@
 //! ```text
 //!  0        8         ...           ...         ...   ...
 //!  +--------+---------+-------------+-----------+-----+--------------------------+
-//!  | header | expiry? | in the log? | wide key? | key | value, or 8 B to a large |
+//!  | header | expiry? | in the log? | wide key? | key | value, or 8 B (below)    |
 //!  +--------+---------+-------------+-----------+-----+--------------------------+
 //!
 //!  header, one little-endian word
 //!   0..4   kind (string, later list, hash, ...)
-//!   4..6   storage: 0 the value is here, 1 the value is a reference-counted buffer of its own
+//!   4..6   storage: 0 the value is here, 1 it is a reference-counted buffer of its own (8 B: its address),
+//!          2 it is in the log alone (8 B: its length; see `cold`)
 //!   6      wide: the key's length is the 8 bytes before the key, not the header's byte
 //!   7      volatile: the expiry is there (8 B, absolute Unix time in milliseconds)
 //!   8..32  access clock: seconds, modulo 2^24
@@ -25,6 +26,8 @@
 //! Invariants:
 //! 1. An [`Entry`] is owned by exactly one index slot; whoever takes it out must free it or put it back.
 //! 2. The allocation's size is `class_size` of what the header says, so it is never stored.
+
+pub(crate) mod cold;
 
 use std::num::NonZeroU64;
 use std::ptr::NonNull;
@@ -54,6 +57,28 @@ pub enum Encoding {
     Embstr,
     /// A long string, or one that was modified in place.
     Raw,
+}
+
+impl Encoding {
+    /// How a value is held that was written in a form.
+    pub fn of(form: Form, bytes: &[u8]) -> Encoding {
+        match form {
+            Form::Whole if is_canonical_integer(bytes) => Encoding::Int,
+            Form::Whole | Form::Decimal if bytes.len() <= 44 => Encoding::Embstr,
+            _ => Encoding::Raw,
+        }
+    }
+}
+
+/// Whether the bytes are what formatting a 64-bit integer would give.
+fn is_canonical_integer(bytes: &[u8]) -> bool {
+    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    let canonical = match digits {
+        [] | [b'0', _, ..] => false,
+        [b'0'] => bytes.len() == 1,
+        _ => digits.len() <= 19 && digits.iter().all(u8::is_ascii_digit),
+    };
+    canonical && str::from_utf8(bytes).is_ok_and(|text| text.parse::<i64>().is_ok())
 }
 
 /// How a value was written, as far as OBJECT ENCODING tells two ways to the same bytes apart.
@@ -111,6 +136,9 @@ impl<'a> Stored<'a> {
 }
 
 const STORAGE_LARGE: u64 = 1 << 4;
+const STORAGE_COLD: u64 = 1 << 5;
+/// The value is not inside the entry.
+const ELSEWHERE: u64 = STORAGE_LARGE | STORAGE_COLD;
 const WIDE: u64 = 1 << 6;
 const VOLATILE: u64 = 1 << 7;
 const CLOCK_SHIFT: u32 = 8;
@@ -189,6 +217,8 @@ impl Extras {
 pub(crate) enum NewValue<'a> {
     Inline(&'a [u8]),
     Large(LargeValue),
+    /// So many bytes that are in the log alone.
+    Cold(u64),
 }
 
 impl<'a> NewValue<'a> {
@@ -273,7 +303,7 @@ impl Entry {
             key_len = self.word(key_at) as usize;
             key_at += WORD;
         }
-        let value_slot = if header & STORAGE_LARGE != 0 {
+        let value_slot = if header & ELSEWHERE != 0 {
             WORD
         } else {
             (header >> VALUE_LENGTH_SHIFT) as usize
@@ -300,9 +330,10 @@ impl Entry {
 
     /// Bytes taken in all, a large value's buffer included.
     pub(crate) fn memory(self) -> usize {
-        let own = match self.value() {
-            Stored::Inline(_) => 0,
-            Stored::Large(LargeRef(buffer)) => buffer.capacity() + size_of::<Large>() + 16,
+        let own = if self.header() & STORAGE_LARGE == 0 {
+            0
+        } else {
+            self.large().capacity() + size_of::<Large>() + 16
         };
         self.class() + own
     }
@@ -316,7 +347,7 @@ impl Entry {
     ) -> Entry {
         let slot = match &value {
             NewValue::Inline(bytes) => bytes.len(),
-            NewValue::Large(_) => WORD,
+            NewValue::Large(_) | NewValue::Cold(_) => WORD,
         };
         let size = Entry::size_for(key.len(), slot, extras);
         let entry = Entry(heap.allocate(class_size(size)));
@@ -357,6 +388,10 @@ impl Entry {
                 header |= STORAGE_LARGE;
                 self.set_word(at, Arc::into_raw(large) as u64);
             }
+            NewValue::Cold(len) => {
+                header |= STORAGE_COLD;
+                self.set_word(at, len);
+            }
         }
         self.set_header(header);
     }
@@ -375,7 +410,7 @@ impl Entry {
     #[inline]
     pub(crate) fn overwrite_in_place(self, value: &[u8], keep_expiry: bool, stamp: Stamp) -> bool {
         let header = self.header();
-        if header & STORAGE_LARGE != 0 || (header & VOLATILE != 0 && !keep_expiry) {
+        if header & ELSEWHERE != 0 || (header & VOLATILE != 0 && !keep_expiry) {
             return false;
         }
         let shape = self.shape(header);
@@ -409,7 +444,7 @@ impl Entry {
             log: self.log_address(),
         };
         if let NewValue::Inline(bytes) = &value
-            && header & STORAGE_LARGE == 0
+            && header & ELSEWHERE == 0
         {
             let shape = self.shape(header);
             let class = class_size(shape.value_at + shape.value_slot);
@@ -463,17 +498,33 @@ impl Entry {
     pub(crate) fn value<'a>(self) -> Stored<'a> {
         let header = self.header();
         let shape = self.shape(header);
-        if header & STORAGE_LARGE == 0 {
+        if header & ELSEWHERE == 0 {
             return Stored::Inline(self.slice(shape.value_at, shape.value_slot));
         }
-        let buffer = self.word(shape.value_at) as *const Large;
+        Stored::Large(LargeRef(self.large()))
+    }
+
+    /// The buffer of a value that has one of its own.
+    ///
+    /// # Panics
+    /// The value is in the log alone: whoever reads a value sees to it that it is in memory.
+    #[inline]
+    fn large<'a>(self) -> &'a Large {
+        let header = self.header();
+        assert!(header & STORAGE_LARGE != 0, "the value is not in memory");
+        let buffer = self.word(self.shape(header).value_at) as *const Large;
         // SAFETY: the word is what `Arc::into_raw` gave; the entry keeps that reference alive.
-        Stored::Large(LargeRef(unsafe { &*buffer }))
+        unsafe { &*buffer }
     }
 
     #[inline]
     pub(crate) fn value_len(self) -> usize {
-        self.value().bytes().len()
+        let header = self.header();
+        match header & ELSEWHERE {
+            0 => (header >> VALUE_LENGTH_SHIFT) as usize,
+            STORAGE_LARGE => self.large().len(),
+            _ => self.word(self.shape(header).value_at) as usize,
+        }
     }
 
     pub(crate) fn kind(self) -> Kind {
@@ -486,7 +537,7 @@ impl Entry {
     pub(crate) fn resize_in_place(self, len: usize) -> bool {
         let header = self.header();
         let shape = self.shape(header);
-        if header & STORAGE_LARGE != 0
+        if header & ELSEWHERE != 0
             || len > INLINE_VALUE_MAX
             || class_size(shape.value_at + len) != class_size(shape.value_at + shape.value_slot)
         {
@@ -514,7 +565,7 @@ impl Entry {
         }
         let header = self.header();
         let shape = self.shape(header);
-        if header & STORAGE_LARGE != 0 {
+        if header & ELSEWHERE != 0 {
             return self.resize_large(len);
         }
         let old = self.slice(shape.value_at, shape.value_slot.min(len));
@@ -563,7 +614,7 @@ impl Entry {
     pub(crate) fn value_mut<'a>(self) -> &'a mut [u8] {
         let header = self.header();
         let shape = self.shape(header);
-        if header & STORAGE_LARGE == 0 {
+        if header & ELSEWHERE == 0 {
             // SAFETY: inside the allocation; unique because the shard's lock is held.
             return unsafe {
                 std::slice::from_raw_parts_mut(
@@ -653,6 +704,7 @@ impl Entry {
     fn value_to_move<'a>(self) -> NewValue<'a> {
         match self.take_large() {
             Some(large) => NewValue::Large(large),
+            None if self.is_cold() => NewValue::Cold(self.value_len() as u64),
             None => {
                 let shape = self.shape(self.header());
                 NewValue::Inline(self.slice(shape.value_at, shape.value_slot))

@@ -307,6 +307,16 @@ pub(crate) struct Slot {
     index: usize,
 }
 
+/// Which entries may go when memory is short.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Candidates {
+    All,
+    /// Those with an expiry.
+    Volatile,
+    /// Those whose value is in memory.
+    Resident,
+}
+
 /// A table that was replaced, waiting for those who may look at it.
 struct Retired {
     table: Table,
@@ -449,7 +459,7 @@ impl Index<'_> {
             Some(bucket) => {
                 let low = bucket.reference(slot.index) & TAG_LOW;
                 bucket.set_reference(slot.index, entry.address() | low);
-                bucket.set_volatile(slot.index, entry.expiry().is_some());
+                bucket.set_marks(slot.index, entry.expiry().is_some(), entry.is_cold());
             }
             None => self.state.stash[slot.index].1 = entry.address(),
         }
@@ -475,6 +485,7 @@ impl Index<'_> {
         let home = place.home(table.buckets());
         let marks = Marks {
             volatile: entry.expiry().is_some(),
+            cold: entry.is_cold(),
             heat,
         };
         for displacement in 0..REACH {
@@ -732,26 +743,30 @@ impl Index<'_> {
         next
     }
 
-    /// Calls `visit` with every entry whose home holds `place`, or those of them that have an expiry; returns the first place behind
+    /// Calls `visit` with every entry whose home holds `place`, or those of them that are wanted; returns the first place behind
     /// them, or `None` at the end of the shard. No entry is touched.
     pub(crate) fn visit_candidates(
         &self,
         place: Place,
-        volatile_only: bool,
+        of: Candidates,
         mut visit: impl FnMut(&Self, Slot),
     ) -> Option<Place> {
-        let wanted = |bucket: &Bucket, slot| !volatile_only || bucket.is_volatile(slot);
+        let wanted = |bucket: &Bucket, slot| match of {
+            Candidates::All => true,
+            Candidates::Volatile => bucket.is_volatile(slot),
+            Candidates::Resident => !bucket.is_cold(slot),
+        };
         self.visit_slots(place, wanted, |slot, entry| {
             // What is in the stash is not marked.
-            if slot.bucket().is_some() || !volatile_only || entry.expiry().is_some() {
+            let is_wanted = || match of {
+                Candidates::All => true,
+                Candidates::Volatile => entry.expiry().is_some(),
+                Candidates::Resident => !entry.is_cold(),
+            };
+            if slot.bucket().is_some() || is_wanted() {
                 visit(self, slot);
             }
         })
-    }
-
-    /// Entries.
-    pub(crate) fn len(&self) -> usize {
-        self.state.len
     }
 
     /// Entries that were not used since they came.

@@ -1,11 +1,12 @@
 //! The keyspace of a server: its databases, and what they share.
 
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::database::{Database, ShardId};
 use crate::entry::Entry;
+use crate::entry::cold::COLD_MIN_BYTES;
 use crate::evict::{Access, Noting};
 use crate::hash::Seed;
 use crate::observe::Observer;
@@ -57,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) observed_everywhere: AtomicU8,
     /// What is noted when an entry is used.
     pub(crate) noting: Noting,
+    /// Values of fewer bytes stay in memory.
+    pub(crate) cold_min: AtomicUsize,
     /// Who hears of changes to keys of observed shards.
     pub(crate) observer: OnceLock<&'static dyn Observer>,
 }
@@ -115,6 +118,7 @@ impl Keyspace {
             hears_expiry: AtomicBool::new(false),
             observed_everywhere: AtomicU8::new(0),
             noting: Noting::default(),
+            cold_min: AtomicUsize::new(COLD_MIN_BYTES),
             observer: OnceLock::new(),
         };
         let databases = (0..options.databases)
@@ -143,6 +147,12 @@ impl Keyspace {
         for pages in &self.shared.pages {
             pages.set_filling(is_filling);
         }
+    }
+
+    /// Says how many bytes a value has at least that may leave memory: [`COLD_MIN_BYTES`] at the beginning. Less is of use to tests
+    /// only.
+    pub fn set_cold_min(&self, bytes: usize) {
+        self.shared.cold_min.store(bytes, Ordering::Relaxed);
     }
 
     /// Says whether the observer is to hear of every key that is removed because its time had come.

@@ -27,6 +27,7 @@ mod snapshot;
 mod turn;
 
 pub use database::{Database, Locked, MAX_SHARDS, Overhead, Position, ShardId, ShardSet};
+pub use entry::cold::COLD_MIN_BYTES;
 pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, LogAddress, Stored};
 pub use evict::{Access, Order, Policy};
 pub use hash::Seed;
@@ -34,7 +35,9 @@ pub use keyspace::{Keyspace, Options, Taken};
 pub use large::{Large, LargeValue};
 pub use observe::{Change, ChangeKind, Observer, reason};
 pub use records::{Record, RecordValue, Records};
-pub use shard::{Detached, EntryMut, EntryRef, Expiry, Guard, Key, Overwritten};
+pub use shard::{
+    ColdValue, Detached, EntryMut, EntryRef, Expiry, Guard, Key, Offloading, Overwritten,
+};
 pub use snapshot::{Sizes, Snapshot};
 pub use turn::{Exclusive, Turn, Turns};
 

@@ -2,16 +2,18 @@
 //!
 //! ```text
 //!  word: key length (40 bits) | value length (16) | flags (8)
-//!  [expiry, 8 B]  key  value, unless it is the next of `large`
+//!  [expiry, 8 B]  key  value, unless it is the next of `large`; of a cold one its address and its length, 8 B each
 //! ```
 //!
 //! A buffer that is cleared and filled again takes no memory for the second time.
 
 use crate::entry::INLINE_VALUE_MAX;
 use crate::large::LargeValue;
+use crate::shard::ColdValue;
 
 const VOLATILE: u64 = 1;
 const LARGE: u64 = 1 << 1;
+const COLD: u64 = 1 << 2;
 const VALUE_LENGTH_SHIFT: u32 = 8;
 const KEY_LENGTH_SHIFT: u32 = 24;
 const WORD: usize = 8;
@@ -42,14 +44,20 @@ pub enum RecordValue<'a> {
     Inline(&'a [u8]),
     /// A value with a buffer of its own.
     Large(LargeValue),
+    /// A value that is in the log alone.
+    Cold(ColdValue),
 }
 
 impl RecordValue<'_> {
-    /// The value's bytes.
-    pub fn bytes(&self) -> &[u8] {
+    /// The value's bytes; of one that is in the log alone where it is.
+    ///
+    /// # Errors
+    /// The value is in the log alone.
+    pub fn bytes(&self) -> Result<&[u8], ColdValue> {
         match self {
-            RecordValue::Inline(bytes) => bytes,
-            RecordValue::Large(large) => large,
+            RecordValue::Inline(bytes) => Ok(bytes),
+            RecordValue::Large(large) => Ok(large),
+            RecordValue::Cold(cold) => Err(*cold),
         }
     }
 }
@@ -60,9 +68,14 @@ impl Records {
     /// # Panics
     /// An inline value is too long for one, or the key has 2^40 bytes.
     pub fn push(&mut self, key: &[u8], value: RecordValue<'_>, expiry: Option<i64>) {
+        let at;
         let inline: &[u8] = match &value {
             RecordValue::Inline(bytes) => bytes,
             RecordValue::Large(_) => b"",
+            RecordValue::Cold(cold) => {
+                at = cold.to_bytes();
+                &at
+            }
         };
         assert!(inline.len() <= INLINE_VALUE_MAX && key.len() < 1 << 40);
         let mut word =
@@ -71,8 +84,10 @@ impl Records {
         if expiry.is_some() {
             word |= VOLATILE;
         }
-        if let RecordValue::Large(_) = value {
-            word |= LARGE;
+        match value {
+            RecordValue::Inline(_) => {}
+            RecordValue::Large(_) => word |= LARGE,
+            RecordValue::Cold(_) => word |= COLD,
         }
         self.bytes.extend_from_slice(&word.to_ne_bytes());
         if let Some(expiry) = expiry {
@@ -122,10 +137,10 @@ impl Records {
             };
             let key = take(&mut rest, (word >> KEY_LENGTH_SHIFT) as usize);
             let inline = take(&mut rest, (word >> VALUE_LENGTH_SHIFT) as usize & 0xffff);
-            let value = if word & LARGE == 0 {
-                RecordValue::Inline(inline)
-            } else {
-                RecordValue::Large(large.next()?.clone())
+            let value = match word & (LARGE | COLD) {
+                0 => RecordValue::Inline(inline),
+                COLD => RecordValue::Cold(ColdValue::from_bytes(inline)?),
+                _ => RecordValue::Large(large.next()?.clone()),
             };
             Some(Record { key, value, expiry })
         })
@@ -144,7 +159,10 @@ const _: () = assert!(INLINE_VALUE_MAX <= 0xffff);
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use super::*;
+    use crate::entry::LogAddress;
 
     #[test]
     fn records_come_back_in_order() {
@@ -152,12 +170,17 @@ mod tests {
         for round in 0..2 {
             let large = LargeValue::new(vec![round; 100_000].into());
             let (key, value) = ([b'k'; 300], [b'v'; INLINE_VALUE_MAX]);
+            let cold = ColdValue {
+                address: LogAddress(NonZeroU64::MAX),
+                len: 1 << 40,
+            };
             let all = [
                 (&b""[..], RecordValue::Inline(b""), None),
                 (b"a", RecordValue::Inline(b"1"), Some(i64::MIN)),
                 (b"large", RecordValue::Large(large.clone()), Some(i64::MAX)),
                 (&key, RecordValue::Inline(&value), Some(0)),
                 (b"again", RecordValue::Large(large), None),
+                (b"cold", RecordValue::Cold(cold), Some(5)),
             ];
             for (key, value, expiry) in &all {
                 records.push(key, value.clone(), *expiry);
@@ -166,7 +189,10 @@ mod tests {
             for (key, value, expiry) in &all {
                 let record = read.next().expect("they are as many");
                 assert_eq!((record.key, record.expiry), (*key, *expiry));
-                assert_eq!(record.value.bytes(), value.bytes());
+                match (record.value, value) {
+                    (RecordValue::Cold(read), RecordValue::Cold(cold)) => assert_eq!(read, *cold),
+                    (read, value) => assert_eq!(read.bytes(), value.bytes()),
+                }
             }
             assert!(read.next().is_none() && records.len() == all.len());
             drop(read);

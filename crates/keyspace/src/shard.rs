@@ -12,12 +12,13 @@
 //! 1. `bytes` is the sum of [`Entry::memory`] over all entries of the index, and of what index and wheel take.
 //! 2. `volatile` counts the entries with an expiry, and each of those has an item in the wheel at or before
 //!    its expiry.
-//! 3. Counters are written only under the lock.
+//! 3. Counters are written only under the lock; `cold` counts the cold entries, and the bytes of their values.
 
 mod evicting;
 mod expiring;
 mod loading;
 mod lock;
+mod offloading;
 mod packing;
 mod snapshot;
 mod view;
@@ -41,12 +42,14 @@ use crate::reclaim::BACKGROUND_BYTES;
 /// Home buckets moved by one call of [`Guard::maintain`] while a table drains.
 const MOVED_PER_SLICE: usize = 64;
 
+pub use offloading::{ColdValue, Offloading};
 pub use view::{Detached, EntryMut, EntryRef};
 pub use writing::Overwritten;
 
 use evicting::Evicting;
 use expiring::Wheels;
 use lock::Lock;
+use offloading::Cold;
 
 /// A key and its hash.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +80,7 @@ pub(crate) struct ShardCell {
     bytes: AtomicUsize,
     /// Bytes of slabs that no entry uses.
     slack: AtomicUsize,
+    cold: Cold,
     next_due_ms: NextDue,
     state: UnsafeCell<State>,
 }
@@ -121,6 +125,7 @@ impl ShardCell {
             volatile: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             slack: AtomicUsize::new(0),
+            cold: Cold::default(),
             next_due_ms: NextDue::default(),
             state: UnsafeCell::new(State {
                 index: IndexState::default(),
@@ -435,6 +440,9 @@ impl<'a> Guard<'a> {
         if entry.expiry().is_some() {
             self.add_volatile(-1);
         }
+        if entry.is_cold() {
+            self.note_cold(-1, entry);
+        }
         entry
     }
 
@@ -507,6 +515,7 @@ impl<'a> Guard<'a> {
     #[cfg(test)]
     pub(crate) fn verify(&mut self) {
         let (mut len, mut volatile, mut bytes, mut fresh) = (0, 0, 0, 0);
+        let mut cold = (0, 0);
         let mut place = Some(Place(0));
         let shared = self.shared;
         while let Some(at) = place {
@@ -518,6 +527,9 @@ impl<'a> Guard<'a> {
                 bytes += entry.memory();
                 volatile += usize::from(entry.expiry().is_some());
                 fresh += usize::from(index.heat(slot) == 0);
+                if entry.is_cold() {
+                    cold = (cold.0 + 1, cold.1 + entry.value_len());
+                }
                 assert!(entry.expiry().is_none() || marked.contains(&entry));
                 let found = index.find(place_of(shared, entry), |other| other == entry);
                 assert!(found.is_some_and(|found| index.entry(found) == index.entry(slot)));
@@ -526,6 +538,7 @@ impl<'a> Guard<'a> {
         assert_eq!(self.cell.len(), len);
         assert_eq!(self.index().fresh(), fresh);
         assert_eq!(self.cell.volatile(), volatile);
+        assert_eq!(self.cell.cold(), cold);
         assert_eq!(self.cell.memory(), bytes + self.overhead().bytes());
     }
 

@@ -279,6 +279,13 @@ impl Appender {
         self.core.durable()
     }
 
+    /// Whether the base record of an entry, with so many bytes of key and value, is in a file: whether it can be read.
+    #[inline]
+    pub fn is_written(&self, address: Address, key: usize, value: usize) -> bool {
+        let bytes = record::base_bytes(address, key as u64, value as u64);
+        address.lsn().offset(bytes) <= self.core.written()
+    }
+
     /// The position of the next record of any appender: what was read under a lock was logged below it.
     #[inline]
     pub fn tail(&self) -> Lsn {

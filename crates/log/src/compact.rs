@@ -119,6 +119,9 @@ impl Compactor {
     /// Nothing can be appended, or made durable. The segment stays; nothing is lost.
     pub fn step(&mut self, relocate: &dyn Relocate) -> Result<bool, Refusal> {
         let map = self.core.segments.map();
+        if self.core.holds.load(Ordering::SeqCst) > 0 {
+            return Ok(false);
+        }
         let Some(victim) = choose(&map, &self.core) else {
             return Ok(false);
         };

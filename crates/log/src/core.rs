@@ -9,7 +9,7 @@
 //!    durable.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 
@@ -123,6 +123,8 @@ pub(crate) struct Core {
     pub(crate) is_closing: AtomicBool,
     /// Compaction is to leave as little garbage as it can, once.
     pub(crate) is_thorough: AtomicBool,
+    /// How many rely on records staying where they are; see [`crate::Hold`].
+    pub(crate) holds: AtomicUsize,
     /// Somebody wants what is written to be durable soon, whatever the policy.
     pub(crate) sync_wanted: AtomicBool,
     /// The other threads have ended, so nobody waits for the log thread any more.
@@ -201,6 +203,7 @@ impl Core {
             writer_thread: OnceLock::new(),
             is_closing: AtomicBool::new(false),
             is_thorough: AtomicBool::new(false),
+            holds: AtomicUsize::new(0),
             sync_wanted: AtomicBool::new(false),
             writer_may_end: AtomicBool::new(false),
             unsynced: Mutex::default(),

@@ -1,14 +1,17 @@
 //! Reading single values back: what was left on the disk, and what has a file of its own.
 
+use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use sys::file::Files;
 
 use crate::address::Lsn;
+use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::paths::Paths;
 use crate::record::{self, BlobRef, Change, Entry, Flaw, Value};
-use crate::segments::Segments;
+use crate::segments::{Map, Segments};
 
 /// Reads values by where they are. Can be cloned and used by any thread.
 #[derive(Clone, Debug)]
@@ -16,6 +19,52 @@ pub struct ValueReader {
     files: Arc<dyn Files>,
     paths: Paths,
     segments: Arc<Segments>,
+}
+
+/// While it exists compaction empties no segment, so all records stay where they are that there were when it was made.
+pub struct Hold {
+    core: Arc<Core>,
+    /// The segments of that time: one that was being emptied then can still be read.
+    map: Arc<Map>,
+}
+
+impl Hold {
+    pub(crate) fn new(core: &Arc<Core>) -> Hold {
+        core.holds.fetch_add(1, Ordering::SeqCst);
+        Hold {
+            core: core.clone(),
+            map: core.segments.map(),
+        }
+    }
+
+    /// [`ValueReader::read`], for a record that was there when this was made, or is later.
+    ///
+    /// # Errors
+    /// The record is damaged, or cannot be read.
+    pub fn read(
+        &self,
+        reader: &ValueReader,
+        lsn: Lsn,
+        key: &[u8],
+        len: u64,
+    ) -> Result<Option<Vec<u8>>> {
+        match reader.read(lsn, key, len)? {
+            None => reader.read_in(&self.map, lsn, key, len),
+            found => Ok(found),
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.core.holds.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hold")
+    }
 }
 
 impl ValueReader {
@@ -34,11 +83,14 @@ impl ValueReader {
     /// # Errors
     /// The record is damaged, or cannot be read.
     pub fn read(&self, lsn: Lsn, key: &[u8], len: u64) -> Result<Option<Vec<u8>>> {
-        let map = self.segments.map();
+        self.read_in(&self.segments.map(), lsn, key, len)
+    }
+
+    fn read_in(&self, map: &Map, lsn: Lsn, key: &[u8], len: u64) -> Result<Option<Vec<u8>>> {
         let Some(segment) = map.segment_of(lsn) else {
             return Ok(None);
         };
-        let left = segment.end().get().saturating_sub(lsn.get());
+        let mut left = segment.end().get().saturating_sub(lsn.get());
         let mut wanted = record::record_bytes(key.len() as u64, len + 16, true).min(left);
         loop {
             if wanted == 0 {
@@ -54,6 +106,20 @@ impl ValueReader {
                 Err(Flaw::Incomplete(more)) if more > wanted && more <= left => {
                     wanted = more;
                     continue;
+                }
+                Err(flaw @ Flaw::Incomplete(more)) if more > left => {
+                    // What is written in pieces may be there in part.
+                    let is_whole = segment.is_sealed();
+                    let now = segment.end().get().saturating_sub(lsn.get());
+                    if now > left {
+                        left = now;
+                        wanted = more.min(left);
+                        continue;
+                    }
+                    if !is_whole {
+                        return Ok(None);
+                    }
+                    return Err(Error::damage(&segment.path, segment.offset_of(lsn), flaw));
                 }
                 Err(flaw) => {
                     return Err(Error::damage(&segment.path, segment.offset_of(lsn), flaw));

@@ -88,7 +88,7 @@ pub use blob::Blob;
 pub use check::{Report, check, repair};
 pub use compact::{Compactor, Current, Relocate, Verdict, judge};
 pub use error::{Damage, Error, Refusal, Result};
-pub use fetch::ValueReader;
+pub use fetch::{Hold, ValueReader};
 pub use liveness::Liveness;
 pub use log::Log;
 pub use options::{Options, SyncPolicy};

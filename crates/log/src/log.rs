@@ -14,7 +14,7 @@ use crate::bindings::Bindings;
 use crate::compact::{Compactor, Relocate};
 use crate::core::{Core, Wake, lock};
 use crate::error::{Error, Refusal, Result};
-use crate::fetch::ValueReader;
+use crate::fetch::{Hold, ValueReader};
 use crate::limits::{BLOB_THREADS, FULL_RETRY, LONGEST_SLEEP, NAP, NAPS};
 use crate::options::{Options, SyncPolicy};
 use crate::recover::Recovery;
@@ -124,6 +124,11 @@ impl Log {
             core.paths.clone(),
             core.segments.clone(),
         )
+    }
+
+    /// Keeps records where they are for a while. Garbage stays, too.
+    pub fn hold(&self) -> Hold {
+        Hold::new(&self.core)
     }
 
     /// Lets compaction go on until full segments hold little garbage. Whether it was not on its way to that already.

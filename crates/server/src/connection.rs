@@ -17,6 +17,7 @@ use sys::socket::Socket;
 
 use crate::blocked::Parked;
 use crate::clients::status;
+use crate::cold::FetchState;
 use crate::command::Output;
 use crate::limits::{PIECE_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SEND_TURN_BYTES, SHARE_BYTES};
 use crate::metrics::WorkerStats;
@@ -34,6 +35,8 @@ pub(crate) enum State {
     Parked,
     /// Waits for a command that takes long.
     Working,
+    /// Waits for values that its next request needs; see [`crate::cold`].
+    Fetching,
     /// Only sends what is left, then ends.
     Closing,
 }
@@ -46,6 +49,8 @@ pub(crate) struct Connection {
     pub(crate) state: State,
     /// What it waits for, or has waited for until now.
     pub(crate) parked: Option<Box<Parked>>,
+    /// What is known of values that its next request needs.
+    pub(crate) fetch: FetchState,
     /// The beginning of a request, or requests that may not run yet.
     pub(crate) pending: Vec<u8>,
     /// What the parser knows of the request at the front of `pending`.
@@ -74,6 +79,7 @@ impl Connection {
             session,
             state: State::Open,
             parked: None,
+            fetch: FetchState::default(),
             pending: Vec::new(),
             resume: Resume::default(),
             need: 0,
@@ -91,7 +97,7 @@ impl Connection {
     /// held back by CLIENT PAUSE, that its peer has finished: it would wait for nothing.
     pub(crate) fn wanted_interest(&self, is_paused: bool) -> Interest {
         let ends = match self.state {
-            State::Parked | State::Working => true,
+            State::Parked | State::Working | State::Fetching => true,
             State::Paused => is_paused,
             State::Open | State::Closing => false,
         };

@@ -242,6 +242,10 @@ impl Control {
             self.note_startup_memory();
         }
         self.server.check_memory();
+        if self.server.should_begin_offloading() {
+            self.turn
+                .exclusive(|alone| self.server.begin_offloading(alone));
+        }
         if !self.server.is_loading() {
             let snapshots = &self.server.snapshots;
             snapshots.start_if_due(self.server, &mut self.turn);

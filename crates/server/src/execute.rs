@@ -13,6 +13,7 @@ use keyspace::{INLINE_VALUE_MAX, LargeValue};
 use crate::batch::{Request, Source};
 use crate::blocked;
 use crate::clients::{NO_COMMAND, status};
+use crate::cold::Prepared;
 use crate::command::server::must_wait;
 use crate::command::{Args, Command, Context, Control, Failure, Reply, flag};
 use crate::config::Setting;
@@ -59,6 +60,7 @@ impl Worker {
             output,
             stats,
             paused,
+            pins,
             waiting: those_who_wait,
             listeners,
             spares,
@@ -82,6 +84,7 @@ impl Worker {
             resume,
             state,
             parked,
+            fetch,
             ..
         } = connection;
         // A large request may become a value as it is: for that its buffer must be one that can be shared.
@@ -124,6 +127,9 @@ impl Worker {
             worker,
             spares,
             parked: None,
+            fetch,
+            wanted: Vec::new(),
+            pins,
             in_transaction: false,
             replies_in_parts: false,
         };
@@ -134,6 +140,8 @@ impl Worker {
         }
         let mut nothing_special = is_plain(server, context.session, now);
         let mut last_command = None;
+        // The same for all of the turn.
+        let may_be_cold = server.cold.is_on();
         if let Some(parked) = parked.take() {
             blocked::go_on(&mut context, *parked);
         }
@@ -151,10 +159,26 @@ impl Worker {
                 && command.takes(args.spans.len())
                 && (!server.memory.is_near() || context.has_room(command, request.bytes))
             {
+                if may_be_cold {
+                    match context.prepare(command, &mut args) {
+                        Prepared::Ready => {}
+                        Prepared::Failed(failure) => {
+                            context.refuse(&failure);
+                            continue;
+                        }
+                        Prepared::Fetch | Prepared::Later => {
+                            waits_from = Some((request.from, &requests[number..]));
+                            break;
+                        }
+                    }
+                }
                 // What nearly all requests are: nothing to decide, and the session is the same afterwards.
                 timer.count(command);
                 run(command, &mut context, &mut args);
                 last_command = Some(command);
+                if may_be_cold {
+                    context.unpin();
+                }
                 if blocked::ready::any() {
                     blocked::serve(&context);
                 }
@@ -185,11 +209,15 @@ impl Worker {
         }
         let mut rewritten = None;
         *parked = context.parked.take();
+        let wanted = std::mem::take(&mut context.wanted);
         if let Some((from, waiting)) = waits_from {
             // Come back to these, and whatever is behind them, when the pause is over, or what was asked for is there.
             rewritten = lane.take_back(from, waiting, &batch.spans, input);
             resume.clear();
-            if let Some(deferred) = &session.deferred {
+            if !wanted.is_empty() {
+                *state = State::Fetching;
+                fetch.begin(server, &session.client, wanted);
+            } else if let Some(deferred) = &session.deferred {
                 *state = State::Working;
                 those_who_wait.add(lane.token, deferred);
             } else if parked.is_some() {
@@ -298,11 +326,24 @@ fn run_special<'c>(
         Admission::Queue(command) => context.queue(command, args),
         Admission::Run(command) => {
             pushes = command.spec.has(flag::PUSHES);
+            if context.server.cold.is_on() && command.control != Control::Exec {
+                match context.prepare(command, args) {
+                    Prepared::Ready => {}
+                    Prepared::Failed(failure) => return context.fail_unprepared(&failure, before),
+                    Prepared::Fetch | Prepared::Later => return false,
+                }
+            }
             timer.begin_alone(command);
             if context.session.listens {
                 tracking::remember(context, command, args);
             }
             run(command, context, args);
+            context.unpin();
+            if !context.wanted.is_empty() {
+                // It has not run: what it needs is to be read back first.
+                timer.hand_over();
+                return false;
+            }
             match &mut context.session.deferred {
                 Some(deferred) => deferred.ticks = timer.hand_over(),
                 None => timer.end_alone(command, args, context.session),

@@ -13,6 +13,8 @@
 //!    a log is begun on a server that has data ([`crate::persistence`]), none is [`LogAddress::NOWHERE`].
 //! 2. Every record that an entry had an address of and has no more was told to the log as dead, once.
 
+mod offloading;
+
 use std::cell::RefCell;
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -42,6 +44,9 @@ struct Inner {
     keys: Vec<u8>,
     /// Databases that the transaction has emptied or exchanged.
     rebinds: Vec<Rebind>,
+    /// Room there is for writing values whole before they leave memory, and that the next of them needs.
+    relog_left: u64,
+    relog_bytes: u64,
 }
 
 /// What becomes of a change.
@@ -164,12 +169,16 @@ impl Journal {
     pub(crate) fn rescheduled(&self, entry: &mut EntryMut<'_, '_>) {
         let db = entry.database();
         let mut inner = self.inner.borrow_mut();
+        let id = self.id(db);
         if inner.is_batching() {
+            if entry.cold().is_some() {
+                // Its value stays where it is: only the expiry is logged, at the end of the batch.
+                return inner.note(id, entry.key(), None);
+            }
             drop(inner);
             let address = self.wrote(db, entry.key(), entry.as_ref(), entry.overwritten());
             return entry.set_log_address(address);
         }
-        let id = self.id(db);
         inner.appender.expire(id, entry.key().bytes, entry.expiry());
     }
 
@@ -198,6 +207,8 @@ impl Journal {
                 changes: Vec::new(),
                 keys: Vec::new(),
                 rebinds: Vec::new(),
+                relog_left: 0,
+                relog_bytes: 0,
             }),
             ids,
         }
@@ -407,6 +418,13 @@ impl Journal {
 /// Adds what there is of a key to a batch. Whether it fits.
 fn gather(batch: &mut Batch<'_>, id: DbId, guard: &mut Guard<'_>, key: Key<'_>) -> bool {
     let entry = guard.find(key);
+    if let Some(entry) = &entry
+        && entry.cold().is_some()
+    {
+        // Nothing but its expiry has changed.
+        batch.expire(id, key.bytes, entry.expiry());
+        return true;
+    }
     let value = entry.as_ref().map_or(0, EntryMut::value_len);
     let bytes = batch.log_bytes() + Appender::bytes_of(key.bytes.len(), value);
     if bytes > JOURNAL_BATCH_BYTES && !batch.is_empty() {

@@ -190,6 +190,21 @@ pub(crate) const PATCH_SHARE: usize = 4;
 /// Bytes that a worker keeps for noting which keys a command changes.
 pub(crate) const JOURNAL_KEEP_BYTES: usize = 256 << 10;
 
+/// Threads that read values back from the log, and how often a request waits for them before what it needs is read on the spot.
+pub(crate) const FETCH_THREADS: usize = 8;
+pub(crate) const FETCH_TRIES: u32 = 8;
+
+/// How often DEBUG OFFLOAD looks whether the log has a value, and how long it waits in between.
+pub(crate) const OFFLOAD_LOOKS: usize = 2000;
+pub(crate) const OFFLOAD_NAP: std::time::Duration = std::time::Duration::from_micros(100);
+
+/// How often a value is looked for that is about to be written, and how long is waited in between.
+pub(crate) const READ_LOOKS: usize = 10_000;
+pub(crate) const READ_NAP: std::time::Duration = std::time::Duration::from_micros(100);
+
+/// Bytes of values that the log has in parts, and that are written whole at a time before they leave memory.
+pub(crate) const RELOG_BYTES: u64 = 256 << 10;
+
 /// Bytes that a request may append to the log beyond its own: headers of records, an expiry.
 pub(crate) const JOURNAL_REQUEST_BYTES: u64 = 128;
 

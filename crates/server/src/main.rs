@@ -11,6 +11,7 @@ mod batch;
 mod blocked;
 mod check_log;
 mod clients;
+mod cold;
 mod command;
 mod config;
 mod connection;

@@ -74,6 +74,8 @@ pub(crate) struct WorkerStats {
     pub(crate) client_bytes: Counter,
     /// Keys that went because memory was short.
     pub(crate) evicted: Counter,
+    /// Values that left memory for the log.
+    pub(crate) offloaded: Counter,
     by_command: Box<[CommandStats]>,
 }
 
@@ -120,6 +122,7 @@ impl WorkerStats {
             thread: OnceLock::new(),
             client_bytes: Counter::default(),
             evicted: Counter::default(),
+            offloaded: Counter::default(),
             by_command: (0..commands).map(|_| CommandStats::default()).collect(),
         }
     }
@@ -141,6 +144,7 @@ impl WorkerStats {
             &self.output_bytes,
             &self.errors,
             &self.evicted,
+            &self.offloaded,
         ] {
             counter.set(0);
         }

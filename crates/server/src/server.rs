@@ -11,6 +11,7 @@ use sys::socket::Socket;
 
 use crate::blocked::{Outcome, WaitNumbers};
 use crate::clients::{Client, Clients};
+use crate::cold::{Cold, Fetch};
 use crate::config::{Setting, Settings};
 use crate::errorstats::ErrorStats;
 use crate::gate::{Closed, Gate};
@@ -62,6 +63,8 @@ pub(crate) struct Server {
     /// Wakes the thread that serves HTTP.
     pub(crate) http: Waker,
     pub(crate) shutdown: AtomicBool,
+    /// Values that are in the log alone.
+    pub(crate) cold: Cold,
     /// The limit of memory.
     pub(crate) memory: Budget,
     /// Why commands are refused now.
@@ -130,6 +133,8 @@ pub(crate) enum Message {
     Close(Arc<Client>),
     /// Let a connection go on whose wait, of this number, was claimed.
     GoOn(Arc<Client>, u64, Outcome),
+    /// Values are there that a connection waits for, or it is known why not.
+    Fetched(Arc<Fetch>),
     /// Look again at what waits: a pause was ended, or the server ends.
     Wake,
 }

@@ -14,6 +14,7 @@ use sys::signal::{Signal, Signals};
 use crate::blocked::WaitNumbers;
 use crate::check_log::{self, Task};
 use crate::clients::Clients;
+use crate::cold::Cold;
 use crate::command::table;
 use crate::config::{self, Setting, Settings, Startup};
 use crate::control::{self, Control};
@@ -211,6 +212,7 @@ fn build(
         control: Waker::new().map_err(failed)?,
         http: Waker::new().map_err(failed)?,
         shutdown: AtomicBool::new(false),
+        cold: Cold::default(),
         memory: Budget::default(),
         gate: Gate::default(),
         snapshots: Snapshots::new(),

@@ -9,6 +9,7 @@
 //! commands use before the first of them runs ([`Store::hold`]); they are lent from that, and lock nothing themselves.
 
 mod batch;
+mod offloading;
 mod shard;
 
 use std::ops::Range;

@@ -143,12 +143,7 @@ impl Transaction {
         for at in 0..self.len() {
             let (command, args) = (self.command(at), self.args(at, store.keyspace));
             if command.control == Control::Select {
-                // One that is wrong fails, and changes nothing.
-                let chosen = args.optional(1).and_then(resp::number::parse_i64);
-                let chosen = chosen.and_then(|number| usize::try_from(number).ok());
-                db = chosen
-                    .filter(|&db| db < store.keyspace.databases())
-                    .unwrap_or(db);
+                db = selected(&args, store).unwrap_or(db);
                 continue;
             }
             let elsewhere = (command.spec.elsewhere)(&args);
@@ -166,6 +161,23 @@ impl Transaction {
             }
         }
         true
+    }
+
+    /// Calls `visit` with each request that is to run, and the database in which that will be unless databases change places.
+    pub(crate) fn for_each_run(
+        &self,
+        store: &Store<'_>,
+        mut visit: impl FnMut(usize, &'static Command, &Args<'_>),
+    ) {
+        let mut db = store.db;
+        for at in 0..self.len() {
+            let (command, args) = (self.command(at), self.args(at, store.keyspace));
+            if command.control == Control::Select {
+                db = selected(&args, store).unwrap_or(db);
+                continue;
+            }
+            visit(db, command, &args);
+        }
     }
 
     /// Forgets all requests, to be used again. Room that only a large transaction needs goes.
@@ -187,6 +199,13 @@ impl Transaction {
         self.needs_data = false;
         self.refused = false;
     }
+}
+
+/// The database that a SELECT chooses. One that is wrong fails, and changes nothing.
+fn selected(args: &Args<'_>, store: &Store<'_>) -> Option<usize> {
+    let chosen = args.optional(1).and_then(resp::number::parse_i64)?;
+    let chosen = usize::try_from(chosen).ok()?;
+    (chosen < store.keyspace.databases()).then_some(chosen)
 }
 
 /// Transactions of a worker that are over, for those that begin: neither allocates, then.

@@ -80,6 +80,8 @@ pub(crate) struct Worker {
     pub(crate) waiting: Waiting,
     /// Transactions that ended, for those that begin.
     pub(crate) spares: Spares,
+    /// What the command that runs has pinned: database and hash. Empty between commands.
+    pub(crate) pins: Vec<(usize, u64)>,
     next_cron: i64,
     pub(crate) next_expire: i64,
     next_pack: i64,
@@ -121,6 +123,7 @@ impl Worker {
             paused: Vec::new(),
             waiting: Waiting::default(),
             spares: Spares::default(),
+            pins: Vec::new(),
             next_cron: 0,
             next_expire: 0,
             next_pack: 0,
@@ -469,6 +472,7 @@ impl Worker {
                 Message::GoOn(client, number, outcome) => {
                     self.go_on(client.token.load(Relaxed), number, outcome);
                 }
+                Message::Fetched(fetch) => self.fetched(&fetch),
                 Message::Wake => {}
             }
         }

@@ -9,7 +9,7 @@ use super::{Guard, Key};
 use crate::entry::Stamp;
 use crate::evict::{COOL, FRESH, Ghosts, HOT, Order, Policy};
 use crate::hash::Place;
-use crate::index::{Index, Slot};
+use crate::index::{Candidates, Index, Slot};
 
 /// Fresh entries are taken first while they are more than one in so many.
 const FRESH_SHARE: usize = 20;
@@ -17,10 +17,10 @@ const FRESH_SHARE: usize = 20;
 /// Home buckets that are looked at for one victim before the coolest entry seen so far will do.
 const LOOKED_AT: usize = 64;
 
-/// What a shard remembers between evictions.
+/// What a shard remembers between evictions, also of values that went without their keys (`offloading`).
 #[derive(Default)]
 pub(super) struct Evicting {
-    ghosts: Ghosts,
+    pub(super) ghosts: Ghosts,
     /// Where the hands are.
     fast: Place,
     slow: Place,
@@ -112,14 +112,14 @@ impl Guard<'_> {
     }
 
     #[inline]
-    fn evicting(&mut self) -> &mut Evicting {
+    pub(super) fn evicting(&mut self) -> &mut Evicting {
         // SAFETY: as in `first_heat`.
         let state = unsafe { &mut *self.cell.state.get() };
         state.evicting.get_or_insert_default()
     }
 
     /// Makes as much room for ghosts as there are entries.
-    fn prepare_eviction(&mut self) {
+    pub(super) fn prepare_eviction(&mut self) {
         let (entries, before) = (self.cell.len(), self.evicting_memory());
         self.evicting().ghosts.fit(entries);
         let after = self.evicting_memory();
@@ -148,17 +148,23 @@ impl Guard<'_> {
         if candidates == 0 {
             return None;
         }
+        let of = if policy.volatile_only {
+            Candidates::Volatile
+        } else {
+            Candidates::All
+        };
         match policy.order {
-            Order::Coldest => self.coldest(policy.volatile_only),
-            Order::Random => self.sampled(policy, 1, |_, _| 0),
-            Order::Soonest => self.sampled(policy, policy.samples, |index, slot| {
+            Order::Coldest => self.coldest(of),
+            Order::Random => self.sampled(of, 1, |_, _| 0),
+            Order::Soonest => self.sampled(of, policy.samples, |index, slot| {
                 index.entry(slot).expiry().map_or(u64::MAX, |at| at as u64)
             }),
         }
     }
 
     /// Moves a hand on until it meets an entry to take.
-    fn coldest(&mut self, volatile_only: bool) -> Option<Slot> {
+    pub(super) fn coldest(&mut self, of: Candidates) -> Option<Slot> {
+        let resident = self.cell.len() - self.cell.cold.keys.load(Relaxed);
         // SAFETY: as in `first_heat`; the two parts of the state are apart.
         let state = unsafe { &mut *self.cell.state.get() };
         let evicting = state.evicting.as_mut()?;
@@ -166,7 +172,8 @@ impl Guard<'_> {
             tables: &self.cell.tables,
             state: &mut state.index,
         };
-        let is_fast = index.fresh() * FRESH_SHARE > index.len();
+        // What is cold is not fresh.
+        let is_fast = index.fresh() * FRESH_SHARE > resident;
         let hand = if is_fast {
             &mut evicting.fast
         } else {
@@ -177,7 +184,7 @@ impl Guard<'_> {
             let mut warm = [None; 8];
             let mut seen = 0;
             let mut victim = None;
-            let next = index.visit_candidates(*hand, volatile_only, |index, slot| {
+            let next = index.visit_candidates(*hand, of, |index, slot| {
                 let heat = index.heat(slot);
                 if heat == FRESH && is_fast || heat == COOL && !is_fast {
                     victim = Some(slot);
@@ -207,7 +214,7 @@ impl Guard<'_> {
     /// Of some candidates from a random place on, the one with the least `score`.
     fn sampled(
         &mut self,
-        policy: Policy,
+        of: Candidates,
         samples: usize,
         score: impl Fn(&Index<'_>, Slot) -> u64,
     ) -> Option<Slot> {
@@ -216,7 +223,7 @@ impl Guard<'_> {
         let (mut seen, mut least) = (0, None);
         let mut place = start;
         for _ in 0..LOOKED_AT.max(samples) {
-            let next = index.visit_candidates(place, policy.volatile_only, |index, slot| {
+            let next = index.visit_candidates(place, of, |index, slot| {
                 let score = score(index, slot);
                 seen += 1;
                 if least.is_none_or(|(least, _)| score < least) {

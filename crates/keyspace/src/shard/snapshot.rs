@@ -2,7 +2,7 @@
 //!
 //! See [`crate::snapshot`] for how this comes to a point in time.
 
-use super::Guard;
+use super::{ColdValue, Guard};
 use crate::entry::{Entry, Mark, Stored};
 use crate::hash::Place;
 use crate::index::Index;
@@ -111,9 +111,12 @@ fn push(records: &mut Records, entry: Entry, started_ms: i64) {
     if expiry.is_some_and(|expiry| started_ms > expiry) {
         return;
     }
-    let value = match entry.value() {
-        Stored::Inline(bytes) => RecordValue::Inline(bytes),
-        Stored::Large(large) => RecordValue::Large(large.share()),
+    let value = match ColdValue::of(entry) {
+        Some(cold) => RecordValue::Cold(cold),
+        None => match entry.value() {
+            Stored::Inline(bytes) => RecordValue::Inline(bytes),
+            Stored::Large(large) => RecordValue::Large(large.share()),
+        },
     };
     records.push(entry.key(), value, expiry);
 }

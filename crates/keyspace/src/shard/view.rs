@@ -1,6 +1,6 @@
 //! Entries of a locked shard, as the rest of the program sees them.
 
-use super::{Guard, Key, Overwritten, clock_at};
+use super::{ColdValue, Guard, Key, Overwritten, clock_at};
 #[cfg(test)]
 use crate::entry::Mark;
 use crate::entry::{Encoding, Entry, Form, Kind, LogAddress, Stored};
@@ -68,8 +68,16 @@ impl<'a> EntryRef<'a> {
     }
 
     /// The value.
+    ///
+    /// # Panics
+    /// It is in the log alone: see [`EntryRef::cold`].
     pub fn value(self) -> Stored<'a> {
         self.entry.value()
+    }
+
+    /// Where the value is if it is in the log alone.
+    pub fn cold(self) -> Option<ColdValue> {
+        ColdValue::of(self.entry)
     }
 
     /// When it expires (Unix, ms).
@@ -102,7 +110,7 @@ pub struct EntryMut<'g, 'a> {
 
 impl EntryMut<'_, '_> {
     #[inline]
-    fn entry(&self) -> Entry {
+    pub(super) fn entry(&self) -> Entry {
         // SAFETY: the lock is held and the index is only read.
         let state = unsafe { &mut *self.guard.cell.state.get() };
         Index {
@@ -122,6 +130,9 @@ impl EntryMut<'_, '_> {
     }
 
     /// The value.
+    ///
+    /// # Panics
+    /// It is in the log alone: see [`EntryRef::cold`].
     #[inline]
     pub fn value(&self) -> Stored<'_> {
         self.entry().value()
@@ -198,12 +209,11 @@ impl EntryMut<'_, '_> {
     /// How Redis would hold the value.
     pub fn encoding(&self) -> Encoding {
         let entry = self.entry();
-        let bytes = entry.value().bytes();
-        match entry.form() {
-            Form::Whole if is_canonical_integer(bytes) => Encoding::Int,
-            Form::Whole | Form::Decimal if bytes.len() <= 44 => Encoding::Embstr,
-            _ => Encoding::Raw,
+        if entry.is_cold() {
+            // It is longer than what is held in any other way.
+            return Encoding::Raw;
         }
+        Encoding::of(entry.form(), entry.value().bytes())
     }
 
     /// Seconds since the last access, as the access clock can tell.
@@ -282,15 +292,4 @@ impl EntryMut<'_, '_> {
         let entry = self.guard.unlink(self.slot);
         self.guard.free(entry);
     }
-}
-
-/// Whether the bytes are what formatting a 64-bit integer would give.
-fn is_canonical_integer(bytes: &[u8]) -> bool {
-    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
-    let canonical = match digits {
-        [] | [b'0', _, ..] => false,
-        [b'0'] => bytes.len() == 1,
-        _ => digits.len() <= 19 && digits.iter().all(u8::is_ascii_digit),
-    };
-    canonical && str::from_utf8(bytes).is_ok_and(|text| text.parse::<i64>().is_ok())
 }

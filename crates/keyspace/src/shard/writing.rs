@@ -151,6 +151,9 @@ impl Guard<'_> {
                     }
                     return;
                 }
+                if entry.is_cold() {
+                    self.note_cold(-1, entry);
+                }
                 let (before, old_expiry) = (entry.memory(), entry.expiry());
                 let expiry = match expiry {
                     Expiry::Clear => None,
@@ -230,10 +233,13 @@ impl Guard<'_> {
         next.map(|place| place.0)
     }
 
-    /// Lets entries be as if they were not in the log: those of the bucket at `position`. As [`Guard::log_missing`].
+    /// Lets entries be as if they were not in the log, except those whose value is there alone: those of the bucket at `position`.
+    /// As [`Guard::log_missing`].
     pub fn forget_log(&mut self, position: u64) -> Option<u64> {
         let next = self.index().visit_home(Place(position), |_, entry| {
-            entry.write_log_address(LogAddress::NOWHERE);
+            if !entry.is_cold() {
+                entry.write_log_address(LogAddress::NOWHERE);
+            }
         });
         next.map(|place| place.0)
     }

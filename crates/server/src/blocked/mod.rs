@@ -46,7 +46,7 @@ pub(crate) type Key = Box<[u8]>;
 pub(crate) struct WaitNumbers(AtomicU64);
 
 impl WaitNumbers {
-    fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.0.fetch_add(1, Relaxed) + 1
     }
 }

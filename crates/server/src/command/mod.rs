@@ -24,6 +24,7 @@ pub(crate) use spec::{Arg, ArgKind, Group, KeySpec, Spec, flag};
 pub(crate) use table::{Command, Control, Reach, Table, table};
 
 use crate::blocked::Parked;
+use crate::cold::{FetchState, Wanted};
 use crate::pubsub::Listeners;
 use crate::server::Server;
 use crate::session::Session;
@@ -46,6 +47,12 @@ pub(crate) struct Context<'c> {
     pub(crate) spares: &'c mut Spares,
     /// What its connection waits for from here on.
     pub(crate) parked: Option<Box<Parked>>,
+    /// What the connection knows of values that its next request needs.
+    pub(crate) fetch: &'c mut FetchState,
+    /// Values that the request needs and that are to be read back before it runs.
+    pub(crate) wanted: Vec<Wanted>,
+    /// What was pinned for the command that runs.
+    pub(crate) pins: &'c mut Vec<(usize, u64)>,
     /// It runs in a transaction, where nothing may wait.
     pub(crate) in_transaction: bool,
     /// What CLIENT REPLY says was applied to each part of the reply already.

@@ -36,9 +36,18 @@ pub(crate) struct Spec {
     pub(crate) secret: fn(&Args<'_>, usize) -> bool,
     /// Of a command that reaches into a database beside the selected one: which one, for a right number of arguments.
     pub(crate) elsewhere: fn(&Args<'_>) -> Option<usize>,
+    /// Whether it needs the value of the key that is the argument at an index, for a right number of arguments. Where it does not, the
+    /// value may be in the log alone; where it does, the handler finds it in memory.
+    pub(crate) needs: fn(&Args<'_>, usize) -> bool,
     pub(crate) subcommands: &'static [Spec],
     pub(crate) handler: Handler,
 }
+
+/// Of a command that leaves the values of its keys alone, or replaces them ([`Spec::needs`]).
+pub(crate) const NO_VALUES: fn(&Args<'_>, usize) -> bool = |_, _| false;
+
+/// Of a command that needs the value of its first key alone.
+pub(crate) const FIRST_VALUE: fn(&Args<'_>, usize) -> bool = |_, at| at == 1;
 
 impl Spec {
     /// What a row leaves out.
@@ -58,6 +67,7 @@ impl Spec {
         deprecated: None,
         secret: |_, _| false,
         elsewhere: |_| None,
+        needs: |_, _| true,
         subcommands: &[],
         handler: super::container,
     };

@@ -91,6 +91,11 @@ fn exec(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
         .take_transaction()
         .ok_or(Failure::of("ERR EXEC without MULTI"))?;
     let done = attempt(context, &transaction);
+    if !context.wanted.is_empty() {
+        // It comes again when they are there.
+        context.session.begin(transaction);
+        return done;
+    }
     context.spares.give_back(transaction);
     done
 }
@@ -109,7 +114,18 @@ fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Result<(), F
         context.reply.null_array();
         return Ok(());
     }
+    if let Some(failure) = context.fetch.take_failure() {
+        context.session.unwatch(server);
+        return Err(failure.of_exec());
+    }
+    if server.cold.is_on() {
+        context.offload_for(transaction);
+    }
     let holds = reach(context, transaction);
+    if server.cold.is_on() && context.wants_of(transaction) {
+        let_go(context, holds);
+        return Ok(());
+    }
     let may_run = are_watched_keys_unchanged(context);
     // Before the requests run: what they do themselves is no reason to fail.
     context.session.unwatch(server);
@@ -121,11 +137,7 @@ fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Result<(), F
     } else {
         context.reply.null_array();
     }
-    if holds {
-        context.store.release();
-    } else {
-        context.store.end_alone();
-    }
+    let_go(context, holds);
     // Nobody waits for a lock while lines are made for those who monitor.
     for (at, db) in databases.into_iter().flatten().enumerate() {
         let args = transaction.args(at, &server.keyspace);
@@ -148,6 +160,15 @@ fn reach(context: &mut Context<'_>, transaction: &Transaction) -> bool {
         store.begin_alone();
     }
     holds
+}
+
+/// Lets others reach what the transaction uses.
+fn let_go(context: &mut Context<'_>, holds: bool) {
+    if holds {
+        context.store.release();
+    } else {
+        context.store.end_alone();
+    }
 }
 
 /// Looks at all watched keys, whose shards nobody else reaches: one that has expired goes now, and that is a change.
@@ -195,6 +216,11 @@ fn run(
 ) {
     if context.session.listens {
         tracking::remember(context, command, args);
+    }
+    if context.server.cold.is_on()
+        && let Err(failure) = context.prepare_now(command, args)
+    {
+        return context.refuse(&failure);
     }
     if timer.groups(command, args.size()) {
         timer.count(command);

@@ -1,4 +1,5 @@
-//! Making room by evicting keys: a slice of one shard after the other, until there is enough or time is up.
+//! Making room by evicting keys, or by leaving values in the log: a slice of one shard after the other, until there is enough or time is
+//! up.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -31,6 +32,8 @@ pub(crate) struct Evictor {
     hand: AtomicUsize,
     /// About the most entries that any shard has.
     most: AtomicUsize,
+    /// Shards in a row in which no value could leave memory, or will soon.
+    barren: AtomicUsize,
 }
 
 impl Context<'_> {
@@ -113,8 +116,16 @@ pub(crate) fn make_room(server: &Server, store: &Store<'_>, worker: usize, need:
     if budget.excess(need) <= 0 {
         return Room::Enough;
     }
-    let Some(policy) = server.policy() else {
-        return Room::No;
+    let relief = match server.policy() {
+        Some(policy) => Relief::Evict(policy),
+        None if server.offloads() && server.may_offload() => {
+            if !server.cold.is_on() {
+                // The control thread sees that too, and begins.
+                return Room::Later;
+            }
+            Relief::Offload
+        }
+        None => return Room::No,
     };
     if is_enough_soon(budget, store, need) {
         return Room::Later;
@@ -122,13 +133,15 @@ pub(crate) fn make_room(server: &Server, store: &Store<'_>, worker: usize, need:
     let (began, limit_ns) = (sys::clock::ticks(), time_limit_ns(server));
     let evictor = &server.workers[worker].evictor;
     let shards = store.keyspace.databases() * store.keyspace.shards();
-    let mut barren = 0;
+    // To find out that no value may go takes longer than one command may.
+    let mut barren = match relief {
+        Relief::Evict(_) => 0,
+        Relief::Offload => evictor.barren.load(Relaxed),
+    };
     while barren <= shards {
-        if evict_slice(store, evictor, policy) {
-            barren = 0;
-        } else {
-            barren += 1;
-        }
+        let (gone, waits) = relieve_slice(store, evictor, relief);
+        barren = if gone > 0 || waits { 0 } else { barren + 1 };
+        evictor.barren.store(barren.min(shards), Relaxed);
         if budget.excess(need) <= 0 {
             return Room::Enough;
         }
@@ -137,11 +150,20 @@ pub(crate) fn make_room(server: &Server, store: &Store<'_>, worker: usize, need:
             return Room::Later;
         }
     }
-    if has_candidates(store, policy) {
-        Room::Later
-    } else {
-        Room::No
-    }
+    let has_more = match relief {
+        Relief::Evict(policy) => has_candidates(store, policy),
+        Relief::Offload => false,
+    };
+    if has_more { Room::Later } else { Room::No }
+}
+
+/// What is done to make room.
+#[derive(Clone, Copy)]
+enum Relief {
+    /// Keys go.
+    Evict(Policy),
+    /// Values go, as far as the log has them.
+    Offload,
 }
 
 /// Whether there is enough once everything is freed that waits for the background.
@@ -173,18 +195,23 @@ fn time_limit_ns(server: &Server) -> u64 {
     }
 }
 
-/// Evicts a few keys of the next shard that has some and can be locked at once: as many as its part of all keys. Whether any went.
-fn evict_slice(store: &Store<'_>, evictor: &Evictor, policy: Policy) -> bool {
+/// Makes room in the next shard that can be locked at once, with a few of its keys: as many as its part of all. Returns how many went, and
+/// whether some may go soon that may not yet.
+fn relieve_slice(store: &Store<'_>, evictor: &Evictor, relief: Relief) -> (usize, bool) {
     let shards = store.keyspace.shards();
     let hand = evictor.hand.load(Relaxed);
     let (db, shard) = (
         hand / shards % store.keyspace.databases(),
         ShardId(hand % shards),
     );
-    let Some(len) = store.shard_len(db, shard) else {
+    let len = match relief {
+        Relief::Evict(_) => store.shard_len(db, shard),
+        Relief::Offload => store.shard_resident(db, shard),
+    };
+    let Some(len) = len else {
         // A database that was never used: on to the next.
         evictor.hand.store((hand / shards + 1) * shards, Relaxed);
-        return false;
+        return (0, false);
     };
     evictor.hand.store(hand + 1, Relaxed);
     // The largest is forgotten slowly, for it may have gone.
@@ -196,8 +223,10 @@ fn evict_slice(store: &Store<'_>, evictor: &Evictor, policy: Policy) -> bool {
     let scaled = slice * len;
     let chance = fastrand::usize(..most.max(1));
     let count = (scaled + chance) / most.max(1);
-    if count == 0 {
-        return false;
+    match relief {
+        _ if len == 0 => (0, false),
+        Relief::Evict(_) if count == 0 => (0, false),
+        Relief::Evict(policy) => (store.evict(db, shard, policy, count), false),
+        Relief::Offload => store.offload(db, shard, count.max(1)),
     }
-    store.evict(db, shard, policy, count) > 0
 }

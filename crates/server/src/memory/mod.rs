@@ -203,6 +203,8 @@ impl Server {
     /// Tells the keyspace what is to be known of the use of keys under the policy of the settings.
     pub(crate) fn apply_eviction_settings(&self) {
         let access = match self.policy() {
+            // From the first value on that leaves memory.
+            None if self.offloads() && self.cold.is_on() => Access::Heat,
             None => Access::Clock,
             Some(_) if self.counts_uses() => Access::Frequency,
             Some(_) => Access::Heat,

@@ -1,6 +1,6 @@
 //! The memory's side of compaction: what a record of the log still means.
 
-use ferrite_log::{Appender, Current, DbId, Record, Relocate, Verdict, judge};
+use ferrite_log::{Appender, Change, Current, DbId, Record, Relocate, Value, Verdict, judge};
 use keyspace::{Key, Turn};
 use parking_lot::Mutex;
 
@@ -51,9 +51,29 @@ impl Relocate for Relocator {
                 match (verdict, entry) {
                     (Verdict::Rewrite, Some(mut entry)) => {
                         let (view, old) = (entry.as_ref(), Replaced::of(entry.overwritten()));
-                        let (tag, value) = (tag_of(view), view.value());
-                        let address =
-                            appender.set(record.db, record.key, tag, view.expiry(), value.bytes());
+                        let (tag, expiry) = (tag_of(view), view.expiry());
+                        let address = match (view.cold(), record.change) {
+                            // Its value is not needed in memory: the record has it.
+                            (
+                                Some(_),
+                                Change::Set {
+                                    value: Value::Bytes(value),
+                                    ..
+                                },
+                            ) => {
+                                let address =
+                                    appender.set(record.db, record.key, tag, expiry, value);
+                                // Whoever wants the value has to wait until it is written.
+                                appender.commit();
+                                address
+                            }
+                            // What is cold has one record, which holds all of it.
+                            (Some(_), _) => unreachable!("a cold entry has no patches"),
+                            (None, _) => {
+                                let value = view.value();
+                                appender.set(record.db, record.key, tag, expiry, value.bytes())
+                            }
+                        };
                         entry.set_log_address(stored(address));
                         if let Some(old) = old {
                             old.bury(record.key.len(), appender.liveness());

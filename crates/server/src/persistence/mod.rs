@@ -9,6 +9,7 @@
 mod again;
 mod backup;
 mod compaction;
+mod reading;
 mod replay;
 mod sizes;
 mod switch;
@@ -42,8 +43,10 @@ pub(crate) use again::AgainError;
 pub(crate) use backup::backup_directory;
 
 use compaction::Relocator;
+pub(crate) use reading::NOT_THERE;
+use reading::Reading;
 use replay::Loader;
-pub(crate) use switch::Phase;
+pub(crate) use switch::{IN_LOG_ALONE, Phase};
 
 /// See the module.
 pub(crate) struct Persistence {
@@ -63,6 +66,7 @@ pub(crate) struct Persistence {
     ids: Box<[AtomicU16]>,
     /// Notes records that died without a command's doing.
     lost: Mutex<Option<Appender>>,
+    pub(crate) reading: Reading,
     /// Why the log takes no records, while the gate says so.
     refusal: Mutex<String>,
 }
@@ -83,6 +87,7 @@ impl Persistence {
                 .map(|db| AtomicU16::new(number(db)))
                 .collect(),
             lost: Mutex::default(),
+            reading: Reading::default(),
             refusal: Mutex::default(),
         }
     }
@@ -178,6 +183,7 @@ impl Persistence {
         let own = &server.persistence;
         log.start_compaction(Arc::new(Relocator::new(server)));
         *own.lost.lock() = log.appender(None);
+        *own.reading.reader.write() = Some(log.value_reader());
         *own.log.write() = Some(log);
         server.keyspace.set_logged(true);
         own.current
@@ -212,6 +218,7 @@ impl Persistence {
     /// Why the log could not be opened, replayed or closed.
     pub(crate) fn close(&self) -> Result<(), String> {
         self.lost.lock().take();
+        self.reading.reader.write().take();
         // Whoever asks for a sync meanwhile waits until all of it is durable.
         let mut log = self.log.write();
         if let Some(log) = log.take() {
@@ -325,7 +332,7 @@ enum Imports {
 
 fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Result<(), String> {
     let own = &server.persistence;
-    let loader = Loader::new(server, recovery.bindings());
+    let loader = Loader::new(server, &recovery);
     let began = sys::clock::realtime_ms();
     let mut reported = began;
     let mut records = 0;
@@ -354,7 +361,7 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
     });
     server.keyspace.set_filling(false);
     replayed.map_err(|error| format!("cannot load the log: {error}"))?;
-    loader.finish()?;
+    let has_left = loader.finish()?;
     for (db, id) in own.ids.iter().enumerate() {
         let number = u16::try_from(db).unwrap_or(u16::MAX);
         id.store(recovery.bindings().id_of(number).0, Relaxed);
@@ -375,6 +382,9 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
     // A worker that begins a turn after this has a journal before it runs what was refused until now.
     let alone = server.keyspace.turns().exclusive();
     Persistence::install(server, log);
+    if has_left {
+        server.begin_offloading(&alone);
+    }
     drop(alone);
     if imports {
         switch::log_everything(server)

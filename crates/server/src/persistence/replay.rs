@@ -2,13 +2,17 @@
 //!
 //! Records of one shard are applied by one thread at a time, in the order of the log. Nothing expires meanwhile, because a
 //! later record may take an expiry back that has passed.
+//!
+//! Under the policy that leaves values in the log, what would not fit into memory is left there at once.
 
-use ferrite_log::{Bindings, Change, DbId, Liveness, Replayed, Replayer, Tag, Value};
-use keyspace::{Guard, Key, Turn};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use ferrite_log::{Change, DbId, Liveness, Recovery, Replayed, Replayer, Tag, Value, ValueReader};
+use keyspace::{EntryMut, Guard, Key, LargeValue, Turn};
 use parking_lot::Mutex;
 
 use super::sizes;
-use crate::journal::{Replaced, form_of, stored};
+use crate::journal::{Replaced, address_of, form_of, stored};
 use crate::server::Server;
 
 /// The time at which a replay decides expiry: before everything.
@@ -25,10 +29,16 @@ pub(super) struct Loader {
     now: i64,
     /// Why the state is of no use.
     problem: Mutex<Option<String>>,
+    /// Whether values may be left in the log, and the way back to them.
+    may_leave: bool,
+    reader: ValueReader,
+    /// Whether some were.
+    has_left: AtomicBool,
 }
 
 impl Loader {
-    pub(super) fn new(server: &'static Server, bindings: &Bindings) -> Loader {
+    pub(super) fn new(server: &'static Server, recovery: &Recovery) -> Loader {
+        let bindings = recovery.bindings();
         let number = |id| bindings.number_of(DbId(id));
         Loader {
             server,
@@ -36,6 +46,9 @@ impl Loader {
             turns: Mutex::default(),
             now: sys::clock::realtime_ms(),
             problem: Mutex::default(),
+            may_leave: server.offloads(),
+            reader: recovery.value_reader(),
+            has_left: AtomicBool::new(false),
         }
     }
 
@@ -49,10 +62,36 @@ impl Loader {
         turn.leave();
     }
 
+    /// Whether values were left in the log.
+    ///
     /// # Errors
     /// What the log holds that this server cannot.
-    pub(super) fn finish(self) -> Result<(), String> {
-        self.problem.into_inner().map_or(Ok(()), Err)
+    pub(super) fn finish(self) -> Result<bool, String> {
+        let has_left = self.has_left.into_inner();
+        self.problem.into_inner().map_or(Ok(has_left), Err)
+    }
+
+    /// Lets a value leave memory that was just set, if memory is short.
+    fn leave(&self, guard: &mut Guard<'_>, key: Key<'_>) {
+        let is_short = self.may_leave && self.server.memory.is_near();
+        if is_short && guard.find(key).is_some_and(EntryMut::offload) {
+            self.has_left.store(true, Relaxed);
+        }
+    }
+
+    /// Brings the value of a key back if it was left in the log.
+    fn fetch(&self, guard: &mut Guard<'_>, key: Key<'_>) -> Result<(), String> {
+        let Some(entry) = guard.find(key) else {
+            return Ok(());
+        };
+        let (Some(cold), Some(address)) = (entry.cold(), address_of(&entry)) else {
+            return Ok(());
+        };
+        let read = self.reader.read(address.lsn(), key.bytes, cold.len);
+        let value = read.map_err(|error| error.to_string())?;
+        let value = value.ok_or("a record that was just read is not there")?;
+        entry.warm(cold.address, LargeValue::new(value.into()));
+        Ok(())
     }
 
     fn give_up(&self, reason: String) {
@@ -89,6 +128,7 @@ impl Loader {
                     }
                     record.address().map(stored)
                 });
+                self.leave(guard, key);
             }
             Change::Delete => {
                 bury(guard, key, liveness);
@@ -108,6 +148,9 @@ impl Loader {
                 let Value::Bytes(bytes) = bytes else {
                     return self.give_up("cannot load the log: it has values in files".into());
                 };
+                if let Err(problem) = self.fetch(guard, key) {
+                    return self.give_up(format!("cannot load the log: {problem}"));
+                }
                 patch(guard, key, tag, offset as usize, total as usize, bytes);
             }
         }

@@ -142,7 +142,7 @@ impl Persistence {
         })
     }
 
-    /// Ends the log of a running server. What is in it stays on disk.
+    /// Ends the log of a running server, which has no values that are there alone. What is in it stays on disk.
     ///
     /// # Errors
     /// Why not, for people.
@@ -151,6 +151,16 @@ impl Persistence {
         own.enter_phase(Phase::Ending)?;
         spawn("log-end", move || {
             let alone = server.keyspace.turns().exclusive();
+            let has_cold = server
+                .keyspace
+                .all(&alone)
+                .any(|(_, database)| database.cold().0 > 0);
+            if has_cold {
+                // A worker that was in the midst of it has left one more value in the log.
+                drop(alone);
+                log::error!("the log does not end: {IN_LOG_ALONE}");
+                return own.settle();
+            }
             own.current.store(0, Relaxed);
             server.keyspace.set_logged(false);
             server.gate.set(Closed::LogRefuses, false);
@@ -285,6 +295,9 @@ fn ensure(server: &Server, appender: &mut Appender) -> Result<(), String> {
         }
     }
 }
+
+/// Why the log cannot end.
+pub(crate) const IN_LOG_ALONE: &str = "there are values in the log alone, as they do not fit into memory; raise 'maxmemory' and read them";
 
 /// Goes through all buckets of all databases, a few under each lock.
 fn walk(server: &Server, visit: impl Fn(&mut Guard<'_>, u64) -> Option<u64>) -> Result<(), String> {

@@ -288,6 +288,7 @@ impl Load<'_> {
         match value {
             RecordValue::Inline(bytes) => guard.set(key, bytes, expiry),
             RecordValue::Large(large) => guard.set_large(key, large, expiry),
+            RecordValue::Cold(_) => unreachable!("a file has all values"),
         }
         Ok(())
     }

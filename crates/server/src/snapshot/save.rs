@@ -1,13 +1,16 @@
 //! Writing a snapshot to a file.
 
+use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
-use keyspace::{Exclusive, Records, Sizes, Snapshot, Turn};
+use ferrite_log::Hold;
+use keyspace::{ColdValue, Exclusive, Records, Sizes, Snapshot, Turn};
 use rdb::{Attributes, Options, Writer};
 
 use super::file::{Draft, DraftFile};
 use super::state::Outcome;
+use crate::command::Failure;
 use crate::config::Setting;
 use crate::server::{REDIS_VERSION, Server};
 
@@ -54,11 +57,17 @@ pub(super) fn save_beside(
     server: &Server,
     turn: &mut Turn<'_>,
     snapshot: &mut Snapshot,
+    hold: Option<&Hold>,
 ) -> Outcome {
-    write_beside(server, turn, snapshot).into()
+    write_beside(server, turn, snapshot, hold).into()
 }
 
-fn write_beside(server: &Server, turn: &mut Turn<'_>, snapshot: &mut Snapshot) -> Result<(), Stop> {
+fn write_beside(
+    server: &Server,
+    turn: &mut Turn<'_>,
+    snapshot: &mut Snapshot,
+    hold: Option<&Hold>,
+) -> Result<(), Stop> {
     let used_memory = server.used_memory();
     let (mut draft, file) = Draft::create(&server.settings)?;
     let mut save = Save::begin(server, file, used_memory, snapshot.sizes().to_vec())?;
@@ -69,7 +78,11 @@ fn write_beside(server: &Server, turn: &mut Turn<'_>, snapshot: &mut Snapshot) -
         turn.leave();
         let Some(database) = database else { break };
         for record in records.iter() {
-            save.key(database, record.key, record.value.bytes(), record.expiry)?;
+            let value = match record.value.bytes() {
+                Ok(value) => Cow::Borrowed(value),
+                Err(cold) => server.saved_bytes(record.key, cold, hold)?,
+            };
+            save.key(database, record.key, &value, record.expiry)?;
         }
         server
             .snapshots
@@ -107,7 +120,9 @@ pub(crate) fn save_alone(server: &Server, alone: &Exclusive<'_>, now: i64) -> io
         let mut result = Ok(());
         database.for_each(now, |entry| {
             if result.is_ok() {
-                result = save.put(*number, entry.key(), entry.value().bytes(), entry.expiry());
+                let value = server.persistence.bytes_now(entry).map_err(unreadable);
+                result =
+                    value.and_then(|value| save.put(*number, entry.key(), &value, entry.expiry()));
             }
         });
         result?;
@@ -132,6 +147,25 @@ pub(crate) fn after_flush_all(server: &Server, turn: &mut Turn<'_>) {
     });
     if let Err(error) = saved {
         log::error!("Saving the emptied databases failed: {error}");
+    }
+}
+
+/// Why a value is missing in a file.
+fn unreadable(failure: Failure) -> io::Error {
+    io::Error::other(String::from_utf8_lossy(&failure.0).into_owned())
+}
+
+impl Server {
+    /// A value that was in the log alone when the snapshot came by.
+    fn saved_bytes(
+        &self,
+        key: &[u8],
+        cold: ColdValue,
+        hold: Option<&Hold>,
+    ) -> io::Result<Cow<'static, [u8]>> {
+        let value = self.persistence.read_settled(key, cold, hold);
+        let value = value.map_err(unreadable)?;
+        Ok(Cow::Owned(value.to_vec()))
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use ferrite_log::Hold;
 use keyspace::{Snapshot, Turn};
 use parking_lot::{Condvar, Mutex};
 
@@ -47,6 +48,8 @@ struct Running {
 /// What the saver is to write.
 pub(super) struct Job {
     pub(super) snapshot: Snapshot,
+    /// Keeps values in the log where the snapshot has found them.
+    pub(super) hold: Option<Hold>,
     /// Changes that were made before the snapshot.
     dirty: u64,
     kind: Kind,
@@ -199,6 +202,8 @@ impl Snapshots {
             }
         }
         self.cancelled.store(false, Relaxed);
+        // Values that are in the log alone stay where the snapshot finds them.
+        let hold = server.persistence.hold();
         let (snapshot, dirty) = turn.exclusive(|alone| {
             let now = sys::clock::realtime_ms();
             (server.keyspace.begin_snapshot(alone, now), server.changes())
@@ -209,6 +214,7 @@ impl Snapshots {
         let done = Ticket::default();
         self.state.lock().job = Some(Job {
             snapshot,
+            hold,
             dirty,
             kind,
             started_s,
@@ -290,13 +296,14 @@ impl Snapshots {
     pub(super) fn finish(&self, server: &Server, job: Job, outcome: Outcome) {
         let Job {
             snapshot,
+            hold,
             dirty,
             kind,
             started_s,
             done,
         } = job;
         // A snapshot that was not read to its end marks what is left; the next one can begin after that.
-        drop(snapshot);
+        drop((snapshot, hold));
         self.note_outcome(kind, started_s, dirty, &outcome);
         self.check_gate(server);
         self.progress.end();

@@ -239,8 +239,8 @@ fn miss(stats: &WorkerStats, notifier: &Notifier, db: usize, key: Key<'_>) {
 
 /// One entry of a locked shard.
 pub(crate) struct Entry<'g, 'a> {
-    inner: EntryMut<'g, 'a>,
-    store: &'a Store<'a>,
+    pub(super) inner: EntryMut<'g, 'a>,
+    pub(super) store: &'a Store<'a>,
 }
 
 impl Entry<'_, '_> {
@@ -276,6 +276,9 @@ impl Entry<'_, '_> {
 
     /// How Redis would hold the value.
     pub(crate) fn encoding(&self) -> Encoding {
+        if self.cold().is_some() {
+            return self.cold_encoding();
+        }
         self.inner.encoding()
     }
 

@@ -75,7 +75,8 @@ fn subject(threads: usize) -> Target {
         None if threads > 1 => Target::Logged { threads },
         None => Target::Ferrite { threads },
         Some("redis") => Target::Redis,
-        Some(other) => panic!("FERRITE_SUBJECT is `redis` or unset, not {other}"),
+        Some("cold") => Target::Cold { threads },
+        Some(other) => panic!("FERRITE_SUBJECT is `redis`, `cold` or unset, not {other}"),
     }
 }
 

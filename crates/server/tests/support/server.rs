@@ -37,6 +37,10 @@ pub(crate) enum Target {
     Synced {
         threads: usize,
     },
+    /// Ferrite with its log, and whatever a command uses is in the log alone when it begins.
+    Cold {
+        threads: usize,
+    },
 }
 
 impl fmt::Display for Target {
@@ -46,13 +50,17 @@ impl fmt::Display for Target {
             Target::Ferrite { threads } => write!(f, "ferrite{threads}"),
             Target::Logged { threads } => write!(f, "logged{threads}"),
             Target::Synced { threads } => write!(f, "synced{threads}"),
+            Target::Cold { threads } => write!(f, "cold{threads}"),
         }
     }
 }
 
 impl Target {
     fn is_logged(self) -> bool {
-        matches!(self, Target::Logged { .. } | Target::Synced { .. })
+        matches!(
+            self,
+            Target::Logged { .. } | Target::Synced { .. } | Target::Cold { .. }
+        )
     }
 
     /// The command without port and directory. Most targets are caches without log: what a script tests is the command, not
@@ -73,7 +81,8 @@ impl Target {
             }
             Target::Ferrite { threads }
             | Target::Logged { threads }
-            | Target::Synced { threads } => {
+            | Target::Synced { threads }
+            | Target::Cold { threads } => {
                 let sync = match self {
                     Target::Synced { .. } => "always",
                     _ => "everysec",
@@ -255,7 +264,13 @@ impl Server {
                 match client.call(&["PING"]) {
                     Ok(Value::Error(text))
                         if text.starts_with(b"LOADING") && target.is_logged() => {}
-                    Ok(_) => return Ok(()),
+                    Ok(_) => {
+                        if matches!(target, Target::Cold { .. }) {
+                            // One with a password refuses it, and is as any other.
+                            let _ = client.call(&["DEBUG", "OFFLOAD-ALL", "1"]);
+                        }
+                        return Ok(());
+                    }
                     Err(_) => {}
                 }
             }

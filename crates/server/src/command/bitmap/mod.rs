@@ -158,6 +158,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             }
             .multiple(),
         ],
+        needs: |_, at| at > 2,
         handler: operation::bitop,
         ..Spec::BASE
     },

@@ -13,6 +13,7 @@ mod iteration;
 mod object;
 mod transfer;
 
+use super::spec::{FIRST_VALUE, NO_VALUES};
 use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
 
 /// The key of the first key rule.
@@ -109,6 +110,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Removes keys, all in one step; tells how many there were",
         tips: COUNTS_ALL_KEYS,
         args: &[KEY.multiple()],
+        needs: NO_VALUES,
         handler: existence::del,
         ..Spec::BASE
     },
@@ -122,6 +124,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Removes keys as DEL does, which frees large values in the background too",
         tips: COUNTS_ALL_KEYS,
         args: &[KEY.multiple()],
+        needs: NO_VALUES,
         handler: existence::del,
         ..Spec::BASE
     },
@@ -135,6 +138,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         tips: COUNTS_ALL_KEYS,
         args: &[KEY.multiple()],
         history: &[("3.0.3", "Takes several keys.")],
+        needs: NO_VALUES,
         handler: existence::exists,
         ..Spec::BASE
     },
@@ -145,6 +149,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         keys: &[KeySpec::one(1, &["RO"])],
         summary: "Tells the type of a key's value",
         args: &[KEY],
+        needs: NO_VALUES,
         handler: existence::type_of,
         ..Spec::BASE
     },
@@ -158,6 +163,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Makes keys count as accessed now; tells how many there are",
         tips: COUNTS_ALL_KEYS,
         args: &[KEY.multiple()],
+        needs: NO_VALUES,
         handler: existence::touch,
         ..Spec::BASE
     },
@@ -165,6 +171,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "expire",
         summary: "Lets a key expire after a number of seconds",
         args: &[KEY, Arg::of("seconds", ArgKind::Integer), CONDITION],
+        needs: NO_VALUES,
         handler: expiry::expire,
         ..EXPIRES
     },
@@ -173,6 +180,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "2.6.0",
         summary: "Lets a key expire after a number of milliseconds",
         args: &[KEY, Arg::of("milliseconds", ArgKind::Integer), CONDITION],
+        needs: NO_VALUES,
         handler: expiry::pexpire,
         ..EXPIRES
     },
@@ -185,6 +193,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("unix-time-seconds", ArgKind::UnixTime),
             CONDITION,
         ],
+        needs: NO_VALUES,
         handler: expiry::expireat,
         ..EXPIRES
     },
@@ -197,6 +206,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("unix-time-milliseconds", ArgKind::UnixTime),
             CONDITION,
         ],
+        needs: NO_VALUES,
         handler: expiry::pexpireat,
         ..EXPIRES
     },
@@ -205,6 +215,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Tells in how many seconds a key expires",
         tips: &["nondeterministic_output"],
         history: TTL_HISTORY,
+        needs: NO_VALUES,
         handler: expiry::ttl,
         ..LIFETIME
     },
@@ -214,6 +225,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Tells in how many milliseconds a key expires",
         tips: &["nondeterministic_output"],
         history: TTL_HISTORY,
+        needs: NO_VALUES,
         handler: expiry::pttl,
         ..LIFETIME
     },
@@ -221,6 +233,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "expiretime",
         since: "7.0.0",
         summary: "Tells the Unix time in seconds at which a key expires",
+        needs: NO_VALUES,
         handler: expiry::expiretime,
         ..LIFETIME
     },
@@ -228,6 +241,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "pexpiretime",
         since: "7.0.0",
         summary: "Tells the Unix time in milliseconds at which a key expires",
+        needs: NO_VALUES,
         handler: expiry::pexpiretime,
         ..LIFETIME
     },
@@ -239,6 +253,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "2.2.0",
         summary: "Lets a key live on: takes its expiry away",
         args: &[KEY],
+        needs: NO_VALUES,
         handler: expiry::persist,
         ..Spec::BASE
     },
@@ -294,6 +309,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             KeySpec::one(2, &["OW", "update"]),
         ],
         summary: "Gives a key another name, and takes that name from whatever had it",
+        needs: FIRST_VALUE,
         handler: transfer::rename,
         ..RENAMES
     },
@@ -306,6 +322,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         ],
         summary: "Gives a key another name if nothing has that name",
         history: &[("3.2.0", "Answers 0, no error, if both names are the same.")],
+        needs: FIRST_VALUE,
         handler: transfer::renamenx,
         ..RENAMES
     },
@@ -332,6 +349,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::word("replace", "REPLACE").optional(),
         ],
         elsewhere: transfer::copy_target,
+        needs: FIRST_VALUE,
         handler: transfer::copy,
         ..Spec::BASE
     },
@@ -365,12 +383,14 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Spec {
                 name: "encoding",
                 summary: "Tells how Redis would hold the value of a key",
+                needs: NO_VALUES,
                 handler: object::encoding,
                 ..OBJECT
             },
             Spec {
                 name: "idletime",
                 summary: "Tells how many seconds ago a key was accessed",
+                needs: NO_VALUES,
                 handler: object::idletime,
                 ..OBJECT
             },
@@ -378,12 +398,14 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 name: "freq",
                 since: "4.0.0",
                 summary: "Tells how often a key is accessed, on a logarithmic scale",
+                needs: NO_VALUES,
                 handler: object::freq,
                 ..OBJECT
             },
             Spec {
                 name: "refcount",
                 summary: "Tells how many references there are to the value of a key",
+                needs: NO_VALUES,
                 handler: object::refcount,
                 ..OBJECT
             },

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use keyspace::{Encoding, Key};
+use keyspace::{COLD_MIN_BYTES, Encoding, Key};
 use resp::number;
 use resp::reply::{Protocol, Writer};
 use sys::file::Trouble;
@@ -33,11 +33,13 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         (3, b"object") => return object(context, args),
         (_, b"reload") => return reload(context, args),
         (2, b"loadaof") => return load_log(context, args),
-        (2, b"digest") => digest(context),
+        (2, b"digest") => return digest(context),
         (_, b"digest-value") => digest_values(context, args),
         (3, b"disk") => return disk(context, args.get(2)),
         (3, b"error") => context.reply.error(args.get(2)),
         (3, b"log") => log(context, args),
+        (3, b"offload") => return offload(context, args),
+        (3, b"offload-all") => return offload_all(context, args.get(2)),
         (3, b"protocol") => return protocol(&mut context.reply, args.get(2)),
         (2, b"help") => print_help(context),
         _ => return Err(Failure::wrong_subcommand("DEBUG", args.get(1))),
@@ -116,7 +118,11 @@ fn take(
     may: impl FnOnce() -> bool,
 ) -> Option<Option<Vec<u8>>> {
     let mut shard = store.lock_in(db, key);
-    let value = shard.find(key)?.value().bytes().to_vec();
+    let value = match shard.find(key)?.bytes_now() {
+        Ok(value) => value.to_vec(),
+        // It is as if there were none, until it can be read.
+        Err(_) => return None,
+    };
     if !may() {
         return Some(None);
     }
@@ -203,11 +209,11 @@ fn object(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         Encoding::Embstr => "embstr",
         Encoding::Raw => "raw",
     };
-    let value = entry.value().bytes();
+    let value = entry.bytes_now()?;
     let text = format!(
         "Value at:{:p} refcount:1 encoding:{name} serializedlength:{} lru:{} lru_seconds_idle:{idle_s}",
         value.as_ptr(),
-        serialized_len(value),
+        serialized_len(&value),
         (now_s - i64::from(idle_s)) & 0xff_ffff,
     );
     drop(shard);
@@ -234,15 +240,19 @@ fn serialized_len(value: &[u8]) -> usize {
     }
 }
 
-fn digest(context: &mut Context<'_>) {
+fn digest(context: &mut Context<'_>) -> Result<(), Failure> {
     let (keyspace, turn) = (context.store.keyspace, &*context.store.turn);
     let mut digest = Digest::default();
     for db in 0..keyspace.databases() {
         if let Some(database) = keyspace.existing(turn, db) {
-            digest.mix_database(db as u32, database, context.store.now);
+            let server = context.server;
+            digest.mix_database(db as u32, database, context.store.now, |entry| {
+                server.persistence.bytes_now(entry)
+            })?;
         }
     }
     context.reply.simple(&digest.to_string());
+    Ok(())
 }
 
 /// Makes trouble with the disk that the log is on.
@@ -267,15 +277,55 @@ fn digest_values(context: &mut Context<'_>, args: &Args<'_>) {
     context.reply.array(args.len() - 2);
     for at in 2..args.len() {
         let key = args.key(at);
-        let digest = context
-            .store
-            .lock(key)
-            .find(key)
-            .map(|entry| Digest::of_value(entry.value().bytes(), entry.expiry().is_some()));
-        context
-            .reply
-            .simple(&digest.unwrap_or_default().to_string());
+        let digest = context.store.lock(key).find(key).map(|entry| {
+            Ok(Digest::of_value(
+                &entry.bytes_now()?,
+                entry.expiry().is_some(),
+            ))
+        });
+        match digest.unwrap_or(Ok(Digest::default())) {
+            Ok(digest) => context.reply.simple(&digest.to_string()),
+            Err(failure) => context.refuse(&failure),
+        }
     }
+}
+
+/// Lets the value of a key leave memory as it would if memory were short, as soon as the log has it. Answers whether it is in the log alone.
+fn offload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    may_offload(context)?;
+    let (key, db) = (args.key(2), context.store.db);
+    let done = context.store.offload_key(db, key);
+    context.reply.integer(i64::from(done));
+    Ok(())
+}
+
+/// Lets values leave memory at any time from here on.
+fn may_offload(context: &mut Context<'_>) -> Result<(), Failure> {
+    let server = context.server;
+    if !server.may_offload() {
+        return Err(Failure::of(
+            "ERR there is no log that values could be left in",
+        ));
+    }
+    if context.in_transaction {
+        return Err(Failure::of(
+            "ERR values do not leave memory in a transaction",
+        ));
+    }
+    let turn = &mut context.store.turn;
+    turn.exclusive(|alone| server.cold.turn_on(alone));
+    Ok(())
+}
+
+/// Lets the values of all keys that a command uses leave memory before it runs, however short they are.
+fn offload_all(context: &mut Context<'_>, wanted: &[u8]) -> Result<(), Failure> {
+    may_offload(context)?;
+    let on = number::parse_i64(wanted).is_some_and(|wanted| wanted != 0);
+    let least = if on { 0 } else { COLD_MIN_BYTES };
+    context.store.keyspace.set_cold_min(least);
+    context.server.cold.set_eager(on);
+    context.reply.ok();
+    Ok(())
 }
 
 fn log(context: &mut Context<'_>, args: &Args<'_>) {
@@ -361,6 +411,10 @@ fn print_help(context: &mut Context<'_>) {
             "    Throw all data away and load it from the log.",
             "LOG <message>",
             "    Write a message to the server's log.",
+            "OFFLOAD <key>",
+            "    Let the value of a key leave memory if the log can have it. Return 1 if it is in the log alone.",
+            "OFFLOAD-ALL <0|1>",
+            "    Let the values of the keys that a command names leave memory before it runs (1), however short.",
             "OBJECT <key>",
             "    Show how a key and its value are held.",
             "PROTOCOL <type>",

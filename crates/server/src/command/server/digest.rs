@@ -9,10 +9,13 @@
 //! ```
 //! Numbers are four bytes, the highest first.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use keyspace::Database;
+use keyspace::{Database, EntryRef};
 use sha1_smol::Sha1;
+
+use crate::command::Failure;
 
 /// The type of a string in digests.
 const STRING: u32 = 0;
@@ -30,17 +33,31 @@ impl Digest {
     }
 
     /// Mixes all keys of a database into the digest. Not a point in time when others write meanwhile.
-    pub(super) fn mix_database(&mut self, number: u32, database: &Database, now: i64) {
+    ///
+    /// # Errors
+    /// Those of `value_of`, which gives the value of an entry.
+    pub(super) fn mix_database(
+        &mut self,
+        number: u32,
+        database: &Database,
+        now: i64,
+        value_of: impl Fn(EntryRef<'_>) -> Result<Cow<'_, [u8]>, Failure>,
+    ) -> Result<(), Failure> {
+        let mut result = Ok(());
         if database.is_empty() {
-            return;
+            return result;
         }
         self.mix(&number.to_be_bytes());
         database.for_each(now, |entry| {
             let mut digest = Digest::default();
             digest.mix(entry.key());
-            digest.mix_value(entry.value().bytes(), entry.expiry().is_some());
+            match value_of(entry) {
+                Ok(value) => digest.mix_value(&value, entry.expiry().is_some()),
+                Err(failure) => result = Err(failure),
+            }
             self.add(&digest.0);
         });
+        result
     }
 
     fn mix_value(&mut self, value: &[u8], expires: bool) {

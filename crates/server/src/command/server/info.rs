@@ -13,6 +13,7 @@
 
 use std::fmt::{Display, Write};
 
+use super::info_offload;
 use super::{Args, Context, Failure, info_sections};
 
 /// One section.
@@ -58,6 +59,7 @@ const SECTIONS: &[Section] = &[
     Section::new("Cluster", info_sections::cluster),
     Section::new("Keyspace", info_sections::keyspace),
     Section::new("Ferrite", info_sections::ferrite),
+    Section::new("Offload", info_offload::offload),
 ];
 
 /// The text of a reply while it is written.

@@ -151,7 +151,7 @@ pub(super) fn percent(part: u64, whole: u64) -> f64 {
 }
 
 /// Databases that were ever used.
-fn existing_databases<'a>(
+pub(super) fn existing_databases<'a>(
     context: &'a Context<'_>,
 ) -> impl Iterator<Item = (usize, &'a Database)> + Clone + use<'a> {
     databases_of(context.store.keyspace, context.store.turn)

@@ -8,6 +8,7 @@ use super::info::human_bytes;
 use super::info_sections::{MemoryFigures, percent};
 use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, KeySpec, Spec, flag, help};
 use crate::command::failure;
+use crate::command::spec::NO_VALUES;
 use crate::config::Setting;
 
 /// What the rows below have in common.
@@ -37,6 +38,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
                 .token("SAMPLES")
                 .optional(),
         ],
+        needs: NO_VALUES,
         handler: usage,
         ..ROW
     },

@@ -16,6 +16,7 @@ mod digest;
 mod documentation;
 mod hotkeys;
 mod info;
+mod info_offload;
 pub(crate) mod info_sections;
 mod introspection;
 pub(crate) mod key_finder;

@@ -41,7 +41,12 @@ impl<'a> Condition<'a> {
 
     /// Whether the condition holds for a key's entry.
     pub(super) fn admits(self, current: Option<&Entry<'_, '_>>) -> Result<bool, Failure> {
-        self.holds_for(current.map(|entry| entry.value().bytes()))
+        match self {
+            // The value makes no difference, and need not be in memory.
+            Condition::Missing => Ok(current.is_none()),
+            Condition::Present => Ok(current.is_some()),
+            _ => self.holds_for(current.map(|entry| entry.value().bytes())),
+        }
     }
 
     /// Whether the condition holds for a value. A digest of the wrong length is an error, but only where there is a

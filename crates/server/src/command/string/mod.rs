@@ -23,7 +23,7 @@ mod read;
 mod subsequence;
 mod write;
 
-use super::spec::{Begin, Find};
+use super::spec::{Begin, Find, NO_VALUES};
 use super::{Arg, ArgKind, Failure, Group, KeySpec, Spec, failure, flag::*};
 use crate::config::Setting;
 use crate::server::Server;
@@ -96,6 +96,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "2.2.0",
         summary: "Returns the length of a value in bytes",
         args: &[KEY],
+        needs: NO_VALUES,
         handler: read::strlen,
         ..Spec::BASE
     },
@@ -218,6 +219,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             ("8.1.0", "`IFEQ` came (in Valkey)."),
             ("8.4.0", "`IFNE`, `IFDEQ` and `IFDNE` came (in Redis)."),
         ],
+        needs: options::set_needs,
         handler: write::set,
         ..Spec::BASE
     },
@@ -229,6 +231,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         group: Group::String,
         summary: "Sets the value of a key that does not exist yet",
         args: &[KEY, VALUE],
+        needs: NO_VALUES,
         handler: write::setnx,
         ..Spec::BASE
     },
@@ -241,6 +244,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "2.0.0",
         summary: "Sets the value of a key that is to expire after some seconds",
         args: &[KEY, Arg::of("seconds", ArgKind::Integer), VALUE],
+        needs: NO_VALUES,
         handler: write::setex,
         ..Spec::BASE
     },
@@ -253,6 +257,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "2.6.0",
         summary: "Sets the value of a key that is to expire after some milliseconds",
         args: &[KEY, Arg::of("milliseconds", ArgKind::Integer), VALUE],
+        needs: NO_VALUES,
         handler: write::psetex,
         ..Spec::BASE
     },
@@ -270,6 +275,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             "response_policy:all_succeeded",
         ],
         args: PAIRS,
+        needs: NO_VALUES,
         handler: write::mset,
         ..Spec::BASE
     },
@@ -284,6 +290,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         complexity: "O(N) for N keys",
         tips: &["request_policy:multi_shard", "response_policy:agg_min"],
         args: PAIRS,
+        needs: NO_VALUES,
         handler: write::msetnx,
         ..Spec::BASE
     },

@@ -41,6 +41,12 @@ pub(super) enum TimeUnit {
     UnixMilliseconds,
 }
 
+/// Whether a SET needs the value that its key has.
+pub(super) fn set_needs(args: &Args<'_>, at: usize) -> bool {
+    const WORDS: [&str; 5] = ["GET", "IFEQ", "IFNE", "IFDEQ", "IFDNE"];
+    at == 1 && (3..args.len()).any(|word| WORDS.iter().any(|needs| args.is(word, needs)))
+}
+
 impl TimeUnit {
     fn of_word(word: &[u8]) -> Option<TimeUnit> {
         let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());

@@ -36,11 +36,13 @@ pub(super) const KEEPING: &[Row] = &[
             "allkeys-lfu",
             "allkeys-random",
             "noeviction",
+            "offload",
         ]),
         default: "noeviction",
         mutable: true,
         section: Section::Data,
-        summary: "What happens at the limit of memory: noeviction refuses writes, the others evict keys, of all or \
+        summary: "What happens at the limit of memory: noeviction refuses writes, offload leaves values in the log \
+                  alone (docs/offload.md), the others evict keys, of all or \
                   of those with an expiry. See docs/eviction.md.",
         ..BASE
     },

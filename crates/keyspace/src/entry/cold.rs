@@ -1,0 +1,129 @@
+//! Entries whose value is in the log alone.
+//!
+//! Such an entry is *cold*: header, expiry, address and key are as before, and in the place of the value is its length. What
+//! asks for no more than these goes on as with any entry; what asks for the value finds an assertion. Whoever may meet cold
+//! entries brings the values back first ([`Entry::warmed`]), or looks whether the entry is one of them.
+//!
+//! Invariants:
+//! 1. A cold entry has the address of a record that holds its whole value and can be read.
+//! 2. A cold value has at least [`COLD_MIN_BYTES`], unless somebody asked for less ([`crate::Keyspace::set_cold_min`]).
+//!
+//! Not here: which entries become cold, and when (`shard/offloading.rs`).
+
+use super::{Entry, NewValue, STORAGE_COLD};
+use crate::heap::Heap;
+use crate::large::LargeValue;
+
+/// Values of fewer bytes stay in memory: what is left of an entry without its value takes eight bytes for the length, and the
+/// sizes of allocations are 8 to 16 bytes apart, so there would be hardly anything to gain.
+pub const COLD_MIN_BYTES: usize = 64;
+
+impl Entry {
+    /// Whether the value is in the log alone.
+    #[inline]
+    pub(crate) fn is_cold(self) -> bool {
+        self.header() & STORAGE_COLD != 0
+    }
+
+    /// The same entry without its value, in place of this one; a large value to drop.
+    pub(crate) fn chilled(self, heap: &mut Heap) -> (Entry, Option<LargeValue>) {
+        let len = self.value_len();
+        assert!(!self.is_cold());
+        self.replaced_by(heap, NewValue::Cold(len as u64))
+    }
+
+    /// The same entry with the value that it had, in place of this one.
+    pub(crate) fn warmed(self, heap: &mut Heap, value: NewValue<'_>) -> Entry {
+        assert!(self.is_cold());
+        self.replaced_by(heap, value).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::entry::{Extras, Form, LogAddress, Mark, Stamp};
+    use crate::heap::class_size;
+
+    const ADDRESS: LogAddress = LogAddress(NonZeroU64::MAX);
+
+    #[test]
+    fn all_but_the_value_stays_and_the_value_comes_back() {
+        let mut heap = Heap::new(Arc::default());
+        for key in [&b"k"[..], &[b'k'; 300]] {
+            for len in [64, 200, 16_383, 16_384, 100_000] {
+                for expiry in [None, Some(17)] {
+                    let value = vec![b'v'; len];
+                    let extras = Extras {
+                        expiry,
+                        log: Some(ADDRESS),
+                    };
+                    let stamp = Stamp::new(77, Mark::default().flipped());
+                    let entry =
+                        Entry::new(&mut heap, key, NewValue::copy_of(&value), extras, stamp);
+                    entry.set_form(Form::Part);
+                    let form = entry.form();
+                    let (cold, garbage) = entry.chilled(&mut heap);
+                    assert_eq!(garbage.is_some(), len >= 16_384);
+                    let same = |entry: Entry| {
+                        assert_eq!((entry.key(), entry.value_len()), (key, len));
+                        assert_eq!((entry.form(), entry.clock()), (form, 77));
+                        assert!(entry.has_mark(Mark::default().flipped()));
+                        assert_eq!(entry.log_address(), Some(ADDRESS));
+                    };
+                    assert!(cold.is_cold() && cold.expiry() == expiry);
+                    same(cold);
+                    let wide = if key.len() > 255 { 8 } else { 0 };
+                    let extra = if expiry.is_some() { 16 } else { 8 };
+                    assert_eq!(cold.memory(), class_size(8 + extra + wide + key.len() + 8));
+                    // An expiry comes and goes without the value.
+                    let cold = cold.set_expiry(&mut heap, Some(5));
+                    let cold = cold.set_expiry(&mut heap, None);
+                    assert!(cold.is_cold() && cold.expiry().is_none());
+                    same(cold);
+                    let warm = cold.warmed(&mut heap, NewValue::copy_of(&value));
+                    assert!(!warm.is_cold() && warm.value().bytes() == value);
+                    same(warm);
+                    // SAFETY: it was made in this heap and is not used again.
+                    drop(unsafe { warm.free(&mut heap) });
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cold_value_is_never_overwritten_where_it_stands() {
+        let mut heap = Heap::new(Arc::default());
+        let extras = Extras {
+            expiry: None,
+            log: Some(ADDRESS),
+        };
+        let stamp = Stamp::new(1, Mark::default());
+        let value = NewValue::Inline(&[b'v'; 64]);
+        let entry = Entry::new(&mut heap, b"k", value, extras, stamp);
+        let (cold, _) = entry.chilled(&mut heap);
+        assert!(!cold.overwrite_in_place(b"12345678", false, stamp));
+        assert!(!cold.resize_in_place(8));
+        let value = NewValue::Inline(b"12345678");
+        let (warm, garbage) = cold.overwrite(&mut heap, b"k", value, None, stamp);
+        assert!(garbage.is_none() && !warm.is_cold());
+        assert_eq!(warm.value().bytes(), b"12345678");
+        assert_eq!(warm.log_address(), Some(ADDRESS));
+        // SAFETY: it was made in this heap and is not used again.
+        drop(unsafe { warm.free(&mut heap) });
+    }
+
+    #[test]
+    #[should_panic(expected = "not in memory")]
+    fn reading_a_cold_value_is_a_mistake() {
+        // It ends with the panic, and the entry is not freed before.
+        let mut heap = std::mem::ManuallyDrop::new(Heap::new(Arc::default()));
+        let value = NewValue::Inline(&[b'v'; 64]);
+        let stamp = Stamp::new(1, Mark::default());
+        let entry = Entry::new(&mut heap, b"k", value, Extras::default(), stamp);
+        entry.chilled(&mut heap).0.value();
+    }
+}

@@ -1,0 +1,244 @@
+//! Values that leave memory while their keys stay: which ones, and how they come back.
+//!
+//! A value may go if the log has it ([`Guard::offload`] asks whoever knows). The order is that of eviction: the same hands, heat and
+//! ghosts. What is cold has no heat; what comes back is as fresh as what was just made, unless it went not long ago.
+//!
+//! Whoever is about to read values of a shard *pins* it ([`Guard::pin`]) under the lock under which it saw that they are there.
+//! Until it has read them, and unpinned the shard ([`crate::Database::unpin`]), none of them goes.
+//!
+//! ```text
+//!  resident  -- offload -->  cold      the value is in the log, the shard is not pinned
+//!  cold      -- warm -->     resident  the address is still the one from which the value was read
+//!  cold      -- set -->      resident  a new value, whatever it was
+//! ```
+
+use std::num::NonZeroU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicUsize};
+
+use super::{EntryMut, Guard, ShardCell};
+use crate::entry::{Entry, INLINE_VALUE_MAX, LogAddress, NewValue};
+use crate::evict::{COOL, FRESH, HOT};
+use crate::index::Candidates;
+use crate::large::LargeValue;
+
+/// Entries looked at for one that goes: some have values that are too small.
+const TRIES: usize = 8;
+
+/// A shard's cold entries.
+#[derive(Default)]
+pub(super) struct Cold {
+    pub(super) keys: AtomicUsize,
+    /// Bytes of their values.
+    bytes: AtomicUsize,
+    /// How many rely on values staying where they are. Raised under the lock.
+    pins: AtomicU32,
+}
+
+/// Where a value is that is in the log alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColdValue {
+    /// The record that holds it.
+    pub address: LogAddress,
+    /// Its bytes.
+    pub len: u64,
+}
+
+impl ColdValue {
+    pub(super) fn of(entry: Entry) -> Option<ColdValue> {
+        if !entry.is_cold() {
+            return None;
+        }
+        let address = entry.log_address();
+        Some(ColdValue {
+            address: address.expect("a cold entry is in the log"),
+            len: entry.value_len() as u64,
+        })
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
+        let words = u128::from(self.address.0.get()) << 64 | u128::from(self.len);
+        words.to_ne_bytes()
+    }
+
+    /// What [`ColdValue::to_bytes`] gave.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<ColdValue> {
+        let words = u128::from_ne_bytes(*bytes.first_chunk()?);
+        Some(ColdValue {
+            address: LogAddress(NonZeroU64::new((words >> 64) as u64)?),
+            len: words as u64,
+        })
+    }
+}
+
+/// What is to happen with a value that is the next to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offloading {
+    /// The log has it: it goes.
+    Goes,
+    /// It stays: others go before it.
+    Stays,
+    /// It goes soon, and nothing else before it.
+    Waits,
+}
+
+impl ShardCell {
+    /// Entries whose value is in the log alone, and bytes of these values.
+    pub(crate) fn cold(&self) -> (usize, usize) {
+        let Cold { keys, bytes, .. } = &self.cold;
+        (keys.load(Relaxed), bytes.load(Relaxed))
+    }
+
+    pub(crate) fn unpin(&self) {
+        let before = self.cold.pins.fetch_sub(1, AcqRel);
+        assert!(before > 0, "who unpins has pinned");
+    }
+}
+
+impl Guard<'_> {
+    /// Counts a cold entry that has come (1) or goes (-1).
+    #[cold]
+    pub(super) fn note_cold(&mut self, change: isize, entry: Entry) {
+        let bytes = change.wrapping_mul(entry.value_len() as isize);
+        let Cold {
+            keys, bytes: sum, ..
+        } = &self.cell.cold;
+        keys.store(keys.load(Relaxed).wrapping_add_signed(change), Relaxed);
+        sum.store(sum.load(Relaxed).wrapping_add_signed(bytes), Relaxed);
+    }
+
+    /// Whether a value of this shard is in the log alone.
+    #[inline]
+    pub fn has_cold(&self) -> bool {
+        self.cell.cold.keys.load(Relaxed) > 0
+    }
+
+    /// Keeps the values of this shard in memory that are there, until [`crate::Database::unpin`].
+    #[inline]
+    pub fn pin(&mut self) {
+        self.cell.cold.pins.fetch_add(1, Acquire);
+    }
+
+    /// Lets up to `most` values leave memory, unless the shard is pinned. Of each that is the next to go `decide` says what
+    /// happens; it may note another address, and change nothing else. Returns how many went, and whether one waits.
+    pub fn offload(
+        &mut self,
+        most: usize,
+        mut decide: impl FnMut(&mut EntryMut<'_, '_>) -> Offloading,
+    ) -> (usize, bool) {
+        if self.cell.cold.pins.load(Acquire) > 0 {
+            return (0, true);
+        }
+        self.prepare_eviction();
+        let mut gone = 0;
+        for _ in 0..most * TRIES {
+            if gone == most || self.cell.len() == self.cell.cold().0 {
+                break;
+            }
+            let Some(slot) = self.coldest(Candidates::Resident) else {
+                break;
+            };
+            let index = self.index();
+            let (entry, heat) = (index.entry(slot), index.heat(slot));
+            let hash = self.shared.seed.hash(entry.key());
+            let mut entry = EntryMut {
+                guard: self,
+                slot,
+                hash,
+            };
+            let decision = if entry.may_be_cold() {
+                decide(&mut entry)
+            } else {
+                Offloading::Stays
+            };
+            match decision {
+                Offloading::Goes => entry.chill(heat),
+                Offloading::Stays => {
+                    self.index().set_heat(slot, HOT);
+                    continue;
+                }
+                Offloading::Waits => return (gone, true),
+            }
+            gone += 1;
+        }
+        (gone, false)
+    }
+}
+
+impl EntryMut<'_, '_> {
+    /// Where the value is if it is in the log alone.
+    #[inline]
+    pub fn cold(&self) -> Option<ColdValue> {
+        ColdValue::of(self.entry())
+    }
+
+    /// Whether the value is in memory, and memory is gained if it is not.
+    fn may_be_cold(&self) -> bool {
+        let least = self.guard.shared.cold_min.load(Relaxed);
+        !self.entry().is_cold() && self.entry().value_len() >= least
+    }
+
+    /// Lets the value leave memory, if memory is gained by that and the shard is not pinned. The log has it. Whether it left.
+    pub fn offload(self) -> bool {
+        if !self.may_be_cold() || self.guard.cell.cold.pins.load(Acquire) > 0 {
+            return false;
+        }
+        self.chill(COOL);
+        true
+    }
+
+    fn chill(self, heat: u8) {
+        let (guard, slot) = (self.guard, self.slot);
+        if heat == FRESH {
+            let place = guard.place(self.hash);
+            guard.evicting().ghosts.remember(place);
+        }
+        let entry = guard.index().entry(slot);
+        let before = entry.memory();
+        let (cold, garbage) = entry.chilled(guard.heap());
+        guard.exchange(slot, before, cold);
+        // So that no hand takes it for one that is in memory.
+        guard.index().set_heat(slot, COOL);
+        guard.note_cold(1, cold);
+        guard.discard(garbage);
+    }
+
+    /// Gives the entry its value back, if it is cold and has it still from `address`. Whether it was that value's.
+    pub fn warm(self, address: LogAddress, value: LargeValue) -> bool {
+        let Some(cold) = self.cold() else {
+            return false;
+        };
+        if cold.address != address || cold.len != value.len() as u64 {
+            return false;
+        }
+        let (guard, slot) = (self.guard, self.slot);
+        let entry = guard.index().entry(slot);
+        guard.note_cold(-1, entry);
+        let before = entry.memory();
+        let value = if value.len() <= INLINE_VALUE_MAX {
+            NewValue::Inline(&value)
+        } else {
+            NewValue::Large(value)
+        };
+        let warm = entry.warmed(guard.heap(), value);
+        guard.exchange(slot, before, warm);
+        let place = guard.place(self.hash);
+        let heat = guard.first_heat(place);
+        guard.index().set_heat(slot, heat);
+        guard.relieve();
+        true
+    }
+}
+
+impl Guard<'_> {
+    /// Puts an entry in the place of one of the same key that took so many bytes.
+    fn exchange(&mut self, slot: crate::index::Slot, before: usize, entry: Entry) {
+        self.sub_bytes(before);
+        self.add_bytes(entry.memory());
+        self.index().replace(slot, entry);
+        self.note_slack();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! Values go and come back, and nothing else changes: against a model.
+
+use std::collections::HashMap;
+use std::num::NonZeroU64;
+
+use super::*;
+use crate::{
+    Access, Database, Encoding, Expiry, Form, Key, Keyspace, Options, RecordValue, Records,
+};
+
+fn keyspace() -> Keyspace {
+    let keyspace = Keyspace::new(&Options {
+        databases: 1,
+        workers: 1,
+        shards: 1,
+        seed: 7,
+        ticks: || 0,
+        charge: |_| (),
+    });
+    keyspace.set_access(Access::Heat, 10, 1);
+    keyspace.set_logged(true);
+    keyspace
+}
+
+fn address(number: u64) -> LogAddress {
+    LogAddress(NonZeroU64::new(number + 1000).expect("it is more than 0"))
+}
+
+/// A log: the value of each record ever written.
+#[derive(Default)]
+struct Model {
+    log: Vec<Vec<u8>>,
+    keys: HashMap<String, (usize, Option<i64>)>,
+}
+
+fn set(database: &Database, model: &mut Model, name: &str, value: Vec<u8>, expiry: Option<i64>) {
+    let key = database.key(name.as_bytes());
+    let number = model.log.len();
+    let at = expiry.map_or(Expiry::Clear, Expiry::At);
+    let mut guard = database.lock(key.hash, 0);
+    guard.set_logged(key, &value, at, |_, _| address(number as u64));
+    model.log.push(value);
+    model.keys.insert(name.to_owned(), (number, expiry));
+}
+
+fn warm(guard: &mut Guard<'_>, model: &Model, key: Key<'_>) {
+    let entry = guard.find(key).expect("it is there");
+    let Some(cold) = entry.cold() else { return };
+    let value = &model.log[(cold.address.0.get() - 1000) as usize];
+    assert!(entry.warm(cold.address, LargeValue::new(value.clone().into())));
+}
+
+#[test]
+fn a_keyspace_whose_values_come_and_go_is_like_any_other() {
+    let keyspace = keyspace();
+    let mut turn = keyspace.turns().register();
+    turn.enter();
+    let database = keyspace.database(&turn, 0);
+    let mut random = fastrand::Rng::with_seed(11);
+    let mut model = Model::default();
+    for round in 0..20_000 {
+        let name = format!("key:{}", random.usize(..300));
+        let key = database.key(name.as_bytes());
+        match random.u8(..10) {
+            0..3 => {
+                let len = [0, 30, 63, 64, 100, 3000, 16_383, 16_384, 50_000][random.usize(..9)];
+                let expiry = random.bool().then_some(1_000_000 + round);
+                set(
+                    database,
+                    &mut model,
+                    &name,
+                    vec![random.u8(..); len],
+                    expiry,
+                );
+            }
+            3 => {
+                let mut guard = database.lock(key.hash, 0);
+                let was_there = guard.remove(key);
+                assert_eq!(was_there, model.keys.remove(&name).is_some());
+            }
+            4..6 => {
+                let mut guard = database.lock(key.hash, 0);
+                let before = guard.cell.cold().0;
+                let (gone, _) = guard.offload(random.usize(..8), |_| Offloading::Goes);
+                assert_eq!(guard.cell.cold().0, before + gone);
+            }
+            6 => {
+                let mut guard = database.lock(key.hash, 0);
+                if let Some(mut entry) = guard.find(key) {
+                    let (_, expiry) = model.keys.get_mut(&name).expect("it is there");
+                    *expiry = random.bool().then_some(2_000_000 + round);
+                    entry.set_expiry(*expiry);
+                }
+            }
+            7 => {
+                let mut guard = database.lock(key.hash, 0);
+                let cold = guard.find(key).and_then(|entry| entry.cold());
+                if let Some(cold) = cold {
+                    // What was read under another address is of no use, nor is half of it.
+                    let entry = guard.find(key).expect("it is there");
+                    let value = LargeValue::new(vec![0; cold.len as usize].into());
+                    assert!(!entry.warm(address(1 << 40), value));
+                    let entry = guard.find(key).expect("it is there");
+                    assert!(!entry.warm(cold.address, LargeValue::new(vec![0; 3].into())));
+                    warm(&mut guard, &model, key);
+                    let entry = guard.find(key).expect("it is there");
+                    assert!(!entry.warm(cold.address, LargeValue::new(vec![0; 3].into())));
+                }
+            }
+            _ => {
+                let mut guard = database.lock(key.hash, 0);
+                let entry = guard.find(key);
+                assert_eq!(entry.is_some(), model.keys.contains_key(&name));
+                let Some(mut entry) = entry else { continue };
+                let (number, expiry) = model.keys[&name];
+                let value = &model.log[number];
+                assert_eq!((entry.value_len(), entry.expiry()), (value.len(), expiry));
+                entry.touch();
+                if entry.cold().is_none() {
+                    assert_eq!(entry.value().bytes(), value);
+                } else {
+                    assert!(value.len() >= crate::COLD_MIN_BYTES);
+                    assert_eq!(entry.encoding(), Encoding::Raw);
+                    assert_eq!(entry.as_ref().form(), Form::Whole);
+                }
+            }
+        }
+        if round % 200 == 0 {
+            database.lock(key.hash, 0).verify();
+        }
+    }
+    assert!(database.cold().0 > 0 && database.cold().1 > 0);
+    assert_eq!(database.len(), model.keys.len());
+}
+
+#[test]
+fn everything_that_may_go_goes_and_nothing_of_a_pinned_shard() {
+    let keyspace = keyspace();
+    let mut turn = keyspace.turns().register();
+    turn.enter();
+    let database = keyspace.database(&turn, 0);
+    let mut model = Model::default();
+    for number in 0..2_000 {
+        let len = if number % 10 == 0 { 200 } else { 20 };
+        set(
+            database,
+            &mut model,
+            &format!("key:{number}"),
+            vec![b'v'; len],
+            None,
+        );
+    }
+    let before = database.memory();
+    let mut guard = database.lock(0, 0);
+    guard.pin();
+    assert_eq!(guard.offload(10, |_| Offloading::Goes), (0, true));
+    let key = database.key(b"key:0");
+    assert!(!guard.find(key).expect("it is there").offload());
+    drop(guard);
+    database.unpin(0);
+    let mut guard = database.lock(0, 0);
+    assert_eq!(guard.offload(10, |_| Offloading::Waits), (0, true));
+    let mut gone = 0;
+    for _ in 0..2_000 {
+        gone += guard.offload(10, |_| Offloading::Goes).0;
+        guard.verify();
+        if gone >= 190 {
+            break;
+        }
+    }
+    // A few may be left that are fresher than the rest.
+    let (keys, bytes) = guard.cell.cold();
+    assert!(keys >= 180 && bytes == keys * 200, "{keys}");
+    while guard.pack(20) {}
+    assert!(guard.cell.memory() < before - 180 * 100);
+    drop(guard);
+    // They come back as the newest, or warmer.
+    let mut guard = database.lock(0, 0);
+    for number in (0..2_000).step_by(10) {
+        let name = format!("key:{number}");
+        warm(&mut guard, &model, database.key(name.as_bytes()));
+    }
+    guard.verify();
+    assert!(!guard.has_cold());
+}
+
+#[test]
+fn a_snapshot_gets_what_is_cold_as_where_it_is() {
+    let keyspace = keyspace();
+    let mut turn = keyspace.turns().register();
+    let mut model = Model::default();
+    turn.enter();
+    for number in 0..100 {
+        let database = keyspace.database(&turn, 0);
+        set(
+            database,
+            &mut model,
+            &format!("key:{number}"),
+            vec![number; 200],
+            None,
+        );
+    }
+    let database = keyspace.database(&turn, 0);
+    database.lock(0, 0).offload(30, |_| Offloading::Goes);
+    let mut snapshot = turn
+        .exclusive(|alone| keyspace.begin_snapshot(alone, 0))
+        .expect("there is no other");
+    let database = keyspace.database(&turn, 0);
+    // Some go meanwhile, some come back, some get another value: the snapshot has them as they were.
+    let mut guard = database.lock(0, 0);
+    guard.offload(30, |_| Offloading::Goes);
+    for number in 0..20 {
+        let name = format!("key:{number}");
+        warm(&mut guard, &model, database.key(name.as_bytes()));
+    }
+    drop(guard);
+    let log = model.log.len();
+    for number in 10..30 {
+        set(
+            database,
+            &mut model,
+            &format!("key:{number}"),
+            b"new".to_vec(),
+            None,
+        );
+    }
+    let mut records = Records::default();
+    let mut seen = 0;
+    while snapshot.step(&turn, &mut records).is_some() {
+        for record in records.iter() {
+            let name = std::str::from_utf8(record.key).expect("it is text");
+            let number: u8 = name[4..].parse().expect("it ends with a number");
+            match record.value {
+                RecordValue::Cold(cold) => {
+                    assert_eq!(cold.address, address(u64::from(number)));
+                    assert!(u64::from(number) < log as u64 && cold.len == 200);
+                }
+                value => assert_eq!(value.bytes(), Ok(&[number; 200][..])),
+            }
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 100);
+}

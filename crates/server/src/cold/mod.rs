@@ -1,0 +1,88 @@
+//! Values that are in the log alone: bringing them back for the commands that need them.
+//!
+//! Under `maxmemory-policy offload` values leave memory (`memory/keys.rs` decides when, `keyspace` which); keys, expiries and lengths
+//! stay. From the first time on that this may have happened ([`Cold::is_on`]), each command is *prepared* before it runs:
+//!
+//! ```text
+//!  command -- its row says of which keys it needs the values (`Spec::needs`) -- all in memory: their shards are pinned, it runs
+//!                                                                           \- some are not:   the connection is parked
+//!  parked  -- threads read the values (`pool`) -- the worker gives them back to their entries, and runs the command anew
+//! ```
+//!
+//! A pin (see [`keyspace::Guard::pin`]) lasts until the command has run, in the same turn. EXEC looks when it holds its shards, so it
+//! pins nothing. What still is not there when it is needed (after [`FETCH_TRIES`] rounds, inside a transaction that exchanges
+//! databases, for DEBUG) is read on the spot.
+//!
+//! Invariants:
+//! 1. No handler meets a cold entry whose value its row says it needs.
+//! 2. [`Cold::is_on`] changes while nobody is inside a turn.
+//! 3. A value is given back only to an entry that still has the address from which it was read.
+//! 4. What a connection has sent behind a command that is parked runs behind it.
+
+mod pool;
+mod prepare;
+mod resume;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use keyspace::Exclusive;
+
+use crate::config::Setting;
+use crate::persistence::Phase;
+use crate::server::Server;
+
+pub(crate) use pool::{Fetch, Pool};
+pub(crate) use prepare::{FetchState, Prepared, Wanted};
+
+/// What all workers share.
+#[derive(Default)]
+pub(crate) struct Cold {
+    is_on: AtomicBool,
+    /// Whether what a command uses leaves memory before it runs: tests want that.
+    is_eager: AtomicBool,
+    pub(crate) pool: Pool,
+}
+
+impl Cold {
+    /// Whether values may be in the log alone.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Relaxed)
+    }
+
+    /// Says whether what a command uses leaves memory before it runs.
+    pub(crate) fn set_eager(&self, is_eager: bool) {
+        self.is_eager.store(is_eager, Relaxed);
+    }
+
+    /// Lets values leave memory from here on.
+    pub(crate) fn turn_on(&self, _: &Exclusive<'_>) {
+        self.is_on.store(true, Relaxed);
+    }
+}
+
+impl Server {
+    /// Whether the policy is that values leave memory for the log.
+    pub(crate) fn offloads(&self) -> bool {
+        self.settings.choice(Setting::MaxMemoryPolicy) == "offload"
+    }
+
+    /// Whether values may leave memory now, as far as the log is concerned: it has all there is.
+    pub(crate) fn may_offload(&self) -> bool {
+        self.persistence.is_open() && self.persistence.phase() == Phase::Settled
+    }
+
+    /// Whether it is time to let values leave memory for the first time.
+    pub(crate) fn should_begin_offloading(&self) -> bool {
+        !self.cold.is_on() && self.offloads() && self.memory.is_near() && self.may_offload()
+    }
+
+    /// Lets values leave memory from here on.
+    pub(crate) fn begin_offloading(&self, alone: &Exclusive<'_>) {
+        self.cold.turn_on(alone);
+        self.apply_eviction_settings();
+        log::info!(
+            "Memory is nearly used up: values that were not used lately are left in the log"
+        );
+    }
+}

@@ -1,0 +1,241 @@
+//! Before a command runs: are the values that it needs in memory?
+//!
+//! Budget, while nothing is cold: one load for each lane. Otherwise one lock and one look-up for each key whose value is needed.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use keyspace::{ColdValue, Key};
+
+use crate::command::reply::Mark;
+use crate::command::{Args, Command, Context, Failure, Reach};
+use crate::limits::FETCH_TRIES;
+use crate::memory::Room;
+use crate::session::ReplyMode;
+use crate::store::Store;
+use crate::transaction::Transaction;
+
+/// A value that is to be read back.
+pub(crate) struct Wanted {
+    pub(super) db: usize,
+    pub(super) hash: u64,
+    pub(super) key: Box<[u8]>,
+    pub(super) value: ColdValue,
+}
+
+/// What a connection knows of its first request as far as values are concerned.
+#[derive(Default)]
+pub(crate) struct FetchState {
+    /// The number of the wait for values; 0 for none.
+    pub(super) number: u64,
+    /// How often values were read for it.
+    pub(super) tries: u32,
+    /// Why one of them could not be read.
+    pub(super) failure: Option<Failure>,
+}
+
+impl FetchState {
+    /// Why the request cannot run; it is over then.
+    #[inline]
+    pub(crate) fn take_failure(&mut self) -> Option<Failure> {
+        let failure = self.failure.take();
+        if failure.is_some() {
+            self.tries = 0;
+        }
+        failure
+    }
+}
+
+/// Whether a command may run, as far as values are concerned.
+pub(crate) enum Prepared {
+    Ready,
+    /// When what is in [`Context::wanted`] is there.
+    Fetch,
+    /// When there is room for what it needs.
+    Later,
+    /// It never may: a value cannot be read.
+    Failed(Failure),
+}
+
+impl Context<'_> {
+    /// Makes sure that the values are in memory that a command needs, until [`Context::unpin`].
+    #[inline(never)]
+    pub(crate) fn prepare(&mut self, command: &Command, args: &mut Args<'_>) -> Prepared {
+        if let Some(failure) = self.fetch.take_failure() {
+            return Prepared::Failed(failure);
+        }
+        args.first_key = command.first_key as usize;
+        args.key_shift = command.key_shift;
+        let db = self.store.db;
+        if self.server.cold.is_eager.load(Relaxed) && self.fetch.tries == 0 {
+            offload_all(&mut self.store, db, command, args);
+        }
+        let mut bytes = 0;
+        for_each_needed(command, args, |key| {
+            if let Some(wanted) = self.pin_or_want(db, key) {
+                bytes += wanted.value.len;
+                self.wanted.push(wanted);
+            }
+        });
+        if self.wanted.is_empty() {
+            self.fetch.tries = 0;
+            return Prepared::Ready;
+        }
+        if self.fetch.tries >= FETCH_TRIES {
+            return self.read_wanted_now();
+        }
+        self.unpin();
+        if self.server.memory.is_near() && self.make_room(bytes as usize) == Room::Later {
+            self.wanted.clear();
+            return Prepared::Later;
+        }
+        Prepared::Fetch
+    }
+
+    /// Reads on the spot what is wanted, and pins it.
+    #[cold]
+    fn read_wanted_now(&mut self) -> Prepared {
+        while let Some(wanted) = self.wanted.pop() {
+            if let Err(failure) = self.store.bring_back(wanted.db, wanted.key()) {
+                self.fetch.tries = 0;
+                self.wanted.clear();
+                self.unpin();
+                return Prepared::Failed(failure);
+            }
+            // Somebody may have let it go again.
+            let again = self.pin_or_want(wanted.db, wanted.key());
+            self.wanted.extend(again);
+        }
+        Prepared::Ready
+    }
+
+    /// Pins the shard of a key, unless its value is to be read back.
+    fn pin_or_want(&mut self, db: usize, key: Key<'_>) -> Option<Wanted> {
+        let mut shard = self.store.lock_in(db, key);
+        let cold = shard.find(key).and_then(|entry| entry.cold());
+        if let Some(value) = cold {
+            return Some(Wanted::new(db, key, value));
+        }
+        shard.pin();
+        drop(shard);
+        self.pins.push((db, key.hash));
+        None
+    }
+
+    /// Lets go of what [`Context::prepare`] has pinned.
+    #[inline]
+    pub(crate) fn unpin(&mut self) {
+        for (db, hash) in self.pins.drain(..) {
+            let database = self.store.keyspace.database(self.store.turn, db);
+            database.unpin(hash);
+        }
+    }
+
+    /// Answers that a value cannot be read, for a request of which this is all that becomes. It is done with.
+    #[cold]
+    pub(crate) fn fail_unprepared(&mut self, failure: &Failure, before: Mark) -> bool {
+        self.refuse(failure);
+        if self.session.reply_mode != ReplyMode::On {
+            self.reply.take_back(before);
+            self.session.reply_mode = self.session.reply_mode.behind_a_command();
+        }
+        true
+    }
+
+    /// Lets the values of all keys that a transaction uses leave memory, if tests want that. Nothing is held.
+    #[cold]
+    pub(crate) fn offload_for(&mut self, transaction: &Transaction) {
+        if !self.server.cold.is_eager.load(Relaxed) || self.fetch.tries > 0 {
+            return;
+        }
+        for at in 0..transaction.len() {
+            let args = transaction.args(at, &self.server.keyspace);
+            let db = self.store.db;
+            offload_all(&mut self.store, db, transaction.command(at), &args);
+        }
+    }
+
+    /// Notes in [`Context::wanted`] which values a transaction needs that are not in memory. Whether there are any.
+    #[cold]
+    pub(crate) fn wants_of(&mut self, transaction: &Transaction) -> bool {
+        if self.fetch.tries >= FETCH_TRIES {
+            self.fetch.tries = 0;
+            return false;
+        }
+        let (store, wanted) = (&self.store, &mut self.wanted);
+        transaction.for_each_run(store, |db, command, args| {
+            for_each_needed(command, args, |key| {
+                let mut shard = store.lock_in(db, key);
+                let cold = shard.find(key).and_then(|entry| entry.cold());
+                wanted.extend(cold.map(|value| Wanted::new(db, key, value)));
+            });
+        });
+        if wanted.is_empty() {
+            self.fetch.tries = 0;
+        }
+        !self.wanted.is_empty()
+    }
+
+    /// Brings back on the spot what a command of a transaction needs, whose shards nobody else reaches.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    #[cold]
+    pub(crate) fn prepare_now(
+        &mut self,
+        command: &Command,
+        args: &Args<'_>,
+    ) -> Result<(), Failure> {
+        let store = &self.store;
+        let mut done = Ok(());
+        for_each_needed(command, args, |key| {
+            if done.is_ok() {
+                done = store.bring_back(store.db, key);
+            }
+        });
+        done
+    }
+}
+
+impl Wanted {
+    fn new(db: usize, key: Key<'_>, value: ColdValue) -> Wanted {
+        Wanted {
+            db,
+            hash: key.hash,
+            key: key.bytes.into(),
+            value,
+        }
+    }
+
+    pub(super) fn key(&self) -> Key<'_> {
+        Key {
+            bytes: &self.key,
+            hash: self.hash,
+        }
+    }
+}
+
+/// Lets the values of all keys of a request leave memory.
+#[cold]
+fn offload_all(store: &mut Store<'_>, db: usize, command: &Command, args: &Args<'_>) {
+    for at in command.key_positions(args.len()) {
+        store.offload_key(db, args.key(at));
+    }
+}
+
+/// Calls `visit` with each key of a request whose value it needs.
+fn for_each_needed(command: &Command, args: &Args<'_>, mut visit: impl FnMut(Key<'_>)) {
+    let needs = command.spec.needs;
+    let mut at_position = |at: usize| {
+        if at < args.len() && needs(args, at) {
+            visit(args.key(at));
+        }
+    };
+    match command.reach(args) {
+        Reach::Nothing => {}
+        Reach::Found(positions) => positions.into_iter().for_each(at_position),
+        Reach::Range | Reach::Everything => {
+            let positions = command.key_positions(args.len());
+            positions.for_each(&mut at_position);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Connections that wait for values: how they begin to, and how they go on.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{Fetch, FetchState, Wanted};
+use crate::batch::{Lane, Source};
+use crate::clients::Client;
+use crate::connection::State;
+use crate::notify::Notifier;
+use crate::server::Server;
+use crate::store::Store;
+use crate::worker::Worker;
+
+impl FetchState {
+    /// Lets a connection wait for values.
+    pub(crate) fn begin(
+        &mut self,
+        server: &'static Server,
+        client: &Arc<Client>,
+        wanted: Vec<Wanted>,
+    ) {
+        self.number = server.waits.next();
+        self.tries += 1;
+        let pool = &server.cold.pool;
+        pool.fetch(server, Arc::clone(client), self.number, wanted);
+    }
+}
+
+impl Worker {
+    /// Gives values back to their entries, and lets the connection go on that waited for them.
+    pub(crate) fn fetched(&mut self, fetch: &Fetch) {
+        let token = fetch.client.token.load(Relaxed);
+        // Also if the connection has gone: what was read is likely to be of use.
+        let bytes: u64 = fetch.wanted.iter().map(|wanted| wanted.value.len).sum();
+        if self.server.memory.is_near() {
+            self.make_room(bytes as usize);
+        }
+        let store = Store {
+            keyspace: &self.server.keyspace,
+            turn: &mut self.turn,
+            stats: self.stats,
+            db: 0,
+            now: self.now,
+            touch: false,
+            notifier: Notifier::new(self.server),
+            observers: &self.server.observers,
+            persistence: &self.server.persistence,
+            journal: self.journal.as_ref(),
+        };
+        let mut failure = None;
+        for (wanted, read) in fetch.wanted.iter().zip(&fetch.read) {
+            match read.get() {
+                Some(Ok(Some(value))) => {
+                    store.warm(wanted.db, wanted.key(), wanted.value, value.clone());
+                }
+                Some(Err(problem)) => failure = Some(problem.clone()),
+                // It has another address now: the command finds out when it is tried again.
+                Some(Ok(None)) | None => {}
+            }
+        }
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        if connection.fetch.number != fetch.number || connection.state != State::Fetching {
+            return;
+        }
+        connection.fetch.number = 0;
+        connection.fetch.failure = failure;
+        connection.state = State::Open;
+        self.batch.lanes.push(Lane::new(token, Source::Pending));
+    }
+}

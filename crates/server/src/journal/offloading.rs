@@ -1,0 +1,74 @@
+//! Whether the log has a value so that it need not be in memory.
+
+use ferrite_log::{Appender, Refusal};
+use keyspace::{EntryMut, LogAddress, Offloading};
+
+use super::{Journal, Replaced, address_of, stored, tag_of};
+use crate::limits::RELOG_BYTES;
+
+impl Journal {
+    /// Gets room in the log for what [`Journal::offloads`] may append. Nothing is locked.
+    pub(crate) fn ensure_offloading(&self) -> Result<(), Refusal> {
+        let mut inner = self.inner.borrow_mut();
+        let bytes = inner.relog_bytes.max(RELOG_BYTES);
+        let most = inner.appender.window();
+        inner.relog_left = bytes.min(most);
+        inner.relog_bytes = 0;
+        let left = inner.relog_left;
+        inner.appender.ensure(left)
+    }
+
+    /// Whether the value of an entry can be read back from the one record that holds all of it.
+    pub(crate) fn holds(&self, entry: &EntryMut<'_, '_>) -> bool {
+        let (key, value) = (entry.key().bytes.len(), entry.value_len());
+        let inner = self.inner.borrow();
+        address_of(entry).is_some_and(|address| {
+            !address.is_patched()
+                && !address.is_blob()
+                && inner.appender.is_written(address, key, value)
+        })
+    }
+
+    /// What happens to the value of an entry that is the next to leave memory. If the log has it in parts it is written whole first.
+    pub(crate) fn offloads(&self, entry: &mut EntryMut<'_, '_>) -> Offloading {
+        if self.holds(entry) {
+            return Offloading::Goes;
+        }
+        let Some(address) = address_of(entry) else {
+            return Offloading::Stays;
+        };
+        if address.is_blob() {
+            return Offloading::Stays;
+        }
+        if !address.is_patched() {
+            return Offloading::Waits;
+        }
+        let mut inner = self.inner.borrow_mut();
+        let bytes = Appender::bytes_of(entry.key().bytes.len(), entry.value_len());
+        if inner.is_batching() || bytes > inner.appender.window() {
+            return Offloading::Stays;
+        }
+        if bytes > inner.relog_left {
+            // For the next time.
+            inner.relog_bytes = inner.relog_bytes.max(bytes);
+            return Offloading::Waits;
+        }
+        inner.relog_left -= bytes;
+        let address = self.write_whole(&mut inner, entry);
+        drop(inner);
+        entry.set_log_address(address);
+        Offloading::Waits
+    }
+
+    fn write_whole(&self, inner: &mut super::Inner, entry: &EntryMut<'_, '_>) -> LogAddress {
+        let (key, view) = (entry.key().bytes, entry.as_ref());
+        let id = self.id(entry.database());
+        let old = Replaced::of(entry.overwritten());
+        let address =
+            inner
+                .appender
+                .set(id, key, tag_of(view), view.expiry(), view.value().bytes());
+        inner.bury(key.len(), old);
+        stored(address)
+    }
+}

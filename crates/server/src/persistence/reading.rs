@@ -1,0 +1,137 @@
+//! Reading values back from the log.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use ferrite_log::{Address, Hold, Log, ValueReader};
+use keyspace::{ColdValue, EntryRef, LargeValue, Stored};
+use parking_lot::RwLock;
+
+use super::Persistence;
+use crate::command::Failure;
+use crate::limits::{READ_LOOKS, READ_NAP};
+
+/// What is answered when a value is not found where it should be.
+pub(crate) const NOT_THERE: Failure =
+    Failure::of("IOERR a value is not where the log is said to have it");
+
+/// The way back, and what it was used for.
+#[derive(Default)]
+pub(crate) struct Reading {
+    /// `None` without a log.
+    pub(super) reader: RwLock<Option<ValueReader>>,
+    /// Values that were read, their bytes, and the microseconds that took.
+    pub(crate) reads: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) us: AtomicU64,
+    /// Values that could not be read.
+    pub(crate) failures: AtomicU64,
+}
+
+impl Persistence {
+    /// Reads a value that is in the log alone. `None` if it is not there any more: its entry has another address by now. Waits for the
+    /// disk.
+    ///
+    /// # Errors
+    /// It is damaged or cannot be read: where, and why.
+    pub(crate) fn read_cold(
+        &self,
+        key: &[u8],
+        value: ColdValue,
+    ) -> Result<Option<LargeValue>, Failure> {
+        self.read_held(key, value, None)
+    }
+
+    /// [`Persistence::read_cold`], of a value that was there when `hold` was made, or came later.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn read_held(
+        &self,
+        key: &[u8],
+        value: ColdValue,
+        hold: Option<&Hold>,
+    ) -> Result<Option<LargeValue>, Failure> {
+        let reading = &self.reading;
+        let began = sys::clock::ticks();
+        let read = self.read_record(key, value, hold);
+        let ticks = sys::clock::ticks().saturating_sub(began);
+        let us = sys::clock::ticks_to_ns(ticks) / 1000;
+        reading.us.fetch_add(us, Relaxed);
+        read.inspect(|_| {
+            reading.reads.fetch_add(1, Relaxed);
+            reading.bytes.fetch_add(value.len, Relaxed);
+        })
+        .map_err(|problem| {
+            reading.failures.fetch_add(1, Relaxed);
+            log::error!("a value could not be read back: {problem}");
+            Failure::new(format!("IOERR {problem}"))
+        })
+    }
+
+    /// [`Persistence::read_held`], of a value whose entry cannot change meanwhile, or that is held. Compaction may have appended its record
+    /// a moment ago: then it waits until that is written.
+    ///
+    /// # Errors
+    /// As there; or it is not written soon.
+    pub(crate) fn read_settled(
+        &self,
+        key: &[u8],
+        value: ColdValue,
+        hold: Option<&Hold>,
+    ) -> Result<LargeValue, Failure> {
+        for _ in 0..READ_LOOKS {
+            if let Some(value) = self.read_held(key, value, hold)? {
+                return Ok(value);
+            }
+            std::thread::sleep(READ_NAP);
+        }
+        Err(NOT_THERE)
+    }
+
+    /// Keeps what is in the log where it is, if there is a log.
+    pub(crate) fn hold(&self) -> Option<Hold> {
+        self.log.read().as_ref().map(Log::hold)
+    }
+
+    fn read_record(
+        &self,
+        key: &[u8],
+        value: ColdValue,
+        hold: Option<&Hold>,
+    ) -> Result<Option<LargeValue>, String> {
+        let reader = self.reading.reader.read();
+        let reader = reader.as_ref().ok_or("the log has been closed")?;
+        let address = Address::from_bits(value.address.0.get());
+        let address = address.ok_or("the value has no address")?;
+        let read = match hold {
+            Some(hold) => hold.read(reader, address.lsn(), key, value.len),
+            None => reader.read(address.lsn(), key, value.len),
+        };
+        match read.map_err(|error| error.to_string())? {
+            Some(bytes) if bytes.len() as u64 != value.len => Err(format!(
+                "the record at {} has {} bytes in the place of {}",
+                address.lsn().get(),
+                bytes.len(),
+                value.len
+            )),
+            found => Ok(found.map(|bytes| LargeValue::new(bytes.into()))),
+        }
+    }
+
+    /// The value of an entry, wherever it is. Its shard is locked, so what the log has of it is where the entry says. Waits for the disk,
+    /// so this is for what is rare.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn bytes_now<'e>(&self, entry: EntryRef<'e>) -> Result<Cow<'e, [u8]>, Failure> {
+        let Some(cold) = entry.cold() else {
+            return Ok(Cow::Borrowed(match entry.value() {
+                Stored::Inline(bytes) => bytes,
+                Stored::Large(large) => large.bytes(),
+            }));
+        };
+        let value = self.read_settled(entry.key(), cold, None)?;
+        Ok(Cow::Owned(value.to_vec()))
+    }
+}

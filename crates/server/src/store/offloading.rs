@@ -1,0 +1,154 @@
+//! Values on their way between memory and the log.
+
+use std::borrow::Cow;
+
+use keyspace::{COLD_MIN_BYTES, ColdValue, Encoding, Key, LargeValue, ShardId};
+
+use super::{Entry, Shard, Store};
+use crate::command::Failure;
+use crate::limits::{EVICT_PACKS, OFFLOAD_LOOKS, OFFLOAD_NAP, PACK_SHARE, READ_LOOKS, READ_NAP};
+use crate::persistence::NOT_THERE;
+
+impl Store<'_> {
+    /// Where the value of a key of a database is, if it is in the log alone.
+    pub(crate) fn cold_in(&self, db: usize, key: Key<'_>) -> Option<ColdValue> {
+        let mut shard = self.lock_in(db, key);
+        shard.find(key).and_then(|entry| entry.cold())
+    }
+
+    /// Whether there are values in the log alone.
+    pub(crate) fn has_cold(&self) -> bool {
+        (0..self.keyspace.databases())
+            .filter_map(|db| self.keyspace.existing(self.turn, db))
+            .any(|database| database.cold().0 > 0)
+    }
+
+    /// Brings the value of a key of a database back on the spot, if it is in the log alone.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn bring_back(&self, db: usize, key: Key<'_>) -> Result<(), Failure> {
+        for _ in 0..READ_LOOKS {
+            let Some(cold) = self.cold_in(db, key) else {
+                return Ok(());
+            };
+            match self.persistence.read_cold(key.bytes, cold)? {
+                Some(value) => self.warm(db, key, cold, value),
+                // It has another address now, or one that is about to be written.
+                None => std::thread::sleep(READ_NAP),
+            }
+        }
+        Err(NOT_THERE)
+    }
+
+    /// Gives a key of a database the value back that was read from where it is, unless it has another by now.
+    pub(crate) fn warm(&self, db: usize, key: Key<'_>, from: ColdValue, value: LargeValue) {
+        let mut shard = self.lock_in(db, key);
+        if let Some(entry) = shard.guard.find(key) {
+            entry.warm(from.address, value);
+        }
+    }
+
+    /// Entries of a shard whose value is in memory; `None` if the database was never used.
+    pub(crate) fn shard_resident(&self, db: usize, shard: ShardId) -> Option<usize> {
+        let database = self.keyspace.existing(self.turn, db)?;
+        Some(database.shard_resident(shard))
+    }
+
+    /// Lets up to `most` values of a shard leave memory, and gives back what they leave, if nobody else has it locked. Returns how many
+    /// left, and whether more may follow soon.
+    pub(crate) fn offload(&self, db: usize, shard: ShardId, most: usize) -> (usize, bool) {
+        let Some(journal) = self.journal else {
+            return (0, false);
+        };
+        if journal.ensure_offloading().is_err() {
+            return (0, true);
+        }
+        let Some(database) = self.keyspace.existing(self.turn, db) else {
+            return (0, false);
+        };
+        let Some(mut guard) = database.try_lock_shard(shard, self.now) else {
+            return (0, true);
+        };
+        let (gone, waits) = guard.offload(most, |entry| journal.offloads(entry));
+        self.stats.offloaded.add(gone as u64);
+        for _ in 0..EVICT_PACKS {
+            if !guard.pack(PACK_SHARE) {
+                break;
+            }
+        }
+        drop(guard);
+        if waits {
+            // What waits is to be written.
+            journal.flush();
+        }
+        (gone, waits)
+    }
+}
+
+impl Store<'_> {
+    /// Lets the value of a key of a database leave memory, after everything before is in the log's files. Whether it is in the log alone.
+    pub(crate) fn offload_key(&mut self, db: usize, key: Key<'_>) -> bool {
+        let Some(journal) = self.journal else {
+            return false;
+        };
+        if journal.ensure_offloading().is_err() {
+            return false;
+        }
+        // One that the log has in parts is written whole first.
+        let database = self.keyspace.database(self.turn, db);
+        if let Some(mut entry) = database.lock(key.hash, self.now).find(key)
+            && entry.cold().is_none()
+        {
+            journal.offloads(&mut entry);
+        }
+        journal.flush();
+        // The log's thread writes what was handed over to it within a millisecond, if it can.
+        for _ in 0..OFFLOAD_LOOKS {
+            let mut shard = self.lock_in(db, key);
+            match shard.find(key) {
+                None => return false,
+                Some(entry) if entry.cold().is_some() => return true,
+                Some(entry) if journal.holds(&entry.inner) => return entry.inner.offload(),
+                Some(_) => {}
+            }
+            drop(shard);
+            self.turn.pause(|| std::thread::sleep(OFFLOAD_NAP));
+        }
+        false
+    }
+}
+
+impl Shard<'_> {
+    /// Keeps values of the shard in memory that are there.
+    #[inline]
+    pub(crate) fn pin(&mut self) {
+        self.guard.pin();
+    }
+}
+
+impl Entry<'_, '_> {
+    /// Where the value is if it is in the log alone.
+    #[inline]
+    pub(crate) fn cold(&self) -> Option<ColdValue> {
+        self.inner.cold()
+    }
+
+    /// The value, wherever it is; what is in the log alone is read on the spot.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn bytes_now(&self) -> Result<Cow<'_, [u8]>, Failure> {
+        self.store.persistence.bytes_now(self.inner.as_ref())
+    }
+
+    /// How Redis would hold a value that is in the log alone: its length says so, unless tests let short ones go.
+    pub(super) fn cold_encoding(&self) -> Encoding {
+        if self.value_len() < COLD_MIN_BYTES
+            && let Ok(bytes) = self.bytes_now()
+        {
+            return Encoding::of(self.inner.as_ref().form(), &bytes);
+        }
+        self.inner.encoding()
+    }
+}
