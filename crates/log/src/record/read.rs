@@ -80,6 +80,24 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 /// Reads the record at `lsn`, which begins where `bytes` begin. The records of a batch are read one by one,
 /// behind its header.
 pub(crate) fn read(bytes: &[u8], lsn: Lsn) -> Result<Found<'_>, Flaw> {
+    let (length, covered) = covered(bytes)?;
+    let checksum = crc32c::crc32c_append(seed(lsn, length), &bytes[8..covered]);
+    // A fuzzer would never come past the checksum.
+    if checksum != u32_at(bytes, 4) && !cfg!(fuzzing) {
+        return Err(Flaw::Checksum);
+    }
+    parse(bytes, lsn)
+}
+
+/// The same without the checksum, for whom it does no harm if it is no record.
+pub(crate) fn guess(bytes: &[u8], lsn: Lsn) -> Result<Found<'_>, Flaw> {
+    covered(bytes)?;
+    parse(bytes, lsn)
+}
+
+/// The length of the record that `bytes` begin with, if it is one, and how many of them the checksum covers, all of which are
+/// there.
+fn covered(bytes: &[u8]) -> Result<(u32, usize), Flaw> {
     let Some(header) = bytes.first_chunk::<HEADER>() else {
         return Err(if bytes.iter().all(|&byte| byte == 0) {
             Flaw::Nothing
@@ -100,12 +118,7 @@ pub(crate) fn read(bytes: &[u8], lsn: Lsn) -> Result<Found<'_>, Flaw> {
     if bytes.len() < covered {
         return Err(Flaw::Incomplete(covered as u64));
     }
-    let checksum = crc32c::crc32c_append(seed(lsn, length), &bytes[8..covered]);
-    // A fuzzer would never come past the checksum.
-    if checksum != u32_at(header, 4) && !cfg!(fuzzing) {
-        return Err(Flaw::Checksum);
-    }
-    parse(bytes, lsn)
+    Ok((length, covered))
 }
 
 /// The same for a record that [`read`] has found to be one: the checksum is not looked at again.
