@@ -8,6 +8,7 @@ use keyspace::{Expiry, INLINE_VALUE_MAX, Stored};
 use super::super::{Args, Context, Failure};
 use super::options::{ExpiryOption, parse_getex};
 use super::range;
+use crate::gather::{Wanted, gathers};
 use crate::notify::Event;
 
 /// `GET key`
@@ -24,9 +25,12 @@ pub(super) fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fail
 
 /// `MGET key [key ...]`
 pub(super) fn mget(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    if gathers(context, args, Wanted::Values) {
+        return Ok(());
+    }
     let mut shards = context.store.lock_keys(args.keys());
     context.reply.array(args.len() - 1);
-    for key in args.keys() {
+    for key in context.store.ahead(args) {
         match shards.of(key).read(key) {
             Some(entry) => context.reply.value(entry.value()),
             None => context.reply.null(),
