@@ -59,12 +59,11 @@ fn only(items: &[Value]) -> &Value {
     &items[0]
 }
 
+/// What a writer does in a round, by its number.
+type Write<'w> = &'w (dyn Fn(&mut Client, usize) + Sync);
+
 /// Lets others write while `read` is called again and again.
-fn meanwhile(
-    server: &Server,
-    writers: &[&(dyn Fn(&mut Client, usize) + Sync)],
-    mut read: impl FnMut(&mut Client),
-) {
+fn meanwhile(server: &Server, writers: &[Write<'_>], mut read: impl FnMut(&mut Client)) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         for write in writers {

@@ -149,7 +149,9 @@ pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         // Only a request as long as that can hold a large value.
         set_pairs_with_large(context, args);
     } else {
-        let mut shards = context.store.lock_pairs(args.keys().zip(args.from(2).step_by(2)));
+        let mut shards = context
+            .store
+            .lock_pairs(args.keys().zip(args.from(2).step_by(2)));
         for (key, value) in pairs(context.store.ahead(args), args) {
             set_one(&mut shards, key, value);
         }
