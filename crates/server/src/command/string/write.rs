@@ -152,7 +152,7 @@ pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         let mut shards = context
             .store
             .lock_pairs(args.keys().zip(args.from(2).step_by(2)));
-        for (key, value) in pairs(context.store.ahead(args), args) {
+        for (key, value) in pairs(args.keys(), args) {
             set_one(&mut shards, key, value);
         }
     }
