@@ -55,34 +55,57 @@ func (c *connection) ask(words ...string) (string, error) {
 
 // read returns the next reply: `+OK`, `:1`, `-ERR ...`, the text of a bulk string, `nil`, or `[...]` around those of an array.
 func (c *connection) read() (string, error) {
+	replies, reply, err := c.readItems()
+	if err == nil && replies != nil {
+		return array(replies), nil
+	}
+	return reply, err
+}
+
+// readRepeated reads an array in which the same items come again and again, and returns them once.
+func (c *connection) readRepeated(count int) (string, error) {
+	replies, reply, err := c.readItems()
+	if err != nil || replies == nil {
+		return reply, err
+	}
+	for at := range replies {
+		if replies[at] != replies[at%count] {
+			return fmt.Sprintf("[%s at first, then %s]", replies[at%count], replies[at]), nil
+		}
+	}
+	return array(replies[:count]), nil
+}
+
+// readItems reads one reply; of an array its items.
+func (c *connection) readItems() ([]string, string, error) {
 	line, err := c.input.ReadString('\n')
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	line = strings.TrimSuffix(line, "\r\n")
 	switch line[0] {
 	case '+', ':', '-':
-		return line, nil
+		return nil, line, nil
 	}
 	count, err := strconv.Atoi(line[1:])
 	if err != nil || (line[0] != '$' && line[0] != '*') {
-		return "", fmt.Errorf("not a reply: %q", line)
+		return nil, "", fmt.Errorf("not a reply: %q", line)
 	}
 	if count < 0 {
-		return "nil", nil
+		return nil, "nil", nil
 	}
 	if line[0] == '$' {
 		text := make([]byte, count+2)
 		if _, err := io.ReadFull(c.input, text); err != nil {
-			return "", err
+			return nil, "", err
 		}
-		return string(text[:count]), nil
+		return nil, string(text[:count]), nil
 	}
 	replies := make([]string, count)
 	for at := range replies {
 		if replies[at], err = c.read(); err != nil {
-			return "", err
+			return nil, "", err
 		}
 	}
-	return array(replies), nil
+	return replies, "", nil
 }

@@ -66,7 +66,12 @@ type Op struct {
 	values []int64
 	// The requests between MULTI and EXEC.
 	body []Op
+	// How often an MGET names its keys; more than once if it is to be so long that the server does not read them under one lock.
+	times int
 }
+
+// longest is how many keys the server reads under one lock, and some more.
+const longest = 2100
 
 // unknown is the reply of an operation whose client was cut off: it was done, or not.
 const unknown = "?"
@@ -99,6 +104,9 @@ func (op Op) words(keys []string) []string {
 	if op.kind == copyReplace {
 		words = append(words, "REPLACE")
 	}
+	for range op.times - 1 {
+		words = append(words, words[1:1+len(op.keys)]...)
+	}
 	return words
 }
 
@@ -114,7 +122,11 @@ func (op Op) String() string {
 	for at := range short {
 		short[at] = "k" + strconv.Itoa(at)
 	}
-	return strings.Join(op.words(short), " ")
+	words := strings.Join(Op{kind: op.kind, keys: op.keys, values: op.values}.words(short), " ")
+	if op.times > 1 {
+		return fmt.Sprintf("%s (its keys %d times)", words, op.times)
+	}
+	return words
 }
 
 func (s State) has(key int) bool { return s.there>>key&1 == 1 }

@@ -223,6 +223,9 @@ func (c *actor) reply(op Op) (string, error) {
 			}
 		}
 	}
+	if op.times > 1 {
+		return c.connection.readRepeated(len(op.keys))
+	}
 	return c.connection.read()
 }
 
@@ -278,7 +281,10 @@ func (c *actor) watched() []Op {
 func (c *actor) transaction() Op {
 	op := Op{kind: exec}
 	for range 1 + c.random.IntN(5) {
-		op.body = append(op.body, c.any())
+		inner := c.any()
+		// Here everything is read under one lock.
+		inner.times = 1
+		op.body = append(op.body, inner)
 	}
 	if c.random.IntN(16) == 0 {
 		// This one has to be alone.
@@ -297,8 +303,11 @@ func (c *actor) any() Op {
 		return Op{kind: set, keys: one, values: c.fresh(1)}
 	case n < 35:
 		return Op{kind: incr, keys: one, values: []int64{1 + c.random.Int64N(3)}}
-	case n < 52:
+	case n < 47:
 		return Op{kind: mget, keys: c.some(2, c.keys)}
+	case n < 52:
+		keys := c.some(2, c.keys)
+		return Op{kind: mget, keys: keys, times: longest/len(keys) + 1}
 	case n < 66:
 		keys := c.some(2, c.keys)
 		return Op{kind: mset, keys: keys, values: c.fresh(len(keys))}

@@ -14,7 +14,7 @@
 //! With `--cfg break_locks` nothing is held: every access locks its own shard alone, a moment later. That build is wrong on
 //! purpose, to see whether a test of atomicity finds out (`tests/linearizability/run broken`).
 
-use crate::database::{Locked, ShardId, ShardSet};
+use crate::database::{Database, Locked, ShardId, ShardSet};
 use crate::keyspace::Keyspace;
 use crate::shard::Guard;
 use crate::turn::Turn;
@@ -101,6 +101,12 @@ impl Keyspace {
             }
         }
         turn.held.clear();
+    }
+
+    /// A database to prefetch from, unless the turn holds shards.
+    #[inline]
+    pub fn unless_held<'t>(&'t self, turn: &'t Turn<'_>, database: usize) -> Option<&'t Database> {
+        (!turn.is_holding).then(|| self.existing_or_new(turn, database))
     }
 
     /// Locks the shard of a hash, or lends it from what the turn holds. `now` is the time (Unix, ms) at which expiry is

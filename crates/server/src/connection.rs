@@ -283,7 +283,8 @@ pub(crate) struct Backlog {
     bytes: usize,
 }
 
-enum Piece {
+/// Some bytes to be sent.
+pub(crate) enum Piece {
     Bytes(Vec<u8>),
     Large(LargeValue),
     /// A part of a log.
@@ -291,7 +292,8 @@ enum Piece {
 }
 
 impl Piece {
-    fn as_slice(&self) -> &[u8] {
+    /// The bytes.
+    pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
             Piece::Bytes(bytes) => bytes,
             Piece::Large(value) => value,
@@ -323,10 +325,11 @@ impl Backlog {
     }
 
     /// Appends a piece as it is.
-    pub(crate) fn push_piece(&mut self, piece: Vec<u8>) {
-        self.bytes += piece.len();
-        if !piece.is_empty() {
-            self.pieces.push_back(Piece::Bytes(piece));
+    pub(crate) fn push_piece(&mut self, piece: Piece) {
+        let len = piece.as_slice().len();
+        self.bytes += len;
+        if len > 0 {
+            self.pieces.push_back(piece);
         }
     }
 

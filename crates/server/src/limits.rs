@@ -50,6 +50,15 @@ pub(crate) const BACKLOG_STOP_BYTES: usize = 1024 * 1024;
 /// Room kept in a worker's reply buffer between turns.
 pub(crate) const OUTPUT_KEEP_BYTES: usize = 1024 * 1024;
 
+/// Keys from which on a command that only reads them does so a slice at a time (see [`crate::gather`]), not all under one lock.
+pub(crate) const GATHER_KEYS: usize = 2048;
+
+/// So many keys, or a few more, are read while the shards of all of them are locked.
+pub(crate) const GATHER_REST: usize = 256;
+
+/// Passes over keys that change as fast as they are read; behind that all that are left are read under the lock.
+pub(crate) const GATHER_PASSES: usize = 8;
+
 /// Bytes at which a buffer of unsent replies is not added to any more, but followed by another.
 pub(crate) const PIECE_BYTES: usize = 64 * 1024;
 

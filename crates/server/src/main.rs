@@ -24,6 +24,7 @@ mod execute;
 mod expiring;
 mod figures;
 mod gate;
+mod gather;
 mod glob;
 mod hotkeys;
 mod http;

@@ -1,13 +1,14 @@
 //! What is told of changes to keys: the server's end of the observed byte (`keyspace::Observer`).
 //!
 //! Each reason to observe a key has a registry of its own, which says who is meant: [`crate::watch`] for WATCH, [`crate::tracking`] for CLIENT TRACKING,
-//! [`crate::blocked`] for commands that wait. Here is what
+//! [`crate::blocked`] for commands that wait, [`crate::gather`] for those that read very many keys. Here is what
 //! they have in common: the dispatch of a change, and what happens when databases are emptied or exchanged, which changes many keys
 //! without touching one.
 
 use keyspace::{Change, Keyspace, LogAddress, Observer, Turn, reason};
 
 use crate::blocked::{Waiters, ready};
+use crate::gather::Gatherings;
 use crate::notify;
 use crate::server::Server;
 use crate::tracking::Tracking;
@@ -18,6 +19,7 @@ pub(crate) struct Observers {
     pub(crate) watches: Watches,
     pub(crate) tracking: Tracking,
     pub(crate) waiters: Waiters,
+    pub(crate) gatherings: Gatherings,
 }
 
 impl Observers {
@@ -27,6 +29,7 @@ impl Observers {
             watches: Watches::new(shards),
             tracking: Tracking::new(shards),
             waiters: Waiters::new(shards),
+            gatherings: Gatherings::default(),
         }
     }
 }
@@ -46,6 +49,10 @@ impl Observer for Server {
         let waiters = &self.observers.waiters;
         if change.observed & reason::AWAITED != 0 && waiters.changed(change) {
             stay |= reason::AWAITED;
+        }
+        let gatherings = &self.observers.gatherings;
+        if change.observed & reason::GATHERED != 0 && gatherings.changed(change) {
+            stay |= reason::GATHERED;
         }
         stay
     }
@@ -88,6 +95,7 @@ impl Observers {
 
     /// The database is another one now: its shards do not know yet that they are observed.
     pub(crate) fn after_replacement(&self, alone: Alone<'_>, db: usize) {
+        self.gatherings.replaced(db);
         for key in self.watches.keys_in(db) {
             let hash = alone.keyspace.hash(&key);
             let mut guard = alone.keyspace.lock(alone.turn, db, hash, alone.now);

@@ -13,15 +13,17 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use keyspace::{Keyspace, Turn};
+use keyspace::LargeValue;
 use resp::reply::{Protocol, Writer};
 
 use crate::command::{Args, Command, Context, Failure};
-use crate::connection::State;
+use crate::connection::{Piece, State};
 use crate::execute::Timer;
 use crate::limits::{PIECE_BYTES, SLICE_NS};
+use crate::notify::Notifier;
 use crate::server::Message;
 use crate::session::ReplyMode;
+use crate::store::Store;
 use crate::transaction::Transaction;
 use crate::worker::Worker;
 
@@ -49,10 +51,9 @@ pub(crate) enum Progress {
 
 /// What work may reach.
 pub(crate) struct Around<'a> {
-    pub(crate) keyspace: &'a Keyspace,
-    pub(crate) turn: &'a Turn<'static>,
-    /// The time (Unix, ms).
-    pub(crate) now: i64,
+    pub(crate) store: Store<'a>,
+    /// Those of the request.
+    pub(crate) args: Args<'a>,
     pub(crate) protocol: Protocol,
 }
 
@@ -85,7 +86,7 @@ impl Slice {
 /// A reply that grows without ever moving.
 #[derive(Default)]
 pub(crate) struct Pieces {
-    pieces: VecDeque<Vec<u8>>,
+    pieces: VecDeque<Piece>,
     bytes: usize,
 }
 
@@ -100,23 +101,31 @@ impl Pieces {
     /// Puts something in front of all.
     pub(crate) fn put_before(&mut self, bytes: Vec<u8>) {
         self.bytes += bytes.len();
-        self.pieces.push_front(bytes);
+        self.pieces.push_front(Piece::Bytes(bytes));
     }
 
     /// Writes something behind all.
     pub(crate) fn write(&mut self, protocol: Protocol, write: impl FnOnce(&mut Writer<'_>)) {
-        if self
-            .pieces
-            .back()
-            .is_none_or(|piece| piece.len() >= PIECE_BYTES)
-        {
-            self.pieces
-                .push_back(Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 8));
+        let is_open =
+            |piece: &Piece| matches!(piece, Piece::Bytes(last) if last.len() < PIECE_BYTES);
+        if !self.pieces.back().is_some_and(is_open) {
+            let room = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 8);
+            self.pieces.push_back(Piece::Bytes(room));
         }
-        let out = self.pieces.back_mut().expect("there is one now");
+        let Some(Piece::Bytes(out)) = self.pieces.back_mut() else {
+            unreachable!("there is one now that is written to");
+        };
         let before = out.len();
         write(&mut Writer { out, protocol });
         self.bytes += out.len() - before;
+    }
+
+    /// Writes a large value behind all, by reference.
+    pub(crate) fn write_large(&mut self, protocol: Protocol, value: LargeValue) {
+        self.write(protocol, |reply| reply.bulk_header(value.len()));
+        self.bytes += value.len();
+        self.pieces.push_back(Piece::Large(value));
+        self.write(protocol, |reply| reply.crlf());
     }
 
     /// Bytes in all.
@@ -125,7 +134,7 @@ impl Pieces {
     }
 
     /// The pieces in order.
-    pub(crate) fn into_iter(self) -> impl Iterator<Item = Vec<u8>> {
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = Piece> {
         self.pieces.into_iter()
     }
 }
@@ -235,7 +244,7 @@ pub(crate) fn do_apart(
         };
         pieces
             .into_iter()
-            .for_each(|piece| context.reply.out.extend_from_slice(&piece));
+            .for_each(|piece| context.reply.out.extend_from_slice(piece.as_slice()));
         return Ok(());
     }
     let (sender, receiver) = channel();
@@ -278,11 +287,22 @@ impl Worker {
             return;
         };
         let began = sys::clock::ticks();
+        let (server, session) = (self.server, &connection.session);
         let around = Around {
-            keyspace: &self.server.keyspace,
-            turn: &self.turn,
-            now: self.now,
-            protocol: connection.session.protocol,
+            store: Store {
+                keyspace: &server.keyspace,
+                turn: &mut self.turn,
+                stats: self.stats,
+                db: session.db,
+                now: self.now,
+                touch: !session.no_touch,
+                notifier: Notifier::new(server),
+                observers: &server.observers,
+                persistence: &server.persistence,
+                journal: self.journal.as_ref(),
+            },
+            args: deferred.request.args(0, &server.keyspace),
+            protocol: session.protocol,
         };
         let progress = deferred.work.go_on(&around, &Slice::begin());
         deferred.ticks += sys::clock::ticks().saturating_sub(began);

@@ -62,8 +62,14 @@ impl Store<'_> {
     /// Locks the shard of one key of a database, or lends it from what a transaction holds.
     #[inline]
     pub(crate) fn lock_in(&self, db: usize, key: Key<'_>) -> Shard<'_> {
+        self.lock_hash(db, key.hash)
+    }
+
+    /// [`Store::lock_in`] for any key of this hash.
+    #[inline]
+    pub(crate) fn lock_hash(&self, db: usize, hash: u64) -> Shard<'_> {
         Shard {
-            guard: self.keyspace.lock(self.turn, db, key.hash, self.now),
+            guard: self.keyspace.lock(self.turn, db, hash, self.now),
             store: self,
             db,
         }
@@ -84,6 +90,12 @@ impl Store<'_> {
     pub(crate) fn lock_keys<'k>(&self, keys: impl Iterator<Item = Key<'k>>) -> Shards<'_> {
         let mut set = ShardSet::default();
         keys.for_each(|key| set.add(self.keyspace.shard_of(key.hash)));
+        self.lock_shards(set)
+    }
+
+    /// Locks several shards of the selected database.
+    #[inline]
+    pub(crate) fn lock_shards(&self, set: ShardSet) -> Shards<'_> {
         if let Some(journal) = self.journal {
             journal.begin_batch();
         }

@@ -91,6 +91,14 @@ fn the_manager_hears_when_data_is_loaded_that_the_server_lives_and_that_it_ends(
         "everything is loaded when it is ready"
     );
 
+    client.write_all(b"INFO server\r\n").expect("it reads");
+    let mut info = Vec::new();
+    while !String::from_utf8_lossy(&info).contains("process_supervised:systemd\r\n") {
+        let count = client.read(&mut reply).expect("it says who looks after it");
+        assert_ne!(count, 0, "{}", String::from_utf8_lossy(&info));
+        info.extend_from_slice(&reply[..count]);
+    }
+
     // Signs of life go on while nothing happens.
     for _ in 0..5 {
         let mut message = [0; 64];

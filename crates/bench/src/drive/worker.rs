@@ -68,6 +68,8 @@ pub(crate) struct Worker<'a> {
     /// Requests in flight on all connections.
     in_flight: usize,
     last_reply: Ticks,
+    /// When the server last took or sent anything: with large values, long before a reply is whole.
+    last_sign: Ticks,
     /// Since when no connection has been open, while they are opened again.
     alone_since: Option<Ticks>,
     /// The server has been silent for too long.
@@ -115,6 +117,7 @@ impl<'a> Worker<'a> {
             redial_at: 0,
             in_flight: 0,
             last_reply: 0,
+            last_sign: 0,
             alone_since: None,
             is_stalled: false,
         })
@@ -133,6 +136,7 @@ impl<'a> Worker<'a> {
             return Ok(self.finish());
         };
         self.last_reply = start;
+        self.last_sign = start;
         self.slice_ends = self.job.measure_from() + clock::ticks(SLICE);
         if let Pace::Open { rate, arrivals } = self.job.plan.pace {
             let batches = rate / f64::from(self.job.plan.pipeline);
@@ -348,7 +352,11 @@ impl<'a> Worker<'a> {
                 Ok(())
             }
             Progress::Open if event.readable || event.hangup => self.receive(index),
-            Progress::Open => Ok(()),
+            Progress::Open => {
+                // There was room for more of what had to wait.
+                self.last_sign = now();
+                Ok(())
+            }
         }
     }
 
@@ -393,6 +401,9 @@ impl<'a> Worker<'a> {
         }
         if answered > 0 {
             self.last_reply = now;
+            self.last_sign = now;
+        } else if count > 0 {
+            self.last_sign = clock::now();
         }
         if self.clients[index].in_flight == 0 && answered > 0 && self.schedule.is_none() {
             if self.job.plan.keep_alive {
@@ -519,7 +530,7 @@ impl<'a> Worker<'a> {
         }
         self.hand_over();
         // What was counted so far is worth reporting, so this is no error of the thread.
-        let silence = now.saturating_sub(self.last_reply);
+        let silence = now.saturating_sub(self.last_sign);
         self.is_stalled = self.in_flight > 0 && silence > clock::ticks(self.job.plan.timeout);
         Ok(())
     }

@@ -3,7 +3,12 @@
 use keyspace::{Guard, Key, Locked};
 
 use super::{Shard, Store};
+use crate::command::Args;
 use crate::journal::Held;
+use crate::limits::PREFETCH_KEYS;
+
+/// How many keys before its own a key's entry is asked for; its bucket twice as many.
+const AHEAD: usize = 8;
 
 /// Several locked shards of the selected database. What changes in them is one change to the log.
 pub(crate) struct Shards<'a> {
@@ -64,6 +69,33 @@ impl Drop for Pair<'_> {
         if let Some(journal) = self.first.store.journal {
             journal.finish(self);
         }
+    }
+}
+
+impl Store<'_> {
+    /// The keys of a command on several, in their order. Of more than are prefetched when a request is parsed
+    /// the memory of those that come soon is asked for.
+    #[inline]
+    pub(crate) fn ahead<'s, 'k>(
+        &'s self,
+        args: &Args<'k>,
+    ) -> impl Iterator<Item = Key<'k>> + use<'s, 'k> {
+        let hashes = args.hashes;
+        let is_long = hashes.len() > PREFETCH_KEYS;
+        let database = is_long.then(|| self.keyspace.unless_held(self.turn, self.db));
+        let database = database.flatten();
+        args.keys()
+            .enumerate()
+            .inspect(move |&(number, _)| {
+                let Some(database) = database else { return };
+                if let Some(&hash) = hashes.get(number + 2 * AHEAD) {
+                    database.prefetch_bucket(hash);
+                }
+                if let Some(&hash) = hashes.get(number + AHEAD) {
+                    database.prefetch_entry(hash);
+                }
+            })
+            .map(|(_, key)| key)
     }
 }
 

@@ -115,6 +115,11 @@ impl<'a> Shard<'a> {
         self.guard.observe(reasons);
     }
 
+    /// Lets the observers hear of every change to any key of the shard from here on.
+    pub(crate) fn observe_all(&mut self, reasons: u8) {
+        self.guard.observe(reasons);
+    }
+
     /// Whether a key is there.
     pub(crate) fn contains(&mut self, key: Key<'_>) -> bool {
         self.guard.contains(key)

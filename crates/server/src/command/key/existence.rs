@@ -6,6 +6,7 @@
 use keyspace::{Key, Kind};
 
 use crate::command::{Args, Context, Failure};
+use crate::gather::{Wanted, gathers};
 use crate::notify::Event;
 use crate::store::Shard;
 
@@ -29,7 +30,9 @@ fn count(
         i64::from(holds(&mut context.store.lock(key), key))
     } else {
         let mut shards = context.store.lock_keys(args.keys());
-        args.keys()
+        context
+            .store
+            .ahead(args)
             .map(|key| i64::from(holds(&mut shards.of(key), key)))
             .sum()
     };
@@ -48,7 +51,9 @@ pub(super) fn del(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fail
 }
 
 pub(super) fn exists(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    count(context, args, |shard, key| shard.peek(key).is_some());
+    if !gathers(context, args, Wanted::Count { touches: false }) {
+        count(context, args, |shard, key| shard.peek(key).is_some());
+    }
     Ok(())
 }
 
@@ -63,6 +68,9 @@ pub(super) fn type_of(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), 
 }
 
 pub(super) fn touch(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    if gathers(context, args, Wanted::Count { touches: true }) {
+        return Ok(());
+    }
     count(context, args, |shard, key| match shard.peek(key) {
         Some(mut entry) => {
             // This is asked for, so it counts even if CLIENT NO-TOUCH is on.

@@ -144,7 +144,7 @@ struct Look {
 
 impl Work for Look {
     fn go_on(&mut self, around: &Around<'_>, slice: &Slice) -> Progress {
-        let database = around.keyspace.database(around.turn, self.db);
+        let database = around.store.keyspace.database(around.store.turn, self.db);
         let is_scan = matches!(self.at, Progressed::Scan(..));
         let Look {
             filter,
@@ -160,7 +160,7 @@ impl Work for Look {
                     *found += 1;
                 }
             };
-            match at.step(database, around.now, visit) {
+            match at.step(database, around.store.now, visit) {
                 Ok(next) => *at = next,
                 Err(cursor) => {
                     let mut head = Vec::new();

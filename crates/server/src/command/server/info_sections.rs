@@ -18,6 +18,7 @@ use crate::metrics::{CommandStats, Counter, Distribution, WorkerStats};
 use crate::persistence::Phase;
 use crate::pubsub::NameKind;
 use crate::server::{REDIS_VERSION, Server, VERSION};
+use crate::service;
 use crate::snapshot::Loading;
 
 pub(super) fn server(report: &mut Report, context: &Context<'_>) {
@@ -34,7 +35,7 @@ pub(super) fn server(report: &mut Report, context: &Context<'_>) {
     report.field("monotonic_clock", "POSIX clock_gettime");
     report.field("multiplexing_api", server.poller_name);
     report.field("process_id", sys::process::pid());
-    report.field("process_supervised", "no");
+    report.field("process_supervised", service::supervisor());
     report.field("run_id", &server.run_id);
     report.field("tcp_port", server.settings.int(Setting::Port));
     report.field("server_time_usec", now_us);

@@ -3,12 +3,15 @@
 //! A value of 16 KiB or more is sent from where it is stored; a smaller one is copied into the reply under the shard's
 //! lock.
 
-use keyspace::{Expiry, INLINE_VALUE_MAX, Stored};
+use keyspace::{Expiry, INLINE_VALUE_MAX, Key, Stored};
 
-use super::super::{Args, Context, Failure};
+use super::super::{Args, Context, Failure, Reply};
 use super::options::{ExpiryOption, parse_getex};
 use super::range;
+use crate::gather::{Wanted, gathers};
+use crate::limits::PREFETCH_KEYS;
 use crate::notify::Event;
+use crate::store::Shards;
 
 /// `GET key`
 ///
@@ -24,15 +27,33 @@ pub(super) fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fail
 
 /// `MGET key [key ...]`
 pub(super) fn mget(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let mut shards = context.store.lock_keys(args.keys());
-    context.reply.array(args.len() - 1);
-    for key in args.keys() {
-        match shards.of(key).read(key) {
-            Some(entry) => context.reply.value(entry.value()),
-            None => context.reply.null(),
-        }
+    if gathers(context, args, Wanted::Values) {
+        return Ok(());
+    }
+    let Context { store, reply, .. } = context;
+    reply.array(args.len() - 1);
+    let shards = store.lock_keys(args.keys());
+    if args.len() > PREFETCH_KEYS {
+        write_values(reply, shards, store.ahead(args));
+    } else {
+        write_values(reply, shards, args.keys());
     }
     Ok(())
+}
+
+/// Answers with the values of keys whose shards are locked.
+#[inline(always)]
+fn write_values<'k>(
+    reply: &mut Reply<'_>,
+    mut shards: Shards<'_>,
+    keys: impl Iterator<Item = Key<'k>>,
+) {
+    for key in keys {
+        match shards.of(key).read(key) {
+            Some(entry) => reply.value(entry.value()),
+            None => reply.null(),
+        }
+    }
 }
 
 /// `STRLEN key`

@@ -123,12 +123,12 @@ fn set_for(context: &mut Context<'_>, args: &Args<'_>, unit: TimeUnit) -> Result
     Ok(())
 }
 
-/// Keys and values in turn, from the second argument on.
-fn pairs<'a>(args: &Args<'a>) -> impl Iterator<Item = (Key<'a>, &'a [u8])> + Clone + use<'a> {
-    let args = *args;
-    (1..args.len())
-        .step_by(2)
-        .map(move |at| (args.key(at), args.get(at + 1)))
+/// The keys, which are every other argument, with their values.
+fn pairs<'a, K: Iterator<Item = Key<'a>>>(
+    keys: K,
+    args: &Args<'a>,
+) -> impl Iterator<Item = (Key<'a>, &'a [u8])> + use<'a, K> {
+    keys.zip(args.from(2).step_by(2))
 }
 
 /// Refuses a key without a value.
@@ -149,8 +149,10 @@ pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         // Only a request as long as that can hold a large value.
         set_pairs_with_large(context, args);
     } else {
-        let mut shards = context.store.lock_pairs(pairs(args));
-        for (key, value) in pairs(args) {
+        let mut shards = context
+            .store
+            .lock_pairs(args.keys().zip(args.from(2).step_by(2)));
+        for (key, value) in pairs(args.keys(), args) {
             set_one(&mut shards, key, value);
         }
     }
@@ -175,7 +177,7 @@ fn set_pairs_with_large(context: &mut Context<'_>, args: &Args<'_>) {
         .collect();
     let mut large = large.into_iter();
     let mut shards = context.store.lock_keys(args.keys());
-    for (key, value) in pairs(args) {
+    for (key, value) in pairs(context.store.ahead(args), args) {
         if is_large(value) {
             let value = large.next().expect("made above for every large value");
             let mut shard = shards.of(key);
@@ -193,7 +195,7 @@ pub(super) fn msetnx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
     let mut shards = context.store.lock_keys(args.keys());
     let missing = !args.keys().any(|key| shards.of(key).contains(key));
     if missing {
-        for (key, value) in pairs(args) {
+        for (key, value) in pairs(context.store.ahead(args), args) {
             set_one(&mut shards, key, value);
         }
     }
