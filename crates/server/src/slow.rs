@@ -315,8 +315,10 @@ impl Worker {
         }
     }
 
-    /// Answers a connection that has waited, and goes on with what else it has sent.
+    /// Answers a connection that has waited, and goes on with what else it has sent. As with every reply, what was read has to be
+    /// durable first where replies wait for that.
     fn answer(&mut self, token: u64, deferred: Deferred, answer: Result<Pieces, Failure>) {
+        let waits_for = self.commit();
         let Some(connection) = self.connections.get_mut(token) else {
             return;
         };
@@ -348,6 +350,10 @@ impl Worker {
             .client
             .last_active_ms
             .store(self.now, Relaxed);
+        if let Some(lsn) = waits_for {
+            connection.held = Some(lsn);
+            self.held.push_back((lsn, token));
+        }
         if !self.write_more(token) {
             self.slow_reader(token);
         }

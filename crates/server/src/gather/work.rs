@@ -9,7 +9,7 @@ use keyspace::{INLINE_VALUE_MAX, Key, LargeValue, ShardSet, Stored, reason};
 use resp::reply::Writer;
 
 use super::Stale;
-use crate::command::{Args, Context};
+use crate::command::{Args, Context, Failure};
 use crate::limits::{GATHER_KEYS, GATHER_PASSES, GATHER_REST, PIECE_BYTES, SLICE_KEYS};
 use crate::observe::Observers;
 use crate::slow::{Around, Pieces, Progress, Slice, Work};
@@ -38,9 +38,13 @@ pub(crate) enum Wanted {
 /// Leaves a command on many keys, which are all of its arguments, for later. Returns whether it did: otherwise there are too few of them, or
 /// it has to be done at once.
 ///
-/// A connection that keeps copies is told of changes that come behind its reply, so it gets that at once.
+/// A connection that keeps copies is told of changes that come behind its reply, so it gets that at once. So does everybody when values may be
+/// in the log alone: they were brought back for the command, and stay until it has run.
 pub(crate) fn gathers(context: &mut Context<'_>, args: &Args<'_>, wanted: Wanted) -> bool {
     if args.len() <= GATHER_KEYS || !context.may_defer() || context.session.listens {
+        return false;
+    }
+    if wanted == Wanted::Values && context.server.cold.is_on() {
         return false;
     }
     let (observers, shards) = (context.store.observers, context.store.keyspace.shards());
@@ -58,6 +62,7 @@ pub(crate) fn gathers(context: &mut Context<'_>, args: &Args<'_>, wanted: Wanted
             found: Vec::new(),
             values: Vec::new(),
             expiring: Vec::new(),
+            problem: None,
             passes: 0,
             phase: Phase::Count(0),
             answer: Pieces::default(),
@@ -105,6 +110,8 @@ struct Gather {
     values: Vec<Vec<u8>>,
     /// The time of keys that will expire (Unix, ms), and their bucket.
     expiring: Vec<(i64, u32)>,
+    /// Why a value could not be read.
+    problem: Option<Failure>,
     passes: usize,
     phase: Phase,
     answer: Pieces,
@@ -129,6 +136,9 @@ impl Work for Gather {
                     Some(bucket) => self.read(around, bucket),
                     None => self.end_pass(around),
                 },
+                Phase::Answer(_) if self.problem.is_some() => {
+                    return Progress::Done(self.problem.take().map_or(Ok(Pieces::default()), Err));
+                }
                 Phase::Answer(from) if from < keys => self.write(around, from),
                 Phase::Answer(_) => return Progress::Done(Ok(self.answer(around, keys))),
             }
@@ -249,6 +259,15 @@ impl Gather {
                 }
                 Found::Something
             }
+            // Values have begun to leave memory since the command began.
+            Wanted::Values if entry.cold().is_some() => match entry.bytes_now() {
+                Ok(bytes) if bytes.len() <= INLINE_VALUE_MAX => keep(&mut self.values, &bytes),
+                Ok(bytes) => Found::Shared(LargeValue::new(bytes.into_owned().into())),
+                Err(problem) => {
+                    self.problem = Some(problem);
+                    Found::Nothing
+                }
+            },
             Wanted::Values => match entry.value() {
                 Stored::Inline(bytes) => keep(&mut self.values, bytes),
                 Stored::Large(large) => Found::Shared(large.share()),
