@@ -47,7 +47,7 @@ fn servers_are_compared_and_written_down() {
             "{row}"
         );
     }
-    assert_eq!(report["memory"].as_array().map(Vec::len), Some(12));
+    assert_eq!(report["memory"].as_array().map(Vec::len), Some(15));
     let page = std::fs::read_to_string(dir.join("benchmarks.md")).expect("it was written");
     assert!(
         page.contains("| ferrite | Ferrite ") && page.contains("| redis | Redis 7.0.15 |"),
