@@ -109,16 +109,9 @@ impl Worker {
         let mut context = Context {
             server,
             store: Store {
-                keyspace: &server.keyspace,
-                turn,
-                stats,
                 db,
-                now,
                 touch,
-                notifier: Notifier::new(server),
-                observers: &server.observers,
-                persistence: &server.persistence,
-                journal: journal.as_ref(),
+                ..Store::new(server, turn, stats, journal.as_ref(), now)
             },
             session,
             reply: Reply::new(output, protocol),

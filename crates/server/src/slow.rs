@@ -20,7 +20,6 @@ use crate::command::{Args, Command, Context, Failure};
 use crate::connection::{Piece, State};
 use crate::execute::Timer;
 use crate::limits::{PIECE_BYTES, SLICE_NS};
-use crate::notify::Notifier;
 use crate::server::Message;
 use crate::session::ReplyMode;
 use crate::store::Store;
@@ -290,16 +289,15 @@ impl Worker {
         let (server, session) = (self.server, &connection.session);
         let around = Around {
             store: Store {
-                keyspace: &server.keyspace,
-                turn: &mut self.turn,
-                stats: self.stats,
                 db: session.db,
-                now: self.now,
                 touch: !session.no_touch,
-                notifier: Notifier::new(server),
-                observers: &server.observers,
-                persistence: &server.persistence,
-                journal: self.journal.as_ref(),
+                ..Store::new(
+                    server,
+                    &mut self.turn,
+                    self.stats,
+                    self.journal.as_ref(),
+                    self.now,
+                )
             },
             args: deferred.request.args(0, &server.keyspace),
             protocol: session.protocol,

@@ -23,6 +23,7 @@ use crate::metrics::WorkerStats;
 use crate::notify::{Event, Notifier};
 use crate::observe::{Alone, Observers};
 use crate::persistence::Persistence;
+use crate::server::Server;
 
 use batch::Reached;
 pub(crate) use batch::{Pair, Shards};
@@ -45,6 +46,31 @@ pub(crate) struct Store<'c> {
     pub(crate) persistence: &'static Persistence,
     /// The way into the log, if there is one.
     pub(crate) journal: Option<&'c Journal>,
+}
+
+impl<'c> Store<'c> {
+    /// The way for what no client asks for: database 0, and nothing that is read counts as used.
+    #[inline(always)]
+    pub(crate) fn new(
+        server: &'static Server,
+        turn: &'c mut Turn<'static>,
+        stats: &'static WorkerStats,
+        journal: Option<&'c Journal>,
+        now: i64,
+    ) -> Store<'c> {
+        Store {
+            keyspace: &server.keyspace,
+            turn,
+            stats,
+            db: 0,
+            now,
+            touch: false,
+            notifier: Notifier::new(server),
+            observers: &server.observers,
+            persistence: &server.persistence,
+            journal,
+        }
+    }
 }
 
 impl Store<'_> {

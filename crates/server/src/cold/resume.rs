@@ -7,7 +7,6 @@ use super::{Fetch, FetchState, Wanted};
 use crate::batch::{Lane, Source};
 use crate::clients::Client;
 use crate::connection::State;
-use crate::notify::Notifier;
 use crate::server::Server;
 use crate::store::Store;
 use crate::worker::Worker;
@@ -36,18 +35,13 @@ impl Worker {
         if self.server.memory.is_near() {
             self.make_room(bytes as usize);
         }
-        let store = Store {
-            keyspace: &self.server.keyspace,
-            turn: &mut self.turn,
-            stats: self.stats,
-            db: 0,
-            now: self.now,
-            touch: false,
-            notifier: Notifier::new(self.server),
-            observers: &self.server.observers,
-            persistence: &self.server.persistence,
-            journal: self.journal.as_ref(),
-        };
+        let store = Store::new(
+            self.server,
+            &mut self.turn,
+            self.stats,
+            self.journal.as_ref(),
+            self.now,
+        );
         let mut failure = None;
         for (wanted, read) in fetch.wanted.iter().zip(&fetch.read) {
             match read.get() {

@@ -9,7 +9,6 @@ use super::Budget;
 use crate::command::{Command, Context, Failure, failure, flag};
 use crate::config::Setting;
 use crate::limits::{EVICT_SLICE, EVICT_SLICE_SHARE, FORESEEN_BYTES, FORESEEN_TRIES};
-use crate::notify::Notifier;
 use crate::server::Server;
 use crate::store::Store;
 use crate::worker::Worker;
@@ -89,18 +88,13 @@ impl Worker {
     #[cold]
     #[inline(never)]
     pub(crate) fn make_room(&mut self, need: usize) -> bool {
-        let store = Store {
-            keyspace: &self.server.keyspace,
-            turn: &mut self.turn,
-            stats: self.stats,
-            db: 0,
-            now: self.now,
-            touch: false,
-            notifier: Notifier::new(self.server),
-            observers: &self.server.observers,
-            persistence: &self.server.persistence,
-            journal: self.journal.as_ref(),
-        };
+        let store = Store::new(
+            self.server,
+            &mut self.turn,
+            self.stats,
+            self.journal.as_ref(),
+            self.now,
+        );
         let room = make_room(self.server, &store, self.number, need);
         if let Some(journal) = &self.journal {
             // Nobody waits for these, and the turn may be at its end.

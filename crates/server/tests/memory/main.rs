@@ -7,26 +7,13 @@ mod churn;
 
 use std::time::Duration;
 
-use support::{Client, PATIENCE, Server, Target, Value};
+use support::{Client, PATIENCE, Server, Target, Value, info};
 
 const ONE: Target = Target::Ferrite { threads: 1 };
 const TWO: Target = Target::Ferrite { threads: 2 };
 
 /// As many as a server has that knows its small limit from the start: each shard takes its memory in slabs.
 const FEW_SHARDS: &[&str] = &["--shards", "16"];
-
-/// A figure of INFO.
-fn info(client: &mut Client, field: &str) -> u64 {
-    let Value::Bulk(text) = client.ask("INFO everything") else {
-        panic!("INFO answers text");
-    };
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    let figure = line.and_then(|figure| figure.trim().parse().ok());
-    figure.unwrap_or_else(|| panic!("INFO has no figure {field}"))
-}
 
 /// Sets `count` keys to values of `len` bytes. How many were refused.
 fn fill(client: &mut Client, prefix: &str, count: usize, len: usize, tail: &[&str]) -> usize {

@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value};
+use support::{Client, PATIENCE, Server, Target, Value, info};
 
 const TWO: Target = Target::Logged { threads: 2 };
 
@@ -30,19 +30,6 @@ const SMALL: &[&str] = &[
     "--maxmemory",
     "48mb",
 ];
-
-/// A figure of INFO.
-fn info(client: &mut Client, field: &str) -> u64 {
-    let Value::Bulk(text) = client.ask("INFO everything") else {
-        panic!("INFO answers text");
-    };
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    let figure = line.and_then(|figure| figure.trim().parse().ok());
-    figure.unwrap_or_else(|| panic!("INFO has no figure {field}"))
-}
 
 fn bulk(text: &[u8]) -> Value {
     Value::Bulk(text.to_vec())

@@ -14,7 +14,7 @@ mod support;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Client, PATIENCE, Target, Value};
+use support::{Client, PATIENCE, Target, Value, info};
 
 const TWO: Target = Target::Ferrite { threads: 2 };
 const FOUR: Target = Target::Ferrite { threads: 4 };
@@ -51,15 +51,6 @@ fn confirmed(client: &mut Client, words: &[&str], messages: &mut Vec<Vec<String>
         }
         messages.push(got);
     }
-}
-
-fn info(client: &mut Client, field: &str) -> u64 {
-    let text = client.ask("INFO everything").text();
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(&format!("{field}:")));
-    line.and_then(|digits| digits.parse().ok())
-        .unwrap_or_else(|| panic!("INFO has no number {field}"))
 }
 
 /// Asks until the answer is right.

@@ -15,3 +15,16 @@ mod value;
 pub(crate) use client::{Client, Link, PATIENCE, encode_request};
 pub(crate) use server::{Server, StartFailure, Target};
 pub(crate) use value::{Proto, Value, parse_value};
+
+/// A figure of INFO.
+pub(crate) fn info(client: &mut Client, field: &str) -> u64 {
+    let Value::Bulk(text) = client.ask("INFO everything") else {
+        panic!("INFO answers text");
+    };
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    let figure = line.and_then(|figure| figure.trim().parse().ok());
+    figure.unwrap_or_else(|| panic!("INFO has no figure {field}"))
+}

@@ -22,29 +22,37 @@ impl Direct {
     /// # Errors
     /// What the system says of the disk.
     pub(super) fn write_at(&self, file: &fs::File, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        let Some(direct) = self.0.get_or_init(|| reopen(file)) else {
+        let Some(direct) = self
+            .0
+            .get_or_init(|| reopen(file, fs::OpenOptions::new().write(true)))
+        else {
             return Ok(0);
         };
         write_whole_blocks(direct, bytes, offset)
     }
 }
 
+/// Another opening of a file, to be read or written past the page cache; `None` if that cannot be.
 #[cfg(target_os = "linux")]
-fn reopen(file: &fs::File) -> Option<fs::File> {
+pub(super) fn reopen(file: &fs::File, access: &mut fs::OpenOptions) -> Option<fs::File> {
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::OpenOptionsExt;
     // By way of the descriptor: the file may have another name by now.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    fs::OpenOptions::new()
-        .write(true)
-        .custom_flags(libc::O_DIRECT)
-        .open(path)
-        .ok()
+    access.custom_flags(libc::O_DIRECT).open(path).ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn reopen(_: &fs::File) -> Option<fs::File> {
+pub(super) fn reopen(_: &fs::File, _: &mut fs::OpenOptions) -> Option<fs::File> {
     None
+}
+
+/// Whether an error says that a file system, or a device, cannot do it this way after all.
+pub(super) fn is_refusal(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+    )
 }
 
 fn write_whole_blocks(file: &fs::File, bytes: &[u8], offset: u64) -> io::Result<usize> {
@@ -61,15 +69,7 @@ fn write_whole_blocks(file: &fs::File, bytes: &[u8], offset: u64) -> io::Result<
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Alignment that does not suit the device, or a file system that cannot after all.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
-                ) =>
-            {
-                break;
-            }
+            Err(error) if is_refusal(&error) => break,
             Err(error) => return Err(error),
         }
     }

@@ -12,6 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 
 use super::DIRECT_BLOCK;
+use super::direct::{is_refusal, reopen};
 use crate::syscall::retry;
 
 /// The second opening of a file that is read past the page cache.
@@ -36,12 +37,7 @@ impl Scan {
             && let Some(direct) = self.0.get_or_init(|| choose(file))
         {
             match retry(|| direct.read_at(buffer, offset)) {
-                // A file system that cannot after all.
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
-                    ) => {}
+                Err(error) if is_refusal(&error) => {}
                 result => return result,
             }
         }
@@ -55,7 +51,7 @@ fn choose(file: &fs::File) -> Option<fs::File> {
     if is_cached(file, middle) {
         return None;
     }
-    reopen(file)
+    reopen(file, fs::OpenOptions::new().read(true))
 }
 
 /// Whether the page cache has the byte at `offset`.
@@ -77,22 +73,4 @@ fn is_cached(file: &fs::File, offset: u64) -> bool {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn is_cached(_: &fs::File, _: u64) -> bool {
     false
-}
-
-#[cfg(target_os = "linux")]
-fn reopen(file: &fs::File) -> Option<fs::File> {
-    use std::os::fd::AsRawFd;
-    use std::os::unix::fs::OpenOptionsExt;
-    // By way of the descriptor: the file may have another name by now.
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_DIRECT)
-        .open(path)
-        .ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn reopen(_: &fs::File) -> Option<fs::File> {
-    None
 }

@@ -33,7 +33,7 @@ pub const SLACK: i64 = 16 * 1024;
 /// Threads that count for themselves.
 const SLOTS: usize = 512;
 
-/// Sizes from this on are runs of pages; smaller ones are counted in steps of an eighth.
+/// Sizes from this on are runs of pages; smaller ones are counted in jemalloc's classes: four for each doubling.
 const PAGED: usize = 16 * 1024;
 const PAGE: usize = 4096;
 /// Sizes below this are counted in words of two.
@@ -106,7 +106,7 @@ const fn taken(size: usize) -> i64 {
     let step = if size >= PAGED {
         PAGE
     } else if size > SMALL {
-        1 << (usize::BITS - 4 - size.leading_zeros())
+        1 << (usize::BITS - 3 - (size - 1).leading_zeros())
     } else {
         16
     };
@@ -244,6 +244,23 @@ mod tests {
         assert!((used() - published()).abs() <= unpublished_max());
         charge(-4_000_000);
         assert_eq!(used(), before);
+    }
+
+    #[test]
+    fn what_is_counted_is_what_the_allocator_takes() {
+        let classes = [
+            (1, 16),
+            (128, 128),
+            (129, 160),
+            (2048, 2048),
+            (2049, 2560),
+            (6100, 6144),
+            (8193, 10_240),
+        ];
+        for (size, class) in classes {
+            assert_eq!(taken(size), class, "{size}");
+        }
+        assert_eq!(taken(PAGED + 1), (PAGED + PAGE) as i64);
     }
 
     #[test]
