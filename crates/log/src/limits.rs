@@ -41,6 +41,9 @@ pub(crate) const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a write that found no space is tried again.
 pub(crate) const FULL_RETRY: Duration = Duration::from_millis(50);
 
+/// Zeroes that are written ahead of the log while every turn is synced: with short records, for hundreds of syncs.
+pub(crate) const PAVE: u64 = 256 << 10;
+
 /// Bytes written between two marks in the log, at least: marks are evidence and cost space.
 pub(crate) const MARK_INTERVAL: u64 = 4096;
 

@@ -9,10 +9,13 @@
 //! on. When there is little to write, or more than the disk takes, the page cache can be the better way ([`Ways`]). No block is
 //! written both ways, and no byte twice, so neither way has to wait for the other.
 //!
+//! A file system notes in its journal that space which a file has taken is used for the first time, and a sync waits for that,
+//! too. So when every turn is synced and little is written, zeroes are written ahead: most syncs then wait for data alone.
+//!
 //! Invariants:
 //! 1. Bytes are released (their room in the ring is free) only after they are written, or after the log has failed.
 //! 2. A record is in one segment; so is a batch.
-//! 3. A block that is written past the page cache is written once, as a whole.
+//! 3. A block that is written past the page cache is written once, as a whole, unless it was zeroed before.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +26,7 @@ use crate::address::Lsn;
 use crate::compact::is_named;
 use crate::core::{Core, lock};
 use crate::error::{Error, Result};
-use crate::limits::MARK_INTERVAL;
+use crate::limits::{MARK_INTERVAL, PAVE};
 use crate::options::SyncPolicy;
 use crate::record::{self, Draft};
 use crate::scan::Scan;
@@ -53,6 +56,9 @@ pub(crate) struct Writer {
     limit: u64,
     /// Bytes of the file that have space.
     allocated: u64,
+    /// The file is zeroes from its last block up to here, written as such.
+    paved: u64,
+    zeroes: Vec<u8>,
     scan: Scan,
     ways: Ways,
     /// The position up to which a mark says that all is durable.
@@ -80,6 +86,8 @@ impl Writer {
             limit,
             segment,
             allocated,
+            paved: 0,
+            zeroes: Vec::new(),
             scan: Scan::new(first.0),
             ways: Ways::default(),
             marked: first.0,
@@ -116,10 +124,29 @@ impl Writer {
         }
         turn.written = self.consumer.head() - start;
         if core.policy() == SyncPolicy::Always && core.written() > core.durable() {
+            self.pave(core, turn.written);
             // A failure is latched where it happens.
             let _ = core.sync();
         }
         turn
+    }
+
+    /// Writes zeroes ahead; see the module. `turn` is how much this turn has written.
+    fn pave(&mut self, core: &Core, turn: u64) {
+        let next = self.segment.offset_of(Lsn(self.consumer.head()));
+        let from = self.paved.max(next.next_multiple_of(BLOCK as u64));
+        let end = (from + PAVE).min(self.allocated);
+        // What is written in large pieces would be written twice, for syncs that are few.
+        if turn > PAVE / 16 || next + PAVE / 2 < self.paved || from >= end {
+            return;
+        }
+        self.zeroes.resize(PAVE as usize, 0);
+        let zeroes = &self.zeroes[..(end - from) as usize];
+        match self.segment.file.write_at(zeroes, from) {
+            Ok(()) => self.paved = end,
+            // The space is taken, so it is not that. What is wrong with the file the next write or sync will say.
+            Err(_) => self.paved = self.allocated,
+        }
     }
 
     /// Nothing is kept any more: makes room, so that nobody waits for ever.
@@ -232,6 +259,7 @@ impl Writer {
         self.segment.seal();
         self.limit = first.0 + core.options.segment_bytes;
         self.allocated = allocated;
+        self.paved = 0;
         self.segment = segment.clone();
         core.segments.push(segment, self.limit);
         self.seal_at = None;
