@@ -12,6 +12,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
+use std::time::Duration;
 
 use sys::file::{Files, Lock};
 use sys::ring::Ring;
@@ -23,13 +24,13 @@ use crate::bindings::{Bindings, Rebind};
 use crate::blob::Blobs;
 use crate::credit::Credit;
 use crate::error::Refusal;
-use crate::limits::{NAP, WAKE_SHARE};
+use crate::limits::{NAP, SYNC_HERE, WAKE_SHARE};
 use crate::options::{Options, SyncPolicy};
 use crate::paths::Paths;
 use crate::segment::Name;
 use crate::segments::{Segment, Segments};
 use crate::status::Counters;
-use crate::writer::Writer;
+use crate::writer::{PIECE, Writer};
 
 /// All is well.
 const HEALTHY: u8 = 0;
@@ -383,7 +384,7 @@ impl Core {
     }
 
     /// The log thread sleeps: for `nap`, or until it is woken if everything is written.
-    pub(crate) fn sleep(&self, nap: std::time::Duration, until_woken: bool) {
+    pub(crate) fn sleep(&self, nap: Duration, until_woken: bool) {
         self.sleep
             .0
             .store(if until_woken { ASLEEP } else { NAPPING }, Ordering::SeqCst);
@@ -415,6 +416,24 @@ impl Core {
         self.options.background
             && self.policy() != SyncPolicy::Always
             && !self.is_closing.load(Ordering::Relaxed)
+    }
+
+    /// One turn of the log thread, on a thread that waits for it. Returns whether it was done: not if somebody else is about it, or
+    /// if the disk takes so long that what the thread has to do besides would wait too long.
+    pub(crate) fn turn_here(&self) -> bool {
+        let takes = Duration::from_nanos(self.counters.sync_ns.load(Ordering::Relaxed));
+        let is_little = self.ring.tail() - self.ring.head() <= PIECE;
+        let is_meant = self.policy() == SyncPolicy::Always && self.options.background;
+        if !is_meant || !is_little || takes > SYNC_HERE {
+            return false;
+        }
+        match self.writer.try_lock() {
+            Ok(mut writer) => writer.as_mut().is_some_and(|writer| {
+                writer.turn(self);
+                true
+            }),
+            Err(_) => false,
+        }
     }
 
     /// One turn of the log thread.

@@ -38,6 +38,9 @@ pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// How long `everysec` lets what was written wait for its sync.
 pub(crate) const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
+/// A disk whose syncs take longer than this is waited for by the log thread alone, and not by a thread that has other things to do.
+pub(crate) const SYNC_HERE: Duration = Duration::from_micros(500);
+
 /// How often a write that found no space is tried again.
 pub(crate) const FULL_RETRY: Duration = Duration::from_millis(50);
 

@@ -59,7 +59,11 @@ impl Core {
     }
 
     fn count_sync(&self, start_ns: u64) {
-        let us = (sys::clock::monotonic_ns() - start_ns) / 1000;
+        let ns = sys::clock::monotonic_ns() - start_ns;
+        let us = ns / 1000;
+        let usual = self.counters.sync_ns.load(Ordering::Relaxed);
+        let usual = (usual * 15 + ns) / 16;
+        self.counters.sync_ns.store(usual, Ordering::Relaxed);
         self.counters.syncs.fetch_add(1, Ordering::Relaxed);
         self.counters.sync_us.fetch_add(us, Ordering::Relaxed);
         self.counters.sync_us_max.fetch_max(us, Ordering::Relaxed);

@@ -35,7 +35,7 @@ use crate::segments::Segment;
 use crate::ways::{Way, Ways};
 
 /// The most that is written with one call, so that room in the ring comes back early.
-const PIECE: u64 = 1 << 20;
+pub(crate) const PIECE: u64 = 1 << 20;
 
 /// What a turn did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

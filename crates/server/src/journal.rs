@@ -237,10 +237,10 @@ impl Journal {
     }
 
     /// Hands over what was appended. Returns the position below which everything must be durable before replies leave;
-    /// `None` if they may leave now.
+    /// `None` if they may leave now. Before the thread sleeps it asks [`Journal::wake_when_durable`] or calls [`Journal::nudge`].
     pub(crate) fn commit(&self) -> Option<Lsn> {
         let mut inner = self.inner.borrow_mut();
-        let end = inner.appender.commit();
+        let end = inner.appender.commit_and_wait();
         let before = std::mem::replace(&mut inner.answered, end);
         if !inner.appender.is_synchronous() {
             return None;
@@ -257,6 +257,11 @@ impl Journal {
     /// Hands over what was appended, before the end of a turn.
     pub(crate) fn flush(&self) {
         self.inner.borrow_mut().appender.commit();
+    }
+
+    /// See [`Appender::nudge`].
+    pub(crate) fn nudge(&self) {
+        self.inner.borrow_mut().appender.nudge();
     }
 
     /// See [`Appender::wake_when_durable`].

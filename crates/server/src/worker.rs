@@ -221,6 +221,9 @@ impl Worker {
         self.maintain();
         self.post();
         self.server.bound_clients();
+        if let Some(journal) = &self.journal {
+            journal.nudge();
+        }
         self.turn.leave();
     }
 
