@@ -124,7 +124,7 @@ impl Writer {
         }
         turn.written = self.consumer.head() - start;
         if core.policy() == SyncPolicy::Always && core.written() > core.durable() {
-            self.pave(core, turn.written);
+            self.pave(turn.written);
             // A failure is latched where it happens.
             let _ = core.sync();
         }
@@ -132,7 +132,7 @@ impl Writer {
     }
 
     /// Writes zeroes ahead; see the module. `turn` is how much this turn has written.
-    fn pave(&mut self, core: &Core, turn: u64) {
+    fn pave(&mut self, turn: u64) {
         let next = self.segment.offset_of(Lsn(self.consumer.head()));
         let from = self.paved.max(next.next_multiple_of(BLOCK as u64));
         let end = (from + PAVE).min(self.allocated);

@@ -10,6 +10,9 @@ use sys::process::ThreadId;
 
 use crate::hotkeys::HotKeys;
 
+/// Whether anything is counted or timed. Only a build that is made to see what that costs (docs/metrics.md) says no.
+pub(crate) const COUNTS: bool = !cfg!(ferrite_counts_nothing);
+
 /// A number that one thread changes and all may read.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
@@ -18,8 +21,10 @@ impl Counter {
     /// Adds to the number; only its owner does.
     #[inline]
     pub(crate) fn add(&self, amount: u64) {
-        self.0
-            .store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
+        if COUNTS {
+            let sum = self.0.load(Relaxed).wrapping_add(amount);
+            self.0.store(sum, Relaxed);
+        }
     }
 
     #[inline]

@@ -8,7 +8,7 @@
 
 use std::sync::LazyLock;
 
-use crate::metrics::WorkerStats;
+use crate::metrics::{COUNTS, WorkerStats};
 
 /// Microseconds that a wait takes though it need not sleep.
 const WAIT_US: f64 = 20.0;
@@ -24,6 +24,9 @@ impl Pace {
     /// A wait is over.
     #[inline]
     pub(crate) fn begin_turn(&mut self, stats: &WorkerStats) {
+        if !COUNTS {
+            return;
+        }
         let now = sys::clock::ticks();
         let waited = now.saturating_sub(self.ended);
         let turn = self.ended.saturating_sub(self.began);
@@ -34,6 +37,9 @@ impl Pace {
     /// The turn is over.
     #[inline]
     pub(crate) fn end_turn(&mut self, stats: &WorkerStats) {
+        if !COUNTS {
+            return;
+        }
         self.ended = sys::clock::ticks();
         stats.turn_ticks.add(self.ended.saturating_sub(self.began));
     }

@@ -6,7 +6,7 @@
 
 use crate::command::{Args, Command, flag};
 use crate::config::Setting;
-use crate::metrics::WorkerStats;
+use crate::metrics::{COUNTS, WorkerStats};
 use crate::server::Server;
 use crate::session::Session;
 
@@ -55,7 +55,7 @@ impl Timer {
     /// Before a command that is timed together with its equals before and behind it.
     #[inline]
     pub(crate) fn count(&mut self, command: &'static Command) {
-        if self.command.is_none_or(|current| current.id != command.id) {
+        if COUNTS && self.command.is_none_or(|current| current.id != command.id) {
             self.begin_alone(command);
         } else {
             self.calls += 1;
@@ -65,9 +65,11 @@ impl Timer {
     /// Before a command that is timed alone.
     pub(crate) fn begin_alone(&mut self, command: &'static Command) {
         self.finish_run();
-        self.command = Some(command);
-        self.calls = 1;
-        self.since = sys::clock::ticks();
+        if COUNTS {
+            self.command = Some(command);
+            self.calls = 1;
+            self.since = sys::clock::ticks();
+        }
     }
 
     /// After it ran.

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use super::HotKey;
 use super::sketch::{Found, Rank, Sketch, Use};
 use crate::command::{Args, Command, Context};
+use crate::metrics::COUNTS;
 
 /// Commands that are looked at in a window: more double the period, fewer halve it.
 const MANY: u32 = 64;
@@ -54,6 +55,9 @@ impl HotKeys {
     /// Whether this command is one to look at.
     #[inline(always)]
     pub(crate) fn is_due(&self) -> bool {
+        if !COUNTS {
+            return false;
+        }
         let left = self.countdown.load(Relaxed).wrapping_sub(1);
         self.countdown.store(left, Relaxed);
         left == 0
