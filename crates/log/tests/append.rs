@@ -4,6 +4,7 @@ mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use ferrite_log::{DbId, Error, Log, Lsn, Options, Rebind, SyncPolicy};
 use support::simulator::Simulator;
@@ -347,7 +348,11 @@ fn what_is_synchronous_is_durable_when_the_waker_is_called() {
                 for round in 0..100_u32 {
                     appender.ensure(100).expect("all is well");
                     appender.set(DB, &[thread], TAG, None, &round.to_le_bytes());
-                    let end = appender.commit();
+                    // Some leave it to the log thread, others may do its work.
+                    let end = match round % 2 {
+                        0 => appender.commit(),
+                        _ => appender.commit_and_wait(),
+                    };
                     me.0.store(false, Ordering::SeqCst);
                     if !appender.wake_when_durable(end).expect("all is well") {
                         while !me.0.load(Ordering::SeqCst) {
@@ -360,6 +365,15 @@ fn what_is_synchronous_is_durable_when_the_waker_is_called() {
             });
         }
     });
+    // Nobody waits for the last one.
+    let mut appender = log.appender(None).expect("one is left");
+    appender.ensure(100).expect("all is well");
+    appender.set(DB, b"key", TAG, None, b"value");
+    let end = appender.commit_and_wait();
+    appender.nudge();
+    while appender.durable() < end {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let status = log.status();
     assert_eq!(status.durable, status.written);
     assert!(status.syncs > 0 && status.refusal.is_none());
