@@ -140,6 +140,8 @@ impl Worker {
         }
         // Where the lane stops, and the requests that wait behind that.
         let mut waits_from = None;
+        // The request that is looked at for HOTKEYS.
+        let mut looked_at = stats.hot_keys.left();
         for (number, request) in requests.iter().enumerate() {
             if lane.stopped {
                 break;
@@ -167,7 +169,13 @@ impl Worker {
                 }
                 // What nearly all requests are: nothing to decide, and the session is the same afterwards.
                 timer.count(command);
-                run(command, &mut context, &mut args);
+                if number == looked_at {
+                    stats.hot_keys.set_left(0);
+                    run_and_look(command, &mut context, &mut args);
+                    looked_at = number + 1 + stats.hot_keys.left();
+                } else {
+                    run(command, &mut context, &mut args);
+                }
                 last_command = Some(command);
                 if may_be_cold {
                     context.unpin();
@@ -178,7 +186,10 @@ impl Worker {
                 continue;
             }
             last_command = None;
-            if !run_special(request, &mut context, &mut args, timer) {
+            stats.hot_keys.set_left(looked_at.saturating_sub(number));
+            let is_done = run_special(request, &mut context, &mut args, timer);
+            looked_at = number + 1 + stats.hot_keys.left();
+            if !is_done {
                 waits_from = Some((request.from, &requests[number..]));
                 break;
             }
@@ -196,6 +207,9 @@ impl Worker {
             lane.stopped = context.session.closing || context.session.client.killed.load(Relaxed);
             nothing_special = is_plain(server, context.session, now);
         }
+        stats
+            .hot_keys
+            .set_left(looked_at.saturating_sub(requests.len()));
         tracking::set_current(0);
         if let Some(command) = last_command {
             context.session.client.note_command(command.id);
@@ -266,9 +280,9 @@ fn is_plain(server: &Server, session: &Session, now: i64) -> bool {
         && server.pause.until(now).is_none()
 }
 
-/// Runs an admitted command.
+/// Runs an admitted command. Whether it is one to look at for HOTKEYS the caller knows.
 #[inline]
-pub(crate) fn run<'c>(command: &'static Command, context: &mut Context<'c>, args: &mut Args<'_>) {
+fn run<'c>(command: &'static Command, context: &mut Context<'c>, args: &mut Args<'_>) {
     context.command = command;
     args.first_key = command.first_key as usize;
     args.key_shift = command.key_shift;
@@ -278,6 +292,17 @@ pub(crate) fn run<'c>(command: &'static Command, context: &mut Context<'c>, args
         context.refuse(&failure);
         context.store.stats.command(command.id).failed.add(1);
     }
+}
+
+/// Runs an admitted command, and looks at it if it is its turn.
+#[inline(never)]
+pub(crate) fn run_and_look<'c>(
+    command: &'static Command,
+    context: &mut Context<'c>,
+    args: &mut Args<'_>,
+) {
+    let before = context.reply.mark();
+    run(command, context, args);
     if context.store.stats.hot_keys.is_due() {
         let replied = context.reply.bytes_since(before);
         hotkeys::sample(command, context, args, replied);
@@ -330,7 +355,7 @@ fn run_special<'c>(
             if context.session.listens {
                 tracking::remember(context, command, args);
             }
-            run(command, context, args);
+            run_and_look(command, context, args);
             context.unpin();
             if !context.wanted.is_empty() {
                 // It has not run: what it needs is to be read back first.

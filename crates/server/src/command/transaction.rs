@@ -224,11 +224,11 @@ fn run(
     }
     if timer.groups(command, args.size()) {
         timer.count(command);
-        execute::run(command, context, args);
+        execute::run_and_look(command, context, args);
         return;
     }
     timer.begin_alone(command);
-    execute::run(command, context, args);
+    execute::run_and_look(command, context, args);
     timer.end_alone(command, args, context.session);
     context.refresh();
 }

@@ -23,7 +23,7 @@ const LONGEST: u64 = 1 << 16;
 
 /// The hot keys of one worker.
 pub(crate) struct HotKeys {
-    /// Commands until the next that is looked at; only the worker changes it.
+    /// Commands before the next that is looked at; only the worker changes it.
     countdown: AtomicU64,
     sampler: Mutex<Sampler>,
 }
@@ -40,7 +40,7 @@ struct Sampler {
 impl Default for HotKeys {
     fn default() -> HotKeys {
         HotKeys {
-            countdown: AtomicU64::new(1),
+            countdown: AtomicU64::new(0),
             sampler: Mutex::new(Sampler {
                 period: 1,
                 in_window: 0,
@@ -52,15 +52,31 @@ impl Default for HotKeys {
 }
 
 impl HotKeys {
-    /// Whether this command is one to look at.
-    #[inline(always)]
+    /// Counts a command; whether it is one to look at.
     pub(crate) fn is_due(&self) -> bool {
-        if !COUNTS {
-            return false;
+        match self.left() {
+            0 => true,
+            left => {
+                self.set_left(left - 1);
+                false
+            }
         }
-        let left = self.countdown.load(Relaxed).wrapping_sub(1);
-        self.countdown.store(left, Relaxed);
-        left == 0
+    }
+
+    /// How many commands are passed over before the next that is looked at.
+    #[inline]
+    pub(crate) fn left(&self) -> usize {
+        if COUNTS {
+            self.countdown.load(Relaxed) as usize
+        } else {
+            usize::MAX >> 1
+        }
+    }
+
+    /// The same, by whoever has counted some by itself.
+    #[inline]
+    pub(crate) fn set_left(&self, left: usize) {
+        self.countdown.store(left as u64, Relaxed);
     }
 
     /// Ends a window; only the worker calls this.
@@ -108,7 +124,7 @@ pub(crate) fn sample(
     let hot_keys = &context.store.stats.hot_keys;
     // Somebody who reads at this moment is not waited for: the next command will do.
     let Some(mut sampler) = hot_keys.sampler.try_lock() else {
-        hot_keys.countdown.store(1, Relaxed);
+        hot_keys.set_left(0);
         return;
     };
     let period = sampler.next(&hot_keys.countdown);
@@ -143,7 +159,7 @@ impl Sampler {
             self.in_window = 0;
             self.period = (period * 2).min(LONGEST);
         }
-        countdown.store(self.random.u64(1..2 * self.period), Relaxed);
+        countdown.store(self.random.u64(0..2 * self.period - 1), Relaxed);
         period
     }
 
