@@ -24,7 +24,7 @@ complete -c ferrite-server -l shards -d 'The separately locked parts of each dat
 complete -c ferrite-server -l databases -d 'The number of databases that SELECT can choose from' -r -f
 complete -c ferrite-server -s m -l maxmemory -d 'The memory that the process may take, in bytes or as a share such as 80% of what it may use of this machine; 0 is no limit' -r -f -a "SIZE\t''
 PERCENT\t''"
-complete -c ferrite-server -l maxmemory-policy -d 'What happens at the limit of memory: noeviction refuses writes, offload leaves values in the log alone (docs/offload.md), the others evict keys, of all or of those with an expiry' -r -f
+complete -c ferrite-server -l maxmemory-policy -d 'What happens at the limit of memory: offload leaves values that were not used lately in the log alone (docs/offload.md), noeviction refuses writes, the others evict keys, of all or of those with an expiry' -r -f
 complete -c ferrite-server -l maxmemory-samples -d 'How many keys volatile-ttl compares to find the one that expires first' -r -f
 complete -c ferrite-server -l maxmemory-eviction-tenacity -d 'How long a command evicts before it lets others go first: 500 us for 10, longer for more, without end for 100' -r -f
 complete -c ferrite-server -l lfu-log-factor -d 'How slowly the count of uses grows that OBJECT FREQ tells' -r -f

@@ -242,6 +242,7 @@ impl Control {
             self.note_startup_memory();
         }
         self.server.check_memory();
+        self.server.bound_clients();
         if self.server.should_begin_offloading() {
             self.turn
                 .exclusive(|alone| self.server.begin_offloading(alone));

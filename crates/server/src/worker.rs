@@ -220,7 +220,7 @@ impl Worker {
         self.release_held();
         self.maintain();
         self.post();
-        self.server.bound_clients();
+        self.server.bound_clients_of(self.number);
         if let Some(journal) = &self.journal {
             journal.nudge();
         }

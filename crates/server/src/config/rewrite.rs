@@ -224,9 +224,12 @@ fn is_of(row: &Row, directive: &Directive) -> bool {
     directive.name.eq_ignore_ascii_case(row.name)
 }
 
-/// Whether two servers have the same value of a setting.
+/// Whether two servers have the same value of a setting, or in both nobody has said what it is: it may depend on other settings or on
+/// the machine then.
 fn is_same(row: &Row, one: &Settings, other: &Settings) -> bool {
-    one.get_text(row.setting) == other.get_text(row.setting)
+    let of_both = [one, other];
+    let is_chosen = of_both.iter().any(|each| each.is_chosen(row.setting));
+    !is_chosen || one.get_text(row.setting) == other.get_text(row.setting)
 }
 
 /// Whether a line is right, and says what `settings` say.
@@ -338,7 +341,7 @@ mod tests {
             "# nothing\n",
             "\n\n\n",
             "  Port\t6379\r\n# comment\n\nTIMEOUT   '5' \nport 6379\n",
-            "maxmemory 0kb\nclient-output-buffer-limit normal 0 0 0\ntimeout 5\n",
+            "maxmemory 80%\nclient-output-buffer-limit normal 0 0 0\ntimeout 5\n",
             "timeout 1\ntimeout 5\n",
         ] {
             let timeout = if text.contains('5') { "5" } else { "0" };

@@ -5,9 +5,10 @@
 //! Invariants:
 //! 1. A slot holds only what the setting's row allows: every way in parses first.
 //! 2. A [`Change`] of several settings happens as a whole or not at all, and one at a time.
+//! 3. As long as nobody has chosen a policy for the limit of memory, it is the one that fits the log (`follow_log`).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
@@ -17,6 +18,8 @@ use super::value::{self, Value};
 /// See the module.
 pub(crate) struct Settings {
     slots: Box<[Slot]>,
+    /// Which of them somebody has set, be it to what they were.
+    chosen: Box<[AtomicBool]>,
     /// Held while a change is prepared and made, and while the file is rewritten.
     changing: Mutex<()>,
 }
@@ -26,6 +29,9 @@ enum Slot {
     Text(RwLock<Arc<str>>),
     Limits([LimitSlot; ClientClass::ALL.len()]),
 }
+
+/// What happens at the limit of memory without a log, while nobody says anything else.
+const NO_LOG_POLICY: &str = "noeviction";
 
 /// The kinds of clients that have output limits of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,6 +117,7 @@ impl Settings {
     pub(crate) fn new() -> Settings {
         Settings {
             slots: TABLE.iter().map(Slot::of_default).collect(),
+            chosen: TABLE.iter().map(|_| AtomicBool::new(false)).collect(),
             changing: Mutex::new(()),
         }
     }
@@ -200,6 +207,27 @@ impl Settings {
         })
     }
 
+    /// Whether somebody has set it: the command line, a file, CONFIG SET.
+    pub(super) fn is_chosen(&self, setting: Setting) -> bool {
+        self.chosen[setting as usize].load(Relaxed)
+    }
+
+    /// Gives the policy for the limit of memory the value that fits, unless somebody has chosen one: values can be left in the log only
+    /// if there is one.
+    fn follow_log(&self) {
+        let setting = Setting::MaxMemoryPolicy;
+        if self.is_chosen(setting) {
+            return;
+        }
+        let policy = if self.flag(Setting::AppendOnly) {
+            setting.row().default
+        } else {
+            NO_LOG_POLICY
+        };
+        let value = value::parse(setting.row(), policy).expect("both are policies");
+        self.store(setting, value);
+    }
+
     /// Keeps everything as it is until the guard is dropped.
     pub(super) fn freeze(&self) -> MutexGuard<'_, ()> {
         self.changing.lock()
@@ -281,7 +309,9 @@ impl Change<'_> {
     pub(crate) fn commit(self) {
         for (setting, value) in self.values {
             self.settings.store(setting, value);
+            self.settings.chosen[setting as usize].store(true, Relaxed);
         }
+        self.settings.follow_log();
     }
 }
 
@@ -402,13 +432,31 @@ mod tests {
     }
 
     #[test]
+    fn the_policy_follows_the_log_until_somebody_chooses_one() {
+        let settings = Settings::new();
+        let policy = || settings.choice(Setting::MaxMemoryPolicy);
+        let set = |setting, text| settings.set(setting, text).expect("a right value");
+        assert_eq!(policy(), "offload");
+        set(Setting::AppendOnly, "no");
+        assert_eq!(policy(), "noeviction");
+        set(Setting::AppendOnly, "yes");
+        assert_eq!(policy(), "offload");
+        set(Setting::MaxMemoryPolicy, "offload");
+        set(Setting::AppendOnly, "no");
+        assert_eq!(policy(), "offload");
+        set(Setting::MaxMemoryPolicy, "allkeys-lru");
+        set(Setting::AppendOnly, "yes");
+        assert_eq!(policy(), "allkeys-lru");
+    }
+
+    #[test]
     fn a_setting_has_what_was_set() {
         let settings = Settings::new();
         let has = |setting: Setting, text: &str| {
             let value = value::parse(setting.row(), text).expect("a right value");
             settings.has(setting, &value)
         };
-        assert!(has(Setting::MaxMemory, "0kb"));
+        assert!(has(Setting::Timeout, "0"));
         assert!(!has(Setting::MaxMemory, "1"));
         assert!(has(Setting::Bind, " 127.0.0.1   -::1"));
         assert!(!has(Setting::Bind, "127.0.0.1"));

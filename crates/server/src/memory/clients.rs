@@ -1,8 +1,8 @@
 //! Dropping clients whose buffers take too much together, the largest first (`maxmemory-clients`).
 //!
 //! What a client takes is what it has sent that has not run, what it has not read, and what it has queued. Each worker keeps the sum over its
-//! own up to date as buffers grow and shrink ([`crate::connection::Connection::note_memory`]); each turn one comparison tells whether
-//! all together are too much. CLIENT NO-EVICT spares a client.
+//! own up to date as buffers grow and shrink ([`crate::connection::Connection::note_memory`]); each turn it compares that with its part
+//! of the limit, and beyond it looks at all. The control thread looks for those that have no turns. CLIENT NO-EVICT spares a client.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,8 +21,19 @@ impl Server {
         bytes.sum::<u64>() as usize
     }
 
-    /// Drops the largest clients if all together take too much.
+    /// Drops the largest clients if all together take too much, as far as a worker's own clients may be the reason: of so many workers
+    /// one has at least its part of what is too much.
     #[inline]
+    pub(crate) fn bound_clients_of(&self, worker: usize) {
+        if let Some(limit) = self.memory.clients() {
+            let own = self.workers[worker].stats.client_bytes.get() as usize;
+            if own.saturating_mul(self.workers.len()) > limit {
+                self.bound_clients();
+            }
+        }
+    }
+
+    /// Drops the largest clients if all together take too much.
     pub(crate) fn bound_clients(&self) {
         if let Some(limit) = self.memory.clients()
             && self.client_bytes() > limit

@@ -77,7 +77,13 @@ impl Budget {
     /// Bytes too many if `need` more were taken; none are if it is not positive.
     fn excess(&self, need: usize) -> i64 {
         let kept = self.margin.load(Relaxed) + self.unreturned.load(Relaxed);
-        self.used().saturating_add(need as i64) - (self.limit.load(Relaxed) - kept)
+        let need = i64::try_from(need).unwrap_or(i64::MAX);
+        self.used().saturating_add(need) - (self.limit.load(Relaxed) - kept)
+    }
+
+    /// Whether there is room for so many bytes more.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        self.excess(usize::try_from(bytes).unwrap_or(usize::MAX)) <= 0
     }
 
     /// Whether more is in use than the limit allows.

@@ -347,9 +347,10 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
     // Entries have room for their place in the log from the beginning, and tables for as many keys as there were.
     server.keyspace.set_logged(true);
     loader.reserve(recovery.log_bytes());
-    // Huge pages are taken whole: not where memory is limited and values may stay in the log.
-    let is_large = recovery.log_bytes() / server.workers.len() as u64 >= REPLAY_FILLS_BYTES;
-    let fills = is_large && !server.offloads();
+    // Huge pages are taken whole: not where memory may not be enough for what is in the log, with what is around it.
+    let bytes = recovery.log_bytes();
+    let is_large = bytes / server.workers.len() as u64 >= REPLAY_FILLS_BYTES;
+    let fills = is_large && server.memory.has_room(bytes.saturating_mul(2));
     server.keyspace.set_filling(fills);
     let replayed = recovery.replay(options, &loader, &mut |progress| {
         records = progress.records;

@@ -18,7 +18,7 @@ pub(super) const KEEPING: &[Row] = &[
         name: "maxmemory",
         short: Some('m'),
         kind: Kind::MemoryOrShare(Whole::Machine),
-        default: "0",
+        default: "80%",
         mutable: true,
         section: Section::Data,
         summary: "The memory that the process may take, in bytes or as a share such as 80% of what it may use of \
@@ -38,12 +38,12 @@ pub(super) const KEEPING: &[Row] = &[
             "noeviction",
             "offload",
         ]),
-        default: "noeviction",
+        default: "offload",
         mutable: true,
         section: Section::Data,
-        summary: "What happens at the limit of memory: noeviction refuses writes, offload leaves values in the log \
-                  alone (docs/offload.md), the others evict keys, of all or \
-                  of those with an expiry. See docs/eviction.md.",
+        summary: "What happens at the limit of memory: offload leaves values that were not used lately in the log \
+                  alone (docs/offload.md), noeviction refuses writes, the others evict keys, of all or \
+                  of those with an expiry. Without a log it is noeviction while nothing else is said. See docs/eviction.md.",
         ..BASE
     },
     Row {
