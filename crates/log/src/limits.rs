@@ -44,8 +44,8 @@ pub(crate) const SYNC_HERE: Duration = Duration::from_micros(500);
 /// How often a write that found no space is tried again.
 pub(crate) const FULL_RETRY: Duration = Duration::from_millis(50);
 
-/// Zeroes that are written ahead of the log while every turn is synced: with short records, for hundreds of syncs.
-pub(crate) const PAVE: u64 = 256 << 10;
+/// Zeroes that are written ahead of the log while every turn is synced: with short records, for thousands of syncs.
+pub(crate) const PAVE: u64 = 1 << 20;
 
 /// Bytes written between two marks in the log, at least: marks are evidence and cost space.
 pub(crate) const MARK_INTERVAL: u64 = 4096;

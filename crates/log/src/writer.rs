@@ -137,7 +137,7 @@ impl Writer {
         let from = self.paved.max(next.next_multiple_of(BLOCK as u64));
         let end = (from + PAVE).min(self.allocated);
         // What is written in large pieces would be written twice, for syncs that are few.
-        if turn > PAVE / 16 || next + PAVE / 2 < self.paved || from >= end {
+        if turn > PAVE / 64 || next + PAVE / 2 < self.paved || from >= end {
             return;
         }
         self.zeroes.resize(PAVE as usize, 0);
