@@ -52,6 +52,7 @@ impl Relocate for Relocator {
                     (Verdict::Rewrite, Some(mut entry)) => {
                         let (view, old) = (entry.as_ref(), Replaced::of(entry.overwritten()));
                         let (tag, expiry) = (tag_of(view), view.expiry());
+                        let mut comes_back = None;
                         let address = match (view.cold(), record.change) {
                             // Its value is not needed in memory: the record has it.
                             (
@@ -65,6 +66,9 @@ impl Relocate for Relocator {
                                     appender.set(record.db, record.key, tag, expiry, value);
                                 // Whoever wants the value has to wait until it is written.
                                 appender.commit();
+                                if self.server.persistence.warming.takes_along(self.server) {
+                                    comes_back = Some((address, value));
+                                }
                                 address
                             }
                             // What is cold has one record, which holds all of it.
@@ -77,6 +81,9 @@ impl Relocate for Relocator {
                         entry.set_log_address(stored(address));
                         if let Some(old) = old {
                             old.bury(record.key.len(), appender.liveness());
+                        }
+                        if let Some((address, value)) = comes_back {
+                            entry.warm_copy(stored(address), value);
                         }
                     }
                     (Verdict::Expire, Some(entry)) => {
