@@ -67,6 +67,7 @@ mod log;
 mod options;
 mod pace;
 mod paths;
+mod portion;
 mod record;
 mod recover;
 mod scan;

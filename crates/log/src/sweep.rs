@@ -9,15 +9,11 @@
 use std::sync::Arc;
 
 use crate::address::DbId;
-use crate::error::{Error, Result};
-use crate::record::{self, Change, Entry, HEADER, Value};
+use crate::error::Result;
+use crate::portion::Portion;
+use crate::record::{Change, Value};
 use crate::recover::Replayed;
-use crate::recover::pieces::Piece;
-use crate::recover::routes::Routes;
 use crate::segments::{Map, Segment};
-
-/// Records handed over at once, at most.
-const SLICE: usize = 256;
 
 /// See the module.
 pub struct Sweep {
@@ -28,8 +24,7 @@ pub struct Sweep {
     at: u64,
     done: u64,
     total: u64,
-    piece: Piece,
-    routes: Routes,
+    portion: Portion,
 }
 
 impl std::fmt::Debug for Sweep {
@@ -53,8 +48,7 @@ impl Sweep {
             at: 0,
             done: 0,
             total,
-            piece: Piece::default(),
-            routes: Routes::new(1),
+            portion: Portion::new(),
         }
     }
 
@@ -98,45 +92,22 @@ impl Sweep {
         hash: impl Fn(DbId, &[u8]) -> u64,
         mut apply: impl FnMut(&[Replayed<'_>]),
     ) -> Result<u64> {
-        let piece = &mut self.piece;
-        piece.read(segment, self.at)?;
-        let first = segment.first.offset(self.at);
-        self.routes.clear();
-        let (bytes, mut at) = (piece.bytes(), 0);
-        while at < bytes.len() {
-            let lsn = first.offset(at as u64);
-            let found = record::read(&bytes[at..], lsn)
-                .map_err(|flaw| Error::damage(&segment.path, segment.offset_of(lsn), flaw))?;
-            if let Entry::Key(record) = found.entry
-                && let Change::Set {
+        let bytes = self.portion.read(segment, self.at, |record| {
+            let is_value = matches!(
+                record.change,
+                Change::Set {
                     value: Value::Bytes(_),
                     ..
-                } = record.change
-            {
-                self.routes.add(hash(record.db, record.key), at);
-            }
-            at += match found.entry {
-                Entry::Batch(_) => HEADER,
-                _ => found.bytes,
-            };
-        }
-        self.routes.sort();
-        let mut slice = Vec::with_capacity(SLICE);
-        for routes in self.routes.all().chunks(SLICE) {
-            slice.clear();
-            slice.extend(routes.iter().filter_map(|route| {
-                let at = route.at as usize;
-                let found = record::parse(&bytes[at..], first.offset(at as u64)).ok()?;
-                let Entry::Key(record) = found.entry else {
-                    return None;
-                };
-                Some(Replayed {
-                    record,
-                    hash: route.hash,
-                })
-            }));
+                }
+            );
+            is_value.then(|| hash(record.db, record.key))
+        })?;
+        let mut slice = Vec::new();
+        let mut next = self.portion.fill(0, &mut slice);
+        while !slice.is_empty() {
             apply(&slice);
+            next = self.portion.fill(next, &mut slice);
         }
-        Ok(piece.log_bytes)
+        Ok(bytes)
     }
 }

@@ -12,7 +12,7 @@ use sys::file::{DIRECT_BLOCK, File};
 use crate::address::Lsn;
 use crate::error::{Error, Result};
 use crate::hint::Hints;
-use crate::record::{self, HEADER};
+use crate::record::{self, Entry, HEADER, Record};
 use crate::recover::Recovery;
 use crate::segments::Segment;
 
@@ -40,6 +40,22 @@ impl Piece {
     /// The records, or hints.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.at.clone()]
+    }
+
+    /// The record of a key at `at`, which was checked.
+    #[inline]
+    pub(crate) fn record_at(&self, at: usize) -> Record<'_> {
+        let bytes = &self.bytes()[at..];
+        let record = match self.first {
+            None => record::read_hint(bytes).map(|hint| hint.record),
+            Some(first) => {
+                match record::parse(bytes, first.offset(at as u64)).map(|found| found.entry) {
+                    Ok(Entry::Key(record)) => Some(record),
+                    _ => None,
+                }
+            }
+        };
+        record.expect("it was a record of a key when it was checked")
     }
 
     /// Memory for blocks of which `wanted` bytes are needed, or as many more as make a usual piece. Begins at a multiple of a block.

@@ -279,7 +279,7 @@ impl Replay<'_> {
             for routes in routes.of(partition, self.options.partitions).chunks(SLICE) {
                 slice.clear();
                 slice.extend(routes.iter().map(|route| Replayed {
-                    record: again(piece, route.at as usize),
+                    record: piece.record_at(route.at as usize),
                     hash: route.hash,
                 }));
                 self.replayer.apply(partition, &slice, liveness);
@@ -308,19 +308,4 @@ impl Replay<'_> {
         }
         true
     }
-}
-
-/// A record that was checked.
-fn again(piece: &Piece, at: usize) -> Record<'_> {
-    let bytes = &piece.bytes()[at..];
-    let record = match piece.first {
-        None => record::read_hint(bytes).map(|hint| hint.record),
-        Some(first) => {
-            match record::parse(bytes, first.offset(at as u64)).map(|found| found.entry) {
-                Ok(Entry::Key(record)) => Some(record),
-                _ => None,
-            }
-        }
-    };
-    record.expect("it was a record of a key when it was checked")
 }
