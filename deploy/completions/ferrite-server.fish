@@ -40,6 +40,7 @@ no\t''"
 complete -c ferrite-server -l appenddirname -d 'The directory of the log, in `dir`' -r -F
 complete -c ferrite-server -l auto-aof-rewrite-percentage -d 'Accepted, and changes nothing: the log is kept small all the time, a segment after the other' -r -f
 complete -c ferrite-server -l auto-aof-rewrite-min-size -d 'Accepted, and changes nothing, as `auto-aof-rewrite-percentage`' -r -f
+complete -c ferrite-server -l log-lazy-load-size -d 'With maxmemory-policy offload, a log of at least so many bytes is loaded without its values: the server serves, and they come back in the background; 0 is never' -r -f
 complete -c ferrite-server -l log-segment-size -d 'The size of the files that the log consists of' -r -f
 complete -c ferrite-server -l save -d 'When to write a snapshot: after so many seconds if there were at least so many changes' -r -f
 complete -c ferrite-server -l dbfilename -d 'The file of the snapshot, in dir' -r -f

@@ -453,6 +453,13 @@ impl Entry {
                 return (self, None);
             }
         }
+        if let NewValue::Cold(_) = &value
+            && header & STORAGE_COLD != 0
+            && (header & VOLATILE != 0) == expiry.is_some()
+        {
+            self.write(key, value, extras, stamp);
+            return (self, None);
+        }
         let replacement = Entry::new(heap, key, value, extras, stamp);
         // SAFETY: the caller replaces its only reference by the returned one.
         (replacement, unsafe { self.free(heap) })

@@ -310,6 +310,11 @@ impl Keyspace {
             })
     }
 
+    /// Whether a value of any database is in the log alone.
+    pub fn has_cold(&self, alone: &Exclusive<'_>) -> bool {
+        self.all(alone).any(|(_, database)| database.cold().0 > 0)
+    }
+
     /// Takes all databases away, as if they were emptied, to be put back or dropped in the background.
     pub fn take_all(&self, alone: &Exclusive<'_>) -> Taken {
         let databases = self.all(alone).collect();

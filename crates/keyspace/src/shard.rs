@@ -389,11 +389,17 @@ impl<'a> Guard<'a> {
 
     fn insert(&mut self, hash: u64, entry: Entry) {
         let place = self.place(hash);
+        let heat = self.first_heat(place);
+        self.insert_with_heat(hash, entry, heat);
+    }
+
+    #[inline]
+    fn insert_with_heat(&mut self, hash: u64, entry: Entry, heat: u8) {
+        let place = self.place(hash);
         let shared = self.shared;
         let around = surroundings(shared);
         let began = self.begin_move();
         let before = self.index().memory();
-        let heat = self.first_heat(place);
         self.index().insert(place, entry, heat, &around);
         let after = self.index().memory();
         self.add_bytes(entry.memory().wrapping_add(after).wrapping_sub(before));

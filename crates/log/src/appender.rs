@@ -89,6 +89,19 @@ impl Appender {
         self.ensure_slowly(bytes, true)
     }
 
+    /// Room that compaction gets before a record is handed over: what is written again can be larger than the record, because patches have
+    /// come together.
+    pub(crate) fn relocation_bytes(&self, record: &Record<'_>) -> u64 {
+        let most = Appender::bytes_of(record.key.len(), self.core.options.blob_min as usize);
+        most.max(record.bytes())
+    }
+
+    /// Whether there is room for whatever compaction has to write in place of this record.
+    #[inline]
+    pub fn may_relocate(&self, record: &Record<'_>) -> bool {
+        self.credit >= self.relocation_bytes(record).min(self.window())
+    }
+
     #[cold]
     fn ensure_slowly(&mut self, bytes: u64, even_if_full: bool) -> Result<(), Refusal> {
         let core = self.core.clone();

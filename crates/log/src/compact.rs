@@ -20,13 +20,12 @@ use crate::address::{Address, DbId, Lsn};
 use crate::appender::Appender;
 use crate::core::{Core, lock};
 use crate::error::Refusal;
-use crate::limits::{
-    COMPACTION_AHEAD, COMPACTION_SLICE, SMALL_SEGMENTS, THOROUGH_SHARE, TOMBSTONE_PERCENT,
-};
+use crate::limits::{COMPACTION_SLICE, SMALL_SEGMENTS, THOROUGH_SHARE, TOMBSTONE_PERCENT};
 use crate::pace::{Balance, Pace, needed, sealed};
-use crate::record::{Change, Draft, Entry, Record};
+use crate::portion::Portion;
+use crate::record::{Change, Draft, Record};
+use crate::recover::Replayed;
 use crate::segments::{Map, Segment};
-use crate::walk::Walk;
 
 /// What has to happen with a record before its segment goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +51,16 @@ pub struct Current {
 
 /// The other side of compaction: knows what is in memory.
 pub trait Relocate: Send + Sync {
-    /// Locks the shard of the record's key, asks [`judge`] what has to happen, and does it with `appender`. Returns what
-    /// it did. The address that an entry had before it was written again is reported as dead, as always; a large value
-    /// whose entry is not patched goes on in its file ([`Appender::keep_blob`]).
-    fn relocate(&self, appender: &mut Appender, record: &Record<'_>, is_oldest: bool) -> Verdict;
+    /// The hash of a key: records are handed over in the order of the hashes of their keys, some thousand at a time. Those of one key stay
+    /// in their order, whatever it is.
+    fn hash(&self, db: DbId, key: &[u8]) -> u64;
 
-    /// Records of these keys come next: time to fetch what is known of them. No more than a hint.
-    fn expect(&self, _keys: &[(DbId, &[u8])]) {}
+    /// For each record, locks the shard of its key, asks [`judge`] what has to happen, and does it with `appender`. The address that an
+    /// entry had before it was written again is reported as dead, as always; a large value whose entry is not patched
+    /// goes on in its file ([`Appender::keep_blob`]). Returns how many records it was done for: the first of them in any case, and more as
+    /// long as the appender has room for them ([`Appender::may_relocate`]).
+    fn relocate(&self, appender: &mut Appender, records: &[Replayed<'_>], is_oldest: bool)
+    -> usize;
 
     /// Called between two segments, and several times a second as long as none has to be emptied: time for other things that are to be
     /// done now and then.
@@ -147,56 +149,72 @@ impl Compactor {
         relocate: &dyn Relocate,
     ) -> Result<bool, Refusal> {
         let bindings = lock(&self.core.bindings).now();
-        let mut walk = Walk::new(victim);
-        let (mut slice, mut expected) = (0, 0);
-        loop {
-            if expected == 0 {
-                relocate.expect(&walk.ahead(COMPACTION_AHEAD));
-                expected = COMPACTION_AHEAD;
-            }
-            expected -= 1;
-            let step = match walk.next() {
-                Ok(Some(step)) => step,
-                Ok(None) => break,
-                Err(stop) => {
+        let (mut portion, mut at) = (Portion::new(), 0);
+        while at < victim.bytes() {
+            let read = portion.read(victim, at, |record| {
+                let is_alive = bindings.is_alive(record.db, record.lsn);
+                is_alive.then(|| relocate.hash(record.db, record.key))
+            });
+            let bytes = match read {
+                Ok(bytes) => bytes,
+                Err(error) => {
                     // Not touched again: whoever starts next is told, and nothing of it is thrown away.
-                    log::error!("{}", walk.error(stop));
+                    log::error!("{error}");
                     victim.set_damaged();
                     self.appender.commit();
                     return Ok(false);
                 }
             };
-            let bytes = step.raw.len() as u64;
-            if let Entry::Key(record) = step.found.entry
-                && bindings.is_alive(record.db, record.lsn)
-            {
-                // What is written again can be larger than the record: patches have come together.
-                let most =
-                    Appender::bytes_of(record.key.len(), self.core.options.blob_min as usize);
-                self.appender.ensure_for_compaction(most.max(bytes))?;
-                let before = self.appender.appended();
-                let verdict = relocate.relocate(&mut self.appender, &record, is_oldest);
-                let moved = self.appender.appended() - before;
-                if verdict != Verdict::Drop {
-                    self.core
-                        .counters
-                        .moved_bytes
-                        .fetch_add(moved, Ordering::Relaxed);
-                    slice += moved;
-                }
-            }
-            slice += bytes;
-            if slice >= COMPACTION_SLICE {
-                self.appender.commit();
-                self.pace.passed(slice, &self.core);
-                slice = 0;
-                if self.core.is_closing.load(Ordering::SeqCst) {
-                    return Err(Refusal::Closed);
-                }
-            }
+            let moved = self.move_portion(&portion, is_oldest, relocate)?;
+            at += bytes;
+            self.rest(bytes.saturating_sub(moved))?;
         }
-        self.appender.commit();
         Ok(true)
+    }
+
+    /// What [`Compactor::move_records`] does with a portion. Returns how many bytes of it have been told to the pace.
+    fn move_portion(
+        &mut self,
+        portion: &Portion,
+        is_oldest: bool,
+        relocate: &dyn Relocate,
+    ) -> Result<u64, Refusal> {
+        let (mut told, mut passed, mut slice) = (0, 0, Vec::new());
+        let mut next = portion.fill(0, &mut slice);
+        while !slice.is_empty() {
+            let mut left = &slice[..];
+            while let Some(first) = left.first() {
+                let most: u64 = left.iter().map(|its| its.record.bytes()).sum();
+                let room = self.appender.relocation_bytes(&first.record) + most;
+                self.appender.ensure_for_compaction(room)?;
+                let before = self.appender.appended();
+                let done = relocate.relocate(&mut self.appender, left, is_oldest);
+                assert!(done > 0, "there was room for the first");
+                let moved = self.appender.appended() - before;
+                let counter = &self.core.counters.moved_bytes;
+                counter.fetch_add(moved, Ordering::Relaxed);
+                let read: u64 = left[..done].iter().map(|its| its.record.bytes()).sum();
+                told += read;
+                passed += read + moved;
+                left = &left[done..];
+            }
+            if passed >= COMPACTION_SLICE {
+                self.rest(std::mem::take(&mut passed))?;
+            }
+            next = portion.fill(next, &mut slice);
+        }
+        self.rest(passed)?;
+        Ok(told)
+    }
+
+    /// Hands over what was appended, and waits as long as the pace for so many bytes says.
+    fn rest(&mut self, bytes: u64) -> Result<(), Refusal> {
+        self.appender.commit();
+        self.pace.passed(bytes, &self.core);
+        if self.core.is_closing.load(Ordering::SeqCst) {
+            return Err(Refusal::Closed);
+        }
+        Ok(())
     }
 
     /// Takes the segment out of the log, durably, and then its file away.

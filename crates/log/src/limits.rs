@@ -57,10 +57,10 @@ pub(crate) const DEAD_SLACK: u64 = 64 << 10;
 pub(crate) const EARLY_DEAD: usize = 64 << 10;
 
 /// Bytes that compaction reads and writes before it commits and looks at its pace.
-pub(crate) const COMPACTION_SLICE: u64 = 64 << 10;
+pub(crate) const COMPACTION_SLICE: u64 = 128 << 10;
 
 /// Slices after which it looks again how fast it may go.
-pub(crate) const COMPACTION_SLICES: u32 = 16;
+pub(crate) const COMPACTION_SLICES: u32 = 8;
 
 /// How many times quicker compaction goes where garbage reaches its bound than where it begins.
 pub(crate) const COMPACTION_RATE_RANGE: f64 = 16.0;
@@ -71,9 +71,6 @@ pub(crate) const COMPACTION_BOUND_PERCENT: u64 = 90;
 
 /// How hard compaction works when somebody has asked for it: see the module `pace`.
 pub(crate) const THOROUGH_PRESSURE: f64 = 0.75;
-
-/// Records whose keys are told ahead, so that what is in memory of them is on its way to the processor.
-pub(crate) const COMPACTION_AHEAD: usize = 32;
 
 /// Tombstones that are tolerated, in percent of live bytes; more, and the oldest segment is emptied, so that they can go.
 pub(crate) const TOMBSTONE_PERCENT: u64 = 10;

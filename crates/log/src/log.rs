@@ -19,6 +19,7 @@ use crate::limits::{BLOB_THREADS, FULL_RETRY, LONGEST_SLEEP, NAP, NAPS};
 use crate::options::{Options, SyncPolicy};
 use crate::recover::Recovery;
 use crate::status::{Slowest, Status};
+use crate::sweep::Sweep;
 use crate::writer::Writer;
 
 /// The name of the thread that writes.
@@ -124,6 +125,11 @@ impl Log {
             core.paths.clone(),
             core.segments.clone(),
         )
+    }
+
+    /// Reads all values that are in full segments now.
+    pub fn sweep(&self) -> Sweep {
+        Sweep::new(self.core.segments.map())
     }
 
     /// Keeps records where they are for a while. Garbage stays, too.

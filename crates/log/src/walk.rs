@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use crate::address::{DbId, Lsn};
+use crate::address::Lsn;
 use crate::error::Error;
-use crate::record::{Entry, Flaw, Found, HEADER, guess, looks_like_a_mark, parse, read};
+use crate::record::{Entry, Flaw, Found, HEADER, looks_like_a_mark, parse, read};
 use crate::segments::Segment;
 use sys::file::File;
 
@@ -138,27 +138,6 @@ impl<'f> Walk<'f> {
             }
         }
         self.step().map(Some)
-    }
-
-    /// The keys of the records that come next, as far as they have been read from the file. Nothing of it is verified yet.
-    pub(crate) fn ahead(&self, most: usize) -> Vec<(DbId, &[u8])> {
-        let mut index = (self.at - self.buffer_at) as usize;
-        let mut keys = Vec::with_capacity(most);
-        for _ in 0..most {
-            let bytes = self.buffer.get(index..).unwrap_or_default();
-            let Ok(found) = guess(bytes, Lsn(self.buffer_at + index as u64)) else {
-                break;
-            };
-            index += match found.entry {
-                // What is inside comes next.
-                Entry::Batch(_) => HEADER,
-                _ => found.bytes,
-            };
-            if let Entry::Key(record) = found.entry {
-                keys.push((record.db, record.key));
-            }
-        }
-        keys
     }
 
     /// Goes past the record that was found.

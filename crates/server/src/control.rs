@@ -246,6 +246,9 @@ impl Control {
         if self.server.should_begin_offloading() {
             self.turn
                 .exclusive(|alone| self.server.begin_offloading(alone));
+            log::info!(
+                "Memory is nearly used up: values that were not used lately are left in the log"
+            );
         }
         if !self.server.is_loading() {
             let snapshots = &self.server.snapshots;

@@ -236,6 +236,13 @@ pub(crate) const REPLAY_PARTS: usize = 256;
 /// Threads that replay a log, beside one for each worker: while one waits for the disk another has something to do.
 pub(crate) const REPLAY_EXTRA_THREADS: usize = 1;
 
+/// Values that a replay reads back because a part of them has changed, before it leaves no more values in the log that are so large that
+/// this may happen to them.
+pub(crate) const REPLAY_FETCHES: usize = 1000;
+
+/// While workers are busy all the time, values that a start has left in the log come back for one part in so many of a thread's time.
+pub(crate) const WARMING_SHARE: f64 = 8.0;
+
 /// Bytes of log for each worker from which on a replay is said to fill a lot of memory.
 pub(crate) const REPLAY_FILLS_BYTES: u64 = 64 << 20;
 

@@ -205,34 +205,50 @@ impl EntryMut<'_, '_> {
 
     /// Gives the entry its value back, if it is cold and has it still from `address`. Whether it was that value's.
     pub fn warm(self, address: LogAddress, value: LargeValue) -> bool {
-        let Some(cold) = self.cold() else {
-            return false;
-        };
-        if cold.address != address || cold.len != value.len() as u64 {
+        if !self.rests_on(address, value.len()) {
             return false;
         }
+        if value.len() <= INLINE_VALUE_MAX {
+            self.warm_with(NewValue::Inline(&value));
+        } else {
+            self.warm_with(NewValue::Large(value));
+        }
+        true
+    }
+
+    /// The same with a copy of `value`.
+    #[inline]
+    pub fn warm_copy(self, address: LogAddress, value: &[u8]) -> bool {
+        let is_wanted = self.rests_on(address, value.len());
+        if is_wanted {
+            self.warm_with(NewValue::copy_of(value));
+        }
+        is_wanted
+    }
+
+    /// Whether the value is in the log alone, at `address`, and has so many bytes.
+    fn rests_on(&self, address: LogAddress, len: usize) -> bool {
+        self.cold()
+            .is_some_and(|cold| cold.address == address && cold.len == len as u64)
+    }
+
+    fn warm_with(self, value: NewValue<'_>) {
         let (guard, slot) = (self.guard, self.slot);
         let entry = guard.index().entry(slot);
         guard.note_cold(-1, entry);
         let before = entry.memory();
-        let value = if value.len() <= INLINE_VALUE_MAX {
-            NewValue::Inline(&value)
-        } else {
-            NewValue::Large(value)
-        };
         let warm = entry.warmed(guard.heap(), value);
         guard.exchange(slot, before, warm);
         let place = guard.place(self.hash);
         let heat = guard.first_heat(place);
         guard.index().set_heat(slot, heat);
         guard.relieve();
-        true
     }
 }
 
 impl Guard<'_> {
     /// Puts an entry in the place of one of the same key that took so many bytes.
-    fn exchange(&mut self, slot: crate::index::Slot, before: usize, entry: Entry) {
+    pub(super) fn exchange(&mut self, slot: crate::index::Slot, before: usize, entry: Entry) {
         self.sub_bytes(before);
         self.add_bytes(entry.memory());
         self.index().replace(slot, entry);

@@ -89,12 +89,6 @@ pub(crate) fn read(bytes: &[u8], lsn: Lsn) -> Result<Found<'_>, Flaw> {
     parse(bytes, lsn)
 }
 
-/// The same without the checksum, for whom it does no harm if it is no record.
-pub(crate) fn guess(bytes: &[u8], lsn: Lsn) -> Result<Found<'_>, Flaw> {
-    covered(bytes)?;
-    parse(bytes, lsn)
-}
-
 /// The length of the record that `bytes` begin with, if it is one, and how many of them the checksum covers, all of which are
 /// there.
 fn covered(bytes: &[u8]) -> Result<(u32, usize), Flaw> {

@@ -5,8 +5,9 @@
 //! never written to again.
 
 pub(crate) mod chain;
-mod pieces;
+pub(crate) mod pieces;
 mod replay;
+pub(crate) mod routes;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

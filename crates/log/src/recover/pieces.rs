@@ -12,7 +12,7 @@ use sys::file::{DIRECT_BLOCK, File};
 use crate::address::Lsn;
 use crate::error::{Error, Result};
 use crate::hint::Hints;
-use crate::record::{self, HEADER};
+use crate::record::{self, Entry, HEADER, Record};
 use crate::recover::Recovery;
 use crate::segments::Segment;
 
@@ -22,15 +22,15 @@ const BLOCK: usize = DIRECT_BLOCK;
 
 /// Whole records, as they are in a segment, or hints.
 #[derive(Default)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// Its place in the order of the log.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     /// The number of its segment.
-    pub(super) segment: usize,
+    pub(crate) segment: usize,
     /// Where the records begin; `None` if these are hints.
-    pub(super) first: Option<Lsn>,
+    pub(crate) first: Option<Lsn>,
     /// Bytes of the log that it stands for.
-    pub(super) log_bytes: u64,
+    pub(crate) log_bytes: u64,
     buffer: Vec<u8>,
     /// Where in the buffer it is.
     at: Range<usize>,
@@ -38,8 +38,24 @@ pub(super) struct Piece {
 
 impl Piece {
     /// The records, or hints.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.at.clone()]
+    }
+
+    /// The record of a key at `at`, which was checked.
+    #[inline]
+    pub(crate) fn record_at(&self, at: usize) -> Record<'_> {
+        let bytes = &self.bytes()[at..];
+        let record = match self.first {
+            None => record::read_hint(bytes).map(|hint| hint.record),
+            Some(first) => {
+                match record::parse(bytes, first.offset(at as u64)).map(|found| found.entry) {
+                    Ok(Entry::Key(record)) => Some(record),
+                    _ => None,
+                }
+            }
+        };
+        record.expect("it was a record of a key when it was checked")
     }
 
     /// Memory for blocks of which `wanted` bytes are needed, or as many more as make a usual piece. Begins at a multiple of a block.
@@ -52,10 +68,41 @@ impl Piece {
         let skew = self.buffer.as_ptr().align_offset(BLOCK) % BLOCK;
         (skew, &mut self.buffer[skew..skew + wanted])
     }
+
+    /// Reads whole records of a segment, from `at` bytes behind its first one on, of which there are some.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub(crate) fn read(&mut self, segment: &Segment, at: u64) -> Result<()> {
+        let left = segment.bytes() - at;
+        let first = segment.first.offset(at);
+        // Whole blocks are read, of which the first and the last may belong to the neighbours as well.
+        let from = segment.offset_of(first);
+        let before = (from % BLOCK as u64) as usize;
+        let mut wanted = (PIECE - before as u64).min(left);
+        let have = loop {
+            let needed = before + wanted as usize;
+            let (skew, blocks) = self.blocks(needed);
+            read_blocks(&*segment.file, blocks, from - before as u64, needed)
+                .map_err(|error| Error::io("cannot read", &segment.path, error))?;
+            let whole = whole_records(&blocks[before..needed]);
+            self.at = skew + before..skew + needed;
+            // Damage looks like a record that is too long; it is named when the piece is checked.
+            if whole.end > 0 || wanted == left || whole.next > left {
+                let is_cut = whole.end > 0 && wanted < left;
+                break if is_cut { whole.end } else { wanted as usize };
+            }
+            wanted = whole.next;
+        };
+        self.at.end = self.at.start + have;
+        self.first = Some(first);
+        self.log_bytes = have as u64;
+        Ok(())
+    }
 }
 
 /// Reads pieces one after the other.
-pub(super) struct Pieces<'r> {
+pub(crate) struct Pieces<'r> {
     recovery: &'r Recovery,
     segments: &'r [Arc<Segment>],
     leave_values: bool,
@@ -69,7 +116,7 @@ pub(super) struct Pieces<'r> {
 }
 
 impl<'r> Pieces<'r> {
-    pub(super) fn new(
+    pub(crate) fn new(
         recovery: &'r Recovery,
         segments: &'r [Arc<Segment>],
         leave_values: bool,
@@ -91,7 +138,7 @@ impl<'r> Pieces<'r> {
     ///
     /// # Errors
     /// The disk refuses.
-    pub(super) fn read(&mut self, piece: &mut Piece) -> Result<bool> {
+    pub(crate) fn read(&mut self, piece: &mut Piece) -> Result<bool> {
         piece.number = self.number;
         self.number += 1;
         while let Some(segment) = self.segments.get(self.segment) {
@@ -115,7 +162,8 @@ impl<'r> Pieces<'r> {
                 return Ok(true);
             }
             if self.at < segment.bytes() {
-                self.read_records(segment, piece)?;
+                piece.read(segment, self.at)?;
+                self.at += piece.log_bytes;
                 return Ok(true);
             }
             self.segment += 1;
@@ -136,35 +184,6 @@ impl<'r> Pieces<'r> {
         ) {
             self.hints = Hints::open(&*recovery.files, &recovery.paths, name, segment);
         }
-    }
-
-    /// The next piece of a segment itself.
-    fn read_records(&mut self, segment: &Segment, piece: &mut Piece) -> Result<()> {
-        let left = segment.bytes() - self.at;
-        let first = segment.first.offset(self.at);
-        // Whole blocks are read, of which the first and the last may belong to the neighbours as well.
-        let from = segment.offset_of(first);
-        let before = (from % BLOCK as u64) as usize;
-        let mut wanted = (PIECE - before as u64).min(left);
-        let have = loop {
-            let needed = before + wanted as usize;
-            let (skew, blocks) = piece.blocks(needed);
-            read_blocks(&*segment.file, blocks, from - before as u64, needed)
-                .map_err(|error| Error::io("cannot read", &segment.path, error))?;
-            let whole = whole_records(&blocks[before..needed]);
-            piece.at = skew + before..skew + needed;
-            // Damage looks like a record that is too long; it is named when the piece is checked.
-            if whole.end > 0 || wanted == left || whole.next > left {
-                let is_cut = whole.end > 0 && wanted < left;
-                break if is_cut { whole.end } else { wanted as usize };
-            }
-            wanted = whole.next;
-        };
-        piece.at.end = piece.at.start + have;
-        piece.first = Some(first);
-        piece.log_bytes = have as u64;
-        self.at += piece.log_bytes;
-        Ok(())
     }
 }
 

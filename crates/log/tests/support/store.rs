@@ -310,7 +310,30 @@ fn append(appender: &mut Appender, db: DbId, key: &[u8], entry: &Entry) -> Addre
 }
 
 impl Relocate for Store {
-    fn relocate(&self, appender: &mut Appender, record: &Record<'_>, is_oldest: bool) -> Verdict {
+    fn hash(&self, db: DbId, key: &[u8]) -> u64 {
+        hash(db, key)
+    }
+
+    fn relocate(
+        &self,
+        appender: &mut Appender,
+        records: &[Replayed<'_>],
+        is_oldest: bool,
+    ) -> usize {
+        let mut done = 0;
+        for replayed in records {
+            if done > 0 && !appender.may_relocate(&replayed.record) {
+                break;
+            }
+            self.relocate_one(appender, &replayed.record, is_oldest);
+            done += 1;
+        }
+        done
+    }
+}
+
+impl Store {
+    fn relocate_one(&self, appender: &mut Appender, record: &Record<'_>, is_oldest: bool) {
         let mut state = self.state.lock().expect("no panic inside");
         let entry = state.entries.get_mut(&(record.db, record.key.to_vec()));
         let current = entry.as_ref().map(|entry| Current {
@@ -339,7 +362,6 @@ impl Relocate for Store {
             (Verdict::Drop, _) => {}
             (verdict, entry) => unreachable!("{verdict:?} of {entry:?}"),
         }
-        verdict
     }
 }
 

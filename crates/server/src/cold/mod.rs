@@ -40,6 +40,8 @@ pub(crate) struct Cold {
     is_on: AtomicBool,
     /// Whether what a command uses leaves memory before it runs: tests want that.
     is_eager: AtomicBool,
+    /// Whether values leave memory because somebody said so.
+    is_asked: AtomicBool,
     pub(crate) pool: Pool,
 }
 
@@ -58,6 +60,12 @@ impl Cold {
     /// Lets values leave memory from here on.
     pub(crate) fn turn_on(&self, _: &Exclusive<'_>) {
         self.is_on.store(true, Relaxed);
+    }
+
+    /// The same for good, because somebody said so.
+    pub(crate) fn turn_on_for_good(&self, alone: &Exclusive<'_>) {
+        self.is_asked.store(true, Relaxed);
+        self.turn_on(alone);
     }
 }
 
@@ -81,8 +89,17 @@ impl Server {
     pub(crate) fn begin_offloading(&self, alone: &Exclusive<'_>) {
         self.cold.turn_on(alone);
         self.apply_eviction_settings();
-        log::info!(
-            "Memory is nearly used up: values that were not used lately are left in the log"
-        );
+    }
+
+    /// If all values are in memory, lets none leave until memory is nearly used up. Whether that is so.
+    pub(crate) fn end_offloading(&self) -> bool {
+        let alone = self.keyspace.turns().exclusive();
+        let has_cold = self.keyspace.has_cold(&alone);
+        if has_cold || self.cold.is_asked.load(Relaxed) {
+            return false;
+        }
+        self.cold.is_on.store(false, Relaxed);
+        self.apply_eviction_settings();
+        true
     }
 }

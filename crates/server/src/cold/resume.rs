@@ -60,7 +60,12 @@ impl Worker {
             return;
         }
         connection.fetch.number = 0;
-        connection.fetch.failure = failure;
+        if self.server.cold.is_on() {
+            connection.fetch.failure = failure;
+        } else {
+            // All values are there by now: nobody asks.
+            connection.fetch.tries = 0;
+        }
         connection.state = State::Open;
         self.batch.lanes.push(Lane::new(token, Source::Pending));
     }

@@ -476,6 +476,7 @@ mod tests {
         (Setting::AppendDirName, "other directory"),
         (Setting::AutoAofRewritePercentage, "50"),
         (Setting::AutoAofRewriteMinSize, "1000001"),
+        (Setting::LogLazyLoadSize, "1mb"),
         (Setting::LogSegmentSize, "2mb"),
         (Setting::Save, "3600 1 300 100"),
         (Setting::DbFilename, "other name.rdb"),

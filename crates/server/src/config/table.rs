@@ -46,6 +46,7 @@ pub(crate) enum Setting {
     AppendDirName,
     AutoAofRewritePercentage,
     AutoAofRewriteMinSize,
+    LogLazyLoadSize,
     LogSegmentSize,
     Save,
     DbFilename,

@@ -1,7 +1,12 @@
-//! The memory's side of compaction: what a record of the log still means.
+//! The memory's side of compaction: what records of the log still mean.
+//!
+//! Budget of a record: its part of a turn and of its shard's lock, which it shares with the others of its slice; two cache misses that
+//! were asked for before.
 
-use ferrite_log::{Appender, Change, Current, DbId, Record, Relocate, Value, Verdict, judge};
-use keyspace::{Key, Turn};
+use ferrite_log::{
+    Appender, Change, Current, DbId, Record, Relocate, Replayed, Value, Verdict, judge,
+};
+use keyspace::{EntryMut, Guard, Key, Turn};
 use parking_lot::Mutex;
 
 use super::sizes::Sizes;
@@ -26,73 +31,54 @@ impl Relocator {
 }
 
 impl Relocate for Relocator {
-    fn relocate(&self, appender: &mut Appender, record: &Record<'_>, is_oldest: bool) -> Verdict {
-        let keyspace = &self.server.keyspace;
+    fn hash(&self, _: DbId, key: &[u8]) -> u64 {
+        self.server.keyspace.hash(key)
+    }
+
+    fn relocate(
+        &self,
+        appender: &mut Appender,
+        records: &[Replayed<'_>],
+        is_oldest: bool,
+    ) -> usize {
+        let (keyspace, now) = (&self.server.keyspace, sys::clock::realtime_ms());
         let mut turn = self.turn.lock();
         turn.enter();
-        let verdict = match self.server.persistence.number_of(record.db) {
-            // A database is emptied while nobody is inside a turn: its records may have died since they were read.
-            Some(number) => {
-                let hash = keyspace.hash(record.key);
-                let now = sys::clock::realtime_ms();
-                let mut guard = keyspace.database(&turn, number).lock(hash, now);
-                let key = Key {
-                    bytes: record.key,
-                    hash,
-                };
-                let entry = guard.find(key);
-                let current = entry.as_ref().and_then(|entry| {
-                    Some(Current {
-                        address: address_of(entry)?,
-                        expiry: entry.expiry(),
-                    })
-                });
-                let verdict = judge(record, current, is_oldest);
-                match (verdict, entry) {
-                    (Verdict::Rewrite, Some(mut entry)) => {
-                        let (view, old) = (entry.as_ref(), Replaced::of(entry.overwritten()));
-                        let (tag, expiry) = (tag_of(view), view.expiry());
-                        let address = match (view.cold(), record.change) {
-                            // Its value is not needed in memory: the record has it.
-                            (
-                                Some(_),
-                                Change::Set {
-                                    value: Value::Bytes(value),
-                                    ..
-                                },
-                            ) => {
-                                let address =
-                                    appender.set(record.db, record.key, tag, expiry, value);
-                                // Whoever wants the value has to wait until it is written.
-                                appender.commit();
-                                address
-                            }
-                            // What is cold has one record, which holds all of it.
-                            (Some(_), _) => unreachable!("a cold entry has no patches"),
-                            (None, _) => {
-                                let value = view.value();
-                                appender.set(record.db, record.key, tag, expiry, value.bytes())
-                            }
-                        };
-                        entry.set_log_address(stored(address));
-                        if let Some(old) = old {
-                            old.bury(record.key.len(), appender.liveness());
-                        }
-                    }
-                    (Verdict::Expire, Some(entry)) => {
-                        appender.expire(record.db, record.key, entry.expiry());
-                    }
-                    (Verdict::Tombstone, _) => {
-                        appender.delete(record.db, record.key);
-                    }
-                    (Verdict::Drop | Verdict::Rewrite | Verdict::Expire, _) => {}
-                }
-                verdict
-            }
-            None => Verdict::Drop,
+        // A database is emptied while nobody is inside a turn: its records may have died since they were read.
+        let number = |its: &Replayed<'_>| self.server.persistence.number_of(its.record.db);
+        let databases = || {
+            records.iter().filter_map(|its| {
+                let database = keyspace.existing(&turn, number(its)?)?;
+                Some((database, its.hash))
+            })
         };
+        databases().for_each(|(database, hash)| database.prefetch_bucket(hash));
+        databases().for_each(|(database, hash)| database.prefetch_entry(hash));
+        let is_near = |one: &Replayed<'_>, other: &Replayed<'_>| {
+            one.record.db == other.record.db
+                && keyspace.shard_of(one.hash) == keyspace.shard_of(other.hash)
+        };
+        let mut done = 0;
+        'slice: for near in records.chunk_by(is_near) {
+            let Some(number) = number(&near[0]) else {
+                done += near.len();
+                continue;
+            };
+            let mut guard = keyspace.database(&turn, number).lock(near[0].hash, now);
+            for its in near {
+                if done > 0 && !appender.may_relocate(&its.record) {
+                    break 'slice;
+                }
+                let key = Key {
+                    bytes: its.record.key,
+                    hash: its.hash,
+                };
+                self.relocate_one(&mut guard, appender, &its.record, key, is_oldest);
+                done += 1;
+            }
+        }
         turn.leave();
-        verdict
+        done
     }
 
     fn pause(&self) {
@@ -101,23 +87,70 @@ impl Relocate for Relocator {
         self.sizes.lock().note(self.server, &turn);
         turn.leave();
     }
+}
 
-    fn expect(&self, keys: &[(DbId, &[u8])]) {
-        let keyspace = &self.server.keyspace;
-        let mut turn = self.turn.lock();
-        turn.enter();
-        let places: Vec<(Option<usize>, u64)> = keys
-            .iter()
-            .map(|&(id, key)| (self.server.persistence.number_of(id), keyspace.hash(key)))
-            .collect();
-        let databases = || {
-            places.iter().filter_map(|&(number, hash)| {
-                let database = keyspace.existing(&turn, number?)?;
-                Some((database, hash))
+impl Relocator {
+    fn relocate_one(
+        &self,
+        guard: &mut Guard<'_>,
+        appender: &mut Appender,
+        record: &Record<'_>,
+        key: Key<'_>,
+        is_oldest: bool,
+    ) {
+        let entry = guard.find(key);
+        let current = entry.as_ref().and_then(|entry| {
+            Some(Current {
+                address: address_of(entry)?,
+                expiry: entry.expiry(),
             })
+        });
+        match (judge(record, current, is_oldest), entry) {
+            (Verdict::Rewrite, Some(entry)) => self.rewrite(appender, record, entry),
+            (Verdict::Expire, Some(entry)) => {
+                appender.expire(record.db, record.key, entry.expiry());
+            }
+            (Verdict::Tombstone, _) => {
+                appender.delete(record.db, record.key);
+            }
+            (Verdict::Drop | Verdict::Rewrite | Verdict::Expire, _) => {}
+        }
+    }
+
+    fn rewrite(&self, appender: &mut Appender, record: &Record<'_>, mut entry: EntryMut<'_, '_>) {
+        let (view, old) = (entry.as_ref(), Replaced::of(entry.overwritten()));
+        let (tag, expiry) = (tag_of(view), view.expiry());
+        let mut comes_back = None;
+        let address = match (view.cold(), record.change) {
+            // Its value is not needed in memory: the record has it.
+            (
+                Some(_),
+                Change::Set {
+                    value: Value::Bytes(value),
+                    ..
+                },
+            ) => {
+                let address = appender.set(record.db, record.key, tag, expiry, value);
+                // Whoever wants the value has to wait until it is written.
+                appender.commit();
+                if self.server.persistence.warming.takes_along(self.server) {
+                    comes_back = Some(value);
+                }
+                address
+            }
+            // What is cold has one record, which holds all of it.
+            (Some(_), _) => unreachable!("a cold entry has no patches"),
+            (None, _) => {
+                let value = view.value();
+                appender.set(record.db, record.key, tag, expiry, value.bytes())
+            }
         };
-        databases().for_each(|(database, hash)| database.prefetch_bucket(hash));
-        databases().for_each(|(database, hash)| database.prefetch_entry(hash));
-        turn.leave();
+        entry.set_log_address(stored(address));
+        if let Some(old) = old {
+            old.bury(record.key.len(), appender.liveness());
+        }
+        if let Some(value) = comes_back {
+            entry.warm_copy(stored(address), value);
+        }
     }
 }

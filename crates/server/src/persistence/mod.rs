@@ -13,6 +13,7 @@ mod reading;
 mod replay;
 mod sizes;
 mod switch;
+mod warming;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +48,7 @@ pub(crate) use reading::NOT_THERE;
 use reading::Reading;
 use replay::Loader;
 pub(crate) use switch::{IN_LOG_ALONE, Phase};
+pub(crate) use warming::Warming;
 
 /// See the module.
 pub(crate) struct Persistence {
@@ -67,6 +69,7 @@ pub(crate) struct Persistence {
     /// Notes records that died without a command's doing.
     lost: Mutex<Option<Appender>>,
     pub(crate) reading: Reading,
+    pub(crate) warming: Warming,
     /// Why the log takes no records, while the gate says so.
     refusal: Mutex<String>,
 }
@@ -88,6 +91,7 @@ impl Persistence {
                 .collect(),
             lost: Mutex::default(),
             reading: Reading::default(),
+            warming: Warming::default(),
             refusal: Mutex::default(),
         }
     }
@@ -364,6 +368,7 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
     });
     server.keyspace.set_filling(false);
     replayed.map_err(|error| format!("cannot load the log: {error}"))?;
+    let leaves_all = loader.leaves_all();
     let has_left = loader.finish()?;
     for (db, id) in own.ids.iter().enumerate() {
         let number = u16::try_from(db).unwrap_or(u16::MAX);
@@ -389,6 +394,9 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
         server.begin_offloading(&alone);
     }
     drop(alone);
+    if has_left && leaves_all {
+        warming::begin(server);
+    }
     if imports {
         switch::log_everything(server)
             .and_then(|()| switch::mark_complete(&directory).map_err(|error| error.to_string()))

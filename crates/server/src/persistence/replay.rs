@@ -3,16 +3,19 @@
 //! Records of one shard are applied by one thread at a time, in the order of the log. Nothing expires meanwhile, because a
 //! later record may take an expiry back that has passed.
 //!
-//! Under the policy that leaves values in the log, what would not fit into memory is left there at once.
+//! Under the policy that leaves values in the log, what would not fit into memory is left there at once; of a large log all values are,
+//! so that the server serves soon, and come back in the background (`warming`).
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use ferrite_log::{Change, DbId, Liveness, Recovery, Replayed, Replayer, Tag, Value, ValueReader};
-use keyspace::{EntryMut, Guard, Key, LargeValue, Turn};
+use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, LargeValue, Turn};
 use parking_lot::Mutex;
 
 use super::sizes;
+use crate::config::Setting;
 use crate::journal::{Replaced, address_of, form_of, stored};
+use crate::limits::{PATCH_MIN_BYTES, REPLAY_FETCHES};
 use crate::server::Server;
 
 /// The time at which a replay decides expiry: before everything.
@@ -29,9 +32,12 @@ pub(super) struct Loader {
     now: i64,
     /// Why the state is of no use.
     problem: Mutex<Option<String>>,
-    /// Whether values may be left in the log, and the way back to them.
+    /// Whether values may be left in the log, whether all are, and the way back to them.
     may_leave: bool,
+    leaves_all: bool,
     reader: ValueReader,
+    /// Values that were read back because a part of them has changed.
+    fetches: AtomicUsize,
     /// Whether some were.
     has_left: AtomicBool,
 }
@@ -47,7 +53,9 @@ impl Loader {
             now: sys::clock::realtime_ms(),
             problem: Mutex::default(),
             may_leave: server.offloads(),
+            leaves_all: leaves_all(server, recovery),
             reader: recovery.value_reader(),
+            fetches: AtomicUsize::new(0),
             has_left: AtomicBool::new(false),
         }
     }
@@ -71,6 +79,19 @@ impl Loader {
         self.problem.into_inner().map_or(Ok(has_left), Err)
     }
 
+    /// Whether values are left in the log, to come back later.
+    pub(super) fn leaves_all(&self) -> bool {
+        self.leaves_all
+    }
+
+    /// Whether a value of so many bytes is left in the log. Of those that are changed in part by later records not too many are: each
+    /// of these has to be read back.
+    fn is_left(&self, len: usize) -> bool {
+        self.leaves_all
+            && len >= COLD_MIN_BYTES
+            && (len < PATCH_MIN_BYTES || self.fetches.load(Relaxed) < REPLAY_FETCHES)
+    }
+
     /// Lets a value leave memory that was just set, if memory is short.
     fn leave(&self, guard: &mut Guard<'_>, key: Key<'_>) {
         let is_short = self.may_leave && self.server.memory.is_near();
@@ -90,6 +111,7 @@ impl Loader {
         let read = self.reader.read(address.lsn(), key.bytes, cold.len);
         let value = read.map_err(|error| error.to_string())?;
         let value = value.ok_or("a record that was just read is not there")?;
+        self.fetches.fetch_add(1, Relaxed);
         entry.warm(cold.address, LargeValue::new(value.into()));
         Ok(())
     }
@@ -122,10 +144,26 @@ impl Loader {
                 let Value::Bytes(value) = value else {
                     return self.give_up("cannot load the log: it has values in files".into());
                 };
-                guard.load(key, value, expiry, form_of(tag), self.now, |old| {
+                let mut bury = |old| {
                     if let Some(old) = Replaced::of(old) {
                         old.bury(key.bytes.len(), liveness);
                     }
+                };
+                if self.is_left(value.len())
+                    && let Some(address) = record.address()
+                {
+                    let (len, form) = (value.len(), form_of(tag));
+                    guard.load_cold(key, len, expiry, form, self.now, |old| {
+                        bury(old);
+                        stored(address)
+                    });
+                    if !self.has_left.load(Relaxed) {
+                        self.has_left.store(true, Relaxed);
+                    }
+                    return;
+                }
+                guard.load(key, value, expiry, form_of(tag), self.now, |old| {
+                    bury(old);
                     record.address().map(stored)
                 });
                 self.leave(guard, key);
@@ -155,6 +193,12 @@ impl Loader {
             }
         }
     }
+}
+
+/// Whether a start leaves values where they are: if its log is large, and its policy does not mind.
+fn leaves_all(server: &Server, recovery: &Recovery) -> bool {
+    let least = server.settings.int(Setting::LogLazyLoadSize).unsigned_abs();
+    server.offloads() && least > 0 && recovery.log_bytes() >= least
 }
 
 /// Tells that the record of a key, which is about to change or go, is dead.

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `model` | random commands on more data than memory, compared with a model, through kills |
+//! | `lazy` | starts that leave all values in the log and bring them back in the background |
 //! | here | what asks the disk and what does not, damage, compaction, snapshots, restarts |
 //!
 //! `FERRITE_OFFLOAD_MB=5000` makes the data of the model that large, and the limit of memory a tenth of it.
@@ -10,6 +11,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod lazy;
 mod model;
 
 use std::fs;

@@ -5,7 +5,8 @@ use std::num::NonZeroU64;
 
 use super::*;
 use crate::{
-    Access, Database, Encoding, Expiry, Form, Key, Keyspace, Options, RecordValue, Records,
+    Access, COLD_MIN_BYTES, Database, Encoding, Expiry, Form, Key, Keyspace, Options, RecordValue,
+    Records,
 };
 
 fn keyspace() -> Keyspace {
@@ -30,6 +31,8 @@ fn address(number: u64) -> LogAddress {
 #[derive(Default)]
 struct Model {
     log: Vec<Vec<u8>>,
+    /// Whether some values are left there from the beginning, as a start does it.
+    leaves: bool,
     keys: HashMap<String, (usize, Option<i64>)>,
 }
 
@@ -38,7 +41,18 @@ fn set(database: &Database, model: &mut Model, name: &str, value: Vec<u8>, expir
     let number = model.log.len();
     let at = expiry.map_or(Expiry::Clear, Expiry::At);
     let mut guard = database.lock(key.hash, 0);
-    guard.set_logged(key, &value, at, |_, _| address(number as u64));
+    if model.leaves && value.len() >= COLD_MIN_BYTES && number.is_multiple_of(3) {
+        let old = model
+            .keys
+            .get(name)
+            .map(|&(number, _)| address(number as u64));
+        guard.load_cold(key, value.len(), expiry, Form::Whole, 0, |replaced| {
+            assert_eq!(replaced.map(|replaced| replaced.address), old);
+            address(number as u64)
+        });
+    } else {
+        guard.set_logged(key, &value, at, |_, _| address(number as u64));
+    }
     model.log.push(value);
     model.keys.insert(name.to_owned(), (number, expiry));
 }
@@ -57,7 +71,10 @@ fn a_keyspace_whose_values_come_and_go_is_like_any_other() {
     turn.enter();
     let database = keyspace.database(&turn, 0);
     let mut random = fastrand::Rng::with_seed(11);
-    let mut model = Model::default();
+    let mut model = Model {
+        leaves: true,
+        ..Model::default()
+    };
     for round in 0..20_000 {
         let name = format!("key:{}", random.usize(..300));
         let key = database.key(name.as_bytes());

@@ -313,7 +313,7 @@ fn may_offload(context: &mut Context<'_>) -> Result<(), Failure> {
         ));
     }
     let turn = &mut context.store.turn;
-    turn.exclusive(|alone| server.cold.turn_on(alone));
+    turn.exclusive(|alone| server.cold.turn_on_for_good(alone));
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use crate::clients::status;
 use crate::command::{Command, table};
 use crate::config::Setting;
 use crate::metrics::{CommandStats, Counter, Distribution, WorkerStats};
-use crate::persistence::Phase;
+use crate::persistence::{Phase, Warming};
 use crate::pubsub::NameKind;
 use crate::server::{REDIS_VERSION, Server, VERSION};
 use crate::service;
@@ -275,6 +275,7 @@ pub(super) fn persistence(report: &mut Report, context: &Context<'_>) {
     report.zeroes(&["module_fork_in_progress", "module_fork_last_cow_size"]);
     if let Some(status) = &status {
         log_fields(report, status);
+        warming_progress(report, &persistence.warming);
     }
     if server.is_loading() {
         loading_progress(report, loading);
@@ -304,6 +305,18 @@ fn log_fields(report: &mut Report, status: &ferrite_log::Status) {
     report.field("log_compacted_segments", status.compacted_segments);
     report.field("log_compacted_bytes", status.compacted_bytes);
     report.field("log_moved_bytes", status.moved_bytes);
+}
+
+/// Values that a start has left in the log, on their way back.
+fn warming_progress(report: &mut Report, warming: &Warming) {
+    let progress = warming.progress();
+    report.field("warming", u8::from(progress.is_some()));
+    if let Some((done, total)) = progress {
+        let done_percent = percent(done, total);
+        report.field("warming_total_bytes", total);
+        report.field("warming_done_bytes", done);
+        report.field("warming_perc", format_args!("{done_percent:.2}"));
+    }
 }
 
 fn loading_progress(report: &mut Report, loading: &Loading) {

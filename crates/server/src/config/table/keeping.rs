@@ -170,6 +170,19 @@ pub(super) const KEEPING: &[Row] = &[
         ..BASE
     },
     Row {
+        setting: Setting::LogLazyLoadSize,
+        name: "log-lazy-load-size",
+        kind: Kind::Memory {
+            min: 0,
+            max: i64::MAX,
+        },
+        default: "128mb",
+        section: Section::Data,
+        summary: "With maxmemory-policy offload, a log of at least so many bytes is loaded without its values: the server \
+                  serves, and they come back in the background; 0 is never.",
+        ..BASE
+    },
+    Row {
         setting: Setting::LogSegmentSize,
         name: "log-segment-size",
         kind: Kind::Memory {

@@ -1,0 +1,198 @@
+//! Bringing values back that a start has left in the log, while the server serves.
+//!
+//! A thread reads the log once, from its newest segment to its oldest, and gives each value to the entry that still has its address.
+//! Values that clients ask for first do not wait for it (`cold`), and what compaction moves meanwhile comes back on that way
+//! (`compaction`). It gives way to load: the busier workers are, the longer it rests between two pieces. It ends when all was read, or
+//! when memory is nearly used up: then what is left comes back when it is used.
+//!
+//! Invariant: a value is given back only to an entry that still has the address from which it was read.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use ferrite_log::{Change, DbId, Replayed, Sweep, Value};
+use keyspace::{Key, Turn};
+
+use crate::journal::stored;
+use crate::limits::WARMING_SHARE;
+use crate::server::Server;
+
+/// How far it has come.
+#[derive(Default)]
+pub(crate) struct Warming {
+    is_on: AtomicBool,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl Warming {
+    /// Bytes of the log that were read, of how many; `None` if nothing is on its way back.
+    pub(crate) fn progress(&self) -> Option<(u64, u64)> {
+        let is_on = self.is_on.load(Relaxed);
+        is_on.then(|| (self.done.load(Relaxed), self.total.load(Relaxed)))
+    }
+
+    /// Whether values that come along otherwise shall be given back to their entries.
+    pub(super) fn takes_along(&self, server: &Server) -> bool {
+        self.is_on.load(Relaxed) && !server.memory.is_near()
+    }
+
+    fn note(&self, (done, total): (u64, u64)) {
+        self.done.store(done, Relaxed);
+        self.total.store(total, Relaxed);
+    }
+}
+
+/// Why it ended.
+enum End {
+    All,
+    MemoryIsFull,
+    /// The log is another one, or the server ends.
+    Cancelled,
+}
+
+/// Begins it, in a thread of its own. The log was just opened.
+pub(super) fn begin(server: &'static Server) {
+    let own = &server.persistence;
+    let Some(sweep) = own.log.read().as_ref().map(ferrite_log::Log::sweep) else {
+        return;
+    };
+    let log = own.current();
+    own.warming.note(sweep.progress());
+    own.warming.is_on.store(true, Relaxed);
+    let thread = std::thread::Builder::new().name("warm".into());
+    let spawned = thread.spawn(move || run(server, sweep, log));
+    if let Err(error) = spawned {
+        own.warming.is_on.store(false, Relaxed);
+        log::warn!(
+            "cannot start the thread that brings values back; they come when they are used: {error}"
+        );
+    }
+}
+
+fn run(server: &'static Server, mut sweep: Sweep, log: u64) {
+    let (own, began) = (&server.persistence, Instant::now());
+    let mut turn = server.keyspace.turns().register();
+    let end = warm(server, &mut sweep, log, &mut turn);
+    drop(turn);
+    if matches!(end, End::Cancelled) && own.current() != log {
+        return;
+    }
+    own.warming.is_on.store(false, Relaxed);
+    match end {
+        End::All => {
+            let seconds = began.elapsed().as_secs_f64();
+            if server.end_offloading() {
+                log::info!("All values are in memory after {seconds:.1} seconds");
+            }
+        }
+        End::MemoryIsFull => {
+            log::info!(
+                "Memory is nearly used up: the other values stay in the log until they are used"
+            );
+        }
+        End::Cancelled => {}
+    }
+}
+
+fn warm(server: &Server, sweep: &mut Sweep, log: u64, turn: &mut Turn<'_>) -> End {
+    let own = &server.persistence;
+    let mut load = Load::new(server);
+    loop {
+        if server.is_shutting_down() || own.current() != log {
+            return End::Cancelled;
+        }
+        if server.memory.is_near() {
+            return End::MemoryIsFull;
+        }
+        let began = Instant::now();
+        let hash = |_: DbId, key: &[u8]| server.keyspace.hash(key);
+        let read = sweep.next(hash, |records| give_back(server, turn, records));
+        match read {
+            Ok(Some(_)) => {}
+            Ok(None) => return End::All,
+            // Whoever asks for one of them is told.
+            Err(error) => log::error!("values stay in the log: {error}"),
+        }
+        own.warming.note(sweep.progress());
+        let rest = began.elapsed().mul_f64(WARMING_SHARE * load.look(server));
+        if !rest.is_zero() {
+            std::thread::sleep(rest);
+        }
+    }
+}
+
+/// Gives values to their entries.
+fn give_back(server: &Server, turn: &mut Turn<'_>, records: &[Replayed<'_>]) {
+    let (keyspace, now) = (&server.keyspace, sys::clock::realtime_ms());
+    turn.enter();
+    let database = |record: &Replayed<'_>| {
+        let number = server.persistence.number_of(record.record.db)?;
+        keyspace.existing(turn, number)
+    };
+    let databases = || {
+        records
+            .iter()
+            .filter_map(|its| Some((database(its)?, its.hash)))
+    };
+    databases().for_each(|(database, hash)| database.prefetch_bucket(hash));
+    databases().for_each(|(database, hash)| database.prefetch_entry(hash));
+    let is_near = |one: &Replayed<'_>, other: &Replayed<'_>| {
+        one.record.db == other.record.db
+            && keyspace.shard_of(one.hash) == keyspace.shard_of(other.hash)
+    };
+    for near in records.chunk_by(is_near) {
+        let Some(database) = database(&near[0]) else {
+            continue;
+        };
+        let mut guard = database.lock(near[0].hash, now);
+        if !guard.has_cold() {
+            continue;
+        }
+        for its in near {
+            let key = Key {
+                bytes: its.record.key,
+                hash: its.hash,
+            };
+            if let Change::Set {
+                value: Value::Bytes(value),
+                ..
+            } = its.record.change
+                && let Some(address) = its.record.address()
+                && let Some(entry) = guard.find(key)
+            {
+                entry.warm_copy(stored(address), value);
+            }
+        }
+    }
+    turn.leave();
+}
+
+/// How busy workers are.
+struct Load {
+    ticks: u64,
+    at: u64,
+}
+
+impl Load {
+    fn new(server: &Server) -> Load {
+        Load {
+            ticks: turn_ticks(server),
+            at: sys::clock::ticks(),
+        }
+    }
+
+    /// The part of their time that they were inside of turns since the last look, from 0 to 1.
+    fn look(&mut self, server: &Server) -> f64 {
+        let (ticks, at) = (turn_ticks(server), sys::clock::ticks());
+        let busy = ticks.saturating_sub(self.ticks) as f64;
+        let all = at.saturating_sub(self.at) as f64 * server.workers.len() as f64;
+        (self.ticks, self.at) = (ticks, at);
+        (busy / all.max(1.0)).min(1.0)
+    }
+}
+
+fn turn_ticks(server: &Server) -> u64 {
+    let workers = server.workers.iter();
+    workers.map(|worker| worker.stats.turn_ticks.get()).sum()
+}

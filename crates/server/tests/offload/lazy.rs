@@ -1,0 +1,148 @@
+//! Starts that leave all values in the log and bring them back in the background (`log-lazy-load-size`).
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::support::{Client, PATIENCE, Server, Target, Value, info};
+use crate::{TWO, bulk, check, fill, ok};
+
+const LAZY: &[&str] = &[
+    "--shards",
+    "16",
+    "--maxmemory-policy",
+    "offload",
+    "--log-segment-size",
+    "2mb",
+    "--log-lazy-load-size",
+    "1",
+];
+
+/// Waits until nothing is on its way back any more.
+fn warmed(client: &mut Client) {
+    let start = Instant::now();
+    while info(client, "warming") == 1 {
+        assert!(start.elapsed() < PATIENCE, "values do not come back");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn all_is_in_memory(client: &mut Client) {
+    warmed(client);
+    assert_eq!(info(client, "cold_keys"), 0);
+    assert_eq!(info(client, "offload_active"), 0);
+}
+
+#[test]
+fn all_values_are_there_at_once_and_in_memory_soon() {
+    let mut server = Server::start(TWO, LAZY);
+    let mut client = server.client();
+    let count = fill(&mut client, 20);
+    let digest = client.ask("DEBUG DIGEST");
+    drop(client);
+    server.start_again(TWO, Signal::TERM, LAZY);
+    let mut client = server.client();
+    assert_eq!(client.ask("DBSIZE"), Value::Int(count as i64));
+    // Some of them are fetched, others come by themselves.
+    check(&mut client, count);
+    all_is_in_memory(&mut client);
+    assert_eq!(client.ask("DEBUG DIGEST"), digest);
+    let reads = info(&mut client, "disk_reads");
+    check(&mut client, count);
+    assert_eq!(info(&mut client, "disk_reads"), reads);
+    // What is in memory may leave the log.
+    assert_eq!(client.ask("CONFIG SET appendonly no"), ok());
+    check(&mut client, count);
+}
+
+/// What may become of a key, in words of one command after the other; `{}` is the key.
+const HISTORIES: &[&str] = &[
+    "SET {} LONG",
+    "SET {} short",
+    "SET {} LONG|SET {} short",
+    "SET {} short|SET {} LONG",
+    "SET {} LONG|SET {} LONGER",
+    "SET {} LONG|DEL {}",
+    "SET {} LONG|DEL {}|SET {} LONGER",
+    "SET {} LONG EX 100000",
+    "SET {} LONG|EXPIRE {} 100000",
+    "SET {} LONG EX 100000|PERSIST {}",
+    "SET {} LONG PX 1",
+    "SET {} LONG|SETRANGE {} 7 part",
+    "SET {} LONG|APPEND {} more|APPEND {} again",
+    "SET {} LONG|SETRANGE {} 9000 part|SET {} LONG",
+    "SET {} LONG|APPEND {} more|EXPIRE {} 100000",
+    "SET {} LONG|MOVE {} 3",
+    "MSET {} LONG {}:second LONGER",
+];
+
+fn tell(client: &mut Client, history: &str, key: &str) {
+    for command in history.split('|') {
+        let words: Vec<Vec<u8>> = command
+            .split(' ')
+            .map(|word| match word.replace("{}", key).as_str() {
+                "LONG" => format!("{key:=<5000}").into_bytes(),
+                "LONGER" => format!("{key:+<20000}").into_bytes(),
+                word => word.as_bytes().to_vec(),
+            })
+            .collect();
+        let reply = client.call(&words).expect("the server replies");
+        assert!(!matches!(reply, Value::Error(_)), "{command}: {reply:?}");
+    }
+}
+
+#[test]
+fn whatever_became_of_a_key_is_so_after_each_kill() {
+    let target = Target::Synced { threads: 2 };
+    let mut server = Server::start(target, LAZY);
+    let mut client = server.client();
+    for round in 0..20 {
+        for (number, history) in HISTORIES.iter().enumerate() {
+            tell(&mut client, history, &format!("key:{number}:{round}"));
+        }
+    }
+    let digest = |client: &mut Client| client.ask("DEBUG DIGEST");
+    std::thread::sleep(Duration::from_millis(5));
+    let before = digest(&mut client);
+    server.start_again(target, Signal::KILL, LAZY);
+    let mut client = server.client();
+    assert_eq!(digest(&mut client), before);
+    // More happens to what may be cold, or may be coming back, or is being moved by compaction.
+    client.ask("BGREWRITEAOF");
+    for round in 10..30 {
+        for (number, history) in HISTORIES.iter().rev().enumerate() {
+            tell(&mut client, history, &format!("key:{number}:{round}"));
+        }
+    }
+    std::thread::sleep(Duration::from_millis(5));
+    let before = digest(&mut client);
+    all_is_in_memory(&mut client);
+    assert_eq!(digest(&mut client), before);
+    server.start_again(target, Signal::KILL, LAZY);
+    let mut client = server.client();
+    assert_eq!(digest(&mut client), before);
+    all_is_in_memory(&mut client);
+    assert_eq!(digest(&mut client), before);
+}
+
+#[test]
+fn values_come_back_as_far_as_there_is_memory() {
+    let limited = [LAZY, &["--maxmemory", "48mb"]].concat();
+    let mut server = Server::start(TWO, LAZY);
+    let mut client = server.client();
+    let count = fill(&mut client, 100);
+    drop(client);
+    server.start_again(TWO, Signal::TERM, &limited);
+    let mut client = server.client();
+    warmed(&mut client);
+    let limit = info(&mut client, "maxmemory");
+    crate::settles(&mut client, limit);
+    let cold = info(&mut client, "cold_keys") as usize;
+    assert!(cold > count / 3 && cold < count, "{cold} of {count}");
+    assert_eq!(info(&mut client, "offload_active"), 1);
+    check(&mut client, count);
+    assert_eq!(client.ask("GET key:7"), bulk(crate::filling(7).as_bytes()));
+    // All of it goes, and there is nothing left to leave in the log.
+    assert_eq!(client.ask("FLUSHALL"), ok());
+    assert_eq!(info(&mut client, "cold_keys"), 0);
+}
