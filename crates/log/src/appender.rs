@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use sys::ring::Producer;
 
@@ -275,12 +274,6 @@ impl Appender {
             self.liveness.publish();
         }
         self.end
-    }
-
-    /// How long a sync takes that [`Appender::wake_when_durable`] does itself, if it does.
-    #[inline]
-    pub fn syncs_here(&self) -> Option<Duration> {
-        self.core.syncs_here()
     }
 
     /// Tells the log thread of what [`Appender::commit_and_wait`] did not.

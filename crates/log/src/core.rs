@@ -418,19 +418,13 @@ impl Core {
             && !self.is_closing.load(Ordering::Relaxed)
     }
 
-    /// How long a sync takes, if whoever waits for one may do it: not if that is so long that what the thread has to do besides would
-    /// wait too long.
-    pub(crate) fn syncs_here(&self) -> Option<Duration> {
-        let takes = Duration::from_nanos(self.counters.sync_ns.load(Ordering::Relaxed));
-        let is_meant = self.policy() == SyncPolicy::Always && self.options.background;
-        (is_meant && takes <= SYNC_HERE).then_some(takes)
-    }
-
     /// One turn of the log thread, on a thread that waits for it. Returns whether it was done: not if somebody else is about it, or
-    /// if it would take long.
+    /// if the disk takes so long that what the thread has to do besides would wait too long.
     pub(crate) fn turn_here(&self) -> bool {
+        let takes = Duration::from_nanos(self.counters.sync_ns.load(Ordering::Relaxed));
         let is_little = self.ring.tail() - self.ring.head() <= PIECE;
-        if self.syncs_here().is_none() || !is_little {
+        let is_meant = self.policy() == SyncPolicy::Always && self.options.background;
+        if !is_meant || !is_little || takes > SYNC_HERE {
             return false;
         }
         match self.writer.try_lock() {

@@ -63,38 +63,13 @@ impl Worker {
         self.slow_reader(token);
     }
 
-    /// At the end of a turn: sees to it that what replies wait for becomes durable, and sends those that need not wait any longer. If
-    /// this worker is to sync itself it looks first whether more requests have come, which can share the sync: until
-    /// none has (`is_quiet`), or for as long as a sync takes.
-    pub(crate) fn see_to_held(&mut self, is_quiet: bool) {
-        let Some(journal) = &self.journal else { return };
-        if !self.held.is_empty()
-            && !is_quiet
-            && let Some(takes) = journal.syncs_here()
-        {
-            let now = sys::clock::ticks();
-            let since = *self.gathers_since.get_or_insert(now);
-            if sys::clock::ticks_to_ns(now.saturating_sub(since)) < takes.as_nanos() as u64 {
-                return;
-            }
-        }
-        self.gathers_since = None;
-        self.release_held();
-    }
-
     /// Sends replies that have become durable, and goes on with the requests behind them.
-    fn release_held(&mut self) {
-        if let Some(&(lsn, _)) = self.held.front() {
+    pub(crate) fn release_held(&mut self) {
+        while let Some(&(lsn, _)) = self.held.front() {
             let Some(journal) = &self.journal else { return };
             match journal.wake_when_durable(lsn) {
-                Ok(true) => {
-                    self.release();
-                    if !self.held.is_empty() {
-                        // The others come first.
-                        self.gathers_since = Some(sys::clock::ticks());
-                    }
-                }
-                Ok(false) => {}
+                Ok(true) => self.release(),
+                Ok(false) => return,
                 Err(refusal) => {
                     log::error!(
                         "replies are not sent, what they tell of is not durable: {refusal}"

@@ -19,7 +19,6 @@ use std::cell::RefCell;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
-use std::time::Duration;
 
 use ferrite_log::{Address, Appender, Batch, DbId, Liveness, Lsn, Rebind, Refusal, Tag};
 use keyspace::{EntryMut, EntryRef, Form, Guard, Key, LogAddress, Overwritten};
@@ -258,11 +257,6 @@ impl Journal {
     /// Hands over what was appended, before the end of a turn.
     pub(crate) fn flush(&self) {
         self.inner.borrow_mut().appender.commit();
-    }
-
-    /// See [`Appender::syncs_here`].
-    pub(crate) fn syncs_here(&self) -> Option<Duration> {
-        self.inner.borrow().appender.syncs_here()
     }
 
     /// See [`Appender::nudge`].

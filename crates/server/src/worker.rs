@@ -94,8 +94,6 @@ pub(crate) struct Worker {
     pub(crate) log: u64,
     /// Connections whose replies wait until what is below a position in the log is durable, in that order.
     pub(crate) held: VecDeque<(Lsn, u64)>,
-    /// Since when (ticks) they wait for more, to share a sync with; see [`Worker::see_to_held`].
-    pub(crate) gathers_since: Option<u64>,
 }
 
 impl Worker {
@@ -134,7 +132,6 @@ impl Worker {
             journal: None,
             log: 0,
             held: VecDeque::new(),
-            gathers_since: None,
         })
     }
 
@@ -164,8 +161,7 @@ impl Worker {
     }
 
     fn timeout(&self) -> Duration {
-        let is_gathering = self.gathers_since.is_some();
-        if is_gathering || self.listeners.anybody_waits() || self.waiting.is_busy() {
+        if self.listeners.anybody_waits() || self.waiting.is_busy() {
             return Duration::ZERO;
         }
         let mut until = self.next_cron.min(self.next_pack);
@@ -221,13 +217,11 @@ impl Worker {
         self.resume_paused();
         self.end_waits();
         self.work_on();
-        self.see_to_held(events.is_empty());
+        self.release_held();
         self.maintain();
         self.post();
         self.server.bound_clients_of(self.number);
-        if self.gathers_since.is_none()
-            && let Some(journal) = &self.journal
-        {
+        if let Some(journal) = &self.journal {
             journal.nudge();
         }
         self.turn.leave();
