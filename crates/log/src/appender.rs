@@ -276,6 +276,14 @@ impl Appender {
         self.end
     }
 
+    /// If every turn is synced, the disk is quick and nobody else is about it, does the log thread's work on this thread: that takes
+    /// less than waking it and being woken.
+    pub fn sync_here(&mut self) {
+        if self.core.turn_here() && self.core.durable() >= self.end {
+            self.owes_nudge = false;
+        }
+    }
+
     /// Tells the log thread of what [`Appender::commit_and_wait`] did not.
     #[inline]
     pub fn nudge(&mut self) {
@@ -286,13 +294,12 @@ impl Appender {
     }
 
     /// Whether everything below `lsn`, which was committed, is durable. If not, the appender's waker is called once
-    /// when it is, or when the log fails; only the latest question is answered. If every turn is synced, the disk is quick and
-    /// nobody else writes, this thread does the log thread's work instead: that takes less than waking it and being woken.
+    /// when it is, or when the log fails; only the latest question is answered.
     ///
     /// # Errors
     /// The log has failed: it will never be.
     pub fn wake_when_durable(&mut self, lsn: Lsn) -> Result<bool, Refusal> {
-        if self.core.durable() >= lsn || self.core.turn_here() && self.core.durable() >= lsn {
+        if self.core.durable() >= lsn {
             self.owes_nudge = false;
             return Ok(true);
         }

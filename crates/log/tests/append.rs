@@ -353,6 +353,9 @@ fn what_is_synchronous_is_durable_when_the_waker_is_called() {
                         0 => appender.commit(),
                         _ => appender.commit_and_wait(),
                     };
+                    if round % 4 == 1 {
+                        appender.sync_here();
+                    }
                     me.0.store(false, Ordering::SeqCst);
                     if !appender.wake_when_durable(end).expect("all is well") {
                         while !me.0.load(Ordering::SeqCst) {

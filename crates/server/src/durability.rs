@@ -63,8 +63,14 @@ impl Worker {
         self.slow_reader(token);
     }
 
-    /// Sends replies that have become durable, and goes on with the requests behind them.
+    /// Sends replies that have become durable, and goes on with the requests behind them. What these wait for is left to the log
+    /// thread, so that other connections have their turn.
     pub(crate) fn release_held(&mut self) {
+        if !self.held.is_empty()
+            && let Some(journal) = &self.journal
+        {
+            journal.sync_here();
+        }
         while let Some(&(lsn, _)) = self.held.front() {
             let Some(journal) = &self.journal else { return };
             match journal.wake_when_durable(lsn) {

@@ -259,6 +259,11 @@ impl Journal {
         self.inner.borrow_mut().appender.commit();
     }
 
+    /// See [`Appender::sync_here`].
+    pub(crate) fn sync_here(&self) {
+        self.inner.borrow_mut().appender.sync_here();
+    }
+
     /// See [`Appender::nudge`].
     pub(crate) fn nudge(&self) {
         self.inner.borrow_mut().appender.nudge();
