@@ -161,6 +161,11 @@ pub(crate) const FEWEST_SHARDS_PER_WORKER: usize = 8;
 /// Bytes of a snapshot's file after which what was written is synced, so that its end does not wait for all of it.
 pub(crate) const SNAPSHOT_SYNC_BYTES: usize = 4 * 1024 * 1024;
 
+/// While workers are busy all the time, a snapshot rests for so many times as long as it works; unless what writers had to copy for it takes
+/// more than one part in so many of all memory.
+pub(crate) const SNAPSHOT_REST_SHARE: f64 = 1.0;
+pub(crate) const SNAPSHOT_COPIES_SHARE: usize = 64;
+
 /// Seconds after a snapshot that failed before another one begins by itself.
 pub(crate) const SNAPSHOT_RETRY_S: i64 = 5;
 
@@ -240,7 +245,7 @@ pub(crate) const REPLAY_EXTRA_THREADS: usize = 1;
 /// this may happen to them.
 pub(crate) const REPLAY_FETCHES: usize = 1000;
 
-/// While workers are busy all the time, values that a start has left in the log come back for one part in so many of a thread's time.
+/// While workers are busy all the time, who brings values back that a start has left in the log rests for so many times as long as it works.
 pub(crate) const WARMING_SHARE: f64 = 8.0;
 
 /// Bytes of log for each worker from which on a replay is said to fill a lot of memory.

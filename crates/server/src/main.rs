@@ -40,6 +40,7 @@ mod observe;
 mod pace;
 mod persistence;
 mod pubsub;
+mod rests;
 mod server;
 mod service;
 mod session;

@@ -15,6 +15,7 @@ use keyspace::{Key, Turn};
 
 use crate::journal::stored;
 use crate::limits::WARMING_SHARE;
+use crate::rests::Rests;
 use crate::server::Server;
 
 /// How far it has come.
@@ -97,7 +98,7 @@ fn run(server: &'static Server, mut sweep: Sweep, log: u64) {
 
 fn warm(server: &Server, sweep: &mut Sweep, log: u64, turn: &mut Turn<'_>) -> End {
     let own = &server.persistence;
-    let mut load = Load::new(server);
+    let mut rests = Rests::new(server, WARMING_SHARE);
     loop {
         if server.is_shutting_down() || own.current() != log {
             return End::Cancelled;
@@ -105,7 +106,6 @@ fn warm(server: &Server, sweep: &mut Sweep, log: u64, turn: &mut Turn<'_>) -> En
         if server.memory.is_near() {
             return End::MemoryIsFull;
         }
-        let began = Instant::now();
         let hash = |_: DbId, key: &[u8]| server.keyspace.hash(key);
         let read = sweep.next(hash, |records| give_back(server, turn, records));
         match read {
@@ -115,10 +115,7 @@ fn warm(server: &Server, sweep: &mut Sweep, log: u64, turn: &mut Turn<'_>) -> En
             Err(error) => log::error!("values stay in the log: {error}"),
         }
         own.warming.note(sweep.progress());
-        let rest = began.elapsed().mul_f64(WARMING_SHARE * load.look(server));
-        if !rest.is_zero() {
-            std::thread::sleep(rest);
-        }
+        rests.take(server);
     }
 }
 
@@ -166,33 +163,4 @@ fn give_back(server: &Server, turn: &mut Turn<'_>, records: &[Replayed<'_>]) {
         }
     }
     turn.leave();
-}
-
-/// How busy workers are.
-struct Load {
-    ticks: u64,
-    at: u64,
-}
-
-impl Load {
-    fn new(server: &Server) -> Load {
-        Load {
-            ticks: turn_ticks(server),
-            at: sys::clock::ticks(),
-        }
-    }
-
-    /// The part of their time that they were inside of turns since the last look, from 0 to 1.
-    fn look(&mut self, server: &Server) -> f64 {
-        let (ticks, at) = (turn_ticks(server), sys::clock::ticks());
-        let busy = ticks.saturating_sub(self.ticks) as f64;
-        let all = at.saturating_sub(self.at) as f64 * server.workers.len() as f64;
-        (self.ticks, self.at) = (ticks, at);
-        (busy / all.max(1.0)).min(1.0)
-    }
-}
-
-fn turn_ticks(server: &Server) -> u64 {
-    let workers = server.workers.iter();
-    workers.map(|worker| worker.stats.turn_ticks.get()).sum()
 }

@@ -12,6 +12,8 @@ use super::file::{Draft, DraftFile};
 use super::state::Outcome;
 use crate::command::Failure;
 use crate::config::Setting;
+use crate::limits::{SNAPSHOT_COPIES_SHARE, SNAPSHOT_REST_SHARE};
+use crate::rests::Rests;
 use crate::server::{REDIS_VERSION, Server};
 
 /// The longest sleep between two looks at whether the snapshot is still wanted.
@@ -72,6 +74,7 @@ fn write_beside(
     let (mut draft, file) = Draft::create(&server.settings)?;
     let mut save = Save::begin(server, file, used_memory, snapshot.sizes().to_vec())?;
     let mut records = Records::default();
+    let mut rests = Rests::new(server, SNAPSHOT_REST_SHARE);
     loop {
         turn.enter();
         let database = snapshot.step(turn, &mut records);
@@ -88,6 +91,12 @@ fn write_beside(
             .snapshots
             .note_progress(records.len(), snapshot.copied_bytes());
         save.check()?;
+        // What writers had to copy goes first: it takes memory.
+        if snapshot.copied_bytes() < used_memory as usize / SNAPSHOT_COPIES_SHARE {
+            rests.take(server);
+        } else {
+            rests.skip();
+        }
     }
     save.finish()?;
     match server.snapshots.commit(|| draft.keep()) {

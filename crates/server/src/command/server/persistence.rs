@@ -1,6 +1,8 @@
 //! SAVE, BGSAVE and LASTSAVE; BACKUP. What a snapshot is and who writes it is in [`crate::snapshot`]; a backup is made of links to
 //! the files of the log.
 
+use resp::reply::Writer;
+
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag};
 use crate::command::failure;
 use crate::persistence::backup_directory;
@@ -101,7 +103,7 @@ fn background_save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
     }
 }
 
-/// The worker waits for the disk, as with SAVE.
+/// The connection waits for the disk, as with SAVE.
 fn backup(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let server = context.server;
     let directory = std::str::from_utf8(args.get(1)).ok();
@@ -115,21 +117,26 @@ fn backup(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         // What this worker has not handed over would be waited for in vain.
         journal.flush();
     }
-    let turn = &mut *context.store.turn;
-    let made = turn.pause(|| server.persistence.back_up(&directory));
-    let made = made.map_err(|problem| Failure::new(format!("ERR the backup failed: {problem}")))?;
-    let facts = [
-        ("position", made.end.get()),
-        ("segments", made.segments as u64),
-        ("bytes", made.bytes),
-        ("large-values", made.blobs as u64),
-    ];
-    context.reply.map(facts.len());
-    for (name, number) in facts {
-        context.reply.bulk(name.as_bytes());
-        context.reply.integer(number as i64);
-    }
-    Ok(())
+    let protocol = context.reply.protocol();
+    slow::do_apart(context, args, move || {
+        let made = server.persistence.back_up(&directory);
+        let made =
+            made.map_err(|problem| Failure::new(format!("ERR the backup failed: {problem}")))?;
+        let mut bytes = Vec::new();
+        let mut reply = Writer::new(&mut bytes, protocol);
+        let facts = [
+            ("position", made.end.get()),
+            ("segments", made.segments as u64),
+            ("bytes", made.bytes),
+            ("large-values", made.blobs as u64),
+        ];
+        reply.map(facts.len());
+        for (name, number) in facts {
+            reply.bulk(name.as_bytes());
+            reply.integer(number as i64);
+        }
+        Ok(Pieces::beginning(bytes))
+    })
 }
 
 fn last_save(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {

@@ -1,0 +1,68 @@
+//! Giving way to load: what goes on in the background rests in between, the longer the busier workers are.
+//!
+//! How busy they are they say themselves, by the time that they spend inside of their turns. Where nothing is asked of the server nothing
+//! rests.
+
+use std::time::{Duration, Instant};
+
+use crate::server::Server;
+
+/// No rest is longer: what is asked of the server may have ended meanwhile.
+const LONGEST: Duration = Duration::from_millis(100);
+/// Nothing rests before it has worked for so long: sleeping has its price.
+const LEAST_WORK: Duration = Duration::from_millis(1);
+
+/// See the module.
+pub(crate) struct Rests {
+    /// How many times longer than the work before it a rest is, while all workers are busy all the time.
+    share: f64,
+    /// The end of the last rest.
+    began: Instant,
+    /// What workers had spent inside of turns at the last look, and when that was, in ticks.
+    spent: u64,
+    looked: u64,
+}
+
+impl Rests {
+    pub(crate) fn new(server: &Server, share: f64) -> Rests {
+        Rests {
+            share,
+            began: Instant::now(),
+            spent: spent(server),
+            looked: sys::clock::ticks(),
+        }
+    }
+
+    /// Rests for as long as is right after the work that was done since the last time. Call it often, with nothing locked and outside of
+    /// any turn.
+    pub(crate) fn take(&mut self, server: &Server) {
+        let worked = self.began.elapsed();
+        if worked < LEAST_WORK {
+            return;
+        }
+        let rest = worked.mul_f64(self.share * self.busy(server)).min(LONGEST);
+        if !rest.is_zero() {
+            std::thread::sleep(rest);
+        }
+        self.began = Instant::now();
+    }
+
+    /// The work since the last rest is followed by none.
+    pub(crate) fn skip(&mut self) {
+        self.began = Instant::now();
+    }
+
+    /// The part of their time that workers were inside of turns since the last look, from 0 to 1.
+    fn busy(&mut self, server: &Server) -> f64 {
+        let (spent, now) = (spent(server), sys::clock::ticks());
+        let busy = spent.saturating_sub(self.spent) as f64;
+        let all = now.saturating_sub(self.looked) as f64 * server.workers.len() as f64;
+        (self.spent, self.looked) = (spent, now);
+        (busy / all.max(1.0)).min(1.0)
+    }
+}
+
+fn spent(server: &Server) -> u64 {
+    let workers = server.workers.iter();
+    workers.map(|worker| worker.stats.turn_ticks.get()).sum()
+}
