@@ -21,7 +21,7 @@ test: setup ## all that CI runs: format, lints, unit, golden, split, connection,
 clients: setup build ## all clients of tests/clients against the optimised server, the slow ones (Java) too
 	tests/clients/run all $${CARGO_TARGET_DIR:-target}/release/ferrite-server
 
-linearizability: setup build ## 800 histories of many clients at once, half of them with kills (HISTORIES=200 of a kind)
+linearizability: setup build ## 880 histories of many clients at once, half of them with kills (HISTORIES=200 of a kind)
 	tests/linearizability/run long $${CARGO_TARGET_DIR:-target}/release/ferrite-server
 
 broken: setup ## a server that leaves locks out must be found out by the linearizability check

@@ -3,7 +3,8 @@
 // Each history is what eight clients did to a few keys, and saw, in a few hundred operations: GET SET INCRBY MGET MSET DEL
 // RENAME COPY and others, alone, in transactions, and in transactions that watch. Porcupine looks for an order of all of them
 // which agrees with their times and with what the sequential model (model.go) answers. With -crashes the server is killed
-// meanwhile and started again: what was answered must still be there, what was not answered may have been done or not.
+// meanwhile and started again: what was answered must still be there, what was not answered may have been done or not. With -cold each
+// command finds the values of its keys in the log alone (DEBUG OFFLOAD-ALL), so that it is parked until they are read back.
 //
 // The seed is printed with what fails; the operations are the same with the same seed, how threads take turns is not.
 package main
@@ -31,6 +32,7 @@ func main() {
 	operations := flag.Int("operations", 40, "`operations` of each client")
 	keys := flag.Int("keys", 4, "how many `keys` there are")
 	crashes := flag.Int("crashes", 0, "how often the server is killed in each history, with appendfsync always")
+	cold := flag.Bool("cold", false, "whether values are in the log alone whenever a command begins")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "what chance begins with")
 	output := flag.String("output", os.TempDir(), "the `directory` for pictures of what went wrong")
 	flag.Parse()
@@ -38,7 +40,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "usage: linearizability [options] SERVER, with at most %d clients and %d keys\n", maxClients, maxKeys)
 		os.Exit(2)
 	}
-	p := plan{clients: *clients, operations: *operations, keys: *keys, crashes: *crashes}
+	p := plan{clients: *clients, operations: *operations, keys: *keys, crashes: *crashes, cold: *cold}
 	passed, failed := 0, 0
 	for _, word := range strings.Split(*threads, ",") {
 		workers, err := strconv.Atoi(word)
@@ -49,8 +51,12 @@ func main() {
 		began := time.Now()
 		good, bad, checked := check(flag.Arg(0), workers, *histories, p, *seed, *output)
 		passed, failed = passed+good, failed+bad
-		fmt.Printf("%d workers: %d histories of %d clients on %d keys, %d crashes each: %d operations, %d violations, %.1f s\n",
-			workers, *histories, p.clients, p.keys, p.crashes, checked, bad, time.Since(began).Seconds())
+		values := ""
+		if p.cold {
+			values = ", cold values"
+		}
+		fmt.Printf("%d workers: %d histories of %d clients on %d keys, %d crashes each%s: %d operations, %d violations, %.1f s\n",
+			workers, *histories, p.clients, p.keys, p.crashes, values, checked, bad, time.Since(began).Seconds())
 	}
 	fmt.Printf("%d passed, %d failed\n", passed, failed)
 	if failed > 0 {
@@ -60,7 +66,7 @@ func main() {
 
 // check makes histories and looks at each. Returns how many were good and bad, and how many operations they had.
 func check(binary string, workers, histories int, p plan, seed uint64, output string) (good, bad, operations int) {
-	s, err := newServer(binary, workers, p.crashes > 0)
+	s, err := newServer(binary, workers, p.crashes > 0, p.cold)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 0, histories, 0
@@ -83,6 +89,12 @@ func check(binary string, workers, histories int, p plan, seed uint64, output st
 		fmt.Printf("history %d with %d workers, seed %d: %s; see %s.{txt,html}\n", number, workers, seed, result, path)
 		if err := write(path, p, history, information); err != nil {
 			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	if p.cold && histories > 0 {
+		if err := s.hasReadDisk(); err != nil {
+			fmt.Println(err)
+			return good, bad + 1, operations
 		}
 	}
 	return good, bad, operations

@@ -18,18 +18,20 @@ type server struct {
 	binary  string
 	threads int
 	// Whether what was answered must be there after a kill.
-	durable   bool
+	durable bool
+	// Whether the values of the keys that a command names are in the log alone when it begins.
+	cold      bool
 	directory string
 	address   string
 	process   *process.Cmd
 }
 
-func newServer(binary string, threads int, durable bool) (*server, error) {
+func newServer(binary string, threads int, durable, cold bool) (*server, error) {
 	directory, err := os.MkdirTemp("", "ferrite-linearizability-")
 	if err != nil {
 		return nil, err
 	}
-	s := &server{binary: binary, threads: threads, durable: durable, directory: directory}
+	s := &server{binary: binary, threads: threads, durable: durable, cold: cold, directory: directory}
 	return s, s.start()
 }
 
@@ -52,8 +54,13 @@ func (s *server) start() error {
 	arguments := []string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", s.directory, "--save", ""}
 	if s.durable {
 		arguments = append(arguments, "--appendonly", "yes", "--appendfsync", "always")
+	} else if s.cold {
+		arguments = append(arguments, "--appendonly", "yes")
 	} else {
 		arguments = append(arguments, "--appendonly", "no")
+	}
+	if s.cold {
+		arguments = append(arguments, "--enable-debug-command", "local")
 	}
 	if !strings.HasPrefix(filepath.Base(s.binary), "redis") {
 		arguments = append(arguments, "--threads", strconv.Itoa(s.threads))
@@ -73,8 +80,15 @@ func (s *server) start() error {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if c, err := dial(s.address); err == nil {
 			reply, err := c.ask("PING")
+			if err == nil && reply == "+PONG" && s.cold {
+				if reply, err = c.ask("DEBUG", "OFFLOAD-ALL", "1"); err == nil && reply != "+OK" {
+					err = fmt.Errorf("DEBUG OFFLOAD-ALL: %s", reply)
+				}
+			} else if err == nil && reply != "+PONG" {
+				err = fmt.Errorf("PING: %s", reply)
+			}
 			c.socket.Close()
-			if err == nil && reply == "+PONG" {
+			if err == nil {
 				return nil
 			}
 		}
@@ -82,6 +96,26 @@ func (s *server) start() error {
 	s.kill()
 	output, _ := os.ReadFile(filepath.Join(s.directory, "output"))
 	return fmt.Errorf("%s does not answer: %s", s.binary, output)
+}
+
+// hasReadDisk returns an error if the server has read no value from its log since it was started: histories would say nothing about such
+// values.
+func (s *server) hasReadDisk() error {
+	c, err := dial(s.address)
+	if err != nil {
+		return err
+	}
+	defer c.socket.Close()
+	info, err := c.ask("INFO", "everything")
+	if err != nil {
+		return err
+	}
+	for _, line := range strings.Split(info, "\r\n") {
+		if reads, found := strings.CutPrefix(line, "disk_reads:"); found && reads != "0" {
+			return nil
+		}
+	}
+	return fmt.Errorf("no value was read from the log")
 }
 
 // kill ends the process at once, and waits until it is gone.

@@ -18,6 +18,8 @@ type plan struct {
 	clients, operations, keys int
 	// How often the server is killed and started again meanwhile.
 	crashes int
+	// Whether values are in the log alone whenever a command begins.
+	cold bool
 }
 
 // run is one history in the making.

@@ -82,7 +82,10 @@ impl Log {
         let compactor = self
             .compactor()
             .expect("an appender is left for compaction");
-        self.spawn("log-compact", move |_| compactor.run(&*relocate));
+        self.spawn("log-compact", move |_| {
+            sys::process::work_in_background();
+            compactor.run(&*relocate);
+        });
     }
 
     /// Compaction for a log without threads. It takes one of the appenders; `None` if there is none left.

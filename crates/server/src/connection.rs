@@ -260,7 +260,7 @@ impl Connection {
         while !self.backlog.is_empty() && total < SEND_TURN_BYTES {
             let sent = {
                 let mut slices = [IoSlice::new(&[]); SEND_SLICES];
-                let used = self.backlog.slices(&mut slices);
+                let used = self.backlog.slices(SEND_TURN_BYTES - total, &mut slices);
                 match poller.send_vectored(self.socket.as_fd(), &slices[..used]) {
                     Ok(sent) => sent,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(total),
@@ -348,12 +348,19 @@ impl Backlog {
         self.pieces.push_back(Piece::Part(log, part));
     }
 
-    fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+    /// The first bytes that wait, `most` of them at most. Returns how many slices they are.
+    fn slices<'a>(&'a self, most: usize, slices: &mut [IoSlice<'a>]) -> usize {
         let mut used = 0;
+        let mut left = most;
         for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
             let skip = if used == 0 { self.sent } else { 0 };
-            *slice = IoSlice::new(&piece.as_slice()[skip..]);
+            let bytes = &piece.as_slice()[skip..];
+            *slice = IoSlice::new(&bytes[..bytes.len().min(left)]);
             used += 1;
+            left = left.saturating_sub(bytes.len());
+            if left == 0 {
+                break;
+            }
         }
         used
     }
@@ -381,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_backlog_gives_out_its_bytes_in_order_however_they_are_taken() {
-        for step in [1, 2, 3, 5, 100] {
+        for (step, most) in [(1, 100), (2, 1), (3, 4), (5, 7), (100, 100), (100, 3)] {
             let mut backlog = Backlog::default();
             backlog.push_bytes(b"one");
             backlog.push_bytes(b"two");
@@ -392,11 +399,12 @@ mod tests {
             let mut seen = Vec::new();
             while !backlog.is_empty() {
                 let mut slices = [IoSlice::new(&[]); 2];
-                let used = backlog.slices(&mut slices);
+                let used = backlog.slices(most, &mut slices);
                 let all: Vec<u8> = slices[..used]
                     .iter()
                     .flat_map(|slice| slice.iter().copied())
                     .collect();
+                assert!(!all.is_empty() && all.len() <= most);
                 let taken = step.min(all.len());
                 seen.extend_from_slice(&all[..taken]);
                 backlog.consume(taken);

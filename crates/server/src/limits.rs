@@ -38,11 +38,15 @@ pub(crate) const FLUSH_BYTES: usize = 256 * 1024;
 /// Nanoseconds that a command which takes long may take before everybody else has a turn.
 pub(crate) const SLICE_NS: u64 = 250_000;
 
+/// Slices in a row, about a millisecond, after which the worker's processor is offered to other threads: a kernel that is not asked gives
+/// it to one that has just woken up only at its next tick, 4 ms later.
+pub(crate) const SLICES_IN_A_ROW: u32 = 4;
+
 /// Keys that such a command looks at under one lock.
 pub(crate) const SLICE_KEYS: usize = 128;
 
-/// Bytes sent to one connection before others have their turn.
-pub(crate) const SEND_TURN_BYTES: usize = 1024 * 1024;
+/// Bytes sent to one connection before others have their turn: what is copied in about 100 us.
+pub(crate) const SEND_TURN_BYTES: usize = 256 * 1024;
 
 /// Unsent bytes of one connection at which its requests wait until it has read some.
 pub(crate) const BACKLOG_STOP_BYTES: usize = 1024 * 1024;

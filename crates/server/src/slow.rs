@@ -19,7 +19,7 @@ use resp::reply::{Protocol, Writer};
 use crate::command::{Args, Command, Context, Failure};
 use crate::connection::{Piece, State};
 use crate::execute::Timer;
-use crate::limits::{PIECE_BYTES, SLICE_NS};
+use crate::limits::{PIECE_BYTES, SLICE_NS, SLICES_IN_A_ROW};
 use crate::server::Message;
 use crate::session::ReplyMode;
 use crate::store::Store;
@@ -162,9 +162,21 @@ pub(crate) struct Waiting {
     slices: VecDeque<u64>,
     /// For somebody else.
     apart: Vec<u64>,
+    /// Slices done since the worker last gave way.
+    in_a_row: u32,
 }
 
 impl Waiting {
+    /// Lets other threads have the processor, between two turns and if slices have kept it for long enough: those of clients on this machine,
+    /// or another worker that was woken on this processor.
+    #[inline]
+    pub(crate) fn give_way(&mut self) {
+        if self.in_a_row >= SLICES_IN_A_ROW {
+            self.in_a_row = 0;
+            std::thread::yield_now();
+        }
+    }
+
     /// Whether there is something for the worker to do.
     pub(crate) fn is_busy(&self) -> bool {
         !self.slices.is_empty()
@@ -251,6 +263,7 @@ pub(crate) fn do_apart(
     let started = std::thread::Builder::new()
         .name("apart".into())
         .spawn(move || {
+            sys::process::work_in_background();
             // Whoever asked may be gone.
             let _ = sender.send(task());
             worker.send(Message::Wake);
@@ -269,6 +282,7 @@ impl Worker {
     pub(crate) fn work_on(&mut self) {
         if let Some(token) = self.waiting.slices.pop_front() {
             self.go_on_with(token);
+            self.waiting.in_a_row += 1;
         }
         if !self.waiting.apart.is_empty() {
             for token in std::mem::take(&mut self.waiting.apart) {

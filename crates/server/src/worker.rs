@@ -142,6 +142,7 @@ impl Worker {
         let mut events = Vec::with_capacity(256);
         let mut pace = Pace::default();
         while !self.server.is_shutting_down() {
+            self.waiting.give_way();
             self.wait(&mut events);
             pace.begin_turn(self.stats);
             self.turn(&events);

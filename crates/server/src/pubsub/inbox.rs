@@ -9,19 +9,18 @@
 //! ([`crate::tracking`]), only what all protocols have in common is here. The worker takes all of it at once and leaves an
 //! emptied one in its place, so that nothing is allocated once both have grown.
 //!
-//! A worker that is slow to look lets its inbox fill up. From [`INBOX_BYTES`] on it counts as crowded, and as long as any is,
+//! A worker that is slow to look lets its inbox, a [`Tray`], fill up. From [`INBOX_BYTES`] on it counts as crowded, and as long as any is,
 //! whoever publishes is held back (see [`crate::execute`]); the worker that empties the last crowded inbox wakes those that
 //! wait. What runs already may go on to the end of its window, so an inbox is a little larger at most.
 
 use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use keyspace::{INLINE_VALUE_MAX, LargeValue};
-use parking_lot::Mutex;
 use resp::reply::{Protocol, Writer, put_bulk};
 
 use super::NameKind;
+use super::tray::{Contents, Crowd, Tray};
 use crate::command::{Args, Pinned};
 use crate::limits::{INBOX_BYTES, LOG_KEEP_BYTES};
 use crate::server::Server;
@@ -29,11 +28,7 @@ use crate::tracking::{Addressee, News};
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Inbox {
-    mail: Mutex<Mail>,
-    /// What `mail` takes, to be looked at without its lock.
-    waiting: AtomicUsize,
-}
+pub(crate) struct Inbox(Tray<Mail>);
 
 /// Messages and whom they are for.
 #[derive(Default)]
@@ -45,7 +40,6 @@ pub(super) struct Mail {
     /// Those whom letters name.
     pub(super) addressees: Vec<Addressee>,
     large_bytes: usize,
-    is_crowded: bool,
 }
 
 /// One message of a [`Mail`]. It reaches to the next one's beginning.
@@ -113,18 +107,6 @@ fn note_to_wake(server: &Server, worker: usize) {
     });
 }
 
-/// How many inboxes are crowded.
-#[derive(Default)]
-pub(crate) struct Crowd(AtomicUsize);
-
-impl Crowd {
-    /// Whether publishers have to wait.
-    #[inline]
-    pub(crate) fn any(&self) -> bool {
-        self.0.load(Relaxed) > 0
-    }
-}
-
 impl Inbox {
     /// Whether something waits.
     #[inline]
@@ -133,38 +115,31 @@ impl Inbox {
     }
 
     /// Bytes that wait.
+    #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        self.waiting.load(Relaxed)
+        self.0.bytes()
     }
 
     /// Exchanges what waits for `empty`. Returns whether publishers were held back for it alone, and may go on.
     pub(super) fn take(&self, crowd: &Crowd, empty: &mut Mail) -> bool {
-        let mut mail = self.mail.lock();
-        std::mem::swap(&mut *mail, empty);
-        self.waiting.store(0, Relaxed);
-        std::mem::take(&mut empty.is_crowded) && crowd.0.fetch_sub(1, Relaxed) == 1
+        self.0.take(crowd, empty)
     }
 
     fn add(&self, crowd: &Crowd, write: impl FnOnce(&mut Mail)) {
-        let mut mail = self.mail.lock();
-        write(&mut mail);
-        let waiting = mail.memory();
-        self.waiting.store(waiting, Relaxed);
-        if waiting > INBOX_BYTES && !mail.is_crowded {
-            mail.is_crowded = true;
-            crowd.0.fetch_add(1, Relaxed);
-        }
+        self.0.add(crowd, INBOX_BYTES, write);
     }
 }
 
-impl Mail {
+impl Contents for Mail {
     fn memory(&self) -> usize {
         self.bytes.len()
             + self.large_bytes
             + self.letters.len() * size_of::<Entry>()
             + self.addressees.len() * size_of::<Addressee>()
     }
+}
 
+impl Mail {
     /// Where the message behind the one at `at` begins, or the last one ends.
     pub(super) fn end_of(&self, at: usize) -> usize {
         let next = self.letters.get(at + 1);

@@ -10,6 +10,9 @@ use crate::shutdown;
 
 /// Loads the snapshot if it is to, then writes snapshots until the server ends.
 pub(crate) fn run(server: &'static Server, loads: bool) {
+    if !loads {
+        sys::process::work_in_background();
+    }
     let mut turn = server.keyspace.turns().register();
     if loads {
         match load_at_start(server) {
@@ -20,6 +23,7 @@ pub(crate) fn run(server: &'static Server, loads: bool) {
             Err(_) if server.is_shutting_down() => return,
             Err(problem) => return shutdown::fail(server, problem),
         }
+        sys::process::work_in_background();
         log::info!("Ready to accept connections");
     }
     while let Some(mut job) = server.snapshots.next_job(server) {

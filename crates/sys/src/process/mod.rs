@@ -5,6 +5,7 @@
 //! before speed: most of it reads `/proc`. A fact that the system does not tell is 0 or `None`,
 //! never an error that would fail a whole `INFO`.
 
+mod background;
 mod cgroup;
 mod cpu_times;
 mod daemon;
@@ -14,6 +15,7 @@ mod open_files;
 mod other;
 mod threads;
 
+pub use background::work_in_background;
 pub use cgroup::cgroup_memory_limit;
 pub use cpu_times::{
     CpuTimes, children_cpu_times, cpu_times, main_thread_cpu_times, thread_cpu_times,
