@@ -135,7 +135,12 @@ fn broken_connections_are_opened_again_if_that_is_wanted() {
         server.ask("CONFIG RESETSTAT");
         let running = run(options);
         let start = Instant::now();
-        while !server.ask("INFO commandstats").contains("cmdstat_set") {
+        // All four of them, not only the first.
+        let is_under_way = || {
+            let clients = server.ask("CLIENT LIST");
+            clients.matches(" cmd=set ").count() == 4
+        };
+        while !is_under_way() {
             assert!(start.elapsed() < PATIENCE, "the load does not begin");
             sleep(Duration::from_millis(20));
         }
