@@ -31,15 +31,6 @@ impl Connections {
         token
     }
 
-    pub(crate) fn get(&self, token: u64) -> Option<&Connection> {
-        let slot = self.slots.get(token as u32 as usize)?;
-        if u64::from(slot.generation) == token >> 32 {
-            slot.connection.as_deref()
-        } else {
-            None
-        }
-    }
-
     #[inline]
     pub(crate) fn get_mut(&mut self, token: u64) -> Option<&mut Connection> {
         let slot = self.slots.get_mut(token as u32 as usize)?;

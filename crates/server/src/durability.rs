@@ -88,27 +88,26 @@ impl Worker {
         }
     }
 
-    /// Asks to be woken when the disk has what a connection waits for that is held back. Returns when (Unix, ms) the first of them
-    /// does not wait any longer.
-    pub(crate) fn ask_disk(&self) -> i64 {
-        let waits = self.paused.iter().filter_map(|&token| {
-            let connection = self.connections.get(token)?;
-            connection.session.disk_wait
-        });
-        let (lsn, until_ms) = waits.fold((None, i64::MAX), |(lsn, until_ms), wait| {
-            let first = lsn.map_or(wait.lsn, |lsn: Lsn| lsn.min(wait.lsn));
-            (Some(first), until_ms.min(wait.until_ms))
-        });
-        match (lsn, &self.journal) {
-            (None, _) => until_ms,
+    /// A connection, taken off the list, that need not wait for the disk any longer.
+    pub(crate) fn first_durable(&mut self) -> Option<u64> {
+        if self.waits_for_disk() {
+            return None;
+        }
+        self.disk_waits.pop_first().map(|(_, token)| token)
+    }
+
+    /// Whether there is nothing to do for connections that wait for the disk. Then the log wakes the worker when there is: asked behind all
+    /// that a turn does, because it answers the latest question alone.
+    pub(crate) fn waits_for_disk(&self) -> bool {
+        match (self.disk_waits.first(), &self.journal) {
+            (None, _) => true,
             // Replies that are held wait for the same disk, and have asked.
-            (Some(_), Some(_)) if !self.held.is_empty() => until_ms,
-            (Some(lsn), Some(journal)) => match journal.wake_when_durable(lsn) {
-                Ok(false) => until_ms,
-                Ok(true) | Err(_) => self.now,
-            },
+            (Some(&(lsn, _)), Some(journal)) if !self.held.is_empty() => journal.durable() < lsn,
+            (Some(&(lsn, _)), Some(journal)) => {
+                matches!(journal.wake_when_durable(lsn), Ok(false))
+            }
             // The log has ended, and with it the wait.
-            (Some(_), None) => self.now,
+            (Some(_), None) => false,
         }
     }
 

@@ -14,7 +14,6 @@ use crate::batch::{Request, Source};
 use crate::blocked;
 use crate::clients::{NO_COMMAND, status};
 use crate::cold::Prepared;
-use crate::command::server::must_wait;
 use crate::command::{Args, Command, Context, Control, Failure, Reply, flag};
 use crate::config::Setting;
 use crate::connection::{Connection, State};
@@ -320,14 +319,6 @@ fn run_special<'c>(
     let before = context.reply.mark();
     context.replies_in_parts = false;
     let admission = admit(context, request, args);
-    let admission = match admission {
-        Admission::Run(command)
-            if command.control == Control::WaitAof && must_wait(context, args) =>
-        {
-            Admission::Wait(command)
-        }
-        other => other,
-    };
     let named = match &admission {
         Admission::Run(command) | Admission::Queue(command) | Admission::Wait(command) => {
             Some(*command)

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use ferrite_log::Lsn;
 use resp::reply::Protocol;
 
 use crate::clients::{Client, ClientKind, status};
@@ -43,13 +42,6 @@ impl ReplyMode {
     }
 }
 
-/// Until when a connection waits: until everything below a position in the log is durable, or a time (Unix, ms) has come.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DiskWait {
-    pub(crate) lsn: Lsn,
-    pub(crate) until_ms: i64,
-}
-
 /// See the module.
 pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
@@ -72,8 +64,6 @@ pub(crate) struct Session {
     pub(crate) watched: WatchList,
     /// Where the keys begin that CLIENT TRACKING BCAST wants to know of, in order.
     pub(crate) prefixes: Vec<Arc<[u8]>>,
-    /// What WAITAOF waits for.
-    pub(crate) disk_wait: Option<DiskWait>,
     /// What it waits for.
     pub(crate) deferred: Option<Box<Deferred>>,
 }
@@ -93,7 +83,6 @@ impl Session {
             transaction: None,
             watched: WatchList::default(),
             prefixes: Vec::new(),
-            disk_wait: None,
             deferred: None,
         }
     }

@@ -15,7 +15,7 @@ mod room;
 mod sending;
 mod upkeep;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -74,6 +74,8 @@ pub(crate) struct Worker {
     pub(crate) scratch: Box<[u8]>,
     /// When the time is up of connections that wait for what they asked for.
     pub(crate) deadlines: Deadlines,
+    /// Connections that wait until the log is durable up to somewhere.
+    pub(crate) disk_waits: BTreeSet<(Lsn, u64)>,
     /// Connections that are held back: by CLIENT PAUSE, or because they publish faster than others can be told.
     pub(crate) paused: Vec<u64>,
     /// Connections that wait for commands which take long.
@@ -120,6 +122,7 @@ impl Worker {
             poller,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             deadlines: Deadlines::default(),
+            disk_waits: BTreeSet::new(),
             paused: Vec::new(),
             waiting: Waiting::default(),
             spares: Spares::default(),
@@ -162,7 +165,7 @@ impl Worker {
     }
 
     fn timeout(&self) -> Duration {
-        if self.listeners.anybody_waits() || self.waiting.is_busy() {
+        if self.listeners.anybody_waits() || self.waiting.is_busy() || !self.waits_for_disk() {
             return Duration::ZERO;
         }
         let mut until = self.next_cron.min(self.next_pack);
@@ -179,7 +182,6 @@ impl Worker {
                 // Who is held back may wait for room.
                 until = until.min(self.now + ROOM_RETRY_MS);
             }
-            until = until.min(self.ask_disk());
         }
         Duration::from_millis((until - sys::clock::realtime_ms()).clamp(0, LONGEST_WAIT_MS) as u64)
     }
@@ -443,7 +445,7 @@ impl Worker {
         }
         connection.note_input();
         if connection.parked.is_some() {
-            self.note_deadline(token);
+            self.note_wait(token);
         }
         self.settle(token);
     }

@@ -6,6 +6,7 @@
 //! - when something is there. For a key, that is behind the command that put it there, or behind the whole transaction:
 //!   the worker that ran it looks at the line of the key ([`waiters`]), and takes what there is for the first who
 //!   still waits, until nothing is left or nobody waits. What was taken travels to the connection's worker as a finished reply.
+//! - when the log has on the disk what it waits for, of which the log tells the worker;
 //! - when its time is up, by the worker's clock of deadlines, to the millisecond;
 //! - by CLIENT UNBLOCK, or with the connection.
 //!
@@ -25,6 +26,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use ferrite_log::Lsn;
 use keyspace::reason;
 use resp::number;
 
@@ -55,8 +57,11 @@ impl WaitNumbers {
 pub(crate) struct Wait {
     /// When its time is up (Unix, ms), if ever.
     pub(crate) until_ms: Option<i64>,
+    /// Where in the log everything below has to be durable, if that is what it waits for. Then nobody serves it: it gives up when
+    /// that is so.
+    pub(crate) durable: Option<Lsn>,
     /// Answers that the time is up.
-    pub(crate) give_up: fn(&mut Context<'_>),
+    pub(crate) give_up: fn(&mut Context<'_>, &Wait),
 }
 
 /// What waits in the lines of keys.
@@ -226,7 +231,7 @@ pub(crate) fn go_on(context: &mut Context<'_>, parked: Parked) {
                 "UNBLOCKED client unblocked via CLIENT UNBLOCK",
             ));
         }
-        Some(Outcome::TimeIsUp) | None => (parked.wait.give_up)(context),
+        Some(Outcome::TimeIsUp) | None => (parked.wait.give_up)(context, &parked.wait),
     }
     if parked.is_silent {
         context.reply.take_back(before);
@@ -279,14 +284,27 @@ impl Server {
 }
 
 impl Worker {
-    /// Notes when a connection's time is up.
-    pub(crate) fn note_deadline(&mut self, token: u64) {
+    /// Notes when a connection's time is up, and what of the log it waits for.
+    pub(crate) fn note_wait(&mut self, token: u64) {
         let connection = self.connections.get_mut(token);
-        if let Some(parked) = connection.and_then(|connection| connection.parked.as_ref())
-            && let Some(until_ms) = parked.wait.until_ms
+        let Some(parked) = connection.and_then(|connection| connection.parked.as_ref()) else {
+            return;
+        };
+        if let Some(lsn) = parked.wait.durable {
+            self.disk_waits.insert((lsn, token));
+        }
+        if let Some(until_ms) = parked.wait.until_ms
             && self.deadlines.0.insert((until_ms, token))
         {
             self.server.deadlines.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Forgets what [`Worker::note_wait`] has noted.
+    fn forget_wait(&mut self, token: u64, until_ms: Option<i64>, durable: Option<Lsn>) {
+        self.forget_deadline(token, until_ms);
+        if let Some(lsn) = durable {
+            self.disk_waits.remove(&(lsn, token));
         }
     }
 
@@ -310,8 +328,8 @@ impl Worker {
         parked.outcome = Some(outcome);
         connection.state = State::Open;
         connection.session.client.set_status(status::BLOCKED, false);
-        let until_ms = parked.wait.until_ms;
-        self.forget_deadline(token, until_ms);
+        let (until_ms, durable) = (parked.wait.until_ms, parked.wait.durable);
+        self.forget_wait(token, until_ms, durable);
         self.batch.lanes.push(Lane::new(token, Source::Pending));
     }
 
@@ -321,18 +339,26 @@ impl Worker {
             && until_ms <= self.now
         {
             self.forget_deadline(token, Some(until_ms));
-            let Some(connection) = self.connections.get_mut(token) else {
-                continue;
-            };
-            // Where it was claimed before, what was taken for it is on its way.
-            if let Some(parked) = &connection.parked
-                && connection.session.client.claim_wait(parked.number)
-            {
-                let number = parked.number;
-                self.go_on(token, number, Outcome::TimeIsUp);
-            }
+            self.give_up(token);
+        }
+        while let Some(token) = self.first_durable() {
+            self.give_up(token);
         }
         self.run_group();
+    }
+
+    /// Lets a connection go on without what it waits for.
+    fn give_up(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        // Where it was claimed before, what was taken for it is on its way.
+        if let Some(parked) = &connection.parked
+            && connection.session.client.claim_wait(parked.number)
+        {
+            let number = parked.number;
+            self.go_on(token, number, Outcome::TimeIsUp);
+        }
     }
 
     /// Ends the wait of a connection that ends.
@@ -340,7 +366,7 @@ impl Worker {
         // If it was claimed before, what was taken for it is lost, like a reply that is on its way to it.
         client.claim_wait(parked.number);
         parked.leave(self.server);
-        self.forget_deadline(token, parked.wait.until_ms);
+        self.forget_wait(token, parked.wait.until_ms, parked.wait.durable);
     }
 }
 

@@ -78,7 +78,7 @@ impl Model {
         }
     }
 
-    /// The time is up.
+    /// The time is up, or CLIENT UNBLOCK says that it is.
     fn end(&self) {
         if self.claim() {
             self.is_late.store(true, Relaxed);
@@ -98,7 +98,7 @@ impl Model {
     }
 }
 
-fn explore(writers: usize, has_deadline: bool) {
+fn explore(writers: usize, ends: usize) {
     let mut model = loom::model::Builder::new();
     // Threads are interrupted so often at most where they need not be: what goes wrong does so with fewer.
     model.preemption_bound = Some(2);
@@ -110,9 +110,7 @@ fn explore(writers: usize, has_deadline: bool) {
         };
         let mut threads: Vec<_> = (0..writers).map(|_| start(Model::write)).collect();
         model.block();
-        if has_deadline {
-            threads.push(start(Model::end));
-        }
+        threads.extend((0..ends).map(|_| start(Model::end)));
         for thread in threads {
             thread.join().expect("it has not panicked");
         }
@@ -122,12 +120,17 @@ fn explore(writers: usize, has_deadline: bool) {
 
 #[test]
 fn a_value_that_comes_while_somebody_begins_to_wait_is_seen() {
-    explore(1, false);
-    explore(2, false);
+    explore(1, 0);
+    explore(2, 0);
 }
 
 #[test]
 fn a_value_and_the_end_of_the_time_both_count_or_neither() {
-    explore(1, true);
-    explore(2, true);
+    explore(1, 1);
+    explore(2, 1);
+}
+
+#[test]
+fn of_a_value_the_end_of_the_time_and_client_unblock_one_counts() {
+    explore(1, 2);
 }

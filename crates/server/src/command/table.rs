@@ -115,8 +115,6 @@ pub(crate) enum Control {
     Reset,
     /// It is queued too, and decides where what follows runs.
     Select,
-    /// It is queued too, and may have to come back later.
-    WaitAof,
 }
 
 impl Control {
@@ -129,14 +127,13 @@ impl Control {
             "quit" => Control::Quit,
             "reset" => Control::Reset,
             "select" => Control::Select,
-            "waitaof" => Control::WaitAof,
             _ => Control::None,
         }
     }
 
     /// Whether a command is queued between MULTI and EXEC.
     pub(crate) fn is_queued(self) -> bool {
-        matches!(self, Control::None | Control::Select | Control::WaitAof)
+        matches!(self, Control::None | Control::Select)
     }
 
     /// Whether a command ends a transaction, or the connection with it.

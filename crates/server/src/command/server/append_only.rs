@@ -3,7 +3,8 @@
 use resp::number;
 
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag};
-use crate::session::DiskWait;
+use crate::blocked::Wait;
+use crate::journal::Journal;
 
 pub(super) const BGREWRITEAOF: Spec = Spec {
     name: "bgrewriteaof",
@@ -49,6 +50,9 @@ fn rewrite(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     }
 }
 
+const NO_LOG: Failure =
+    Failure::of("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
+
 /// What WAITAOF asks for. There are no replicas and none can appear, so waiting for them would not change the answer.
 struct Request {
     is_local: bool,
@@ -78,45 +82,45 @@ impl Request {
     }
 }
 
-/// Whether WAITAOF has to come back later: what the connection wrote is not on the disk yet, and there is time left.
-pub(crate) fn must_wait(context: &mut Context<'_>, args: &Args<'_>) -> bool {
-    let Ok(request) = Request::of(args) else {
-        return false;
-    };
-    let Some(journal) = context.store.journal.filter(|_| request.is_local) else {
-        return false;
-    };
-    let now = context.store.now;
-    let wait = context.session.disk_wait.get_or_insert_with(|| {
-        journal.want_sync();
-        let until_ms = match request.timeout_ms {
-            0 => i64::MAX,
-            timeout_ms => now.saturating_add(timeout_ms),
-        };
-        DiskWait {
-            lsn: journal.tail(),
-            until_ms,
-        }
-    });
-    journal.durable() < wait.lsn && now < wait.until_ms
-}
-
 fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let waited = context.session.disk_wait.take();
     let request = Request::of(args)?;
     let journal = context.store.journal;
     if request.is_local && journal.is_none() {
-        return Err(Failure::of(
-            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
-        ));
+        return Err(NO_LOG);
     }
-    let is_durable = journal.is_some_and(|journal| {
-        // In a transaction nobody waits.
-        let lsn = waited.map_or_else(|| journal.tail(), |wait| wait.lsn);
-        journal.durable() >= lsn
-    });
+    let now = context.store.now;
+    let wait = Wait {
+        until_ms: (request.timeout_ms > 0).then(|| now.saturating_add(request.timeout_ms)),
+        durable: journal.map(Journal::tail),
+        give_up: answer,
+    };
+    match journal {
+        Some(journal) if request.is_local && context.may_wait() && !is_durable(context, &wait) => {
+            journal.want_sync();
+            context.park(wait);
+        }
+        _ => tell(context, &wait),
+    }
+    Ok(())
+}
+
+/// Whether the log has on the disk what is waited for.
+fn is_durable(context: &Context<'_>, wait: &Wait) -> bool {
+    let (journal, lsn) = (context.store.journal, wait.durable);
+    journal.is_some_and(|journal| lsn.is_some_and(|lsn| journal.durable() >= lsn))
+}
+
+fn tell(context: &mut Context<'_>, wait: &Wait) {
+    let is_durable = is_durable(context, wait);
     context.reply.array(2);
     context.reply.integer(i64::from(is_durable));
     context.reply.integer(0);
-    Ok(())
+}
+
+/// The end of a wait, for whatever reason.
+fn answer(context: &mut Context<'_>, wait: &Wait) {
+    match context.store.journal {
+        Some(_) => tell(context, wait),
+        None => context.refuse(&NO_LOG),
+    }
 }

@@ -89,7 +89,8 @@ fn block(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         }
         let wait = Wait {
             until_ms,
-            give_up: |context| context.reply.null_array(),
+            durable: None,
+            give_up: |context, _| context.reply.null_array(),
         };
         let is_there =
             |shards: &mut Shards<'_>| shards.of(key).contains(key) && server.is_line_empty(db, key);

@@ -28,7 +28,6 @@ mod process;
 mod slowlog;
 mod survey;
 
-pub(crate) use append_only::must_wait;
 pub(crate) use debug::is_unprotected;
 
 use super::{Arg, ArgKind, Args, Context, Failure, Group, KeySpec, Spec, flag, help};

@@ -34,7 +34,8 @@ pub(super) fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
     }
     context.park(Wait {
         until_ms,
-        give_up: |context| context.reply.integer(0),
+        durable: None,
+        give_up: |context, _| context.reply.integer(0),
     });
     Ok(())
 }
