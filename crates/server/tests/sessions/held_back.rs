@@ -132,3 +132,31 @@ fn requests_of_a_paused_connection_that_was_killed_never_run() {
         assert_eq!(admin.ask("GET k"), Value::NullBulk, "{target}");
     }
 }
+
+#[test]
+fn a_pause_does_not_prolong_a_wait_for_the_disk() {
+    let server = Server::start(Target::Logged { threads: 2 }, &[]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    let done = Value::Array(vec![Value::Int(1), Value::Int(0)]);
+    for number in 0..20 {
+        assert_eq!(client.ask(&format!("SET k {number}")).text(), "OK");
+        assert_eq!(admin.ask("CLIENT PAUSE 1000000 WRITE").text(), "OK");
+        assert_eq!(client.ask("WAITAOF 1 0 0"), done);
+        assert_eq!(admin.ask("CLIENT UNPAUSE").text(), "OK");
+    }
+    // Who is freed meanwhile hears what is so by then.
+    let id = client.ask("CLIENT ID").text();
+    for number in 0..20 {
+        assert_eq!(client.ask(&format!("SET k {number}")).text(), "OK");
+        client
+            .send_bytes(b"WAITAOF 1 0 0\r\nECHO behind\r\n")
+            .expect("the server reads");
+        admin.ask(&format!("CLIENT UNBLOCK {id}"));
+        let answer = client.read(PATIENCE).expect("a reply");
+        assert!(
+            answer == done || answer == Value::Array(vec![Value::Int(0), Value::Int(0)]),
+            "{answer:?}"
+        );
+        assert_eq!(client.read(PATIENCE).expect("a reply").text(), "behind");
+    }
+}
