@@ -165,9 +165,13 @@ pub(crate) const FEWEST_SHARDS_PER_WORKER: usize = 8;
 /// Bytes of a snapshot's file after which what was written is synced, so that its end does not wait for all of it.
 pub(crate) const SNAPSHOT_SYNC_BYTES: usize = 4 * 1024 * 1024;
 
+/// How much the system prefers workers to threads that work in the background, as `nice` has it: at 10 these get a tenth of a processor that
+/// both want.
+pub(crate) const BACKGROUND_NICE: i32 = 10;
+
 /// While workers are busy all the time, a snapshot rests for so many times as long as it works; unless what writers had to copy for it takes
 /// more than one part in so many of all memory.
-pub(crate) const SNAPSHOT_REST_SHARE: f64 = 1.0;
+pub(crate) const SNAPSHOT_REST_SHARE: f64 = 3.0;
 pub(crate) const SNAPSHOT_COPIES_SHARE: usize = 64;
 
 /// Seconds after a snapshot that failed before another one begins by itself.

@@ -1,10 +1,14 @@
 //! Giving way to load: what goes on in the background rests in between, the longer the busier workers are.
 //!
+//! The system is told as well: where there are more threads than processors it prefers workers. A thread that is not preferred may be kept
+//! from running while it has a shard locked; then whoever waits for the shard leaves it a processor.
+//!
 //! How busy they are they say themselves, by the time that they spend inside of their turns. Where nothing is asked of the server nothing
 //! rests.
 
 use std::time::{Duration, Instant};
 
+use crate::limits::BACKGROUND_NICE;
 use crate::server::Server;
 
 /// No rest is longer: what is asked of the server may have ended meanwhile.
@@ -24,7 +28,9 @@ pub(crate) struct Rests {
 }
 
 impl Rests {
+    /// For the thread that calls it.
     pub(crate) fn new(server: &Server, share: f64) -> Rests {
+        sys::cpu::give_way(BACKGROUND_NICE);
         Rests {
             share,
             began: Instant::now(),

@@ -90,6 +90,19 @@ pub fn confine_current_thread(_cpus: &[usize]) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// Lets the system prefer other threads to the calling one from here on, as `nice` would with a process. The other way is for the
+/// privileged alone, so this is for good. Where priorities belong to whole processes nothing happens.
+pub fn give_way(nice: i32) {
+    // A priority is a wish: whether the kernel grants it is of no consequence.
+    #[cfg(target_os = "linux")]
+    // SAFETY: the call touches no memory; on Linux 0 names the calling thread.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, nice);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = nice;
+}
+
 /// Names the calling thread for `top`, `ps` and debuggers. Linux keeps 15 bytes: a longer name is
 /// cut, between characters, and so is one with a zero byte in it.
 pub fn set_thread_name(name: &str) {

@@ -351,10 +351,11 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
     // Entries have room for their place in the log from the beginning, and tables for as many keys as there were.
     server.keyspace.set_logged(true);
     loader.reserve(recovery.log_bytes());
-    // Huge pages are taken whole: not where memory may not be enough for what is in the log, with what is around it.
+    // Huge pages are taken whole: not where memory may not be enough for what is in the log, with what is around it. Keys alone take
+    // little, and give it back in small pieces when their values come.
     let bytes = recovery.log_bytes();
     let is_large = bytes / server.workers.len() as u64 >= REPLAY_FILLS_BYTES;
-    let fills = is_large && server.memory.has_room(bytes.saturating_mul(2));
+    let fills = is_large && !loader.leaves_all() && server.memory.has_room(bytes.saturating_mul(2));
     server.keyspace.set_filling(fills);
     let replayed = recovery.replay(options, &loader, &mut |progress| {
         records = progress.records;
