@@ -65,9 +65,8 @@ impl Context<'_> {
     #[cold]
     fn foresee_large(&self, key: Key<'_>, len: usize) -> Result<(), Failure> {
         let mut shard = self.store.lock(key);
-        let there = shard.find(key).map_or(0, |entry| entry.value_len());
+        let bytes = shard.find(key).map_or(len, |entry| entry.growth(len));
         drop(shard);
-        let bytes = len.saturating_sub(there);
         if bytes == 0 {
             return Ok(());
         }
