@@ -125,6 +125,9 @@ pub(crate) const PACK_IDLE_MS: i64 = 250;
 pub(crate) const EVICT_SLICE: usize = 64;
 pub(crate) const EVICT_SLICE_SHARE: usize = 32;
 
+/// Passes over all shards in which no value could leave memory, after which it is taken for granted that none can.
+pub(crate) const BARREN_PASSES: usize = 4;
+
 /// Slabs emptied after such a slice at most, which makes its memory free for other shards.
 pub(crate) const EVICT_PACKS: usize = 4;
 
