@@ -71,6 +71,11 @@ impl Encoding {
 }
 
 /// Whether the bytes are what formatting a 64-bit integer would give.
+/// The room that a large value gets when it grows to `len` bytes and has to move: a part more, so that the next growth costs nothing.
+fn grown(len: usize) -> usize {
+    len + len / 8
+}
+
 fn is_canonical_integer(bytes: &[u8]) -> bool {
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
     let canonical = match digits {
@@ -594,11 +599,15 @@ impl Entry {
         let mut large = self.take_large().expect("the caller saw a large value");
         let garbage = match Arc::get_mut(&mut large) {
             Some(large) => {
-                large.bytes_mut().resize(len, 0);
+                let bytes = large.bytes_mut();
+                if len > bytes.capacity() {
+                    bytes.reserve_exact(grown(len) - bytes.len());
+                }
+                bytes.resize(len, 0);
                 None
             }
             None => {
-                let mut copy = Vec::with_capacity(len + len / 8);
+                let mut copy = Vec::with_capacity(grown(len));
                 copy.extend_from_slice(&large[..large.len().min(len)]);
                 copy.resize(len, 0);
                 Some(std::mem::replace(&mut large, Arc::new(copy.into())))
@@ -606,6 +615,19 @@ impl Entry {
         };
         self.set_word(at, Arc::into_raw(large) as u64);
         (self, garbage)
+    }
+
+    /// Bytes that are allocated before anything is freed when the value is made `len` bytes long.
+    pub(crate) fn growth(self, len: usize) -> usize {
+        if self.header() & STORAGE_LARGE == 0 {
+            return len;
+        }
+        let large = self.large();
+        if len <= large.capacity() {
+            0
+        } else {
+            grown(len)
+        }
     }
 
     /// A new entry with the same key, expiry, stamp and form, in place of this one.

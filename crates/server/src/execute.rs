@@ -122,6 +122,7 @@ impl Worker {
             fetch,
             wanted: Vec::new(),
             pins,
+            waits_for_room: false,
             in_transaction: false,
             replies_in_parts: false,
         };
@@ -348,7 +349,7 @@ fn run_special<'c>(
             }
             run_and_look(command, context, args);
             context.unpin();
-            if !context.wanted.is_empty() {
+            if !context.wanted.is_empty() || std::mem::take(&mut context.waits_for_room) {
                 // It has not run: what it needs is to be read back first.
                 timer.hand_over();
                 return false;

@@ -125,6 +125,9 @@ pub(crate) const PACK_IDLE_MS: i64 = 250;
 pub(crate) const EVICT_SLICE: usize = 64;
 pub(crate) const EVICT_SLICE_SHARE: usize = 32;
 
+/// Passes over all shards in which no value could leave memory, after which it is taken for granted that none can.
+pub(crate) const BARREN_PASSES: usize = 4;
+
 /// Slabs emptied after such a slice at most, which makes its memory free for other shards.
 pub(crate) const EVICT_PACKS: usize = 4;
 
@@ -255,6 +258,9 @@ pub(crate) const REPLAY_FETCHES: usize = 1000;
 
 /// While workers are busy all the time, who brings values back that a start has left in the log rests for so many times as long as it works.
 pub(crate) const WARMING_SHARE: f64 = 8.0;
+
+/// Batches of records after which a replay tries again to let values leave memory that came before, if none could.
+pub(crate) const BARREN_SKIPS: usize = 64;
 
 /// Bytes of log for each worker from which on a replay is said to fill a lot of memory.
 pub(crate) const REPLAY_FILLS_BYTES: u64 = 64 << 20;

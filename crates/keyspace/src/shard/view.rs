@@ -244,6 +244,11 @@ impl EntryMut<'_, '_> {
         self.entry().set_clock(clock_at(now));
     }
 
+    /// Bytes that are allocated before anything is freed when the value is made `len` bytes long.
+    pub fn growth(&self, len: usize) -> usize {
+        self.entry().growth(len)
+    }
+
     /// Bytes the entry takes, key and index slot included.
     pub fn memory(&self) -> usize {
         self.entry().memory() + 8

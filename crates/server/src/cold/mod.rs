@@ -17,10 +17,12 @@
 //! 1. No handler meets a cold entry whose value its row says it needs.
 //! 2. [`Cold::is_on`] changes while nobody is inside a turn.
 //! 3. A value is given back only to an entry that still has the address from which it was read.
-//! 4. What a connection has sent behind a command that is parked runs behind it.
+//! 4. What values take that are being read back counts from before they are read (`promise`).
+//! 5. What a connection has sent behind a command that is parked runs behind it.
 
 mod pool;
 mod prepare;
+mod promise;
 mod resume;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -33,6 +35,7 @@ use crate::server::Server;
 
 pub(crate) use pool::{Fetch, Pool};
 pub(crate) use prepare::{FetchState, Prepared, Wanted};
+pub(crate) use promise::Promises;
 
 /// What all workers share.
 #[derive(Default)]
@@ -43,6 +46,8 @@ pub(crate) struct Cold {
     /// Whether values leave memory because somebody said so.
     is_asked: AtomicBool,
     pub(crate) pool: Pool,
+    /// What is being read back.
+    pub(crate) promises: Promises,
 }
 
 impl Cold {

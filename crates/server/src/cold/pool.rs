@@ -4,8 +4,8 @@
 //! Threads are started when there is something to read for the first time, and stay.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::AcqRel};
-use std::sync::{Arc, OnceLock};
 
 use keyspace::LargeValue;
 use parking_lot::{Condvar, Mutex};
@@ -25,7 +25,8 @@ pub(crate) struct Fetch {
     /// The number of the wait, by which its connection knows it.
     pub(super) number: u64,
     pub(super) wanted: Vec<Wanted>,
-    pub(super) read: Box<[OnceLock<Read>]>,
+    /// What came of each, until it is taken.
+    pub(super) read: Box<[Mutex<Option<Read>>]>,
     left: AtomicUsize,
 }
 
@@ -57,7 +58,7 @@ impl Pool {
         let fetch = Arc::new(Fetch {
             client,
             number,
-            read: (0..count).map(|_| OnceLock::new()).collect(),
+            read: (0..count).map(|_| Mutex::default()).collect(),
             wanted,
             left: AtomicUsize::new(count),
         });
@@ -117,8 +118,9 @@ impl Fetch {
     fn read(self: &Arc<Self>, server: &'static Server, at: usize) {
         let wanted = &self.wanted[at];
         let read = server.persistence.read_cold(&wanted.key, wanted.value);
-        let is_first = self.read[at].set(read).is_ok();
-        assert!(is_first, "each value is read once");
+        server.cold.promises.read(wanted);
+        let before = self.read[at].lock().replace(read);
+        assert!(before.is_none(), "each value is read once");
         if self.left.fetch_sub(1, AcqRel) == 1 {
             let fetched = Message::Fetched(Arc::clone(self));
             server.workers[self.client.worker].send(fetched);

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::{ColdValue, Key};
 
+use super::promise::needed;
 use crate::command::reply::Mark;
 use crate::command::{Args, Command, Context, Failure, Reach};
 use crate::limits::FETCH_TRIES;
@@ -69,12 +70,9 @@ impl Context<'_> {
         if self.server.cold.is_eager.load(Relaxed) && self.fetch.tries == 0 {
             offload_all(&mut self.store, db, command, args);
         }
-        let mut bytes = 0;
         for_each_needed(command, args, |key| {
-            if let Some(wanted) = self.pin_or_want(db, key) {
-                bytes += wanted.value.len;
-                self.wanted.push(wanted);
-            }
+            let wanted = self.pin_or_want(db, key);
+            self.wanted.extend(wanted);
         });
         if self.wanted.is_empty() {
             self.fetch.tries = 0;
@@ -84,11 +82,27 @@ impl Context<'_> {
             return self.read_wanted_now();
         }
         self.unpin();
-        if self.server.memory.is_near() && self.make_room(bytes as usize) == Room::Later {
+        if self.has_room_for_wanted() {
+            Prepared::Fetch
+        } else {
             self.wanted.clear();
-            return Prepared::Later;
+            Prepared::Later
         }
-        Prepared::Fetch
+    }
+
+    /// Whether there is room for what is in [`Context::wanted`]. Nothing is held. Where there can be none, because nothing else may leave
+    /// memory, one command after the other has its values all the same: nobody is refused what is there.
+    #[cold]
+    pub(crate) fn has_room_for_wanted(&mut self) -> bool {
+        let need = self.wanted.iter().map(needed).sum::<usize>();
+        if !self.server.memory.is_near_with(need) {
+            return true;
+        }
+        match self.make_room(need) {
+            Room::Enough => true,
+            Room::Later => false,
+            Room::No => self.server.cold.promises.bytes() == 0,
+        }
     }
 
     /// Reads on the spot what is wanted, and pins it.

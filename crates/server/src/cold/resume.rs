@@ -21,6 +21,7 @@ impl FetchState {
     ) {
         self.number = server.waits.next();
         self.tries += 1;
+        server.cold.promises.make(&wanted);
         let pool = &server.cold.pool;
         pool.fetch(server, Arc::clone(client), self.number, wanted);
     }
@@ -30,11 +31,7 @@ impl Worker {
     /// Gives values back to their entries, and lets the connection go on that waited for them.
     pub(crate) fn fetched(&mut self, fetch: &Fetch) {
         let token = fetch.client.token.load(Relaxed);
-        // Also if the connection has gone: what was read is likely to be of use.
-        let bytes: u64 = fetch.wanted.iter().map(|wanted| wanted.value.len).sum();
-        if self.server.memory.is_near() {
-            self.make_room(bytes as usize);
-        }
+        // Also if the connection has gone: what was read is likely to be of use, and there was room for it.
         let store = Store::new(
             self.server,
             &mut self.turn,
@@ -44,14 +41,15 @@ impl Worker {
         );
         let mut failure = None;
         for (wanted, read) in fetch.wanted.iter().zip(&fetch.read) {
-            match read.get() {
+            match read.lock().take() {
                 Some(Ok(Some(value))) => {
-                    store.warm(wanted.db, wanted.key(), wanted.value, value.clone());
+                    store.warm(wanted.db, wanted.key(), wanted.value, value);
                 }
-                Some(Err(problem)) => failure = Some(problem.clone()),
+                Some(Err(problem)) => failure = Some(problem),
                 // It has another address now: the command finds out when it is tried again.
                 Some(Ok(None)) | None => {}
             }
+            self.server.cold.promises.given_back(wanted);
         }
         let Some(connection) = self.connections.get_mut(token) else {
             return;

@@ -55,6 +55,8 @@ pub(crate) struct Context<'c> {
     pub(crate) pins: &'c mut Vec<(usize, u64)>,
     /// It runs in a transaction, where nothing may wait.
     pub(crate) in_transaction: bool,
+    /// The command has not run: it does when there is room for the values that it needs.
+    pub(crate) waits_for_room: bool,
     /// What CLIENT REPLY says was applied to each part of the reply already.
     pub(crate) replies_in_parts: bool,
 }

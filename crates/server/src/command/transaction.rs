@@ -124,6 +124,10 @@ fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Result<(), F
     let holds = reach(context, transaction);
     if server.cold.is_on() && context.wants_of(transaction) {
         let_go(context, holds);
+        if !context.has_room_for_wanted() {
+            context.wanted.clear();
+            context.waits_for_room = true;
+        }
         return Ok(());
     }
     let may_run = are_watched_keys_unchanged(context);

@@ -8,7 +8,9 @@ use keyspace::{Key, Policy, ShardId};
 use super::Budget;
 use crate::command::{Command, Context, Failure, failure, flag};
 use crate::config::Setting;
-use crate::limits::{EVICT_SLICE, EVICT_SLICE_SHARE, FORESEEN_BYTES, FORESEEN_TRIES};
+use crate::limits::{
+    BARREN_PASSES, EVICT_SLICE, EVICT_SLICE_SHARE, FORESEEN_BYTES, FORESEEN_TRIES,
+};
 use crate::server::Server;
 use crate::store::Store;
 use crate::worker::Worker;
@@ -65,9 +67,8 @@ impl Context<'_> {
     #[cold]
     fn foresee_large(&self, key: Key<'_>, len: usize) -> Result<(), Failure> {
         let mut shard = self.store.lock(key);
-        let there = shard.find(key).map_or(0, |entry| entry.value_len());
+        let bytes = shard.find(key).map_or(len, |entry| entry.growth(len));
         drop(shard);
-        let bytes = len.saturating_sub(there);
         if bytes == 0 {
             return Ok(());
         }
@@ -126,7 +127,8 @@ pub(crate) fn make_room(server: &Server, store: &Store<'_>, worker: usize, need:
     }
     let (began, limit_ns) = (sys::clock::ticks(), time_limit_ns(server));
     let evictor = &server.workers[worker].evictor;
-    let shards = store.keyspace.databases() * store.keyspace.shards();
+    // Among many keys whose values are too small to go, those that may are not found at once.
+    let shards = store.keyspace.databases() * store.keyspace.shards() * BARREN_PASSES;
     // To find out that no value may go takes longer than one command may.
     let mut barren = match relief {
         Relief::Evict(_) => 0,

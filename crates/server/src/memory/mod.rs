@@ -64,6 +64,12 @@ impl Budget {
         sys::memory::published() >= self.ceiling.load(Relaxed)
     }
 
+    /// [`Budget::is_near`], if so many bytes more were in use.
+    pub(crate) fn is_near_with(&self, bytes: usize) -> bool {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        sys::memory::published().saturating_add(bytes) >= self.ceiling.load(Relaxed)
+    }
+
     /// Bytes in use.
     pub(crate) fn used(&self) -> i64 {
         sys::memory::used() + self.startup.load(Relaxed)

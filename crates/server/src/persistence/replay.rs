@@ -9,13 +9,13 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use ferrite_log::{Change, DbId, Liveness, Recovery, Replayed, Replayer, Tag, Value, ValueReader};
-use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, LargeValue, Turn};
+use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, LargeValue, Offloading, Turn};
 use parking_lot::Mutex;
 
 use super::sizes;
 use crate::config::Setting;
 use crate::journal::{Replaced, address_of, form_of, stored};
-use crate::limits::{PATCH_MIN_BYTES, REPLAY_FETCHES};
+use crate::limits::{BARREN_SKIPS, PACK_SHARE, PATCH_MIN_BYTES, REPLAY_FETCHES};
 use crate::server::Server;
 
 /// The time at which a replay decides expiry: before everything.
@@ -35,6 +35,8 @@ pub(super) struct Loader {
     /// Whether values may be left in the log, whether all are, and the way back to them.
     may_leave: bool,
     leaves_all: bool,
+    /// How often it is not tried again to let other values leave.
+    barren: AtomicUsize,
     reader: ValueReader,
     /// Values that were read back because a part of them has changed.
     fetches: AtomicUsize,
@@ -54,6 +56,7 @@ impl Loader {
             problem: Mutex::default(),
             may_leave: server.offloads(),
             leaves_all: leaves_all(server, recovery),
+            barren: AtomicUsize::new(0),
             reader: recovery.value_reader(),
             fetches: AtomicUsize::new(0),
             has_left: AtomicBool::new(false),
@@ -98,6 +101,28 @@ impl Loader {
         if is_short && guard.find(key).is_some_and(EntryMut::offload) {
             self.has_left.store(true, Relaxed);
         }
+    }
+
+    /// Lets values of a shard leave memory that came before, if memory is short: keys take some as well. As many as came.
+    fn relieve(&self, guard: &mut Guard<'_>, came: usize) {
+        if !self.may_leave || !self.server.memory.is_near() {
+            return;
+        }
+        // Where nothing may go that is not found out each time.
+        if self.barren.load(Relaxed) > 0 {
+            self.barren.fetch_sub(1, Relaxed);
+            return;
+        }
+        let (gone, _) = guard.offload(came, |entry| match address_of(entry) {
+            Some(address) if !address.is_patched() && !address.is_blob() => Offloading::Goes,
+            _ => Offloading::Stays,
+        });
+        if gone > 0 {
+            self.has_left.store(true, Relaxed);
+        } else {
+            self.barren.store(BARREN_SKIPS, Relaxed);
+        }
+        guard.pack(PACK_SHARE);
     }
 
     /// Brings the value of a key back if it was left in the log.
@@ -251,6 +276,7 @@ impl Replayer for Loader {
                 for replayed in near {
                     self.apply_one(&mut guard, replayed, liveness);
                 }
+                self.relieve(&mut guard, near.len());
             }
         }
         turn.leave();

@@ -268,6 +268,11 @@ impl Entry<'_, '_> {
         self.inner.value_len()
     }
 
+    /// Bytes that are allocated before anything is freed when the value is made `len` bytes long.
+    pub(crate) fn growth(&self, len: usize) -> usize {
+        self.inner.growth(len)
+    }
+
     /// The type of the value.
     pub(crate) fn kind(&self) -> Kind {
         self.inner.kind()

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `model` | random commands on more data than memory, compared with a model, through kills |
 //! | `lazy` | starts that leave all values in the log and bring them back in the background |
+//! | `within` | memory is within the limit behind every command, and when a restart is over |
 //! | here | what asks the disk and what does not, damage, compaction, snapshots, restarts |
 //!
 //! `FERRITE_OFFLOAD_MB=5000` makes the data of the model that large, and the limit of memory a tenth of it.
@@ -13,6 +14,7 @@ mod support;
 
 mod lazy;
 mod model;
+mod within;
 
 use std::fs;
 use std::os::unix::fs::FileExt;

@@ -8,6 +8,7 @@ use keyspace::{Expiry, Form, INLINE_VALUE_MAX, Key, LargeValue};
 use super::super::{Args, Context, Failure};
 use super::length_with;
 use super::options::{SetOptions, TimeUnit, moment_of};
+use crate::limits::FORESEEN_BYTES;
 use crate::notify::Event;
 use crate::store::{Shard, Shards, Store};
 
@@ -206,20 +207,24 @@ pub(super) fn msetnx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
 /// `APPEND key value`
 pub(super) fn append(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let (key, tail) = (args.key(1), args.get(2));
-    let mut shard = context.store.lock(key);
-    let len = match shard.find(key) {
-        Some(mut entry) => {
-            let before = entry.value_len();
-            let len = length_with(context.server, before, tail.len())?;
+    let (mut shard, mut is_foreseen) = (context.store.lock(key), false);
+    let len = loop {
+        let Some(mut entry) = shard.find(key) else {
+            shard.set(key, tail, Expiry::Clear);
+            break tail.len();
+        };
+        let before = entry.value_len();
+        let len = length_with(context.server, before, tail.len())?;
+        if before < FORESEEN_BYTES || is_foreseen {
             entry.update(len, before..len, Form::Part, |value| {
                 value[before..].copy_from_slice(tail)
             });
-            len
+            break len;
         }
-        None => {
-            shard.set(key, tail, Expiry::Clear);
-            tail.len()
-        }
+        // A value that moves is there twice for a moment.
+        drop(shard);
+        context.foresee(key, len)?;
+        (shard, is_foreseen) = (context.store.lock(key), true);
     };
     shard.tell(Event::APPEND, key);
     context.reply.integer(len as i64);

@@ -1,0 +1,59 @@
+//! Memory that values will take which are being read back: it counts as used before they are read, so that nobody else finds
+//! room there meanwhile.
+//!
+//! ```text
+//!  asked for   what is read, and for a short value the copy of it that becomes part of its entry     promised
+//!  read        the buffer counts for itself                                                           as much less is promised
+//!  given back  so does the entry                                                                      the rest is not promised any more
+//! ```
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use keyspace::INLINE_VALUE_MAX;
+
+use super::Wanted;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Promises(AtomicUsize);
+
+/// Bytes that reading a value takes, and that giving it back takes.
+fn steps(wanted: &Wanted) -> (usize, usize) {
+    let len = wanted.value.len as usize;
+    (len, if len <= INLINE_VALUE_MAX { len } else { 0 })
+}
+
+/// Bytes of memory that it takes to bring a value back.
+pub(super) fn needed(wanted: &Wanted) -> usize {
+    let (read, entry) = steps(wanted);
+    read + entry
+}
+
+impl Promises {
+    /// Bytes that are promised now.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.load(Relaxed)
+    }
+
+    /// Counts what values will take.
+    pub(super) fn make(&self, wanted: &[Wanted]) {
+        let bytes = wanted.iter().map(needed).sum::<usize>();
+        self.0.fetch_add(bytes, Relaxed);
+        sys::memory::charge(bytes as i64);
+    }
+
+    /// A value was read, or could not be.
+    pub(super) fn read(&self, wanted: &Wanted) {
+        self.release(steps(wanted).0);
+    }
+
+    /// A value was given back to its entry, or is not needed any more.
+    pub(super) fn given_back(&self, wanted: &Wanted) {
+        self.release(steps(wanted).1);
+    }
+
+    fn release(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Relaxed);
+        sys::memory::charge(-(bytes as i64));
+    }
+}
