@@ -42,6 +42,7 @@ complete -c ferrite-server -l auto-aof-rewrite-percentage -d 'Accepted, and chan
 complete -c ferrite-server -l auto-aof-rewrite-min-size -d 'Accepted, and changes nothing, as `auto-aof-rewrite-percentage`' -r -f
 complete -c ferrite-server -l log-lazy-load-size -d 'With maxmemory-policy offload, a log of at least so many bytes is loaded without its values: the server serves, and they come back in the background; 0 is never' -r -f
 complete -c ferrite-server -l log-segment-size -d 'The size of the files that the log consists of' -r -f
+complete -c ferrite-server -l log-blob-size -d 'The length from which on a value that SET brings goes to a file of its own in the log\'s directory while it arrives, and GET sends it from there, so that neither takes memory' -r -f
 complete -c ferrite-server -l save -d 'When to write a snapshot: after so many seconds if there were at least so many changes' -r -f
 complete -c ferrite-server -l dbfilename -d 'The file of the snapshot, in dir' -r -f
 complete -c ferrite-server -l rdbcompression -d 'Compresses strings of more than 20 bytes in snapshots' -r -f -a "yes\t''

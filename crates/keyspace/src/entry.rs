@@ -516,6 +516,12 @@ impl Entry {
         Stored::Large(LargeRef(self.large()))
     }
 
+    /// [`Entry::value`], if it is in memory.
+    #[inline]
+    pub(crate) fn value_in_memory<'a>(self) -> Option<Stored<'a>> {
+        (self.header() & STORAGE_COLD == 0).then(|| self.value())
+    }
+
     /// The buffer of a value that has one of its own.
     ///
     /// # Panics

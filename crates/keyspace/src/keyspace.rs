@@ -80,14 +80,15 @@ pub struct Keyspace {
 }
 
 impl Shared {
-    /// Tells the observer of an entry that goes without a command's doing, if it is in the log.
+    /// Tells the observer of an entry that goes without a command's doing, if it is in the log. `expired_in` is the database in which
+    /// its time had come.
     #[inline]
-    pub(crate) fn tell_lost(&self, entry: Entry) {
+    pub(crate) fn tell_lost(&self, entry: Entry, expired_in: Option<usize>) {
         if let Some(address) = entry.log_address()
             && address.is_known()
             && let Some(observer) = self.observer.get()
         {
-            observer.lost(address, entry.key().len(), entry.value_len());
+            observer.lost(address, entry.key(), entry.value_len(), expired_in);
         }
     }
 }

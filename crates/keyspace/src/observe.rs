@@ -67,9 +67,9 @@ pub trait Observer: Sync {
     /// The shard is locked: this must not lock a shard, enter a turn, or wait for anybody who might.
     fn changed(&self, change: &Change<'_>) -> u8;
 
-    /// An entry that is in the log at `address` goes because its time had come, or with its database. `key` and `value` are
-    /// the bytes they had. The same must not be done as in [`Observer::changed`].
-    fn lost(&self, _address: LogAddress, _key: usize, _value: usize) {}
+    /// An entry that is in the log at `address` goes with its database, or because its time had come: then its shard is locked, and
+    /// `expired_in` is the database's number. `value` is the bytes it had. The same must not be done as in [`Observer::changed`].
+    fn lost(&self, _address: LogAddress, _key: &[u8], _value: usize, _expired_in: Option<usize>) {}
 }
 
 impl Keyspace {

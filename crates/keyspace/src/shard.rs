@@ -185,7 +185,7 @@ impl ShardCell {
             state: index,
         };
         index.drain(&shared.turns, shared.charge, |entry| {
-            shared.tell_lost(entry);
+            shared.tell_lost(entry, None);
             // SAFETY: `drain` hands each entry out once and forgets it.
             drop(unsafe { entry.free(heap) });
         });

@@ -11,7 +11,7 @@ use sys::ring::Producer;
 use crate::address::{Address, DbId, Lsn};
 use crate::batch::{Batch, Scratch};
 use crate::bindings::{Rebind, encode_changes};
-use crate::blob::Blob;
+use crate::blob::{Blob, BlobStore};
 use crate::core::{Core, NOBODY, Wake, lock};
 use crate::error::Refusal;
 use crate::liveness::Liveness;
@@ -149,22 +149,37 @@ impl Appender {
         Address::new(lsn, false, expiry.is_some())
     }
 
-    /// As [`Appender::set`], for a value that goes to a file of its own. The file is written, and durable, before the
-    /// record is.
+    /// As [`Appender::set`], for a value in a file of its own, which this log has made.
+    ///
+    /// # Panics
+    /// If another log has made it.
     pub fn set_blob(
         &mut self,
         db: DbId,
         key: &[u8],
         tag: Tag,
         expiry: Option<i64>,
-        blob: &Blob,
+        blob: &Arc<Blob>,
     ) -> Address {
-        // The blob is named by the record's position, which is known once it is claimed.
-        let unnamed = Draft::set_blob(db, key, tag, expiry, blob.named(0));
-        let at = self.claim(unnamed.bytes());
-        self.fill(at, &Draft::set_blob(db, key, tag, expiry, blob.named(at)));
-        self.submit(Lsn(at), Lsn(at), blob);
-        Address::new(Lsn(at), true, expiry.is_some())
+        assert!(self.has_made(blob), "a blob is named in its own log");
+        let lsn = self.append(&Draft::set_blob(db, key, tag, expiry, blob.reference()));
+        self.core.blobs.name(lsn, blob);
+        Address::new(lsn, true, expiry.is_some())
+    }
+
+    /// Whether this log has made a blob.
+    pub fn has_made(&self, blob: &Blob) -> bool {
+        self.core.blobs.has_made(blob)
+    }
+
+    /// The blob that the base record of an entry names.
+    pub fn blob_at(&self, address: Address) -> Option<Arc<Blob>> {
+        self.core.blobs.named_by(address.lsn())
+    }
+
+    /// Makes files for large values.
+    pub fn blob_store(&self) -> BlobStore {
+        BlobStore::new(&self.core)
     }
 
     /// Compaction's way to write an entry again whose value is in a file: the record is new, the file stays.
@@ -184,13 +199,6 @@ impl Appender {
         self.core.blobs.moved(record.lsn, lsn);
         self.liveness.moved(record.lsn, record.bytes());
         Address::new(lsn, true, expiry.is_some())
-    }
-
-    /// Hands a value to the threads that write blobs. Before the commit of its record, so that the log thread
-    /// finds it when it comes to `gate`.
-    pub(crate) fn submit(&mut self, gate: Lsn, lsn: Lsn, blob: &Blob) {
-        self.core.blobs.add(lsn, blob.named(lsn.0));
-        self.core.blobs.submit(gate, lsn.0, blob.value.clone());
     }
 
     /// The key is gone.

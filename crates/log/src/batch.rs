@@ -4,6 +4,7 @@
 //! together. Their positions are known then: an entry gets its address in [`Batch::finish`].
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::address::{Address, DbId, Lsn};
 use crate::appender::{Appender, Parts};
@@ -42,7 +43,7 @@ struct Gathered {
 
 enum GatheredChange {
     Set(Tag, Option<i64>),
-    SetBlob(Tag, Option<i64>, Blob),
+    SetBlob(Tag, Option<i64>, Arc<Blob>),
     Delete,
     Expire(Option<i64>),
     Patch(Tag, u64, u64),
@@ -64,7 +65,14 @@ impl<'a> Batch<'a> {
     }
 
     /// As [`Appender::set_blob`].
-    pub fn set_blob(&mut self, db: DbId, key: &[u8], tag: Tag, expiry: Option<i64>, blob: &Blob) {
+    pub fn set_blob(
+        &mut self,
+        db: DbId,
+        key: &[u8],
+        tag: Tag,
+        expiry: Option<i64>,
+        blob: &Arc<Blob>,
+    ) {
         self.gather(
             db,
             key,
@@ -128,7 +136,7 @@ impl<'a> Batch<'a> {
             change,
             data: data_at..bytes.len(),
         };
-        self.inside += draft(Lsn(0), bytes, &record).bytes();
+        self.inside += draft(bytes, &record).bytes();
         records.push(record);
     }
 
@@ -147,13 +155,13 @@ impl<'a> Batch<'a> {
         };
         let start = self.appender.claim(header + self.inside);
         match &records[..] {
-            [alone] => self.appender.fill(start, &draft(Lsn(start), bytes, alone)),
+            [alone] => self.appender.fill(start, &draft(bytes, alone)),
             _ => fill(self.appender, start, &self.scratch, self.inside),
         }
         let mut at = Lsn(start + header);
         for gathered in records {
             if let GatheredChange::SetBlob(_, _, blob) = &gathered.change {
-                self.appender.submit(Lsn(start), at, blob);
+                self.appender.core.blobs.name(at, blob);
             }
             if let GatheredChange::Bind(changes) = &gathered.change {
                 lock(&self.appender.core.bindings).push(at, changes);
@@ -161,7 +169,7 @@ impl<'a> Batch<'a> {
                 let record = record_of(at, gathered, bytes);
                 each(self.appender, &record, record.address());
             }
-            at = at.offset(draft(at, bytes, gathered).bytes());
+            at = at.offset(draft(bytes, gathered).bytes());
         }
     }
 }
@@ -193,7 +201,7 @@ fn fill(appender: &mut Appender, start: u64, scratch: &Scratch, inside: u64) {
         let (first, mut rest) = slot.split_at_mut(HEADER);
         first.copy_from_slice(&header);
         for gathered in records {
-            let draft = draft(at, bytes, gathered).inner();
+            let draft = draft(bytes, gathered).inner();
             let (slot, behind) = rest.split_at_mut(draft.bytes() as usize);
             record::write(slot, at, &draft);
             at = at.offset(draft.bytes());
@@ -204,14 +212,14 @@ fn fill(appender: &mut Appender, start: u64, scratch: &Scratch, inside: u64) {
     let mut parts = Parts::new(appender, start, bytes_in_all);
     parts.put(&header);
     for gathered in records {
-        let draft = draft(at, bytes, gathered).inner();
+        let draft = draft(bytes, gathered).inner();
         record::write_in_parts(at, &draft, |bytes| parts.put(bytes));
         at = at.offset(draft.bytes());
     }
 }
 
-/// What a gathered record is when it goes to `lsn`.
-fn draft<'b>(lsn: Lsn, bytes: &'b [u8], record: &Gathered) -> Draft<'b> {
+/// What a gathered record is in the log.
+fn draft<'b>(bytes: &'b [u8], record: &Gathered) -> Draft<'b> {
     let (db, key, data) = (
         record.db,
         &bytes[record.key.clone()],
@@ -219,7 +227,7 @@ fn draft<'b>(lsn: Lsn, bytes: &'b [u8], record: &Gathered) -> Draft<'b> {
     );
     match record.change {
         GatheredChange::SetBlob(tag, expiry, ref blob) => {
-            Draft::set_blob(db, key, tag, expiry, blob.named(lsn.0))
+            Draft::set_blob(db, key, tag, expiry, blob.reference())
         }
         GatheredChange::Set(tag, expiry) => Draft::set(db, key, tag, expiry, data),
         GatheredChange::Delete => Draft::delete(db, key),
@@ -242,7 +250,7 @@ fn record_of<'b>(lsn: Lsn, gathered: &Gathered, bytes: &'b [u8]) -> Record<'b> {
         GatheredChange::SetBlob(tag, expiry, ref blob) => Change::Set {
             tag,
             expiry,
-            value: Value::Blob(blob.named(lsn.0)),
+            value: Value::Blob(blob.reference()),
         },
         GatheredChange::Delete => Change::Delete,
         GatheredChange::Expire(expiry) => Change::Expire(expiry),

@@ -1,85 +1,144 @@
 //! Large values in files of their own, which no compaction has to move.
 //!
-//! A blob is written and synced by a thread of its own *before* the record that names it may be written: the log thread
-//! waits at that record, and nothing in front of it waits. So a record in the log whose blob is missing was replaced by
-//! a later one; a blob without a record is an orphan and goes at the next start.
+//! A blob is complete and durable, with its name, before a record that names it is appended. So nothing in the log waits for
+//! one, and a record whose blob is missing was replaced by a later one.
 //!
-//! A blob is named by the position of the record that was first made for it. Compaction writes the small record again,
-//! under another position; the name stays.
+//! ```text
+//!  BlobStore::begin -- BlobDraft::write, as the bytes come -- BlobDraft::finish -- Blob -- Appender::set_blob
+//!                           \- dropped: the file goes                             \- dropped without a record: the file goes
+//! ```
+//!
+//! Several records may name the same blob: a key that is copied takes no second file. A file goes with its last record, or a little
+//! later: who holds the [`Blob`] can read it. Blobs are numbered as they are begun. One that no record names is an orphan, and goes
+//! at the next start.
 //!
 //! Invariants:
-//! 1. A blob's file is durable, with its name, before `written` passes its record.
-//! 2. A blob is removed only after everything below the end of the log, as it was when its record died, is durable.
+//! 1. A blob's file is durable, with its name, before a record names it.
+//! 2. A blob is removed only after everything below the end of the log, as it was when its last record died, is durable; and not
+//!    while somebody has it, or holds the log ([`crate::Hold`]).
+//!
+//! Not here: reading one as a whole (`fetch`), checking all of them (`check`).
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use sys::file::{File, Files};
 
 use crate::address::Lsn;
-use crate::bell::Bell;
 use crate::core::{Core, lock};
-use crate::error::{Error, Result};
-use crate::limits::FULL_RETRY;
-use crate::paths::Paths;
+use crate::error::{Error, Refusal, Result};
+use crate::limits::WRITE_BACK_BYTES;
+use crate::paths::{BLOB_DIRECTORIES, Paths};
 use crate::record::BlobRef;
-use crate::writer::is_full;
-use sys::file::Files;
 
 /// Which blobs are needed, and by which record.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Blobs {
-    live: Mutex<HashMap<Lsn, BlobRef>>,
-    /// Blobs that go as soon as everything below a position is durable: the record that replaced them.
-    doomed: Mutex<Vec<(Lsn, BlobRef)>>,
-    /// Values that are not in their files yet, by the position that may not be written before (of the record, or of
-    /// the batch it is in) and their blob's name.
-    waiting: Mutex<BTreeMap<Ticket, Option<Arc<Vec<u8>>>>>,
-    /// Rings when a value waits, and when it has been written.
-    pub(crate) bell: Bell,
+    registry: Mutex<Registry>,
+    /// The number of the next blob. A multiple of 8, as positions are.
+    next: AtomicU64,
+    /// Directories that are there, durably, by number.
+    made: Mutex<Vec<bool>>,
 }
 
-/// The position that waits for a blob, and the blob's name.
-type Ticket = (Lsn, u64);
+#[derive(Default)]
+struct Registry {
+    /// By the position of the record that names it.
+    live: HashMap<Lsn, Arc<Blob>>,
+    /// Bytes of these; of one that several records name, for each.
+    bytes: u64,
+    /// Blobs that go as soon as everything below a position is durable: the record that replaced them.
+    doomed: Vec<(Lsn, Arc<Blob>)>,
+    /// Blobs that nobody has named, and nobody will.
+    orphans: Vec<u64>,
+}
 
-/// A value that is to go to a file of its own, with its checksum: made before any lock is taken.
-#[derive(Clone, Debug)]
+/// A value in a file of its own.
 pub struct Blob {
-    pub(crate) value: Arc<Vec<u8>>,
-    pub(crate) checksum: u32,
+    reference: BlobRef,
+    /// How many records name it.
+    records: AtomicUsize,
+    /// Whether one ever has.
+    is_named: AtomicBool,
+    registry: Weak<Blobs>,
 }
 
 impl Blob {
-    /// Computes the checksum of `value`.
-    pub fn new(value: Arc<Vec<u8>>) -> Blob {
-        Blob {
-            checksum: crc32c::crc32c(&value),
-            value,
-        }
+    fn new(reference: BlobRef, is_named: bool, registry: Weak<Blobs>) -> Arc<Blob> {
+        Arc::new(Blob {
+            reference,
+            records: AtomicUsize::new(0),
+            is_named: AtomicBool::new(is_named),
+            registry,
+        })
     }
 
-    pub(crate) fn named(&self, id: u64) -> BlobRef {
-        BlobRef {
-            id,
-            len: self.value.len() as u64,
-            checksum: self.checksum,
+    /// What a record says of it.
+    pub fn reference(&self) -> BlobRef {
+        self.reference
+    }
+}
+
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Blob({:?})", self.reference)
+    }
+}
+
+impl Drop for Blob {
+    fn drop(&mut self) {
+        if !*self.is_named.get_mut()
+            && let Some(blobs) = self.registry.upgrade()
+        {
+            lock(&blobs.registry).orphans.push(self.reference.id);
         }
+    }
+}
+
+impl fmt::Debug for Blobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (blobs, bytes) = self.totals();
+        write!(f, "Blobs({blobs}, {bytes} bytes)")
     }
 }
 
 impl Blobs {
-    /// How many blobs are needed, and their bytes.
+    /// How many records have their value in a file, and bytes of these values.
     pub(crate) fn totals(&self) -> (usize, u64) {
-        let live = lock(&self.live);
-        (live.len(), live.values().map(|blob| blob.len).sum())
+        let registry = lock(&self.registry);
+        (registry.live.len(), registry.bytes)
     }
 
-    /// The record at `lsn` needs this blob.
-    pub(crate) fn add(&self, lsn: Lsn, blob: BlobRef) {
-        lock(&self.live).insert(lsn, blob);
+    /// A record that was read names this blob.
+    pub(crate) fn add(self: &Arc<Self>, lsn: Lsn, reference: BlobRef) {
+        let blob = Blob::new(reference, true, Arc::downgrade(self));
+        self.name(lsn, &blob);
+    }
+
+    /// The record at `lsn` names this blob.
+    pub(crate) fn name(&self, lsn: Lsn, blob: &Arc<Blob>) {
+        blob.is_named.store(true, Ordering::Relaxed);
+        blob.records.fetch_add(1, Ordering::Relaxed);
+        let mut registry = lock(&self.registry);
+        registry.bytes += blob.reference.len;
+        registry.live.insert(lsn, Arc::clone(blob));
+    }
+
+    /// The blob that the record at `lsn` names.
+    pub(crate) fn named_by(&self, lsn: Lsn) -> Option<Arc<Blob>> {
+        lock(&self.registry).live.get(&lsn).cloned()
+    }
+
+    /// Whether a blob was begun here.
+    pub(crate) fn has_made(self: &Arc<Self>, blob: &Blob) -> bool {
+        std::ptr::eq(Arc::as_ptr(self), blob.registry.as_ptr())
     }
 
     /// The record at `to` names the blob that the one at `from` named.
     pub(crate) fn moved(&self, from: Lsn, to: Lsn) {
-        let mut live = lock(&self.live);
+        let live = &mut lock(&self.registry).live;
         if let Some(blob) = live.remove(&from) {
             live.insert(to, blob);
         }
@@ -88,168 +147,261 @@ impl Blobs {
     /// The records at these positions need their blobs no more. The files stay until everything below `after` is
     /// durable.
     pub(crate) fn died(&self, lsns: &[Lsn], after: Option<Lsn>) {
-        let mut live = lock(&self.live);
-        let died = lsns.iter().filter_map(|lsn| live.remove(lsn));
-        match after {
-            Some(after) => lock(&self.doomed).extend(died.map(|blob| (after, blob))),
-            None => died.for_each(drop),
+        let mut registry = lock(&self.registry);
+        for lsn in lsns {
+            let Some(blob) = registry.live.remove(lsn) else {
+                continue;
+            };
+            registry.bytes -= blob.reference.len;
+            let is_last = blob.records.fetch_sub(1, Ordering::Relaxed) == 1;
+            if let Some(after) = after.filter(|_| is_last) {
+                registry.doomed.push((after, blob));
+            }
         }
     }
 
-    /// The value is to be written to blob `id` before anything from `gate` on is written.
-    pub(crate) fn submit(&self, gate: Lsn, id: u64, value: Arc<Vec<u8>>) {
-        lock(&self.waiting).insert((gate, id), Some(value));
-        self.bell.ring();
-    }
-
-    /// Nothing from here on may be written yet.
-    pub(crate) fn gate(&self) -> Option<Lsn> {
-        lock(&self.waiting)
-            .first_key_value()
-            .map(|(&(gate, _), _)| gate)
-    }
-
-    /// Whether a value waits for somebody to write it.
-    fn has_work(&self) -> bool {
-        lock(&self.waiting).values().any(|value| value.is_some())
-    }
-
-    fn take_work(&self) -> Option<(Ticket, Arc<Vec<u8>>)> {
-        let mut waiting = lock(&self.waiting);
-        let (&name, value) = waiting.iter_mut().find(|(_, value)| value.is_some())?;
-        Some((name, value.take()?))
-    }
-
-    fn put_back(&self, name: Ticket, value: Arc<Vec<u8>>) {
-        lock(&self.waiting).insert(name, Some(value));
-    }
-
-    fn done(&self, name: Ticket) {
-        lock(&self.waiting).remove(&name);
-        self.bell.ring();
-    }
-
-    /// All blobs that are needed.
-    fn all(&self) -> Vec<BlobRef> {
-        lock(&self.live).values().copied().collect()
-    }
-
-    /// The same, and those that are on their way out.
+    /// All blobs that are needed, and those that are on their way out. One that several records name may be there several times.
     fn all_there_are(&self) -> Vec<BlobRef> {
-        // Blobs go from the first to the second, so none is missed in this order.
-        let mut all = self.all();
-        all.extend(lock(&self.doomed).iter().map(|&(_, blob)| blob));
-        all
-    }
-}
-
-impl Core {
-    /// Writes one value that waits; whether there was one and it went well.
-    pub(crate) fn write_blob(&self) -> bool {
-        let Some((name, value)) = self.blobs.take_work() else {
-            return false;
-        };
-        if !self.has_failed()
-            && let Err(error) = self.write_blob_file(name.1, &value)
-        {
-            // The record that names it is in the log's order already, so there is no way around it.
-            if let Error::Io { error: cause, .. } = &error
-                && is_full(cause)
-            {
-                self.set_full(error.to_string());
-                self.blobs.put_back(name, value);
-                return false;
-            }
-            self.fail(error.to_string());
-        }
-        self.blobs.done(name);
-        self.wake_writer();
-        true
+        let registry = lock(&self.registry);
+        let doomed = registry.doomed.iter().map(|(_, blob)| blob);
+        let all = registry.live.values().chain(doomed);
+        all.map(|blob| blob.reference).collect()
     }
 
-    fn write_blob_file(&self, id: u64, value: &[u8]) -> Result<()> {
-        const PIECE: usize = 1 << 20;
-        let (path, directory) = (self.paths.blob(id), self.paths.blob_directory(id));
-        let io = |error| Error::io("cannot write", &path, error);
-        self.files
-            .create_directory(&directory)
-            .map_err(|error| Error::io("cannot make", &directory, error))?;
-        // There is one if the disk was full before.
-        match self.files.unlink(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
-            _ => {}
+    /// Lets records that name the same file share one blob, from what a replay has noted. All that are needed, by number.
+    fn share(&self) -> HashMap<u64, Arc<Blob>> {
+        let mut needed: HashMap<u64, Arc<Blob>> = HashMap::new();
+        for blob in lock(&self.registry).live.values_mut() {
+            let shared = needed
+                .entry(blob.reference.id)
+                .or_insert_with(|| Arc::clone(blob));
+            if !Arc::ptr_eq(shared, blob) {
+                shared.records.fetch_add(1, Ordering::Relaxed);
+                *blob = Arc::clone(shared);
+            }
         }
-        let file = self.files.create(&path).map_err(io)?;
-        file.allocate(value.len() as u64).map_err(io)?;
-        for (number, piece) in value.chunks(PIECE).enumerate() {
-            file.write_at(piece, (number * PIECE) as u64).map_err(io)?;
-        }
-        file.sync_data().map_err(io)?;
-        for directory in [&directory, &self.paths.blobs] {
-            self.files
-                .sync_dir(directory)
-                .map_err(|error| Error::io("cannot sync", directory, error))?;
-        }
-        Ok(())
+        needed
     }
 
-    /// What a thread that writes blobs does until the log is closed.
-    pub(crate) fn run_blob_thread(&self) {
-        let is_closing = || self.is_closing.load(std::sync::atomic::Ordering::SeqCst);
-        loop {
-            while self.write_blob() {}
-            if is_closing() {
-                return;
+    /// Takes what can be removed now, with everything below `durable` on the disk.
+    fn take_removable(&self, durable: Lsn) -> Vec<u64> {
+        let mut registry = lock(&self.registry);
+        let mut removable = std::mem::take(&mut registry.orphans);
+        registry.doomed.retain(|(after, blob)| {
+            let goes = *after <= durable && Arc::strong_count(blob) == 1;
+            if goes {
+                removable.push(blob.reference.id);
             }
-            if self.is_full() {
-                self.chores.wait_for(FULL_RETRY, is_closing);
-            } else {
-                self.blobs
-                    .bell
-                    .wait(|| self.blobs.has_work() || is_closing());
-            }
-        }
-    }
-
-    /// Removes blobs that nothing can need any more.
-    pub(crate) fn remove_doomed(&self) {
-        let durable = self.durable();
-        let _one = lock(&self.deletion);
-        let due: Vec<BlobRef> = {
-            let mut doomed = lock(&self.blobs.doomed);
-            let (due, later) = doomed.drain(..).partition(|&(after, _)| after <= durable);
-            *doomed = later;
-            let due: Vec<(Lsn, BlobRef)> = due;
-            due.into_iter().map(|(_, blob)| blob).collect()
-        };
-        for blob in due {
-            let path = self.paths.blob(blob.id);
-            if let Err(error) = self.files.unlink(&path) {
-                // An orphan: the next start removes it.
-                log::warn!("cannot remove {}: {error}", path.display());
-            }
-        }
+            !goes
+        });
+        removable
     }
 
     /// Whether blobs wait for a sync to be removed.
     pub(crate) fn has_doomed(&self) -> bool {
-        !lock(&self.blobs.doomed).is_empty()
+        !lock(&self.registry).doomed.is_empty()
+    }
+
+    /// Sees that the directory of a blob is there.
+    fn make_directory(&self, files: &dyn Files, paths: &Paths, id: u64) -> Result<()> {
+        let number = Paths::blob_directory_number(id);
+        let mut made = lock(&self.made);
+        made.resize(BLOB_DIRECTORIES, false);
+        if made[number] {
+            return Ok(());
+        }
+        let directory = paths.blob_directory(id);
+        files
+            .create_directory(&directory)
+            .and_then(|()| files.sync_dir(&paths.blobs))
+            .map_err(|error| Error::io("cannot make", &directory, error))?;
+        made[number] = true;
+        Ok(())
+    }
+}
+
+/// Where blobs are made. Can be cloned and used by any thread.
+#[derive(Clone)]
+pub struct BlobStore {
+    files: Arc<dyn Files>,
+    paths: Paths,
+    blobs: Arc<Blobs>,
+    /// Not held: a log that is closed is closed.
+    core: Weak<Core>,
+}
+
+impl BlobStore {
+    pub(crate) fn new(core: &Arc<Core>) -> BlobStore {
+        BlobStore {
+            files: core.files.clone(),
+            paths: core.paths.clone(),
+            blobs: core.blobs.clone(),
+            core: Arc::downgrade(core),
+        }
+    }
+
+    /// Begins a file for a value of `len` bytes, and takes the space for it.
+    ///
+    /// # Errors
+    /// The log takes nothing now, or the disk refuses.
+    pub fn begin(&self, len: u64) -> Result<BlobDraft> {
+        self.check()?;
+        let id = self.blobs.next.fetch_add(8, Ordering::Relaxed);
+        self.blobs.make_directory(&*self.files, &self.paths, id)?;
+        let path = self.paths.blob(id);
+        let file = self.files.create(&path);
+        let file = file.map_err(|error| Error::io("cannot make", &path, error))?;
+        let draft = BlobDraft {
+            store: self.clone(),
+            file: Some(file),
+            id,
+            len: 0,
+            checksum: 0,
+            written_back: 0,
+        };
+        draft
+            .file()
+            .allocate(len)
+            .map_err(|error| Error::io("cannot take space for", &path, error))?;
+        Ok(draft)
+    }
+
+    /// Opens a blob to read it, as long as somebody has it.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn open(&self, blob: &Blob) -> Result<Box<dyn File>> {
+        let path = self.paths.blob(blob.reference.id);
+        let file = self.files.open(&path);
+        file.map_err(|error| Error::io("cannot open", &path, error))
+    }
+
+    /// Whether the log takes anything: what is written beside it must not take the space that it keeps for itself.
+    fn check(&self) -> Result<()> {
+        let core = self.core.upgrade();
+        let Some(core) = core.filter(|core| !core.is_closing.load(Ordering::Relaxed)) else {
+            return Err(Error::Refused(Refusal::Closed));
+        };
+        core.refusal()
+            .map_or(Ok(()), |why| Err(Error::Refused(why)))
+    }
+}
+
+impl fmt::Debug for BlobStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BlobStore({})", self.paths.blobs.display())
+    }
+}
+
+/// A blob on its way. Dropping it removes the file.
+#[derive(Debug)]
+pub struct BlobDraft {
+    store: BlobStore,
+    /// None once it is finished.
+    file: Option<Box<dyn File>>,
+    id: u64,
+    len: u64,
+    checksum: u32,
+    /// Bytes that the disk was asked to begin with.
+    written_back: u64,
+}
+
+impl BlobDraft {
+    fn file(&self) -> &dyn File {
+        &**self.file.as_ref().expect("it is not finished")
+    }
+
+    /// Writes what comes next. Waits for the disk.
+    ///
+    /// # Errors
+    /// The log takes nothing now, or the disk refuses. The draft is of no use then.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.store.check()?;
+        let written = self.file().write_at(bytes, self.len);
+        written.map_err(|error| {
+            let path = self.store.paths.blob(self.id);
+            Error::io("cannot write", &path, error)
+        })?;
+        self.checksum = crc32c::crc32c_append(self.checksum, bytes);
+        self.len += bytes.len() as u64;
+        let waiting = self.len - self.written_back;
+        if waiting >= WRITE_BACK_BYTES {
+            self.file().write_back(self.written_back, waiting);
+            self.written_back = self.len;
+        }
+        Ok(())
+    }
+
+    /// Makes the file durable. Waits for the disk.
+    ///
+    /// # Errors
+    /// The log takes nothing now, or the disk refuses. The file goes then.
+    pub fn finish(mut self) -> Result<Arc<Blob>> {
+        self.store.check()?;
+        let directory = self.store.paths.blob_directory(self.id);
+        self.file().sync_data().map_err(|error| {
+            let path = self.store.paths.blob(self.id);
+            Error::io("cannot sync", &path, error)
+        })?;
+        self.store
+            .files
+            .sync_dir(&directory)
+            .map_err(|error| Error::io("cannot sync", &directory, error))?;
+        self.file = None;
+        let reference = BlobRef {
+            id: self.id,
+            len: self.len,
+            checksum: self.checksum,
+        };
+        let registry = Arc::downgrade(&self.store.blobs);
+        Ok(Blob::new(reference, false, registry))
+    }
+}
+
+impl Drop for BlobDraft {
+    fn drop(&mut self) {
+        if self.file.take().is_some() {
+            remove(&*self.store.files, &self.store.paths, self.id);
+        }
+    }
+}
+
+fn remove(files: &dyn Files, paths: &Paths, id: u64) {
+    let path = paths.blob(id);
+    if let Err(error) = files.unlink(&path) {
+        // An orphan: the next start removes it.
+        log::warn!("cannot remove {}: {error}", path.display());
+    }
+}
+
+impl Core {
+    /// Removes blobs that nothing can need any more.
+    pub(crate) fn remove_doomed(&self) {
+        if self.holds.load(Ordering::SeqCst) > 0 {
+            return;
+        }
+        let _one = lock(&self.deletion);
+        for id in self.blobs.take_removable(self.durable()) {
+            remove(&*self.files, &self.paths, id);
+        }
     }
 
     /// Links all blobs that are needed into a backup. How many there are.
     pub(crate) fn backup_blobs(&self, to: &Paths) -> Result<usize> {
-        let blobs = self.blobs.all_there_are();
-        for blob in &blobs {
-            let (from, directory) = (self.paths.blob(blob.id), to.blob_directory(blob.id));
+        let blobs: HashMap<u64, u64> = self
+            .blobs
+            .all_there_are()
+            .into_iter()
+            .map(|blob| (blob.id, blob.len))
+            .collect();
+        for (&id, &len) in &blobs {
+            let (from, directory) = (self.paths.blob(id), to.blob_directory(id));
             self.files
                 .create_directory(&directory)
                 .map_err(|error| Error::io("cannot make", &directory, error))?;
-            match self.files.open(&from) {
-                Ok(file) => self.link(&from, &*file, blob.len, &to.blob(blob.id))?,
-                // It was made after the backup's position and waits to be written.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(Error::io("cannot open", &from, error)),
-            }
+            let file = self.files.open(&from);
+            let file = file.map_err(|error| Error::io("cannot open", &from, error))?;
+            self.link(&from, &*file, len, &to.blob(id))?;
             self.files
                 .sync_dir(&directory)
                 .map_err(|error| Error::io("cannot sync", &directory, error))?;
@@ -261,14 +413,12 @@ impl Core {
     }
 }
 
-/// At the start, when `blobs` is what the log needs: sees that all of it is there and removes what nothing needs.
-pub(crate) fn settle(files: &dyn Files, paths: &Paths, blobs: &Blobs) -> Result<()> {
-    let needed: HashMap<u64, BlobRef> = blobs
-        .all()
-        .into_iter()
-        .map(|blob| (blob.id, blob))
-        .collect();
+/// At the start, when `blobs` is what the log needs: sees that all of it is there and removes what nothing needs. `end` is where the
+/// log ends.
+pub(crate) fn settle(files: &dyn Files, paths: &Paths, blobs: &Blobs, end: Lsn) -> Result<()> {
+    let needed = blobs.share();
     for blob in needed.values() {
+        let blob = blob.reference;
         let path = paths.blob(blob.id);
         let size = match files.open(&path) {
             Ok(file) => file
@@ -287,7 +437,8 @@ pub(crate) fn settle(files: &dyn Files, paths: &Paths, blobs: &Blobs) -> Result<
             return Err(Error::damage(&path, size, "the file ends too early"));
         }
     }
-    for number in 0..=0xff_u64 {
+    let (mut removed, mut last) = (0, end.get());
+    for number in 0..BLOB_DIRECTORIES as u64 {
         let directory = paths.blob_directory(number << 3);
         let names = match files.list(&directory) {
             Ok(names) => names,
@@ -295,16 +446,25 @@ pub(crate) fn settle(files: &dyn Files, paths: &Paths, blobs: &Blobs) -> Result<
             Err(error) => return Err(Error::io("cannot list", &directory, error)),
         };
         for name in names {
-            let id = u64::from_str_radix(&name, 16).ok();
-            if id.is_some_and(|id| {
-                !needed.contains_key(&id) && paths.blob(id) == directory.join(&name)
-            }) {
-                let path = directory.join(&name);
+            let Ok(id) = u64::from_str_radix(&name, 16) else {
+                continue;
+            };
+            let path = directory.join(&name);
+            if paths.blob(id) != path {
+                continue;
+            }
+            last = last.max(id);
+            if !needed.contains_key(&id) {
                 files
                     .unlink(&path)
                     .map_err(|error| Error::io("cannot remove", &path, error))?;
+                removed += 1;
             }
         }
     }
+    if removed > 0 {
+        log::info!("Removed {removed} files of large values that nothing needs");
+    }
+    blobs.next.store(last + 8, Ordering::Relaxed);
     Ok(())
 }

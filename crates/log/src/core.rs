@@ -438,9 +438,6 @@ impl Core {
 
     /// One turn of the log thread.
     pub(crate) fn turn(&self) -> crate::writer::Turn {
-        if !self.options.background {
-            while self.write_blob() {}
-        }
         lock(&self.writer)
             .as_mut()
             .map_or_else(Default::default, |writer| writer.turn(self))

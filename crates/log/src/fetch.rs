@@ -1,12 +1,14 @@
 //! Reading single values back: what was left on the disk, and what has a file of its own.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sys::file::Files;
+use sys::file::{File, Files};
 
 use crate::address::Lsn;
+use crate::blob::{Blob, Blobs};
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::paths::Paths;
@@ -19,6 +21,16 @@ pub struct ValueReader {
     files: Arc<dyn Files>,
     paths: Paths,
     segments: Arc<Segments>,
+    blobs: Arc<Blobs>,
+}
+
+/// A value that was found.
+#[derive(Debug)]
+pub enum FoundValue {
+    /// It was in the record.
+    Bytes(Vec<u8>),
+    /// It has a file of its own: [`ValueReader::read_blob`] or [`ValueReader::stream_blob`] reads it.
+    Blob(BlobRef),
 }
 
 /// While it exists compaction empties no segment, so all records stay where they are that there were when it was made.
@@ -48,8 +60,23 @@ impl Hold {
         key: &[u8],
         len: u64,
     ) -> Result<Option<Vec<u8>>> {
-        match reader.read(lsn, key, len)? {
-            None => reader.read_in(&self.map, lsn, key, len),
+        let found = self.open(reader, lsn, key, len)?;
+        found.map(|value| reader.whole(value)).transpose()
+    }
+
+    /// [`ValueReader::open`], likewise.
+    ///
+    /// # Errors
+    /// The record is damaged, or cannot be read.
+    pub fn open(
+        &self,
+        reader: &ValueReader,
+        lsn: Lsn,
+        key: &[u8],
+        len: u64,
+    ) -> Result<Option<FoundValue>> {
+        match reader.open(lsn, key, len)? {
+            None => reader.find_in(&self.map, lsn, key, len),
             found => Ok(found),
         }
     }
@@ -68,11 +95,17 @@ impl fmt::Debug for Hold {
 }
 
 impl ValueReader {
-    pub(crate) fn new(files: Arc<dyn Files>, paths: Paths, segments: Arc<Segments>) -> ValueReader {
+    pub(crate) fn new(
+        files: Arc<dyn Files>,
+        paths: Paths,
+        segments: Arc<Segments>,
+        blobs: Arc<Blobs>,
+    ) -> ValueReader {
         ValueReader {
             files,
             paths,
             segments,
+            blobs,
         }
     }
 
@@ -83,10 +116,31 @@ impl ValueReader {
     /// # Errors
     /// The record is damaged, or cannot be read.
     pub fn read(&self, lsn: Lsn, key: &[u8], len: u64) -> Result<Option<Vec<u8>>> {
-        self.read_in(&self.segments.map(), lsn, key, len)
+        let found = self.open(lsn, key, len)?;
+        found.map(|value| self.whole(value)).transpose()
     }
 
-    fn read_in(&self, map: &Map, lsn: Lsn, key: &[u8], len: u64) -> Result<Option<Vec<u8>>> {
+    /// [`ValueReader::read`], of which a value in a file of its own is not read yet.
+    ///
+    /// # Errors
+    /// The record is damaged, or cannot be read.
+    pub fn open(&self, lsn: Lsn, key: &[u8], len: u64) -> Result<Option<FoundValue>> {
+        self.find_in(&self.segments.map(), lsn, key, len)
+    }
+
+    /// The large value that the record at `lsn` names. As long as somebody has it, it can be opened.
+    pub fn blob_at(&self, lsn: Lsn) -> Option<Arc<Blob>> {
+        self.blobs.named_by(lsn)
+    }
+
+    fn whole(&self, found: FoundValue) -> Result<Vec<u8>> {
+        match found {
+            FoundValue::Bytes(bytes) => Ok(bytes),
+            FoundValue::Blob(blob) => self.read_blob(blob),
+        }
+    }
+
+    fn find_in(&self, map: &Map, lsn: Lsn, key: &[u8], len: u64) -> Result<Option<FoundValue>> {
         let Some(segment) = map.segment_of(lsn) else {
             return Ok(None);
         };
@@ -134,8 +188,8 @@ impl ValueReader {
                 _ => None,
             };
             return match value {
-                Some(Value::Bytes(value)) => Ok(Some(value.to_vec())),
-                Some(Value::Blob(blob)) => self.read_blob(blob).map(Some),
+                Some(Value::Bytes(value)) => Ok(Some(FoundValue::Bytes(value.to_vec()))),
+                Some(Value::Blob(blob)) => Ok(Some(FoundValue::Blob(blob))),
                 Some(Value::Stored(_)) | None => Err(Error::damage(
                     &segment.path,
                     segment.offset_of(lsn),
@@ -143,6 +197,21 @@ impl ValueReader {
                 )),
             };
         }
+    }
+
+    /// Reads a large value from its beginning to its end, a piece at a time.
+    ///
+    /// # Errors
+    /// As for [`ValueReader::read_blob`].
+    pub fn stream_blob(&self, blob: BlobRef) -> Result<BlobStream> {
+        let path = self.paths.blob(blob.id);
+        let file = self.files.open(&path);
+        Ok(BlobStream {
+            file: file.map_err(|error| Error::io("cannot open", &path, error))?,
+            blob,
+            at: 0,
+            checksum: 0,
+        })
     }
 
     /// Reads a large value and checks it.
@@ -165,5 +234,37 @@ impl ValueReader {
             return Err(Error::damage(&path, 0, "the checksum does not match"));
         }
         Ok(value)
+    }
+}
+
+/// A large value that is read a piece at a time. Behind its last byte it is checked: then reading fails if it is damaged.
+#[derive(Debug)]
+pub struct BlobStream {
+    file: Box<dyn File>,
+    blob: BlobRef,
+    at: u64,
+    checksum: u32,
+}
+
+impl io::Read for BlobStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.blob.len - self.at;
+        if left == 0 && self.checksum != self.blob.checksum {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a large value is damaged: the checksum does not match",
+            ));
+        }
+        let most = left.min(buffer.len() as u64) as usize;
+        if most == 0 {
+            return Ok(0);
+        }
+        let count = self.file.read_at(&mut buffer[..most], self.at)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.checksum = crc32c::crc32c_append(self.checksum, &buffer[..count]);
+        self.at += count as u64;
+        Ok(count)
     }
 }

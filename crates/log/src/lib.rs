@@ -37,8 +37,8 @@
 //! and the key is deleted like any other. A key that is evicted is deleted, too. `delete`, `expire` and `patch` are for
 //! keys that exist.
 //!
-//! Values from [`Options::blob_min`] bytes on go through [`Appender::set_blob`], with a [`Blob`] that was made before any
-//! lock was taken.
+//! Large values have files of their own ([`BlobStore`]): such a value is on the disk before any lock is taken, and
+//! [`Appender::set_blob`] names it.
 //!
 //! # Replaying
 //!
@@ -86,11 +86,11 @@ pub use appender::Appender;
 pub use backup::Backup;
 pub use batch::Batch;
 pub use bindings::{Bindings, Rebind};
-pub use blob::Blob;
+pub use blob::{Blob, BlobDraft, BlobStore};
 pub use check::{Report, check, repair};
 pub use compact::{Compactor, Current, Relocate, Verdict, judge};
 pub use error::{Damage, Error, Refusal, Result};
-pub use fetch::{Hold, ValueReader};
+pub use fetch::{BlobStream, FoundValue, Hold, ValueReader};
 pub use liveness::Liveness;
 pub use log::Log;
 pub use options::{Options, SyncPolicy};

@@ -82,5 +82,5 @@ pub(crate) const THOROUGH_SHARE: u64 = 16;
 /// So many short segments are put together.
 pub(crate) const SMALL_SEGMENTS: usize = 8;
 
-/// Threads that write large values: enough to keep a disk busy while others wait for their sync.
-pub(crate) const BLOB_THREADS: usize = 2;
+/// Bytes of a large value after which the disk is asked to begin with them, so that its end has little to wait for.
+pub(crate) const WRITE_BACK_BYTES: u64 = 4 << 20;

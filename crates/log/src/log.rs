@@ -11,11 +11,12 @@ use crate::address::Lsn;
 use crate::appender::Appender;
 use crate::backup::Backup;
 use crate::bindings::Bindings;
+use crate::blob::BlobStore;
 use crate::compact::{Compactor, Relocate};
 use crate::core::{Core, Wake, lock};
 use crate::error::{Error, Refusal, Result};
 use crate::fetch::{Hold, ValueReader};
-use crate::limits::{BLOB_THREADS, FULL_RETRY, LONGEST_SLEEP, NAP, NAPS};
+use crate::limits::{FULL_RETRY, LONGEST_SLEEP, NAP, NAPS};
 use crate::options::{Options, SyncPolicy};
 use crate::recover::Recovery;
 use crate::status::{Slowest, Status};
@@ -51,9 +52,6 @@ impl Log {
             log.spawn(LOG_THREAD, run_writer);
             log.spawn("log-sync", |core| core.run_sync_thread());
             log.spawn("log-keeper", |core| core.run_keeper_thread());
-            for _ in 0..BLOB_THREADS {
-                log.spawn("log-blobs", |core| core.run_blob_thread());
-            }
         }
         log
     }
@@ -127,12 +125,18 @@ impl Log {
             core.files.clone(),
             core.paths.clone(),
             core.segments.clone(),
+            core.blobs.clone(),
         )
     }
 
     /// Reads all values that are in full segments now.
     pub fn sweep(&self) -> Sweep {
         Sweep::new(self.core.segments.map())
+    }
+
+    /// Makes files for large values.
+    pub fn blob_store(&self) -> BlobStore {
+        BlobStore::new(&self.core)
     }
 
     /// Keeps records where they are for a while. Garbage stays, too.
@@ -237,7 +241,6 @@ impl Log {
         }
         core.wake_writer();
         core.chores.ring();
-        core.blobs.bell.ring();
         // The log thread, which is the first, ends last: the others may still wait for what it writes.
         let others = self.threads.split_off(self.threads.len().min(1));
         for thread in others.into_iter().chain(self.threads.drain(..)) {

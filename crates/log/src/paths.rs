@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 use crate::address::Lsn;
 use crate::segment;
 
+/// Directories that blobs are spread over.
+pub(crate) const BLOB_DIRECTORIES: usize = 256;
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
@@ -48,9 +51,15 @@ impl Paths {
         self.log.join(format!("{what}.tmp"))
     }
 
+    /// Which of the directories of blobs one is in.
+    pub(crate) fn blob_directory_number(id: u64) -> usize {
+        // Numbers are multiples of 8, so their low three bits say nothing.
+        (id >> 3) as usize % BLOB_DIRECTORIES
+    }
+
     pub(crate) fn blob_directory(&self, id: u64) -> PathBuf {
-        // Identities are positions, so their low three bits say nothing.
-        self.blobs.join(format!("{:02x}", (id >> 3) & 0xff))
+        let number = Paths::blob_directory_number(id);
+        self.blobs.join(format!("{number:02x}"))
     }
 
     pub(crate) fn blob(&self, id: u64) -> PathBuf {

@@ -102,7 +102,7 @@ impl Core {
                 SyncPolicy::EverySecond => true,
                 // The log thread does it; here only what a change of policy left behind.
                 SyncPolicy::Always => true,
-                SyncPolicy::Never => self.has_sealed() || self.has_doomed(),
+                SyncPolicy::Never => self.has_sealed() || self.blobs.has_doomed(),
             };
             if is_due {
                 // A failure is latched where it happens.

@@ -109,9 +109,6 @@ impl Writer {
                 break;
             }
             let complete = self.consumer.complete();
-            // A record is written after its blob. Asked after `complete`: what that covers has been handed over.
-            let gate = core.blobs.gate();
-            let complete = gate.map_or(complete, |gate| complete.min(gate.0));
             match self.write_out(core, complete) {
                 Ok(()) => {}
                 Err(Stop::Full) => turn.is_stuck = true,

@@ -242,45 +242,33 @@ fn a_failed_log_lets_everybody_go() {
 }
 
 #[test]
-fn a_large_value_that_cannot_be_written_stops_the_log() {
-    let disk = Simulator::new();
-    let (log, mut appender) = running(&disk, background());
-    disk.fail_next("create", ErrorKind::Other);
-    let store = Store::default();
-    appender.ensure(1000).expect("all is well");
-    store.run(
-        &log,
-        &mut appender,
-        &Op::Set((DB, b"large".to_vec()), vec![1; 8000], None),
-    );
-    wait_until("the failure", || log.refusal().is_some());
-    // Whose file it was that could not be made is named: the value's, or a segment that was prepared at the same moment.
-    assert!(matches!(log.refusal(), Some(Refusal::Failed(reason)) if reason.contains("/data/")));
-}
-
-#[test]
-fn a_large_value_waits_for_space() {
-    let disk = Simulator::new();
-    let (log, mut appender) = running(&disk, background());
-    disk.fail_next("create", ErrorKind::StorageFull);
-    let store = Store::default();
-    appender.ensure(1000).expect("all is well");
-    let end = store.run(
-        &log,
-        &mut appender,
-        &Op::Set((DB, b"large".to_vec()), vec![1; 8000], None),
-    );
-    wait_until("healing", || log.durable() >= end || log.sync(end).is_ok());
-    wait_until("healing", || log.refusal().is_none());
-    drop(appender);
-    log.close().expect("all is written");
-    let mut recovery = open(&disk, options()).expect("it is whole");
-    assert_eq!(
-        load(&mut recovery, 1)
-            .expect("it is whole")
-            .snapshot()
-            .entries
-            .len(),
-        2
-    );
+fn a_large_value_that_cannot_be_written_is_refused_and_leaves_nothing() {
+    // Room for the next segment may be made at the same moment, so each call fails twice.
+    for (call, kind) in [
+        ("allocate", ErrorKind::StorageFull),
+        ("write", ErrorKind::Other),
+        ("sync", ErrorKind::Other),
+    ] {
+        let disk = Simulator::new();
+        let (log, mut appender) = running(&disk, options());
+        let blobs = appender.blob_store();
+        let mut draft = blobs.begin(8000).expect("the disk takes it");
+        draft.write(&[1; 8000]).expect("the disk takes it");
+        let kept = draft.finish().expect("the disk takes it");
+        disk.fail_next(call, kind);
+        let refused = blobs.begin(8000).and_then(|mut draft| {
+            draft.write(&[1; 8000])?;
+            draft.finish()
+        });
+        assert!(refused.is_err(), "{call}");
+        let end = appender.set_blob(DB, b"large", TAG, None, &kept).lsn();
+        drop(kept);
+        appender.commit();
+        log.sync(log.tail()).expect("nothing of the log has failed");
+        assert!(log.durable() > end && log.refusal().is_none(), "{call}");
+        log.keep();
+        let files = disk.names();
+        let blobs = files.iter().filter(|path| path.starts_with("/data/blobs"));
+        assert_eq!(blobs.count(), 1, "{call}");
+    }
 }

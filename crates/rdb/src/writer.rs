@@ -3,7 +3,7 @@
 //! Values are written from where they are; nothing is copied but what fits the buffer. A string that is a number of 32 bits
 //! takes two to five bytes, a long one is compressed if that makes it shorter, as Redis does both.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 
 use crate::format::{MAGIC, STRING, WRITTEN_VERSION, encoding, length, opcode};
@@ -16,6 +16,8 @@ const COMPRESSED_FROM: usize = 20;
 const SAVED_MIN: usize = 4;
 /// Up to so many bytes, the compressed form is kept to be written; that of a longer string is made twice.
 const KEPT_MAX: usize = 1 << 20;
+/// Bytes of a long value that are in memory at a time, if it is read in pieces.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// What a file is to be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +113,41 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// See [`Writer::new`].
     pub fn key(&mut self, key: &[u8], value: &[u8], attributes: Attributes) -> io::Result<()> {
+        self.key_alone(key, attributes)?;
+        self.string(value)
+    }
+
+    /// A key whose value is a string of `len` bytes that are read a piece at a time. It is not compressed.
+    ///
+    /// # Errors
+    /// See [`Writer::new`]; those of `value`, also if it is not that long.
+    pub fn key_from(
+        &mut self,
+        key: &[u8],
+        len: u64,
+        value: &mut dyn Read,
+        attributes: Attributes,
+    ) -> io::Result<()> {
+        self.key_alone(key, attributes)?;
+        self.length(len)?;
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut left = len;
+        loop {
+            // Asked once more at its end, where a reader that checks what it reads may have something to say.
+            let count = value.read(&mut piece)?;
+            if count as u64 > left || count == 0 && left > 0 {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            if count == 0 {
+                return Ok(());
+            }
+            self.sink.put(&piece[..count])?;
+            left -= count as u64;
+        }
+    }
+
+    /// A key, with what it has beside its value.
+    fn key_alone(&mut self, key: &[u8], attributes: Attributes) -> io::Result<()> {
         if let Some(expiry) = attributes.expiry_ms {
             self.sink.put(&[opcode::EXPIRY_MS])?;
             self.sink.put(&expiry.to_le_bytes())?;
@@ -123,8 +160,7 @@ impl<W: Write> Writer<W> {
             self.sink.put(&[opcode::FREQUENCY, frequency])?;
         }
         self.sink.put(&[STRING])?;
-        self.string(key)?;
-        self.string(value)
+        self.string(key)
     }
 
     /// Ends the file and gives back what it was written to.

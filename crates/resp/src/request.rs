@@ -135,6 +135,19 @@ pub struct Resume {
     spans: Vec<Span>,
 }
 
+/// An argument that has arrived in part. Positions count from the request's first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Awaited {
+    /// Its number; the command's name is 0.
+    pub argument: usize,
+    /// Where its header begins.
+    pub header: usize,
+    /// Where its payload begins.
+    pub payload: usize,
+    /// Bytes of its payload.
+    pub len: usize,
+}
+
 /// How many spans an idle [`Resume`] keeps room for, so that a request cut in two allocates once
 /// per connection and an idle connection holds no more than 128 bytes.
 const KEPT_SPANS: usize = 8;
@@ -164,6 +177,28 @@ impl Resume {
     #[inline]
     pub fn arguments(&self) -> usize {
         self.spans.len()
+    }
+
+    /// The argument of which some bytes are missing, if its header is there: `request` is what has arrived of the request under way.
+    pub fn awaited(&self, request: &[u8]) -> Option<Awaited> {
+        let Stage::Bulk { start, .. } = self.stage else {
+            return None;
+        };
+        let header = request.get(start..)?.strip_prefix(b"$")?;
+        let digits = header.iter().position(|&byte| byte == b'\r')?;
+        let payload = start + 1 + digits + 2;
+        Some(Awaited {
+            argument: self.spans.len(),
+            header: start,
+            payload,
+            len: usize::try_from(parse_i64(&header[..digits])?).ok()?,
+        })
+        .filter(|awaited| awaited.payload <= request.len())
+    }
+
+    /// An argument that has arrived in full, as a part of the request.
+    pub fn argument(&self, at: usize) -> Option<Span> {
+        self.spans.get(at).copied()
     }
 
     /// Forgets the request that was under way.

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ferrite_log::Lsn;
@@ -15,13 +16,15 @@ use resp::request::Resume;
 use sys::poller::{Interest, Poller};
 use sys::socket::Socket;
 
+use crate::blobs::{FilePart, Received, Sent, Upload};
 use crate::blocked::Parked;
-use crate::clients::status;
+use crate::clients::{Client, status};
 use crate::cold::FetchState;
-use crate::command::Output;
+use crate::command::{Apart, Output};
 use crate::limits::{PIECE_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SEND_TURN_BYTES, SHARE_BYTES};
 use crate::metrics::WorkerStats;
 use crate::pubsub::Log;
+use crate::server::Server;
 use crate::session::Session;
 
 /// What a connection does.
@@ -37,6 +40,8 @@ pub(crate) enum State {
     Working,
     /// Waits for values that its next request needs; see [`crate::cold`].
     Fetching,
+    /// Has sent more of a large value than could be written, or all of it; see [`crate::blobs`].
+    Uploading,
     /// Only sends what is left, then ends.
     Closing,
 }
@@ -51,6 +56,10 @@ pub(crate) struct Connection {
     pub(crate) parked: Option<Box<Parked>>,
     /// What is known of values that its next request needs.
     pub(crate) fetch: FetchState,
+    /// The large value that it is sending: the next request's.
+    pub(crate) upload: Option<Box<Upload>>,
+    /// What has become of the large value of its next request.
+    pub(crate) received: Option<Received>,
     /// The beginning of a request, or requests that may not run yet.
     pub(crate) pending: Vec<u8>,
     /// What the parser knows of the request at the front of `pending`.
@@ -80,6 +89,8 @@ impl Connection {
             state: State::Open,
             parked: None,
             fetch: FetchState::default(),
+            upload: None,
+            received: None,
             pending: Vec::new(),
             resume: Resume::default(),
             need: 0,
@@ -99,12 +110,13 @@ impl Connection {
         let ends = match self.state {
             State::Parked | State::Working | State::Fetching => true,
             State::Paused => is_paused,
-            State::Open | State::Closing => false,
+            // What its peer has sent before its end counts.
+            State::Open | State::Uploading | State::Closing => false,
         };
         let reads = self.state == State::Open && self.backlog.is_empty();
         Interest {
             readable: reads,
-            writable: !self.backlog.is_empty() && self.held.is_none(),
+            writable: !self.backlog.is_empty() && self.held.is_none() && !self.backlog.waits(),
             ends,
         }
     }
@@ -170,6 +182,7 @@ impl Connection {
         let deferred = self.session.deferred.as_ref();
         self.pending.capacity()
             + self.backlog.bytes
+            + self.upload.as_ref().map_or(0, |upload| upload.memory())
             + self.session.transaction_bytes()
             + deferred.map_or(0, |deferred| deferred.memory())
     }
@@ -180,7 +193,10 @@ impl Connection {
         let mut at = from;
         for pinned in large {
             self.backlog.push_bytes(&output.bytes[at..pinned.at]);
-            self.backlog.push_large(pinned.value.clone());
+            match &pinned.value {
+                Apart::Memory(value) => self.backlog.push_large(value.clone()),
+                Apart::File(part) => self.backlog.push_file(part.clone()),
+            }
             at = pinned.at;
         }
         self.backlog.push_bytes(&output.bytes[at..until]);
@@ -257,7 +273,16 @@ impl Connection {
     /// Sends what is waiting, as far as the socket takes it and others need not wait. Returns the bytes sent.
     pub(crate) fn flush(&mut self, poller: &mut Poller) -> io::Result<usize> {
         let mut total = 0;
-        while !self.backlog.is_empty() && total < SEND_TURN_BYTES {
+        while !self.backlog.is_empty() && !self.backlog.waits() && total < SEND_TURN_BYTES {
+            if self.backlog.begins_with_file() {
+                let most = SEND_TURN_BYTES - total;
+                match self.backlog.send_file(poller, &self.socket, most) {
+                    Ok(sent) => total += sent,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(total),
+                    Err(error) => return Err(error),
+                }
+                continue;
+            }
             let sent = {
                 let mut slices = [IoSlice::new(&[]); SEND_SLICES];
                 let used = self.backlog.slices(SEND_TURN_BYTES - total, &mut slices);
@@ -281,6 +306,18 @@ pub(crate) struct Backlog {
     /// Bytes of the first piece that were sent.
     sent: usize,
     bytes: usize,
+    wait: FileWait,
+}
+
+/// What the file at the front of a backlog waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum FileWait {
+    #[default]
+    Nothing,
+    /// A thread that is to read, and was not told yet.
+    Asks,
+    /// A thread that reads: the number of the wait.
+    Reads(u64),
 }
 
 /// Some bytes to be sent.
@@ -289,15 +326,18 @@ pub(crate) enum Piece {
     Large(LargeValue),
     /// A part of a log.
     Part(LargeValue, Range<usize>),
+    /// A part of a file.
+    File(FilePart),
 }
 
 impl Piece {
-    /// The bytes.
+    /// The bytes in memory; of a file none are.
     pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
             Piece::Bytes(bytes) => bytes,
             Piece::Large(value) => value,
             Piece::Part(log, part) => &log[part.clone()],
+            Piece::File(_) => &[],
         }
     }
 }
@@ -307,7 +347,7 @@ impl Backlog {
         self.pieces.is_empty()
     }
 
-    /// Bytes that wait, values sent by reference included.
+    /// Bytes that wait in memory, values sent by reference included.
     pub(crate) fn len(&self) -> usize {
         self.bytes
     }
@@ -328,9 +368,72 @@ impl Backlog {
     pub(crate) fn push_piece(&mut self, piece: Piece) {
         let len = piece.as_slice().len();
         self.bytes += len;
-        if len > 0 {
+        if len > 0 || matches!(piece, Piece::File(_)) {
             self.pieces.push_back(piece);
         }
+    }
+
+    fn push_file(&mut self, part: FilePart) {
+        self.pieces.push_back(Piece::File(part));
+    }
+
+    fn begins_with_file(&self) -> bool {
+        matches!(self.pieces.front(), Some(Piece::File(_)))
+    }
+
+    /// Whether nothing is sent before a thread has read.
+    pub(crate) fn waits(&self) -> bool {
+        self.wait != FileWait::Nothing
+    }
+
+    /// Sends from the file that is the next piece. Returns the bytes sent.
+    fn send_file(
+        &mut self,
+        poller: &mut Poller,
+        socket: &Socket,
+        most: usize,
+    ) -> io::Result<usize> {
+        let Some(Piece::File(part)) = self.pieces.front_mut() else {
+            return Ok(0);
+        };
+        match part.send(poller, socket, most)? {
+            Sent::Bytes(count) => {
+                if part.len() == 0 {
+                    self.pieces.pop_front();
+                    if self.pieces.is_empty() {
+                        self.pieces = VecDeque::new();
+                    }
+                }
+                Ok(count)
+            }
+            Sent::Later => {
+                self.wait = FileWait::Asks;
+                Ok(0)
+            }
+        }
+    }
+
+    /// Lets a thread read, if that is what the next piece waits for.
+    pub(crate) fn ask(&mut self, server: &'static Server, client: &Arc<Client>) {
+        if self.wait == FileWait::Asks
+            && let Some(Piece::File(part)) = self.pieces.front()
+        {
+            let number = server.waits.next();
+            self.wait = FileWait::Reads(number);
+            part.read_in(server, Arc::clone(client), number);
+        }
+    }
+
+    /// A thread has read up to a position in the file that is the next piece. Whether that is what it waits for.
+    pub(crate) fn end_wait(&mut self, number: u64, until: u64) -> bool {
+        if self.wait != FileWait::Reads(number) {
+            return false;
+        }
+        self.wait = FileWait::Nothing;
+        if let Some(Piece::File(part)) = self.pieces.front_mut() {
+            part.note_cached(until);
+        }
+        true
     }
 
     fn push_large(&mut self, value: LargeValue) {
@@ -352,7 +455,11 @@ impl Backlog {
     fn slices<'a>(&'a self, most: usize, slices: &mut [IoSlice<'a>]) -> usize {
         let mut used = 0;
         let mut left = most;
-        for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
+        let in_memory = |piece: &&Piece| !matches!(piece, Piece::File(_));
+        for (slice, piece) in slices
+            .iter_mut()
+            .zip(self.pieces.iter().take_while(in_memory))
+        {
             let skip = if used == 0 { self.sent } else { 0 };
             let bytes = &piece.as_slice()[skip..];
             *slice = IoSlice::new(&bytes[..bytes.len().min(left)]);
@@ -368,6 +475,9 @@ impl Backlog {
     fn consume(&mut self, mut count: usize) {
         self.bytes -= count;
         while let Some(first) = self.pieces.front() {
+            if count == 0 && matches!(first, Piece::File(_)) {
+                return;
+            }
             let left = first.as_slice().len() - self.sent;
             if count < left {
                 self.sent += count;

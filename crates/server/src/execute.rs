@@ -14,7 +14,7 @@ use crate::batch::{Request, Source};
 use crate::blocked;
 use crate::clients::{NO_COMMAND, status};
 use crate::cold::Prepared;
-use crate::command::{Args, Command, Context, Control, Failure, Reply, flag};
+use crate::command::{Args, Command, Context, Control, Failure, Handler, Reply, flag};
 use crate::config::Setting;
 use crate::connection::{Connection, State};
 use crate::hotkeys;
@@ -84,6 +84,7 @@ impl Worker {
             state,
             parked,
             fetch,
+            received,
             ..
         } = connection;
         // A large request may become a value as it is: for that its buffer must be one that can be shared.
@@ -121,6 +122,10 @@ impl Worker {
             parked: None,
             fetch,
             wanted: Vec::new(),
+            // What came for the first request.
+            received: received.take_if(|_| lane.source == Source::Pending && !requests.is_empty()),
+            again: false,
+            borrowed: Vec::new(),
             pins,
             waits_for_room: false,
             in_transaction: false,
@@ -131,7 +136,8 @@ impl Worker {
             // What was published before these requests came is told before they are answered.
             context.receive();
         }
-        let mut nothing_special = is_plain(server, context.session, now);
+        let mut nothing_special =
+            is_plain(server, context.session, now) && context.received.is_none();
         let mut last_command = None;
         // The same for all of the turn.
         let may_be_cold = server.cold.is_on();
@@ -179,6 +185,10 @@ impl Worker {
                 last_command = Some(command);
                 if may_be_cold {
                     context.unpin();
+                    if context.again {
+                        waits_from = Some((request.from, &requests[number..]));
+                        break;
+                    }
                 }
                 if blocked::ready::any() {
                     blocked::serve(&context);
@@ -193,6 +203,8 @@ impl Worker {
                 waits_from = Some((request.from, &requests[number..]));
                 break;
             }
+            // What it has not used goes.
+            context.received = None;
             if context.session.deferred.is_some() {
                 waits_from = Some((request.from + request.bytes, &requests[number + 1..]));
                 break;
@@ -217,6 +229,9 @@ impl Worker {
         let mut rewritten = None;
         *parked = context.parked.take();
         let wanted = std::mem::take(&mut context.wanted);
+        if let Some(comes_again) = context.received.take() {
+            *received = Some(comes_again);
+        }
         if let Some((from, waiting)) = waits_from {
             // Come back to these, and whatever is behind them, when the pause is over, or what was asked for is there.
             rewritten = lane.take_back(from, waiting, &batch.spans, input);
@@ -283,12 +298,26 @@ fn is_plain(server: &Server, session: &Session, now: i64) -> bool {
 /// Runs an admitted command. Whether it is one to look at for HOTKEYS the caller knows.
 #[inline]
 fn run<'c>(command: &'static Command, context: &mut Context<'c>, args: &mut Args<'_>) {
+    run_handler(command, command.handler, context, args);
+}
+
+/// Runs an admitted command whose handler is this one.
+#[inline]
+fn run_handler<'c>(
+    command: &'static Command,
+    handler: Handler,
+    context: &mut Context<'c>,
+    args: &mut Args<'_>,
+) {
     context.command = command;
     args.first_key = command.first_key as usize;
     args.key_shift = command.key_shift;
     let before = context.reply.mark();
-    if let Err(failure) = (command.handler)(context, args) {
+    if let Err(failure) = handler(context, args) {
         context.reply.take_back(before);
+        if context.again {
+            return;
+        }
         context.refuse(&failure);
         context.store.stats.command(command.id).failed.add(1);
     }
@@ -302,7 +331,12 @@ pub(crate) fn run_and_look<'c>(
     args: &mut Args<'_>,
 ) {
     let before = context.reply.mark();
-    run(command, context, args);
+    match command.spec.large.takes {
+        Some((_, handler)) if context.received.is_some() => {
+            run_handler(command, handler, context, args);
+        }
+        _ => run(command, context, args),
+    }
     if context.store.stats.hot_keys.is_due() {
         let replied = context.reply.bytes_since(before);
         hotkeys::sample(command, context, args, replied);
@@ -349,6 +383,10 @@ fn run_special<'c>(
             }
             run_and_look(command, context, args);
             context.unpin();
+            if std::mem::take(&mut context.again) {
+                timer.hand_over();
+                return false;
+            }
             if !context.wanted.is_empty() || std::mem::take(&mut context.waits_for_room) {
                 // It has not run: what it needs is to be read back first.
                 timer.hand_over();

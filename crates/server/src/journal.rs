@@ -18,10 +18,11 @@ mod offloading;
 use std::cell::RefCell;
 use std::num::NonZeroU64;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-use ferrite_log::{Address, Appender, Batch, DbId, Liveness, Lsn, Rebind, Refusal, Tag};
-use keyspace::{EntryMut, EntryRef, Form, Guard, Key, LogAddress, Overwritten};
+use ferrite_log::{Address, Appender, Batch, Blob, DbId, Liveness, Lsn, Rebind, Refusal, Tag};
+use keyspace::{ColdValue, EntryMut, EntryRef, Form, Guard, Key, LogAddress, Overwritten};
 
 use crate::limits::{JOURNAL_BATCH_BYTES, JOURNAL_KEEP_BYTES, PATCH_MIN_BYTES, PATCH_SHARE};
 
@@ -67,6 +68,8 @@ struct Change {
     hash: u64,
     key: Range<usize>,
     replaced: Option<Replaced>,
+    /// The file of its value, if it has one.
+    blob: Option<Arc<Blob>>,
 }
 
 /// The record of an entry that was replaced: where it is, and bytes of the value.
@@ -133,6 +136,44 @@ impl Journal {
         stored(address)
     }
 
+    /// An entry of a database was made or has another value, in place of `old`: one in a file of its own.
+    pub(crate) fn wrote_blob(
+        &self,
+        db: usize,
+        key: Key<'_>,
+        entry: EntryRef<'_>,
+        old: Option<Overwritten>,
+        blob: &Arc<Blob>,
+    ) -> LogAddress {
+        let mut inner = self.inner.borrow_mut();
+        let id = self.id(db);
+        if inner.is_batching() {
+            assert!(
+                old.is_none_or(|old| old.address != LogAddress::PENDING),
+                "a key gets one large value in a batch"
+            );
+            inner.note(id, key, old);
+            let change = inner.changes.last_mut().expect("it was just noted");
+            change.blob = Some(Arc::clone(blob));
+            return LogAddress::PENDING;
+        }
+        let (tag, expiry) = (tag_of(entry), entry.expiry());
+        let address = inner.appender.set_blob(id, key.bytes, tag, expiry, blob);
+        inner.bury(key.bytes.len(), Replaced::of(old));
+        stored(address)
+    }
+
+    /// The file of a value, if it has one.
+    pub(crate) fn blob_of(&self, value: ColdValue) -> Option<Arc<Blob>> {
+        let address = Address::from_bits(value.address.0.get())?;
+        self.inner.borrow().appender.blob_at(address)
+    }
+
+    /// Whether the file of a value was made for this log.
+    pub(crate) fn has_made(&self, blob: &Blob) -> bool {
+        self.inner.borrow().appender.has_made(blob)
+    }
+
     /// Part of the value of an entry has changed, or it has grown.
     #[inline(never)]
     pub(crate) fn patched(
@@ -147,7 +188,8 @@ impl Journal {
         let is_worth_it = total >= PATCH_MIN_BYTES && part.len() < total / PATCH_SHARE;
         let mut inner = self.inner.borrow_mut();
         let address = match base {
-            Some(base) if is_worth_it && !inner.is_batching() => {
+            // A file of its own does not change: what is left of it would be as long as it was.
+            Some(base) if is_worth_it && !base.is_blob() && !inner.is_batching() => {
                 let (tag, bytes) = (tag_of(view), &view.value().bytes()[part.clone()]);
                 let (offset, total) = (part.start as u64, total as u64);
                 let id = self.id(db);
@@ -389,7 +431,7 @@ impl Journal {
                 let key = change.key(keys);
                 let mut fits = true;
                 held.with(self.number(change.id), change.hash, &mut |guard| {
-                    fits = gather(&mut batch, change.id, guard, key);
+                    fits = gather(&mut batch, change, guard, key);
                 });
                 if !fits {
                     break;
@@ -426,13 +468,19 @@ impl Journal {
 }
 
 /// Adds what there is of a key to a batch. Whether it fits.
-fn gather(batch: &mut Batch<'_>, id: DbId, guard: &mut Guard<'_>, key: Key<'_>) -> bool {
-    let entry = guard.find(key);
+fn gather(batch: &mut Batch<'_>, change: &Change, guard: &mut Guard<'_>, key: Key<'_>) -> bool {
+    let (id, entry) = (change.id, guard.find(key));
     if let Some(entry) = &entry
         && entry.cold().is_some()
     {
-        // Nothing but its expiry has changed.
-        batch.expire(id, key.bytes, entry.expiry());
+        match &change.blob {
+            Some(blob) => {
+                let tag = tag_of(entry.as_ref());
+                batch.set_blob(id, key.bytes, tag, entry.expiry(), blob);
+            }
+            // Nothing but its expiry has changed.
+            None => batch.expire(id, key.bytes, entry.expiry()),
+        }
         return true;
     }
     let value = entry.as_ref().map_or(0, EntryMut::value_len);
@@ -479,6 +527,7 @@ impl Inner {
             hash: key.hash,
             key: from..self.keys.len(),
             replaced,
+            blob: None,
         });
     }
 

@@ -35,6 +35,29 @@ pub(crate) const PREFETCH_KEYS: usize = 64;
 /// Reply bytes gathered before they are sent, though the turn isn't over.
 pub(crate) const FLUSH_BYTES: usize = 256 * 1024;
 
+/// Threads that wait for the disk for the sake of large values: enough that their syncs come together.
+pub(crate) const BLOB_THREADS: usize = 48;
+
+/// Pieces of a large value that arrives, and how many of them there are at a time.
+pub(crate) const UPLOAD_PIECE_BYTES: usize = 256 * 1024;
+pub(crate) const UPLOAD_PIECES: usize = 3;
+
+/// Bytes of a large value that are read from one connection before others have their turn.
+pub(crate) const UPLOAD_TURN_BYTES: usize = 512 * 1024;
+
+/// Bytes of a file that are sent without asking again whether they are in the page cache.
+pub(crate) const SEND_CHUNK_BYTES: u64 = 256 * 1024;
+
+/// Bytes of a file that a thread reads into the page cache for a connection, and how many at a time.
+pub(crate) const READ_IN_BYTES: u64 = 4 << 20;
+pub(crate) const READ_IN_STEP_BYTES: usize = 256 * 1024;
+
+/// The longest value that a command may bring from its file to memory: what is made of it has to fit into one record of the log.
+pub(crate) const JOURNAL_VALUE_BYTES: u64 = 2 << 30;
+
+/// The part of `maxmemory` that stays for everything else when it does: one in so many.
+pub(crate) const WARM_SHARE: u64 = 4;
+
 /// Nanoseconds that a command which takes long may take before everybody else has a turn.
 pub(crate) const SLICE_NS: u64 = 250_000;
 

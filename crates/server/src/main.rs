@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod blobs;
 mod blocked;
 mod check_log;
 mod clients;

@@ -57,8 +57,8 @@ impl Observer for Server {
         stay
     }
 
-    fn lost(&self, address: LogAddress, key: usize, value: usize) {
-        self.persistence.lost(address, key, value);
+    fn lost(&self, address: LogAddress, key: &[u8], value: usize, expired_in: Option<usize>) {
+        self.persistence.lost(address, key, value, expired_in);
     }
 }
 

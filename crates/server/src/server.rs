@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use sys::poller::Waker;
 use sys::socket::Socket;
 
+use crate::blobs;
 use crate::blocked::{Outcome, WaitNumbers};
 use crate::clients::{Client, Clients};
 use crate::cold::{Cold, Fetch};
@@ -65,6 +66,8 @@ pub(crate) struct Server {
     pub(crate) shutdown: AtomicBool,
     /// Values that are in the log alone.
     pub(crate) cold: Cold,
+    /// Threads for values that have files of their own.
+    pub(crate) blobs: blobs::Pool,
     /// The limit of memory.
     pub(crate) memory: Budget,
     /// Why commands are refused now.
@@ -133,6 +136,10 @@ pub(crate) enum Message {
     Close(Arc<Client>),
     /// Let a connection go on whose wait, of this number, was claimed.
     GoOn(Arc<Client>, u64, Outcome),
+    /// More of a large value that a connection sends can be taken, or all of it is in its file.
+    Uploaded(Arc<blobs::Shared>),
+    /// What a connection is to be sent of a large value is in the page cache.
+    Cached(blobs::Cached),
     /// Values are there that a connection waits for, or it is known why not.
     Fetched(Arc<Fetch>),
     /// Look again at what waits: a pause was ended, or the server ends.

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use sys::poller::{Backend, Poller, Waker};
 use sys::signal::{Signal, Signals};
 
+use crate::blobs::Pool;
 use crate::blocked::WaitNumbers;
 use crate::check_log::{self, Task};
 use crate::clients::Clients;
@@ -213,6 +214,7 @@ fn build(
         http: Waker::new().map_err(failed)?,
         shutdown: AtomicBool::new(false),
         cold: Cold::default(),
+        blobs: Pool::default(),
         memory: Budget::default(),
         gate: Gate::default(),
         snapshots: Snapshots::new(),

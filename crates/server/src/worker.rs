@@ -265,6 +265,10 @@ impl Worker {
             }
             return 0;
         }
+        if connection.upload.is_some() {
+            self.read_upload(token);
+            return 0;
+        }
         let need = connection.need.max(connection.expected);
         if self.server.memory.is_near() {
             let more = need.saturating_sub(connection.pending.capacity());
@@ -325,7 +329,7 @@ impl Worker {
         }
     }
 
-    fn read_failed(&mut self, token: u64, error: &std::io::Error) {
+    pub(crate) fn read_failed(&mut self, token: u64, error: &std::io::Error) {
         if !matches!(
             error.kind(),
             std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted
@@ -447,6 +451,9 @@ impl Worker {
         if connection.parked.is_some() {
             self.note_wait(token);
         }
+        if need > INLINE_VALUE_MAX {
+            self.begin_upload(token);
+        }
         self.settle(token);
     }
 
@@ -479,6 +486,8 @@ impl Worker {
                     self.go_on(client.token.load(Relaxed), number, outcome);
                 }
                 Message::Fetched(fetch) => self.fetched(&fetch),
+                Message::Uploaded(upload) => self.uploaded(&upload),
+                Message::Cached(cached) => self.cached(&cached),
                 Message::Wake => {}
             }
         }

@@ -22,7 +22,8 @@ impl Guard<'_> {
             let (lock, shared) = (&self.cell.lock, self.shared);
             lock.tell_observer(shared, key, ChangeKind::Expired);
         }
-        self.shared.tell_lost(entry);
+        let database = self.cell.lock.database();
+        self.shared.tell_lost(entry, Some(database));
         self.free(entry);
         self.shared.expired.fetch_add(1, Relaxed);
     }

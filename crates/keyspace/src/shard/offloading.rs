@@ -119,6 +119,24 @@ impl Guard<'_> {
         self.cell.cold.pins.fetch_add(1, Acquire);
     }
 
+    /// How many have pinned the shard.
+    #[inline]
+    pub fn pins(&self) -> u32 {
+        self.cell.cold.pins.load(Acquire)
+    }
+
+    /// Counts an entry that was made cold.
+    #[cold]
+    pub(super) fn note_new_cold(&mut self, hash: u64, entry: Entry) {
+        self.note_cold(1, entry);
+        let place = self.place(hash);
+        let mut index = self.index();
+        if let Some(slot) = index.find(place, |other| other == entry) {
+            // So that no hand takes it for one that is in memory.
+            index.set_heat(slot, COOL);
+        }
+    }
+
     /// Lets up to `most` values leave memory, unless the shard is pinned. Of each that is the next to go `decide` says what
     /// happens; it may note another address, and change nothing else. Returns how many went, and whether one waits.
     pub fn offload(

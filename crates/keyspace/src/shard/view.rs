@@ -18,13 +18,17 @@ pub struct Detached {
 pub(super) enum DetachedValue {
     Inline(Vec<u8>),
     Large(LargeValue),
+    Cold(ColdValue),
 }
 
 impl Detached {
     pub(super) fn copy_of(entry: Entry) -> Detached {
-        let value = match entry.value() {
-            Stored::Inline(bytes) => DetachedValue::Inline(bytes.to_vec()),
-            Stored::Large(large) => DetachedValue::Large(large.share()),
+        let value = match ColdValue::of(entry) {
+            Some(cold) => DetachedValue::Cold(cold),
+            None => match entry.value() {
+                Stored::Inline(bytes) => DetachedValue::Inline(bytes.to_vec()),
+                Stored::Large(large) => DetachedValue::Large(large.share()),
+            },
         };
         Detached {
             value,
@@ -36,6 +40,14 @@ impl Detached {
     /// When it expires (Unix, ms).
     pub fn expiry(&self) -> Option<i64> {
         self.expiry
+    }
+
+    /// Where it is if it is in the log alone.
+    pub fn cold(&self) -> Option<ColdValue> {
+        match self.value {
+            DetachedValue::Cold(cold) => Some(cold),
+            DetachedValue::Inline(_) | DetachedValue::Large(_) => None,
+        }
     }
 }
 
@@ -136,6 +148,18 @@ impl EntryMut<'_, '_> {
     #[inline]
     pub fn value(&self) -> Stored<'_> {
         self.entry().value()
+    }
+
+    /// The value, or where it is if it is in the log alone.
+    ///
+    /// # Errors
+    /// It is in the log alone.
+    #[inline]
+    pub fn stored(&self) -> Result<Stored<'_>, ColdValue> {
+        match self.entry().value_in_memory() {
+            Some(value) => Ok(value),
+            None => Err(self.cold().expect("it is not in memory")),
+        }
     }
 
     /// Bytes of the value.

@@ -81,6 +81,19 @@ impl Guard<'_> {
         }
     }
 
+    /// Sets a key to a value of `len` bytes that the log alone has, where `log` says. The keyspace is logged; nobody else has pinned the
+    /// shard ([`Guard::pins`]), for who has relies on values that are in memory.
+    pub fn set_cold(
+        &mut self,
+        key: Key<'_>,
+        len: u64,
+        expiry: Expiry,
+        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> LogAddress,
+    ) {
+        let log = |entry: EntryRef<'_>, old| Some(log(entry, old));
+        self.set_value(key, NewValue::Cold(len), expiry, Form::Whole, log);
+    }
+
     /// Takes a key's value away, to put it elsewhere with [`Guard::attach`].
     pub fn detach(&mut self, key: Key<'_>) -> Option<Detached> {
         let slot = self.slot_of(key)?;
@@ -90,7 +103,8 @@ impl Guard<'_> {
         Some(detached)
     }
 
-    /// Gives a key a value that was taken or copied from another, expiry included.
+    /// Gives a key a value that was taken or copied from another, expiry included. For one that is in the log alone [`Guard::set_cold`]
+    /// says what holds.
     pub fn attach(
         &mut self,
         key: Key<'_>,
@@ -105,6 +119,7 @@ impl Guard<'_> {
                 NewValue::Inline(&inline)
             }
             DetachedValue::Large(large) => NewValue::Large(large),
+            DetachedValue::Cold(cold) => NewValue::Cold(cold.len),
         };
         self.set_value(key, new, expiry, value.form, log);
     }
@@ -173,6 +188,9 @@ impl Guard<'_> {
                 if let Some(address) = log(EntryRef::new(entry), replaced) {
                     self.note_log_address(slot, key.hash, entry, address);
                 }
+                if entry.is_cold() {
+                    self.note_new_cold(key.hash, entry);
+                }
                 self.discard(garbage);
                 self.relieve();
             }
@@ -195,6 +213,9 @@ impl Guard<'_> {
                     assert!(has_room, "the keyspace of a server with a log is logged");
                 }
                 self.insert(key.hash, entry);
+                if entry.is_cold() {
+                    self.note_new_cold(key.hash, entry);
+                }
                 self.relieve();
             }
         }

@@ -149,6 +149,7 @@ impl Recovery {
             self.files.clone(),
             self.paths.clone(),
             self.segments.clone(),
+            self.blobs.clone(),
         )
     }
 
@@ -171,7 +172,7 @@ impl Recovery {
         // What was read may not be on the disk yet. Nothing is removed because of it before it is.
         self.sync_old()?;
         self.tidy()?;
-        blob::settle(&*self.files, &self.paths, &self.blobs)?;
+        blob::settle(&*self.files, &self.paths, &self.blobs, self.end)?;
         let name = match self.name {
             Some(name) => name,
             None => new_name()?,

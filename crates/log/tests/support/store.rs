@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use ferrite_log::{
-    Address, Appender, Blob, BlobRef, Change, Current, DbId, Liveness, Log, Lsn, Rebind, Record,
-    Recovery, Relocate, ReplayOptions, Replayed, Replayer, Tag, Value, ValueReader, Verdict, judge,
+    Address, Appender, Blob, BlobRef, BlobStore, Change, Current, DbId, Liveness, Log, Lsn, Rebind,
+    Record, Recovery, Relocate, ReplayOptions, Replayed, Replayer, Tag, Value, ValueReader,
+    Verdict, judge,
 };
 
 /// One key's state. `address` is where it is in the log; two stores are equal without it.
@@ -149,14 +150,14 @@ impl Store {
                     .map(|address| (address, key.1.len(), old.value.len()))
             }));
         };
+        let store = appender.blob_store();
         let mut batch = appender.batch();
         for op in ops {
             match op {
                 Op::Set(full @ (db, key), value, expiry) => {
-                    if value.len() < BLOB_MIN {
-                        batch.set(*db, key, TAG, *expiry, value);
-                    } else {
-                        batch.set_blob(*db, key, TAG, *expiry, &Blob::new(Arc::new(value.clone())));
+                    match blob_of(&store, value) {
+                        None => batch.set(*db, key, TAG, *expiry, value),
+                        Some(blob) => batch.set_blob(*db, key, TAG, *expiry, &blob),
                     }
                     let entry = Entry {
                         value: value.clone(),
@@ -302,11 +303,22 @@ fn clear(state: &mut State, db: Option<DbId>, liveness: &mut Liveness) {
 pub(crate) const BLOB_MIN: usize = 4 << 10;
 
 fn append(appender: &mut Appender, db: DbId, key: &[u8], entry: &Entry) -> Address {
-    if entry.value.len() < BLOB_MIN {
-        return appender.set(db, key, entry.tag, entry.expiry, &entry.value);
+    match blob_of(&appender.blob_store(), &entry.value) {
+        None => appender.set(db, key, entry.tag, entry.expiry, &entry.value),
+        Some(blob) => appender.set_blob(db, key, entry.tag, entry.expiry, &blob),
     }
-    let blob = Blob::new(Arc::new(entry.value.clone()));
-    appender.set_blob(db, key, entry.tag, entry.expiry, &blob)
+}
+
+/// Writes a long value to a file of its own, in two pieces. `None` for a short one, or if the disk takes nothing.
+fn blob_of(store: &BlobStore, value: &[u8]) -> Option<Arc<Blob>> {
+    if value.len() < BLOB_MIN {
+        return None;
+    }
+    let (first, second) = value.split_at(value.len() / 3);
+    let mut draft = store.begin(value.len() as u64).ok()?;
+    draft.write(first).ok()?;
+    draft.write(second).ok()?;
+    draft.finish().ok()
 }
 
 impl Relocate for Store {

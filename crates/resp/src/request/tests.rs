@@ -463,3 +463,36 @@ fn a_position_behind_the_input_is_a_mistake_of_the_caller() {
         &mut vec![],
     );
 }
+
+#[test]
+fn an_argument_that_has_arrived_in_part_is_told() {
+    let request = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$10\r\n0123456789\r\n";
+    for have in 0..request.len() {
+        let (mut input, mut resume, mut args) =
+            (request[..have].to_vec(), Resume::default(), Vec::new());
+        let outcome = parse(&mut input, 0, &Limits::default(), &mut resume, &mut args);
+        assert!(matches!(outcome, Ok(Outcome::Incomplete { .. })), "{have}");
+        let awaited = resume.awaited(&input);
+        let told = |argument, header, payload, len| {
+            let awaited = Awaited {
+                argument,
+                header,
+                payload,
+                len,
+            };
+            Some(awaited)
+        };
+        let expected = match have {
+            8..13 => told(0, 4, 8, 3),
+            17..20 => told(1, 13, 17, 1),
+            25.. => told(2, 20, 25, 10),
+            _ => None,
+        };
+        assert_eq!(awaited, expected, "{have}");
+        if have >= 25 {
+            let name = resume.argument(0).expect("it is there");
+            assert_eq!(name.of(&input), b"SET");
+            assert_eq!(resume.argument(2), None);
+        }
+    }
+}

@@ -41,6 +41,10 @@ pub(crate) use promise::Promises;
 #[derive(Default)]
 pub(crate) struct Cold {
     is_on: AtomicBool,
+    /// Whether values may be in the log alone because they are large.
+    expects_large: AtomicBool,
+    /// Whether values leave memory.
+    is_offloading: AtomicBool,
     /// Whether what a command uses leaves memory before it runs: tests want that.
     is_eager: AtomicBool,
     /// Whether values leave memory because somebody said so.
@@ -62,12 +66,30 @@ impl Cold {
         self.is_eager.store(is_eager, Relaxed);
     }
 
-    /// Lets values leave memory from here on.
-    pub(crate) fn turn_on(&self, _: &Exclusive<'_>) {
+    /// Whether values leave memory when it is short.
+    #[inline]
+    pub(crate) fn is_offloading(&self) -> bool {
+        self.is_offloading.load(Relaxed)
+    }
+
+    /// Lets values be in the log alone from here on: large ones, which come that way at any time.
+    pub(crate) fn expect_large(&self, _: &Exclusive<'_>) {
+        self.expects_large.store(true, Relaxed);
         self.is_on.store(true, Relaxed);
     }
 
-    /// The same for good, because somebody said so.
+    /// Whether that was done.
+    pub(crate) fn is_large_expected(&self) -> bool {
+        self.expects_large.load(Relaxed)
+    }
+
+    /// Lets values leave memory from here on.
+    pub(crate) fn turn_on(&self, _: &Exclusive<'_>) {
+        self.is_on.store(true, Relaxed);
+        self.is_offloading.store(true, Relaxed);
+    }
+
+    /// [`Cold::turn_on`] for good, because somebody said so.
     pub(crate) fn turn_on_for_good(&self, alone: &Exclusive<'_>) {
         self.is_asked.store(true, Relaxed);
         self.turn_on(alone);
@@ -87,7 +109,7 @@ impl Server {
 
     /// Whether it is time to let values leave memory for the first time.
     pub(crate) fn should_begin_offloading(&self) -> bool {
-        !self.cold.is_on() && self.offloads() && self.memory.is_near() && self.may_offload()
+        !self.cold.is_offloading() && self.offloads() && self.memory.is_near() && self.may_offload()
     }
 
     /// Lets values leave memory from here on.
@@ -103,7 +125,9 @@ impl Server {
         if has_cold || self.cold.is_asked.load(Relaxed) {
             return false;
         }
-        self.cold.is_on.store(false, Relaxed);
+        self.cold.is_offloading.store(false, Relaxed);
+        let is_on = self.cold.is_large_expected();
+        self.cold.is_on.store(is_on, Relaxed);
         self.apply_eviction_settings();
         true
     }

@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyspace::{ColdValue, Key};
 
 use super::promise::needed;
+use crate::blobs;
 use crate::command::reply::Mark;
-use crate::command::{Args, Command, Context, Failure, Reach};
+use crate::command::{Args, Command, Context, Failure, Reach, failure};
 use crate::limits::FETCH_TRIES;
 use crate::memory::Room;
 use crate::session::ReplyMode;
@@ -70,17 +71,30 @@ impl Context<'_> {
         if self.server.cold.is_eager.load(Relaxed) && self.fetch.tries == 0 {
             offload_all(&mut self.store, db, command, args);
         }
+        let copes = blobs::copes(command, args, false);
         for_each_needed(command, args, |key| {
-            let wanted = self.pin_or_want(db, key);
+            let wanted = self.pin_or_want(db, key, copes);
             self.wanted.extend(wanted);
         });
         if self.wanted.is_empty() {
             self.fetch.tries = 0;
             return Prepared::Ready;
         }
-        if self.fetch.tries >= FETCH_TRIES {
-            return self.read_wanted_now();
+        if self
+            .wanted
+            .iter()
+            .any(|wanted| !self.server.may_hold(wanted.value))
+        {
+            self.fetch.tries = 0;
+            self.wanted.clear();
+            self.unpin();
+            return Prepared::Failed(failure::OUT_OF_MEMORY);
         }
+        if self.fetch.tries >= FETCH_TRIES {
+            return self.read_wanted_now(copes);
+        }
+        // They are used soon.
+        self.borrowed.clear();
         self.unpin();
         if self.has_room_for_wanted() {
             Prepared::Fetch
@@ -107,7 +121,7 @@ impl Context<'_> {
 
     /// Reads on the spot what is wanted, and pins it.
     #[cold]
-    fn read_wanted_now(&mut self) -> Prepared {
+    fn read_wanted_now(&mut self, copes: bool) -> Prepared {
         while let Some(wanted) = self.wanted.pop() {
             if let Err(failure) = self.store.bring_back(wanted.db, wanted.key()) {
                 self.fetch.tries = 0;
@@ -116,22 +130,29 @@ impl Context<'_> {
                 return Prepared::Failed(failure);
             }
             // Somebody may have let it go again.
-            let again = self.pin_or_want(wanted.db, wanted.key());
+            let again = self.pin_or_want(wanted.db, wanted.key(), copes);
             self.wanted.extend(again);
         }
         Prepared::Ready
     }
 
-    /// Pins the shard of a key, unless its value is to be read back.
-    fn pin_or_want(&mut self, db: usize, key: Key<'_>) -> Option<Wanted> {
+    /// Pins the shard of a key, unless its value is to be read back. `copes` says that a value in a file of its own is not.
+    fn pin_or_want(&mut self, db: usize, key: Key<'_>, copes: bool) -> Option<Wanted> {
         let mut shard = self.store.lock_in(db, key);
-        let cold = shard.find(key).and_then(|entry| entry.cold());
-        if let Some(value) = cold {
-            return Some(Wanted::new(db, key, value));
+        let mut is_borrowed = false;
+        if let Some(entry) = shard.find(key) {
+            match entry.cold() {
+                Some(value) if copes && blobs::is_blob(value) => {}
+                Some(value) => return Some(Wanted::new(db, key, value)),
+                None => is_borrowed = entry.is_in_file_too(),
+            }
         }
         shard.pin();
         drop(shard);
         self.pins.push((db, key.hash));
+        if is_borrowed {
+            self.borrowed.push((db, key.hash, key.bytes.into()));
+        }
         None
     }
 
@@ -141,6 +162,23 @@ impl Context<'_> {
         for (db, hash) in self.pins.drain(..) {
             let database = self.store.keyspace.database(self.store.turn, db);
             database.unpin(hash);
+        }
+        if !self.borrowed.is_empty() {
+            self.give_back();
+        }
+    }
+
+    /// Lets values leave memory again that were brought there from files of their own, unless they were changed.
+    #[cold]
+    fn give_back(&mut self) {
+        for (db, hash, key) in std::mem::take(&mut self.borrowed) {
+            let key = Key { bytes: &key, hash };
+            let mut shard = self.store.lock_in(db, key);
+            if let Some(entry) = shard.find(key)
+                && entry.is_in_file_too()
+            {
+                entry.leave();
+            }
         }
     }
 
@@ -175,11 +213,15 @@ impl Context<'_> {
             self.fetch.tries = 0;
             return false;
         }
-        let (store, wanted) = (&self.store, &mut self.wanted);
+        let (store, wanted, server) = (&self.store, &mut self.wanted, self.server);
         transaction.for_each_run(store, |db, command, args| {
+            let copes = blobs::copes(command, args, true);
             for_each_needed(command, args, |key| {
                 let mut shard = store.lock_in(db, key);
                 let cold = shard.find(key).and_then(|entry| entry.cold());
+                // One for which there is no room is an error of its command.
+                let cold = cold
+                    .filter(|&value| !(copes && blobs::is_blob(value)) && server.may_hold(value));
                 wanted.extend(cold.map(|value| Wanted::new(db, key, value)));
             });
         });
@@ -199,12 +241,20 @@ impl Context<'_> {
         command: &Command,
         args: &Args<'_>,
     ) -> Result<(), Failure> {
-        let store = &self.store;
+        let (store, server) = (&self.store, self.server);
+        let copes = blobs::copes(command, args, true);
         let mut done = Ok(());
         for_each_needed(command, args, |key| {
-            if done.is_ok() {
-                done = store.bring_back(store.db, key);
+            let Some(cold) = store.cold_in(store.db, key) else {
+                return;
+            };
+            if done.is_err() || copes && blobs::is_blob(cold) {
+                return;
             }
+            done = match server.may_hold(cold) {
+                true => store.bring_back(store.db, key),
+                false => Err(failure::OUT_OF_MEMORY),
+            };
         });
         done
     }

@@ -19,10 +19,11 @@ pub(crate) mod transaction;
 
 pub(crate) use args::Args;
 pub(crate) use failure::Failure;
-pub(crate) use reply::{Output, Pinned, Reply};
-pub(crate) use spec::{Arg, ArgKind, Group, KeySpec, Spec, flag};
+pub(crate) use reply::{Apart, Output, Pinned, Reply};
+pub(crate) use spec::{Arg, ArgKind, Group, Handler, KeySpec, Spec, flag};
 pub(crate) use table::{Command, Control, Reach, Table, table};
 
+use crate::blobs::Received;
 use crate::blocked::Parked;
 use crate::cold::{FetchState, Wanted};
 use crate::pubsub::Listeners;
@@ -51,6 +52,12 @@ pub(crate) struct Context<'c> {
     pub(crate) fetch: &'c mut FetchState,
     /// Values that the request needs and that are to be read back before it runs.
     pub(crate) wanted: Vec<Wanted>,
+    /// Keys whose values the command uses that are in files of their own as well: database, hash, key.
+    pub(crate) borrowed: Vec<(usize, u64, Box<[u8]>)>,
+    /// The file of the large value that came with the request, or why there is none.
+    pub(crate) received: Option<Received>,
+    /// The request has not run, and is to come again.
+    pub(crate) again: bool,
     /// What was pinned for the command that runs.
     pub(crate) pins: &'c mut Vec<(usize, u64)>,
     /// It runs in a transaction, where nothing may wait.

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut, Range};
 use keyspace::{LargeValue, Stored};
 use resp::reply::{Protocol, Writer};
 
+use crate::blobs::FilePart;
 use crate::pubsub::Log;
 
 /// The replies of one group of requests.
@@ -12,13 +13,13 @@ use crate::pubsub::Log;
 pub(crate) struct Output {
     pub(crate) bytes: Vec<u8>,
     /// Values that belong between the bytes, in order of position.
-    pub(crate) large: Vec<Pinned>,
+    pub(crate) large: Vec<Pinned<Apart>>,
 }
 
 impl Output {
     /// The values that belong into `bytes[from..until]`.
     #[inline]
-    pub(crate) fn large_in(&self, from: usize, until: usize) -> &[Pinned] {
+    pub(crate) fn large_in(&self, from: usize, until: usize) -> &[Pinned<Apart>] {
         let first = self.large.partition_point(|pinned| pinned.at < from);
         let large = &self.large[first..];
         &large[..large.partition_point(|pinned| pinned.at <= until)]
@@ -26,10 +27,25 @@ impl Output {
 }
 
 /// A value that is sent from where it is stored.
-pub(crate) struct Pinned {
+pub(crate) struct Pinned<V = LargeValue> {
     /// Offset in [`Output::bytes`] before which it goes.
     pub(crate) at: usize,
-    pub(crate) value: LargeValue,
+    pub(crate) value: V,
+}
+
+/// Where a value is that is no part of the bytes around it.
+pub(crate) enum Apart {
+    Memory(LargeValue),
+    File(FilePart),
+}
+
+impl Apart {
+    fn len(&self) -> usize {
+        match self {
+            Apart::Memory(value) => value.len(),
+            Apart::File(part) => part.len() as usize,
+        }
+    }
 }
 
 /// How far an output reached.
@@ -42,7 +58,7 @@ pub(crate) struct Mark {
 /// The reply of one command.
 pub(crate) struct Reply<'c> {
     writer: Writer<'c>,
-    large: &'c mut Vec<Pinned>,
+    large: &'c mut Vec<Pinned<Apart>>,
 }
 
 impl<'c> Reply<'c> {
@@ -126,7 +142,7 @@ impl<'c> Reply<'c> {
         self.large
             .extend(log.large_in(&part).iter().map(|pinned| Pinned {
                 at: pinned.at - part.start + base,
-                value: LargeValue::clone(&pinned.value),
+                value: Apart::Memory(LargeValue::clone(&pinned.value)),
             }));
         self.writer.out.extend_from_slice(&log.bytes()[part]);
     }
@@ -140,11 +156,22 @@ impl<'c> Reply<'c> {
                 self.writer.bulk_header(large.bytes().len());
                 self.large.push(Pinned {
                     at: self.writer.out.len(),
-                    value: large.share(),
+                    value: Apart::Memory(large.share()),
                 });
                 self.writer.crlf();
             }
         }
+    }
+
+    /// A part of a value that has a file of its own, as a bulk string that is sent from there.
+    pub(crate) fn file(&mut self, part: FilePart) {
+        self.writer.bulk_header(part.len() as usize);
+        if part.len() > 0 {
+            let at = self.writer.out.len();
+            let value = Apart::File(part);
+            self.large.push(Pinned { at, value });
+        }
+        self.writer.crlf();
     }
 }
 
@@ -175,7 +202,7 @@ mod tests {
             let at = reply.position();
             reply.large.push(Pinned {
                 at,
-                value: LargeValue::new(b"xyz".to_vec().into()),
+                value: Apart::Memory(LargeValue::new(b"xyz".to_vec().into())),
             });
             reply.crlf();
         };

@@ -39,6 +39,8 @@ pub(crate) struct Spec {
     /// Whether it needs the value of the key that is the argument at an index, for a right number of arguments. Where it does not, the
     /// value may be in the log alone; where it does, the handler finds it in memory.
     pub(crate) needs: fn(&Args<'_>, usize) -> bool,
+    /// What it does with a value that has a file of its own, without any of it in memory.
+    pub(crate) large: LargeUse,
     pub(crate) subcommands: &'static [Spec],
     pub(crate) handler: Handler,
 }
@@ -48,6 +50,38 @@ pub(crate) const NO_VALUES: fn(&Args<'_>, usize) -> bool = |_, _| false;
 
 /// Of a command that needs the value of its first key alone.
 pub(crate) const FIRST_VALUE: fn(&Args<'_>, usize) -> bool = |_, at| at == 1;
+
+/// What a command does with values that have files of their own ([`crate::blobs`]).
+#[derive(Clone, Copy)]
+pub(crate) struct LargeUse {
+    /// Whether it does no more than send the value of its keys, or a part of it, for these arguments.
+    pub(crate) sends: fn(&Args<'_>) -> bool,
+    /// It gives the value to another key, as it is. Not in a transaction.
+    pub(crate) shares: bool,
+    /// The argument that may come as a file, and the handler for a request of which it has.
+    pub(crate) takes: Option<(usize, Handler)>,
+}
+
+impl LargeUse {
+    /// Nothing.
+    pub(crate) const NONE: LargeUse = LargeUse {
+        sends: |_| false,
+        shares: false,
+        takes: None,
+    };
+
+    /// It sends the value.
+    pub(crate) const SENDS: LargeUse = LargeUse {
+        sends: |_| true,
+        ..LargeUse::NONE
+    };
+
+    /// It gives the value to another key.
+    pub(crate) const SHARES: LargeUse = LargeUse {
+        shares: true,
+        ..LargeUse::NONE
+    };
+}
 
 impl Spec {
     /// What a row leaves out.
@@ -68,6 +102,7 @@ impl Spec {
         secret: |_, _| false,
         elsewhere: |_| None,
         needs: |_, _| true,
+        large: LargeUse::NONE,
         subcommands: &[],
         handler: super::container,
     };

@@ -478,6 +478,7 @@ mod tests {
         (Setting::AutoAofRewriteMinSize, "1000001"),
         (Setting::LogLazyLoadSize, "1mb"),
         (Setting::LogSegmentSize, "2mb"),
+        (Setting::LogBlobSize, "16kb"),
         (Setting::Save, "3600 1 300 100"),
         (Setting::DbFilename, "other name.rdb"),
         (Setting::RdbCompression, "no"),

@@ -48,6 +48,7 @@ pub(crate) enum Setting {
     AutoAofRewriteMinSize,
     LogLazyLoadSize,
     LogSegmentSize,
+    LogBlobSize,
     Save,
     DbFilename,
     RdbCompression,

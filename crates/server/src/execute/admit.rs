@@ -4,7 +4,7 @@ use crate::batch::Request;
 use crate::command::server::is_unprotected;
 use crate::command::{Args, Command, Context, Control, Failure, failure, flag};
 use crate::gate::Closed;
-use crate::limits::ERROR_ECHO_BYTES;
+use crate::limits::{ERROR_ECHO_BYTES, JOURNAL_VALUE_BYTES};
 use crate::memory::Room;
 use crate::notify;
 use crate::server::{PauseKind, Server};
@@ -74,6 +74,13 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
             Room::Later => return Admission::Wait(command),
             Room::No => return refuse(failure::OUT_OF_MEMORY),
         }
+    }
+    if request.bytes as u64 > JOURNAL_VALUE_BYTES
+        && flags & flag::WRITE != 0
+        && server.persistence.is_open()
+    {
+        // It has to fit into one record of the log.
+        return refuse(failure::TOO_LONG);
     }
     if !server.gate.is_open()
         && let Some(admission) = at_gate(server, command, flags, needs_data)

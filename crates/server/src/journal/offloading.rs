@@ -23,9 +23,7 @@ impl Journal {
         let (key, value) = (entry.key().bytes.len(), entry.value_len());
         let inner = self.inner.borrow();
         address_of(entry).is_some_and(|address| {
-            !address.is_patched()
-                && !address.is_blob()
-                && inner.appender.is_written(address, key, value)
+            !address.is_patched() && inner.appender.is_written(address, key, value)
         })
     }
 
@@ -37,9 +35,6 @@ impl Journal {
         let Some(address) = address_of(entry) else {
             return Offloading::Stays;
         };
-        if address.is_blob() {
-            return Offloading::Stays;
-        }
         if !address.is_patched() {
             return Offloading::Waits;
         }

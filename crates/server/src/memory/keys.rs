@@ -114,7 +114,7 @@ pub(crate) fn make_room(server: &Server, store: &Store<'_>, worker: usize, need:
     let relief = match server.policy() {
         Some(policy) => Relief::Evict(policy),
         None if server.offloads() && server.may_offload() => {
-            if !server.cold.is_on() {
+            if !server.cold.is_offloading() {
                 // The control thread sees that too, and begins.
                 return Room::Later;
             }

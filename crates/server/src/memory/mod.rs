@@ -216,7 +216,7 @@ impl Server {
     pub(crate) fn apply_eviction_settings(&self) {
         let access = match self.policy() {
             // From the first value on that leaves memory.
-            None if self.offloads() && self.cold.is_on() => Access::Heat,
+            None if self.offloads() && self.cold.is_offloading() => Access::Heat,
             None => Access::Clock,
             Some(_) if self.counts_uses() => Access::Frequency,
             Some(_) => Access::Heat,

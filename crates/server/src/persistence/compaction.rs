@@ -118,6 +118,13 @@ impl Relocator {
     }
 
     fn rewrite(&self, appender: &mut Appender, record: &Record<'_>, mut entry: EntryMut<'_, '_>) {
+        if address_of(&entry).is_some_and(|address| address.is_blob() && !address.is_patched()) {
+            // Its value is in a file of its own, where it stays.
+            let (tag, expiry) = (tag_of(entry.as_ref()), entry.expiry());
+            let address = appender.keep_blob(record, tag, expiry);
+            entry.set_log_address(stored(address));
+            return;
+        }
         let (view, old) = (entry.as_ref(), Replaced::of(entry.overwritten()));
         let (tag, expiry) = (tag_of(view), view.expiry());
         let mut comes_back = None;

@@ -133,12 +133,25 @@ impl Persistence {
         self.log.read().as_ref().map(Log::status)
     }
 
-    /// An entry has gone because its time had come, or with its database.
-    pub(crate) fn lost(&self, address: LogAddress, key: usize, value: usize) {
+    /// An entry has gone: with its database, or alone, from the database with this number whose shard is locked, because its time had
+    /// come.
+    pub(crate) fn lost(
+        &self,
+        address: LogAddress,
+        key: &[u8],
+        value: usize,
+        alone_from: Option<usize>,
+    ) {
         if let Some(appender) = self.lost.lock().as_mut()
             && let Some(address) = Address::from_bits(address.0.get())
         {
-            appender.liveness().dead(address, key, value);
+            if address.is_blob()
+                && let Some(database) = alone_from
+            {
+                // Its file goes, so the record that names it must not be the last word.
+                appender.delete(DbId(self.ids[database].load(Relaxed)), key);
+            }
+            appender.liveness().dead(address, key.len(), value);
             appender.commit();
         }
     }
@@ -188,6 +201,7 @@ impl Persistence {
         log.start_compaction(Arc::new(Relocator::new(server)));
         *own.lost.lock() = log.appender(None);
         *own.reading.reader.write() = Some(log.value_reader());
+        *own.reading.blobs.write() = Some(log.blob_store());
         *own.log.write() = Some(log);
         server.keyspace.set_logged(true);
         own.current
@@ -223,6 +237,7 @@ impl Persistence {
     pub(crate) fn close(&self) -> Result<(), String> {
         self.lost.lock().take();
         self.reading.reader.write().take();
+        self.reading.blobs.write().take();
         // Whoever asks for a sync meanwhile waits until all of it is durable.
         let mut log = self.log.write();
         if let Some(log) = log.take() {
@@ -370,7 +385,7 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
     server.keyspace.set_filling(false);
     replayed.map_err(|error| format!("cannot load the log: {error}"))?;
     let leaves_all = loader.leaves_all();
-    let has_left = loader.finish()?;
+    let left = loader.finish()?;
     for (db, id) in own.ids.iter().enumerate() {
         let number = u16::try_from(db).unwrap_or(u16::MAX);
         id.store(recovery.bindings().id_of(number).0, Relaxed);
@@ -391,11 +406,14 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
     // A worker that begins a turn after this has a journal before it runs what was refused until now.
     let alone = server.keyspace.turns().exclusive();
     Persistence::install(server, log);
-    if has_left {
+    if left.values {
         server.begin_offloading(&alone);
     }
+    if left.blobs {
+        server.cold.expect_large(&alone);
+    }
     drop(alone);
-    if has_left && leaves_all {
+    if left.values && leaves_all {
         warming::begin(server);
     }
     if imports {

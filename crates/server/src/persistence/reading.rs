@@ -1,9 +1,10 @@
 //! Reading values back from the log.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ferrite_log::{Address, Hold, Log, ValueReader};
+use ferrite_log::{Address, Blob, BlobStore, BlobStream, FoundValue, Hold, Log, ValueReader};
 use keyspace::{ColdValue, EntryRef, LargeValue, Stored};
 use parking_lot::RwLock;
 
@@ -20,6 +21,8 @@ pub(crate) const NOT_THERE: Failure =
 pub(crate) struct Reading {
     /// `None` without a log.
     pub(super) reader: RwLock<Option<ValueReader>>,
+    /// Where large values are made; `None` without a log.
+    pub(super) blobs: RwLock<Option<BlobStore>>,
     /// Values that were read, their bytes, and the microseconds that took.
     pub(crate) reads: AtomicU64,
     pub(crate) bytes: AtomicU64,
@@ -89,6 +92,58 @@ impl Persistence {
         Err(NOT_THERE)
     }
 
+    /// Where files of large values are made and opened; `None` without a log.
+    pub(crate) fn blob_store(&self) -> Option<BlobStore> {
+        self.reading.blobs.read().clone()
+    }
+
+    /// The file of a value that is in the log alone, if it has one. The shard of its entry is locked.
+    pub(crate) fn blob_of(&self, value: ColdValue) -> Option<Arc<Blob>> {
+        let address = Address::from_bits(value.address.0.get())?;
+        if !address.is_blob() {
+            return None;
+        }
+        self.reading.reader.read().as_ref()?.blob_at(address.lsn())
+    }
+
+    /// A value that is held, if it is in a file of its own: to be read a piece at a time.
+    ///
+    /// # Errors
+    /// It is damaged or cannot be read.
+    pub(crate) fn stream_held(
+        &self,
+        key: &[u8],
+        value: ColdValue,
+        hold: Option<&Hold>,
+    ) -> Result<Option<BlobStream>, Failure> {
+        let address = Address::from_bits(value.address.0.get());
+        let Some(address) = address.filter(|address| address.is_blob()) else {
+            return Ok(None);
+        };
+        let reader = self.reading.reader.read();
+        let reader = reader.as_ref().ok_or(NOT_THERE)?;
+        let streamed = |blob| {
+            let stream = reader.stream_blob(blob);
+            stream.map_err(|error| Failure::new(format!("IOERR {error}")))
+        };
+        if let Some(blob) = reader.blob_at(address.lsn()) {
+            return streamed(blob.reference()).map(Some);
+        }
+        for _ in 0..READ_LOOKS {
+            let found = match hold {
+                Some(hold) => hold.open(reader, address.lsn(), key, 0),
+                None => reader.open(address.lsn(), key, 0),
+            };
+            match found {
+                Ok(Some(FoundValue::Blob(blob))) => return streamed(blob).map(Some),
+                Ok(Some(FoundValue::Bytes(_))) => return Ok(None),
+                Ok(None) => std::thread::sleep(READ_NAP),
+                Err(error) => return Err(Failure::new(format!("IOERR {error}"))),
+            }
+        }
+        Err(NOT_THERE)
+    }
+
     /// Keeps what is in the log where it is, if there is a log.
     pub(crate) fn hold(&self) -> Option<Hold> {
         self.log.read().as_ref().map(Log::hold)
@@ -104,6 +159,13 @@ impl Persistence {
         let reader = reader.as_ref().ok_or("the log has been closed")?;
         let address = Address::from_bits(value.address.0.get());
         let address = address.ok_or("the value has no address")?;
+        if address.is_blob()
+            && let Some(blob) = reader.blob_at(address.lsn())
+        {
+            let bytes = reader.read_blob(blob.reference());
+            let bytes = bytes.map_err(|error| error.to_string())?;
+            return Ok(Some(LargeValue::new(bytes.into())));
+        }
         let read = match hold {
             Some(hold) => hold.read(reader, address.lsn(), key, value.len),
             None => reader.read(address.lsn(), key, value.len),

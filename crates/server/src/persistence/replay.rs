@@ -42,6 +42,16 @@ pub(super) struct Loader {
     fetches: AtomicUsize,
     /// Whether some were.
     has_left: AtomicBool,
+    /// Whether there are values in files of their own, which stay there.
+    has_blobs: AtomicBool,
+}
+
+/// What a replay has left in the log.
+pub(super) struct Left {
+    /// Values for which there was no room.
+    pub(super) values: bool,
+    /// Large values, in files of their own.
+    pub(super) blobs: bool,
 }
 
 impl Loader {
@@ -60,6 +70,7 @@ impl Loader {
             reader: recovery.value_reader(),
             fetches: AtomicUsize::new(0),
             has_left: AtomicBool::new(false),
+            has_blobs: AtomicBool::new(false),
         }
     }
 
@@ -77,9 +88,12 @@ impl Loader {
     ///
     /// # Errors
     /// What the log holds that this server cannot.
-    pub(super) fn finish(self) -> Result<bool, String> {
-        let has_left = self.has_left.into_inner();
-        self.problem.into_inner().map_or(Ok(has_left), Err)
+    pub(super) fn finish(self) -> Result<Left, String> {
+        let left = Left {
+            values: self.has_left.into_inner(),
+            blobs: self.has_blobs.into_inner(),
+        };
+        self.problem.into_inner().map_or(Ok(left), Err)
     }
 
     /// Whether values are left in the log, to come back later.
@@ -166,32 +180,34 @@ impl Loader {
         };
         match record.change {
             Change::Set { tag, expiry, value } => {
-                let Value::Bytes(value) = value else {
-                    return self.give_up("cannot load the log: it has values in files".into());
-                };
+                let form = form_of(tag);
                 let mut bury = |old| {
                     if let Some(old) = Replaced::of(old) {
                         old.bury(key.bytes.len(), liveness);
                     }
                 };
-                if self.is_left(value.len())
-                    && let Some(address) = record.address()
-                {
-                    let (len, form) = (value.len(), form_of(tag));
-                    guard.load_cold(key, len, expiry, form, self.now, |old| {
-                        bury(old);
-                        stored(address)
-                    });
-                    if !self.has_left.load(Relaxed) {
-                        self.has_left.store(true, Relaxed);
+                let len = value.len() as usize;
+                match value {
+                    Value::Bytes(bytes) if !self.is_left(len) => {
+                        guard.load(key, bytes, expiry, form, self.now, |old| {
+                            bury(old);
+                            record.address().map(stored)
+                        });
+                        self.leave(guard, key);
+                        return;
                     }
-                    return;
+                    Value::Bytes(_) => note(&self.has_left),
+                    Value::Blob(_) => note(&self.has_blobs),
+                    Value::Stored(_) => {
+                        return self
+                            .give_up("cannot load the log: a value was left on the disk".into());
+                    }
                 }
-                guard.load(key, value, expiry, form_of(tag), self.now, |old| {
+                let address = record.address().expect("a set has one");
+                guard.load_cold(key, len, expiry, form, self.now, |old| {
                     bury(old);
-                    record.address().map(stored)
+                    stored(address)
                 });
-                self.leave(guard, key);
             }
             Change::Delete => {
                 bury(guard, key, liveness);
@@ -209,7 +225,7 @@ impl Loader {
                 bytes,
             } => {
                 let Value::Bytes(bytes) = bytes else {
-                    return self.give_up("cannot load the log: it has values in files".into());
+                    return self.give_up("cannot load the log: a patch has no bytes".into());
                 };
                 if let Err(problem) = self.fetch(guard, key) {
                     return self.give_up(format!("cannot load the log: {problem}"));
@@ -224,6 +240,13 @@ impl Loader {
 fn leaves_all(server: &Server, recovery: &Recovery) -> bool {
     let least = server.settings.int(Setting::LogLazyLoadSize).unsigned_abs();
     server.offloads() && least > 0 && recovery.log_bytes() >= least
+}
+
+/// Notes that something is so, where many may note it.
+fn note(fact: &AtomicBool) {
+    if !fact.load(Relaxed) {
+        fact.store(true, Relaxed);
+    }
 }
 
 /// Tells that the record of a key, which is about to change or go, is dead.

@@ -279,8 +279,8 @@ impl Load<'_> {
             && let Some(entry) = guard.find(key)
         {
             if let Some(address) = entry.log_address() {
-                let (key, value) = (key.bytes.len(), entry.value_len());
-                self.server.persistence.lost(address, key, value);
+                let (value, persistence) = (entry.value_len(), &self.server.persistence);
+                persistence.lost(address, key.bytes, value, Some(database));
             }
             entry.remove();
         }

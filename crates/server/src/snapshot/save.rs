@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
-use ferrite_log::Hold;
+use ferrite_log::{BlobStream, Hold};
 use keyspace::{ColdValue, Exclusive, Records, Sizes, Snapshot, Turn};
 use rdb::{Attributes, Options, Writer};
 
@@ -40,6 +40,13 @@ impl From<Result<(), Stop>> for Outcome {
             Err(Stop::Failed(error)) => Outcome::Failed(error.to_string()),
         }
     }
+}
+
+/// A value on its way into the file.
+enum SavedValue<'v> {
+    Bytes(Cow<'v, [u8]>),
+    /// So many bytes, read a piece at a time.
+    File(u64, BlobStream),
 }
 
 /// A file on its way.
@@ -82,10 +89,10 @@ fn write_beside(
         let Some(database) = database else { break };
         for record in records.iter() {
             let value = match record.value.bytes() {
-                Ok(value) => Cow::Borrowed(value),
-                Err(cold) => server.saved_bytes(record.key, cold, hold)?,
+                Ok(value) => SavedValue::Bytes(Cow::Borrowed(value)),
+                Err(cold) => server.saved_value(record.key, cold, hold)?,
             };
-            save.key(database, record.key, &value, record.expiry)?;
+            save.key(database, record.key, value, record.expiry)?;
         }
         server
             .snapshots
@@ -129,9 +136,12 @@ pub(crate) fn save_alone(server: &Server, alone: &Exclusive<'_>, now: i64) -> io
         let mut result = Ok(());
         database.for_each(now, |entry| {
             if result.is_ok() {
-                let value = server.persistence.bytes_now(entry).map_err(unreadable);
+                let value = match entry.cold() {
+                    Some(cold) => server.saved_value(entry.key(), cold, None),
+                    None => Ok(SavedValue::Bytes(Cow::Borrowed(entry.value().bytes()))),
+                };
                 result =
-                    value.and_then(|value| save.put(*number, entry.key(), &value, entry.expiry()));
+                    value.and_then(|value| save.put(*number, entry.key(), value, entry.expiry()));
             }
         });
         result?;
@@ -166,15 +176,19 @@ fn unreadable(failure: Failure) -> io::Error {
 
 impl Server {
     /// A value that was in the log alone when the snapshot came by.
-    fn saved_bytes(
+    fn saved_value(
         &self,
         key: &[u8],
         cold: ColdValue,
         hold: Option<&Hold>,
-    ) -> io::Result<Cow<'static, [u8]>> {
+    ) -> io::Result<SavedValue<'static>> {
+        let stream = self.persistence.stream_held(key, cold, hold);
+        if let Some(stream) = stream.map_err(unreadable)? {
+            return Ok(SavedValue::File(cold.len, stream));
+        }
         let value = self.persistence.read_settled(key, cold, hold);
         let value = value.map_err(unreadable)?;
-        Ok(Cow::Owned(value.to_vec()))
+        Ok(SavedValue::Bytes(Cow::Owned(value.to_vec())))
     }
 }
 
@@ -209,7 +223,7 @@ impl Save<'_> {
         &mut self,
         database: usize,
         key: &[u8],
-        value: &[u8],
+        value: SavedValue<'_>,
         expiry: Option<i64>,
     ) -> Result<(), Stop> {
         self.put(database, key, value, expiry)?;
@@ -223,7 +237,7 @@ impl Save<'_> {
         &mut self,
         database: usize,
         key: &[u8],
-        value: &[u8],
+        value: SavedValue<'_>,
         expiry: Option<i64>,
     ) -> io::Result<()> {
         if self.database != Some(database) {
@@ -243,7 +257,12 @@ impl Save<'_> {
             expiry_ms: expiry,
             ..Attributes::default()
         };
-        self.writer.key(key, value, attributes)
+        match value {
+            SavedValue::Bytes(bytes) => self.writer.key(key, &bytes, attributes),
+            SavedValue::File(len, mut stream) => {
+                self.writer.key_from(key, len, &mut stream, attributes)
+            }
+        }
     }
 
     fn wait(&self) -> Result<(), Stop> {

@@ -6,6 +6,7 @@ use keyspace::{COLD_MIN_BYTES, ColdValue, Encoding, Key, LargeValue, ShardId};
 
 use super::{Entry, Shard, Store};
 use crate::command::Failure;
+use crate::journal::address_of;
 use crate::limits::{EVICT_PACKS, OFFLOAD_LOOKS, OFFLOAD_NAP, PACK_SHARE, READ_LOOKS, READ_NAP};
 use crate::persistence::NOT_THERE;
 
@@ -132,6 +133,18 @@ impl Entry<'_, '_> {
     #[inline]
     pub(crate) fn cold(&self) -> Option<ColdValue> {
         self.inner.cold()
+    }
+
+    /// Whether the value is in memory, and in a file of its own as well.
+    pub(crate) fn is_in_file_too(&self) -> bool {
+        let address = address_of(&self.inner);
+        let is_same = address.is_some_and(|address| address.is_blob() && !address.is_patched());
+        is_same && self.cold().is_none()
+    }
+
+    /// Lets a value leave memory that is in a file of its own as well, if nobody relies on the shard's values.
+    pub(crate) fn leave(self) {
+        self.inner.offload();
     }
 
     /// The value, wherever it is; what is in the log alone is read on the spot.

@@ -1,12 +1,17 @@
 //! One locked shard, and an entry of it: what commands do to keys. Every change ends in `changed`.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use ferrite_log::Blob;
 use keyspace::{
-    ChangeKind, Detached, Encoding, EntryMut, Expiry, Form, Guard, Key, Kind, LargeValue, Stored,
+    ChangeKind, ColdValue, Detached, Encoding, EntryMut, Expiry, Form, Guard, Key, Kind,
+    LargeValue, Stored,
 };
 
 use super::Store;
+use crate::blobs::is_blob;
+use crate::command::{Failure, Reply};
 use crate::journal::Journal;
 use crate::metrics::WorkerStats;
 use crate::notify::{Event, Notifier};
@@ -162,6 +167,33 @@ impl<'a> Shard<'a> {
         self.changed(key, ChangeKind::Written);
     }
 
+    /// Whether the value of a key is in a file of its own, and not in memory.
+    pub(crate) fn holds_file(&mut self, key: Key<'_>) -> bool {
+        let cold = self.guard.find(key).and_then(|entry| entry.cold());
+        cold.is_some_and(is_blob)
+    }
+
+    /// Whether others than the `own` pins rely on values of the shard: then no key of it may get a value that is in the log alone.
+    pub(crate) fn is_relied_on(&self, own: u32) -> bool {
+        self.guard.pins() > own
+    }
+
+    /// [`Shard::set`] with a value in a file of its own, which the journal's log has made. Nobody else relies on the shard's values.
+    pub(crate) fn set_blob(
+        &mut self,
+        key: Key<'_>,
+        (blob, journal): (&Arc<Blob>, &Journal),
+        expiry: Expiry,
+    ) {
+        self.tell_if_new(key);
+        let (db, len) = (self.db, blob.reference().len);
+        self.guard.set_cold(key, len, expiry, |entry, old| {
+            journal.wrote_blob(db, key, entry, old, blob)
+        });
+        self.store.stats.sets.add(1);
+        self.changed(key, ChangeKind::Written);
+    }
+
     /// Makes the value of a key, empty if it is missing, at least as long as `part` reaches (zeroes are added behind), then lets
     /// `change` write to that part of it; `change` gets the whole value and says whether it did. Returns what else it says, and
     /// whether the key is another than before: it is new, or its value is longer or was written to.
@@ -228,8 +260,13 @@ impl<'a> Shard<'a> {
     pub(crate) fn attach(&mut self, key: Key<'_>, value: Detached) {
         self.tell(Event::NEW, key);
         let (journal, db) = (self.store.journal, self.db);
+        // The source's record may be dead, but that is not told before the end of the turn.
+        let blob = value.cold().and_then(|cold| journal?.blob_of(cold));
         self.guard.attach(key, value, |entry, old| {
-            Some(journal?.wrote(db, key, entry, old))
+            Some(match &blob {
+                Some(blob) => journal?.wrote_blob(db, key, entry, old, blob),
+                None => journal?.wrote(db, key, entry, old),
+            })
         });
         self.changed(key, ChangeKind::Written);
     }
@@ -260,6 +297,36 @@ impl Entry<'_, '_> {
     #[inline]
     pub(crate) fn value(&self) -> Stored<'_> {
         self.inner.value()
+    }
+
+    /// Answers with the value, wherever it is: one in a file of its own is sent from there. Any other is in memory.
+    ///
+    /// # Errors
+    /// It is in none of these places.
+    #[inline(always)]
+    pub(crate) fn answer(&self, reply: &mut Reply<'_>) -> Result<(), Failure> {
+        match self.inner.stored() {
+            Ok(value) => {
+                reply.value(value);
+                Ok(())
+            }
+            Err(cold) => self.answer_part(reply, cold, 0..cold.len),
+        }
+    }
+
+    /// Answers with a part of a value that has a file of its own.
+    ///
+    /// # Errors
+    /// It has none.
+    #[cold]
+    pub(crate) fn answer_part(
+        &self,
+        reply: &mut Reply<'_>,
+        value: ColdValue,
+        part: Range<u64>,
+    ) -> Result<(), Failure> {
+        reply.file(self.store.persistence.part_of(value, part)?);
+        Ok(())
     }
 
     /// Bytes of the value.

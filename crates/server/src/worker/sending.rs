@@ -20,6 +20,10 @@ impl Worker {
             self.close(token);
             return;
         }
+        if connection.backlog.waits() {
+            let client = &connection.session.client;
+            connection.backlog.ask(self.server, client);
+        }
         connection.note_output();
         connection.note_memory(self.stats);
         let is_paused =

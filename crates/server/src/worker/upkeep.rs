@@ -92,7 +92,11 @@ impl Worker {
             let spared = connection.session.monitor
                 || matches!(
                     connection.state,
-                    State::Paused | State::Parked | State::Working | State::Fetching
+                    State::Paused
+                        | State::Parked
+                        | State::Working
+                        | State::Fetching
+                        | State::Uploading
                 )
                 || connection.session.client.has_status(status::PUBSUB);
             if timeout_ms > 0 && quiet > timeout_ms && !spared {

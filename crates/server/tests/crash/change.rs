@@ -53,7 +53,7 @@ pub(crate) struct Text {
 impl Text {
     fn random(random: &mut fastrand::Rng) -> Text {
         let len = match random.u8(..20) {
-            0 => random.u32(..20_000),
+            0 => random.u32(..150_000),
             1..5 => random.u32(..2000),
             _ => random.u32(..60),
         };
@@ -78,6 +78,10 @@ pub(crate) enum Change {
     Append(Place, Text),
     SetMany(u16, Vec<(u16, Text)>),
     Delete(u16, Vec<u16>),
+    /// A key of a database gets the value of another.
+    Copy(u16, u16, u16),
+    /// A key gets another name; it is there.
+    Rename(u16, u16, u16),
     Expire(Place),
     Persist(Place),
     Flush(u16),
@@ -112,6 +116,11 @@ impl Change {
         };
         let counter = (db, random.u16(..COUNTERS));
         let key = |random: &mut fastrand::Rng| random.u16(COUNTERS..KEYS);
+        // Another one, which is no counter either.
+        let other = |random: &mut fastrand::Rng, key: u16| {
+            let count = KEYS - COUNTERS;
+            COUNTERS + (key - COUNTERS + random.u16(1..count)) % count
+        };
         let place = (db, key(random));
         let text = Text::random(random);
         match random.u8(..60) {
@@ -130,6 +139,8 @@ impl Change {
             8 | 9 => Change::Delete(db, vec![key(random), counter.1, key(random)]),
             10 => Change::Expire(if random.bool() { place } else { counter }),
             11 => Change::Persist(if random.bool() { place } else { counter }),
+            12 if random.bool() => Change::Copy(db, place.1, other(random, place.1)),
+            12 if state.contains_key(&place) => Change::Rename(db, place.1, other(random, place.1)),
             12 => Change::SetWithExpiry(place, text),
             13..16
                 if state
@@ -173,6 +184,19 @@ impl Change {
                     touched((*db, key));
                 }
             }
+            Change::Copy(db, from, to) => {
+                if let Some(entry) = state.get(&(*db, *from)).cloned() {
+                    state.insert((*db, *to), entry);
+                }
+                touched((*db, *to));
+            }
+            Change::Rename(db, from, to) => {
+                if let Some(entry) = state.remove(&(*db, *from)) {
+                    state.insert((*db, *to), entry);
+                }
+                touched((*db, *from));
+                touched((*db, *to));
+            }
             Change::Expire(place) | Change::Persist(place) => {
                 if let Some(entry) = state.get_mut(place) {
                     entry.expires = matches!(self, Change::Expire(_));
@@ -205,7 +229,11 @@ impl Change {
                 touched((*one, key));
                 touched((*two, key));
             }),
-            Change::SetMany(..) | Change::Delete(..) | Change::Transaction(_) => {}
+            Change::SetMany(..)
+            | Change::Delete(..)
+            | Change::Copy(..)
+            | Change::Rename(..)
+            | Change::Transaction(_) => {}
         }
     }
 
@@ -250,6 +278,14 @@ impl Change {
                 select(*db, bytes);
                 let keys = keys.iter().map(|&key| name(key));
                 [word("DEL")].into_iter().chain(keys).collect()
+            }
+            Change::Copy(db, from, to) => {
+                select(*db, bytes);
+                vec![word("COPY"), name(*from), name(*to), word("REPLACE")]
+            }
+            Change::Rename(db, from, to) => {
+                select(*db, bytes);
+                vec![word("RENAME"), name(*from), name(*to)]
             }
             Change::Expire((db, key)) => {
                 select(*db, bytes);

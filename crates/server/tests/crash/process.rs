@@ -59,6 +59,8 @@ impl Process {
                 self.policy,
             ])
             .args(["--log-segment-size", SEGMENT])
+            // Some values are large enough for files of their own.
+            .args(["--log-blob-size", "16kb"])
             .args(["--databases", &DATABASES.to_string()])
             .args(["--threads", &self.threads.to_string()])
             // Nobody else listens there.

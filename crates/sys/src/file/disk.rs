@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -162,6 +162,14 @@ impl File for OnDisk {
     fn will_need(&self, offset: u64, bytes: u64) {
         will_need(&self.file, offset, bytes);
     }
+
+    fn write_back(&self, offset: u64, bytes: u64) {
+        write_back(&self.file, offset, bytes);
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -211,6 +219,18 @@ fn will_need(file: &fs::File, offset: u64, bytes: u64) {
 
 #[cfg(target_os = "macos")]
 fn will_need(_file: &fs::File, _offset: u64, _bytes: u64) {}
+
+#[cfg(target_os = "linux")]
+fn write_back(file: &fs::File, offset: u64, bytes: u64) {
+    if let (Ok(offset), Ok(bytes)) = (offset.try_into(), bytes.try_into()) {
+        let flags = libc::SYNC_FILE_RANGE_WRITE;
+        // SAFETY: the call takes integers; the descriptor is open. Its answer is of no consequence: a sync follows.
+        unsafe { libc::sync_file_range(file.as_raw_fd(), offset, bytes, flags) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn write_back(_file: &fs::File, _offset: u64, _bytes: u64) {}
 
 #[cfg(test)]
 mod tests {

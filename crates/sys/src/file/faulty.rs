@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -270,6 +271,15 @@ impl File for FaultyFile {
 
     fn will_need(&self, offset: u64, bytes: u64) {
         self.file.will_need(offset, bytes);
+    }
+
+    fn write_back(&self, offset: u64, bytes: u64) {
+        self.file.write_back(offset, bytes);
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        let is_all_there = lock(&self.held).is_empty();
+        is_all_there.then(|| self.file.descriptor())?
     }
 }
 

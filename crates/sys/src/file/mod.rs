@@ -11,16 +11,19 @@
 //!    says.
 //! 4. What [`File::allocate`] granted can be written without running out of space.
 
+mod cached;
 mod direct;
 mod disk;
 mod faulty;
 mod scan;
 
+pub use cached::is_cached;
 pub use disk::Disk;
 pub use faulty::{Faulty, Trouble};
 
 use std::fmt;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 /// What [`File::write_direct_at`] and [`File::scan_at`] want everything to be a multiple of: no disk has larger blocks.
@@ -148,6 +151,14 @@ pub trait File: Send + Sync + fmt::Debug {
 
     /// Tells that a range will be read soon. A hint: it cannot fail.
     fn will_need(&self, offset: u64, bytes: u64);
+
+    /// Tells that the disk may begin to write a range that was written here, so that a sync has less to wait for. A hint.
+    fn write_back(&self, _offset: u64, _bytes: u64) {}
+
+    /// The system's file, for calls that move its bytes elsewhere. `None` if it is none, or if something is kept back from it.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     /// Fills `buffer` from `offset` on.
     ///

@@ -335,4 +335,26 @@ impl Poller {
             Driver::Kqueue(_) => transfer::send_vectored(fd, bufs),
         }
     }
+
+    /// The same from a file, from `offset` on and `count` bytes at most, behind all that was taken before. `Ok(0)` is the end of the file.
+    /// Waits for the disk if the file's bytes are not in memory: see [`crate::file::is_cached`].
+    ///
+    /// # Errors
+    /// As [`Poller::send`]; or the file cannot be read.
+    pub fn send_file(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        count: usize,
+    ) -> io::Result<usize> {
+        match &mut self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Epoll(_) => transfer::send_file(fd, file, offset, count),
+            #[cfg(target_os = "linux")]
+            Driver::Uring(uring) => uring.send_file(fd, file, offset, count),
+            #[cfg(not(target_os = "linux"))]
+            Driver::Kqueue(_) => transfer::send_file(fd, file, offset, count),
+        }
+    }
 }

@@ -65,3 +65,40 @@ pub(super) fn send_vectored(fd: BorrowedFd<'_>, bufs: &[IoSlice<'_>]) -> io::Res
         check_size(unsafe { libc::sendmsg(fd, &message, SEND_FLAGS) })
     })
 }
+
+/// Sends up to `count` bytes of a file from `offset` on, without a copy of them in this process where the system can do that. 0 is
+/// the end of the file.
+#[cfg(target_os = "linux")]
+pub(super) fn send_file(
+    fd: BorrowedFd<'_>,
+    file: BorrowedFd<'_>,
+    offset: u64,
+    count: usize,
+) -> io::Result<usize> {
+    let mut at = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+    retry(|| {
+        // SAFETY: the pointer is to an offset of ours; both descriptors are open.
+        check_size(unsafe { libc::sendfile(fd.as_raw_fd(), file.as_raw_fd(), &mut at, count) })
+    })
+}
+
+/// The same by way of a buffer.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn send_file(
+    fd: BorrowedFd<'_>,
+    file: BorrowedFd<'_>,
+    offset: u64,
+    count: usize,
+) -> io::Result<usize> {
+    let mut buffer = [0; 16 << 10];
+    let at = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let wanted = count.min(buffer.len());
+    let read = retry(|| {
+        // SAFETY: the pointer and the length are within `buffer`; the descriptor is open.
+        check_size(unsafe { libc::pread(file.as_raw_fd(), buffer.as_mut_ptr().cast(), wanted, at) })
+    })?;
+    if read == 0 {
+        return Ok(0);
+    }
+    send(fd, &buffer[..read])
+}

@@ -50,6 +50,9 @@ fn set(database: &Database, model: &mut Model, name: &str, value: Vec<u8>, expir
             assert_eq!(replaced.map(|replaced| replaced.address), old);
             address(number as u64)
         });
+    } else if value.len() >= 3000 && number.is_multiple_of(5) {
+        // Some long ones never were in memory.
+        guard.set_cold(key, value.len() as u64, at, |_, _| address(number as u64));
     } else {
         guard.set_logged(key, &value, at, |_, _| address(number as u64));
     }
@@ -258,4 +261,53 @@ fn a_snapshot_gets_what_is_cold_as_where_it_is() {
         }
     }
     assert_eq!(seen, 100);
+}
+
+#[test]
+fn what_never_was_in_memory_is_moved_copied_and_expires_as_it_is() {
+    let keyspace = keyspace();
+    let mut turn = keyspace.turns().register();
+    turn.enter();
+    let database = keyspace.database(&turn, 0);
+    let (one, two) = (database.key(b"one"), database.key(b"two"));
+    let mut guard = database.lock(one.hash, 0);
+    for at in [Expiry::Clear, Expiry::At(50)] {
+        // Over nothing, over a value in memory, over one like it.
+        guard.set_cold(one, 1 << 40, at, |_, old| {
+            assert!(old.is_none());
+            address(1)
+        });
+        guard.set_logged(one, b"short", at, |_, _| address(2));
+        guard.set_cold(one, 1 << 40, at, |_, old| {
+            assert_eq!(old.map(|old| old.address), Some(address(2)));
+            address(3)
+        });
+        guard.set_cold(one, 1 << 41, at, |_, _| address(4));
+        guard.verify();
+        assert_eq!(guard.cell.cold(), (1, 1 << 41));
+        let copy = guard.find(one).expect("it is there").copy();
+        let cold = ColdValue {
+            address: address(4),
+            len: 1 << 41,
+        };
+        assert_eq!(copy.cold(), Some(cold));
+        guard.attach(two, copy, |_, _| Some(address(5)));
+        assert_eq!(guard.cell.cold(), (2, 1 << 42));
+        guard.verify();
+        let moved = guard.detach(one).expect("it is there");
+        guard.remove(two);
+        assert_eq!(guard.cell.cold(), (0, 0));
+        guard.attach(two, moved, |_, _| Some(address(6)));
+        let entry = guard.find(two).expect("it is there");
+        assert_eq!(entry.cold().map(|cold| cold.address), Some(address(6)));
+        assert_eq!(entry.expiry(), (at != Expiry::Clear).then_some(50));
+        guard.verify();
+        guard.remove(two);
+    }
+    guard.set_cold(one, 100, Expiry::At(50), |_, _| address(7));
+    drop(guard);
+    let mut guard = database.lock(one.hash, 51);
+    assert!(guard.find(one).is_none());
+    assert_eq!(guard.cell.cold(), (0, 0));
+    guard.verify();
 }

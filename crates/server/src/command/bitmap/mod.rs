@@ -22,7 +22,6 @@ mod words;
 use resp::number;
 
 use super::{Arg, ArgKind, Failure, Group, KeySpec, Spec, flag::*};
-use crate::config::Setting;
 use crate::server::Server;
 
 const OFFSET: Failure = Failure::of("ERR bit offset is not an integer or out of range");
@@ -37,7 +36,7 @@ fn bit_offset(server: &Server, text: &[u8], bits: Option<u32>) -> Result<usize, 
         }
         _ => number::parse_i64(text),
     };
-    let end = server.settings.int(Setting::ProtoMaxBulkLen);
+    let end = server.longest_made() as i64;
     match offset {
         Some(offset) if offset >= 0 && offset / 8 < end => Ok(offset as usize),
         _ => Err(OFFSET),

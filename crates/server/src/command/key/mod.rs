@@ -13,7 +13,7 @@ mod iteration;
 mod object;
 mod transfer;
 
-use super::spec::{FIRST_VALUE, NO_VALUES};
+use super::spec::{FIRST_VALUE, LargeUse, NO_VALUES};
 use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
 
 /// The key of the first key rule.
@@ -310,6 +310,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         ],
         summary: "Gives a key another name, and takes that name from whatever had it",
         needs: FIRST_VALUE,
+        large: LargeUse::SHARES,
         handler: transfer::rename,
         ..RENAMES
     },
@@ -323,6 +324,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Gives a key another name if nothing has that name",
         history: &[("3.2.0", "Answers 0, no error, if both names are the same.")],
         needs: FIRST_VALUE,
+        large: LargeUse::SHARES,
         handler: transfer::renamenx,
         ..RENAMES
     },
@@ -350,6 +352,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         ],
         elsewhere: transfer::copy_target,
         needs: FIRST_VALUE,
+        large: LargeUse::SHARES,
         handler: transfer::copy,
         ..Spec::BASE
     },
@@ -361,6 +364,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Takes a key into another database, if that has no such key",
         args: &[KEY, Arg::of("db", ArgKind::Integer)],
         elsewhere: transfer::move_target,
+        large: LargeUse::SHARES,
         handler: transfer::move_key,
         ..Spec::BASE
     },

@@ -33,6 +33,13 @@ fn give_name(context: &mut Context<'_>, args: &Args<'_>, replace: bool) -> Resul
     if !replace && shards.of(to).find_to_change(to).is_some() {
         return Ok(false);
     }
+    if shards.of(from).holds_file(from) && !context.in_transaction {
+        let own_pins = context.own_pins(context.store.db, to);
+        if shards.of(to).is_relied_on(own_pins) {
+            drop(shards);
+            return Err(context.come_again(None));
+        }
+    }
     if from.bytes != to.bytes {
         let value = shards.of(from).detach(from);
         if let Some(value) = value {
@@ -57,13 +64,27 @@ pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         let source = shard.read(from)?;
         free.then(|| source.copy())
     };
+    let own_pins = context.own_pins(db, to);
+    let in_transaction = context.in_transaction;
+    let must_wait = |source: &mut Shard<'_>, is_relied_on: bool| {
+        is_relied_on && !in_transaction && source.holds_file(from)
+    };
     let done = if db == own {
         let mut shards = context.store.lock_keys([from, to].into_iter());
+        let is_relied_on = shards.of(to).is_relied_on(own_pins);
+        if must_wait(&mut shards.of(from), is_relied_on) {
+            drop(shards);
+            return Err(context.come_again(None));
+        }
         let free = is_free(&mut shards.of(to));
         let value = copied(&mut shards.of(from), free);
         value.map(|value| put_copy(&mut shards.of(to), to, value))
     } else {
         let mut both = context.store.lock_across((own, from), (db, to));
+        if must_wait(&mut both.first, both.second.is_relied_on(own_pins)) {
+            drop(both);
+            return Err(context.come_again(None));
+        }
         let free = is_free(&mut both.second);
         let value = copied(&mut both.first, free);
         value.map(|value| put_copy(&mut both.second, to, value))
@@ -130,6 +151,13 @@ pub(super) fn move_key(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
         return Err(SAME_OBJECT);
     }
     let mut both = context.store.lock_across((own, key), (db, key));
+    if both.first.holds_file(key)
+        && !context.in_transaction
+        && both.second.is_relied_on(context.own_pins(db, key))
+    {
+        drop(both);
+        return Err(context.come_again(None));
+    }
     let Pair { first, second } = &mut both;
     let moved = move_between(first, second, key);
     drop(both);

@@ -295,6 +295,8 @@ fn log_fields(report: &mut Report, status: &ferrite_log::Status) {
     report.field("log_durable", status.durable.get());
     report.field("log_segments", status.segments);
     report.field("log_live_bytes", status.live_bytes);
+    report.field("log_large_values", status.blobs);
+    report.field("log_large_value_bytes", status.blob_bytes);
     report.field("log_writes", status.writes);
     report.field("log_syncs", status.syncs);
     report.field("log_sync_us", status.sync_us);

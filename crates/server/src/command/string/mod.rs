@@ -5,6 +5,7 @@
 //! | file | commands |
 //! |---|---|
 //! | `read` | GET MGET STRLEN GETRANGE SUBSTR, GETEX GETDEL GETSET |
+//! | `received` | SET SETNX SETEX PSETEX GETSET of values that have come in files of their own |
 //! | `write` | SET SETNX SETEX PSETEX MSET MSETNX APPEND SETRANGE |
 //! | `number` | INCR DECR INCRBY DECRBY INCRBYFLOAT |
 //! | `compare` | DIGEST DELEX DELIFEQ, and the conditions that SET shares with them |
@@ -20,17 +21,17 @@ pub(super) mod operand;
 mod options;
 pub(super) mod range;
 mod read;
+mod received;
 mod subsequence;
 mod write;
 
-use super::spec::{Begin, Find, NO_VALUES};
+use super::spec::{Begin, Find, LargeUse, NO_VALUES};
 use super::{Arg, ArgKind, Failure, Group, KeySpec, Spec, failure, flag::*};
-use crate::config::Setting;
 use crate::server::Server;
 
 /// The length of a string that `len` bytes at `offset` make necessary, if `proto-max-bulk-len` allows for it.
 fn length_with(server: &Server, offset: usize, len: usize) -> Result<usize, Failure> {
-    let most = server.settings.int(Setting::ProtoMaxBulkLen) as usize;
+    let most = server.longest_made();
     match offset.checked_add(len) {
         Some(total) if total <= most => Ok(total),
         _ => Err(failure::TOO_LONG),
@@ -71,6 +72,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         group: Group::String,
         summary: "Returns the value of a key",
         args: &[KEY],
+        large: LargeUse::SENDS,
         handler: read::get,
         ..Spec::BASE
     },
@@ -84,6 +86,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         complexity: "O(N) for N keys",
         tips: &["request_policy:multi_shard"],
         args: &[KEY.multiple()],
+        large: LargeUse::SENDS,
         handler: read::mget,
         ..Spec::BASE
     },
@@ -110,6 +113,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Returns a part of a value",
         complexity: "O(N) for a part of N bytes",
         args: RANGE,
+        large: LargeUse::SENDS,
         handler: read::getrange,
         ..Spec::BASE
     },
@@ -123,6 +127,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         complexity: "O(N) for a part of N bytes",
         args: RANGE,
         deprecated: Some(("2.0.0", "`GETRANGE`")),
+        large: LargeUse::SENDS,
         handler: read::getrange,
         ..Spec::BASE
     },
@@ -145,6 +150,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             )
             .optional(),
         ],
+        large: LargeUse::SENDS,
         handler: read::getex,
         ..Spec::BASE
     },
@@ -157,6 +163,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "6.2.0",
         summary: "Returns the value of a key and removes the key",
         args: &[KEY],
+        large: LargeUse::SENDS,
         handler: read::getdel,
         ..Spec::BASE
     },
@@ -169,6 +176,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Sets the value of a key and returns what it was",
         args: &[KEY, VALUE],
         deprecated: Some(("6.2.0", "`SET` with `GET`")),
+        large: LargeUse {
+            takes: Some((2, received::getset)),
+            ..LargeUse::SENDS
+        },
         handler: read::getset,
         ..Spec::BASE
     },
@@ -220,6 +231,11 @@ pub(crate) const COMMANDS: &[Spec] = &[
             ("8.4.0", "`IFNE`, `IFDEQ` and `IFDNE` came (in Redis)."),
         ],
         needs: options::set_needs,
+        large: LargeUse {
+            sends: options::set_sends,
+            takes: Some((2, received::set)),
+            ..LargeUse::NONE
+        },
         handler: write::set,
         ..Spec::BASE
     },
@@ -232,6 +248,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Sets the value of a key that does not exist yet",
         args: &[KEY, VALUE],
         needs: NO_VALUES,
+        large: LargeUse {
+            takes: Some((2, received::setnx)),
+            ..LargeUse::NONE
+        },
         handler: write::setnx,
         ..Spec::BASE
     },
@@ -245,6 +265,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Sets the value of a key that is to expire after some seconds",
         args: &[KEY, Arg::of("seconds", ArgKind::Integer), VALUE],
         needs: NO_VALUES,
+        large: LargeUse {
+            takes: Some((3, received::setex)),
+            ..LargeUse::NONE
+        },
         handler: write::setex,
         ..Spec::BASE
     },
@@ -258,6 +282,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Sets the value of a key that is to expire after some milliseconds",
         args: &[KEY, Arg::of("milliseconds", ArgKind::Integer), VALUE],
         needs: NO_VALUES,
+        large: LargeUse {
+            takes: Some((3, received::psetex)),
+            ..LargeUse::NONE
+        },
         handler: write::psetex,
         ..Spec::BASE
     },

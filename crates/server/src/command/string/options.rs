@@ -47,6 +47,12 @@ pub(super) fn set_needs(args: &Args<'_>, at: usize) -> bool {
     at == 1 && (3..args.len()).any(|word| WORDS.iter().any(|needs| args.is(word, needs)))
 }
 
+/// Whether a SET leaves it at sending the value that its key has.
+pub(super) fn set_sends(args: &Args<'_>) -> bool {
+    const WORDS: [&str; 4] = ["IFEQ", "IFNE", "IFDEQ", "IFDNE"];
+    !(3..args.len()).any(|word| WORDS.iter().any(|needs| args.is(word, needs)))
+}
+
 impl TimeUnit {
     fn of_word(word: &[u8]) -> Option<TimeUnit> {
         let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());

@@ -1,7 +1,7 @@
 //! Commands that return values: GET MGET STRLEN GETRANGE SUBSTR, and GETEX GETDEL GETSET, which change the key as well.
 //!
 //! A value of 16 KiB or more is sent from where it is stored; a smaller one is copied into the reply under the shard's
-//! lock.
+//! lock; one that has a file of its own is sent from there.
 
 use keyspace::{Expiry, INLINE_VALUE_MAX, Key, Stored};
 
@@ -19,7 +19,7 @@ use crate::store::Shards;
 pub(super) fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let key = args.key(1);
     match context.store.lock(key).read(key) {
-        Some(entry) => context.reply.value(entry.value()),
+        Some(entry) => entry.answer(&mut context.reply)?,
         None => context.reply.null(),
     }
     Ok(())
@@ -34,11 +34,10 @@ pub(super) fn mget(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
     reply.array(args.len() - 1);
     let shards = store.lock_keys(args.keys());
     if args.len() > PREFETCH_KEYS {
-        write_values(reply, shards, store.ahead(args));
+        write_values(reply, shards, store.ahead(args))
     } else {
-        write_values(reply, shards, args.keys());
+        write_values(reply, shards, args.keys())
     }
-    Ok(())
 }
 
 /// Answers with the values of keys whose shards are locked.
@@ -47,13 +46,14 @@ fn write_values<'k>(
     reply: &mut Reply<'_>,
     mut shards: Shards<'_>,
     keys: impl Iterator<Item = Key<'k>>,
-) {
+) -> Result<(), Failure> {
     for key in keys {
         match shards.of(key).read(key) {
-            Some(entry) => reply.value(entry.value()),
+            Some(entry) => entry.answer(reply)?,
             None => reply.null(),
         }
     }
+    Ok(())
 }
 
 /// `STRLEN key`
@@ -84,6 +84,10 @@ pub(super) fn getrange(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
             return Ok(());
         }
     };
+    if let Some(cold) = entry.cold() {
+        let part = *range.start() as u64..*range.end() as u64 + 1;
+        return entry.answer_part(&mut context.reply, cold, part);
+    }
     match entry.value() {
         value if range.clone().count() == value.bytes().len() => context.reply.value(value),
         // Much to copy: the reference keeps the value as it is, so that nobody has to wait for the shard.
@@ -109,7 +113,7 @@ pub(super) fn getex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         return Ok(());
     };
     let moment = option.moment(context, args)?;
-    context.reply.value(entry.value());
+    entry.answer(&mut context.reply)?;
     let event = match (option, moment) {
         (_, Some(at)) if option.is_absolute() && at <= now => {
             entry.remove();
@@ -135,7 +139,7 @@ pub(super) fn getdel(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
     let mut shard = context.store.lock(key);
     match shard.read(key) {
         Some(entry) => {
-            context.reply.value(entry.value());
+            entry.answer(&mut context.reply)?;
             entry.remove();
             shard.tell(Event::DEL, key);
         }
@@ -149,7 +153,7 @@ pub(super) fn getset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     match shard.read(key) {
-        Some(entry) => context.reply.value(entry.value()),
+        Some(entry) => entry.answer(&mut context.reply)?,
         None => context.reply.null(),
     }
     shard.set(key, args.get(2), Expiry::Clear);

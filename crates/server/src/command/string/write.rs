@@ -46,7 +46,7 @@ fn put(store: &Store<'_>, args: &Args<'_>, at: usize, expiry: Expiry) {
 
 /// Tells of a value that was set, and of its expiry.
 #[inline]
-fn tell_of_set(shard: &Shard<'_>, key: Key<'_>, expiry: Expiry) {
+pub(super) fn tell_of_set(shard: &Shard<'_>, key: Key<'_>, expiry: Expiry) {
     shard.tell(Event::SET, key);
     if matches!(expiry, Expiry::At(_)) {
         shard.tell(Event::EXPIRE, key);
@@ -82,7 +82,7 @@ fn set_with_options(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         None => true,
     };
     match current {
-        Some(entry) if options.get => context.reply.value(entry.value()),
+        Some(entry) if options.get => entry.answer(&mut context.reply)?,
         None if options.get => context.reply.null(),
         _ if admitted => context.reply.ok(),
         _ => context.reply.null(),

@@ -196,6 +196,20 @@ pub(super) const KEEPING: &[Row] = &[
         ..BASE
     },
     Row {
+        setting: Setting::LogBlobSize,
+        name: "log-blob-size",
+        kind: Kind::Memory {
+            min: 16 << 10,
+            max: 1 << 40,
+        },
+        default: "256kb",
+        mutable: true,
+        section: Section::Data,
+        summary: "The length from which on a value that SET brings goes to a file of its own in the log's directory \
+                  while it arrives, and GET sends it from there, so that neither takes memory.",
+        ..BASE
+    },
+    Row {
         setting: Setting::Save,
         name: "save",
         kind: Kind::SavePoints,

@@ -281,6 +281,22 @@ pub(super) const LOG: &[Figure] = &[
     )
     .in_info("log_live_bytes"),
     gauge(
+        "ferrite_log_large_values",
+        "Keys whose value is in a file of its own.",
+        |view, samples| {
+            of_log(view, samples, |log| log.blobs as f64);
+        },
+    )
+    .in_info("log_large_values"),
+    gauge(
+        "ferrite_log_large_value_bytes",
+        "Bytes of these values. One that several keys have counts for each.",
+        |view, samples| {
+            of_log(view, samples, |log| log.blob_bytes as f64);
+        },
+    )
+    .in_info("log_large_value_bytes"),
+    gauge(
         "ferrite_log_pending_bytes",
         "Bytes of changes that are not on disk yet: what a loss of power would take.",
         |view, samples| {
@@ -297,13 +313,6 @@ pub(super) const LOG: &[Figure] = &[
         },
     )
     .in_info("log_segments"),
-    gauge(
-        "ferrite_log_large_value_bytes",
-        "Bytes of values in files of their own.",
-        |view, samples| {
-            of_log(view, samples, |log| log.blob_bytes as f64);
-        },
-    ),
     counter(
         "ferrite_log_waits_total",
         "Times that a command had to wait for room in the log's buffer.",

@@ -110,6 +110,20 @@ impl Uring {
         self.take_or_send(fd, size, bufs, || transfer::send_vectored(fd, bufs))
     }
 
+    pub(in crate::poller) fn send_file(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        count: usize,
+    ) -> io::Result<usize> {
+        let send = || transfer::send_file(fd, file, offset, count);
+        match self.slots.find(fd.as_raw_fd()) {
+            Some(index) => self.send_at_once(index, count, send),
+            None => send(),
+        }
+    }
+
     /// Copies what is short, for the next wait to send; sends the rest at once, behind what was
     /// copied before.
     #[inline]

@@ -1,0 +1,114 @@
+//! Large values on their way between sockets and files of their own, past memory.
+//!
+//! With a log, a value of `log-blob-size` bytes or more that SET (or one of its relatives) brings goes to a file while it arrives, and
+//! the key becomes one whose value is in the log alone ([`crate::cold`]). GET sends it from there, and so do the others that send a
+//! value or a part of it. So neither takes more memory than a few pieces, however large the value is.
+//!
+//! ```text
+//!  socket -- worker: pieces (`receive`) -- thread: file (`upload`) -- synced -- the request runs, with the file for an argument
+//!  file   -- page cache -- worker: sendfile (`send`)               -- socket
+//!              \- thread: reads what is not in the page cache
+//! ```
+//!
+//! What has arrived of the request beside the value stays in the connection's buffer, with a few words in the place of the value, and is
+//! parsed when the file is there: so the request runs like any other, and until then nobody sees a thing. Commands that need the bytes
+//! of such a value get them in memory, as of any that is in the log alone, if there is room.
+//!
+//! Invariants:
+//! 1. A worker never waits for a disk here: what may wait is done by threads ([`Pool`]).
+//! 2. A request that does not use the file it came with leaves none behind, and neither does a connection that ends before.
+//! 3. A key gets a large value only while nobody has pinned its shard: who has relies on values that are in memory.
+//!
+//! Not here: the files themselves (crate `ferrite_log`), and what commands make of them (`command/string`).
+
+mod pool;
+mod receive;
+mod send;
+mod upload;
+
+use std::sync::Arc;
+
+use ferrite_log::{Address, Blob};
+use keyspace::{ColdValue, Key};
+
+use crate::command::{Args, Command, Context, Failure};
+use crate::config::Setting;
+use crate::journal::Journal;
+use crate::limits::{JOURNAL_VALUE_BYTES, WARM_SHARE};
+use crate::server::Server;
+
+pub(crate) use pool::Pool;
+pub(crate) use send::{Cached, FilePart, Sent};
+pub(crate) use upload::{Shared, Upload};
+
+/// What has become of a large value that came with a request: its file, or why there is none.
+pub(crate) type Received = Result<Arc<Blob>, Failure>;
+
+/// Whether a value has a file of its own.
+pub(crate) fn is_blob(value: ColdValue) -> bool {
+    Address::from_bits(value.address.0.get()).is_some_and(Address::is_blob)
+}
+
+/// Whether a command copes with values that have files of their own, as they are.
+pub(crate) fn copes(command: &Command, args: &Args<'_>, in_transaction: bool) -> bool {
+    let large = &command.spec.large;
+    (large.sends)(args) || large.shares && !in_transaction
+}
+
+impl Server {
+    /// Bytes of the longest value that a command may make in memory.
+    pub(crate) fn longest_made(&self) -> usize {
+        let most = self.settings.int(Setting::ProtoMaxBulkLen) as usize;
+        match self.persistence.is_open() {
+            true => most.min(JOURNAL_VALUE_BYTES as usize),
+            false => most,
+        }
+    }
+
+    /// Whether there can ever be room in memory for a value that a command needs. What left memory has been there.
+    pub(crate) fn may_hold(&self, value: ColdValue) -> bool {
+        if !is_blob(value) {
+            return true;
+        }
+        let bytes = value.len;
+        let limit = self.settings.int(Setting::MaxMemory).unsigned_abs();
+        bytes <= JOURNAL_VALUE_BYTES
+            && (limit == 0 || bytes <= limit / WARM_SHARE * (WARM_SHARE - 1))
+    }
+}
+
+impl<'c> Context<'c> {
+    /// Takes the file that came with the request, and the way to log it.
+    ///
+    /// # Errors
+    /// There is none, for the disk or the log.
+    pub(crate) fn take_received(&mut self) -> Result<(Arc<Blob>, &'c Journal), Failure> {
+        let received = self.received.take();
+        let blob = received.unwrap_or(Err(LOG_CHANGED))?;
+        match self.store.journal {
+            Some(journal) if journal.has_made(&blob) => Ok((blob, journal)),
+            _ => Err(LOG_CHANGED),
+        }
+    }
+
+    /// How many of the pins of a key's shard are the running command's own.
+    pub(crate) fn own_pins(&self, db: usize, key: Key<'_>) -> u32 {
+        let shard = self.store.keyspace.shard_of(key.hash);
+        let is_same = |&&(other, hash): &&(usize, u64)| {
+            other == db && self.store.keyspace.shard_of(hash) == shard
+        };
+        self.pins.iter().filter(is_same).count() as u32
+    }
+
+    /// Lets the request come again soon: somebody relies on the shard's values for now.
+    pub(crate) fn come_again(&mut self, received: Option<Arc<Blob>>) -> Failure {
+        self.received = received.map(Ok);
+        self.again = true;
+        LOG_CHANGED
+    }
+}
+
+/// Why a large value that has arrived is not kept.
+const LOG_CHANGED: Failure = Failure::of(
+    "MISCONF Errors writing to the AOF file: the log was closed while the value arrived",
+);

@@ -1,0 +1,156 @@
+//! Parts of large values that are sent from their files.
+//!
+//! Bytes go from the page cache to the socket without a copy in this process. Whether they are in the page cache is asked before, for
+//! [`SEND_CHUNK_BYTES`] at a time: where they are not, a thread reads them, and the connection is sent to again when it has.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use ferrite_log::{Blob, BlobStore};
+use keyspace::ColdValue;
+use sys::file::{File, is_cached};
+use sys::poller::Poller;
+use sys::socket::Socket;
+
+use crate::clients::Client;
+use crate::command::Failure;
+use crate::limits::{READ_IN_BYTES, READ_IN_STEP_BYTES, SEND_CHUNK_BYTES};
+use crate::persistence::{NOT_THERE, Persistence};
+use crate::server::{Message, Server};
+use crate::worker::Worker;
+
+/// A part of a value that has a file of its own. The file stays as long as this does.
+#[derive(Clone)]
+pub(crate) struct FilePart {
+    blob: Arc<Blob>,
+    store: BlobStore,
+    range: Range<u64>,
+    file: Option<Arc<dyn File>>,
+    /// Everything before is in the page cache, or was a moment ago.
+    cached_until: u64,
+}
+
+/// What came of sending from a file.
+pub(crate) enum Sent {
+    Bytes(usize),
+    /// A thread has to read first.
+    Later,
+}
+
+/// Word that bytes are in the page cache for which a connection waits, up to a position in its file.
+pub(crate) struct Cached {
+    client: Arc<Client>,
+    number: u64,
+    until: u64,
+}
+
+impl Persistence {
+    /// A part of a value that has a file of its own. The shard of its entry is locked.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(crate) fn part_of(&self, value: ColdValue, range: Range<u64>) -> Result<FilePart, Failure> {
+        let blob = self.blob_of(value).ok_or(NOT_THERE)?;
+        Ok(FilePart {
+            blob,
+            store: self.blob_store().ok_or(NOT_THERE)?,
+            range,
+            file: None,
+            cached_until: 0,
+        })
+    }
+}
+
+impl FilePart {
+    /// Bytes that have yet to be sent.
+    pub(crate) fn len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// Sends what the socket takes, `most` bytes at most.
+    ///
+    /// # Errors
+    /// `WouldBlock` if it takes nothing now. Anything else is the end of the connection, because the reply cannot be completed.
+    pub(crate) fn send(
+        &mut self,
+        poller: &mut Poller,
+        socket: &Socket,
+        most: usize,
+    ) -> io::Result<Sent> {
+        let file = match &self.file {
+            Some(file) => Arc::clone(file),
+            None => {
+                let file = self.store.open(&self.blob).map_err(io::Error::other)?;
+                Arc::clone(self.file.insert(Arc::from(file)))
+            }
+        };
+        let descriptor = file
+            .descriptor()
+            .ok_or_else(|| io::Error::other("the file is none of the system's"))?;
+        let at = self.range.start;
+        if at >= self.cached_until {
+            let until = (at + SEND_CHUNK_BYTES).min(self.range.end);
+            let is_there = |offset| is_cached(descriptor, offset) == Some(true);
+            if !is_there(at) || !is_there(until - 1) {
+                return Ok(Sent::Later);
+            }
+            self.cached_until = until;
+        }
+        let most = (self.cached_until - at).min(most as u64) as usize;
+        let sent = poller.send_file(socket.as_fd(), descriptor, at, most)?;
+        if sent == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.range.start += sent as u64;
+        Ok(Sent::Bytes(sent))
+    }
+
+    /// Lets a thread read what comes next.
+    pub(crate) fn read_in(&self, server: &'static Server, client: Arc<Client>, number: u64) {
+        let Some(file) = self.file.clone() else {
+            return;
+        };
+        let (from, end) = (self.range.start, self.range.end);
+        server.blobs.run(server, move || {
+            let until = (from + READ_IN_BYTES).min(end);
+            // What cannot be read is found out by whoever sends it.
+            let mut buffer = vec![0; READ_IN_STEP_BYTES];
+            let mut at = from;
+            while at < until {
+                let step = (until - at).min(buffer.len() as u64) as usize;
+                match file.read_at(&mut buffer[..step], at) {
+                    Ok(count) if count > 0 => at += count as u64,
+                    _ => break,
+                }
+            }
+            let worker = client.worker;
+            let cached = Message::Cached(Cached {
+                client,
+                number,
+                until,
+            });
+            server.workers[worker].send(cached);
+        });
+    }
+
+    /// Notes that a thread has read up to a position.
+    pub(crate) fn note_cached(&mut self, until: u64) {
+        self.cached_until = self.cached_until.max(until);
+    }
+}
+
+impl Worker {
+    /// What a connection is to be sent is in the page cache.
+    pub(crate) fn cached(&mut self, cached: &Cached) {
+        let token = cached.client.token.load(Relaxed);
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        if connection.backlog.end_wait(cached.number, cached.until) {
+            self.write_more(token);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! SET and its relatives when their value has come in a file of its own: what they do with it, and nothing of what is in it.
+//!
+//! Each is the twin of the handler of the same name, for a request in which a few words stand for the value ([`crate::blobs`]).
+
+use keyspace::{Expiry, Key};
+
+use super::super::{Args, Context, Failure, Reply};
+use super::options::{SetOptions, TimeUnit, moment_of};
+use super::write::tell_of_set;
+use crate::store::Shard;
+
+/// Sets the key to the value, if `decide`, which also answers, says so of what there is.
+fn put(
+    context: &mut Context<'_>,
+    key: Key<'_>,
+    expiry: Expiry,
+    decide: impl FnOnce(&mut Shard<'_>, &mut Reply<'_>) -> Result<bool, Failure>,
+) -> Result<(), Failure> {
+    let (blob, journal) = context.take_received()?;
+    let own_pins = context.own_pins(context.store.db, key);
+    let mut shard = context.store.lock(key);
+    if shard.is_relied_on(own_pins) {
+        drop(shard);
+        return Err(context.come_again(Some(blob)));
+    }
+    if decide(&mut shard, &mut context.reply)? {
+        shard.set_blob(key, (&blob, journal), expiry);
+        tell_of_set(&shard, key, expiry);
+    }
+    Ok(())
+}
+
+/// `SET` with all of its options.
+pub(super) fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let options = SetOptions::parse(args)?;
+    let expiry = options.expiry(context, args)?;
+    let key = args.key(1);
+    put(context, key, expiry, |shard, reply| {
+        let current = if options.get {
+            shard.read(key)
+        } else {
+            shard.find(key)
+        };
+        let admitted = match options.condition {
+            Some(condition) => condition.admits(current.as_ref())?,
+            None => true,
+        };
+        match current {
+            Some(entry) if options.get => entry.answer(reply)?,
+            None if options.get => reply.null(),
+            _ if admitted => reply.ok(),
+            _ => reply.null(),
+        }
+        Ok(admitted)
+    })
+}
+
+/// `SETNX`
+pub(super) fn setnx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let key = args.key(1);
+    put(context, key, Expiry::Clear, |shard, reply| {
+        let missing = !shard.contains(key);
+        reply.integer(i64::from(missing));
+        Ok(missing)
+    })
+}
+
+/// `SETEX`
+pub(super) fn setex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    set_for(context, args, TimeUnit::Seconds)
+}
+
+/// `PSETEX`
+pub(super) fn psetex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    set_for(context, args, TimeUnit::Milliseconds)
+}
+
+fn set_for(context: &mut Context<'_>, args: &Args<'_>, unit: TimeUnit) -> Result<(), Failure> {
+    let at = moment_of(context, args, unit, 2)?;
+    put(context, args.key(1), Expiry::At(at), |_, reply| {
+        reply.ok();
+        Ok(true)
+    })
+}
+
+/// `GETSET`
+pub(super) fn getset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let key = args.key(1);
+    put(context, key, Expiry::Clear, |shard, reply| {
+        match shard.read(key) {
+            Some(entry) => entry.answer(reply)?,
+            None => reply.null(),
+        }
+        Ok(true)
+    })
+}
