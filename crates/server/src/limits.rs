@@ -38,12 +38,15 @@ pub(crate) const FLUSH_BYTES: usize = 256 * 1024;
 /// Threads that wait for the disk for the sake of large values: enough that their syncs come together.
 pub(crate) const BLOB_THREADS: usize = 48;
 
+/// How much they give way to workers.
+pub(crate) const BLOB_NICE: i32 = 10;
+
 /// Pieces of a large value that arrives, and how many of them there are at a time.
 pub(crate) const UPLOAD_PIECE_BYTES: usize = 256 * 1024;
 pub(crate) const UPLOAD_PIECES: usize = 3;
 
 /// Bytes of a large value that are read from one connection before others have their turn.
-pub(crate) const UPLOAD_TURN_BYTES: usize = 512 * 1024;
+pub(crate) const UPLOAD_TURN_BYTES: usize = 128 * 1024;
 
 /// Bytes of a file that are sent without asking again whether they are in the page cache.
 pub(crate) const SEND_CHUNK_BYTES: u64 = 256 * 1024;

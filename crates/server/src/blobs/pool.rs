@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::limits::BLOB_THREADS;
+use crate::limits::{BLOB_NICE, BLOB_THREADS};
 use crate::server::Server;
 
 /// Something that waits for the disk.
@@ -54,6 +54,8 @@ impl Pool {
     }
 
     fn work(&self) {
+        // Copying and checking pieces takes time that those need who send small things.
+        sys::cpu::give_way(BLOB_NICE);
         let mut queue = self.queue.lock();
         loop {
             let Some(job) = queue.jobs.pop_front() else {

@@ -27,6 +27,9 @@ pub(super) struct DatabaseView {
     pub(super) db: usize,
     pub(super) keys: usize,
     pub(super) expires: usize,
+    /// Keys whose value is on the disk alone, and bytes of these values.
+    pub(super) cold_keys: usize,
+    pub(super) cold_bytes: usize,
 }
 
 /// What the connected clients do.
@@ -42,10 +45,15 @@ impl<'v> View<'v> {
     /// Looks at everything; the turn was entered.
     pub(crate) fn gather(server: &'static Server, turn: &'v Turn<'static>) -> View<'v> {
         let now = sys::clock::realtime_ms();
-        let databases = databases_of(&server.keyspace, turn).map(|(db, database)| DatabaseView {
-            db,
-            keys: database.len(),
-            expires: database.volatile(),
+        let databases = databases_of(&server.keyspace, turn).map(|(db, database)| {
+            let (cold_keys, cold_bytes) = database.cold();
+            DatabaseView {
+                db,
+                keys: database.len(),
+                expires: database.volatile(),
+                cold_keys,
+                cold_bytes,
+            }
         });
         let mut clients = ClientsView::default();
         server.clients.for_each(|client| {

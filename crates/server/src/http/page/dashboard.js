@@ -386,6 +386,8 @@ function drawDisk(now) {
     ["Log", optional("ferrite_log_size_bytes", bytes)],
     ["Live data in the log", optional("ferrite_log_live_bytes", bytes)],
     ["Not on disk yet", optional("ferrite_log_pending_bytes", bytes)],
+    ["On the disk alone", `${count(figure(now, "ferrite_cold_keys"))} · ${bytes(figure(now, "ferrite_cold_bytes"))}`],
+    ["Read back", `${count(figure(now, "ferrite_disk_reads_total"))} · ${bytes(figure(now, "ferrite_disk_read_bytes_total"))}`],
     ["Rewritten by compaction", optional("ferrite_log_compacted_bytes_total", bytes)],
   ]);
 }
