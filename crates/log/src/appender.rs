@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use sys::ring::Producer;
 
@@ -14,6 +15,7 @@ use crate::bindings::{Rebind, encode_changes};
 use crate::blob::{Blob, BlobStore};
 use crate::core::{Core, NOBODY, Wake, lock};
 use crate::error::Refusal;
+use crate::limits::{BRAKE_WAIT_MAX, BRAKE_WAIT_MIN};
 use crate::liveness::Liveness;
 use crate::options::SyncPolicy;
 use crate::record::{self, Change, Draft, Record, Tag, Value};
@@ -30,6 +32,8 @@ pub struct Appender {
     end: Lsn,
     /// Bytes that it has appended.
     appended: u64,
+    /// How long it has yet to wait for what it was given, in nanoseconds.
+    owes_wait: u64,
     /// The log thread was not told of the last commit.
     owes_nudge: bool,
     /// What batches gather in, kept for the next one.
@@ -53,6 +57,7 @@ impl Appender {
             producer,
             credit: 0,
             appended: 0,
+            owes_wait: 0,
             owes_nudge: false,
             scratch: Scratch::default(),
             series: Series::default(),
@@ -109,9 +114,16 @@ impl Appender {
         if !accepts() {
             return Err(core.refusal().unwrap_or(Refusal::Closed));
         }
+        let brake = core.brake.load(Ordering::Relaxed);
+        let is_held_back = brake > 0 && !even_if_full && core.options.background;
+        if is_held_back {
+            self.wait_for_compaction(brake, bytes);
+        }
+        // Who is held back comes again soon.
+        let lease = if is_held_back { 0 } else { core.credit.lease };
         while self.credit < bytes {
             let needed = bytes - self.credit;
-            let taken = core.credit.take(needed.max(core.credit.lease), needed);
+            let taken = core.credit.take(needed.max(lease), needed);
             self.credit += taken;
             if taken == 0 {
                 // The room may be taken by what this appender has not committed.
@@ -128,6 +140,18 @@ impl Appender {
             }
         }
         Ok(())
+    }
+
+    /// Waits a little, for `bytes` bytes of the log: there is more garbage than there may be.
+    fn wait_for_compaction(&mut self, brake_ns: u64, bytes: u64) {
+        self.owes_wait += (u128::from(brake_ns) * u128::from(bytes) >> 20) as u64;
+        let wait = Duration::from_nanos(self.owes_wait).min(BRAKE_WAIT_MAX);
+        if wait >= BRAKE_WAIT_MIN {
+            // Others may need what this one has written.
+            self.commit();
+            std::thread::sleep(wait);
+            self.owes_wait = 0;
+        }
     }
 
     /// Bytes that a record takes at most, with so many bytes of key and value.

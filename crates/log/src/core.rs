@@ -122,6 +122,8 @@ pub(crate) struct Core {
     pub(crate) writer: Mutex<Option<Writer>>,
     pub(crate) writer_thread: OnceLock<Thread>,
     pub(crate) is_closing: AtomicBool,
+    /// Nanoseconds for each MiB that whoever appends waits, because there is more garbage than there may be; see the module `pace`.
+    pub(crate) brake: AtomicU64,
     /// Compaction is to leave as little garbage as it can, once.
     pub(crate) is_thorough: AtomicBool,
     /// How many rely on records staying where they are; see [`crate::Hold`].
@@ -203,6 +205,7 @@ impl Core {
             writer: Mutex::new(None),
             writer_thread: OnceLock::new(),
             is_closing: AtomicBool::new(false),
+            brake: AtomicU64::new(0),
             is_thorough: AtomicBool::new(false),
             holds: AtomicUsize::new(0),
             sync_wanted: AtomicBool::new(false),

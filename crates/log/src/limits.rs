@@ -69,6 +69,16 @@ pub(crate) const COMPACTION_RATE_RANGE: f64 = 16.0;
 /// gone.
 pub(crate) const COMPACTION_BOUND_PERCENT: u64 = 90;
 
+/// The pressure (see the module `pace`) from which on whoever appends is held back, how long for each MiB and each pressure more, and for
+/// how long at most.
+pub(crate) const BRAKE_PRESSURE: f64 = 1.1;
+pub(crate) const BRAKE_NS: u64 = 60_000_000;
+pub(crate) const BRAKE_MAX_NS: u64 = 100_000_000;
+
+/// The shortest and the longest that is waited for that at a time.
+pub(crate) const BRAKE_WAIT_MIN: Duration = Duration::from_micros(100);
+pub(crate) const BRAKE_WAIT_MAX: Duration = Duration::from_millis(1);
+
 /// How hard compaction works when somebody has asked for it: see the module `pace`.
 pub(crate) const THOROUGH_PRESSURE: f64 = 0.75;
 

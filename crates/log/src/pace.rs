@@ -8,6 +8,10 @@
 //!
 //! Between its two ends the rate grows by the same factor for the same pressure. So compaction gives way to other load as long as that
 //! leaves room: garbage grows a little then, and with it the rate, until both are in balance. It never gives way beyond the bound.
+//!
+//! Where that is not enough, because others overwrite as fast as the machine can, they are held back ([`Balance::brake`]): each waits a
+//! little for every piece of the log that it gets, the longer the further garbage has passed its bound. What they don't use of the
+//! processors compaction has.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +20,8 @@ use std::time::{Duration, Instant};
 use crate::address::Lsn;
 use crate::core::Core;
 use crate::limits::{
-    COMPACTION_BOUND_PERCENT, COMPACTION_RATE_RANGE, COMPACTION_SLICES, THOROUGH_PRESSURE,
+    BRAKE_MAX_NS, BRAKE_NS, BRAKE_PRESSURE, COMPACTION_BOUND_PERCENT, COMPACTION_RATE_RANGE,
+    COMPACTION_SLICES, THOROUGH_PRESSURE,
 };
 use crate::options::Options;
 use crate::segments::{Map, Segment};
@@ -89,6 +94,14 @@ impl Balance {
     }
 }
 
+impl Balance {
+    /// How long whoever appends is to wait for each MiB, in nanoseconds.
+    fn brake(&self) -> u64 {
+        let beyond = (self.pressure() - BRAKE_PRESSURE).max(0.0);
+        (beyond * BRAKE_NS as f64).min(BRAKE_MAX_NS as f64) as u64
+    }
+}
+
 /// Keeps compaction to its rate.
 #[derive(Default)]
 pub(crate) struct Pace {
@@ -122,6 +135,7 @@ impl Pace {
             self.left = COMPACTION_SLICES;
             let balance = Balance::of(&core.segments.map(), &core.options);
             self.rate = balance.rate(&core.options, core.is_thorough.load(Ordering::SeqCst));
+            core.brake.store(balance.brake(), Ordering::Relaxed);
             let rate = self.rate.unwrap_or(u64::MAX);
             core.counters.compaction_rate.store(rate, Ordering::Relaxed);
         }
@@ -145,6 +159,7 @@ impl Pace {
     /// Nothing is to be done for a while.
     pub(crate) fn rest(&mut self, core: &Core) {
         *self = Pace::default();
+        core.brake.store(0, Ordering::Relaxed);
         core.counters.compaction_rate.store(0, Ordering::Relaxed);
     }
 }
@@ -183,6 +198,15 @@ mod tests {
         assert!(rate(0, true) > rate(350, false) && rate(0, true).is_some());
         assert_eq!(rate(500, true), None);
         assert!(!balance(300).is_due() && balance(301).is_due());
+    }
+
+    #[test]
+    fn who_appends_is_held_back_beyond_the_bound_alone() {
+        assert_eq!(balance(0).brake(), 0);
+        assert_eq!(balance(500).brake(), 0);
+        let brakes: Vec<u64> = (550..700).map(|garbage| balance(garbage).brake()).collect();
+        assert!(brakes[0] > 0 && brakes.is_sorted());
+        assert_eq!(balance(1 << 40).brake(), BRAKE_MAX_NS);
     }
 
     #[test]

@@ -174,22 +174,25 @@ pub(crate) fn read_everything(process: &Process) -> Vec<State> {
                 other => panic!("a name is {other:?}"),
             })
             .collect();
-        for name in &names {
-            client.send(&[&b"GET"[..], name]).expect("a connection");
-            client.send(&[&b"TTL"[..], name]).expect("a connection");
-        }
         let mut found = HashMap::new();
-        for name in names {
-            let value = client.read(PATIENCE).expect("a reply");
-            let ttl = client.read(PATIENCE).expect("a reply");
-            let (Value::Bulk(value), Value::Int(ttl)) = (value, ttl) else {
-                panic!("a key has a value and a time to live");
-            };
-            let entry = Entry {
-                value,
-                expires: ttl >= 0,
-            };
-            found.insert(name, entry);
+        // Few at a time: nobody is read from who does not read what is sent to it.
+        for names in names.chunks(16) {
+            for name in names {
+                client.send(&[&b"GET"[..], name]).expect("a connection");
+                client.send(&[&b"TTL"[..], name]).expect("a connection");
+            }
+            for name in names {
+                let value = client.read(PATIENCE).expect("a reply");
+                let ttl = client.read(PATIENCE).expect("a reply");
+                let (Value::Bulk(value), Value::Int(ttl)) = (value, ttl) else {
+                    panic!("a key has a value and a time to live");
+                };
+                let entry = Entry {
+                    value,
+                    expires: ttl >= 0,
+                };
+                found.insert(name.clone(), entry);
+            }
         }
         for (name, entry) in found {
             let Some((connection, key)) = parse_name(&name) else {

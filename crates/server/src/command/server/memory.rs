@@ -182,7 +182,11 @@ const EMPTY_BYTES: u64 = 5 << 20;
 fn doctor(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     let limit = context.server.settings.int(Setting::MaxMemory) as u64;
     // While values leave memory for the disk, it is meant to be full.
-    let limit = if context.server.cold.is_offloading() { 0 } else { limit };
+    let limit = if context.server.cold.is_offloading() {
+        0
+    } else {
+        limit
+    };
     let text = diagnose(&MemoryFigures::gather(context), limit);
     context.reply.verbatim("txt", text.as_bytes());
     Ok(())
