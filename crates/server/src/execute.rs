@@ -14,6 +14,7 @@ use crate::batch::{Request, Source};
 use crate::blocked;
 use crate::clients::{NO_COMMAND, status};
 use crate::cold::Prepared;
+use crate::command::reply::Mark;
 use crate::command::{Args, Command, Context, Control, Failure, Handler, Reply, flag};
 use crate::config::Setting;
 use crate::connection::{Connection, State};
@@ -296,13 +297,13 @@ fn is_plain(server: &Server, session: &Session, now: i64) -> bool {
 }
 
 /// Runs an admitted command. Whether it is one to look at for HOTKEYS the caller knows.
-#[inline]
+#[inline(always)]
 fn run<'c>(command: &'static Command, context: &mut Context<'c>, args: &mut Args<'_>) {
     run_handler(command, command.handler, context, args);
 }
 
 /// Runs an admitted command whose handler is this one.
-#[inline]
+#[inline(always)]
 fn run_handler<'c>(
     command: &'static Command,
     handler: Handler,
@@ -314,12 +315,7 @@ fn run_handler<'c>(
     args.key_shift = command.key_shift;
     let before = context.reply.mark();
     if let Err(failure) = handler(context, args) {
-        context.reply.take_back(before);
-        if context.again {
-            return;
-        }
-        context.refuse(&failure);
-        context.store.stats.command(command.id).failed.add(1);
+        context.fail(command, &failure, before);
     }
 }
 
@@ -422,6 +418,18 @@ fn run_special<'c>(
 }
 
 impl Context<'_> {
+    /// What becomes of a command whose handler has failed.
+    #[cold]
+    #[inline(never)]
+    fn fail(&mut self, command: &Command, failure: &Failure, before: Mark) {
+        self.reply.take_back(before);
+        if !self.again {
+            self.refuse(failure);
+            let stats = self.store.stats.command(command.id);
+            stats.failed.add(1);
+        }
+    }
+
     /// Answers an error and counts it.
     #[cold]
     pub(crate) fn refuse(&mut self, failure: &Failure) {

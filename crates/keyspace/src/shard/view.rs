@@ -154,7 +154,7 @@ impl EntryMut<'_, '_> {
     ///
     /// # Errors
     /// It is in the log alone.
-    #[inline]
+    #[inline(always)]
     pub fn stored(&self) -> Result<Stored<'_>, ColdValue> {
         match self.entry().value_in_memory() {
             Some(value) => Ok(value),
