@@ -144,7 +144,7 @@ impl Appender {
 
     /// Waits a little, for `bytes` bytes of the log: there is more garbage than there may be.
     fn wait_for_compaction(&mut self, brake_ns: u64, bytes: u64) {
-        self.owes_wait += (u128::from(brake_ns) * u128::from(bytes) >> 20) as u64;
+        self.owes_wait += ((u128::from(brake_ns) * u128::from(bytes)) >> 20) as u64;
         let wait = Duration::from_nanos(self.owes_wait).min(BRAKE_WAIT_MAX);
         if wait >= BRAKE_WAIT_MIN {
             // Others may need what this one has written.

@@ -402,12 +402,12 @@ fn reconnect(mode: Mode, c: &mut Connection) {
     let mut victim = mode.open();
     let before = victim.client_id().expect("CLIENT ID");
     equal(ask(c, &["CLIENT", "KILL", "ID", &before.to_string()]), 1);
-    // This client leaves reconnecting to its owner: the connection must say that it is dead, and a new one must work.
-    let error = victim.ping().expect_err("a dead connection");
-    assert!(
-        error.is_connection_dropped() && !victim.is_open(),
-        "{error:?}"
-    );
+    // This client leaves reconnecting to its owner: the connection must say that it is dead, and a new one must work. Whether its end or
+    // a reset is heard of first depends on who is quicker, and only the former does the client remember.
+    for _ in 0..2 {
+        let error = victim.ping().expect_err("a dead connection");
+        assert!(error.is_connection_dropped(), "{error:?}");
+    }
     let after = mode.open().client_id().expect("CLIENT ID");
     assert!(after > before);
 }
