@@ -12,6 +12,7 @@
 //! 4. The last word about a key that is *not* there (a tombstone, or an expiry that has passed) is only dropped from the
 //!    oldest segment: everywhere else an older record could come back to life.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,7 +21,10 @@ use crate::address::{Address, DbId, Lsn};
 use crate::appender::Appender;
 use crate::core::{Core, lock};
 use crate::error::Refusal;
-use crate::limits::{COMPACTION_SLICE, SMALL_SEGMENTS, THOROUGH_SHARE, TOMBSTONE_PERCENT};
+use crate::hint::Hints;
+use crate::limits::{
+    COMPACTION_SLICE, SMALL_SEGMENTS, SPARSE_SHARE, STRETCH_GAP, THOROUGH_SHARE, TOMBSTONE_PERCENT,
+};
 use crate::pace::{Balance, Pace, needed, sealed};
 use crate::portion::Portion;
 use crate::record::{Change, Draft, Record};
@@ -61,6 +65,14 @@ pub trait Relocate: Send + Sync {
     /// long as the appender has room for them ([`Appender::may_relocate`]).
     fn relocate(&self, appender: &mut Appender, records: &[Replayed<'_>], is_oldest: bool)
     -> usize;
+
+    /// Tells what would have to happen with each record now ([`judge`]). One that may be dropped may be dropped ever after.
+    fn judge(
+        &self,
+        records: &[Replayed<'_>],
+        is_oldest: bool,
+        tell: &mut dyn FnMut(&Record<'_>, Verdict),
+    );
 
     /// Called between two segments, and several times a second as long as none has to be emptied: time for other things that are to be
     /// done now and then.
@@ -141,6 +153,54 @@ impl Compactor {
         }
     }
 
+    /// The parts of a segment that have to be read: all of it, unless little is needed and its hints say what. In bytes behind its
+    /// first record.
+    fn stretches(
+        &mut self,
+        victim: &Segment,
+        is_oldest: bool,
+        relocate: &dyn Relocate,
+    ) -> Result<Vec<Range<u64>>, Refusal> {
+        let core = self.core.clone();
+        let all = || Ok(std::iter::once(0..victim.bytes()).collect());
+        if (victim.live() + victim.tombstones()).saturating_mul(SPARSE_SHARE) > victim.bytes() {
+            return all();
+        }
+        let hints = Hints::open(&*core.files, &core.paths, &core.name, victim, |_| true);
+        let Some(mut hints) = hints else {
+            return all();
+        };
+        let bindings = lock(&core.bindings).now();
+        let (mut portion, mut needed) = (Portion::new(), Vec::new());
+        loop {
+            let block = hints.next().unwrap_or_default();
+            let bytes = block.len() as u64;
+            if bytes == 0 {
+                break;
+            }
+            let is_whole = portion.read_hints(block, |record| {
+                let is_alive = bindings.is_alive(record.db, record.lsn);
+                is_alive.then(|| relocate.hash(record.db, record.key))
+            });
+            if !is_whole {
+                return all();
+            }
+            let mut slice = Vec::new();
+            let mut next = portion.fill(0, &mut slice);
+            while !slice.is_empty() {
+                relocate.judge(&slice, is_oldest, &mut |record, verdict| {
+                    if verdict != Verdict::Drop {
+                        let at = record.lsn.0 - victim.first.0;
+                        needed.push(at..at + record.bytes());
+                    }
+                });
+                next = portion.fill(next, &mut slice);
+            }
+            self.rest(bytes)?;
+        }
+        Ok(join(needed))
+    }
+
     /// Whether all records were read and judged.
     fn move_records(
         &mut self,
@@ -149,25 +209,28 @@ impl Compactor {
         relocate: &dyn Relocate,
     ) -> Result<bool, Refusal> {
         let bindings = lock(&self.core.bindings).now();
-        let (mut portion, mut at) = (Portion::new(), 0);
-        while at < victim.bytes() {
-            let read = portion.read(victim, at, |record| {
-                let is_alive = bindings.is_alive(record.db, record.lsn);
-                is_alive.then(|| relocate.hash(record.db, record.key))
-            });
-            let bytes = match read {
-                Ok(bytes) => bytes,
-                Err(error) => {
-                    // Not touched again: whoever starts next is told, and nothing of it is thrown away.
-                    log::error!("{error}");
-                    victim.set_damaged();
-                    self.appender.commit();
-                    return Ok(false);
-                }
-            };
-            let moved = self.move_portion(&portion, is_oldest, relocate)?;
-            at += bytes;
-            self.rest(bytes.saturating_sub(moved))?;
+        let mut portion = Portion::new();
+        for Range { start, end } in self.stretches(victim, is_oldest, relocate)? {
+            let mut at = start;
+            while at < end {
+                let read = portion.read(victim, at, end, |record| {
+                    let is_alive = bindings.is_alive(record.db, record.lsn);
+                    is_alive.then(|| relocate.hash(record.db, record.key))
+                });
+                let bytes = match read {
+                    Ok(bytes) => bytes,
+                    Err(error) => {
+                        // Not touched again: whoever starts next is told, and nothing of it is thrown away.
+                        log::error!("{error}");
+                        victim.set_damaged();
+                        self.appender.commit();
+                        return Ok(false);
+                    }
+                };
+                let moved = self.move_portion(&portion, is_oldest, relocate)?;
+                at += bytes;
+                self.rest(bytes.saturating_sub(moved))?;
+            }
         }
         Ok(true)
     }
@@ -265,6 +328,19 @@ impl Compactor {
             });
         }
     }
+}
+
+/// Puts those together that are near each other.
+fn join(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end + STRETCH_GAP => last.end = range.end,
+            _ => joined.push(range),
+        }
+    }
+    joined
 }
 
 /// The segment that should be emptied next.

@@ -1,4 +1,5 @@
-//! Hints: what is in a full segment, without the values. A start that may leave values on the disk reads these.
+//! Hints: what is in a full segment, without the values. A start that may leave values on the disk reads these, and so does compaction,
+//! which then reads of a segment only what is needed. The log thread gathers them while records pass it ([`crate::scan`]).
 //!
 //! ```text
 //!  0        8         12         16       24       32          48
@@ -11,16 +12,16 @@
 //!  multiple of 8. The header is the record's, so its length says how long the data is.
 //! ```
 //!
-//! Where values are small hints take as much space as the segment: then there are none. A hint file repeats what the segment says. One that is missing or damaged costs time, nothing else.
+//! Where values are small hints take as much space as the segment: then there are none. A hint file repeats what the segment says. One that
+//! is missing or damaged costs time, nothing else.
 
 use sys::file::{File, Files};
 
 use crate::error::{Error, Result};
 use crate::paths::Paths;
-use crate::record::{Entry, write_hint};
+use crate::record::{Record, read_hint};
 use crate::segment::Name;
 use crate::segments::Segment;
-use crate::walk::Walk;
 
 const MAGIC: [u8; 8] = *b"ferrhint";
 const VERSION: u32 = 1;
@@ -46,88 +47,53 @@ fn seed(segment: &Segment, at: u64) -> u32 {
     (segment.first.get() >> 3) as u32 ^ (at as u32).rotate_left(16)
 }
 
-/// Whether hints of so many bytes are worth their space, for a segment with so many bytes of records: reading them must save
-/// much of reading the segment.
-pub(crate) fn is_worth_it(hints: u64, records: u64) -> bool {
-    hints <= records / 2
-}
-
-/// Reads a full segment, checks it, and writes its hints.
+/// Writes the hints of a full segment.
+///
+/// # Errors
+/// The disk refuses: there are none then.
 pub(crate) fn write(
     files: &dyn Files,
     paths: &Paths,
     name: &Name,
     segment: &Segment,
+    hints: &[u8],
 ) -> Result<()> {
     let path = paths.hint(segment.first);
     let temporary = path.with_extension("hint.tmp");
-    let io = |error| Error::io("cannot write", &temporary, error);
     let _ = files.unlink(&temporary);
-    // Without hints a start takes longer; that the segment can be read matters more.
-    let file = files.create(&temporary).map_err(io).ok();
-    let mut writer = Blocks {
-        segment,
-        file: file.as_deref(),
-        at: HEADER as u64,
-        block: Vec::new(),
-        is_whole: true,
-    };
-    let mut walk = Walk::new(segment);
-    loop {
-        let step = match walk.next() {
-            Ok(Some(step)) => step,
-            Ok(None) => break,
-            Err(stop) => return Err(walk.error(stop)),
-        };
-        if !matches!(step.found.entry, Entry::Key(_)) {
-            continue;
+    let written = (|| {
+        let file = files.create(&temporary)?;
+        let (mut at, mut left) = (HEADER as u64, hints);
+        loop {
+            let (block, behind) = left.split_at(block_of(left));
+            let checksum = crc32c::crc32c_append(seed(segment, at), block);
+            let mut head = [0; BLOCK_HEADER];
+            head[..4].copy_from_slice(&(block.len() as u32).to_le_bytes());
+            head[4..].copy_from_slice(&checksum.to_le_bytes());
+            file.write_at(&head, at)?;
+            file.write_at(block, at + BLOCK_HEADER as u64)?;
+            at += (BLOCK_HEADER + block.len()) as u64;
+            left = behind;
+            if block.is_empty() {
+                break;
+            }
         }
-        write_hint(
-            &mut writer.block,
-            step.lsn,
-            step.raw,
-            step.found.before_data,
-        );
-        if writer.block.len() >= BLOCK {
-            writer.flush();
-        }
-    }
-    if !writer.block.is_empty() {
-        writer.flush();
-    }
-    writer.flush();
-    let is_written = writer.is_whole
-        && file.is_some_and(|file| file.write_at(&header(segment, name), 0).is_ok());
-    let is_there = is_written && files.rename(&temporary, &path).is_ok();
-    if !is_there {
+        file.write_at(&header(segment, name), 0)?;
+        files.rename(&temporary, &path)
+    })();
+    written.map_err(|error| {
         let _ = files.unlink(&temporary);
-    }
-    Ok(())
+        Error::io("cannot write", &path, error)
+    })
 }
 
-struct Blocks<'b> {
-    segment: &'b Segment,
-    file: Option<&'b dyn File>,
-    at: u64,
-    block: Vec<u8>,
-    is_whole: bool,
-}
-
-impl Blocks<'_> {
-    /// Writes what was gathered as a block; the last one is empty.
-    fn flush(&mut self) {
-        let checksum = crc32c::crc32c_append(seed(self.segment, self.at), &self.block);
-        let mut head = [0; BLOCK_HEADER];
-        head[..4].copy_from_slice(&(self.block.len() as u32).to_le_bytes());
-        head[4..].copy_from_slice(&checksum.to_le_bytes());
-        let result = self.file.map(|file| {
-            file.write_at(&head, self.at)?;
-            file.write_at(&self.block, self.at + BLOCK_HEADER as u64)
-        });
-        self.is_whole &= matches!(result, Some(Ok(())));
-        self.at += (BLOCK_HEADER + self.block.len()) as u64;
-        self.block.clear();
+/// Bytes of the hints that make the next block.
+fn block_of(hints: &[u8]) -> usize {
+    let mut at = 0;
+    while at < hints.len() && at < BLOCK {
+        at += read_hint(&hints[at..]).map_or(hints.len(), |hint| hint.bytes);
     }
+    at.min(hints.len())
 }
 
 /// The hints of a segment, block by block.
@@ -137,12 +103,13 @@ pub(crate) struct Hints {
 }
 
 impl Hints {
-    /// Opens the hints of a segment, if they are there and whole. Reads all of them once.
+    /// Opens the hints of a segment, if they are there and whole, and all of its records will do. Reads all of them once.
     pub(crate) fn open(
         files: &dyn Files,
         paths: &Paths,
         name: &Name,
         segment: &Segment,
+        will_do: impl Fn(&Record<'_>) -> bool,
     ) -> Option<Hints> {
         let file = files.open(&paths.hint(segment.first)).ok()?;
         let mut head = [0; HEADER];
@@ -159,6 +126,14 @@ impl Hints {
             let (block, checksum) = hints.read()?;
             if crc32c::crc32c_append(seed(segment, at), &block) != checksum {
                 return None;
+            }
+            let mut left = &block[..];
+            while !left.is_empty() {
+                let hint = read_hint(left)?;
+                if !will_do(&hint.record) {
+                    return None;
+                }
+                left = &left[hint.bytes..];
             }
             if block.is_empty() {
                 hints.at = HEADER as u64;

@@ -36,22 +36,20 @@ impl Core {
             Err(error) => self.set_full(error.to_string()),
         }
         self.trim_sealed();
-        if self.options.hints {
-            self.write_hints();
-        }
+        self.write_hints();
         self.remove_doomed();
     }
 
-    /// Writes hints of full segments that gain by them.
+    /// Writes the hints of full segments.
     fn write_hints(&self) {
         for segment in &self.segments.map().segments {
-            if !segment.is_sealed() || !segment.takes_hint() || segment.is_damaged() {
+            let Some(hints) = segment.take_hints() else {
                 continue;
-            }
-            let result = hint::write(&*self.files, &self.paths, &self.name, segment);
-            if let Err(error) = result {
-                log::error!("{error}");
-                segment.set_damaged();
+            };
+            let written = hint::write(&*self.files, &self.paths, &self.name, segment, &hints);
+            if let Err(error) = written {
+                // Nothing depends on them.
+                log::info!("{error}");
             }
         }
     }

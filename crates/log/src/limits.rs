@@ -94,3 +94,12 @@ pub(crate) const SMALL_SEGMENTS: usize = 8;
 
 /// Bytes of a large value after which the disk is asked to begin with them, so that its end has little to wait for.
 pub(crate) const WRITE_BACK_BYTES: u64 = 4 << 20;
+
+/// The part of a segment that its hints may take before they are compared with what has been written.
+pub(crate) const HINT_SLACK_SHARE: u64 = 256;
+
+/// The part of a segment that is needed at most when its hints are read first, to leave out what is not.
+pub(crate) const SPARSE_SHARE: u64 = 4;
+
+/// What is not needed of a segment is read all the same between two records that are, up to so many bytes: a read takes its time.
+pub(crate) const STRETCH_GAP: u64 = 64 << 10;

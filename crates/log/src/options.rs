@@ -49,8 +49,9 @@ pub struct Options {
     pub garbage_bytes: u64,
     /// Bytes a second that compaction reads and writes at most, unless there is more garbage than is tolerated.
     pub compaction_bytes_per_second: u64,
-    /// Whether full segments get hints: for starts that leave values on the disk.
-    pub hints: bool,
+    /// The part of a segment, in percent, that its hints may take; it gets none if they would take more. Whoever looks for what is still
+    /// needed of it reads them first.
+    pub hint_percent: u64,
     /// A number that only grows, kept in every segment: who may write (for a later election).
     pub epoch: u64,
     /// Whether the log has threads of its own. Without, whoever calls `Log::turn` and its like drives it: for
@@ -70,7 +71,7 @@ impl Default for Options {
             garbage_percent: 50,
             garbage_bytes: 0,
             compaction_bytes_per_second: 256 << 20,
-            hints: false,
+            hint_percent: 6,
             epoch: 0,
             background: true,
         }

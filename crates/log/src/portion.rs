@@ -26,8 +26,8 @@ impl Portion {
         }
     }
 
-    /// Reads the portion that begins `at` bytes behind a segment's first record, of which there are some. `hash` gives the hash of a
-    /// record's key; without one it is left out. Returns the bytes that the portion has.
+    /// Reads the portion that begins `at` bytes behind a segment's first record, and ends at `end` at the latest, where a record ends.
+    /// `hash` gives the hash of a record's key; without one it is left out. Returns the bytes that the portion has.
     ///
     /// # Errors
     /// A record is damaged, or cannot be read.
@@ -35,10 +35,11 @@ impl Portion {
         &mut self,
         segment: &Segment,
         at: u64,
+        end: u64,
         hash: impl Fn(&Record<'_>) -> Option<u64>,
     ) -> Result<u64> {
         self.routes.clear();
-        self.piece.read(segment, at)?;
+        self.piece.read(segment, at, end)?;
         let first = segment.first.offset(at);
         let (bytes, mut at) = (self.piece.bytes(), 0);
         while at < bytes.len() {
@@ -58,6 +59,28 @@ impl Portion {
         }
         self.routes.sort();
         Ok(self.piece.log_bytes)
+    }
+
+    /// The same for a block of hints; whether it is one.
+    pub(crate) fn read_hints(
+        &mut self,
+        hints: Vec<u8>,
+        hash: impl Fn(&Record<'_>) -> Option<u64>,
+    ) -> bool {
+        self.routes.clear();
+        self.piece.set_hints(hints);
+        let (bytes, mut at) = (self.piece.bytes(), 0);
+        while at < bytes.len() {
+            let Some(hint) = record::read_hint(&bytes[at..]) else {
+                return false;
+            };
+            if let Some(hash) = hash(&hint.record) {
+                self.routes.add(hash, at);
+            }
+            at += hint.bytes;
+        }
+        self.routes.sort();
+        true
     }
 
     /// Puts the next records into `slice`, from the one with the number `from` on, and returns the number to go on with. None are left if

@@ -1,7 +1,7 @@
 //! The log thread's look at the records that pass it: where a segment can end, and what is in it.
 //!
-//! It reads headers alone, which are in the ring and have just been written. What a full segment holds is known from that,
-//! without reading the file.
+//! It reads headers, which are in the ring and have just been written. What a full segment holds is known from that, without reading the
+//! file. Where values are large it gathers hints as well ([`crate::hint`]).
 //!
 //! Invariants:
 //! 1. The scan is never behind what was written, and stands where a record begins; at or behind the limit, it goes no further.
@@ -9,17 +9,20 @@
 
 use sys::ring::Consumer;
 
+use crate::address::Lsn;
+use crate::limits::HINT_SLACK_SHARE;
+use crate::options::Options;
 use crate::record::{self, Glance, HEADER};
 
 /// What is in a segment, as far as the scan has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Bytes of records that hold whole values.
     pub(crate) bases: u64,
     /// Bytes of records that say that a key is gone.
     pub(crate) tombstones: u64,
-    /// Bytes that hints of all its records would take.
-    pub(crate) hints: u64,
+    /// Hints of all its records; `None` if they are not worth their space.
+    pub(crate) hints: Option<Vec<u8>>,
 }
 
 /// See the module.
@@ -29,15 +32,28 @@ pub(crate) struct Scan {
     at: u64,
     /// Where the batch ends that the scan is or was inside of.
     batch_end: u64,
-    tally: Tally,
+    /// Where the segment begins.
+    start: u64,
+    bases: u64,
+    tombstones: u64,
+    hints: Vec<u8>,
+    gathers: bool,
+    hint_percent: u64,
+    hint_slack: u64,
 }
 
 impl Scan {
-    pub(crate) fn new(start: u64) -> Scan {
+    pub(crate) fn new(start: u64, options: &Options) -> Scan {
         Scan {
             at: start,
             batch_end: start,
-            tally: Tally::default(),
+            start,
+            bases: 0,
+            tombstones: 0,
+            hints: Vec::new(),
+            gathers: true,
+            hint_percent: options.hint_percent,
+            hint_slack: options.segment_bytes / HINT_SLACK_SHARE,
         }
     }
 
@@ -66,32 +82,54 @@ impl Scan {
                 return self.at;
             };
             let header = consumer.bytes(self.at..end);
-            self.pass(header.first_chunk().expect("so many were asked for"));
+            let header = header.first_chunk().expect("so many were asked for");
+            let before_data = self.pass(header);
+            if self.gathers && before_data > 0 {
+                self.gather(consumer, complete, before_data as u64);
+            }
+            self.at += record::stride(header);
+            assert!(self.at <= self.batch_end || self.is_between());
         }
     }
 
-    fn pass(&mut self, header: &[u8; HEADER]) {
-        let stride = record::stride(header);
+    /// Counts a record; the bytes of it that a hint has, if it is about a key.
+    fn pass(&mut self, header: &[u8; HEADER]) -> usize {
         match record::glance(header) {
-            Glance::Batch(bytes) => self.batch_end = self.at + bytes,
-            Glance::Base(hint) => {
-                self.tally.bases += stride;
-                self.tally.hints += hint;
+            Glance::Base => self.bases += record::stride(header),
+            Glance::Tombstone => self.tombstones += record::stride(header),
+            Glance::Amendment => {}
+            Glance::Batch(bytes) => {
+                self.batch_end = self.at + bytes;
+                return 0;
             }
-            Glance::Tombstone(hint) => {
-                self.tally.tombstones += stride;
-                self.tally.hints += hint;
-            }
-            Glance::Amendment(hint) => self.tally.hints += hint,
-            Glance::Other => {}
+            Glance::Other => return 0,
         }
-        self.at += stride;
-        assert!(self.at <= self.batch_end || self.is_between());
+        record::before_data(header)
     }
 
-    /// What has been passed since the last call.
+    /// Notes the hint of the record at hand, or none of this segment if that takes too much.
+    fn gather(&mut self, consumer: &Consumer, complete: u64, before_data: u64) {
+        let end = self.at + before_data;
+        let most = (end - self.start) * self.hint_percent / 100 + self.hint_slack;
+        // A key that is still on its way is as rare as a key that is longer than a window.
+        if end <= complete && self.hints.len() as u64 <= most {
+            let record = consumer.bytes(self.at..end);
+            record::write_hint(&mut self.hints, Lsn(self.at), record);
+        } else {
+            (self.gathers, self.hints) = (false, Vec::new());
+        }
+    }
+
+    /// What has been passed since the last call: a segment.
     pub(crate) fn take_tally(&mut self) -> Tally {
-        std::mem::take(&mut self.tally)
+        let gathers = std::mem::replace(&mut self.gathers, true);
+        self.start = self.at;
+        let hints = std::mem::take(&mut self.hints);
+        Tally {
+            bases: std::mem::take(&mut self.bases),
+            tombstones: std::mem::take(&mut self.tombstones),
+            hints: (gathers && !hints.is_empty()).then_some(hints),
+        }
     }
 }
 
@@ -144,7 +182,7 @@ mod tests {
         for limit in START + 1..=ends[2] {
             // However much of it becomes complete at a time.
             for step in [8, 16, 24, 40, 1 << 10] {
-                let mut scan = Scan::new(START);
+                let mut scan = Scan::new(START, &Options::default());
                 let mut complete = START;
                 while !(scan.is_between() && scan.position() >= limit) {
                     complete = (complete + step).min(all);
@@ -160,15 +198,35 @@ mod tests {
     #[test]
     fn what_has_passed_is_told_once() {
         let (consumer, all, [first, second, _]) = records();
-        let mut scan = Scan::new(START);
+        let mut scan = Scan::new(START, &Options::default());
         assert_eq!(scan.advance(&consumer, all, u64::MAX), all);
-        let expected = Tally {
-            bases: first - START,
-            tombstones: second - first - HEADER as u64,
-            // Position, header and key, of one with an expiry.
-            hints: 3 * 32 + 40,
-        };
-        assert_eq!(scan.take_tally(), expected);
+        let tally = scan.take_tally();
+        assert_eq!(tally.bases, first - START);
+        assert_eq!(tally.tombstones, second - first - HEADER as u64);
+        let hints = tally.hints.expect("they are few");
+        // Position, header and key, of one with an expiry.
+        assert_eq!(hints.len(), 3 * 32 + 40);
         assert_eq!(scan.take_tally(), Tally::default());
+    }
+
+    #[test]
+    fn hints_that_take_much_of_a_segment_are_not_gathered() {
+        for (value, is_worth_it) in [(16, false), (4096, true)] {
+            let (ring, mut consumer) = Ring::new(1 << 16, START, 1).expect("memory");
+            let mut producer = ring.producer().expect("the first");
+            let mut scan = Scan::new(START, &Options::default());
+            let value = vec![1; value];
+            for _ in 0..10_000 {
+                put(
+                    &mut producer,
+                    &Draft::set(DB, b"key", Tag::default(), None, &value),
+                );
+                producer.commit();
+                let complete = consumer.complete();
+                scan.advance(&consumer, complete, u64::MAX);
+                consumer.release(complete);
+            }
+            assert_eq!(scan.take_tally().hints.is_some(), is_worth_it);
+        }
     }
 }

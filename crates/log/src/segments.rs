@@ -10,12 +10,12 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use sys::file::File;
 
 use crate::address::Lsn;
-use crate::hint;
+use crate::core::lock;
 use crate::scan::Tally;
 use crate::segment::Extent;
 
@@ -33,7 +33,8 @@ pub(crate) struct Segment {
     /// Where the record is that takes it out of the log; 0 for none.
     retired_at: AtomicU64,
     is_surveyed: AtomicBool,
-    wants_hint: AtomicBool,
+    /// Its hints, until they are in their file.
+    hints: Mutex<Option<Vec<u8>>>,
     bases: AtomicU64,
     tombstones: AtomicU64,
 }
@@ -76,7 +77,7 @@ impl Segment {
             is_damaged: AtomicBool::new(false),
             retired_at: AtomicU64::new(0),
             is_surveyed: AtomicBool::new(false),
-            wants_hint: AtomicBool::new(false),
+            hints: Mutex::default(),
             bases: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
         }
@@ -157,14 +158,13 @@ impl Segment {
 
     /// Notes what passed the log thread, all of which is written.
     pub(crate) fn set_tally(&self, tally: Tally) {
-        let wants_hint = hint::is_worth_it(tally.hints, self.bytes());
-        self.wants_hint.store(wants_hint, Ordering::Release);
+        *lock(&self.hints) = tally.hints;
         self.set_survey(tally.bases, tally.tombstones);
     }
 
-    /// Whether hints are still to be written; says so once.
-    pub(crate) fn takes_hint(&self) -> bool {
-        self.wants_hint.swap(false, Ordering::AcqRel)
+    /// Hints that are to be written: tells them once.
+    pub(crate) fn take_hints(&self) -> Option<Vec<u8>> {
+        lock(&self.hints).take()
     }
 
     pub(crate) fn is_surveyed(&self) -> bool {

@@ -92,16 +92,18 @@ impl Sweep {
         hash: impl Fn(DbId, &[u8]) -> u64,
         mut apply: impl FnMut(&[Replayed<'_>]),
     ) -> Result<u64> {
-        let bytes = self.portion.read(segment, self.at, |record| {
-            let is_value = matches!(
-                record.change,
-                Change::Set {
-                    value: Value::Bytes(_),
-                    ..
-                }
-            );
-            is_value.then(|| hash(record.db, record.key))
-        })?;
+        let bytes = self
+            .portion
+            .read(segment, self.at, segment.bytes(), |record| {
+                let is_value = matches!(
+                    record.change,
+                    Change::Set {
+                        value: Value::Bytes(_),
+                        ..
+                    }
+                );
+                is_value.then(|| hash(record.db, record.key))
+            })?;
         let mut slice = Vec::new();
         let mut next = self.portion.fill(0, &mut slice);
         while !slice.is_empty() {

@@ -6,7 +6,6 @@ use std::path::Path;
 use crate::address::Lsn;
 use crate::error::Error;
 use crate::record::{Entry, Flaw, Found, HEADER, looks_like_a_mark, parse, read};
-use crate::segments::Segment;
 use sys::file::File;
 
 /// Bytes read with one call.
@@ -40,8 +39,6 @@ struct Inside {
 pub(crate) struct Step<'a> {
     pub(crate) lsn: Lsn,
     pub(crate) found: Found<'a>,
-    /// Its bytes, without what is inside if it is a batch.
-    pub(crate) raw: &'a [u8],
 }
 
 /// Why the walk goes no further.
@@ -53,18 +50,7 @@ pub(crate) enum Stop {
 }
 
 impl<'f> Walk<'f> {
-    pub(crate) fn new(segment: &'f Segment) -> Walk<'f> {
-        let (file, path) = (&*segment.file, &*segment.path);
-        Walk::of_file(
-            file,
-            path,
-            segment.first,
-            segment.header_bytes,
-            segment.end(),
-        )
-    }
-
-    pub(crate) fn of_file(
+    pub(crate) fn new(
         file: &'f dyn File,
         path: &'f Path,
         first: Lsn,
@@ -166,8 +152,7 @@ impl<'f> Walk<'f> {
             (_, None) => {}
         }
         self.at += bytes as u64;
-        let raw = &self.buffer[index..index + bytes];
-        Ok(Step { lsn, found, raw })
+        Ok(Step { lsn, found })
     }
 
     /// Sees to it that the buffer has `wanted` bytes from the next record on, or all there are.

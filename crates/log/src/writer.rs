@@ -88,7 +88,7 @@ impl Writer {
             allocated,
             paved: 0,
             zeroes: Vec::new(),
-            scan: Scan::new(first.0),
+            scan: Scan::new(first.0, &core.options),
             ways: Ways::default(),
             marked: first.0,
             unfilled: None,

@@ -203,6 +203,8 @@ fn a_damaged_segment_is_left_alone() {
         .find(|path| path.extension().is_some_and(|e| e == "log"))
         .expect("one");
     disk.damage(&oldest, |bytes| bytes[20_000] ^= 1);
+    // All of it is dead: with its hints nobody would read it.
+    disk.damage(&oldest.with_extension("hint"), |bytes| bytes[100] ^= 1);
     compact(&log, &store);
     assert!(disk.names().contains(&oldest));
     assert!(log.status().compacted_segments > 0);

@@ -62,10 +62,10 @@ fn hints(disk: &Simulator) -> Vec<PathBuf> {
         .collect()
 }
 
-fn loaded(disk: &Simulator, leave_values: bool) -> (State, u64) {
+fn loaded(disk: &Simulator, leaves: bool) -> (State, u64) {
     let disk = disk.after_kill();
     let mut recovery = open(&disk, options()).expect("it is whole");
-    let state = load_from(&mut recovery, 2, leave_values)
+    let state = load_from(&mut recovery, 2, leaves.then_some(0))
         .expect("it is whole")
         .snapshot();
     let log = recovery.start().expect("it takes writes");
@@ -109,7 +109,7 @@ fn a_hint_that_is_damaged_is_not_used() {
         disk.damage(&path, |bytes| bytes[at] ^= 0x10);
         let mut recovery = open(&disk, options()).expect("it is whole");
         assert_eq!(
-            load_from(&mut recovery, 1, true)
+            load_from(&mut recovery, 1, Some(0))
                 .expect("the segment is there")
                 .snapshot(),
             state,
@@ -121,7 +121,7 @@ fn a_hint_that_is_damaged_is_not_used() {
         disk.damage(&path, |bytes| bytes.truncate(cut));
         let mut recovery = open(&disk, options()).expect("it is whole");
         assert_eq!(
-            load_from(&mut recovery, 1, true)
+            load_from(&mut recovery, 1, Some(0))
                 .expect("the segment is there")
                 .snapshot(),
             state,

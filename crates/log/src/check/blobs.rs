@@ -32,7 +32,7 @@ pub(super) fn needed(chain: &Chain) -> Result<Needed> {
     for (candidate, extent) in &chain.segments {
         let (file, path) = (&*candidate.file, &candidate.path);
         let bytes = candidate.header_bytes;
-        let mut walk = Walk::of_file(file, path, extent.first, bytes, extent.end());
+        let mut walk = Walk::new(file, path, extent.first, bytes, extent.end());
         loop {
             match walk.next() {
                 Ok(None) => break,

@@ -250,7 +250,7 @@ fn scan(
             first,
         });
     }
-    let mut walk = Walk::of_file(&**file, path, first, *header_bytes, end);
+    let mut walk = Walk::new(&**file, path, first, *header_bytes, end);
     report.segments += 1;
     loop {
         match walk.next() {
@@ -317,7 +317,7 @@ fn is_zero(file: &dyn File, range: std::ops::Range<u64>) -> Result<bool> {
 fn next_record(file: &dyn File, candidate: &Candidate, from: Lsn, end: Lsn) -> Result<Option<Lsn>> {
     let mut at = from.offset(8);
     while at.offset(HEADER as u64) <= end {
-        let mut walk = Walk::of_file(
+        let mut walk = Walk::new(
             file,
             &candidate.path,
             candidate.header.first,

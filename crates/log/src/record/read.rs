@@ -158,15 +158,15 @@ pub(crate) fn stride(header: &[u8; HEADER]) -> u64 {
     }
 }
 
-/// What a header says of its record, for those who only count. The number is how many bytes the record's hint takes.
+/// What a header says of its record, for those who only count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Glance {
     /// A whole value.
-    Base(u64),
+    Base,
     /// The key is gone.
-    Tombstone(u64),
+    Tombstone,
     /// A new expiry, or part of a value.
-    Amendment(u64),
+    Amendment,
     /// A batch; bytes of all of it.
     Batch(u64),
     /// About no key.
@@ -175,18 +175,17 @@ pub(crate) enum Glance {
 
 /// See [`Glance`]. `header` was written by an appender.
 pub(crate) fn glance(header: &[u8; HEADER]) -> Glance {
-    let hint = || (8 + before_data(header) as u64).next_multiple_of(8);
     match Kind::from_bits(header[8] & KIND_BITS) {
-        Some(Kind::Set | Kind::SetBlob) => Glance::Base(hint()),
-        Some(Kind::Delete) => Glance::Tombstone(hint()),
-        Some(Kind::Expire | Kind::Patch) => Glance::Amendment(hint()),
+        Some(Kind::Set | Kind::SetBlob) => Glance::Base,
+        Some(Kind::Delete) => Glance::Tombstone,
+        Some(Kind::Expire | Kind::Patch) => Glance::Amendment,
         Some(Kind::Batch) => Glance::Batch(u64::from(u32_at(header, 0)).next_multiple_of(8)),
         Some(Kind::Bind | Kind::Mark | Kind::Retire | Kind::Void) | None => Glance::Other,
     }
 }
 
 /// Bytes of header, expiry, key and facts, as the header says; more than any record's length if it says nonsense.
-fn before_data(header: &[u8; HEADER]) -> usize {
+pub(crate) fn before_data(header: &[u8; HEADER]) -> usize {
     let expiry = if header[9] & FLAG_EXPIRY != 0 {
         EXPIRY
     } else {

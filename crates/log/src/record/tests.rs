@@ -212,7 +212,7 @@ fn hints_are_records_without_their_data() {
     for draft in drafts() {
         let bytes = bytes_of(&draft, AT);
         let found = read(&bytes, AT).expect("it is a record");
-        write_hint(&mut file, AT, &bytes, found.before_data);
+        write_hint(&mut file, AT, &bytes[..found.before_data]);
         let Entry::Key(record) = found.entry else {
             file.clear();
             continue;

@@ -266,10 +266,9 @@ pub(crate) fn batch_header(lsn: Lsn, count: u32, inside: u64) -> [u8; HEADER] {
     header
 }
 
-/// Appends the record at the beginning of `record` to a hint file: position, header, expiry, key and facts, but
-/// no data.
-pub(crate) fn write_hint(out: &mut Vec<u8>, lsn: Lsn, record: &[u8], without: usize) {
+/// Appends a hint: the position of a record, and what there is of it before its data.
+pub(crate) fn write_hint(out: &mut Vec<u8>, lsn: Lsn, before_data: &[u8]) {
     out.extend_from_slice(&lsn.0.to_le_bytes());
-    out.extend_from_slice(&record[..without]);
+    out.extend_from_slice(before_data);
     out.resize(out.len().next_multiple_of(8), 0);
 }

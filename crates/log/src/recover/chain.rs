@@ -185,7 +185,7 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
         size,
     } = candidate;
     let file_end = header.first.offset(size.saturating_sub(*header_bytes));
-    let mut walk = Walk::of_file(
+    let mut walk = Walk::new(
         &**file,
         path,
         header.first,
@@ -238,7 +238,7 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
         break;
     }
     // Marks behind the end are evidence too.
-    let mut behind = Walk::of_file(&**file, path, header.first, *header_bytes, file_end);
+    let mut behind = Walk::new(&**file, path, header.first, *header_bytes, file_end);
     let (evidence, dirty_end) = behind
         .evidence_behind(tail.end)
         .map_err(|error| Error::io("cannot read", path, error))?;
@@ -354,7 +354,7 @@ fn evidence_in(files: &dyn Files, bad: &Unreadable) -> Result<Lsn> {
         .open(&bad.path)
         .map_err(|error| Error::io("cannot open", &bad.path, error))?;
     let file_end = bad.first.offset(bad.size - header_bytes);
-    let mut walk = Walk::of_file(&*file, &bad.path, bad.first, header_bytes, file_end);
+    let mut walk = Walk::new(&*file, &bad.path, bad.first, header_bytes, file_end);
     let evidence = walk
         .evidence_behind(bad.first)
         .map_err(|error| Error::io("cannot read", &bad.path, error))?;

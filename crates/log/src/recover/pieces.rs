@@ -12,7 +12,7 @@ use sys::file::{DIRECT_BLOCK, File};
 use crate::address::Lsn;
 use crate::error::{Error, Result};
 use crate::hint::Hints;
-use crate::record::{self, Entry, HEADER, Record};
+use crate::record::{self, Change, Entry, HEADER, Record};
 use crate::recover::Recovery;
 use crate::segments::Segment;
 
@@ -69,12 +69,20 @@ impl Piece {
         (skew, &mut self.buffer[skew..skew + wanted])
     }
 
-    /// Reads whole records of a segment, from `at` bytes behind its first one on, of which there are some.
+    /// Takes a block of hints.
+    pub(crate) fn set_hints(&mut self, hints: Vec<u8>) {
+        self.first = None;
+        self.at = 0..hints.len();
+        self.buffer = hints;
+    }
+
+    /// Reads whole records of a segment, from `at` bytes behind its first one on, of which there are some, and none behind `end`, where one
+    /// ends.
     ///
     /// # Errors
     /// The disk refuses.
-    pub(crate) fn read(&mut self, segment: &Segment, at: u64) -> Result<()> {
-        let left = segment.bytes() - at;
+    pub(crate) fn read(&mut self, segment: &Segment, at: u64, end: u64) -> Result<()> {
+        let left = end - at;
         let first = segment.first.offset(at);
         // Whole blocks are read, of which the first and the last may belong to the neighbours as well.
         let from = segment.offset_of(first);
@@ -105,7 +113,7 @@ impl Piece {
 pub(crate) struct Pieces<'r> {
     recovery: &'r Recovery,
     segments: &'r [Arc<Segment>],
-    leave_values: bool,
+    leave_min: Option<u64>,
     /// The number of the next piece.
     number: u64,
     segment: usize,
@@ -119,12 +127,12 @@ impl<'r> Pieces<'r> {
     pub(crate) fn new(
         recovery: &'r Recovery,
         segments: &'r [Arc<Segment>],
-        leave_values: bool,
+        leave_min: Option<u64>,
     ) -> Pieces<'r> {
         let mut pieces = Pieces {
             recovery,
             segments,
-            leave_values,
+            leave_min,
             number: 0,
             segment: 0,
             at: 0,
@@ -151,10 +159,8 @@ impl<'r> Pieces<'r> {
                 })?;
                 // All of the segment counts as read with its last block: nobody knows for how much of it a block stands.
                 let is_last = bytes.is_empty();
-                piece.first = None;
                 piece.log_bytes = if is_last { segment.bytes() } else { 0 };
-                piece.at = 0..bytes.len();
-                piece.buffer = bytes;
+                piece.set_hints(bytes);
                 if is_last {
                     self.segment += 1;
                     self.begin();
@@ -162,7 +168,7 @@ impl<'r> Pieces<'r> {
                 return Ok(true);
             }
             if self.at < segment.bytes() {
-                piece.read(segment, self.at)?;
+                piece.read(segment, self.at, segment.bytes())?;
                 self.at += piece.log_bytes;
                 return Ok(true);
             }
@@ -177,12 +183,17 @@ impl<'r> Pieces<'r> {
         self.at = 0;
         self.hints = None;
         let recovery = self.recovery;
-        if let (true, Some(segment), Some(name)) = (
-            self.leave_values,
+        if let (Some(min), Some(segment), Some(name)) = (
+            self.leave_min,
             self.segments.get(self.segment),
             &recovery.name,
         ) {
-            self.hints = Hints::open(&*recovery.files, &recovery.paths, name, segment);
+            let may_stay = |record: &Record<'_>| match record.change {
+                Change::Set { value, .. } => value.len() >= min,
+                Change::Patch { bytes, .. } => bytes.len() >= min,
+                Change::Delete | Change::Expire(_) => true,
+            };
+            self.hints = Hints::open(&*recovery.files, &recovery.paths, name, segment, may_stay);
         }
     }
 }

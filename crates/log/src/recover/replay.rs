@@ -63,9 +63,9 @@ pub struct ReplayOptions {
     pub threads: usize,
     /// Parts that are applied independently, a power of two: many more than threads, so that these do not wait for each other.
     pub partitions: usize,
-    /// Whether values may stay on the disk ([`Value::Stored`]): then hints are read instead of segments, where there are
-    /// some.
-    pub leave_values: bool,
+    /// How many bytes a value has at least that may stay on the disk ([`Value::Stored`]), if any may: then hints are read instead of
+    /// segments, where there are some and all values are such.
+    pub leave_min: Option<u64>,
 }
 
 /// How far a replay has come.
@@ -109,7 +109,7 @@ impl Recovery {
             segments: &map.segments,
             options,
             replayer,
-            pieces: Mutex::new(Pieces::new(self, &map.segments, options.leave_values)),
+            pieces: Mutex::new(Pieces::new(self, &map.segments, options.leave_min)),
             next: (0..options.partitions).map(|_| Next::default()).collect(),
             surveys: map.segments.iter().map(|_| Survey::default()).collect(),
             done: AtomicU64::new(0),

@@ -19,7 +19,7 @@ pub(crate) fn options() -> Options {
         appenders: 3,
         blob_min: 4 << 10,
         reserve_bytes: 0,
-        hints: true,
+        hint_percent: 50,
         background: false,
         ..Options::default()
     }

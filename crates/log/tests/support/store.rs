@@ -342,17 +342,34 @@ impl Relocate for Store {
         }
         done
     }
+
+    fn judge(
+        &self,
+        records: &[Replayed<'_>],
+        is_oldest: bool,
+        tell: &mut dyn FnMut(&Record<'_>, Verdict),
+    ) {
+        let state = self.state.lock().expect("no panic inside");
+        for Replayed { record, .. } in records {
+            let entry = state.entries.get(&(record.db, record.key.to_vec()));
+            tell(record, judge(record, entry.map(current), is_oldest));
+        }
+    }
+}
+
+/// What compaction wants to know of an entry.
+fn current(entry: &Entry) -> Current {
+    Current {
+        address: entry.address.expect("all is in the log"),
+        expiry: entry.expiry,
+    }
 }
 
 impl Store {
     fn relocate_one(&self, appender: &mut Appender, record: &Record<'_>, is_oldest: bool) {
         let mut state = self.state.lock().expect("no panic inside");
         let entry = state.entries.get_mut(&(record.db, record.key.to_vec()));
-        let current = entry.as_ref().map(|entry| Current {
-            address: entry.address.expect("all is in the log"),
-            expiry: entry.expiry,
-        });
-        let verdict = judge(record, current, is_oldest);
+        let verdict = judge(record, entry.as_deref().map(current), is_oldest);
         match (verdict, entry) {
             (Verdict::Rewrite, Some(entry)) => {
                 let old = entry.address.expect("all is in the log");
@@ -479,14 +496,14 @@ impl Loading {
 
 /// Replays everything.
 pub(crate) fn load(recovery: &mut Recovery, threads: usize) -> ferrite_log::Result<Store> {
-    load_from(recovery, threads, false)
+    load_from(recovery, threads, None)
 }
 
 /// The same from hints, where there are some.
 pub(crate) fn load_from(
     recovery: &mut Recovery,
     threads: usize,
-    leave_values: bool,
+    leave_min: Option<u64>,
 ) -> ferrite_log::Result<Store> {
     let partitions = 8;
     let loading = Loading {
@@ -497,7 +514,7 @@ pub(crate) fn load_from(
         ReplayOptions {
             threads,
             partitions,
-            leave_values,
+            leave_min,
         },
         &loading,
         &mut |_| {},

@@ -41,6 +41,62 @@ impl Relocate for Relocator {
         records: &[Replayed<'_>],
         is_oldest: bool,
     ) -> usize {
+        self.visit(records, |done, guard, its| {
+            if done > 0 && !appender.may_relocate(&its.record) {
+                return false;
+            }
+            self.relocate_one(guard, appender, its, is_oldest);
+            true
+        })
+    }
+
+    fn judge(
+        &self,
+        records: &[Replayed<'_>],
+        is_oldest: bool,
+        tell: &mut dyn FnMut(&Record<'_>, Verdict),
+    ) {
+        self.visit(records, |_, guard, its| {
+            let entry = guard.find(key_of(its));
+            tell(
+                &its.record,
+                judge(&its.record, entry.as_ref().and_then(current), is_oldest),
+            );
+            true
+        });
+    }
+
+    fn pause(&self) {
+        let mut turn = self.turn.lock();
+        turn.enter();
+        self.sizes.lock().note(self.server, &turn);
+        turn.leave();
+    }
+}
+
+/// What the log has to know of an entry; `None` if it is in memory alone.
+fn current(entry: &EntryMut<'_, '_>) -> Option<Current> {
+    Some(Current {
+        address: address_of(entry)?,
+        expiry: entry.expiry(),
+    })
+}
+
+fn key_of<'r>(its: &Replayed<'r>) -> Key<'r> {
+    Key {
+        bytes: its.record.key,
+        hash: its.hash,
+    }
+}
+
+impl Relocator {
+    /// Goes from shard to shard, which is locked meanwhile, and does something with each record, until that says that it could not.
+    /// It is told for how many it was done. Those whose database is gone count as done. Returns for how many it was done in the end.
+    fn visit(
+        &self,
+        records: &[Replayed<'_>],
+        mut with: impl FnMut(usize, &mut Guard<'_>, &Replayed<'_>) -> bool,
+    ) -> usize {
         let (keyspace, now) = (&self.server.keyspace, sys::clock::realtime_ms());
         let mut turn = self.turn.lock();
         turn.enter();
@@ -66,14 +122,9 @@ impl Relocate for Relocator {
             };
             let mut guard = keyspace.database(&turn, number).lock(near[0].hash, now);
             for its in near {
-                if done > 0 && !appender.may_relocate(&its.record) {
+                if !with(done, &mut guard, its) {
                     break 'slice;
                 }
-                let key = Key {
-                    bytes: its.record.key,
-                    hash: its.hash,
-                };
-                self.relocate_one(&mut guard, appender, &its.record, key, is_oldest);
                 done += 1;
             }
         }
@@ -81,31 +132,19 @@ impl Relocate for Relocator {
         done
     }
 
-    fn pause(&self) {
-        let mut turn = self.turn.lock();
-        turn.enter();
-        self.sizes.lock().note(self.server, &turn);
-        turn.leave();
-    }
-}
-
-impl Relocator {
     fn relocate_one(
         &self,
         guard: &mut Guard<'_>,
         appender: &mut Appender,
-        record: &Record<'_>,
-        key: Key<'_>,
+        its: &Replayed<'_>,
         is_oldest: bool,
     ) {
-        let entry = guard.find(key);
-        let current = entry.as_ref().and_then(|entry| {
-            Some(Current {
-                address: address_of(entry)?,
-                expiry: entry.expiry(),
-            })
-        });
-        match (judge(record, current, is_oldest), entry) {
+        let record = &its.record;
+        let entry = guard.find(key_of(its));
+        match (
+            judge(record, entry.as_ref().and_then(current), is_oldest),
+            entry,
+        ) {
             (Verdict::Rewrite, Some(entry)) => self.rewrite(appender, record, entry),
             (Verdict::Expire, Some(entry)) => {
                 appender.expire(record.db, record.key, entry.expiry());

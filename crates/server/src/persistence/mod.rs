@@ -24,7 +24,7 @@ use ferrite_log::{
     Address, Appender, DbId, Error, Log, Lsn, Options, Recovery, ReplayOptions, Slowest, Status,
     SyncPolicy,
 };
-use keyspace::LogAddress;
+use keyspace::{COLD_MIN_BYTES, LogAddress};
 use parking_lot::{Mutex, RwLock};
 use sys::file::Faulty;
 
@@ -358,7 +358,7 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
     let options = ReplayOptions {
         threads: server.workers.len() + REPLAY_EXTRA_THREADS,
         partitions: server.keyspace.shards().min(REPLAY_PARTS),
-        leave_values: false,
+        leave_min: loader.leaves_all().then_some(COLD_MIN_BYTES as u64),
     };
     let loading = server.snapshots.loading();
     loading.started_s.store(began / 1000, Relaxed);

@@ -8,7 +8,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use ferrite_log::{Change, DbId, Liveness, Recovery, Replayed, Replayer, Tag, Value, ValueReader};
+use ferrite_log::{
+    Change, DbId, Liveness, Lsn, Recovery, Replayed, Replayer, Tag, Value, ValueReader,
+};
 use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, LargeValue, Offloading, Turn};
 use parking_lot::Mutex;
 
@@ -147,12 +149,17 @@ impl Loader {
         let (Some(cold), Some(address)) = (entry.cold(), address_of(&entry)) else {
             return Ok(());
         };
-        let read = self.reader.read(address.lsn(), key.bytes, cold.len);
-        let value = read.map_err(|error| error.to_string())?;
-        let value = value.ok_or("a record that was just read is not there")?;
+        let value = self.read(address.lsn(), key, cold.len)?;
         self.fetches.fetch_add(1, Relaxed);
         entry.warm(cold.address, LargeValue::new(value.into()));
         Ok(())
+    }
+
+    /// Reads what a record has that was left on the disk.
+    fn read(&self, lsn: Lsn, key: Key<'_>, len: u64) -> Result<Vec<u8>, String> {
+        let read = self.reader.read(lsn, key.bytes, len);
+        let bytes = read.map_err(|error| format!("cannot load the log: {error}"))?;
+        bytes.ok_or_else(|| "cannot load the log: a record that was just read is not there".into())
     }
 
     fn give_up(&self, reason: String) {
@@ -196,12 +203,8 @@ impl Loader {
                         self.leave(guard, key);
                         return;
                     }
-                    Value::Bytes(_) => note(&self.has_left),
+                    Value::Bytes(_) | Value::Stored(_) => note(&self.has_left),
                     Value::Blob(_) => note(&self.has_blobs),
-                    Value::Stored(_) => {
-                        return self
-                            .give_up("cannot load the log: a value was left on the disk".into());
-                    }
                 }
                 let address = record.address().expect("a set has one");
                 guard.load_cold(key, len, expiry, form, self.now, |old| {
@@ -224,11 +227,22 @@ impl Loader {
                 total,
                 bytes,
             } => {
-                let Value::Bytes(bytes) = bytes else {
-                    return self.give_up("cannot load the log: a patch has no bytes".into());
+                let read;
+                let bytes = match bytes {
+                    Value::Bytes(bytes) => bytes,
+                    Value::Stored(len) => match self.read(record.lsn, key, len) {
+                        Ok(bytes) => {
+                            read = bytes;
+                            &read
+                        }
+                        Err(problem) => return self.give_up(problem),
+                    },
+                    Value::Blob(_) => {
+                        return self.give_up("cannot load the log: a patch is a file".into());
+                    }
                 };
                 if let Err(problem) = self.fetch(guard, key) {
-                    return self.give_up(format!("cannot load the log: {problem}"));
+                    return self.give_up(problem);
                 }
                 patch(guard, key, tag, offset as usize, total as usize, bytes);
             }
