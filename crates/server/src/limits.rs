@@ -48,6 +48,9 @@ pub(crate) const UPLOAD_PIECES: usize = 3;
 /// Bytes of a large value that are read from one connection before others have their turn.
 pub(crate) const UPLOAD_TURN_BYTES: usize = 128 * 1024;
 
+/// Bytes of large values that a worker moves to files and from them in a turn: what is copied in about 100 us.
+pub(crate) const BULK_TURN_BYTES: usize = 256 * 1024;
+
 /// Bytes of a file that are sent without asking again whether they are in the page cache.
 pub(crate) const SEND_CHUNK_BYTES: u64 = 256 * 1024;
 

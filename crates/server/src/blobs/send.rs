@@ -15,6 +15,7 @@ use sys::file::{File, is_cached};
 use sys::poller::Poller;
 use sys::socket::Socket;
 
+use super::Work;
 use crate::clients::Client;
 use crate::command::Failure;
 use crate::limits::{READ_IN_BYTES, READ_IN_STEP_BYTES, SEND_CHUNK_BYTES};
@@ -45,6 +46,15 @@ pub(crate) struct Cached {
     client: Arc<Client>,
     number: u64,
     until: u64,
+}
+
+/// A part of a file that a thread is to read into the page cache.
+pub(crate) struct ReadIn {
+    server: &'static Server,
+    file: Arc<dyn File>,
+    from: u64,
+    /// Who is told, and how far it goes.
+    cached: Cached,
 }
 
 impl Persistence {
@@ -114,31 +124,39 @@ impl FilePart {
             return;
         };
         let (from, end) = (self.range.start, self.range.end);
-        server.blobs.run(server, move || {
-            let until = (from + READ_IN_BYTES).min(end);
-            // What cannot be read is found out by whoever sends it.
-            let mut buffer = vec![0; READ_IN_STEP_BYTES];
-            let mut at = from;
-            while at < until {
-                let step = (until - at).min(buffer.len() as u64) as usize;
-                match file.read_at(&mut buffer[..step], at) {
-                    Ok(count) if count > 0 => at += count as u64,
-                    _ => break,
-                }
-            }
-            let worker = client.worker;
-            let cached = Message::Cached(Cached {
+        server.blobs.add([Work::Read(ReadIn {
+            server,
+            file,
+            from,
+            cached: Cached {
                 client,
                 number,
-                until,
-            });
-            server.workers[worker].send(cached);
-        });
+                until: (from + READ_IN_BYTES).min(end),
+            },
+        })]);
     }
 
     /// Notes that a thread has read up to a position.
     pub(crate) fn note_cached(&mut self, until: u64) {
         self.cached_until = self.cached_until.max(until);
+    }
+}
+
+impl ReadIn {
+    /// Reads, and tells the worker.
+    pub(super) fn read(self) {
+        let (mut at, until) = (self.from, self.cached.until);
+        let mut buffer = vec![0; READ_IN_STEP_BYTES];
+        while at < until {
+            let step = (until - at).min(buffer.len() as u64) as usize;
+            match self.file.read_at(&mut buffer[..step], at) {
+                Ok(count) if count > 0 => at += count as u64,
+                // What cannot be read is found out by whoever sends it.
+                _ => break,
+            }
+        }
+        let worker = self.cached.client.worker;
+        self.server.workers[worker].send(Message::Cached(self.cached));
     }
 }
 
