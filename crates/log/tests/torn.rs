@@ -221,3 +221,23 @@ fn files_are_synced_before_the_segment_that_names_them() {
         assert!(named(parent).is_some_and(|at| at < segment), "{syncs:?}");
     }
 }
+
+#[test]
+fn what_a_start_has_found_is_durable() {
+    for seed in 0..50 {
+        let mut life = Life::new();
+        life.run(small("a"));
+        life.run(large("b", 1));
+        let state = life.store.snapshot();
+        let (disk, _) = life.after(|_, _| ());
+        let mut recovery = open(&disk, options()).expect("nothing is lost");
+        load(&mut recovery, 1).expect("all of it is there");
+        let log = recovery.start().expect("the disk takes it");
+        std::mem::forget(log);
+        let disk = disk.after_power_loss(seed);
+        let mut recovery = open(&disk, options()).expect("all of it was durable");
+        let store = load(&mut recovery, 1).expect("all of it is there");
+        assert_eq!(store.snapshot(), state, "seed {seed}");
+        recovery.start().expect("all of it is there");
+    }
+}
