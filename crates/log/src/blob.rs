@@ -1,11 +1,13 @@
 //! Large values in files of their own, which no compaction has to move.
 //!
-//! A blob is complete and durable, with its name, before a record that names it is appended. So nothing in the log waits for
-//! one, and a record whose blob is missing was replaced by a later one.
+//! A blob is complete before a record that names it is appended, and durable, with its name, before anything says that the record
+//! is: either at once (`always`), or with the log's next sync, which comes to files before it comes to segments. So a record whose blob
+//! is missing was replaced by a later one, or it is the end of a log that nobody had called durable (`recover/torn`).
 //!
 //! ```text
 //!  BlobStore::begin -- BlobDraft::write, as the bytes come -- BlobDraft::finish -- Blob -- Appender::set_blob
-//!                           \- dropped: the file goes                             \- dropped without a record: the file goes
+//!                           \- dropped: the file goes               |                \- dropped without a record: the file goes
+//!                                                                   \- synced at once, or by the next Core::sync
 //! ```
 //!
 //! Several records may name the same blob: a key that is copied takes no second file. A file goes with its last record, or a little
@@ -13,14 +15,15 @@
 //! at the next start.
 //!
 //! Invariants:
-//! 1. A blob's file is durable, with its name, before a record names it.
+//! 1. A blob's file is durable, with its name, or waits for the log's next sync ([`Waiting`]), before a record names it.
 //! 2. A blob is removed only after everything below the end of the log, as it was when its last record died, is durable; and not
 //!    while somebody has it, or holds the log ([`crate::Hold`]).
 //!
-//! Not here: reading one as a whole (`fetch`), checking all of them (`check`).
+//! Not here: writing one (`draft`), reading one as a whole (`fetch`), checking all of them (`check`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -28,8 +31,9 @@ use sys::file::{File, Files};
 
 use crate::address::Lsn;
 use crate::core::{Core, lock};
+use crate::draft::BlobDraft;
 use crate::error::{Error, Refusal, Result};
-use crate::limits::WRITE_BACK_BYTES;
+use crate::limits::{UNSYNCED_MANY, UNSYNCED_MAX};
 use crate::paths::{BLOB_DIRECTORIES, Paths};
 use crate::record::BlobRef;
 
@@ -37,6 +41,8 @@ use crate::record::BlobRef;
 #[derive(Default)]
 pub(crate) struct Blobs {
     registry: Mutex<Registry>,
+    /// Complete files that are not durable yet.
+    waiting: Mutex<Vec<Waiting>>,
     /// The number of the next blob. A multiple of 8, as positions are.
     next: AtomicU64,
     /// Directories that are there, durably, by number.
@@ -55,6 +61,13 @@ struct Registry {
     orphans: Vec<u64>,
 }
 
+/// A complete file that the log's next sync makes durable, if it is still needed then.
+pub(crate) struct Waiting {
+    blob: Weak<Blob>,
+    path: PathBuf,
+    file: Box<dyn File>,
+}
+
 /// A value in a file of its own.
 pub struct Blob {
     reference: BlobRef,
@@ -66,7 +79,7 @@ pub struct Blob {
 }
 
 impl Blob {
-    fn new(reference: BlobRef, is_named: bool, registry: Weak<Blobs>) -> Arc<Blob> {
+    pub(crate) fn new(reference: BlobRef, is_named: bool, registry: Weak<Blobs>) -> Arc<Blob> {
         Arc::new(Blob {
             reference,
             records: AtomicUsize::new(0),
@@ -197,13 +210,41 @@ impl Blobs {
         removable
     }
 
+    /// Lets a complete file wait for the log's next sync; whether that should be soon. One more than there may be is given back.
+    pub(crate) fn wait(
+        &self,
+        blob: &Arc<Blob>,
+        path: PathBuf,
+        file: Box<dyn File>,
+    ) -> std::result::Result<bool, Box<dyn File>> {
+        let mut waiting = lock(&self.waiting);
+        if waiting.len() >= UNSYNCED_MAX {
+            return Err(file);
+        }
+        let blob = Arc::downgrade(blob);
+        waiting.push(Waiting { blob, path, file });
+        Ok(waiting.len() >= UNSYNCED_MANY)
+    }
+
+    /// Whether so many files wait that they should not wait any longer.
+    pub(crate) fn are_many_waiting(&self) -> bool {
+        lock(&self.waiting).len() >= UNSYNCED_MANY
+    }
+
+    /// The blobs that records at or above a position name.
+    pub(crate) fn named_from(&self, lsn: Lsn) -> Vec<BlobRef> {
+        let registry = lock(&self.registry);
+        let named = registry.live.iter().filter(|(at, _)| **at >= lsn);
+        named.map(|(_, blob)| blob.reference).collect()
+    }
+
     /// Whether blobs wait for a sync to be removed.
     pub(crate) fn has_doomed(&self) -> bool {
         !lock(&self.registry).doomed.is_empty()
     }
 
     /// Sees that the directory of a blob is there.
-    fn make_directory(&self, files: &dyn Files, paths: &Paths, id: u64) -> Result<()> {
+    pub(crate) fn make_directory(&self, files: &dyn Files, paths: &Paths, id: u64) -> Result<()> {
         let number = Paths::blob_directory_number(id);
         let mut made = lock(&self.made);
         made.resize(BLOB_DIRECTORIES, false);
@@ -223,9 +264,9 @@ impl Blobs {
 /// Where blobs are made. Can be cloned and used by any thread.
 #[derive(Clone)]
 pub struct BlobStore {
-    files: Arc<dyn Files>,
-    paths: Paths,
-    blobs: Arc<Blobs>,
+    pub(crate) files: Arc<dyn Files>,
+    pub(crate) paths: Paths,
+    pub(crate) blobs: Arc<Blobs>,
     /// Not held: a log that is closed is closed.
     core: Weak<Core>,
 }
@@ -251,19 +292,13 @@ impl BlobStore {
         let path = self.paths.blob(id);
         let file = self.files.create(&path);
         let file = file.map_err(|error| Error::io("cannot make", &path, error))?;
-        let draft = BlobDraft {
-            store: self.clone(),
-            file: Some(file),
-            id,
-            len: 0,
-            checksum: 0,
-            written_back: 0,
-        };
-        draft
-            .file()
-            .allocate(len)
-            .map_err(|error| Error::io("cannot take space for", &path, error))?;
-        Ok(draft)
+        BlobDraft::new(self.clone(), file, id, len)
+    }
+
+    /// Whether a record names a blob, or somebody has one.
+    pub fn is_used(&self) -> bool {
+        // Every blob refers to the registry.
+        Arc::weak_count(&self.blobs) > 0 || self.blobs.totals().0 > 0
     }
 
     /// Opens a blob to read it, as long as somebody has it.
@@ -276,14 +311,16 @@ impl BlobStore {
         file.map_err(|error| Error::io("cannot open", &path, error))
     }
 
-    /// Whether the log takes anything: what is written beside it must not take the space that it keeps for itself.
-    fn check(&self) -> Result<()> {
+    /// The log, if it takes anything: what is written beside it must not take the space that it keeps for itself.
+    pub(crate) fn check(&self) -> Result<Arc<Core>> {
         let core = self.core.upgrade();
         let Some(core) = core.filter(|core| !core.is_closing.load(Ordering::Relaxed)) else {
             return Err(Error::Refused(Refusal::Closed));
         };
-        core.refusal()
-            .map_or(Ok(()), |why| Err(Error::Refused(why)))
+        match core.refusal() {
+            None => Ok(core),
+            Some(why) => Err(Error::Refused(why)),
+        }
     }
 }
 
@@ -293,80 +330,7 @@ impl fmt::Debug for BlobStore {
     }
 }
 
-/// A blob on its way. Dropping it removes the file.
-#[derive(Debug)]
-pub struct BlobDraft {
-    store: BlobStore,
-    /// None once it is finished.
-    file: Option<Box<dyn File>>,
-    id: u64,
-    len: u64,
-    checksum: u32,
-    /// Bytes that the disk was asked to begin with.
-    written_back: u64,
-}
-
-impl BlobDraft {
-    fn file(&self) -> &dyn File {
-        &**self.file.as_ref().expect("it is not finished")
-    }
-
-    /// Writes what comes next. Waits for the disk.
-    ///
-    /// # Errors
-    /// The log takes nothing now, or the disk refuses. The draft is of no use then.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.store.check()?;
-        let written = self.file().write_at(bytes, self.len);
-        written.map_err(|error| {
-            let path = self.store.paths.blob(self.id);
-            Error::io("cannot write", &path, error)
-        })?;
-        self.checksum = crc32c::crc32c_append(self.checksum, bytes);
-        self.len += bytes.len() as u64;
-        let waiting = self.len - self.written_back;
-        if waiting >= WRITE_BACK_BYTES {
-            self.file().write_back(self.written_back, waiting);
-            self.written_back = self.len;
-        }
-        Ok(())
-    }
-
-    /// Makes the file durable. Waits for the disk.
-    ///
-    /// # Errors
-    /// The log takes nothing now, or the disk refuses. The file goes then.
-    pub fn finish(mut self) -> Result<Arc<Blob>> {
-        self.store.check()?;
-        let directory = self.store.paths.blob_directory(self.id);
-        self.file().sync_data().map_err(|error| {
-            let path = self.store.paths.blob(self.id);
-            Error::io("cannot sync", &path, error)
-        })?;
-        self.store
-            .files
-            .sync_dir(&directory)
-            .map_err(|error| Error::io("cannot sync", &directory, error))?;
-        self.file = None;
-        let reference = BlobRef {
-            id: self.id,
-            len: self.len,
-            checksum: self.checksum,
-        };
-        let registry = Arc::downgrade(&self.store.blobs);
-        Ok(Blob::new(reference, false, registry))
-    }
-}
-
-impl Drop for BlobDraft {
-    fn drop(&mut self) {
-        if self.file.take().is_some() {
-            remove(&*self.store.files, &self.store.paths, self.id);
-        }
-    }
-}
-
-fn remove(files: &dyn Files, paths: &Paths, id: u64) {
+pub(crate) fn remove(files: &dyn Files, paths: &Paths, id: u64) {
     let path = paths.blob(id);
     if let Err(error) = files.unlink(&path) {
         // An orphan: the next start removes it.
@@ -375,6 +339,29 @@ fn remove(files: &dyn Files, paths: &Paths, id: u64) {
 }
 
 impl Core {
+    /// Makes durable, with their names, all files that wait for it. Whether there were any.
+    pub(crate) fn sync_blobs(&self) -> Result<bool> {
+        let waiting = std::mem::take(&mut *lock(&self.blobs.waiting));
+        let mut directories = BTreeSet::new();
+        for waiting in waiting {
+            // What nobody has named, and nobody will, is on its way out.
+            let Some(blob) = waiting.blob.upgrade() else {
+                continue;
+            };
+            waiting
+                .file
+                .sync_data()
+                .map_err(|error| Error::io("cannot sync", &waiting.path, error))?;
+            directories.insert(self.paths.blob_directory(blob.reference.id));
+        }
+        for directory in &directories {
+            self.files
+                .sync_dir(directory)
+                .map_err(|error| Error::io("cannot sync", directory, error))?;
+        }
+        Ok(!directories.is_empty())
+    }
+
     /// Removes blobs that nothing can need any more.
     pub(crate) fn remove_doomed(&self) {
         if self.holds.load(Ordering::SeqCst) > 0 {

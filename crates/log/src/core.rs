@@ -130,6 +130,8 @@ pub(crate) struct Core {
     pub(crate) holds: AtomicUsize,
     /// Somebody wants what is written to be durable soon, whatever the policy.
     pub(crate) sync_wanted: AtomicBool,
+    /// Large values have become durable, and no mark says so yet.
+    pub(crate) mark_wanted: AtomicBool,
     /// The other threads have ended, so nobody waits for the log thread any more.
     pub(crate) writer_may_end: AtomicBool,
     pub(crate) unsynced: Mutex<Vec<Arc<Segment>>>,
@@ -209,6 +211,7 @@ impl Core {
             is_thorough: AtomicBool::new(false),
             holds: AtomicUsize::new(0),
             sync_wanted: AtomicBool::new(false),
+            mark_wanted: AtomicBool::new(false),
             writer_may_end: AtomicBool::new(false),
             unsynced: Mutex::default(),
             directory_changed: AtomicBool::new(false),

@@ -37,8 +37,8 @@
 //! and the key is deleted like any other. A key that is evicted is deleted, too. `delete`, `expire` and `patch` are for
 //! keys that exist.
 //!
-//! Large values have files of their own ([`BlobStore`]): such a value is on the disk before any lock is taken, and
-//! [`Appender::set_blob`] names it.
+//! Large values have files of their own ([`BlobStore`]): such a value is in its file before any lock is taken, and
+//! [`Appender::set_blob`] names it. It is durable no later than the record.
 //!
 //! # Replaying
 //!
@@ -57,6 +57,7 @@ mod check;
 mod compact;
 mod core;
 mod credit;
+mod draft;
 mod error;
 mod fetch;
 mod hint;
@@ -86,9 +87,10 @@ pub use appender::Appender;
 pub use backup::Backup;
 pub use batch::Batch;
 pub use bindings::{Bindings, Rebind};
-pub use blob::{Blob, BlobDraft, BlobStore};
+pub use blob::{Blob, BlobStore};
 pub use check::{Report, check, repair};
 pub use compact::{Compactor, Current, Relocate, Verdict, judge};
+pub use draft::BlobDraft;
 pub use error::{Damage, Error, Refusal, Result};
 pub use fetch::{BlobStream, FoundValue, Hold, ValueReader};
 pub use liveness::Liveness;

@@ -92,6 +92,10 @@ pub(crate) const THOROUGH_SHARE: u64 = 16;
 /// So many short segments are put together.
 pub(crate) const SMALL_SEGMENTS: usize = 8;
 
+/// Files of large values that wait for the log's next sync at most, each an open file, and so many that it should not wait its second.
+pub(crate) const UNSYNCED_MAX: usize = 256;
+pub(crate) const UNSYNCED_MANY: usize = UNSYNCED_MAX / 2;
+
 /// Bytes of a large value after which the disk is asked to begin with them, so that its end has little to wait for.
 pub(crate) const WRITE_BACK_BYTES: u64 = 4 << 20;
 

@@ -2,7 +2,7 @@
 //!
 //! One sync at a time, by whoever needs it: the log thread after every write (`always`), the sync thread once a
 //! second (`everysec`), compaction and backup when they have to know. What a sync covers is what was written
-//! when it began, in however many segments that is.
+//! when it began, in however many segments that is, and before them the files of large values that it may name.
 
 use std::sync::atomic::Ordering;
 
@@ -19,20 +19,32 @@ impl Core {
         if self.has_failed() {
             return Err(self.refusal().unwrap_or(Refusal::Closed));
         }
+        // What a record below it names was complete before the record was written.
         let target = self.written();
-        if target <= self.durable() {
+        if target <= self.durable() && !self.blobs.are_many_waiting() {
             // A segment can have been sealed since.
             self.forget_synced(target);
             return Ok(target);
         }
         let start = sys::clock::monotonic_ns();
-        if let Err(error) = self.sync_files() {
-            self.fail(error.to_string());
-            return Err(self.refusal().unwrap_or(Refusal::Closed));
-        }
+        let synced = self
+            .sync_blobs()
+            .and_then(|had_blobs| self.sync_files().map(|()| had_blobs));
+        let had_blobs = match synced {
+            Ok(had_blobs) => had_blobs,
+            Err(error) => {
+                self.fail(error.to_string());
+                return Err(self.refusal().unwrap_or(Refusal::Closed));
+            }
+        };
         self.count_sync(start);
         self.forget_synced(target);
         self.set_durable(target);
+        if had_blobs {
+            // Without a mark behind their records the next start would have to read all of them to know.
+            self.mark_wanted.store(true, Ordering::Relaxed);
+            self.wake_writer();
+        }
         Ok(target)
     }
 
@@ -94,6 +106,7 @@ impl Core {
                     || self.policy() != policy
                     || self.sync_wanted.load(Ordering::SeqCst)
                     || self.has_sealed()
+                    || self.blobs.are_many_waiting()
             });
             if self.sync_wanted.swap(false, Ordering::SeqCst) {
                 let _ = self.force(self.tail());
@@ -102,7 +115,9 @@ impl Core {
                 SyncPolicy::EverySecond => true,
                 // The log thread does it; here only what a change of policy left behind.
                 SyncPolicy::Always => true,
-                SyncPolicy::Never => self.has_sealed() || self.blobs.has_doomed(),
+                SyncPolicy::Never => {
+                    self.has_sealed() || self.blobs.has_doomed() || self.blobs.are_many_waiting()
+                }
             };
             if is_due {
                 // A failure is latched where it happens.

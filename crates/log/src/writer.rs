@@ -272,8 +272,10 @@ impl Writer {
             return;
         }
         let durable = core.durable();
+        let is_wanted = core.mark_wanted.load(Ordering::Relaxed)
+            && core.mark_wanted.swap(false, Ordering::Relaxed);
         let is_due = durable.0 >= self.marked + MARK_INTERVAL && core.ring.tail() > durable.0;
-        if is_due {
+        if is_due || is_wanted && durable.0 > self.marked {
             self.claim_mark(core, durable);
         }
     }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use ferrite_log::{DbId, Log, Lsn, Options, Recovery};
+use ferrite_log::{DbId, Log, Lsn, Options, Recovery, SyncPolicy};
 use support::options;
 use support::simulator::{Fault, FaultKind, Simulator};
 use support::store::{FullKey, Op, State, Store, load};
@@ -145,6 +145,15 @@ fn survive(
     (store, recovery)
 }
 
+/// Large values are made durable by themselves under `always`, and with the log otherwise.
+fn policy_of(seed: u64) -> SyncPolicy {
+    match seed % 4 {
+        0 => SyncPolicy::Always,
+        1 => SyncPolicy::Never,
+        _ => SyncPolicy::EverySecond,
+    }
+}
+
 /// One life after the other on one disk, each ended by a crash.
 fn lives(seed: u64, count: usize, changes: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -154,7 +163,10 @@ fn lives(seed: u64, count: usize, changes: usize) {
         durable: Lsn::FIRST,
         now: 0,
     };
-    let options = options();
+    let options = Options {
+        sync: policy_of(seed),
+        ..options()
+    };
     for life in 0..count {
         let (store, recovery) = survive(&disk, &mut history, &options, seed);
         // The state as it was found counts from here on, whichever change left it.

@@ -243,14 +243,16 @@ fn a_failed_log_lets_everybody_go() {
 
 #[test]
 fn a_large_value_that_cannot_be_written_is_refused_and_leaves_nothing() {
+    use SyncPolicy::{Always, EverySecond};
     // Room for the next segment may be made at the same moment, so each call fails twice.
-    for (call, kind) in [
-        ("allocate", ErrorKind::StorageFull),
-        ("write", ErrorKind::Other),
-        ("sync", ErrorKind::Other),
+    for (call, kind, sync) in [
+        ("allocate", ErrorKind::StorageFull, EverySecond),
+        ("write", ErrorKind::Other, EverySecond),
+        ("sync", ErrorKind::Other, Always),
+        ("sync_dir", ErrorKind::Other, Always),
     ] {
         let disk = Simulator::new();
-        let (log, mut appender) = running(&disk, options());
+        let (log, mut appender) = running(&disk, Options { sync, ..options() });
         let blobs = appender.blob_store();
         let mut draft = blobs.begin(8000).expect("the disk takes it");
         draft.write(&[1; 8000]).expect("the disk takes it");
@@ -270,5 +272,50 @@ fn a_large_value_that_cannot_be_written_is_refused_and_leaves_nothing() {
         let files = disk.names();
         let blobs = files.iter().filter(|path| path.starts_with("/data/blobs"));
         assert_eq!(blobs.count(), 1, "{call}");
+    }
+}
+
+#[test]
+fn a_large_value_that_the_log_cannot_sync_ends_all_writes() {
+    for call in ["sync", "sync_dir"] {
+        let disk = Simulator::new();
+        let (log, mut appender) = running(&disk, options());
+        let mut draft = appender.blob_store().begin(8000).expect("there is space");
+        draft.write(&[1; 8000]).expect("the disk takes it");
+        let blob = draft.finish().expect("nothing is synced yet");
+        appender.set_blob(DB, b"large", TAG, None, &blob);
+        appender.commit();
+        let before = log.durable();
+        disk.fail_next(call, ErrorKind::Other);
+        log.sync(log.tail()).expect_err("the file is not durable");
+        assert!(matches!(log.refusal(), Some(Refusal::Failed(_))), "{call}");
+        assert_eq!(log.durable(), before, "{call}");
+    }
+}
+
+#[test]
+fn large_values_that_wait_are_few() {
+    let disk = Simulator::new();
+    let (log, mut appender) = running(&disk, options());
+    let syncs = || {
+        let history = disk.history();
+        let of_values = |line: &&String| line.contains(": sync /data/blobs");
+        history.iter().filter(of_values).count()
+    };
+    let mut kept = Vec::new();
+    for number in 0..300 {
+        let mut draft = appender.blob_store().begin(5000).expect("there is space");
+        draft.write(&[1; 5000]).expect("the disk takes it");
+        kept.push(draft.finish().expect("the disk takes it"));
+        assert_eq!(syncs(), (number + 1_usize).saturating_sub(256));
+    }
+    // What nobody has named any more is not worth a sync.
+    kept.truncate(100);
+    for _ in 0..2 {
+        appender.ensure(100).expect("all is well");
+        appender.set(DB, b"second", TAG, None, b"value");
+        let end = appender.commit();
+        log.sync(end).expect("the disk takes it");
+        assert_eq!(syncs(), 44 + 100);
     }
 }

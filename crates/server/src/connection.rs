@@ -225,7 +225,7 @@ impl Connection {
             return Ok(sent);
         }
         self.queue(output, from, until);
-        self.flush(poller)
+        self.flush(poller, SEND_TURN_BYTES)
     }
 
     /// Sends parts of a log behind what is waiting already; what the socket doesn't take now waits. Returns the bytes sent.
@@ -267,15 +267,15 @@ impl Connection {
             // backlog to run empty goes on when the worker hears that.
             return Ok(0);
         }
-        self.flush(poller)
+        self.flush(poller, SEND_TURN_BYTES)
     }
 
-    /// Sends what is waiting, as far as the socket takes it and others need not wait. Returns the bytes sent.
-    pub(crate) fn flush(&mut self, poller: &mut Poller) -> io::Result<usize> {
+    /// Sends what is waiting, `most` bytes at most, as far as the socket takes it. Returns the bytes sent.
+    pub(crate) fn flush(&mut self, poller: &mut Poller, most: usize) -> io::Result<usize> {
         let mut total = 0;
-        while !self.backlog.is_empty() && !self.backlog.waits() && total < SEND_TURN_BYTES {
+        while !self.backlog.is_empty() && !self.backlog.waits() && total < most {
             if self.backlog.begins_with_file() {
-                let most = SEND_TURN_BYTES - total;
+                let most = most - total;
                 match self.backlog.send_file(poller, &self.socket, most) {
                     Ok(sent) => total += sent,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(total),
@@ -285,7 +285,7 @@ impl Connection {
             }
             let sent = {
                 let mut slices = [IoSlice::new(&[]); SEND_SLICES];
-                let used = self.backlog.slices(SEND_TURN_BYTES - total, &mut slices);
+                let used = self.backlog.slices(most - total, &mut slices);
                 match poller.send_vectored(self.socket.as_fd(), &slices[..used]) {
                     Ok(sent) => sent,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(total),
@@ -377,7 +377,7 @@ impl Backlog {
         self.pieces.push_back(Piece::File(part));
     }
 
-    fn begins_with_file(&self) -> bool {
+    pub(crate) fn begins_with_file(&self) -> bool {
         matches!(self.pieces.front(), Some(Piece::File(_)))
     }
 

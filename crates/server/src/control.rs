@@ -250,6 +250,9 @@ impl Control {
                 "Memory is nearly used up: values that were not used lately are left in the log"
             );
         }
+        if self.rounds == 0 {
+            self.server.forget_large(&mut self.turn);
+        }
         if !self.server.is_loading() {
             let snapshots = &self.server.snapshots;
             snapshots.start_if_due(self.server, &mut self.turn);

@@ -48,12 +48,18 @@ pub(crate) const UPLOAD_PIECES: usize = 3;
 /// Bytes of a large value that are read from one connection before others have their turn.
 pub(crate) const UPLOAD_TURN_BYTES: usize = 128 * 1024;
 
+/// Bytes of large values that a worker moves to files and from them in a turn: what is copied in about 100 us.
+pub(crate) const BULK_TURN_BYTES: usize = 256 * 1024;
+
 /// Bytes of a file that are sent without asking again whether they are in the page cache.
 pub(crate) const SEND_CHUNK_BYTES: u64 = 256 * 1024;
 
-/// Bytes of a file that a thread reads into the page cache for a connection, and how many at a time.
+/// Bytes of a file that a thread reads into the page cache for a connection, and for how many the system is asked at a time.
 pub(crate) const READ_IN_BYTES: u64 = 4 << 20;
 pub(crate) const READ_IN_STEP_BYTES: usize = 256 * 1024;
+
+/// One byte of so many is looked at to see whether all are in the page cache: they come from the disk together.
+pub(crate) const CACHED_STEP_BYTES: usize = 64 * 1024;
 
 /// The longest value that a command may bring from its file to memory: what is made of it has to fit into one record of the log.
 pub(crate) const JOURNAL_VALUE_BYTES: u64 = 2 << 30;

@@ -40,6 +40,7 @@ mod notify;
 mod observe;
 mod pace;
 mod persistence;
+mod pool;
 mod pubsub;
 mod rests;
 mod server;

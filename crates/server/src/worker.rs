@@ -11,6 +11,7 @@
 //! What is not here: what a request means (`command`), how its bytes are read and sent (`connection`, `sys`), and what
 //! is sent later than its group ([`sending`]) or done for no request at all ([`upkeep`]).
 
+mod bulk;
 mod room;
 mod sending;
 mod upkeep;
@@ -39,7 +40,7 @@ use crate::expiring::Expiring;
 use crate::journal::Journal;
 use crate::limits::{
     FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_AHEAD_BYTES, READ_BYTES, ROOM_RETRY_MS,
-    SCRATCH_BYTES,
+    SCRATCH_BYTES, SEND_TURN_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::pace::Pace;
@@ -48,6 +49,7 @@ use crate::server::{Message, Server};
 use crate::session::Session;
 use crate::slow::Waiting;
 use crate::transaction::Spares;
+use bulk::Bulk;
 
 /// The longest a worker sleeps, which is how often it looks after itself at least.
 const LONGEST_WAIT_MS: i64 = 1000;
@@ -80,6 +82,7 @@ pub(crate) struct Worker {
     pub(crate) paused: Vec<u64>,
     /// Connections that wait for commands which take long.
     pub(crate) waiting: Waiting,
+    pub(crate) bulk: Bulk,
     /// Transactions that ended, for those that begin.
     pub(crate) spares: Spares,
     /// What the command that runs has pinned: database and hash. Empty between commands.
@@ -125,6 +128,7 @@ impl Worker {
             disk_waits: BTreeSet::new(),
             paused: Vec::new(),
             waiting: Waiting::default(),
+            bulk: Bulk::default(),
             spares: Spares::default(),
             pins: Vec::new(),
             next_cron: 0,
@@ -204,7 +208,8 @@ impl Worker {
                 self.take_messages();
                 continue;
             }
-            let resumed = event.writable && self.write_more(event.token);
+            let resumed =
+                event.writable && !self.puts_off(event.token) && self.write_more(event.token);
             if (event.readable || event.hangup) && !resumed {
                 used += self.read(event.token, used);
             }
@@ -217,6 +222,7 @@ impl Worker {
             }
         }
         self.run_group();
+        self.move_bulk();
         self.resume_paused();
         self.end_waits();
         self.work_on();
@@ -266,7 +272,7 @@ impl Worker {
             return 0;
         }
         if connection.upload.is_some() {
-            self.read_upload(token);
+            self.bulk.push(token);
             return 0;
         }
         let need = connection.need.max(connection.expected);
@@ -552,7 +558,7 @@ impl Worker {
         for token in self.connections.tokens() {
             if let Some(connection) = self.connections.get_mut(token) {
                 // A client that doesn't read now doesn't hold up the end.
-                let _ = connection.flush(&mut self.poller);
+                let _ = connection.flush(&mut self.poller, SEND_TURN_BYTES);
             }
             self.close(token);
         }

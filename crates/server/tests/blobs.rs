@@ -235,6 +235,54 @@ fn transactions_use_them_and_change_them() {
 }
 
 #[test]
+fn lengths_around_blocks_and_pieces_are_kept() {
+    let options = [SMALL[0], SMALL[1], "--appendfsync", "everysec"];
+    let mut server = Server::start(TWO, &options);
+    let mut lengths = vec![65_536, 65_537, 3 * 262_144];
+    for around in [69_632, 262_144, 524_288] {
+        lengths.extend(around - 2..around + 3);
+    }
+    let mut client = server.client();
+    for (number, &len) in lengths.iter().enumerate() {
+        let (key, value) = (format!("k{number}"), pattern(len, number as u64));
+        assert_eq!(call(&mut client, &[b"SET", key.as_bytes(), &value]), ok());
+    }
+    let check = |client: &mut Client| {
+        for (number, &len) in lengths.iter().enumerate() {
+            let (key, value) = (format!("k{number}"), pattern(len, number as u64));
+            let got = call(client, &[b"GET", key.as_bytes()]);
+            assert!(got == bulk(&value), "{len} bytes");
+        }
+    };
+    check(&mut client);
+    assert_eq!(
+        client.ask("WAITAOF 1 0 0"),
+        Value::Array(vec![Value::Int(1), Value::Int(0)])
+    );
+    server.start_again(TWO, Signal::KILL, &options);
+    check(&mut server.client());
+    assert_eq!(files(&server).len(), lengths.len());
+}
+
+#[test]
+fn large_values_come_again_after_the_last_has_gone() {
+    let server = Server::start(TWO, SMALL);
+    let mut client = server.client();
+    let value = pattern(100_000, 1);
+    for _ in 0..3 {
+        assert_eq!(call(&mut client, &[b"SET", b"a", &value]), ok());
+        assert_eq!(client.ask("APPEND a xyz"), Value::Int(100_003));
+        assert_eq!(call(&mut client, &[b"SET", b"a", &value]), ok());
+        assert_eq!(client.ask("SETRANGE a 99999 x"), Value::Int(100_000));
+        assert_eq!(call(&mut client, &[b"SET", b"a", &value]), ok());
+        assert_eq!(client.ask("DEL a"), Value::Int(1));
+        wait_for_files(&server, 0);
+        // So long nobody looks for them any more, or does still: it makes no difference.
+        std::thread::sleep(Duration::from_millis(1200));
+    }
+}
+
+#[test]
 fn what_breaks_off_leaves_nothing() {
     let mut server = Server::start(TWO, SMALL);
     let value = pattern(500_000, 7);

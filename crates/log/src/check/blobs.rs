@@ -77,7 +77,8 @@ pub(super) fn damaged(files: &dyn Files, paths: &Paths, needed: Needed) -> Resul
     Ok(bad)
 }
 
-fn verify(files: &dyn Files, path: &Path, blob: BlobRef) -> Result<Option<Damage>> {
+/// Reads a large value; what is wrong with its file, if anything is.
+pub(crate) fn verify(files: &dyn Files, path: &Path, blob: BlobRef) -> Result<Option<Damage>> {
     let file = match files.open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

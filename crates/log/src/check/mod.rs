@@ -25,6 +25,7 @@ use crate::recover::lock_directory;
 use crate::segment::Extent;
 use crate::walk::{Stop, Walk};
 
+pub(crate) use blobs::verify as verify_blob;
 pub use repair::repair;
 
 /// What a log consists of, and what is wrong with it.

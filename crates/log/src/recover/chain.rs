@@ -4,7 +4,7 @@
 //! was written may be missing, in any order, and files too. So the log ends at the first record that is not
 //! whole, and everything behind it goes, unless there is *evidence* that this place was durable once: then the disk
 //! has lost what it had promised, which nobody may pass over in silence. Evidence is in every segment's header and in
-//! the marks.
+//! the marks. A record whose large value is not in its file counts as not whole, too ([`torn`]).
 //!
 //! The newest header that is left, with the `Retire` records behind it, says which segments there must be.
 
@@ -13,7 +13,8 @@ use std::path::PathBuf;
 
 use sys::file::{File, Files};
 
-use crate::address::Lsn;
+use super::torn::{self, Torn};
+use crate::address::{Address, Lsn};
 use crate::bindings::{Bindings, decode_changes};
 use crate::error::{Error, Result};
 use crate::paths::Paths;
@@ -62,6 +63,8 @@ pub(crate) struct Chain {
     pub(crate) bindings: Bindings,
     /// Everything below was synced by an earlier run, as far as there is evidence.
     pub(crate) durable: Lsn,
+    /// A record above what is durable that names a large value, or an earlier one, if there is one.
+    pub(crate) last_blob: Lsn,
     /// What lies behind the end: the rest of the last segment, and files.
     pub(crate) cut: Option<Cut>,
     /// Files that are no part of the log any more and can go.
@@ -169,6 +172,8 @@ pub(crate) struct Tail {
     pub(crate) bindings: Bindings,
     /// Segments that are no part of the log any more.
     pub(crate) retired: BTreeSet<Lsn>,
+    /// The last record that names a large value.
+    last_blob: Lsn,
     /// The greatest position that a mark, before or behind the end, says was durable.
     durable: Lsn,
     /// The end of the last byte that is not zero, as an offset.
@@ -197,6 +202,7 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
         flaw: None,
         bindings: header.bindings.clone(),
         retired: BTreeSet::new(),
+        last_blob: Lsn(0),
         durable: header.durable,
         dirty_end: 0,
     };
@@ -218,6 +224,9 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
                     },
                     Entry::Mark(durable) => tail.durable = tail.durable.max(durable),
                     Entry::Retire(first) => drop(tail.retired.insert(first)),
+                    Entry::Key(record) if record.address().is_some_and(Address::is_blob) => {
+                        tail.last_blob = lsn;
+                    }
                     Entry::Key(_) | Entry::Batch(_) | Entry::Void => {}
                 }
                 let is_container = matches!(step.found.entry, Entry::Batch(_));
@@ -252,6 +261,20 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
 
 /// Finds out what the log is. Changes nothing.
 pub(crate) fn find(files: &dyn Files, paths: &Paths) -> Result<Chain> {
+    let chain = find_before(files, paths, None)?;
+    match torn::find(files, paths, &chain)? {
+        None => Ok(chain),
+        Some(torn) => {
+            let durable = chain.durable;
+            let mut chain = find_before(files, paths, Some(torn))?;
+            chain.durable = chain.durable.max(durable);
+            Ok(chain)
+        }
+    }
+}
+
+/// Finds out what the log is in front of a position, where a record begins and nothing is durable.
+fn find_before(files: &dyn Files, paths: &Paths, torn: Option<Torn>) -> Result<Chain> {
     let (mut candidates, unreadable) = list(files, paths)?;
     let mut chain = Chain {
         segments: Vec::new(),
@@ -261,6 +284,7 @@ pub(crate) fn find(files: &dyn Files, paths: &Paths) -> Result<Chain> {
         bindings: Bindings::default(),
         durable: Lsn(0),
         cut: None,
+        last_blob: Lsn(0),
         leftovers: Vec::new(),
     };
     // The evidence of all headers, and the newest as the first guess of what the log consists of.
@@ -270,15 +294,22 @@ pub(crate) fn find(files: &dyn Files, paths: &Paths) -> Result<Chain> {
         .max()
         .unwrap_or(Lsn(0));
     let mut behind: Vec<PathBuf> = Vec::new();
-    let mut reason = String::new();
+    let (limit, mut reason) =
+        torn.map_or_else(Default::default, |torn| (Some(torn.end), torn.reason));
     let (last, tail) = loop {
         let Some(last) = candidates.pop() else {
             return nothing_left(chain, unreadable, behind, durable);
         };
-        let tail = read_tail(&last, None)?;
+        if limit.is_some_and(|limit| last.header.first > limit) {
+            behind.push(last.path);
+            continue;
+        }
+        let tail = read_tail(&last, limit)?;
         durable = durable.max(tail.durable);
+        chain.last_blob = tail.last_blob;
         // Older segments that may not have been synced have to be whole, too.
-        match first_hole(&last, &tail.retired, &candidates, &mut durable)? {
+        let last_blob = &mut chain.last_blob;
+        match first_hole(&last, &tail.retired, &candidates, &mut durable, last_blob)? {
             None => break (last, tail),
             Some((at, why, path, offset)) => {
                 if at < durable {
@@ -393,6 +424,7 @@ fn first_hole(
     retired: &BTreeSet<Lsn>,
     older: &[Candidate],
     durable: &mut Lsn,
+    last_blob: &mut Lsn,
 ) -> Result<Option<(Lsn, String, PathBuf, u64)>> {
     for extent in &last.header.segments {
         // What is below is checked when it is read, and a file that is missing is found by `gather`. What was
@@ -414,6 +446,7 @@ fn first_hole(
         };
         let tail = read_tail(candidate, Some(extent.end()))?;
         *durable = tail.durable.max(*durable);
+        *last_blob = tail.last_blob.max(*last_blob);
         if tail.end < extent.end() {
             let why = tail.flaw.map_or_else(
                 || "the file ends too early".to_owned(),

@@ -8,6 +8,7 @@ pub(crate) mod chain;
 pub(crate) mod pieces;
 mod replay;
 pub(crate) mod routes;
+mod torn;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -272,8 +273,20 @@ impl Recovery {
         Ok(())
     }
 
-    /// What an earlier run left unsynced was read, and will be built upon.
+    /// What an earlier run left unsynced was read, and will be built upon: the files of large values first, as ever.
     fn sync_old(&self) -> Result<()> {
+        for blob in self.blobs.named_from(self.durable) {
+            let (path, directory) = (self.paths.blob(blob.id), self.paths.blob_directory(blob.id));
+            match self.files.open(&path) {
+                Ok(file) => file
+                    .sync_data()
+                    .map_err(|error| Error::io("cannot sync", &path, error))?,
+                // That it is missing is told where all of them are looked at.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(Error::io("cannot open", &path, error)),
+            }
+            self.sync_directory(&directory)?;
+        }
         for segment in &self.segments.map().segments {
             if segment.end() > self.durable {
                 segment

@@ -8,6 +8,7 @@ use ferrite_log::{
     Record, Recovery, Relocate, ReplayOptions, Replayed, Replayer, Tag, Value, ValueReader,
     Verdict, judge,
 };
+use sys::file::DIRECT_BLOCK;
 
 /// One key's state. `address` is where it is in the log; two stores are equal without it.
 #[derive(Clone, Debug)]
@@ -309,15 +310,27 @@ fn append(appender: &mut Appender, db: DbId, key: &[u8], entry: &Entry) -> Addre
     }
 }
 
-/// Writes a long value to a file of its own, in two pieces. `None` for a short one, or if the disk takes nothing.
+/// Writes a long value to a file of its own, in two pieces: anywhere in memory, or past the page cache with padding behind. `None` for
+/// a short one, or if the disk takes nothing.
 fn blob_of(store: &BlobStore, value: &[u8]) -> Option<Arc<Blob>> {
     if value.len() < BLOB_MIN {
         return None;
     }
-    let (first, second) = value.split_at(value.len() / 3);
     let mut draft = store.begin(value.len() as u64).ok()?;
-    draft.write(first).ok()?;
-    draft.write(second).ok()?;
+    if value.len().is_multiple_of(2) {
+        let (first, second) = value.split_at(value.len() / 3);
+        draft.write(first).ok()?;
+        draft.write(second).ok()?;
+    } else {
+        let bytes = value.len().next_multiple_of(DIRECT_BLOCK);
+        let mut memory = vec![0; bytes + DIRECT_BLOCK];
+        let skew = memory.as_ptr().align_offset(DIRECT_BLOCK);
+        let blocks = &mut memory[skew..skew + bytes];
+        blocks[..value.len()].copy_from_slice(value);
+        let (first, second) = blocks.split_at(DIRECT_BLOCK);
+        draft.write(first).ok()?;
+        draft.write_last(second, bytes - value.len()).ok()?;
+    }
     draft.finish().ok()
 }
 

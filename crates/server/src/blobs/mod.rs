@@ -15,34 +15,55 @@
 //! of such a value get them in memory, as of any that is in the log alone, if there is room.
 //!
 //! Invariants:
-//! 1. A worker never waits for a disk here: what may wait is done by threads ([`Pool`]).
+//! 1. A worker never waits for a disk here: what may wait is done by threads ([`Work`]).
 //! 2. A request that does not use the file it came with leaves none behind, and neither does a connection that ends before.
 //! 3. A key gets a large value only while nobody has pinned its shard: who has relies on values that are in memory.
 //!
 //! Not here: the files themselves (crate `ferrite_log`), and what commands make of them (`command/string`).
 
-mod pool;
 mod receive;
 mod send;
 mod upload;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
-use ferrite_log::{Address, Blob};
-use keyspace::{ColdValue, Key};
+use ferrite_log::{Address, Blob, BlobStore};
+use keyspace::{ColdValue, Key, Turn};
 
 use crate::command::{Args, Command, Context, Failure};
 use crate::config::Setting;
 use crate::journal::Journal;
-use crate::limits::{JOURNAL_VALUE_BYTES, WARM_SHARE};
+use crate::limits::{BLOB_NICE, BLOB_THREADS, JOURNAL_VALUE_BYTES, WARM_SHARE};
+use crate::pool::Job;
 use crate::server::Server;
 
-pub(crate) use pool::Pool;
+use send::ReadIn;
 pub(crate) use send::{Cached, FilePart, Sent};
 pub(crate) use upload::{Shared, Upload};
 
 /// What has become of a large value that came with a request: its file, or why there is none.
 pub(crate) type Received = Result<Arc<Blob>, Failure>;
+
+/// What threads do for large values.
+pub(crate) enum Work {
+    Write(Arc<Shared>),
+    Read(ReadIn),
+}
+
+impl Job for Work {
+    const NAME: &'static str = "blob";
+    const THREADS: usize = BLOB_THREADS;
+    // Copying and checking pieces takes time that those need who send small things.
+    const NICE: i32 = BLOB_NICE;
+
+    fn run(self) {
+        match self {
+            Work::Write(upload) => upload.write(),
+            Work::Read(part) => part.read(),
+        }
+    }
+}
 
 /// Whether a value has a file of its own.
 pub(crate) fn is_blob(value: ColdValue) -> bool {
@@ -56,6 +77,23 @@ pub(crate) fn copes(command: &Command, args: &Args<'_>, in_transaction: bool) ->
 }
 
 impl Server {
+    /// If there are no large values in files any more, lets commands run without a look for them, until one arrives.
+    pub(crate) fn forget_large(&self, turn: &mut Turn<'_>) {
+        if self.cold.is_large_expected() && !self.has_large() {
+            turn.exclusive(|alone| {
+                if !self.has_large() {
+                    self.cold.expect_no_large(alone);
+                }
+            });
+        }
+    }
+
+    /// Whether there is a large value in a file, or may be soon.
+    fn has_large(&self) -> bool {
+        let is_used = |store: BlobStore| store.is_used();
+        self.cold.arriving.load(Relaxed) > 0 || self.persistence.blob_store().is_some_and(is_used)
+    }
+
     /// Bytes of the longest value that a command may make in memory.
     pub(crate) fn longest_made(&self) -> usize {
         let most = self.settings.int(Setting::ProtoMaxBulkLen) as usize;

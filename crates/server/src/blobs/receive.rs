@@ -59,23 +59,26 @@ impl Worker {
         }
     }
 
-    /// Reads more of the value that a connection sends.
-    pub(crate) fn read_upload(&mut self, token: u64) {
+    /// Reads more of the value that a connection sends, until there are `most` bytes or a few more. Returns how many.
+    pub(crate) fn read_upload(&mut self, token: u64, most: usize) -> usize {
         let (mut used, mut failed) = (0, None);
         let Some(connection) = self.connections.get_mut(token) else {
-            return;
+            return 0;
         };
         let Some(upload) = &mut connection.upload else {
-            return;
+            return 0;
         };
-        while used < UPLOAD_TURN_BYTES {
+        while used < most.min(UPLOAD_TURN_BYTES) {
             let Some(room) = upload.room() else {
                 connection.state = State::Uploading;
                 break;
             };
             let free = room.capacity() - room.len();
             match self.poller.recv_spare(connection.socket.as_fd(), room) {
-                Ok(0) => return self.close(token),
+                Ok(0) => {
+                    self.close(token);
+                    return used;
+                }
                 Ok(count) => {
                     used += count;
                     if let Some(behind) = upload.take_end() {
@@ -100,6 +103,7 @@ impl Worker {
             self.read_failed(token, &error);
         }
         self.settle(token);
+        used
     }
 
     /// There is room again for what a connection sends, or all of it is in its file.
@@ -126,7 +130,7 @@ impl Worker {
             None if upload.is_handed_over() => {}
             None => {
                 connection.state = State::Open;
-                self.read_upload(token);
+                self.read_upload(token, UPLOAD_TURN_BYTES);
             }
         }
     }

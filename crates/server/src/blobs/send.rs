@@ -15,9 +15,10 @@ use sys::file::{File, is_cached};
 use sys::poller::Poller;
 use sys::socket::Socket;
 
+use super::Work;
 use crate::clients::Client;
 use crate::command::Failure;
-use crate::limits::{READ_IN_BYTES, READ_IN_STEP_BYTES, SEND_CHUNK_BYTES};
+use crate::limits::{CACHED_STEP_BYTES, READ_IN_BYTES, READ_IN_STEP_BYTES, SEND_CHUNK_BYTES};
 use crate::persistence::{NOT_THERE, Persistence};
 use crate::server::{Message, Server};
 use crate::worker::Worker;
@@ -45,6 +46,17 @@ pub(crate) struct Cached {
     client: Arc<Client>,
     number: u64,
     until: u64,
+}
+
+/// A part of a file that a thread is to read into the page cache.
+pub(crate) struct ReadIn {
+    server: &'static Server,
+    file: Arc<dyn File>,
+    from: u64,
+    /// The end of what will be sent of it.
+    end: u64,
+    /// Who is told, and how far it goes.
+    cached: Cached,
 }
 
 impl Persistence {
@@ -93,8 +105,9 @@ impl FilePart {
         let at = self.range.start;
         if at >= self.cached_until {
             let until = (at + SEND_CHUNK_BYTES).min(self.range.end);
-            let is_there = |offset| is_cached(descriptor, offset) == Some(true);
-            if !is_there(at) || !is_there(until - 1) {
+            // What was asked for comes in any order, and one that is missing would be waited for.
+            let mut looks = (at..until).step_by(CACHED_STEP_BYTES).chain([until - 1]);
+            if !looks.all(|offset| is_cached(descriptor, offset) == Some(true)) {
                 return Ok(Sent::Later);
             }
             self.cached_until = until;
@@ -114,31 +127,46 @@ impl FilePart {
             return;
         };
         let (from, end) = (self.range.start, self.range.end);
-        server.blobs.run(server, move || {
-            let until = (from + READ_IN_BYTES).min(end);
-            // What cannot be read is found out by whoever sends it.
-            let mut buffer = vec![0; READ_IN_STEP_BYTES];
-            let mut at = from;
-            while at < until {
-                let step = (until - at).min(buffer.len() as u64) as usize;
-                match file.read_at(&mut buffer[..step], at) {
-                    Ok(count) if count > 0 => at += count as u64,
-                    _ => break,
-                }
-            }
-            let worker = client.worker;
-            let cached = Message::Cached(Cached {
+        server.blobs.add([Work::Read(ReadIn {
+            server,
+            file,
+            from,
+            end,
+            cached: Cached {
                 client,
                 number,
-                until,
-            });
-            server.workers[worker].send(cached);
-        });
+                until: (from + READ_IN_BYTES).min(end),
+            },
+        })]);
     }
 
     /// Notes that a thread has read up to a position.
     pub(crate) fn note_cached(&mut self, until: u64) {
         self.cached_until = self.cached_until.max(until);
+    }
+}
+
+impl ReadIn {
+    /// Reads, and tells the worker.
+    pub(super) fn read(self) {
+        let (from, until) = (self.from, self.cached.until);
+        // All of it is asked for before any of it is waited for, in pieces that the system takes whole; and what comes behind it, which
+        // the disk can read while this is sent.
+        let ahead = (until + READ_IN_BYTES).min(self.end);
+        for at in (from..ahead).step_by(READ_IN_STEP_BYTES) {
+            self.file
+                .will_need(at, (ahead - at).min(READ_IN_STEP_BYTES as u64));
+        }
+        // A byte here and there waits for what is around it, and costs no copy.
+        let touched = (from..until).step_by(CACHED_STEP_BYTES);
+        for at in touched.chain([until - 1]) {
+            // What cannot be read is found out by whoever sends it.
+            if self.file.read_at(&mut [0], at).is_err() {
+                break;
+            }
+        }
+        let worker = self.cached.client.worker;
+        self.server.workers[worker].send(Message::Cached(self.cached));
     }
 }
 

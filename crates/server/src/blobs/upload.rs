@@ -1,20 +1,23 @@
 //! One large value on its way to its file: pieces that a worker fills and a thread writes.
 //!
-//! There are [`UPLOAD_PIECES`] pieces at most. When all of them wait to be written the connection is not read from, and is sent word when
-//! one is free again. One thread at a time writes a value's pieces; it also begins the file and makes it durable at the end.
+//! There are [`UPLOAD_PIECES`] pieces at most. They begin at pages, as all large allocations do, and are whole blocks, so that the disk
+//! takes them as they are.  When all of them wait to be written the connection is not read from, and is sent word when
+//! one is free again. One thread at a time writes a value's pieces; it also begins the file and completes it at the end.
 //!
 //! ```text
 //!  filling -- full --> queue -- written --> spare -- filling ...
-//!                        \- the last: synced, the outcome is there, the worker is sent word
+//!                        \- the last: the file is complete, the outcome is there, the worker is sent word
 //! ```
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use ferrite_log::{BlobDraft, BlobStore, Error, Refusal};
 use parking_lot::Mutex;
+use sys::file::DIRECT_BLOCK;
 
-use super::Received;
+use super::{Received, Work};
 use crate::clients::Client;
 use crate::command::Failure;
 use crate::limits::{UPLOAD_PIECE_BYTES, UPLOAD_PIECES};
@@ -76,7 +79,9 @@ impl Upload {
         len: u64,
         arrived: &[u8],
     ) -> Upload {
-        let mut filling = Vec::with_capacity(UPLOAD_PIECE_BYTES.max(arrived.len()));
+        server.cold.arriving.fetch_add(1, Relaxed);
+        let room = arrived.len().next_multiple_of(DIRECT_BLOCK);
+        let mut filling = Vec::with_capacity(UPLOAD_PIECE_BYTES.max(room));
         filling.extend_from_slice(arrived);
         Upload {
             shared: Arc::new(Shared {
@@ -158,6 +163,7 @@ impl Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
+        self.shared.server.cold.arriving.fetch_sub(1, Relaxed);
         let mut state = self.shared.state.lock();
         state.is_abandoned = true;
         state.queue.clear();
@@ -172,12 +178,11 @@ impl Shared {
         if std::mem::replace(&mut state.is_running, true) {
             return;
         }
-        let (server, shared) = (self.server, Arc::clone(self));
-        server.blobs.run(server, move || shared.write());
+        self.server.blobs.add([Work::Write(Arc::clone(self))]);
     }
 
     /// Writes what there is.
-    fn write(self: Arc<Self>) {
+    pub(super) fn write(self: Arc<Self>) {
         let mut writer = self.writer.lock();
         loop {
             let mut state = self.state.lock();
@@ -188,8 +193,9 @@ impl Shared {
                 return;
             }
             if let Some(mut piece) = state.queue.pop_front() {
+                let is_end = state.is_last && state.queue.is_empty();
                 drop(state);
-                writer.put(&self, &piece);
+                writer.put(&self, &mut piece, is_end);
                 piece.clear();
                 let mut state = self.state.lock();
                 state.spare.push(piece);
@@ -204,7 +210,7 @@ impl Shared {
                 return;
             }
             drop(state);
-            let outcome = writer.finish(&self);
+            let outcome = writer.finish();
             let mut state = self.state.lock();
             state.spare = Vec::new();
             // It stays as if somebody were writing: there is nothing more to write.
@@ -223,24 +229,29 @@ impl Shared {
 
 impl Writer {
     /// Writes a piece. What fails is told at the end.
-    fn put(&mut self, shared: &Shared, piece: &[u8]) {
+    fn put(&mut self, shared: &Shared, piece: &mut Vec<u8>, is_end: bool) {
         if matches!(self, Writer::Unbegun) {
             *self = match shared.store.begin(shared.len) {
                 Ok(draft) => Writer::Draft(draft),
                 Err(error) => Writer::Failed(failure(&error)),
             };
         }
+        // The disk takes whole blocks best.
+        let padding = piece.len().next_multiple_of(DIRECT_BLOCK) - piece.len();
+        let padding = match is_end && piece.capacity() - piece.len() >= padding {
+            true => padding,
+            false => 0,
+        };
+        piece.resize(piece.len() + padding, 0);
         if let Writer::Draft(draft) = self
-            && let Err(error) = draft.write(piece)
+            && let Err(error) = draft.write_last(piece, padding)
         {
             *self = Writer::Failed(failure(&error));
         }
     }
 
-    /// Makes the file durable.
-    fn finish(&mut self, shared: &Shared) -> Received {
-        // A value has at least one piece.
-        self.put(shared, &[]);
+    /// Completes the file. A value has at least one piece, so it was begun.
+    fn finish(&mut self) -> Received {
         match std::mem::replace(self, Writer::Over) {
             Writer::Draft(draft) => draft.finish().map_err(|error| failure(&error)),
             Writer::Failed(failure) => Err(failure),

@@ -6,7 +6,7 @@
 //! ```text
 //!  command -- its row says of which keys it needs the values (`Spec::needs`) -- all in memory: their shards are pinned, it runs
 //!                                                                           \- some are not:   the connection is parked
-//!  parked  -- threads read the values (`pool`) -- the worker gives them back to their entries, and runs the command anew
+//!  parked  -- threads read the values (`fetch`) -- the worker gives them back to their entries, and runs the command anew
 //! ```
 //!
 //! A pin (see [`keyspace::Guard::pin`]) lasts until the command has run, in the same turn. EXEC looks when it holds its shards, so it
@@ -20,20 +20,21 @@
 //! 4. What values take that are being read back counts from before they are read (`promise`).
 //! 5. What a connection has sent behind a command that is parked runs behind it.
 
-mod pool;
+mod fetch;
 mod prepare;
 mod promise;
 mod resume;
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use keyspace::Exclusive;
 
 use crate::config::Setting;
 use crate::persistence::Phase;
+use crate::pool::Pool;
 use crate::server::Server;
 
-pub(crate) use pool::{Fetch, Pool};
+pub(crate) use fetch::{Fetch, FetchOne};
 pub(crate) use prepare::{FetchState, Prepared, Wanted};
 pub(crate) use promise::Promises;
 
@@ -43,13 +44,15 @@ pub(crate) struct Cold {
     is_on: AtomicBool,
     /// Whether values may be in the log alone because they are large.
     expects_large: AtomicBool,
+    /// Large values that are arriving.
+    pub(crate) arriving: AtomicUsize,
     /// Whether values leave memory.
     is_offloading: AtomicBool,
     /// Whether what a command uses leaves memory before it runs: tests want that.
     is_eager: AtomicBool,
     /// Whether values leave memory because somebody said so.
     is_asked: AtomicBool,
-    pub(crate) pool: Pool,
+    pub(crate) threads: Pool<FetchOne>,
     /// What is being read back.
     pub(crate) promises: Promises,
 }
@@ -81,6 +84,12 @@ impl Cold {
     /// Whether that was done.
     pub(crate) fn is_large_expected(&self) -> bool {
         self.expects_large.load(Relaxed)
+    }
+
+    /// Ends that: there are none, and none is arriving.
+    pub(crate) fn expect_no_large(&self, _: &Exclusive<'_>) {
+        self.expects_large.store(false, Relaxed);
+        self.is_on.store(self.is_offloading(), Relaxed);
     }
 
     /// Lets values leave memory from here on.

@@ -22,8 +22,7 @@ impl FetchState {
         self.number = server.waits.next();
         self.tries += 1;
         server.cold.promises.make(&wanted);
-        let pool = &server.cold.pool;
-        pool.fetch(server, Arc::clone(client), self.number, wanted);
+        Fetch::begin(server, Arc::clone(client), self.number, wanted);
     }
 }
 

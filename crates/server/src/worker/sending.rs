@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::Worker;
 use crate::batch::{Lane, Source};
 use crate::connection::State;
+use crate::limits::SEND_TURN_BYTES;
 use crate::session::ReplyMode;
 
 impl Worker {
@@ -43,14 +44,21 @@ impl Worker {
 
     /// Sends what waits, and goes on with requests that waited for that. Returns whether there are any.
     pub(crate) fn write_more(&mut self, token: u64) -> bool {
+        self.write_some(token, SEND_TURN_BYTES).1
+    }
+
+    /// As [`Worker::write_more`], for so many bytes at most, or a little more; with the bytes that were sent.
+    pub(super) fn write_some(&mut self, token: u64, most: usize) -> (usize, bool) {
         let Some(connection) = self.connections.get_mut(token) else {
-            return false;
+            return (0, false);
         };
         if connection.held.is_some() {
-            return false;
+            return (0, false);
         }
-        match connection.flush(&mut self.poller) {
+        let mut sent_now = 0;
+        match connection.flush(&mut self.poller, most) {
             Ok(sent) => {
+                sent_now = sent;
                 self.stats.output_bytes.add(sent as u64);
                 if sent > 0 {
                     // Who takes its time to read much is not idle.
@@ -64,21 +72,21 @@ impl Worker {
                     connection.over_soft_since = None;
                     if connection.owes_news {
                         connection.catch_up();
-                        return self.write_more(token);
+                        return (sent, self.write_more(token));
                     }
                     if connection.state == State::Open
                         && !connection.pending.is_empty()
                         && connection.need == 0
                     {
                         self.batch.lanes.push(Lane::new(token, Source::Pending));
-                        return true;
+                        return (sent, true);
                     }
                 }
                 self.settle(token);
             }
             Err(_) => self.close(token),
         }
-        false
+        (sent_now, false)
     }
 
     /// A client that does not read its replies: drop it when it is over its limit.
@@ -127,7 +135,7 @@ impl Worker {
         let was_idle = connection.backlog.is_empty();
         connection.backlog.push_bytes(bytes);
         if was_idle {
-            match connection.flush(&mut self.poller) {
+            match connection.flush(&mut self.poller, SEND_TURN_BYTES) {
                 Ok(sent) => self.stats.output_bytes.add(sent as u64),
                 Err(_) => return self.close(token),
             }

@@ -6,7 +6,7 @@ use keyspace::{Expiry, Key};
 
 use super::super::{Args, Context, Failure, Reply};
 use super::options::{SetOptions, TimeUnit, moment_of};
-use super::write::tell_of_set;
+use super::write::{decide, tell_of_set};
 use crate::store::Shard;
 
 /// Sets the key to the value, if `decide`, which also answers, says so of what there is.
@@ -36,22 +36,7 @@ pub(super) fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fail
     let expiry = options.expiry(context, args)?;
     let key = args.key(1);
     put(context, key, expiry, |shard, reply| {
-        let current = if options.get {
-            shard.read(key)
-        } else {
-            shard.find(key)
-        };
-        let admitted = match options.condition {
-            Some(condition) => condition.admits(current.as_ref())?,
-            None => true,
-        };
-        match current {
-            Some(entry) if options.get => entry.answer(reply)?,
-            None if options.get => reply.null(),
-            _ if admitted => reply.ok(),
-            _ => reply.null(),
-        }
-        Ok(admitted)
+        decide(&options, shard, key, reply)
     })
 }
 

@@ -5,7 +5,7 @@
 
 use keyspace::{Expiry, Form, INLINE_VALUE_MAX, Key, LargeValue};
 
-use super::super::{Args, Context, Failure};
+use super::super::{Args, Context, Failure, Reply};
 use super::length_with;
 use super::options::{SetOptions, TimeUnit, moment_of};
 use crate::limits::FORESEEN_BYTES;
@@ -72,6 +72,20 @@ fn set_with_options(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         return Ok(());
     }
     let mut shard = context.store.lock(key);
+    if decide(&options, &mut shard, key, &mut context.reply)? {
+        shard.set(key, value, expiry);
+        tell_of_set(&shard, key, expiry);
+    }
+    Ok(())
+}
+
+/// Answers SET as its options say. Whether the key is to be set.
+pub(super) fn decide(
+    options: &SetOptions<'_>,
+    shard: &mut Shard<'_>,
+    key: Key<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<bool, Failure> {
     let current = if options.get {
         shard.read(key)
     } else {
@@ -82,16 +96,12 @@ fn set_with_options(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         None => true,
     };
     match current {
-        Some(entry) if options.get => entry.answer(&mut context.reply)?,
-        None if options.get => context.reply.null(),
-        _ if admitted => context.reply.ok(),
-        _ => context.reply.null(),
+        Some(entry) if options.get => entry.answer(reply)?,
+        None if options.get => reply.null(),
+        _ if admitted => reply.ok(),
+        _ => reply.null(),
     }
-    if admitted {
-        shard.set(key, value, expiry);
-        tell_of_set(&shard, key, expiry);
-    }
-    Ok(())
+    Ok(admitted)
 }
 
 /// `SETNX key value`

@@ -1,0 +1,80 @@
+//! Reading values back from the log, by threads.
+//!
+//! What one request needs is a [`Fetch`]: its values are read side by side, and whoever reads the last of them tells the worker.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::AcqRel};
+
+use keyspace::LargeValue;
+use parking_lot::Mutex;
+
+use super::Wanted;
+use crate::clients::Client;
+use crate::command::Failure;
+use crate::limits::FETCH_THREADS;
+use crate::pool::Job;
+use crate::server::{Message, Server};
+
+/// What came of reading a value: `None` if it is not where it was any more.
+pub(super) type Read = Result<Option<LargeValue>, Failure>;
+
+/// The values that a request waits for.
+pub(crate) struct Fetch {
+    server: &'static Server,
+    pub(super) client: Arc<Client>,
+    /// The number of the wait, by which its connection knows it.
+    pub(super) number: u64,
+    pub(super) wanted: Vec<Wanted>,
+    /// What came of each, until it is taken.
+    pub(super) read: Box<[Mutex<Option<Read>>]>,
+    left: AtomicUsize,
+}
+
+/// One of the values of a fetch, which a thread is to read.
+pub(crate) struct FetchOne {
+    fetch: Arc<Fetch>,
+    at: usize,
+}
+
+impl Fetch {
+    /// Lets threads read what a connection wants, of which there is at least one.
+    pub(super) fn begin(
+        server: &'static Server,
+        client: Arc<Client>,
+        number: u64,
+        wanted: Vec<Wanted>,
+    ) {
+        let count = wanted.len();
+        let fetch = Arc::new(Fetch {
+            server,
+            client,
+            number,
+            read: (0..count).map(|_| Mutex::default()).collect(),
+            wanted,
+            left: AtomicUsize::new(count),
+        });
+        server.cold.threads.add((0..count).map(|at| FetchOne {
+            fetch: Arc::clone(&fetch),
+            at,
+        }));
+    }
+}
+
+impl Job for FetchOne {
+    const NAME: &'static str = "fetch";
+    const THREADS: usize = FETCH_THREADS;
+
+    /// Reads it. Whoever does the last tells the worker.
+    fn run(self) {
+        let FetchOne { fetch, at } = self;
+        let (server, wanted) = (fetch.server, &fetch.wanted[at]);
+        let read = server.persistence.read_cold(&wanted.key, wanted.value);
+        server.cold.promises.read(wanted);
+        let before = fetch.read[at].lock().replace(read);
+        assert!(before.is_none(), "each value is read once");
+        if fetch.left.fetch_sub(1, AcqRel) == 1 {
+            let worker = fetch.client.worker;
+            server.workers[worker].send(Message::Fetched(fetch));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Threads that do what workers must not wait for: jobs of one kind, the first first. They are started when there is something to do,
+//! as many as are needed and the kind may have, and stay.
+//!
+//! Who needs some keeps a [`Pool`] of its own, so that who waits for one kind of job does not wait behind another. What a job is, and who
+//! is told of its end, is the job's business.
+//!
+//! Invariant: while there are jobs in the queue, a thread that is not idle, or was woken, will look at it.
+
+use std::collections::VecDeque;
+
+use parking_lot::{Condvar, Mutex};
+
+/// A kind of job.
+pub(crate) trait Job: Send + 'static {
+    /// What its threads are called; a number follows.
+    const NAME: &'static str;
+    /// Threads, at most.
+    const THREADS: usize;
+    /// How much they give way to workers, as `nice` has it.
+    const NICE: i32 = 0;
+
+    /// Does it. May wait for anything but another job.
+    fn run(self);
+}
+
+/// See the module.
+pub(crate) struct Pool<J> {
+    queue: Mutex<Queue<J>>,
+    is_there_work: Condvar,
+}
+
+struct Queue<J> {
+    jobs: VecDeque<J>,
+    threads: usize,
+    idle: usize,
+}
+
+impl<J> Default for Pool<J> {
+    fn default() -> Pool<J> {
+        let queue = Queue {
+            jobs: VecDeque::new(),
+            threads: 0,
+            idle: 0,
+        };
+        Pool {
+            queue: Mutex::new(queue),
+            is_there_work: Condvar::new(),
+        }
+    }
+}
+
+impl<J: Job> Pool<J> {
+    /// Lets threads do these, side by side where there are enough of them.
+    pub(crate) fn add(&'static self, jobs: impl IntoIterator<Item = J>) {
+        let mut queue = self.queue.lock();
+        let before = queue.jobs.len();
+        queue.jobs.extend(jobs);
+        let added = queue.jobs.len() - before;
+        while queue.threads < J::THREADS && queue.idle < queue.jobs.len() {
+            let name = format!("{}-{}", J::NAME, queue.threads);
+            match std::thread::Builder::new().name(name).spawn(|| self.work()) {
+                // It counts as idle until it has taken something.
+                Ok(_) => {
+                    queue.threads += 1;
+                    queue.idle += 1;
+                }
+                Err(error) if queue.threads == 0 => {
+                    log::error!(
+                        "cannot start a thread {}, so this one does its work: {error}",
+                        J::NAME
+                    );
+                    let jobs = std::mem::take(&mut queue.jobs);
+                    drop(queue);
+                    return jobs.into_iter().for_each(J::run);
+                }
+                Err(_) => break,
+            }
+        }
+        drop(queue);
+        match added {
+            1 => drop(self.is_there_work.notify_one()),
+            _ => drop(self.is_there_work.notify_all()),
+        }
+    }
+
+    fn work(&self) {
+        if J::NICE > 0 {
+            sys::cpu::give_way(J::NICE);
+        }
+        let mut queue = self.queue.lock();
+        loop {
+            let Some(job) = queue.jobs.pop_front() else {
+                self.is_there_work.wait(&mut queue);
+                continue;
+            };
+            queue.idle -= 1;
+            drop(queue);
+            job.run();
+            queue = self.queue.lock();
+            queue.idle += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    /// Says that it has begun, and ends when it may.
+    struct Step {
+        number: usize,
+        begun: Sender<usize>,
+        may_end: Arc<Mutex<Receiver<()>>>,
+    }
+
+    impl Job for Step {
+        const NAME: &'static str = "step";
+        const THREADS: usize = 3;
+        const NICE: i32 = 1;
+
+        fn run(self) {
+            self.begun.send(self.number).expect("the test listens");
+            self.may_end.lock().recv().expect("the test says so");
+        }
+    }
+
+    #[test]
+    fn jobs_begin_in_order_as_many_at_a_time_as_there_are_threads() {
+        let pool: &'static Pool<Step> = Box::leak(Box::default());
+        let (begun, begins) = channel();
+        let (end, may_end) = channel();
+        let may_end = Arc::new(Mutex::new(may_end));
+        let step = |number| Step {
+            number,
+            begun: begun.clone(),
+            may_end: Arc::clone(&may_end),
+        };
+        pool.add((0..5).map(step));
+        let mut first: Vec<usize> = begins.iter().take(3).collect();
+        first.sort_unstable();
+        assert_eq!(first, [0, 1, 2]);
+        assert_eq!(pool.queue.lock().jobs.len(), 2);
+        end.send(()).expect("they listen");
+        assert_eq!(begins.recv(), Ok(3));
+        end.send(()).expect("they listen");
+        assert_eq!(begins.recv(), Ok(4));
+        (0..3).for_each(|_| end.send(()).expect("they listen"));
+        // One after the other, in threads that are there already.
+        for number in 5..50 {
+            pool.add([step(number)]);
+            assert_eq!(begins.recv(), Ok(number));
+            end.send(()).expect("they listen");
+        }
+        let queue = pool.queue.lock();
+        assert!(queue.jobs.is_empty() && queue.threads <= 3);
+    }
+}
