@@ -99,7 +99,7 @@ fn named(chain: &Chain) -> Result<Vec<Named>> {
             continue;
         }
         let (file, bytes) = (&*candidate.file, candidate.header_bytes);
-        let mut walk = Walk::of_file(file, &candidate.path, extent.first, bytes, extent.end());
+        let mut walk = Walk::new(file, &candidate.path, extent.first, bytes, extent.end());
         let mut batch = extent.first;
         loop {
             let step = match walk.next() {
