@@ -173,7 +173,10 @@ impl Compactor {
         let bindings = lock(&core.bindings).now();
         let (mut portion, mut needed) = (Portion::new(), Vec::new());
         loop {
-            let block = hints.next().unwrap_or_default();
+            // What cannot be read any more says nothing of what is needed.
+            let Some(block) = hints.next() else {
+                return all();
+            };
             let bytes = block.len() as u64;
             if bytes == 0 {
                 break;
