@@ -51,7 +51,7 @@ complete -c ferrite-server -l rdbchecksum -d 'Ends snapshots with a checksum, an
 no\t''"
 complete -c ferrite-server -l stop-writes-on-bgsave-error -d 'Refuses writes as long as there are save points and the last snapshot could not be written' -r -f -a "yes\t''
 no\t''"
-complete -c ferrite-server -l rdb-save-incremental-fsync -d 'Syncs a snapshot to disk every 4 MB while it is written, not all of it at its end' -r -f -a "yes\t''
+complete -c ferrite-server -l rdb-save-incremental-fsync -d 'Writes a snapshot to the disk while it is made, past the page cache where that can be done, not all of it at its end' -r -f -a "yes\t''
 no\t''"
 complete -c ferrite-server -l rdb-del-sync-files -d 'Removes snapshots that were only made for replicas' -r -f -a "yes\t''
 no\t''"

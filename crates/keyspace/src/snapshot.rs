@@ -184,6 +184,14 @@ impl Snapshot {
         }
     }
 
+    /// Puts entries that writers had to copy into `records` and returns the number of their database; `None` if none wait. What a
+    /// snapshot that does not walk on yet does meanwhile, as copies take memory.
+    pub fn step_copied(&mut self, records: &mut Records) -> Option<usize> {
+        records.clear();
+        let database = self.take_copied(records)?;
+        Some(self.sizes[database].0)
+    }
+
     /// Goes on for about 50 us: puts some keys of one database (none sometimes) into `records` and returns its number, or
     /// `None` when all were given out. The turn, which the caller is inside, keeps exclusive tasks apart from this one.
     pub fn step(&mut self, turn: &Turn<'_>, records: &mut Records) -> Option<usize> {

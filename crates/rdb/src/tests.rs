@@ -501,3 +501,23 @@ fn compression_is_for_what_it_makes_shorter() {
     assert_eq!(size(b"abcdefghijklmnopqrstuvwxyz"), empty + 26);
     assert!(size(&[b'x'; 10_000_000]) < empty + 120_000);
 }
+
+#[test]
+fn what_cannot_be_compressed_does_not_hide_for_long_what_can() {
+    let mut random = fastrand::Rng::with_seed(9);
+    let key = |value| {
+        (
+            0,
+            b"a key of more than twenty bytes".to_vec(),
+            value,
+            Attributes::default(),
+        )
+    };
+    let noise = |random: &mut fastrand::Rng| (0..100).map(|_| random.u8(..)).collect();
+    let mut keys: Vec<Key> = (0..1000).map(|_| key(noise(&mut random))).collect();
+    let before = write(&keys, Options::default()).len();
+    keys.extend((0..1000).map(|_| key(vec![b'x'; 100])));
+    let all = write(&keys, Options::default());
+    assert!(all.len() - before < 1000 * (31 + 20));
+    assert_eq!(read(&all[..], true).expect("it is whole").0, keys);
+}

@@ -16,6 +16,10 @@ const COMPRESSED_FROM: usize = 20;
 const SAVED_MIN: usize = 4;
 /// Up to so many bytes, the compressed form is kept to be written; that of a longer string is made twice.
 const KEPT_MAX: usize = 1 << 20;
+/// After so many strings in a row that did not become shorter one in so many is tried: where values are noise trying takes most of the time.
+/// An odd number, so that it is not always the keys.
+const FUTILE_MOST: u32 = 32;
+const FUTILE_TRIES: u32 = 7;
 /// Bytes of a long value that are in memory at a time, if it is read in pieces.
 const PIECE_BYTES: usize = 256 << 10;
 
@@ -54,6 +58,8 @@ pub struct Writer<W> {
     compressor: Option<Box<Compressor>>,
     /// The compressed form of the string that is being written.
     compressed: Vec<u8>,
+    /// Strings since the last one that became shorter.
+    futile: u32,
 }
 
 impl<W: Write> Writer<W> {
@@ -66,6 +72,7 @@ impl<W: Write> Writer<W> {
             sink: Sink::new(out, options.checksum),
             compressor: options.compression.then(Box::default),
             compressed: Vec::new(),
+            futile: 0,
         };
         writer.sink.put(MAGIC)?;
         writer
@@ -197,16 +204,24 @@ impl<W: Write> Writer<W> {
         }
         if bytes.len() > COMPRESSED_FROM
             && bytes.len() <= lzf::INPUT_MAX
+            && self.is_worth_a_try()
             && let Some(mut compressor) = self.compressor.take()
         {
             let done = self.compressed(bytes, &mut compressor);
             self.compressor = Some(compressor);
             if done? {
+                self.futile = 0;
                 return Ok(());
             }
         }
         self.length(bytes.len() as u64)?;
         self.sink.put(bytes)
+    }
+
+    /// Whether the next string is to be compressed. Counts it among those that did not become shorter.
+    fn is_worth_a_try(&mut self) -> bool {
+        self.futile = self.futile.wrapping_add(1);
+        self.futile <= FUTILE_MOST || self.futile.is_multiple_of(FUTILE_TRIES)
     }
 
     /// A number, in as few bytes as it takes.

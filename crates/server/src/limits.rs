@@ -197,17 +197,33 @@ pub(crate) const SHARD_BYTES: usize = 8 << 20;
 /// Shards per worker, at least, however small `maxmemory` is.
 pub(crate) const FEWEST_SHARDS_PER_WORKER: usize = 8;
 
-/// Bytes of a snapshot's file after which what was written is synced, so that its end does not wait for all of it.
-pub(crate) const SNAPSHOT_SYNC_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of a snapshot's file that are written at once, at most.
+pub(crate) const SNAPSHOT_WRITE_BYTES: usize = 1 << 20;
 
 /// How much the system prefers workers to threads that work in the background, as `nice` has it: at 10 these get a tenth of a processor that
 /// both want.
 pub(crate) const BACKGROUND_NICE: i32 = 10;
 
-/// While workers are busy all the time, a snapshot rests for so many times as long as it works; unless what writers had to copy for it takes
-/// more than one part in so many of all memory.
-pub(crate) const SNAPSHOT_REST_SHARE: f64 = 3.0;
-pub(crate) const SNAPSHOT_COPIES_SHARE: usize = 64;
+/// While workers are busy all the time, a snapshot rests for so many times as long as it works; unless writers had to copy more
+/// than one part in so many of all memory for it.
+pub(crate) const SNAPSHOT_REST_SHARE: f64 = 8.0;
+pub(crate) const SNAPSHOT_COPIES_SHARE: usize = 16;
+
+/// How long (us) what goes on in the background works at least before it rests; a snapshot, which works on and on, as short as this.
+pub(crate) const WORK_US: u64 = 1000;
+pub(crate) const SNAPSHOT_WORK_US: u64 = 200;
+
+/// Threads that read values for a snapshot that are in the log alone, and bytes of values that they read at a time.
+pub(crate) const SNAPSHOT_READERS: usize = 8;
+pub(crate) const SNAPSHOT_READ_BYTES: u64 = 4 << 20;
+
+/// How often is looked whether values that come back to memory after a start are all there.
+pub(crate) const WARMING_LOOK: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// Values in the log alone from which on all of the log is read, if it is to end, and not each of them by itself; and how often is looked whether
+/// some are left, which is so if clients have just sent large ones.
+pub(crate) const BRING_BACK_SWEEP: usize = 1000;
+pub(crate) const BRING_BACK_LOOKS: usize = 10;
 
 /// Seconds after a snapshot that failed before another one begins by itself.
 pub(crate) const SNAPSHOT_RETRY_S: i64 = 5;

@@ -445,3 +445,27 @@ fn values_larger_than_memory_come_and_go() {
     assert_eq!(client.ask("DEL a b"), Value::Int(2));
     wait_for_files(&server, 0);
 }
+
+#[test]
+fn large_values_come_to_memory_when_the_log_ends() {
+    let server = Server::start(TWO, SMALL);
+    let mut client = server.client();
+    let values: Vec<Vec<u8>> = (0..8).map(|seed| pattern(300_000, seed)).collect();
+    for (number, value) in values.iter().enumerate() {
+        let key = format!("key:{number}");
+        assert_eq!(call(&mut client, &[b"SET", key.as_bytes(), value]), ok());
+    }
+    assert_eq!(client.ask("CONFIG SET appendonly no"), ok());
+    let check = |client: &mut Client| {
+        for (number, value) in values.iter().enumerate() {
+            assert_eq!(client.ask(&format!("GET key:{number}")), bulk(value));
+        }
+    };
+    check(&mut client);
+    // Until it has ended another cannot begin.
+    wait_until("the log does not end", || {
+        client.ask("CONFIG SET appendonly yes") == ok()
+    });
+    assert_eq!(support::info(&mut client, "cold_keys"), 0);
+    check(&mut client);
+}

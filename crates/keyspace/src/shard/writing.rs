@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::view::DetachedValue;
-use super::{Detached, EntryMut, EntryRef, Expiry, Guard, Key};
+use super::{ColdValue, Detached, EntryMut, EntryRef, Expiry, Guard, Key};
 use crate::entry::{Entry, Extras, Form, LogAddress, NewValue, Stamp};
 use crate::hash::Place;
 use crate::index::Slot;
@@ -251,6 +251,20 @@ impl Guard<'_> {
             let hash = self.shared.seed.hash(entry.key());
             self.note_log_address(slot, hash, entry, address);
         }
+        next.map(|place| place.0)
+    }
+
+    /// Shows the keys whose value is in the log alone, of those of the bucket at `position`. Returns where to go on.
+    pub fn visit_cold(
+        &mut self,
+        position: u64,
+        visit: &mut dyn FnMut(&[u8], ColdValue),
+    ) -> Option<u64> {
+        let next = self.index().visit_home(Place(position), |_, entry| {
+            if let Some(cold) = ColdValue::of(entry) {
+                visit(entry.key(), cold);
+            }
+        });
         next.map(|place| place.0)
     }
 

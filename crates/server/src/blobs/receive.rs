@@ -9,6 +9,7 @@ use crate::batch::{Lane, Source};
 use crate::config::Setting;
 use crate::connection::State;
 use crate::limits::UPLOAD_TURN_BYTES;
+use crate::persistence::Phase;
 use crate::worker::Worker;
 
 impl Worker {
@@ -36,7 +37,8 @@ impl Worker {
         let may = connection.state == State::Open
             && connection.upload.is_none()
             && connection.session.transaction.is_none()
-            && self.journal.is_some();
+            && self.journal.is_some()
+            && server.persistence.phase() != Phase::Ending;
         let Some(store) = server.persistence.blob_store().filter(|_| is_value && may) else {
             return;
         };

@@ -171,6 +171,11 @@ impl Context<'_> {
     /// Lets values leave memory again that were brought there from files of their own, unless they were changed.
     #[cold]
     fn give_back(&mut self) {
+        if !self.server.may_offload() {
+            // The log ends, and with it what would be there alone.
+            self.borrowed.clear();
+            return;
+        }
         for (db, hash, key) in std::mem::take(&mut self.borrowed) {
             let key = Key { bytes: &key, hash };
             let mut shard = self.store.lock_in(db, key);

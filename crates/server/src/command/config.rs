@@ -11,7 +11,7 @@ use crate::config::{self, Change, Row, Setting, TABLE};
 use crate::glob::{self, Case};
 use crate::logging;
 use crate::notify;
-use crate::persistence::{IN_LOG_ALONE, Persistence};
+use crate::persistence::{Persistence, check_room};
 use crate::server::Server;
 use crate::slow::{self, Pieces};
 use crate::start;
@@ -205,8 +205,9 @@ fn switch_log(context: &Context<'_>, change: &Change<'_>) -> Result<(), Failure>
         // What is loaded would be in no log.
         Some(_) if server.is_loading() => Err("data is being loaded".into()),
         Some(true) => Persistence::switch_on(server),
-        Some(false) if context.store.has_cold() => Err(IN_LOG_ALONE.into()),
-        Some(false) => Persistence::switch_off(server),
+        Some(false) => {
+            check_room(server, context.store.turn).and_then(|()| Persistence::switch_off(server))
+        }
         None => Ok(()),
     };
     switched.map_err(|problem| {

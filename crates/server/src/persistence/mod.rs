@@ -8,6 +8,7 @@
 
 mod again;
 mod backup;
+mod bring_back;
 mod compaction;
 mod reading;
 mod replay;
@@ -43,11 +44,12 @@ use crate::snapshot;
 pub(crate) use again::AgainError;
 pub(crate) use backup::backup_directory;
 
+pub(crate) use bring_back::check_room;
 use compaction::Relocator;
 pub(crate) use reading::NOT_THERE;
 use reading::Reading;
 use replay::Loader;
-pub(crate) use switch::{IN_LOG_ALONE, Phase};
+pub(crate) use switch::Phase;
 pub(crate) use warming::Warming;
 
 /// See the module.

@@ -14,12 +14,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ferrite_log::{Appender, DbId, Error, Log, Rebind, Refusal};
-use keyspace::{Guard, ShardId};
+use keyspace::{Exclusive, Guard, ShardId};
 
-use super::{Persistence, directory, log_options};
+use super::{Persistence, bring_back, directory, log_options};
+use crate::config::Setting;
 use crate::gate::Closed;
 use crate::journal::{stored, tag_of};
-use crate::limits::{BEGIN_BUCKETS, BEGIN_BYTES, BEGIN_RETRY_MS};
+use crate::limits::{BEGIN_BUCKETS, BEGIN_BYTES, BEGIN_RETRY_MS, BRING_BACK_LOOKS};
 use crate::server::Server;
 
 /// What is happening to the log as a whole.
@@ -142,7 +143,7 @@ impl Persistence {
         })
     }
 
-    /// Ends the log of a running server, which has no values that are there alone. What is in it stays on disk.
+    /// Ends the log of a running server. Values that are there alone come back first. What is in it stays on disk.
     ///
     /// # Errors
     /// Why not, for people.
@@ -150,31 +151,18 @@ impl Persistence {
         let own = &server.persistence;
         own.enter_phase(Phase::Ending)?;
         spawn("log-end", move || {
-            let alone = server.keyspace.turns().exclusive();
-            let has_cold = server
-                .keyspace
-                .all(&alone)
-                .any(|(_, database)| database.cold().0 > 0);
-            if has_cold {
-                // A worker that was in the midst of it has left one more value in the log.
-                drop(alone);
-                log::error!("the log does not end: {IN_LOG_ALONE}");
-                return own.settle();
+            match have_all_back(server) {
+                Ok(alone) => end(server, alone),
+                Err(problem) => {
+                    log::error!("the log does not end: {problem}");
+                    if let Err(problem) = server.settings.set(Setting::AppendOnly, "yes") {
+                        log::error!("appendonly: {problem}");
+                    }
+                }
             }
-            own.current.store(0, Relaxed);
-            server.keyspace.set_logged(false);
-            server.gate.set(Closed::LogRefuses, false);
-            drop(alone);
-            server.wake_workers();
-            if let Err(problem) = server.persistence.close() {
-                log::error!("{problem}");
-            }
-            let forgotten = walk(server, |guard, position| guard.forget_log(position));
-            if let Err(problem) = forgotten {
-                log::error!("{problem}");
-            }
-            server.persistence.settle();
+            own.settle();
         })
+        .inspect_err(|_| own.settle())
     }
 
     /// Logs everything anew, after data came that was not logged. Nobody else changes data meanwhile. `clears` says that nothing
@@ -220,6 +208,35 @@ impl Persistence {
 
     pub(super) fn settle(&self) {
         *self.phase.lock() = Phase::Settled;
+    }
+}
+
+/// Nobody is inside a turn, and all values are in memory.
+fn have_all_back(server: &'static Server) -> Result<Exclusive<'static>, String> {
+    for _ in 0..BRING_BACK_LOOKS {
+        let alone = server.keyspace.turns().exclusive();
+        if !server.keyspace.has_cold(&alone) {
+            return Ok(alone);
+        }
+        drop(alone);
+        bring_back::bring_back(server)?;
+    }
+    Err("values come to the log alone all the time, try again later".into())
+}
+
+/// Ends the log.
+fn end(server: &'static Server, alone: Exclusive<'static>) {
+    server.persistence.current.store(0, Relaxed);
+    server.keyspace.set_logged(false);
+    server.gate.set(Closed::LogRefuses, false);
+    drop(alone);
+    server.wake_workers();
+    if let Err(problem) = server.persistence.close() {
+        log::error!("{problem}");
+    }
+    let forgotten = walk(server, |guard, position| guard.forget_log(position));
+    if let Err(problem) = forgotten {
+        log::error!("{problem}");
     }
 }
 
@@ -295,9 +312,6 @@ fn ensure(server: &Server, appender: &mut Appender) -> Result<(), String> {
         }
     }
 }
-
-/// Why the log cannot end.
-pub(crate) const IN_LOG_ALONE: &str = "there are values in the log alone, as they do not fit into memory; raise 'maxmemory' and read them";
 
 /// Goes through all buckets of all databases, a few under each lock.
 fn walk(server: &Server, visit: impl Fn(&mut Guard<'_>, u64) -> Option<u64>) -> Result<(), String> {

@@ -14,14 +14,17 @@ use ferrite_log::{Change, DbId, Replayed, Sweep, Value};
 use keyspace::{Key, Turn};
 
 use crate::journal::stored;
-use crate::limits::WARMING_SHARE;
+use crate::limits::{BACKGROUND_NICE, WARMING_SHARE, WORK_US};
 use crate::rests::Rests;
 use crate::server::Server;
 
 /// How far it has come.
 #[derive(Default)]
 pub(crate) struct Warming {
-    is_on: AtomicBool,
+    /// The log whose values are on their way back, by its number; 0 if none are.
+    log: AtomicU64,
+    /// Whether somebody waits for it.
+    is_urgent: AtomicBool,
     done: AtomicU64,
     total: AtomicU64,
 }
@@ -29,13 +32,23 @@ pub(crate) struct Warming {
 impl Warming {
     /// Bytes of the log that were read, of how many; `None` if nothing is on its way back.
     pub(crate) fn progress(&self) -> Option<(u64, u64)> {
-        let is_on = self.is_on.load(Relaxed);
+        let is_on = self.log.load(Relaxed) != 0;
         is_on.then(|| (self.done.load(Relaxed), self.total.load(Relaxed)))
+    }
+
+    /// Lets it rest no more: somebody waits for its end.
+    pub(super) fn hurry(&self) {
+        self.is_urgent.store(true, Relaxed);
+    }
+
+    /// It has ended for a log, unless another came meanwhile.
+    fn end(&self, log: u64) {
+        let _ = self.log.compare_exchange(log, 0, Relaxed, Relaxed);
     }
 
     /// Whether values that come along otherwise shall be given back to their entries.
     pub(super) fn takes_along(&self, server: &Server) -> bool {
-        self.is_on.load(Relaxed) && !server.memory.is_near()
+        self.log.load(Relaxed) != 0 && !server.memory.is_near()
     }
 
     fn note(&self, (done, total): (u64, u64)) {
@@ -60,11 +73,12 @@ pub(super) fn begin(server: &'static Server) {
     };
     let log = own.current();
     own.warming.note(sweep.progress());
-    own.warming.is_on.store(true, Relaxed);
+    own.warming.is_urgent.store(false, Relaxed);
+    own.warming.log.store(log, Relaxed);
     let thread = std::thread::Builder::new().name("warm".into());
     let spawned = thread.spawn(move || run(server, sweep, log));
     if let Err(error) = spawned {
-        own.warming.is_on.store(false, Relaxed);
+        own.warming.end(log);
         log::warn!(
             "cannot start the thread that brings values back; they come when they are used: {error}"
         );
@@ -76,10 +90,7 @@ fn run(server: &'static Server, mut sweep: Sweep, log: u64) {
     let mut turn = server.keyspace.turns().register();
     let end = warm(server, &mut sweep, log, &mut turn);
     drop(turn);
-    if matches!(end, End::Cancelled) && own.current() != log {
-        return;
-    }
-    own.warming.is_on.store(false, Relaxed);
+    own.warming.end(log);
     match end {
         End::All => {
             let seconds = began.elapsed().as_secs_f64();
@@ -98,7 +109,8 @@ fn run(server: &'static Server, mut sweep: Sweep, log: u64) {
 
 fn warm(server: &Server, sweep: &mut Sweep, log: u64, turn: &mut Turn<'_>) -> End {
     let own = &server.persistence;
-    let mut rests = Rests::new(server, WARMING_SHARE);
+    sys::cpu::give_way(BACKGROUND_NICE);
+    let mut rests = Rests::new(server, WARMING_SHARE, WORK_US);
     loop {
         if server.is_shutting_down() || own.current() != log {
             return End::Cancelled;
@@ -115,12 +127,14 @@ fn warm(server: &Server, sweep: &mut Sweep, log: u64, turn: &mut Turn<'_>) -> En
             Err(error) => log::error!("values stay in the log: {error}"),
         }
         own.warming.note(sweep.progress());
-        rests.take(server);
+        if !own.warming.is_urgent.load(Relaxed) {
+            rests.take(server);
+        }
     }
 }
 
 /// Gives values to their entries.
-fn give_back(server: &Server, turn: &mut Turn<'_>, records: &[Replayed<'_>]) {
+pub(super) fn give_back(server: &Server, turn: &mut Turn<'_>, records: &[Replayed<'_>]) {
     let (keyspace, now) = (&server.keyspace, sys::clock::realtime_ms());
     turn.enter();
     let database = |record: &Replayed<'_>| {

@@ -3,14 +3,20 @@
 //! ```text
 //! temp-PID-N.rdb  --write, sync-->  --rename-->  dump.rdb  --sync the directory-->
 //! ```
+//!
+//! What is written comes together in a buffer first. It goes past the page cache where the file system can do that: who serves from
+//! memory has better use for it, and nothing has to be written back later, when somebody may wait for the disk. Where it cannot, the disk
+//! begins to write at once.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use sys::file::{DIRECT_BLOCK, Disk, Files};
+
 use crate::config::{Setting, Settings};
-use crate::limits::SNAPSHOT_SYNC_BYTES;
+use crate::limits::SNAPSHOT_WRITE_BYTES;
 
 /// The file that `dir` and `dbfilename` name. `None` if the name is empty.
 pub(super) fn path(settings: &Settings) -> Option<PathBuf> {
@@ -28,11 +34,21 @@ pub(super) struct Draft {
     kept: bool,
 }
 
-/// What writes to a draft. Syncs as it goes, if it shall, so that the end does not have to wait for all of it.
+/// What writes to a draft.
 pub(super) struct DraftFile {
-    file: File,
-    syncs: bool,
-    unsynced: usize,
+    file: Box<dyn sys::file::File>,
+    /// Whether the disk is to write as it goes, so that the end does not have to wait for all of it.
+    goes_along: bool,
+    buffer: Buffer,
+    /// Where in the file the buffer begins: at a block.
+    at: u64,
+}
+
+/// Bytes that begin with a block of memory, as writing past the page cache wants it.
+struct Buffer {
+    memory: Vec<u8>,
+    skew: usize,
+    len: usize,
 }
 
 impl Draft {
@@ -46,10 +62,16 @@ impl Draft {
         let number = NUMBER.fetch_add(1, Relaxed);
         let name = format!("temp-{}-{number}.rdb", sys::process::pid());
         let path = target.with_file_name(name);
+        // Processes in containers have few numbers: one that was killed may have left a file of this name.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let file = DraftFile {
-            file: File::create(&path)?,
-            syncs: settings.flag(Setting::RdbSaveIncrementalFsync),
-            unsynced: 0,
+            file: Disk.create(&path)?,
+            goes_along: settings.flag(Setting::RdbSaveIncrementalFsync),
+            buffer: Buffer::new(),
+            at: 0,
         };
         let draft = Draft {
             path,
@@ -88,28 +110,67 @@ impl Drop for Draft {
     }
 }
 
+impl Buffer {
+    fn new() -> Buffer {
+        let memory = vec![0; SNAPSHOT_WRITE_BYTES + DIRECT_BLOCK];
+        let skew = memory.as_ptr().align_offset(DIRECT_BLOCK) % DIRECT_BLOCK;
+        Buffer {
+            memory,
+            skew,
+            len: 0,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.memory[self.skew..self.skew + self.len]
+    }
+
+    /// Takes as many bytes as there is room for, and says how many.
+    fn put(&mut self, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(SNAPSHOT_WRITE_BYTES - self.len);
+        let at = self.skew + self.len;
+        self.memory[at..at + count].copy_from_slice(&bytes[..count]);
+        self.len += count;
+        count
+    }
+}
+
 impl DraftFile {
     /// Waits until all of it is on disk.
     ///
     /// # Errors
     /// Those of the system.
-    pub(super) fn sync(self) -> io::Result<()> {
-        self.file.sync_all()
+    pub(super) fn sync(mut self) -> io::Result<()> {
+        self.spill()?;
+        self.file.sync_data()
+    }
+
+    /// Writes all that waits, which is a whole buffer or the end of the file.
+    fn spill(&mut self) -> io::Result<()> {
+        let bytes = self.buffer.bytes();
+        if self.goes_along {
+            self.file.write_direct_at(bytes, self.at)?;
+            self.file.write_back(self.at, bytes.len() as u64);
+        } else {
+            self.file.write_at(bytes, self.at)?;
+        }
+        self.at += self.buffer.len as u64;
+        self.buffer.len = 0;
+        Ok(())
     }
 }
 
 impl Write for DraftFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.file.write(bytes)?;
-        self.unsynced += count;
-        if self.syncs && self.unsynced >= SNAPSHOT_SYNC_BYTES {
-            self.file.sync_data()?;
-            self.unsynced = 0;
+        if self.buffer.len == SNAPSHOT_WRITE_BYTES {
+            self.spill()?;
         }
-        Ok(count)
+        Ok(self.buffer.put(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        Ok(())
     }
 }
+
+const _: () = assert!(SNAPSHOT_WRITE_BYTES.is_multiple_of(DIRECT_BLOCK));

@@ -1,26 +1,24 @@
-//! Writing a snapshot to a file.
+//! What a snapshot's file is made of, and writing it while everybody is kept out. Beside others it is written in [`super::beside`].
 
 use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
 use ferrite_log::{BlobStream, Hold};
-use keyspace::{ColdValue, Exclusive, Records, Sizes, Snapshot, Turn};
+use keyspace::{ColdValue, Exclusive, Records, Sizes, Turn};
 use rdb::{Attributes, Options, Writer};
 
 use super::file::{Draft, DraftFile};
 use super::state::Outcome;
 use crate::command::Failure;
 use crate::config::Setting;
-use crate::limits::{SNAPSHOT_COPIES_SHARE, SNAPSHOT_REST_SHARE};
-use crate::rests::Rests;
 use crate::server::{REDIS_VERSION, Server};
 
 /// The longest sleep between two looks at whether the snapshot is still wanted.
 const NAP: Duration = Duration::from_millis(10);
 
 /// Why writing ended early.
-enum Stop {
+pub(super) enum Stop {
     Failed(io::Error),
     /// Nobody wants the snapshot any more.
     Cancelled,
@@ -43,14 +41,14 @@ impl From<Result<(), Stop>> for Outcome {
 }
 
 /// A value on its way into the file.
-enum SavedValue<'v> {
+pub(super) enum SavedValue<'v> {
     Bytes(Cow<'v, [u8]>),
     /// So many bytes, read a piece at a time.
     File(u64, BlobStream),
 }
 
 /// A file on its way.
-struct Save<'s> {
+pub(super) struct Save<'s> {
     server: &'s Server,
     writer: Writer<DraftFile>,
     /// The database that the last key was in.
@@ -59,58 +57,6 @@ struct Save<'s> {
     sizes: Vec<(usize, Sizes)>,
     /// Microseconds to wait at each key, for tests.
     delay_us: u64,
-}
-
-/// Writes a snapshot to the file that the settings name, while workers go on.
-pub(super) fn save_beside(
-    server: &Server,
-    turn: &mut Turn<'_>,
-    snapshot: &mut Snapshot,
-    hold: Option<&Hold>,
-) -> Outcome {
-    write_beside(server, turn, snapshot, hold).into()
-}
-
-fn write_beside(
-    server: &Server,
-    turn: &mut Turn<'_>,
-    snapshot: &mut Snapshot,
-    hold: Option<&Hold>,
-) -> Result<(), Stop> {
-    let used_memory = server.used_memory();
-    let (mut draft, file) = Draft::create(&server.settings)?;
-    let mut save = Save::begin(server, file, used_memory, snapshot.sizes().to_vec())?;
-    let mut records = Records::default();
-    let mut rests = Rests::new(server, SNAPSHOT_REST_SHARE);
-    loop {
-        turn.enter();
-        let database = snapshot.step(turn, &mut records);
-        turn.leave();
-        let Some(database) = database else { break };
-        for record in records.iter() {
-            let value = match record.value.bytes() {
-                Ok(value) => SavedValue::Bytes(Cow::Borrowed(value)),
-                Err(cold) => server.saved_value(record.key, cold, hold)?,
-            };
-            save.key(database, record.key, value, record.expiry)?;
-        }
-        server
-            .snapshots
-            .note_progress(records.len(), snapshot.copied_bytes());
-        save.check()?;
-        // What writers had to copy goes first: it takes memory.
-        if snapshot.copied_bytes() < used_memory as usize / SNAPSHOT_COPIES_SHARE {
-            rests.take(server);
-        } else {
-            rests.skip();
-        }
-    }
-    save.finish()?;
-    match server.snapshots.commit(|| draft.keep()) {
-        None => return Err(Stop::Cancelled),
-        Some(kept) => kept?,
-    }
-    Ok(draft.sync_directory()?)
 }
 
 /// Writes what is in the keyspace to the file that the settings name, while all workers are kept out.
@@ -170,13 +116,13 @@ pub(crate) fn after_flush_all(server: &Server, turn: &mut Turn<'_>) {
 }
 
 /// Why a value is missing in a file.
-fn unreadable(failure: Failure) -> io::Error {
+pub(super) fn unreadable(failure: Failure) -> io::Error {
     io::Error::other(String::from_utf8_lossy(&failure.0).into_owned())
 }
 
 impl Server {
     /// A value that was in the log alone when the snapshot came by.
-    fn saved_value(
+    pub(super) fn saved_value(
         &self,
         key: &[u8],
         cold: ColdValue,
@@ -192,13 +138,18 @@ impl Server {
     }
 }
 
-impl Save<'_> {
-    fn begin(
-        server: &Server,
+impl<'s> Save<'s> {
+    /// The server whose data it is.
+    pub(super) fn server(&self) -> &'s Server {
+        self.server
+    }
+
+    pub(super) fn begin(
+        server: &'s Server,
         file: DraftFile,
         used_memory: u64,
         sizes: Vec<(usize, Sizes)>,
-    ) -> io::Result<Save<'_>> {
+    ) -> io::Result<Save<'s>> {
         let options = Options {
             compression: server.settings.flag(Setting::RdbCompression),
             checksum: server.settings.flag(Setting::RdbChecksum),
@@ -218,8 +169,19 @@ impl Save<'_> {
         })
     }
 
+    /// Writes keys of a database, whose values are in memory, unless nobody wants the snapshot any more.
+    pub(super) fn records(&mut self, database: usize, records: &Records) -> Result<(), Stop> {
+        for record in records.iter() {
+            let bytes = record.value.bytes();
+            let bytes = bytes.expect("what is in the log alone was read before");
+            let value = SavedValue::Bytes(Cow::Borrowed(bytes));
+            self.key(database, record.key, value, record.expiry)?;
+        }
+        Ok(())
+    }
+
     /// Writes a key, unless nobody wants the snapshot any more.
-    fn key(
+    pub(super) fn key(
         &mut self,
         database: usize,
         key: &[u8],
@@ -276,7 +238,7 @@ impl Save<'_> {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), Stop> {
+    pub(super) fn check(&self) -> Result<(), Stop> {
         if self.server.snapshots.is_cancelled() {
             return Err(Stop::Cancelled);
         }
@@ -284,7 +246,7 @@ impl Save<'_> {
     }
 
     /// Ends the file and waits until it is on disk.
-    fn finish(self) -> io::Result<()> {
+    pub(super) fn finish(self) -> io::Result<()> {
         self.writer.finish()?.sync()
     }
 }

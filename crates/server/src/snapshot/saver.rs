@@ -1,8 +1,9 @@
 //! The thread that has time for files: loads the snapshot at the start, then writes snapshots, one at a time.
 
+use super::beside::save_beside;
 use super::file;
 use super::load::{Duplicates, load};
-use super::save::save_beside;
+
 use super::state::Outcome;
 use crate::gate::Closed;
 use crate::server::Server;

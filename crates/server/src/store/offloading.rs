@@ -17,13 +17,6 @@ impl Store<'_> {
         shard.find(key).and_then(|entry| entry.cold())
     }
 
-    /// Whether there are values in the log alone.
-    pub(crate) fn has_cold(&self) -> bool {
-        (0..self.keyspace.databases())
-            .filter_map(|db| self.keyspace.existing(self.turn, db))
-            .any(|database| database.cold().0 > 0)
-    }
-
     /// Brings the value of a key of a database back on the spot, if it is in the log alone.
     ///
     /// # Errors

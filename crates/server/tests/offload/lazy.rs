@@ -55,6 +55,69 @@ fn all_values_are_there_at_once_and_in_memory_soon() {
     check(&mut client, count);
 }
 
+/// Waits until the log has ended, by beginning another.
+fn ended(client: &mut Client) {
+    let start = Instant::now();
+    while client.ask("CONFIG SET appendonly yes") != ok() {
+        assert!(start.elapsed() < PATIENCE, "the log does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_log_may_end_and_snapshots_begin_while_values_come_back() {
+    let mut server = Server::start(TWO, LAZY);
+    let mut client = server.client();
+    let count = fill(&mut client, 20);
+    let digest = client.ask("DEBUG DIGEST");
+    drop(client);
+    server.start_again(TWO, Signal::TERM, LAZY);
+    let mut client = server.client();
+    assert_eq!(client.ask("SAVE"), ok());
+    drop(client);
+    server.start_again(TWO, Signal::KILL, LAZY);
+    let mut client = server.client();
+    assert_eq!(client.ask("CONFIG SET appendonly no"), ok());
+    check(&mut client, count);
+    ended(&mut client);
+    assert_eq!(info(&mut client, "cold_keys"), 0);
+    assert_eq!(client.ask("DEBUG DIGEST"), digest);
+    drop(client);
+    // What was saved has all values as well.
+    let plain = Server::start(Target::Ferrite { threads: 2 }, &[]);
+    let saved = std::fs::read(server.dir().join("dump.rdb")).expect("it was saved");
+    std::fs::write(plain.dir().join("dump.rdb"), saved).expect("the directory is writable");
+    let mut client = plain.client();
+    assert_eq!(client.ask("DEBUG RELOAD NOSAVE"), ok());
+    assert_eq!(client.ask("DEBUG DIGEST"), digest);
+}
+
+#[test]
+fn the_log_ends_when_there_is_memory_for_what_was_left_there() {
+    let limited = [LAZY, &["--maxmemory", "48mb"]].concat();
+    let server = Server::start(TWO, &limited);
+    let mut client = server.client();
+    let count = fill(&mut client, 100);
+    crate::settles(&mut client, 48 << 20);
+    let digest = client.ask("DEBUG DIGEST");
+    let refused = client.ask("CONFIG SET appendonly no");
+    let Value::Error(text) = refused else {
+        panic!("{refused:?}");
+    };
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(text.contains("raise 'maxmemory' by as much"), "{text}");
+    assert_eq!(
+        client.ask("CONFIG GET appendonly"),
+        Value::Array(vec![bulk(b"appendonly"), bulk(b"yes")])
+    );
+    assert_eq!(client.ask("CONFIG SET maxmemory 0"), ok());
+    assert_eq!(client.ask("CONFIG SET appendonly no"), ok());
+    ended(&mut client);
+    assert_eq!(info(&mut client, "cold_keys"), 0);
+    assert_eq!(client.ask("DEBUG DIGEST"), digest);
+    check(&mut client, count);
+}
+
 /// What may become of a key, in words of one command after the other; `{}` is the key.
 const HISTORIES: &[&str] = &[
     "SET {} LONG",

@@ -262,7 +262,7 @@ pub(super) const KEEPING: &[Row] = &[
         default: "yes",
         mutable: true,
         section: Section::Snapshots,
-        summary: "Syncs a snapshot to disk every 4 MB while it is written, not all of it at its end.",
+        summary: "Writes a snapshot to the disk while it is made, past the page cache where that can be done, not all of it at its end.",
         ..BASE
     },
     Row {

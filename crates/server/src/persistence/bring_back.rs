@@ -1,0 +1,167 @@
+//! Bringing all values back that are in the log alone, because the log is to end.
+//!
+//! What a start has left there is on its way anyway ([`super::warming`]); then that makes haste. Otherwise the log is read from one end to
+//! the other if much is wanted, and then what is still missing, key by key: values with files of their own, and what was not in a
+//! full segment. Nothing leaves memory meanwhile, because the log is ending.
+
+use ferrite_log::{DbId, Log};
+use keyspace::{ColdValue, Database, Key, ShardId, Turn};
+
+use super::warming::give_back;
+use crate::limits::{BEGIN_BUCKETS, BRING_BACK_SWEEP, READ_LOOKS, READ_NAP, WARMING_LOOK};
+use crate::server::Server;
+
+/// A key of a shard whose value is in the log alone.
+type Missing = (Vec<u8>, ColdValue);
+
+/// Why the log cannot end now.
+///
+/// # Errors
+/// For people.
+pub(crate) fn check_room(server: &Server, turn: &Turn<'_>) -> Result<(), String> {
+    let databases = (0..server.keyspace.databases())
+        .filter_map(|number| server.keyspace.existing(turn, number));
+    let bytes: usize = databases.map(|database| database.cold().1).sum();
+    if bytes == 0 || server.memory.has_room(bytes as u64) {
+        return Ok(());
+    }
+    Err(no_room(bytes))
+}
+
+fn no_room(bytes: usize) -> String {
+    format!(
+        "{bytes} bytes of values are in the log alone and do not fit into memory; raise 'maxmemory' by as much, or remove keys"
+    )
+}
+
+/// Brings back what is there. Whoever is alone then finds that all values are in memory, unless something was written meanwhile.
+///
+/// # Errors
+/// For people.
+pub(super) fn bring_back(server: &Server) -> Result<(), String> {
+    let own = &server.persistence;
+    own.warming.hurry();
+    while own.warming.progress().is_some() {
+        if server.is_shutting_down() {
+            return Err("the server ends".into());
+        }
+        std::thread::sleep(WARMING_LOOK);
+    }
+    let mut turn = server.keyspace.turns().register();
+    if cold_keys(server, &mut turn) > BRING_BACK_SWEEP {
+        sweep(server, &mut turn)?;
+    }
+    for id in 0..server.keyspace.databases() {
+        let id = DbId(u16::try_from(id).map_err(|_| "too many databases")?);
+        for shard in 0..server.keyspace.shards() {
+            let mut position = Some(0);
+            while let Some(at) = position {
+                let mut missing = Vec::new();
+                position = look(server, &mut turn, id, ShardId(shard), at, &mut missing);
+                for (key, cold) in missing {
+                    bring_one(server, &mut turn, id, &key, cold)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn cold_keys(server: &Server, turn: &mut Turn<'_>) -> usize {
+    turn.enter();
+    let databases = (0..server.keyspace.databases())
+        .filter_map(|number| server.keyspace.existing(turn, number));
+    let keys = databases.map(|database| database.cold().0).sum();
+    turn.leave();
+    keys
+}
+
+/// Reads the log from one end to the other.
+fn sweep(server: &Server, turn: &mut Turn<'_>) -> Result<(), String> {
+    let sweep = server.persistence.log.read().as_ref().map(Log::sweep);
+    let mut sweep = sweep.ok_or("the log has been closed")?;
+    let hash = |_: DbId, key: &[u8]| server.keyspace.hash(key);
+    loop {
+        check(server, 0)?;
+        let read = sweep.next(hash, |records| give_back(server, turn, records));
+        match read.map_err(|error| error.to_string())? {
+            Some(_) => {}
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Whether to go on, with so many bytes.
+fn check(server: &Server, bytes: u64) -> Result<(), String> {
+    if server.is_shutting_down() {
+        return Err("the server ends".into());
+    }
+    if !server.memory.has_room(bytes) {
+        return Err(no_room(bytes as usize));
+    }
+    Ok(())
+}
+
+/// Finds what is missing in some buckets of a shard. Returns where to go on.
+fn look(
+    server: &Server,
+    turn: &mut Turn<'_>,
+    id: DbId,
+    shard: ShardId,
+    at: u64,
+    missing: &mut Vec<Missing>,
+) -> Option<u64> {
+    turn.enter();
+    let next = database_of(server, turn, id).and_then(|database| {
+        let mut guard = database.lock_shard(shard, 0);
+        if !guard.has_cold() {
+            return None;
+        }
+        (0..BEGIN_BUCKETS).try_fold(at, |at, _| {
+            guard.visit_cold(at, &mut |key, cold| missing.push((key.to_vec(), cold)))
+        })
+    });
+    turn.leave();
+    next
+}
+
+fn database_of<'t>(server: &'t Server, turn: &'t Turn<'_>, id: DbId) -> Option<&'t Database> {
+    let number = server.persistence.number_of(id)?;
+    server.keyspace.existing(turn, number)
+}
+
+/// Brings the value of one key back.
+fn bring_one(
+    server: &Server,
+    turn: &mut Turn<'_>,
+    id: DbId,
+    key: &[u8],
+    mut cold: ColdValue,
+) -> Result<(), String> {
+    let hash = server.keyspace.hash(key);
+    let key = Key { bytes: key, hash };
+    for _ in 0..READ_LOOKS {
+        check(server, cold.len)?;
+        let read = server.persistence.read_cold(key.bytes, cold);
+        let read = read.map_err(|failure| String::from_utf8_lossy(&failure.0).into_owned())?;
+        let is_there = read.is_some();
+        turn.enter();
+        let left = database_of(server, turn, id).and_then(|database| {
+            let mut guard = database.lock(hash, 0);
+            if let (Some(value), Some(entry)) = (read, guard.find(key)) {
+                entry.warm(cold.address, value);
+            }
+            guard.find(key)?.cold()
+        });
+        turn.leave();
+        match left {
+            None => return Ok(()),
+            Some(left) => cold = left,
+        }
+        if !is_there {
+            // It is about to be written.
+            std::thread::sleep(READ_NAP);
+        }
+    }
+    Err("a value is not where the log is said to have it".into())
+}
