@@ -173,6 +173,16 @@ impl Ghosts {
         }
     }
 
+    /// Whether a key is remembered already, as it is from here on.
+    pub(crate) fn meet(&mut self, place: Place) -> bool {
+        if self.prints.is_empty() {
+            return false;
+        }
+        let slot = self.slot(place);
+        let print = Ghosts::print(place);
+        std::mem::replace(&mut self.prints[slot], print) == print
+    }
+
     /// Whether a key is remembered, which it is no more.
     #[inline]
     pub(crate) fn recall(&mut self, place: Place) -> bool {
@@ -261,6 +271,9 @@ mod tests {
         assert!(found >= 80, "{found}");
         let again = places.iter().filter(|&&place| ghosts.recall(place)).count();
         assert!(again <= 1, "{again}");
+        assert!(!ghosts.meet(places[0]) && ghosts.meet(places[0]));
+        assert!(ghosts.recall(places[0]) && !ghosts.meet(places[0]));
+        assert!(ghosts.recall(places[0]));
         places.iter().for_each(|&place| ghosts.remember(place));
         ghosts.fit(400);
         assert_eq!(ghosts.memory(), 400);

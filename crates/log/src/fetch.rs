@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,7 +15,7 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::paths::Paths;
 use crate::record::{self, BlobRef, Change, Entry, Flaw, Value};
-use crate::segments::{Map, Segments};
+use crate::segments::{Map, Segment, Segments};
 
 /// Reads values by where they are. Can be cloned and used by any thread.
 #[derive(Clone, Debug)]
@@ -31,6 +33,48 @@ pub enum FoundValue {
     Bytes(Vec<u8>),
     /// It has a file of its own: [`ValueReader::read_blob`] or [`ValueReader::stream_blob`] reads it.
     Blob(BlobRef),
+}
+
+/// A record that somebody else reads. Its file can be read as long as this exists.
+#[derive(Debug)]
+pub struct Located {
+    segment: Arc<Segment>,
+    lsn: Lsn,
+    bytes: usize,
+}
+
+impl Located {
+    /// The system's file that it is in, if it may be read past the log.
+    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.segment.file.descriptor()
+    }
+
+    /// Where it begins in the file.
+    pub fn offset(&self) -> u64 {
+        self.segment.offset_of(self.lsn)
+    }
+
+    /// How many bytes to read.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Reads it, if that takes no waiting for the disk.
+    pub fn read_cached(&self) -> Option<Vec<u8>> {
+        let mut record = vec![0; self.bytes];
+        let file = &self.segment.file;
+        file.read_cached_at(&mut record, self.offset())
+            .then_some(record)
+    }
+
+    /// The value of `key` in the record, of which that was read. `None` if it is not there, or not whole, or damaged:
+    /// [`ValueReader::read`] tells. A value in a file of its own is not there.
+    pub fn value(&self, mut record: Vec<u8>, key: &[u8]) -> Option<Vec<u8>> {
+        let part = value_in(&record, self.lsn, key)?;
+        record.truncate(part.end);
+        record.drain(..part.start);
+        Some(record)
+    }
 }
 
 /// While it exists compaction empties no segment, so all records stay where they are that there were when it was made.
@@ -128,6 +172,20 @@ impl ValueReader {
         self.find_in(&self.segments.map(), lsn, key, len)
     }
 
+    /// Where the record at `lsn` is that is about `key` and has `len` bytes of it, for who reads it by other means. `None` if there is none
+    /// to read now.
+    pub fn locate(&self, lsn: Lsn, key: &[u8], len: u64) -> Option<Located> {
+        let map = self.segments.map();
+        let segment = map.segment_of(lsn)?;
+        let left = segment.end().get().saturating_sub(lsn.get());
+        let bytes = likely_bytes(key, len).min(left) as usize;
+        (bytes > 0).then(|| Located {
+            segment: segment.clone(),
+            lsn,
+            bytes,
+        })
+    }
+
     /// The large value that the record at `lsn` names. As long as somebody has it, it can be opened.
     pub fn blob_at(&self, lsn: Lsn) -> Option<Arc<Blob>> {
         self.blobs.named_by(lsn)
@@ -145,7 +203,7 @@ impl ValueReader {
             return Ok(None);
         };
         let mut left = segment.end().get().saturating_sub(lsn.get());
-        let mut wanted = record::record_bytes(key.len() as u64, len + 16, true).min(left);
+        let mut wanted = likely_bytes(key, len).min(left);
         loop {
             if wanted == 0 {
                 return Ok(None);
@@ -235,6 +293,31 @@ impl ValueReader {
         }
         Ok(value)
     }
+}
+
+/// Bytes that the record of a value of `len` bytes takes, if it is none that has to be longer.
+fn likely_bytes(key: &[u8], len: u64) -> u64 {
+    record::record_bytes(key.len() as u64, len + 16, true)
+}
+
+/// Where the bytes of a key's value are in a record; `None` if they are not, or not all of it is there.
+fn value_in(bytes: &[u8], lsn: Lsn, key: &[u8]) -> Option<Range<usize>> {
+    let Entry::Key(record) = record::read(bytes, lsn).ok()?.entry else {
+        return None;
+    };
+    let value = match record.change {
+        Change::Set {
+            value: Value::Bytes(value),
+            ..
+        }
+        | Change::Patch {
+            bytes: Value::Bytes(value),
+            ..
+        } if record.key == key => value,
+        _ => return None,
+    };
+    let from = value.as_ptr().addr() - bytes.as_ptr().addr();
+    Some(from..from + value.len())
 }
 
 /// A large value that is read a piece at a time. Behind its last byte it is checked: then reading fails if it is damaged.

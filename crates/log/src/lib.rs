@@ -92,7 +92,7 @@ pub use check::{Report, check, repair};
 pub use compact::{Compactor, Current, Relocate, Verdict, judge};
 pub use draft::BlobDraft;
 pub use error::{Damage, Error, Refusal, Result};
-pub use fetch::{BlobStream, FoundValue, Hold, ValueReader};
+pub use fetch::{BlobStream, FoundValue, Hold, Located, ValueReader};
 pub use liveness::Liveness;
 pub use log::Log;
 pub use options::{Options, SyncPolicy};

@@ -65,6 +65,8 @@ impl Worker {
             listeners,
             spares,
             journal,
+            poller,
+            reads,
             ..
         } = self;
         let lane = &mut batch.lanes[number];
@@ -239,7 +241,7 @@ impl Worker {
             resume.clear();
             if !wanted.is_empty() {
                 *state = State::Fetching;
-                fetch.begin(server, &session.client, wanted);
+                fetch.begin(server, &session.client, wanted, (poller, reads));
             } else if let Some(deferred) = &session.deferred {
                 *state = State::Working;
                 those_who_wait.add(lane.token, deferred);

@@ -267,6 +267,10 @@ pub(crate) const JOURNAL_KEEP_BYTES: usize = 256 << 10;
 pub(crate) const FETCH_THREADS: usize = 8;
 pub(crate) const FETCH_TRIES: u32 = 8;
 
+/// The most values, and bytes of them, that a worker reads from the page cache for one command.
+pub(crate) const AT_HAND_VALUES: usize = 256;
+pub(crate) const AT_HAND_BYTES: u64 = 256 << 10;
+
 /// How often DEBUG OFFLOAD looks whether the log has a value, and how long it waits in between.
 pub(crate) const OFFLOAD_LOOKS: usize = 2000;
 pub(crate) const OFFLOAD_NAP: std::time::Duration = std::time::Duration::from_micros(100);

@@ -17,6 +17,7 @@ use std::ops::Range;
 use ferrite_log::Appender;
 use keyspace::{ChangeKind, Database, Key, Keyspace, Policy, ShardId, ShardSet, Turn};
 
+use crate::cold::Served;
 use crate::journal::Journal;
 use crate::limits::{EVICT_PACKS, EVICTED_KEY_BYTES, PACK_SHARE};
 use crate::metrics::WorkerStats;
@@ -46,6 +47,8 @@ pub(crate) struct Store<'c> {
     pub(crate) persistence: &'static Persistence,
     /// The way into the log, if there is one.
     pub(crate) journal: Option<&'c Journal>,
+    /// Values that the running command gets though their entries are cold.
+    pub(crate) served: Served,
 }
 
 impl<'c> Store<'c> {
@@ -69,6 +72,7 @@ impl<'c> Store<'c> {
             observers: &server.observers,
             persistence: &server.persistence,
             journal,
+            served: Served::default(),
         }
     }
 }

@@ -32,6 +32,7 @@ use sys::socket::Socket;
 use crate::batch::{Batch, Lane, Source};
 use crate::blocked::Deadlines;
 use crate::clients::{Client, status};
+use crate::cold::Reads;
 use crate::command::{Output, Table, table};
 use crate::config::Setting;
 use crate::connection::{Connection, State};
@@ -97,6 +98,8 @@ pub(crate) struct Worker {
     pub(crate) journal: Option<Journal>,
     /// Which log that is, as [`crate::persistence::Persistence::current`] says.
     pub(crate) log: u64,
+    /// Values that the poller reads.
+    pub(crate) reads: Reads,
     /// Connections whose replies wait until what is below a position in the log is durable, in that order.
     pub(crate) held: VecDeque<(Lsn, u64)>,
 }
@@ -138,6 +141,7 @@ impl Worker {
             expiring: Expiring::default(),
             journal: None,
             log: 0,
+            reads: Reads::default(),
             held: VecDeque::new(),
         })
     }
@@ -221,6 +225,7 @@ impl Worker {
                 used = 0;
             }
         }
+        self.take_reads();
         self.run_group();
         self.move_bulk();
         self.resume_paused();
@@ -491,7 +496,7 @@ impl Worker {
                 Message::GoOn(client, number, outcome) => {
                     self.go_on(client.token.load(Relaxed), number, outcome);
                 }
-                Message::Fetched(fetch) => self.fetched(&fetch),
+                Message::Fetched(fetch) => self.reads.whole.push(fetch),
                 Message::Uploaded(upload) => self.uploaded(&upload),
                 Message::Cached(cached) => self.cached(&cached),
                 Message::Wake => {}
@@ -552,6 +557,7 @@ impl Worker {
     fn end(&mut self) {
         self.turn.enter();
         self.take_messages();
+        self.take_reads();
         self.run_group();
         self.turn.leave();
         self.end_journal();

@@ -1,7 +1,8 @@
 //! Values that leave memory while their keys stay: which ones, and how they come back.
 //!
-//! A value may go if the log has it ([`Guard::offload`] asks whoever knows). The order is that of eviction: the same hands, heat and
-//! ghosts. What is cold has no heat; what comes back is as fresh as what was just made, unless it went not long ago.
+//! A value may go if the log has it ([`Guard::offload`] asks whoever knows). The order is that of eviction: the same hands and heat. What is
+//! cold has no heat. What is read once need not come back for it: of that a ghost is enough ([`EntryMut::is_asked_again`]), and who
+//! comes back while it lasts is not fresh. Anything else that comes back is as fresh as what was just made.
 //!
 //! Whoever is about to read values of a shard *pins* it ([`Guard::pin`]) under the lock under which it saw that they are there.
 //! Until it has read them, and unpinned the shard ([`crate::Database::unpin`]), none of them goes.
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize};
 
 use super::{EntryMut, Guard, ShardCell};
 use crate::entry::{Entry, INLINE_VALUE_MAX, LogAddress, NewValue};
-use crate::evict::{COOL, FRESH, HOT};
+use crate::evict::{COOL, HOT};
 use crate::index::Candidates;
 use crate::large::LargeValue;
 
@@ -156,8 +157,7 @@ impl Guard<'_> {
             let Some(slot) = self.coldest(Candidates::Resident) else {
                 break;
             };
-            let index = self.index();
-            let (entry, heat) = (index.entry(slot), index.heat(slot));
+            let entry = self.index().entry(slot);
             let hash = self.shared.seed.hash(entry.key());
             let mut entry = EntryMut {
                 guard: self,
@@ -170,7 +170,7 @@ impl Guard<'_> {
                 Offloading::Stays
             };
             match decision {
-                Offloading::Goes => entry.chill(heat),
+                Offloading::Goes => entry.chill(),
                 Offloading::Stays => {
                     self.index().set_heat(slot, HOT);
                     continue;
@@ -201,16 +201,12 @@ impl EntryMut<'_, '_> {
         if !self.may_be_cold() || self.guard.cell.cold.pins.load(Acquire) > 0 {
             return false;
         }
-        self.chill(COOL);
+        self.chill();
         true
     }
 
-    fn chill(self, heat: u8) {
+    fn chill(self) {
         let (guard, slot) = (self.guard, self.slot);
-        if heat == FRESH {
-            let place = guard.place(self.hash);
-            guard.evicting().ghosts.remember(place);
-        }
         let entry = guard.index().entry(slot);
         let before = entry.memory();
         let (cold, garbage) = entry.chilled(guard.heap());
@@ -219,6 +215,13 @@ impl EntryMut<'_, '_> {
         guard.index().set_heat(slot, COOL);
         guard.note_cold(1, cold);
         guard.discard(garbage);
+    }
+
+    /// Notes that a cold value was asked for. Whether it also was not long ago: then it is one to bring back, and not only to read.
+    pub fn is_asked_again(&mut self) -> bool {
+        let place = self.guard.place(self.hash);
+        self.guard.prepare_eviction();
+        self.guard.evicting().ghosts.meet(place)
     }
 
     /// Gives the entry its value back, if it is cold and has it still from `address`. Whether it was that value's.

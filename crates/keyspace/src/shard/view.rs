@@ -162,6 +162,11 @@ impl EntryMut<'_, '_> {
         }
     }
 
+    /// The hash of the key.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
     /// Bytes of the value.
     pub fn value_len(&self) -> usize {
         self.entry().value_len()

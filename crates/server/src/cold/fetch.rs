@@ -37,26 +37,42 @@ pub(crate) struct FetchOne {
 }
 
 impl Fetch {
-    /// Lets threads read what a connection wants, of which there is at least one.
-    pub(super) fn begin(
+    pub(super) fn new(
         server: &'static Server,
         client: Arc<Client>,
         number: u64,
         wanted: Vec<Wanted>,
-    ) {
-        let count = wanted.len();
-        let fetch = Arc::new(Fetch {
+    ) -> Arc<Fetch> {
+        Arc::new(Fetch {
             server,
             client,
             number,
-            read: (0..count).map(|_| Mutex::default()).collect(),
+            read: wanted.iter().map(|_| Mutex::default()).collect(),
+            left: AtomicUsize::new(wanted.len()),
             wanted,
-            left: AtomicUsize::new(count),
-        });
-        server.cold.threads.add((0..count).map(|at| FetchOne {
-            fetch: Arc::clone(&fetch),
-            at,
-        }));
+        })
+    }
+
+    /// Lets threads read some of the values.
+    pub(super) fn leave_to_threads(self: &Arc<Fetch>, which: Vec<usize>) {
+        if which.is_empty() {
+            return;
+        }
+        self.server
+            .cold
+            .threads
+            .add(which.into_iter().map(|at| FetchOne {
+                fetch: Arc::clone(self),
+                at,
+            }));
+    }
+
+    /// Takes what came of one of the values. Whether it was the last.
+    pub(super) fn arrive(&self, at: usize, read: Read) -> bool {
+        self.server.cold.promises.read(&self.wanted[at]);
+        let before = self.read[at].lock().replace(read);
+        assert!(before.is_none(), "each value is read once");
+        self.left.fetch_sub(1, AcqRel) == 1
     }
 }
 
@@ -69,10 +85,7 @@ impl Job for FetchOne {
         let FetchOne { fetch, at } = self;
         let (server, wanted) = (fetch.server, &fetch.wanted[at]);
         let read = server.persistence.read_cold(&wanted.key, wanted.value);
-        server.cold.promises.read(wanted);
-        let before = fetch.read[at].lock().replace(read);
-        assert!(before.is_none(), "each value is read once");
-        if fetch.left.fetch_sub(1, AcqRel) == 1 {
+        if fetch.arrive(at, read) {
             let worker = fetch.client.worker;
             server.workers[worker].send(Message::Fetched(fetch));
         }

@@ -5,8 +5,9 @@
 //!
 //! ```text
 //!  command -- its row says of which keys it needs the values (`Spec::needs`) -- all in memory: their shards are pinned, it runs
-//!                                                                           \- some are not:   the connection is parked
-//!  parked  -- threads read the values (`fetch`) -- the worker gives them back to their entries, and runs the command anew
+//!                                                                            |- the rest in the page cache: likewise (`at_hand`)
+//!                                                                            \- some are not:   the connection is parked
+//!  parked  -- the poller (`ring`) or threads (`fetch`) read the values -- the worker gives them back to their entries, and runs the command anew
 //! ```
 //!
 //! A pin (see [`keyspace::Guard::pin`]) lasts until the command has run, in the same turn. EXEC looks when it holds its shards, so it
@@ -14,16 +15,19 @@
 //! databases, for DEBUG) is read on the spot.
 //!
 //! Invariants:
-//! 1. No handler meets a cold entry whose value its row says it needs.
+//! 1. No handler meets a cold entry whose value its row says it needs; but if it only sends values (`LargeUse::sends`) it may be one
+//!    that is served.
 //! 2. [`Cold::is_on`] changes while nobody is inside a turn.
 //! 3. A value is given back only to an entry that still has the address from which it was read.
 //! 4. What values take that are being read back counts from before they are read (`promise`).
 //! 5. What a connection has sent behind a command that is parked runs behind it.
 
+mod at_hand;
 mod fetch;
 mod prepare;
 mod promise;
 mod resume;
+mod ring;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -34,9 +38,11 @@ use crate::persistence::Phase;
 use crate::pool::Pool;
 use crate::server::Server;
 
+pub(crate) use at_hand::Served;
 pub(crate) use fetch::{Fetch, FetchOne};
 pub(crate) use prepare::{FetchState, Prepared, Wanted};
 pub(crate) use promise::Promises;
+pub(crate) use ring::Reads;
 
 /// What all workers share.
 #[derive(Default)]

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::{ColdValue, Key};
 
+use super::at_hand::Arrived;
 use super::promise::needed;
 use crate::blobs;
 use crate::command::reply::Mark;
@@ -17,11 +18,14 @@ use crate::store::Store;
 use crate::transaction::Transaction;
 
 /// A value that is to be read back.
+#[derive(Clone)]
 pub(crate) struct Wanted {
     pub(super) db: usize,
     pub(super) hash: u64,
     pub(super) key: Box<[u8]>,
     pub(super) value: ColdValue,
+    /// It is read for this once, and its entry stays as it is.
+    pub(super) stays_out: bool,
 }
 
 /// What a connection knows of its first request as far as values are concerned.
@@ -33,6 +37,10 @@ pub(crate) struct FetchState {
     pub(super) tries: u32,
     /// Why one of them could not be read.
     pub(super) failure: Option<Failure>,
+    /// Whether it was noted which values it asks for.
+    pub(super) is_noted: bool,
+    /// What was read for it and stays out of memory.
+    pub(super) arrived: Vec<Arrived>,
 }
 
 impl FetchState {
@@ -41,10 +49,27 @@ impl FetchState {
     pub(crate) fn take_failure(&mut self) -> Option<Failure> {
         let failure = self.failure.take();
         if failure.is_some() {
-            self.tries = 0;
+            self.done();
         }
         failure
     }
+
+    /// The request has what it needs, or never will.
+    #[inline]
+    pub(super) fn done(&mut self) {
+        if self.is_noted {
+            *self = FetchState::default();
+        }
+    }
+}
+
+/// What a command does with values.
+#[derive(Clone, Copy)]
+pub(super) struct Uses {
+    /// It copes with those that have files of their own, as they are.
+    pub(super) copes: bool,
+    /// It does no more than send them, or parts of them.
+    pub(super) sends: bool,
 }
 
 /// Whether a command may run, as far as values are concerned.
@@ -71,27 +96,35 @@ impl Context<'_> {
         if self.server.cold.is_eager.load(Relaxed) && self.fetch.tries == 0 {
             offload_all(&mut self.store, db, command, args);
         }
-        let copes = blobs::copes(command, args, false);
+        let uses = Uses {
+            copes: blobs::copes(command, args, false),
+            sends: (command.spec.large.sends)(args),
+        };
         for_each_needed(command, args, |key| {
-            let wanted = self.pin_or_want(db, key, copes);
+            let wanted = self.pin_or_want(db, key, uses);
             self.wanted.extend(wanted);
         });
         if self.wanted.is_empty() {
-            self.fetch.tries = 0;
+            self.fetch.done();
             return Prepared::Ready;
         }
+        self.fetch.is_noted = true;
         if self
             .wanted
             .iter()
             .any(|wanted| !self.server.may_hold(wanted.value))
         {
-            self.fetch.tries = 0;
+            self.fetch.done();
             self.wanted.clear();
             self.unpin();
             return Prepared::Failed(failure::OUT_OF_MEMORY);
         }
+        if self.take_what_is_at_hand(uses) {
+            self.fetch.done();
+            return Prepared::Ready;
+        }
         if self.fetch.tries >= FETCH_TRIES {
-            return self.read_wanted_now(copes);
+            return self.read_wanted_now(uses);
         }
         // They are used soon.
         self.borrowed.clear();
@@ -109,6 +142,11 @@ impl Context<'_> {
     #[cold]
     pub(crate) fn has_room_for_wanted(&mut self) -> bool {
         let need = self.wanted.iter().map(needed).sum::<usize>();
+        self.has_room_to_read(need)
+    }
+
+    /// The same for so many bytes.
+    pub(super) fn has_room_to_read(&mut self, need: usize) -> bool {
         if !self.server.memory.is_near_with(need) {
             return true;
         }
@@ -121,29 +159,38 @@ impl Context<'_> {
 
     /// Reads on the spot what is wanted, and pins it.
     #[cold]
-    fn read_wanted_now(&mut self, copes: bool) -> Prepared {
+    fn read_wanted_now(&mut self, uses: Uses) -> Prepared {
+        for arrived in std::mem::take(&mut self.fetch.arrived) {
+            self.settle(arrived);
+        }
         while let Some(wanted) = self.wanted.pop() {
             if let Err(failure) = self.store.bring_back(wanted.db, wanted.key()) {
-                self.fetch.tries = 0;
+                self.fetch.done();
                 self.wanted.clear();
                 self.unpin();
                 return Prepared::Failed(failure);
             }
             // Somebody may have let it go again.
-            let again = self.pin_or_want(wanted.db, wanted.key(), copes);
+            let again = self.pin_or_want(wanted.db, wanted.key(), uses);
             self.wanted.extend(again);
         }
+        self.fetch.done();
         Prepared::Ready
     }
 
-    /// Pins the shard of a key, unless its value is to be read back. `copes` says that a value in a file of its own is not.
-    fn pin_or_want(&mut self, db: usize, key: Key<'_>, copes: bool) -> Option<Wanted> {
+    /// Pins the shard of a key, unless its value is to be read.
+    fn pin_or_want(&mut self, db: usize, key: Key<'_>, uses: Uses) -> Option<Wanted> {
         let mut shard = self.store.lock_in(db, key);
         let mut is_borrowed = false;
-        if let Some(entry) = shard.find(key) {
+        if let Some(mut entry) = shard.find(key) {
             match entry.cold() {
-                Some(value) if copes && blobs::is_blob(value) => {}
-                Some(value) => return Some(Wanted::new(db, key, value)),
+                Some(value) if uses.copes && blobs::is_blob(value) => {}
+                Some(value) => {
+                    let mut wanted = Wanted::new(db, key, value);
+                    wanted.stays_out =
+                        uses.sends && self.fetch.keeps_out(self.server, &wanted, &mut entry);
+                    return Some(wanted);
+                }
                 None => is_borrowed = entry.is_in_file_too(),
             }
         }
@@ -163,6 +210,7 @@ impl Context<'_> {
             let database = self.store.keyspace.database(self.store.turn, db);
             database.unpin(hash);
         }
+        self.store.served.clear();
         if !self.borrowed.is_empty() {
             self.give_back();
         }
@@ -215,7 +263,7 @@ impl Context<'_> {
     #[cold]
     pub(crate) fn wants_of(&mut self, transaction: &Transaction) -> bool {
         if self.fetch.tries >= FETCH_TRIES {
-            self.fetch.tries = 0;
+            self.fetch.done();
             return false;
         }
         let (store, wanted, server) = (&self.store, &mut self.wanted, self.server);
@@ -230,8 +278,9 @@ impl Context<'_> {
                 wanted.extend(cold.map(|value| Wanted::new(db, key, value)));
             });
         });
+        self.fetch.is_noted = true;
         if wanted.is_empty() {
-            self.fetch.tries = 0;
+            self.fetch.done();
         }
         !self.wanted.is_empty()
     }
@@ -272,6 +321,7 @@ impl Wanted {
             hash: key.hash,
             key: key.bytes.into(),
             value,
+            stays_out: false,
         }
     }
 

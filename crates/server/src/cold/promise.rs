@@ -20,7 +20,8 @@ pub(crate) struct Promises(AtomicUsize);
 /// Bytes that reading a value takes, and that giving it back takes.
 fn steps(wanted: &Wanted) -> (usize, usize) {
     let len = wanted.value.len as usize;
-    (len, if len <= INLINE_VALUE_MAX { len } else { 0 })
+    let is_copied = len <= INLINE_VALUE_MAX && !wanted.stays_out;
+    (len, if is_copied { len } else { 0 })
 }
 
 /// Bytes of memory that it takes to bring a value back.

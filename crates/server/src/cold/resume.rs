@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Fetch, FetchState, Wanted};
+use sys::poller::Poller;
+
+use super::at_hand::Arrived;
+use super::{Fetch, FetchState, Reads, Wanted};
 use crate::batch::{Lane, Source};
 use crate::clients::Client;
 use crate::connection::State;
@@ -12,17 +15,20 @@ use crate::store::Store;
 use crate::worker::Worker;
 
 impl FetchState {
-    /// Lets a connection wait for values.
+    /// Lets a connection wait for values: its worker's poller reads them, or threads do.
     pub(crate) fn begin(
         &mut self,
         server: &'static Server,
         client: &Arc<Client>,
         wanted: Vec<Wanted>,
+        (poller, reads): (&mut Poller, &mut Reads),
     ) {
         self.number = server.waits.next();
         self.tries += 1;
         server.cold.promises.make(&wanted);
-        Fetch::begin(server, Arc::clone(client), self.number, wanted);
+        let fetch = Fetch::new(server, Arc::clone(client), self.number, wanted);
+        let others = reads.ask(server, poller, &fetch);
+        fetch.leave_to_threads(others);
     }
 }
 
@@ -39,8 +45,13 @@ impl Worker {
             self.now,
         );
         let mut failure = None;
+        let mut arrived = Vec::new();
         for (wanted, read) in fetch.wanted.iter().zip(&fetch.read) {
             match read.lock().take() {
+                Some(Ok(Some(value))) if wanted.stays_out => {
+                    let wanted = wanted.clone();
+                    arrived.push(Arrived { wanted, value });
+                }
                 Some(Ok(Some(value))) => {
                     store.warm(wanted.db, wanted.key(), wanted.value, value);
                 }
@@ -59,9 +70,10 @@ impl Worker {
         connection.fetch.number = 0;
         if self.server.cold.is_on() {
             connection.fetch.failure = failure;
+            connection.fetch.arrived.append(&mut arrived);
         } else {
             // All values are there by now: nobody asks.
-            connection.fetch.tries = 0;
+            connection.fetch.done();
         }
         connection.state = State::Open;
         self.batch.lanes.push(Lane::new(token, Source::Pending));

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut, Range};
 
-use keyspace::{LargeValue, Stored};
+use keyspace::{INLINE_VALUE_MAX, LargeValue, Stored};
 use resp::reply::{Protocol, Writer};
 
 use crate::blobs::FilePart;
@@ -161,6 +161,20 @@ impl<'c> Reply<'c> {
                 self.writer.crlf();
             }
         }
+    }
+
+    /// A part of a value that is nowhere else, as a bulk string: sent from where it is if it is much.
+    pub(crate) fn part(&mut self, value: &LargeValue, part: Range<usize>) {
+        if part.len() < value.len() || part.len() <= INLINE_VALUE_MAX {
+            self.writer.bulk(&value[part]);
+            return;
+        }
+        self.writer.bulk_header(value.len());
+        self.large.push(Pinned {
+            at: self.writer.out.len(),
+            value: Apart::Memory(LargeValue::clone(value)),
+        });
+        self.writer.crlf();
     }
 
     /// A part of a value that has a file of its own, as a bulk string that is sent from there.

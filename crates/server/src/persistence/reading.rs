@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ferrite_log::{Address, Blob, BlobStore, BlobStream, FoundValue, Hold, Log, ValueReader};
+use ferrite_log::{
+    Address, Blob, BlobStore, BlobStream, FoundValue, Hold, Located, Log, ValueReader,
+};
 use keyspace::{ColdValue, EntryRef, LargeValue, Stored};
 use parking_lot::RwLock;
 
@@ -23,12 +25,56 @@ pub(crate) struct Reading {
     pub(super) reader: RwLock<Option<ValueReader>>,
     /// Where large values are made; `None` without a log.
     pub(super) blobs: RwLock<Option<BlobStore>>,
-    /// Values that were read, their bytes, and the microseconds that took.
-    pub(crate) reads: AtomicU64,
-    pub(crate) bytes: AtomicU64,
+    /// Values that were read by who may wait for the disk, and the microseconds that took.
+    pub(crate) waited: AtomicU64,
     pub(crate) us: AtomicU64,
+    /// Values that the page cache had for who may not, and the nanoseconds that took.
+    pub(crate) cached: AtomicU64,
+    pub(crate) cached_ns: AtomicU64,
+    /// Bytes of all of these.
+    pub(crate) bytes: AtomicU64,
+    /// Values that were answered from the log alone.
+    pub(crate) served: AtomicU64,
     /// Values that could not be read.
     pub(crate) failures: AtomicU64,
+}
+
+impl Reading {
+    /// Values that were read.
+    pub(crate) fn reads(&self) -> u64 {
+        self.waited.load(Relaxed) + self.cached.load(Relaxed)
+    }
+
+    /// Microseconds that took.
+    pub(crate) fn took_us(&self) -> u64 {
+        self.us.load(Relaxed) + self.cached_ns.load(Relaxed) / 1000
+    }
+}
+
+impl Reading {
+    /// A value was read from the disk, which began at a time (ticks).
+    pub(crate) fn note_wait(&self, began: u64) {
+        let ticks = sys::clock::ticks().saturating_sub(began);
+        let us = sys::clock::ticks_to_ns(ticks) / 1000;
+        self.us.fetch_add(us, Relaxed);
+        self.waited.fetch_add(1, Relaxed);
+    }
+
+    /// The value in a record that was read, if all is as it should be.
+    pub(crate) fn value_of(
+        &self,
+        located: &Located,
+        record: Vec<u8>,
+        key: &[u8],
+        value: ColdValue,
+    ) -> Option<LargeValue> {
+        let bytes = located.value(record, key)?;
+        if bytes.len() as u64 != value.len {
+            return None;
+        }
+        self.bytes.fetch_add(value.len, Relaxed);
+        Some(LargeValue::new(bytes.into()))
+    }
 }
 
 impl Persistence {
@@ -45,6 +91,30 @@ impl Persistence {
         self.read_held(key, value, None)
     }
 
+    /// Where a value is that is not in a file of its own, for who reads it by other means.
+    pub(crate) fn locate(&self, key: &[u8], value: ColdValue) -> Option<Located> {
+        let address = Address::from_bits(value.address.0.get())?;
+        if address.is_blob() {
+            return None;
+        }
+        let reader = self.reading.reader.try_read()?;
+        reader.as_ref()?.locate(address.lsn(), key, value.len)
+    }
+
+    /// [`Persistence::read_cold`] for who must not wait: `None` if the system would have to ask the disk, and for whatever else there is
+    /// to say of the value.
+    pub(crate) fn read_cached(&self, key: &[u8], value: ColdValue) -> Option<LargeValue> {
+        let began = sys::clock::ticks();
+        let located = self.locate(key, value)?;
+        let record = located.read_cached()?;
+        let read = self.reading.value_of(&located, record, key, value)?;
+        let ticks = sys::clock::ticks().saturating_sub(began);
+        let ns = sys::clock::ticks_to_ns(ticks);
+        self.reading.cached_ns.fetch_add(ns, Relaxed);
+        self.reading.cached.fetch_add(1, Relaxed);
+        Some(read)
+    }
+
     /// [`Persistence::read_cold`], of a value that was there when `hold` was made, or came later.
     ///
     /// # Errors
@@ -58,11 +128,8 @@ impl Persistence {
         let reading = &self.reading;
         let began = sys::clock::ticks();
         let read = self.read_record(key, value, hold);
-        let ticks = sys::clock::ticks().saturating_sub(began);
-        let us = sys::clock::ticks_to_ns(ticks) / 1000;
-        reading.us.fetch_add(us, Relaxed);
         read.inspect(|_| {
-            reading.reads.fetch_add(1, Relaxed);
+            reading.note_wait(began);
             reading.bytes.fetch_add(value.len, Relaxed);
         })
         .map_err(|problem| {

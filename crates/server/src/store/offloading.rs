@@ -128,6 +128,16 @@ impl Entry<'_, '_> {
         self.inner.cold()
     }
 
+    /// Gives the value back that was read from where it is.
+    pub(crate) fn give_back(self, from: ColdValue, value: LargeValue) {
+        self.inner.warm(from.address, value);
+    }
+
+    /// Whether a cold value was asked for not long ago; it is noted that it is now.
+    pub(crate) fn is_asked_again(&mut self) -> bool {
+        self.inner.is_asked_again()
+    }
+
     /// Whether the value is in memory, and in a file of its own as well.
     pub(crate) fn is_in_file_too(&self) -> bool {
         let address = address_of(&self.inner);

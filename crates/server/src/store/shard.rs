@@ -299,7 +299,8 @@ impl Entry<'_, '_> {
         self.inner.value()
     }
 
-    /// Answers with the value, wherever it is: one in a file of its own is sent from there. Any other is in memory.
+    /// Answers with the value, wherever it is: one in a file of its own is sent from there. Any other is in memory, or the command is
+    /// served with it.
     ///
     /// # Errors
     /// It is in none of these places.
@@ -314,10 +315,10 @@ impl Entry<'_, '_> {
         }
     }
 
-    /// Answers with a part of a value that has a file of its own.
+    /// Answers with a part of a value that has a file of its own, or with which the command is served.
     ///
     /// # Errors
-    /// It has none.
+    /// It is neither.
     #[cold]
     pub(crate) fn answer_part(
         &self,
@@ -325,7 +326,11 @@ impl Entry<'_, '_> {
         value: ColdValue,
         part: Range<u64>,
     ) -> Result<(), Failure> {
-        reply.file(self.store.persistence.part_of(value, part)?);
+        let key = self.inner.as_ref().key();
+        match self.store.served.get(key, self.inner.hash()) {
+            Some(value) => reply.part(value, part.start as usize..part.end as usize),
+            None => reply.file(self.store.persistence.part_of(value, part)?),
+        }
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `model` | random commands on more data than memory, compared with a model, through kills |
 //! | `lazy` | starts that leave all values in the log and bring them back in the background |
+//! | `reads` | what reads values, and which of them come back |
 //! | `within` | memory is within the limit behind every command, and when a restart is over |
 //! | here | what asks the disk and what does not, damage, compaction, snapshots, restarts |
 //!
@@ -14,6 +15,7 @@ mod support;
 
 mod lazy;
 mod model;
+mod reads;
 mod within;
 
 use std::fs;

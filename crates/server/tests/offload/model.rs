@@ -140,9 +140,11 @@ fn exchange(client: &mut Client, requests: &[(Vec<Vec<u8>>, Value)]) {
         let reply = client.read(PATIENCE).expect("the server replies");
         assert!(
             reply == *expected,
-            "{} {}: wrong reply",
+            "{} {}: {:.200} in the place of {:.200}",
             String::from_utf8_lossy(&request[0]),
-            String::from_utf8_lossy(&request[1])
+            String::from_utf8_lossy(&request[1]),
+            format!("{reply:?}"),
+            format!("{expected:?}")
         );
     }
 }

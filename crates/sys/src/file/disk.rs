@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::direct::Direct;
 use super::scan::Scan;
-use super::{File, Files, Lock};
+use super::{File, Files, Lock, cached};
 use crate::syscall::{check, retry};
 
 /// See the module.
@@ -130,6 +130,11 @@ impl File for OnDisk {
 
     fn scan_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.scan.read_at(&self.file, buffer, offset)
+    }
+
+    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> bool {
+        let read = retry(|| cached::read_now(self.file.as_fd(), buffer, offset));
+        read.is_ok_and(|count| count == buffer.len())
     }
 
     fn size(&self) -> io::Result<u64> {

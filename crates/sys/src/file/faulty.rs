@@ -236,6 +236,10 @@ impl File for FaultyFile {
         self.read_at(buffer, offset)
     }
 
+    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> bool {
+        lock(&self.held).is_empty() && self.file.read_cached_at(buffer, offset)
+    }
+
     fn size(&self) -> io::Result<u64> {
         let held = lock(&self.held);
         Ok(self.file.size()?.max(end_of(&held)))

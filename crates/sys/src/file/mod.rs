@@ -125,6 +125,11 @@ pub trait File: Send + Sync + fmt::Debug {
         self.read_at(buffer, offset)
     }
 
+    /// Fills `buffer` from `offset` on if that takes no waiting for a disk. Whether it did; if not, [`File::read_at`] says why.
+    fn read_cached_at(&self, _buffer: &mut [u8], _offset: u64) -> bool {
+        false
+    }
+
     /// Bytes of the file.
     ///
     /// # Errors

@@ -8,10 +8,12 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 
 use super::DIRECT_BLOCK;
+use super::cached::is_cached;
 use super::direct::{is_refusal, reopen};
 use crate::syscall::retry;
 
@@ -48,29 +50,8 @@ impl Scan {
 /// A second opening, unless the page cache has the file.
 fn choose(file: &fs::File) -> Option<fs::File> {
     let middle = file.metadata().ok()?.len() / 2;
-    if is_cached(file, middle) {
+    if is_cached(file.as_fd(), middle) == Some(true) {
         return None;
     }
     reopen(file, fs::OpenOptions::new().read(true))
-}
-
-/// Whether the page cache has the byte at `offset`.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn is_cached(file: &fs::File, offset: u64) -> bool {
-    use std::os::fd::AsRawFd;
-    let Ok(offset) = libc::off_t::try_from(offset) else {
-        return false;
-    };
-    let mut byte = 0u8;
-    let part = libc::iovec {
-        iov_base: (&raw mut byte).cast(),
-        iov_len: 1,
-    };
-    // SAFETY: the descriptor is open, and the one part is a byte that is ours to write.
-    unsafe { libc::preadv2(file.as_raw_fd(), &part, 1, offset, libc::RWF_NOWAIT) == 1 }
-}
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn is_cached(_: &fs::File, _: u64) -> bool {
-    false
 }

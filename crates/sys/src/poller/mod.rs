@@ -76,6 +76,17 @@ pub struct Event {
     pub hangup: bool,
 }
 
+/// A file's bytes that [`Poller::read_file`] was asked for.
+#[derive(Debug)]
+pub struct FinishedRead {
+    /// The number that the read was asked for with.
+    pub token: u64,
+    /// Has the bytes from its beginning on.
+    pub buffer: Vec<u8>,
+    /// How many there are: fewer than the buffer holds at the end of the file, or where only that is in memory.
+    pub result: io::Result<usize>,
+}
+
 /// What a descriptor is watched for.
 ///
 /// On Linux a hangup of both directions is reported whatever the interest, so a connection that hung up must be closed
@@ -243,7 +254,7 @@ impl Poller {
         }
     }
 
-    /// Waits until something happens or `timeout` has passed, and fills `events`: cleared first, at
+    /// Waits until something happens or `timeout` has passed (what was read of a file happens, too), and fills `events`: cleared first, at
     /// most [`MAX_EVENTS`], none after a timeout or when a signal ended the wait.
     ///
     /// `None` waits for ever, `Some(Duration::ZERO)` only looks. A wait is never shorter than asked
@@ -355,6 +366,45 @@ impl Poller {
             Driver::Uring(uring) => uring.send_file(fd, file, offset, count),
             #[cfg(not(target_os = "linux"))]
             Driver::Kqueue(_) => transfer::send_file(fd, file, offset, count),
+        }
+    }
+
+    /// Whether [`Poller::read_file`] does.
+    #[inline]
+    pub fn reads_files(&self) -> bool {
+        match &self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Uring(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Begins to read a file from `offset` on, as much as `buffer` is long, with the next wait: the file must be open until that returns.
+    /// A wait ends when something was read; [`Poller::finished_read`] has it then. What is under way cannot be taken back.
+    ///
+    /// # Errors
+    /// The buffer, if this backend does not read files, or has too much to read: somebody else has to.
+    pub fn read_file(
+        &mut self,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        buffer: Vec<u8>,
+        token: u64,
+    ) -> Result<(), Vec<u8>> {
+        match &mut self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Uring(uring) => uring.read_file(file, offset, buffer, token),
+            _ => Err(buffer),
+        }
+    }
+
+    /// The next read that is over; `None` if there is no other yet.
+    #[inline]
+    pub fn finished_read(&mut self) -> Option<FinishedRead> {
+        match &mut self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Uring(uring) => uring.finished_read(),
+            _ => None,
         }
     }
 }

@@ -17,11 +17,13 @@ use std::time::Instant;
 
 mod backends;
 mod churn;
+mod files;
 pub(super) mod load;
 
 #[cfg(target_os = "linux")]
 pub(super) use backends::has_uring;
 pub(super) use backends::on_each_backend;
+use files::files_are_read_while_the_poller_waits;
 
 on_each_backend! {
     what_is_not_read_is_reported_again,
@@ -46,6 +48,7 @@ on_each_backend! {
     an_interrupted_wait_is_one_without_events,
     a_listener_is_readable_while_connections_wait,
     a_thousand_connections_each_get_their_own_bytes,
+    files_are_read_while_the_poller_waits,
 }
 
 /// How long to wait for what must happen.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU64;
 
 use super::*;
+use crate::evict::FRESH;
 use crate::{
     Access, COLD_MIN_BYTES, Database, Encoding, Expiry, Form, Key, Keyspace, Options, RecordValue,
     Records,
@@ -309,5 +310,34 @@ fn what_never_was_in_memory_is_moved_copied_and_expires_as_it_is() {
     let mut guard = database.lock(one.hash, 51);
     assert!(guard.find(one).is_none());
     assert_eq!(guard.cell.cold(), (0, 0));
+    guard.verify();
+}
+
+#[test]
+fn what_is_asked_for_twice_is_known_and_not_fresh_when_it_comes_back() {
+    let keyspace = keyspace();
+    let mut turn = keyspace.turns().register();
+    turn.enter();
+    let database = keyspace.database(&turn, 0);
+    let mut model = Model::default();
+    let names: Vec<String> = (0..100).map(|number| format!("key:{number}")).collect();
+    for name in &names {
+        set(database, &mut model, name, vec![b'v'; 100], None);
+    }
+    let mut guard = database.lock(0, 0);
+    assert_eq!(guard.offload(1000, |_| Offloading::Goes).0, names.len());
+    for name in &names {
+        let key = database.key(name.as_bytes());
+        let mut is_asked_again = || guard.find(key).expect("it is there").is_asked_again();
+        assert!(!is_asked_again());
+        assert!(is_asked_again());
+        for heat in [COOL, FRESH] {
+            // That it was asked for is forgotten when it comes back.
+            warm(&mut guard, &model, key);
+            let slot = guard.find(key).expect("it is there").slot;
+            assert_eq!(guard.index().heat(slot), heat);
+            assert!(guard.find(key).expect("it is there").offload());
+        }
+    }
     guard.verify();
 }

@@ -16,7 +16,7 @@ pub(super) fn offload(report: &mut Report, context: &Context<'_>) {
         cold_bytes += its_bytes;
     }
     let hits = server.sum(|stats| &stats.hits);
-    let reads = reading.reads.load(Relaxed);
+    let reads = reading.reads();
     report.field("offload_active", u8::from(server.cold.is_offloading()));
     report.field("resident_keys", keys - cold_keys.min(keys));
     report.field("cold_keys", cold_keys);
@@ -24,7 +24,9 @@ pub(super) fn offload(report: &mut Report, context: &Context<'_>) {
     report.field("offloaded_values", server.sum(|stats| &stats.offloaded));
     report.field("disk_reads", reads);
     report.field("disk_read_bytes", reading.bytes.load(Relaxed));
-    report.field("disk_read_usec", reading.us.load(Relaxed));
+    report.field("disk_read_usec", reading.took_us());
+    report.field("disk_reads_from_page_cache", reading.cached.load(Relaxed));
+    report.field("disk_reads_not_kept", reading.served.load(Relaxed));
     report.field("disk_read_errors", reading.failures.load(Relaxed));
     // Of what was asked for and there.
     let from_memory = percent(hits.saturating_sub(reads), hits);

@@ -63,12 +63,28 @@ pub(super) const OFFLOAD: &[Figure] = &[
     .in_info("offloaded_values"),
     counter(
         "ferrite_disk_reads_total",
-        "Values that were read back into memory.",
+        "Values that were read from the log.",
         |view, samples| {
-            samples.count(view.server.persistence.reading.reads.load(Relaxed));
+            samples.count(view.server.persistence.reading.reads());
         },
     )
     .in_info("disk_reads"),
+    counter(
+        "ferrite_disk_reads_from_page_cache_total",
+        "How many of these the page cache had.",
+        |view, samples| {
+            samples.count(view.server.persistence.reading.cached.load(Relaxed));
+        },
+    )
+    .in_info("disk_reads_from_page_cache"),
+    counter(
+        "ferrite_disk_reads_not_kept_total",
+        "How many of these were answered without coming back into memory.",
+        |view, samples| {
+            samples.count(view.server.persistence.reading.served.load(Relaxed));
+        },
+    )
+    .in_info("disk_reads_not_kept"),
     counter(
         "ferrite_disk_read_bytes_total",
         "Bytes of these values.",
@@ -81,7 +97,7 @@ pub(super) const OFFLOAD: &[Figure] = &[
         "ferrite_disk_read_seconds_total",
         "Time that reading them took.",
         |view, samples| {
-            samples.number(view.server.persistence.reading.us.load(Relaxed) as f64 / 1e6);
+            samples.number(view.server.persistence.reading.took_us() as f64 / 1e6);
         },
     ),
     counter(

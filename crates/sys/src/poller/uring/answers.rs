@@ -17,6 +17,7 @@ impl Uring {
             match answer.tag.op {
                 Op::Receive => self.take_received(&answer),
                 Op::Send => self.take_failed_send(&answer),
+                Op::Read => self.take_read(&answer),
                 Op::Watch | Op::Room | Op::Ready => self.take_polled(&answer),
             }
         }

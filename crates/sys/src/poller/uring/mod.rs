@@ -8,6 +8,7 @@
 //! - *Sending*: what is short is copied (`outbox`) and sent by the next wait; what is long is sent
 //!   at once, uncopied, by a system call of its own. Bytes that were taken and then found no room
 //!   (the residue, at most [`COPY_BYTES`](outbox::COPY_BYTES)) go out before any others.
+//! - *Files* (`reads`): what is to be read goes with the next wait, and is there with that one or a later one.
 //! - *Ends*: a poll per connection tells of hangups, and of ends that receiving missed: kernels before
 //!   7.0 lose the end of the stream if it comes together with the last bytes.
 //!
@@ -27,6 +28,7 @@
 mod answers;
 mod buffers;
 mod outbox;
+mod reads;
 mod ring;
 mod slots;
 mod transfer;
@@ -37,6 +39,7 @@ mod tests;
 use super::{Event, Interest, MAX_EVENTS};
 use buffers::Buffers;
 use outbox::{Lingering, Outbox};
+use reads::Reads;
 use ring::{Op, Ring, Tag};
 use slots::{Life, Mode, Slots, Staged};
 use std::collections::VecDeque;
@@ -60,6 +63,7 @@ pub(super) struct Uring {
     ring: Ring,
     buffers: Buffers,
     outbox: Outbox,
+    reads: Reads,
     slots: Slots,
     /// Slots that may have an event, each once; the front is reported first.
     listed: VecDeque<u32>,
@@ -87,6 +91,7 @@ impl Uring {
             ring,
             buffers,
             outbox: Outbox::new(),
+            reads: Reads::default(),
             slots: Slots::default(),
             listed: VecDeque::new(),
             dirty: Vec::new(),
@@ -216,7 +221,7 @@ impl Uring {
         // The first time round, nothing of the timeout has passed.
         let mut left = timeout;
         for round in 0_usize.. {
-            let limit = match self.has_event() {
+            let limit = match self.has_event() || self.reads.has_finished() {
                 true => Some(Duration::ZERO),
                 false => self.shortened(left),
             };
@@ -225,7 +230,7 @@ impl Uring {
                 self.expire_lingering(Instant::now());
             }
             self.report(events);
-            if !events.is_empty() {
+            if !events.is_empty() || self.reads.has_finished() {
                 break;
             }
             left = until.left();

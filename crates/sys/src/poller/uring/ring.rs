@@ -13,7 +13,7 @@
 //! Invariants:
 //! 1. The kernel works on this ring during [`Ring::enter`] and at no other time: with
 //!    `DEFER_TASKRUN` it is the entering thread that does the work. Between two of them no byte
-//!    leaves or enters a socket on our behalf.
+//!    leaves or enters a socket on our behalf. (Reads of files may go on, in buffers that are theirs alone.)
 //! 2. What is asked is read by the kernel during the enter that follows. Sends in particular are
 //!    over when that enter returns: they are told not to wait.
 //!
@@ -46,13 +46,22 @@ pub(super) enum Op {
     Receive,
     /// Sends once; says nothing if all went well.
     Send,
+    /// Reads a file once. Its key is no slot's.
+    Read,
 }
 
 impl Op {
     /// The order in which a slot's operations are asked for: how a connection ends is known before
     /// its last bytes are.
     pub(super) const ARMED: [Op; 4] = [Op::Watch, Op::Room, Op::Ready, Op::Receive];
-    const ALL: [Op; 5] = [Op::Watch, Op::Room, Op::Ready, Op::Receive, Op::Send];
+    const ALL: [Op; 6] = [
+        Op::Watch,
+        Op::Room,
+        Op::Ready,
+        Op::Receive,
+        Op::Send,
+        Op::Read,
+    ];
 }
 
 /// The name of a request.
@@ -198,7 +207,7 @@ impl Ring {
             Op::Room => poll(libc::POLLOUT).multi(true).build(),
             Op::Ready => poll(libc::POLLIN).build(),
             Op::Receive => opcode::RecvMulti::new(fd, BUFFER_GROUP).build(),
-            Op::Send => unreachable!("a send is not armed"),
+            Op::Send | Op::Read => unreachable!("what is done once is not armed"),
         };
         // SAFETY: polls name no memory, and receives only the registered buffers.
         unsafe { self.push(&entry.user_data(tag.to_bits())) }
@@ -232,6 +241,26 @@ impl Ring {
             .flags(squeue::Flags::SKIP_SUCCESS)
             .user_data(Tag::new(Op::Send, key).to_bits());
         // SAFETY: the caller keeps the bytes until the kernel has read them.
+        unsafe { self.push(&entry) }
+    }
+
+    /// Reads a file into `buffer`, as much as there is and fits.
+    ///
+    /// # Safety
+    /// The buffer stays where it is, and nobody looks at it, until the read has been answered.
+    pub(super) unsafe fn read(
+        &mut self,
+        key: Key,
+        fd: RawFd,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> io::Result<()> {
+        let size = u32::try_from(buffer.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let entry = opcode::Read::new(types::Fd(fd), buffer.as_mut_ptr(), size)
+            .offset(offset)
+            .build()
+            .user_data(Tag::new(Op::Read, key).to_bits());
+        // SAFETY: the caller keeps the buffer until the answer.
         unsafe { self.push(&entry) }
     }
 

@@ -1,0 +1,174 @@
+//! Values that a command gets without waiting: what the page cache has of them, and what was read for the command before.
+//!
+//! A value that was not asked for lately, and of which a command only sends the bytes, does not come back into memory for that: it is
+//! *served*, its entry stays cold, and the keyspace keeps a ghost of the key. Who is asked for again while the ghost lasts
+//! comes back. So a walk through all data takes no room from what is used again and again. Where there is room, all come back.
+//!
+//! Budget of a value in the page cache: one lock to see that it is cold and one to pin it, one system call, one copy beside that of the reply.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use keyspace::{INLINE_VALUE_MAX, Key, LargeValue};
+
+use super::prepare::Uses;
+use super::promise::needed;
+use super::{FetchState, Wanted};
+use crate::command::Context;
+use crate::limits::{AT_HAND_BYTES, AT_HAND_VALUES};
+use crate::server::Server;
+use crate::store::Entry;
+
+/// A value that was read.
+pub(crate) struct Arrived {
+    pub(super) wanted: Wanted,
+    pub(super) value: LargeValue,
+}
+
+impl FetchState {
+    /// Whether a cold value is only read for a request that sends it, and its entry stays as it is.
+    pub(super) fn keeps_out(
+        &mut self,
+        server: &Server,
+        wanted: &Wanted,
+        entry: &mut Entry<'_, '_>,
+    ) -> bool {
+        if self.is_noted {
+            // It was asked for once, however often the request is looked at.
+            return self.arrived.iter().any(|arrived| arrived.is(wanted));
+        }
+        if server.cold.is_eager.load(Relaxed) {
+            return fastrand::bool();
+        }
+        server.memory.is_near_with(needed(wanted)) && !entry.is_asked_again()
+    }
+
+    fn take_arrived(&mut self, wanted: &Wanted) -> Option<LargeValue> {
+        let mut arrived = self.arrived.iter();
+        let at = arrived.position(|arrived| arrived.is(wanted))?;
+        Some(self.arrived.swap_remove(at).value)
+    }
+}
+
+impl Arrived {
+    fn is(&self, wanted: &Wanted) -> bool {
+        let own = &self.wanted;
+        own.value == wanted.value && own.db == wanted.db && own.key == wanted.key
+    }
+}
+
+impl Context<'_> {
+    /// Gets what is wanted, if none of it has to come from the disk, and pins it. If not, all of it is wanted still but for
+    /// what has arrived.
+    pub(super) fn take_what_is_at_hand(&mut self, uses: Uses) -> bool {
+        let bytes = self
+            .wanted
+            .iter()
+            .map(|wanted| wanted.value.len)
+            .sum::<u64>();
+        let is_little = bytes <= AT_HAND_BYTES && self.wanted.len() <= AT_HAND_VALUES;
+        if !is_little && self.fetch.arrived.is_empty() {
+            return false;
+        }
+        // What is served is copied, and gone when the command has run; but a long value stays until it is sent.
+        let is_long = |wanted: &Wanted| wanted.value.len as usize > INLINE_VALUE_MAX;
+        let takes_room = |wanted: &&Wanted| !wanted.stays_out || is_long(wanted);
+        let need = self.wanted.iter().filter(takes_room).map(needed).sum();
+        if need > 0 && !self.has_room_to_read(need) {
+            if !uses.sends || self.wanted.iter().any(is_long) {
+                return false;
+            }
+            self.wanted
+                .iter_mut()
+                .for_each(|wanted| wanted.stays_out = true);
+        }
+        let mut found = Vec::with_capacity(self.wanted.len());
+        for wanted in std::mem::take(&mut self.wanted) {
+            let value = self.fetch.take_arrived(&wanted).or_else(|| {
+                let persistence = self.store.persistence;
+                is_little.then(|| persistence.read_cached(&wanted.key, wanted.value))?
+            });
+            match value {
+                Some(value) => found.push(Arrived { wanted, value }),
+                None => self.wanted.push(wanted),
+            }
+        }
+        if self.wanted.is_empty() {
+            for arrived in found {
+                self.settle(arrived);
+            }
+            return self.wanted.is_empty();
+        }
+        for arrived in found {
+            if arrived.wanted.stays_out {
+                self.fetch.arrived.push(arrived);
+            } else {
+                let Arrived { wanted, value } = arrived;
+                self.store
+                    .warm(wanted.db, wanted.key(), wanted.value, value);
+            }
+        }
+        false
+    }
+
+    /// Serves a value, or gives it back to its entry, and pins its shard. One that is elsewhere by now is wanted from there.
+    pub(super) fn settle(&mut self, Arrived { mut wanted, value }: Arrived) {
+        let (db, hash) = (wanted.db, wanted.hash);
+        let key = Key {
+            bytes: &wanted.key,
+            hash,
+        };
+        let mut shard = self.store.lock_in(db, key);
+        let mut is_served = false;
+        if let Some(entry) = shard.find(key)
+            && let Some(cold) = entry.cold()
+        {
+            if cold != wanted.value {
+                drop(shard);
+                wanted.value = cold;
+                self.wanted.push(wanted);
+                return;
+            }
+            is_served = wanted.stays_out;
+            if !is_served {
+                entry.give_back(cold, LargeValue::clone(&value));
+            }
+        }
+        shard.pin();
+        drop(shard);
+        self.pins.push((db, hash));
+        if is_served {
+            self.store.persistence.reading.served.fetch_add(1, Relaxed);
+            self.store.served.add(wanted.key, hash, value);
+        }
+    }
+}
+
+/// What the running command is served: found by its entry, which is cold. In the order of hashes.
+#[derive(Default)]
+pub(crate) struct Served(Vec<(u64, Box<[u8]>, LargeValue)>);
+
+impl Served {
+    fn add(&mut self, key: Box<[u8]>, hash: u64, value: LargeValue) {
+        let at = self.0.partition_point(|&(other, ..)| other < hash);
+        self.0.insert(at, (hash, key, value));
+    }
+
+    /// The value of a key.
+    pub(crate) fn get(&self, key: &[u8], hash: u64) -> Option<&LargeValue> {
+        let from = self.0.partition_point(|&(other, ..)| other < hash);
+        let same = self.0[from..]
+            .iter()
+            .take_while(|&&(other, ..)| other == hash);
+        same.filter(|(_, its, _)| **its == *key)
+            .map(|(.., value)| value)
+            .next()
+    }
+
+    /// The command has run.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        if !self.0.is_empty() {
+            self.0.clear();
+        }
+    }
+}
