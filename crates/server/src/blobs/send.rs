@@ -15,7 +15,6 @@ use sys::file::{File, is_cached};
 use sys::poller::Poller;
 use sys::socket::Socket;
 
-use super::Work;
 use crate::clients::Client;
 use crate::command::Failure;
 use crate::limits::{CACHED_STEP_BYTES, READ_IN_BYTES, READ_IN_STEP_BYTES, SEND_CHUNK_BYTES};
@@ -96,6 +95,8 @@ impl FilePart {
             Some(file) => Arc::clone(file),
             None => {
                 let file = self.store.open(&self.blob).map_err(io::Error::other)?;
+                // Otherwise the system would, here and now, for megabytes.
+                file.read_no_further();
                 Arc::clone(self.file.insert(Arc::from(file)))
             }
         };
@@ -127,7 +128,7 @@ impl FilePart {
             return;
         };
         let (from, end) = (self.range.start, self.range.end);
-        server.blobs.add([Work::Read(ReadIn {
+        server.blobs.reading.add([ReadIn {
             server,
             file,
             from,
@@ -137,7 +138,7 @@ impl FilePart {
                 number,
                 until: (from + READ_IN_BYTES).min(end),
             },
-        })]);
+        }]);
     }
 
     /// Notes that a thread has read up to a position.
