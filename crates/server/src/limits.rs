@@ -38,9 +38,6 @@ pub(crate) const FLUSH_BYTES: usize = 256 * 1024;
 /// Threads that wait for the disk for the sake of large values: enough that their syncs come together.
 pub(crate) const BLOB_THREADS: usize = 48;
 
-/// Threads that read them into the page cache: with `READ_IN_BYTES` they keep a disk busy, and do not fill its queue.
-pub(crate) const BLOB_READ_THREADS: usize = 4;
-
 /// How much they give way to workers.
 pub(crate) const BLOB_NICE: i32 = 10;
 
@@ -58,7 +55,7 @@ pub(crate) const BULK_TURN_BYTES: usize = 256 * 1024;
 pub(crate) const SEND_CHUNK_BYTES: u64 = 256 * 1024;
 
 /// Bytes of a file that a thread reads into the page cache for a connection, and for how many the system is asked at a time.
-pub(crate) const READ_IN_BYTES: u64 = 2 << 20;
+pub(crate) const READ_IN_BYTES: u64 = 4 << 20;
 pub(crate) const READ_IN_STEP_BYTES: usize = 256 * 1024;
 
 /// One byte of so many is looked at to see whether all are in the page cache: they come from the disk together.

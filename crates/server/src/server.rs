@@ -22,6 +22,7 @@ use crate::metrics::{Counter, WorkerStats};
 use crate::monitor::Monitors;
 use crate::observe::Observers;
 use crate::persistence::Persistence;
+use crate::pool::Pool;
 use crate::pubsub::{Crowd, Inbox, Registry};
 use crate::slowlog::SlowLog;
 use crate::snapshot::Snapshots;
@@ -67,7 +68,7 @@ pub(crate) struct Server {
     /// Values that are in the log alone.
     pub(crate) cold: Cold,
     /// Threads for values that have files of their own.
-    pub(crate) blobs: blobs::Threads,
+    pub(crate) blobs: Pool<blobs::Work>,
     /// The limit of memory.
     pub(crate) memory: Budget,
     /// Why commands are refused now.

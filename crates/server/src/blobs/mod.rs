@@ -15,7 +15,7 @@
 //! of such a value get them in memory, as of any that is in the log alone, if there is room.
 //!
 //! Invariants:
-//! 1. A worker never waits for a disk here: what may wait is done by threads ([`Threads`]).
+//! 1. A worker never waits for a disk here: what may wait is done by threads ([`Work`]).
 //! 2. A request that does not use the file it came with leaves none behind, and neither does a connection that ends before.
 //! 3. A key gets a large value only while nobody has pinned its shard: who has relies on values that are in memory.
 //!
@@ -34,8 +34,8 @@ use keyspace::{ColdValue, Key, Turn};
 use crate::command::{Args, Command, Context, Failure};
 use crate::config::Setting;
 use crate::journal::Journal;
-use crate::limits::{BLOB_NICE, BLOB_READ_THREADS, BLOB_THREADS, JOURNAL_VALUE_BYTES, WARM_SHARE};
-use crate::pool::{Job, Pool};
+use crate::limits::{BLOB_NICE, BLOB_THREADS, JOURNAL_VALUE_BYTES, WARM_SHARE};
+use crate::pool::Job;
 use crate::server::Server;
 
 use send::ReadIn;
@@ -45,32 +45,23 @@ pub(crate) use upload::{Shared, Upload};
 /// What has become of a large value that came with a request: its file, or why there is none.
 pub(crate) type Received = Result<Arc<Blob>, Failure>;
 
-/// Threads for large values: more of them write than read, because each waits for its file alone, and a disk that is asked for too much at
-/// once lets even those wait who only ask whether something is in the page cache.
-#[derive(Default)]
-pub(crate) struct Threads {
-    writing: Pool<Arc<Shared>>,
-    reading: Pool<ReadIn>,
+/// What threads do for large values.
+pub(crate) enum Work {
+    Write(Arc<Shared>),
+    Read(ReadIn),
 }
 
-impl Job for Arc<Shared> {
+impl Job for Work {
     const NAME: &'static str = "blob";
     const THREADS: usize = BLOB_THREADS;
     // Copying and checking pieces takes time that those need who send small things.
     const NICE: i32 = BLOB_NICE;
 
     fn run(self) {
-        self.write();
-    }
-}
-
-impl Job for ReadIn {
-    const NAME: &'static str = "blob-read";
-    const THREADS: usize = BLOB_READ_THREADS;
-    const NICE: i32 = BLOB_NICE;
-
-    fn run(self) {
-        self.read();
+        match self {
+            Work::Write(upload) => upload.write(),
+            Work::Read(part) => part.read(),
+        }
     }
 }
 

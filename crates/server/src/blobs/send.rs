@@ -15,6 +15,7 @@ use sys::file::{File, is_cached};
 use sys::poller::Poller;
 use sys::socket::Socket;
 
+use super::Work;
 use crate::clients::Client;
 use crate::command::Failure;
 use crate::limits::{CACHED_STEP_BYTES, READ_IN_BYTES, READ_IN_STEP_BYTES, SEND_CHUNK_BYTES};
@@ -95,8 +96,6 @@ impl FilePart {
             Some(file) => Arc::clone(file),
             None => {
                 let file = self.store.open(&self.blob).map_err(io::Error::other)?;
-                // Otherwise the system would, here and now, for megabytes.
-                file.read_no_further();
                 Arc::clone(self.file.insert(Arc::from(file)))
             }
         };
@@ -128,7 +127,7 @@ impl FilePart {
             return;
         };
         let (from, end) = (self.range.start, self.range.end);
-        server.blobs.reading.add([ReadIn {
+        server.blobs.add([Work::Read(ReadIn {
             server,
             file,
             from,
@@ -138,7 +137,7 @@ impl FilePart {
                 number,
                 until: (from + READ_IN_BYTES).min(end),
             },
-        }]);
+        })]);
     }
 
     /// Notes that a thread has read up to a position.

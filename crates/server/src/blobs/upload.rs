@@ -17,7 +17,7 @@ use ferrite_log::{BlobDraft, BlobStore, Error, Refusal};
 use parking_lot::Mutex;
 use sys::file::DIRECT_BLOCK;
 
-use super::Received;
+use super::{Received, Work};
 use crate::clients::Client;
 use crate::command::Failure;
 use crate::limits::{UPLOAD_PIECE_BYTES, UPLOAD_PIECES};
@@ -178,7 +178,7 @@ impl Shared {
         if std::mem::replace(&mut state.is_running, true) {
             return;
         }
-        self.server.blobs.writing.add([Arc::clone(self)]);
+        self.server.blobs.add([Work::Write(Arc::clone(self))]);
     }
 
     /// Writes what there is.

@@ -163,10 +163,6 @@ impl File for OnDisk {
         will_need(&self.file, offset, bytes);
     }
 
-    fn read_no_further(&self) {
-        read_no_further(&self.file);
-    }
-
     fn write_back(&self, offset: u64, bytes: u64) {
         write_back(&self.file, offset, bytes);
     }
@@ -223,15 +219,6 @@ fn will_need(file: &fs::File, offset: u64, bytes: u64) {
 
 #[cfg(target_os = "macos")]
 fn will_need(_file: &fs::File, _offset: u64, _bytes: u64) {}
-
-#[cfg(any(target_os = "linux", target_os = "freebsd"))]
-fn read_no_further(file: &fs::File) {
-    // SAFETY: the call takes integers; the descriptor is open. Its answer is of no consequence.
-    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
-}
-
-#[cfg(target_os = "macos")]
-fn read_no_further(_file: &fs::File) {}
 
 #[cfg(target_os = "linux")]
 fn write_back(file: &fs::File, offset: u64, bytes: u64) {
@@ -291,7 +278,6 @@ mod tests {
         file.set_size(5).expect("it is open");
         file.sync_data().expect("it is open");
         file.will_need(0, 5);
-        file.read_no_further();
         drop(file);
         let again = Disk.open(&directory.path("a")).expect("it is there");
         let mut buffer = [0; 5];

@@ -152,9 +152,6 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Tells that a range will be read soon. A hint: it cannot fail.
     fn will_need(&self, offset: u64, bytes: u64);
 
-    /// Tells that nothing is to be read from the disk that nobody has asked for. A hint.
-    fn read_no_further(&self) {}
-
     /// Tells that the disk may begin to write a range that was written here, so that a sync has less to wait for. A hint.
     fn write_back(&self, _offset: u64, _bytes: u64) {}
 
