@@ -51,5 +51,5 @@ deb: ## a Debian package of the three programs and the service: target/debian/fe
 	cargo build --release -p ferrite-server -p ferrite-cli -p ferrite-bench
 	cargo deb --no-build -p ferrite-server
 
-churn: ## whether the limit of memory holds, for CHURN_SECONDS (1800) seconds, on the optimised server
-	FERRITE_CHURN_SECONDS=$${CHURN_SECONDS:-1800} cargo test --release -p ferrite-server --test memory -- churn --nocapture
+churn: ## whether the limit of memory holds, for CHURN_SECONDS (1800) seconds, on the optimised server; CHURN_GROUP=1: in a cgroup that would kill it
+	FERRITE_CHURN_GROUP=$${CHURN_GROUP:-} FERRITE_CHURN_SECONDS=$${CHURN_SECONDS:-1800} cargo test --release -p ferrite-server --test memory -- churn --nocapture

@@ -187,7 +187,7 @@ impl Control {
         let is_empty =
             databases.all(|database| database.is_none_or(|database| database.is_empty()));
         if is_empty && !self.server.is_loading() {
-            self.server.note_startup_memory();
+            self.server.note_startup_memory(keyspace.memory(&self.turn));
         }
     }
 

@@ -166,10 +166,14 @@ pub(crate) const EVICT_PACKS: usize = 4;
 /// Bytes of an evicted key that room in the log is made for; longer ones take what is left.
 pub(crate) const EVICTED_KEY_BYTES: usize = 64;
 
-/// Bytes that each worker may take before it looks at the limit of memory again: a slab, and what a small command needs. Less if the limit is
-/// small.
-pub(crate) const ROOM_BYTES: i64 = 64 * 1024;
+/// Bytes that each worker may take before it looks at the limit of memory again, slabs and replies for the most part: one part in so many of
+/// the limit, and within bounds.
+pub(crate) const ROOM_SHARE: i64 = 512;
+pub(crate) const ROOM_BYTES: i64 = 1024 * 1024;
 pub(crate) const LEAST_ROOM_BYTES: i64 = 4 * 1024;
+
+/// What a transaction needs while it holds its shards cannot wait for room: it may go beyond `maxmemory` by one part in so many.
+pub(crate) const FAR_BEYOND_SHARE: i64 = 16;
 
 /// The part of `maxmemory` that clients may take while `maxmemory-clients` is 0: one in this many.
 pub(crate) const CLIENTS_SHARE: i64 = 8;
@@ -183,6 +187,9 @@ pub(crate) const UNRETURNED_MOST_SHARE: i64 = 4;
 /// tried: all tries together take about 10 ms.
 pub(crate) const FORESEEN_BYTES: usize = 64 * 1024;
 pub(crate) const FORESEEN_TRIES: usize = 20;
+
+/// Where physical memory beyond what is counted is more than one part in so many of `maxmemory`, allocators give back at once what they keep.
+pub(crate) const PURGE_SHARE: i64 = 16;
 
 /// Free memory that is kept for the next large values: so many bytes, and no more than one part in so many of `maxmemory`.
 pub(crate) const FREE_KEPT_BYTES: i64 = 64 << 20;

@@ -61,7 +61,7 @@ pub(crate) struct WorkerStats {
     pub(crate) errors: Counter,
     /// Times the worker woke up.
     pub(crate) turns: Counter,
-    /// Bytes its connections' buffers hold now, and its own.
+    /// Bytes of the buffers that its connections share.
     pub(crate) buffer_bytes: Counter,
     /// Ticks at which what this turn reads became readable, as near as can be told; see [`crate::pace`].
     pub(crate) ready: Counter,

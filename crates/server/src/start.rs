@@ -230,7 +230,7 @@ fn build(
     server.keyspace.set_observer(server);
     notify::apply_setting(server);
     server.apply_eviction_settings();
-    server.note_startup_memory();
+    server.note_startup_memory(0);
     server.check_memory();
     Ok(server)
 }

@@ -40,8 +40,8 @@ use crate::connections::Connections;
 use crate::expiring::Expiring;
 use crate::journal::Journal;
 use crate::limits::{
-    FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_AHEAD_BYTES, READ_BYTES, ROOM_RETRY_MS,
-    SCRATCH_BYTES, SEND_TURN_BYTES,
+    FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_BYTES, ROOM_RETRY_MS, SCRATCH_BYTES,
+    SEND_TURN_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::pace::Pace;
@@ -282,8 +282,8 @@ impl Worker {
         }
         let need = connection.need.max(connection.expected);
         if self.server.memory.is_near() {
-            let more = need.saturating_sub(connection.pending.capacity());
-            self.make_room(more.min(READ_AHEAD_BYTES));
+            let growth = room::growth(&connection.pending, need, &connection.resume);
+            self.make_room(growth);
         }
         let Some(connection) = self.connections.get_mut(token) else {
             return 0;
@@ -400,6 +400,7 @@ impl Worker {
         // Who learns that a change is done may rely on others having been told.
         self.server.observers.tracking.broadcast(self.server);
         let waits_for = self.commit();
+        let mut is_left = false;
         for at in 0..self.batch.lanes.len() {
             let lane = &mut self.batch.lanes[at];
             let (token, from, until) = (lane.token, lane.output_from, lane.output_until);
@@ -420,6 +421,7 @@ impl Worker {
                     self.stats.output_bytes.add(sent as u64);
                     if !connection.backlog.is_empty() {
                         self.slow_reader(token);
+                        is_left = true;
                     }
                 }
                 Err(_) => self.close(token),
@@ -427,6 +429,10 @@ impl Worker {
         }
         self.output.bytes.clear();
         self.output.large.clear();
+        if is_left && self.server.memory.is_exceeded() {
+            // Nobody knew that it would not be sent.
+            self.make_room(0);
+        }
     }
 
     /// Puts away what a lane leaves: an incomplete request, requests that wait, a connection that ends.

@@ -108,10 +108,15 @@ impl Server {
         if !is_blob(value) {
             return true;
         }
-        let bytes = value.len;
-        let limit = self.settings.int(Setting::MaxMemory).unsigned_abs();
-        bytes <= JOURNAL_VALUE_BYTES
-            && (limit == 0 || bytes <= limit / WARM_SHARE * (WARM_SHARE - 1))
+        value.len <= JOURNAL_VALUE_BYTES && value.len <= self.most_held() as u64
+    }
+
+    /// Bytes that the values which one command needs may take together.
+    pub(crate) fn most_held(&self) -> usize {
+        match self.settings.int(Setting::MaxMemory).unsigned_abs() {
+            0 => usize::MAX,
+            limit => (limit / WARM_SHARE * (WARM_SHARE - 1)) as usize,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyspace::{ColdValue, Key};
 
 use super::at_hand::Arrived;
-use super::promise::needed;
+use super::promise::{needed, taken};
 use crate::blobs;
 use crate::command::reply::Mark;
 use crate::command::{Args, Command, Context, Failure, Reach, failure};
@@ -109,11 +109,8 @@ impl Context<'_> {
             return Prepared::Ready;
         }
         self.fetch.is_noted = true;
-        if self
-            .wanted
-            .iter()
-            .any(|wanted| !self.server.may_hold(wanted.value))
-        {
+        let is_each = |wanted: &Wanted| self.server.may_hold(wanted.value);
+        if !self.wanted.iter().all(is_each) || !self.may_hold_all(command, args) {
             self.fetch.done();
             self.wanted.clear();
             self.unpin();
@@ -135,6 +132,27 @@ impl Context<'_> {
             self.wanted.clear();
             Prepared::Later
         }
+    }
+
+    /// Whether there can ever be room for all values at once that a command needs, and what it copies of them: if not, it would be in vain to
+    /// read them, or the limit would not hold.
+    fn may_hold_all(&self, command: &Command, args: &Args<'_>) -> bool {
+        let most = self.server.most_held();
+        if most == usize::MAX || self.wanted.len() == 1 && self.pins.is_empty() {
+            return true;
+        }
+        let copes = blobs::copes(command, args, false);
+        let mut bytes: usize = 0;
+        for_each_needed(command, args, |key| {
+            let mut shard = self.store.lock(key);
+            let Some(entry) = shard.find(key) else {
+                return;
+            };
+            if !(copes && entry.cold().is_some_and(blobs::is_blob)) {
+                bytes = bytes.saturating_add(taken(entry.value_len()));
+            }
+        });
+        bytes <= most
     }
 
     /// Whether there is room for what is in [`Context::wanted`]. Nothing is held. Where there can be none, because nothing else may leave
@@ -267,14 +285,22 @@ impl Context<'_> {
             return false;
         }
         let (store, wanted, server) = (&self.store, &mut self.wanted, self.server);
+        let mut left = server.most_held();
         transaction.for_each_run(store, |db, command, args| {
             let copes = blobs::copes(command, args, true);
             for_each_needed(command, args, |key| {
                 let mut shard = store.lock_in(db, key);
-                let cold = shard.find(key).and_then(|entry| entry.cold());
+                let Some(entry) = shard.find(key) else {
+                    return;
+                };
+                let (cold, bytes) = (entry.cold(), taken(entry.value_len()));
+                if cold.is_some_and(|value| copes && blobs::is_blob(value)) {
+                    return;
+                }
                 // One for which there is no room is an error of its command.
-                let cold = cold
-                    .filter(|&value| !(copes && blobs::is_blob(value)) && server.may_hold(value));
+                let fits = bytes <= left && cold.is_none_or(|value| server.may_hold(value));
+                left = left.saturating_sub(if fits { bytes } else { 0 });
+                let cold = cold.filter(|_| fits);
                 wanted.extend(cold.map(|value| Wanted::new(db, key, value)));
             });
         });
@@ -305,7 +331,8 @@ impl Context<'_> {
             if done.is_err() || copes && blobs::is_blob(cold) {
                 return;
             }
-            done = match server.may_hold(cold) {
+            let bytes = taken(cold.len as usize);
+            done = match server.may_hold(cold) && !server.memory.is_far_beyond_with(bytes) {
                 true => store.bring_back(store.db, key),
                 false => Err(failure::OUT_OF_MEMORY),
             };

@@ -26,8 +26,16 @@ fn steps(wanted: &Wanted) -> (usize, usize) {
 
 /// Bytes of memory that it takes to bring a value back.
 pub(super) fn needed(wanted: &Wanted) -> usize {
-    let (read, entry) = steps(wanted);
-    read + entry
+    taken(wanted.value.len as usize)
+}
+
+/// Bytes that a value of a length takes for a command that reads it: of a short one there is a copy, in what was read or in the reply.
+pub(super) fn taken(len: usize) -> usize {
+    if len <= INLINE_VALUE_MAX {
+        2 * len
+    } else {
+        len
+    }
 }
 
 impl Promises {

@@ -91,8 +91,8 @@ fn exec(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
         .take_transaction()
         .ok_or(Failure::of("ERR EXEC without MULTI"))?;
     let done = attempt(context, &transaction);
-    if !context.wanted.is_empty() {
-        // It comes again when they are there.
+    if !context.wanted.is_empty() || context.waits_for_room {
+        // It comes again when they are there, or room for them.
         context.session.begin(transaction);
         return done;
     }

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyspace::Turn;
 
 use crate::clients::status;
-use crate::command::server::info_sections::{MemoryFigures, databases_of};
+use crate::command::server::info_sections::databases_of;
+use crate::command::server::memory_figures::MemoryFigures;
 use crate::server::Server;
 
 /// See the module.

@@ -28,8 +28,8 @@ use keyspace::{Access, Order, Policy};
 
 use crate::config::Setting;
 use crate::limits::{
-    CLIENTS_SHARE, FREE_KEPT_BYTES, FREE_KEPT_SHARE, LEAST_ROOM_BYTES, ROOM_BYTES,
-    UNRETURNED_IGNORED_SHARE, UNRETURNED_MOST_SHARE,
+    CLIENTS_SHARE, FAR_BEYOND_SHARE, FREE_KEPT_BYTES, FREE_KEPT_SHARE, LEAST_ROOM_BYTES,
+    PURGE_SHARE, ROOM_BYTES, ROOM_SHARE, UNRETURNED_IGNORED_SHARE, UNRETURNED_MOST_SHARE,
 };
 use crate::server::Server;
 
@@ -44,6 +44,8 @@ pub(crate) struct Budget {
     ceiling: AtomicI64,
     /// Bytes of physical memory that the process took when it began to serve, beyond those that were counted.
     startup: AtomicI64,
+    /// Bytes that were in use then, those included, and data not.
+    startup_used: AtomicI64,
     /// Bytes kept free for what workers add before they look again.
     margin: AtomicI64,
     /// Bytes of physical memory that the process has beyond what is counted: what allocators keep for later.
@@ -77,7 +79,7 @@ impl Budget {
 
     /// Bytes that the process took for itself before it had data.
     pub(crate) fn startup(&self) -> u64 {
-        self.startup.load(Relaxed).max(0) as u64
+        self.startup_used.load(Relaxed).max(0) as u64
     }
 
     /// Bytes too many if `need` more were taken; none are if it is not positive.
@@ -90,6 +92,11 @@ impl Budget {
     /// Whether there is room for so many bytes more.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.excess(usize::try_from(bytes).unwrap_or(usize::MAX)) <= 0
+    }
+
+    /// Whether so many bytes more would be too much even for what cannot wait for room.
+    pub(crate) fn is_far_beyond_with(&self, bytes: usize) -> bool {
+        self.is_near_with(bytes) && self.excess(bytes) > self.limit.load(Relaxed) / FAR_BEYOND_SHARE
     }
 
     /// Whether more is in use than the limit allows.
@@ -106,6 +113,9 @@ impl Budget {
         let unreturned = beyond.max(before - before / 16 - 1).max(0);
         let most = limit / UNRETURNED_MOST_SHARE;
         self.unreturned.store(unreturned.min(most), Relaxed);
+        if self.used() > limit / 2 && beyond > limit / PURGE_SHARE {
+            sys::memory::purge();
+        }
     }
 
     /// Bytes that clients may take together, if there is a limit.
@@ -151,11 +161,16 @@ impl Server {
         self.memory.used().max(0) as u64
     }
 
-    /// Notes what the process takes beside what is counted. Called once everything runs, before there is data.
-    pub(crate) fn note_startup_memory(&self) {
+    /// Notes what the process takes beside what is counted. Called once everything runs, before there is data; what databases
+    /// take that are ready for it is `data_bytes`.
+    pub(crate) fn note_startup_memory(&self, data_bytes: usize) {
         let resident = sys::process::rss_bytes() as i64;
         let startup = (resident - sys::memory::used()).max(0);
         self.memory.startup.store(startup, Relaxed);
+        let data = data_bytes as i64;
+        self.memory
+            .startup_used
+            .store(self.memory.used() - data, Relaxed);
         self.totals
             .peak_memory
             .set(self.memory.used().max(0) as u64);
@@ -172,7 +187,7 @@ impl Server {
             0
         } else {
             // A small limit leaves less free.
-            let each = (limit / 1024).clamp(LEAST_ROOM_BYTES, ROOM_BYTES);
+            let each = (limit / ROOM_SHARE).clamp(LEAST_ROOM_BYTES, ROOM_BYTES);
             self.workers.len() as i64 * each
         };
         if limit < i64::MAX {

@@ -10,6 +10,15 @@ use crate::limits::{MANY_ARGUMENTS, READ_AHEAD_BYTES, READ_MANY_BYTES, READ_MIN_
 /// needs and no more, for its buffer may become a value; but not one of many arguments, of which `need` knows only the
 /// next.
 pub(super) fn reserve(pending: &mut Vec<u8>, need: usize, resume: &Resume) {
+    let growth = growth(pending, need, resume);
+    if growth > 0 {
+        let free = pending.capacity() - pending.len();
+        pending.reserve_exact(free + growth);
+    }
+}
+
+/// Bytes by which [`reserve`] will make the buffer larger.
+pub(super) fn growth(pending: &Vec<u8>, need: usize, resume: &Resume) -> usize {
     let missing = need.saturating_sub(pending.len());
     let least = match need > INLINE_VALUE_MAX {
         true if resume.arguments() > MANY_ARGUMENTS => READ_MANY_BYTES,
@@ -17,9 +26,7 @@ pub(super) fn reserve(pending: &mut Vec<u8>, need: usize, resume: &Resume) {
         false => READ_MIN_BYTES,
     };
     let wanted = missing.clamp(least, pending.len().max(READ_AHEAD_BYTES));
-    if pending.capacity() - pending.len() < wanted {
-        pending.reserve_exact(wanted);
-    }
+    wanted.saturating_sub(pending.capacity() - pending.len())
 }
 
 #[cfg(test)]

@@ -8,9 +8,7 @@ use super::{LONGEST_WAIT_MS, Worker};
 use crate::clients::status;
 use crate::config::Setting;
 use crate::connection::State;
-use crate::limits::{
-    EXPIRE_MS, PACK_BUSY_MS, PACK_IDLE_MS, PACK_NS, PACK_SHARE, ROOM_RETRY_MS, SCRATCH_BYTES,
-};
+use crate::limits::{EXPIRE_MS, PACK_BUSY_MS, PACK_IDLE_MS, PACK_NS, PACK_SHARE, ROOM_RETRY_MS};
 
 impl Worker {
     /// Slices of work that no request asked for.
@@ -85,9 +83,8 @@ impl Worker {
             }
         }
         let timeout_ms = self.server.settings.int(Setting::Timeout) * 1000;
-        let (mut buffers, mut idle, mut slow) = (0, Vec::new(), Vec::new());
+        let (mut idle, mut slow) = (Vec::new(), Vec::new());
         for connection in self.connections.iter() {
-            buffers += connection.buffer_bytes();
             let quiet = self.now - connection.session.client.last_active_ms.load(Relaxed);
             let spared = connection.session.monitor
                 || matches!(
@@ -107,10 +104,8 @@ impl Worker {
             }
         }
         self.stats.hot_keys.adapt();
-        let own = self.output.bytes.capacity() + self.listeners.memory();
-        self.stats
-            .buffer_bytes
-            .set((buffers + own + SCRATCH_BYTES) as u64);
+        let shared = self.output.bytes.capacity() + self.listeners.memory();
+        self.stats.buffer_bytes.set(shared as u64);
         if self.server.memory.is_near() && self.make_room(0) {
             // There is more to do, whether commands come or not.
             self.next_cron = self.now + ROOM_RETRY_MS;

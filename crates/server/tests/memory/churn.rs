@@ -1,7 +1,8 @@
 //! A cache, and a server that leaves values in its log, under everything that makes a limit hard to keep, watched by the physical memory
 //! of their processes.
 //!
-//! `FERRITE_CHURN_SECONDS` says for how long; `make churn` runs each for half an hour.
+//! `FERRITE_CHURN_SECONDS` says for how long; `make churn` runs each for half an hour. With `FERRITE_CHURN_GROUP=1` each server is in a memory
+//! cgroup that allows hardly more than its limit, so that the kernel would kill it.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,12 +10,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::info;
-use crate::support::{PATIENCE, Server, Target, encode_request};
+use crate::support::{MemoryGroup, PATIENCE, Server, Target, encode_request};
+use crate::watch::{Refusals, watch};
 
 /// What the server may take, in bytes: enough that the program itself is a small part of it.
 const LIMIT: u64 = 256 << 20;
 /// How much more its process may be seen to take.
 const TOLERATED_PERCENT: u64 = 10;
+/// How much more the group of its process may take, page cache included, before the kernel kills.
+const GROUP_PERCENT: u64 = 15;
 
 /// Clients that ask for much and read nothing.
 const SLOW_READERS: usize = 1_000;
@@ -43,23 +47,38 @@ const CACHE: Load = Load {
 
 /// Keys that stay, and values of some gigabytes.
 const STORE: Load = Load {
-    keys: 8_000,
+    keys: 40_000,
     large_keys: 400,
     small_keys: 300_000,
 };
 
+/// What each part of the load knows.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    server: &'a Server,
+    load: Load,
+    done: &'a AtomicBool,
+    written: &'a AtomicU64,
+    refusals: &'a Refusals,
+}
+
 /// Writes requests and reads as many bytes as arrive, until time is up.
-struct Writer {
+struct Writer<'a> {
+    server: &'a Server,
+    refusals: &'a Refusals,
     stream: TcpStream,
     random: fastrand::Rng,
     buffer: Vec<u8>,
 }
 
-impl Writer {
-    fn new(server: &Server, seed: u64) -> Writer {
+impl<'a> Writer<'a> {
+    fn new(run: Run<'a>, seed: u64) -> Writer<'a> {
+        let server = run.server;
         let stream = TcpStream::connect(server.addr()).expect("the server accepts");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         Writer {
+            server,
+            refusals: run.refusals,
             stream,
             random: fastrand::Rng::with_seed(seed),
             buffer: Vec::new(),
@@ -67,8 +86,8 @@ impl Writer {
     }
 
     /// Adds a SET of a random key to a value of `len` bytes.
-    fn set(&mut self, keys: u32, len: usize) {
-        let name = format!("key:{}", self.random.u32(..keys));
+    fn set(&mut self, prefix: &str, keys: u32, len: usize) {
+        let name = format!("{prefix}:{}", self.random.u32(..keys));
         let value = vec![self.random.alphanumeric() as u8; len];
         let request = encode_request(&[b"SET", name.as_bytes(), &value]);
         self.buffer.extend(request);
@@ -87,13 +106,17 @@ impl Writer {
                 return false;
             };
             let got = &bytes[..count];
-            // While the disk is slow there may be nothing that could leave memory. The reply may come in two parts.
+            // The reply may come in two parts.
             let mut errors = got.split(|&byte| byte == b'-').skip(1);
             assert!(
                 errors.all(|text| text.iter().zip(b"OOM ").all(|(one, other)| one == other)),
                 "{}",
                 String::from_utf8_lossy(got)
             );
+            if got.contains(&b'-') {
+                self.refusals
+                    .note(self.server, &String::from_utf8_lossy(got));
+            }
             replies -= got.iter().filter(|&&byte| byte == b'\n').count();
         }
         true
@@ -101,10 +124,10 @@ impl Writer {
 }
 
 /// Values whose sizes are of another kind every second: from 10 bytes to a megabyte.
-fn shifting_sizes(server: &Server, load: Load, seed: u64, done: &AtomicBool, written: &AtomicU64) {
-    let mut writer = Writer::new(server, seed);
+fn shifting_sizes(run: Run<'_>, seed: u64) {
+    let mut writer = Writer::new(run, seed);
     let began = Instant::now();
-    while !done.load(Relaxed) {
+    while !run.done.load(Relaxed) {
         let kind = began.elapsed().as_secs() + seed;
         let (least, most) = [
             (10, 60),
@@ -114,50 +137,56 @@ fn shifting_sizes(server: &Server, load: Load, seed: u64, done: &AtomicBool, wri
             (10, 1_000_000),
         ][kind as usize % 5];
         let count = (200_000 / most).clamp(1, 100);
+        // What is small does not take the place of all that is large.
+        let keys = if most < 2_000 {
+            run.load.keys / 2
+        } else {
+            run.load.keys
+        };
         for _ in 0..count {
             // Few are as large as can be.
             let share = writer.random.f64().powi(3);
             let len = least + ((most - least) as f64 * share) as usize;
-            writer.set(load.keys, len);
+            writer.set("key", keys, len);
         }
         if !writer.exchange(count) {
-            writer = Writer::new(server, seed);
+            writer = Writer::new(run, seed);
         }
-        written.fetch_add(count as u64, Relaxed);
+        run.written.fetch_add(count as u64, Relaxed);
     }
 }
 
 /// Ever more small keys, so that tables grow.
-fn growing_index(server: &Server, load: Load, done: &AtomicBool, written: &AtomicU64) {
-    let mut writer = Writer::new(server, 77);
+fn growing_index(run: Run<'_>) {
+    let mut writer = Writer::new(run, 77);
     let mut keys = 1_000;
-    while !done.load(Relaxed) {
-        keys = (keys + keys / 50).min(load.small_keys);
-        (0..100).for_each(|_| writer.set(keys, 4));
+    while !run.done.load(Relaxed) {
+        keys = (keys + keys / 50).min(run.load.small_keys);
+        (0..100).for_each(|_| writer.set("small", keys, 4));
         if !writer.exchange(100) {
-            writer = Writer::new(server, 77);
+            writer = Writer::new(run, 77);
         }
-        written.fetch_add(100, Relaxed);
+        run.written.fetch_add(100, Relaxed);
     }
 }
 
 /// Many values of a megabyte in one go.
-fn pipelines(server: &Server, load: Load, done: &AtomicBool) {
-    let mut writer = Writer::new(server, 5);
-    while !done.load(Relaxed) {
-        (0..16).for_each(|_| writer.set(load.large_keys, 1 << 20));
+fn pipelines(run: Run<'_>) {
+    let mut writer = Writer::new(run, 5);
+    while !run.done.load(Relaxed) {
+        (0..16).for_each(|_| writer.set("large", run.load.large_keys, 1 << 20));
         if !writer.exchange(16) {
-            writer = Writer::new(server, 5);
+            writer = Writer::new(run, 5);
         }
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
 /// Clients that ask for values and never read, each replaced when it is dropped.
-fn slow_readers(server: &Server, done: &AtomicBool) {
+fn slow_readers(run: Run<'_>) {
     let request = encode_request(&["MGET", "key:1", "key:2", "key:3", "slow"]).repeat(20);
     let connect = || {
-        let mut stream = TcpStream::connect(server.addr()).expect("the server accepts");
+        let mut stream = TcpStream::connect(run.server.addr()).expect("the server accepts");
         stream.set_nonblocking(true).expect("a socket can");
         // It may be dropped already.
         let _ = stream.write(&request);
@@ -165,7 +194,7 @@ fn slow_readers(server: &Server, done: &AtomicBool) {
     };
     let mut readers: Vec<TcpStream> = (0..SLOW_READERS).map(|_| connect()).collect();
     let mut next = 0;
-    while !done.load(Relaxed) {
+    while !run.done.load(Relaxed) {
         next = (next + 1) % readers.len();
         readers[next] = connect();
         std::thread::sleep(Duration::from_millis(5));
@@ -173,86 +202,122 @@ fn slow_readers(server: &Server, done: &AtomicBool) {
 }
 
 /// Asks for values of which most are not in memory, and reads them.
-fn reader(server: &Server, load: Load, done: &AtomicBool) {
-    let (mut client, mut random) = (server.client(), fastrand::Rng::with_seed(9));
-    while !done.load(Relaxed) {
-        let names = [(); 4].map(|()| format!("key:{}", random.u32(..load.keys)));
+fn reader(run: Run<'_>) {
+    let (mut client, mut random) = (run.server.client(), fastrand::Rng::with_seed(9));
+    while !run.done.load(Relaxed) {
+        let names = [(); 4].map(|()| format!("key:{}", random.u32(..run.load.keys)));
         let words: Vec<&str> = std::iter::once("MGET")
             .chain(names.iter().map(String::as_str))
             .collect();
         if client.call(&words).is_err() {
-            client = server.client();
+            client = run.server.client();
         }
+    }
+}
+
+/// A group that kills soon, if one is asked for.
+fn group() -> Option<MemoryGroup> {
+    let asked = std::env::var("FERRITE_CHURN_GROUP").is_ok_and(|asked| asked == "1");
+    let limit = LIMIT / 100 * (100 + GROUP_PERCENT);
+    asked.then(|| MemoryGroup::new(limit).unwrap_or_else(|problem| panic!("{problem}")))
+}
+
+fn start(group: Option<&MemoryGroup>, target: Target, policy: &str) -> Server {
+    let limit = LIMIT.to_string();
+    let options = ["--maxmemory", &limit, "--maxmemory-policy", policy];
+    match group {
+        Some(group) => Server::start_in(group, target, &options),
+        None => Server::start(target, &options),
     }
 }
 
 #[test]
 fn the_limit_of_a_cache_holds_whatever_comes() {
-    let limit = LIMIT.to_string();
-    let options = ["--maxmemory", &limit, "--maxmemory-policy", "allkeys-lru"];
-    let server = Server::start(Target::Ferrite { threads: 2 }, &options);
-    churn(&server, CACHE);
+    let group = group();
+    let server = start(
+        group.as_ref(),
+        Target::Ferrite { threads: 2 },
+        "allkeys-lru",
+    );
+    let refused = churn(&server, group.as_ref(), CACHE);
+    assert_eq!(refused, 0, "there is always something to evict");
     let evicted = info(&mut server.client(), "evicted_keys");
     assert!(evicted > 0, "nothing was evicted");
 }
 
 #[test]
 fn the_limit_holds_whatever_comes_while_values_are_left_in_the_log() {
-    let limit = LIMIT.to_string();
-    let options = ["--maxmemory", &limit, "--maxmemory-policy", "offload"];
-    let server = Server::start(Target::Logged { threads: 2 }, &options);
-    churn(&server, STORE);
+    let group = group();
+    let server = start(group.as_ref(), Target::Logged { threads: 2 }, "offload");
+    churn(&server, group.as_ref(), STORE);
     let mut client = server.client();
     // In a few seconds a slow machine may not fill memory.
     let is_long = seconds() >= 60;
     assert!(
-        !is_long || info(&mut client, "cold_keys") > 0,
+        !is_long || info(&mut client, "offloaded_values") > 0,
         "no value was left in the log"
     );
     assert_eq!(info(&mut client, "evicted_keys"), 0);
 }
 
-/// Does all of it at once, and looks at physical memory meanwhile.
-fn churn(server: &Server, load: Load) {
-    let (done, written) = (AtomicBool::new(false), AtomicU64::new(0));
+/// Does all of it at once, and looks at memory meanwhile. How many requests were refused for want of it.
+fn churn(server: &Server, group: Option<&MemoryGroup>, load: Load) -> usize {
+    let (done, written, refusals) = (
+        AtomicBool::new(false),
+        AtomicU64::new(0),
+        Refusals::default(),
+    );
+    let run = Run {
+        server,
+        load,
+        done: &done,
+        written: &written,
+        refusals: &refusals,
+    };
     let mut client = server.client();
     let slow = "x".repeat(15_000);
-    let (mut most, mut samples) = (0, 0);
-    std::thread::scope(|scope| {
+    let seen = std::thread::scope(|scope| {
         for seed in 0..2 {
-            let (done, written) = (&done, &written);
-            scope.spawn(move || shifting_sizes(server, load, seed, done, written));
+            scope.spawn(move || shifting_sizes(run, seed));
         }
-        scope.spawn(|| growing_index(server, load, &done, &written));
-        scope.spawn(|| pipelines(server, load, &done));
-        scope.spawn(|| slow_readers(server, &done));
-        scope.spawn(|| reader(server, load, &done));
-        let until = Instant::now() + Duration::from_secs(seconds());
-        while Instant::now() < until {
-            let resident = server.resident_bytes();
-            most = most.max(resident);
-            samples += 1;
-            if samples % 20 == 0 {
-                client.ask(&format!("SET slow {slow}"));
-                let used = info(&mut client, "used_memory");
-                eprintln!(
-                    "{samples}: resident {} MiB, used {} MiB, most {} MiB, {} written",
-                    resident >> 20,
-                    used >> 20,
-                    most >> 20,
-                    written.load(Relaxed)
-                );
+        scope.spawn(move || growing_index(run));
+        scope.spawn(move || pipelines(run));
+        scope.spawn(move || slow_readers(run));
+        scope.spawn(move || reader(run));
+        let seen = watch(server, Duration::from_secs(seconds()), || {
+            if client.call(&["SET", "slow", &slow]).is_err() {
+                client = server.client();
             }
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            let in_group = group.map(|group| {
+                format!(
+                    ", group at most {} MiB, {} kills",
+                    group.peak() >> 20,
+                    group.kills()
+                )
+            });
+            format!(
+                "{} written, {} refused{}",
+                written.load(Relaxed),
+                refusals.count(),
+                in_group.unwrap_or_default()
+            )
+        });
         done.store(true, Relaxed);
+        seen
     });
     let tolerated = LIMIT / 100 * (100 + TOLERATED_PERCENT);
     assert!(
-        most <= tolerated,
+        seen.peak <= tolerated,
         "the process took {} MiB, {} MiB are tolerated",
-        most >> 20,
+        seen.peak >> 20,
         tolerated >> 20
     );
-    eprintln!("{samples} samples, most {} MiB", most >> 20);
+    // The other worker is in the middle of something while one answers.
+    assert!(
+        seen.used <= LIMIT + LIMIT / 100,
+        "{} bytes were in use of {LIMIT}",
+        seen.used
+    );
+    assert_eq!(group.map_or(0, MemoryGroup::kills), 0);
+    refusals.count()
 }

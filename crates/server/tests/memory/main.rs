@@ -4,6 +4,9 @@
 mod support;
 
 mod churn;
+mod container;
+mod figures;
+mod watch;
 
 use std::time::Duration;
 

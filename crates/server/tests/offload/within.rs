@@ -114,3 +114,44 @@ fn memory_is_within_the_limit_when_a_start_is_over() {
     check(&mut client, count);
     assert_eq!(client.ask("GET small:0"), Value::Bulk(b"value".to_vec()));
 }
+
+#[test]
+fn a_command_whose_values_cannot_fit_is_refused_before_they_are_read() {
+    let server = Server::start(TWO, SMALL);
+    let mut client = server.client();
+    // Replies of megabytes are no reason to drop it.
+    client.ask("CLIENT NO-EVICT on");
+    let names: Vec<String> = (0..1_000).map(|number| format!("large:{number}")).collect();
+    let value = vec![b'v'; 100_000];
+    for name in &names {
+        let request = [b"SET".as_slice(), name.as_bytes(), &value];
+        // While the disk is behind there may be nothing that could leave.
+        while client.call(&request).expect("the server replies") != Value::Simple(b"OK".to_vec()) {}
+    }
+    let command = |count: usize| {
+        let names = names[..count].iter().map(String::as_str);
+        std::iter::once("MGET").chain(names).collect::<Vec<&str>>()
+    };
+    let reads = info(&mut client, "disk_reads");
+    let reply = client.call(&command(1_000)).expect("the server replies");
+    assert!(
+        matches!(&reply, Value::Error(text) if text.starts_with(b"OOM ")),
+        "all of them"
+    );
+    assert_eq!(info(&mut client, "disk_reads"), reads);
+    // A part of them fits, also in a transaction.
+    let all_there = |reply: &Value| match reply {
+        Value::Array(values) => {
+            values.len() == 50 && values.iter().all(|one| *one == Value::Bulk(value.clone()))
+        }
+        _ => false,
+    };
+    let reply = client.call(&command(50)).expect("the server replies");
+    assert!(all_there(&reply), "a part of them");
+    assert_eq!(client.ask("MULTI"), Value::Simple(b"OK".to_vec()));
+    for name in names.iter().rev().take(50) {
+        let reply = client.call(&["GET", name]).expect("the server replies");
+        assert_eq!(reply, Value::Simple(b"QUEUED".to_vec()));
+    }
+    assert!(all_there(&client.ask("EXEC")), "in a transaction");
+}

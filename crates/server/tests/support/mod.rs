@@ -9,10 +9,12 @@
 #![allow(dead_code, unused_imports)]
 
 mod client;
+mod group;
 mod server;
 mod value;
 
 pub(crate) use client::{Client, Link, PATIENCE, encode_request};
+pub(crate) use group::MemoryGroup;
 pub(crate) use server::{Server, StartFailure, Target};
 pub(crate) use value::{Proto, Value, parse_value};
 

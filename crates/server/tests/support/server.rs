@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::{Client, PATIENCE};
+use super::group::MemoryGroup;
 use super::value::{Proto, Value};
 
 /// The release of redis-server that the expectations were recorded from.
@@ -179,6 +180,25 @@ impl Server {
         config: &[String],
         options: &[&str],
     ) -> Result<Self, StartFailure> {
+        Self::start_as(target, config, options, |command| command)
+    }
+
+    /// As [`Server::start`], inside of a group.
+    ///
+    /// # Panics
+    /// As [`Server::start`].
+    pub(crate) fn start_in(group: &MemoryGroup, target: Target, options: &[&str]) -> Self {
+        Self::start_as(target, &[], options, |command| group.enter(&command))
+            .unwrap_or_else(|failure| panic!("{target}: {failure}"))
+    }
+
+    /// As [`Server::try_start`], by the command that `made_of` makes of its own.
+    fn start_as(
+        target: Target,
+        config: &[String],
+        options: &[&str],
+        made_of: impl Fn(Command) -> Command,
+    ) -> Result<Self, StartFailure> {
         target.require_installed();
         let mut attempt = 0;
         loop {
@@ -190,6 +210,7 @@ impl Server {
                 command = with_config(&command, &dir, config);
             }
             place(&mut command, port, &dir);
+            let command = made_of(command);
             match Self::spawn(target, command, options, port, dir) {
                 // Another process took the port between our look and the server's.
                 Err(failure) if failure.output.contains("in use") && attempt < 5 => attempt += 1,
@@ -346,18 +367,24 @@ impl Server {
 
     /// Resident memory in bytes.
     pub(crate) fn resident_bytes(&self) -> u64 {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// The most resident memory that there ever was, in bytes.
+    pub(crate) fn most_resident_bytes(&self) -> u64 {
+        self.status_bytes("VmHWM:")
+    }
+
+    /// A figure of what the system tells of the process.
+    fn status_bytes(&self, field: &str) -> u64 {
         let status =
             fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the process runs");
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .expect("a process has resident memory");
-        let kibibytes: u64 = line
-            .split_whitespace()
-            .nth(1)
-            .and_then(|word| word.parse().ok())
-            .expect("VmRSS is a number");
-        kibibytes * 1024
+        let line = status.lines().find_map(|line| line.strip_prefix(field));
+        let kibibytes: Option<u64> = line
+            .and_then(|line| line.split_whitespace().next())
+            .and_then(|word| word.parse().ok());
+        kibibytes.unwrap_or_else(|| panic!("{field} is a number, unless the server has ended"))
+            * 1024
     }
 }
 

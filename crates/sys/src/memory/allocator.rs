@@ -21,8 +21,9 @@ pub const ALLOCATOR: &str = if cfg!(feature = "mimalloc") {
 /// What jemalloc reads when it starts: memory that nothing uses goes back to the system within five seconds, by a thread of its own, so
 /// that it goes also when there is no traffic. Until then it is used again without a page fault.
 #[cfg(not(any(feature = "mimalloc", feature = "system-malloc")))]
-mod settings {
-    use std::ffi::c_char;
+mod jemalloc {
+    use std::ffi::{c_char, c_int, c_void};
+    use std::ptr::null_mut;
 
     #[repr(transparent)]
     struct Text(*const c_char);
@@ -35,4 +36,36 @@ mod settings {
     #[used]
     static SETTINGS: Text =
         Text(c"background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:0".as_ptr());
+
+    unsafe extern "C" {
+        #[link_name = "_rjem_mallctl"]
+        fn control(
+            name: *const c_char,
+            old: *mut c_void,
+            old_len: *mut usize,
+            new: *mut c_void,
+            new_len: usize,
+        ) -> c_int;
+    }
+
+    /// Gives back what nothing uses, at once. 4096 stands for all arenas.
+    pub(in crate::memory) fn purge() {
+        // SAFETY: this control neither reads nor writes anything of ours. If it is refused, memory goes back with time.
+        unsafe {
+            control(
+                c"arena.4096.purge".as_ptr(),
+                null_mut(),
+                null_mut(),
+                null_mut(),
+                0,
+            );
+        }
+    }
 }
+
+#[cfg(not(any(feature = "mimalloc", feature = "system-malloc")))]
+pub(super) use jemalloc::purge;
+
+/// These give back in their own time.
+#[cfg(any(feature = "mimalloc", feature = "system-malloc"))]
+pub(super) fn purge() {}

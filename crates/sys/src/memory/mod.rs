@@ -124,6 +124,12 @@ pub fn keep_free(bytes: usize) {
     LARGE.keep(bytes);
 }
 
+/// Gives memory that nothing uses back to the system now, also what is kept for the next large allocations.
+pub fn purge() {
+    LARGE.purge();
+    allocator::purge();
+}
+
 /// Whether an allocation is kept in runs.
 #[inline]
 fn is_large(size: usize, layout: Layout) -> bool {

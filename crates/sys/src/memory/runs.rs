@@ -76,6 +76,11 @@ impl Runs {
         }
     }
 
+    /// Gives all free memory back.
+    pub(super) fn purge(&self) {
+        self.lock().give_back(0);
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         // Nothing in here panics half-way; a poisoned lock would only hide the first panic.
         self.state
@@ -328,6 +333,17 @@ mod tests {
             assert!(runs.dirty() <= 10 * PAGE);
         }
         runs.keep(0);
+        assert_eq!(runs.dirty(), 0);
+    }
+
+    #[test]
+    fn nothing_free_is_left_behind_a_purge() {
+        let runs = Runs::new();
+        let start = runs.allocate(10 * PAGE).expect("memory");
+        // SAFETY: it is freed once, with its size.
+        unsafe { runs.free(start, 10 * PAGE) };
+        assert!(runs.dirty() > 0);
+        runs.purge();
         assert_eq!(runs.dirty(), 0);
     }
 }

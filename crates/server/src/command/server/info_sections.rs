@@ -7,10 +7,11 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use keyspace::{Database, Keyspace, Overhead, Turn};
+use keyspace::{Database, Keyspace, Turn};
 
 use super::Context;
 use super::info::{Report, human_bytes};
+use super::memory_figures::MemoryFigures;
 use crate::clients::status;
 use crate::command::{Command, table};
 use crate::config::Setting;
@@ -82,70 +83,6 @@ pub(super) fn clients(report: &mut Report, context: &Context<'_>) {
     report.field("total_watched_keys", watched);
 }
 
-/// Where memory goes, as INFO memory and MEMORY tell it.
-pub(crate) struct MemoryFigures {
-    /// Bytes taken by data and by buffers of connections.
-    pub(crate) used: u64,
-    /// The most that was ever used.
-    pub(crate) peak: u64,
-    /// Bytes of physical memory that the process occupies.
-    pub(crate) resident: u64,
-    /// Bytes of connections' buffers.
-    pub(crate) buffers: u64,
-    /// What databases that exist take beside their entries.
-    pub(crate) databases: Vec<(usize, Overhead)>,
-    pub(crate) keys: u64,
-}
-
-impl MemoryFigures {
-    pub(super) fn gather(context: &Context<'_>) -> MemoryFigures {
-        MemoryFigures::of(context.server, context.store.turn, context.store.now)
-    }
-
-    /// The figures of a server at a time (Unix, ms).
-    pub(crate) fn of(server: &Server, turn: &Turn<'_>, now: i64) -> MemoryFigures {
-        let used = server.used_memory();
-        let databases = databases_of(&server.keyspace, turn);
-        MemoryFigures {
-            used,
-            peak: used.max(server.totals.peak_memory.get()),
-            resident: sys::process::rss_bytes(),
-            buffers: server.sum(|stats| &stats.buffer_bytes),
-            keys: databases
-                .clone()
-                .map(|(_, database)| database.len() as u64)
-                .sum(),
-            databases: databases
-                .map(|(db, database)| (db, database.overhead(now)))
-                .collect(),
-        }
-    }
-
-    /// Bytes that hold neither keys nor values.
-    pub(crate) fn overhead(&self) -> u64 {
-        let databases = self
-            .databases
-            .iter()
-            .map(|(_, overhead)| overhead.bytes() as u64);
-        self.buffers + databases.sum::<u64>()
-    }
-
-    /// Bytes of keys and values, with what each needs around it.
-    pub(crate) fn dataset(&self) -> u64 {
-        self.used.saturating_sub(self.overhead())
-    }
-
-    /// Physical memory per byte used.
-    pub(crate) fn fragmentation(&self) -> f64 {
-        self.resident as f64 / self.used.max(1) as f64
-    }
-
-    /// Bytes of physical memory beyond what is used; negative if some of it is not resident.
-    pub(crate) fn fragmentation_bytes(&self) -> i64 {
-        self.resident.wrapping_sub(self.used) as i64
-    }
-}
-
 /// A part of a whole, in percent.
 pub(super) fn percent(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole.max(1) as f64
@@ -175,9 +112,9 @@ pub(super) fn memory(report: &mut Report, context: &Context<'_>) {
     let peak_percent = percent(figures.used, figures.peak);
     report.field("used_memory_peak_perc", format_args!("{peak_percent:.2}%"));
     report.field("used_memory_overhead", figures.overhead());
-    report.field("used_memory_startup", context.server.memory.startup());
+    report.field("used_memory_startup", figures.startup);
     report.field("used_memory_dataset", figures.dataset());
-    let dataset_percent = percent(figures.dataset(), figures.used);
+    let dataset_percent = percent(figures.dataset(), figures.beyond_startup());
     report.field(
         "used_memory_dataset_perc",
         format_args!("{dataset_percent:.2}%"),

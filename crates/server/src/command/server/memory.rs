@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use keyspace::Overhead;
 
 use super::info::human_bytes;
-use super::info_sections::{MemoryFigures, percent};
+use super::info_sections::percent;
+use super::memory_figures::MemoryFigures;
 use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, KeySpec, Spec, flag, help};
 use crate::command::failure;
 use crate::command::spec::NO_VALUES;
@@ -106,7 +107,8 @@ enum Figure {
     Count(u64),
     Difference(i64),
     Ratio(f64),
-    Database(Overhead),
+    /// What is around the entries of a database, and bytes of these.
+    Database(Overhead, u64),
 }
 
 fn stats(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
@@ -119,10 +121,14 @@ fn stats(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
             Figure::Count(count) => reply.integer(count as i64),
             Figure::Difference(difference) => reply.integer(difference),
             Figure::Ratio(ratio) => reply.double(ratio),
-            Figure::Database(overhead) => {
-                reply.map(3);
+            Figure::Database(overhead, entries) => {
+                reply.map(5);
+                reply.bulk(b"entries");
+                reply.integer(entries as i64);
+                reply.bulk(b"slack");
+                reply.integer(overhead.slack_bytes as i64);
                 reply.bulk(b"overhead.hashtable.main");
-                reply.integer((overhead.index_bytes + overhead.slack_bytes) as i64);
+                reply.integer(overhead.index_bytes as i64);
                 reply.bulk(b"overhead.hashtable.expires");
                 reply.integer(overhead.wheel_bytes as i64);
                 reply.bulk(b"overhead.hashtable.slot-to-keys");
@@ -133,12 +139,14 @@ fn stats(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The fields of MEMORY STATS. Those about the allocator are left out: it doesn't tell.
+/// The fields of MEMORY STATS. Those about the allocator are left out: it doesn't tell. What is ours alone: the entries of each database,
+/// what waits to be freed, and what is left when all parts are taken from the whole.
 fn stats_fields(figures: &MemoryFigures) -> Vec<(Cow<'static, str>, Figure)> {
     use Figure::{Count, Database, Difference, Ratio};
     let mut fields: Vec<(Cow<'static, str>, Figure)> = vec![
         ("peak.allocated".into(), Count(figures.peak)),
         ("total.allocated".into(), Count(figures.used)),
+        ("startup.allocated".into(), Count(figures.startup)),
         ("replication.backlog".into(), Count(0)),
         ("clients.slaves".into(), Count(0)),
         ("clients.normal".into(), Count(figures.buffers)),
@@ -146,11 +154,14 @@ fn stats_fields(figures: &MemoryFigures) -> Vec<(Cow<'static, str>, Figure)> {
         ("aof.buffer".into(), Count(0)),
         ("lua.caches".into(), Count(0)),
         ("functions.caches".into(), Count(0)),
+        ("lazyfree.pending".into(), Count(figures.pending)),
+        ("other".into(), Difference(figures.other())),
     ];
-    for &(db, overhead) in &figures.databases {
-        fields.push((format!("db.{db}").into(), Database(overhead)));
+    for database in &figures.databases {
+        let name = format!("db.{}", database.db);
+        fields.push((name.into(), Database(database.overhead, database.entries)));
     }
-    let per_key = figures.used / figures.keys.max(1);
+    let per_key = figures.beyond_startup() / figures.keys.max(1);
     fields.extend([
         ("overhead.total".into(), Count(figures.overhead())),
         ("keys.count".into(), Count(figures.keys)),
@@ -161,7 +172,7 @@ fn stats_fields(figures: &MemoryFigures) -> Vec<(Cow<'static, str>, Figure)> {
         ("dataset.bytes".into(), Count(figures.dataset())),
         (
             "dataset.percentage".into(),
-            Ratio(percent(figures.dataset(), figures.used)),
+            Ratio(percent(figures.dataset(), figures.beyond_startup())),
         ),
         (
             "peak.percentage".into(),
@@ -205,12 +216,28 @@ fn diagnose(figures: &MemoryFigures, limit: u64) -> String {
         }
     };
     let (used, peak) = (human_bytes(figures.used), human_bytes(figures.peak));
+    let around = figures.around_entries();
     finding(
         limit > 0 && figures.used > limit / 10 * 9,
         format!(
             "Nearly full: {used} of maxmemory {} are in use. Raise it, let keys expire, or look for what is large: BIGKEYS, \
              PREFIXES START.",
             human_bytes(limit)
+        ),
+    );
+    finding(
+        around.slack_bytes as u64 > figures.used / 4,
+        format!(
+            "Places of entries that were removed take {}. New entries use them, and what stays empty goes back to the system as \
+             keys come and go.",
+            human_bytes(around.slack_bytes as u64)
+        ),
+    );
+    finding(
+        figures.pending > figures.used / 4,
+        format!(
+            "{} are dropped already and being freed.",
+            human_bytes(figures.pending)
         ),
     );
     finding(
@@ -237,7 +264,35 @@ fn diagnose(figures: &MemoryFigures, limit: u64) -> String {
     if text.is_empty() {
         text.push_str("Nothing is remarkable about the memory of this server.\n");
     }
-    text
+    text + &parts(figures)
+}
+
+/// Where memory goes, in a line.
+fn parts(figures: &MemoryFigures) -> String {
+    let around = figures.around_entries();
+    let mut parts = [
+        ("keys and values", figures.dataset()),
+        ("index", around.index_bytes as u64),
+        ("expiries", around.wheel_bytes as u64),
+        ("free places of entries", around.slack_bytes as u64),
+        ("connections' buffers", figures.buffers),
+        ("what is being freed", figures.pending),
+        ("the server itself", figures.startup),
+        ("other", figures.other().max(0) as u64),
+    ];
+    parts.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
+    let of_all = |bytes| percent(bytes, figures.used);
+    let named = parts
+        .iter()
+        .filter(|(_, bytes)| of_all(*bytes) >= 0.1)
+        .map(|(name, bytes)| format!("{name} {} ({:.1}%)", human_bytes(*bytes), of_all(*bytes)));
+    let named: Vec<String> = named.collect();
+    format!(
+        "In use: {}, of which {}; {} are physical memory.\n",
+        human_bytes(figures.used),
+        named.join(", "),
+        human_bytes(figures.resident)
+    )
 }
 
 fn malloc_stats(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
@@ -247,8 +302,9 @@ fn malloc_stats(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> 
     Ok(())
 }
 
-/// There is nothing to ask for: empty pages go back to the system by themselves.
+/// Free memory goes back by itself within seconds, but for a little that is kept for large values; this does not wait.
 fn purge(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    sys::memory::purge();
     context.reply.ok();
     Ok(())
 }
@@ -276,36 +332,57 @@ fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::memory_figures::DatabaseFigures;
     use super::*;
 
     const MIB: u64 = 1 << 20;
 
-    fn figures(used: u64, peak: u64, resident: u64, buffers: u64) -> MemoryFigures {
+    fn figures(used: u64, peak: u64, resident: u64, buffers: u64, slack: u64) -> MemoryFigures {
         MemoryFigures {
             used: used * MIB,
             peak: peak * MIB,
             resident: resident * MIB,
             buffers: buffers * MIB,
-            databases: Vec::new(),
+            startup: 0,
+            pending: 0,
+            databases: vec![DatabaseFigures {
+                db: 0,
+                entries: (used - buffers - slack) / 2 * MIB,
+                overhead: Overhead {
+                    index_bytes: ((used - buffers - slack) / 2 * MIB) as usize,
+                    wheel_bytes: 0,
+                    slack_bytes: (slack * MIB) as usize,
+                },
+            }],
             keys: 0,
         }
     }
 
     #[test]
-    fn the_doctor_finds_what_is_there_and_nothing_else() {
+    fn the_doctor_finds_what_is_there_and_says_where_memory_goes() {
         let lines = |figures, limit| diagnose(&figures, limit * MIB).lines().count();
-        let healthy = diagnose(&figures(100, 100, 110, 1), 0);
+        let healthy = diagnose(&figures(100, 100, 110, 1, 1), 0);
         assert!(healthy.starts_with("Nothing"), "{healthy}");
-        assert!(diagnose(&figures(1, 100, 500, 1), 1).starts_with("There is next to no data"));
+        let parts = healthy.lines().nth(1).expect("two lines");
+        assert_eq!(
+            parts,
+            "In use: 100.00M, of which keys and values 49.00M (49.0%), index 49.00M (49.0%), free places of entries 1.00M \
+             (1.0%), connections' buffers 1.00M (1.0%); 110.00M are physical memory."
+        );
+        assert!(diagnose(&figures(1, 100, 500, 1, 0), 1).starts_with("There is next to no data"));
         for (one, limit) in [
-            (figures(100, 100, 110, 1), 101),
-            (figures(100, 200, 110, 1), 0),
-            (figures(100, 100, 200, 1), 0),
-            (figures(100, 100, 110, 50), 0),
+            (figures(100, 100, 110, 1, 1), 101),
+            (figures(100, 200, 110, 1, 1), 0),
+            (figures(100, 100, 200, 1, 1), 0),
+            (figures(100, 100, 110, 50, 1), 0),
+            (figures(100, 100, 110, 1, 30), 0),
         ] {
             let text = diagnose(&one, limit * MIB);
-            assert!(text.lines().count() == 1 && text != healthy, "{text}");
+            assert!(
+                text.lines().count() == 2 && !text.starts_with("Nothing"),
+                "{text}"
+            );
         }
-        assert_eq!(lines(figures(100, 200, 200, 50), 101), 4);
+        assert_eq!(lines(figures(100, 200, 200, 50, 30), 101), 6);
     }
 }

@@ -23,6 +23,7 @@ pub(crate) mod key_finder;
 mod latency;
 mod lolwut;
 mod memory;
+pub(crate) mod memory_figures;
 mod persistence;
 mod process;
 mod slowlog;

@@ -86,11 +86,7 @@ pub(super) const MEMORY: &[Figure] = &[
 ];
 
 fn overhead(view: &View<'_>, of: fn(&keyspace::Overhead) -> usize) -> u64 {
-    view.memory
-        .databases
-        .iter()
-        .map(|(_, one)| of(one) as u64)
-        .sum()
+    of(&view.memory.around_entries()) as u64
 }
 
 pub(super) const KEYS: &[Figure] = &[
