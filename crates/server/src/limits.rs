@@ -172,9 +172,6 @@ pub(crate) const ROOM_SHARE: i64 = 512;
 pub(crate) const ROOM_BYTES: i64 = 1024 * 1024;
 pub(crate) const LEAST_ROOM_BYTES: i64 = 4 * 1024;
 
-/// What a transaction needs while it holds its shards cannot wait for room: it may go beyond `maxmemory` by one part in so many.
-pub(crate) const FAR_BEYOND_SHARE: i64 = 16;
-
 /// The part of `maxmemory` that clients may take while `maxmemory-clients` is 0: one in this many.
 pub(crate) const CLIENTS_SHARE: i64 = 8;
 

@@ -331,8 +331,7 @@ impl Context<'_> {
             if done.is_err() || copes && blobs::is_blob(cold) {
                 return;
             }
-            let bytes = taken(cold.len as usize);
-            done = match server.may_hold(cold) && !server.memory.is_far_beyond_with(bytes) {
+            done = match server.may_hold(cold) {
                 true => store.bring_back(store.db, key),
                 false => Err(failure::OUT_OF_MEMORY),
             };

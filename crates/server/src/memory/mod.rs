@@ -28,8 +28,8 @@ use keyspace::{Access, Order, Policy};
 
 use crate::config::Setting;
 use crate::limits::{
-    CLIENTS_SHARE, FAR_BEYOND_SHARE, FREE_KEPT_BYTES, FREE_KEPT_SHARE, LEAST_ROOM_BYTES,
-    PURGE_SHARE, ROOM_BYTES, ROOM_SHARE, UNRETURNED_IGNORED_SHARE, UNRETURNED_MOST_SHARE,
+    CLIENTS_SHARE, FREE_KEPT_BYTES, FREE_KEPT_SHARE, LEAST_ROOM_BYTES, PURGE_SHARE, ROOM_BYTES,
+    ROOM_SHARE, UNRETURNED_IGNORED_SHARE, UNRETURNED_MOST_SHARE,
 };
 use crate::server::Server;
 
@@ -92,11 +92,6 @@ impl Budget {
     /// Whether there is room for so many bytes more.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.excess(usize::try_from(bytes).unwrap_or(usize::MAX)) <= 0
-    }
-
-    /// Whether so many bytes more would be too much even for what cannot wait for room.
-    pub(crate) fn is_far_beyond_with(&self, bytes: usize) -> bool {
-        self.is_near_with(bytes) && self.excess(bytes) > self.limit.load(Relaxed) / FAR_BEYOND_SHARE
     }
 
     /// Whether more is in use than the limit allows.
