@@ -241,7 +241,7 @@ impl Guard<'_> {
 
 /// A random number, of which nothing depends that must be secret or even.
 #[inline]
-fn random(ticks: fn() -> u64) -> u64 {
+pub(super) fn random(ticks: fn() -> u64) -> u64 {
     let mixed = ticks().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }

@@ -17,6 +17,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 
+use super::evicting::random;
 use super::{EntryMut, Guard, ShardCell};
 use crate::entry::{Entry, INLINE_VALUE_MAX, LogAddress, NewValue};
 use crate::evict::{COOL, HOT};
@@ -221,7 +222,8 @@ impl EntryMut<'_, '_> {
     pub fn is_asked_again(&mut self) -> bool {
         let place = self.guard.place(self.hash);
         self.guard.prepare_eviction();
-        self.guard.evicting().ghosts.meet(place)
+        let displaces = random(self.guard.shared.ticks) & 1 == 1;
+        self.guard.evicting().ghosts.meet(place, displaces)
     }
 
     /// Gives the entry its value back, if it is cold and has it still from `address`. Whether it was that value's.

@@ -46,7 +46,8 @@ impl Promises {
 
     /// Counts what values will take.
     pub(super) fn make(&self, wanted: &[Wanted]) {
-        let bytes = wanted.iter().map(needed).sum::<usize>();
+        let both = |(read, entry)| read + entry;
+        let bytes = wanted.iter().map(steps).map(both).sum::<usize>();
         self.0.fetch_add(bytes, Relaxed);
         sys::memory::charge(bytes as i64);
     }

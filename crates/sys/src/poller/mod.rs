@@ -394,7 +394,13 @@ impl Poller {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Uring(uring) => uring.read_file(file, offset, buffer, token),
-            _ => Err(buffer),
+            #[cfg(target_os = "linux")]
+            Driver::Epoll(_) => Err(buffer),
+            #[cfg(not(target_os = "linux"))]
+            Driver::Kqueue(_) => {
+                let _ = (file, offset, token);
+                Err(buffer)
+            }
         }
     }
 
