@@ -62,6 +62,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
     sys::signal::ignore_sigpipe();
     let signals = Signals::block(&[Signal::Term, Signal::Int])
         .map_err(|error| format!("cannot hear signals: {error}"))?;
+    sys::memory::start_giving_back();
     logging::start(&settings)?;
     let listeners = control::listen(&settings)?;
     let http_listeners = http::listen(&settings)?;

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -148,4 +148,46 @@ fn a_manager_that_is_not_there_is_no_reason_to_end() {
     let mut reply = [0; 7];
     client.read_exact(&mut reply).expect("it answers");
     assert_eq!(&reply, b"+PONG\r\n");
+}
+
+#[test]
+fn a_server_in_the_background_serves_and_names_its_process() {
+    let name = format!("ferrite-background-{}", std::process::id());
+    let directory = std::env::temp_dir().join(name);
+    fs::create_dir_all(&directory).expect("the directory for temporary files is writable");
+    let (socket, pid_file) = (directory.join("socket"), directory.join("pid"));
+    let started = Command::new(env!("CARGO_BIN_EXE_ferrite-server"))
+        .args(["--daemonize", "yes", "--port", "0", "--threads", "1"])
+        .args(["--dir".as_ref(), directory.as_os_str()])
+        .args(["--unixsocket".as_ref(), socket.as_os_str()])
+        .args(["--pidfile".as_ref(), pid_file.as_os_str()])
+        .output()
+        .expect("the server has been built");
+    assert!(started.status.success(), "{started:?}");
+    let began = Instant::now();
+    let mut connection = loop {
+        match UnixStream::connect(&socket) {
+            Ok(connection) => break connection,
+            Err(error) => assert!(began.elapsed() < PATIENCE, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let timeout = connection.set_read_timeout(Some(PATIENCE));
+    timeout.expect("it is a socket");
+    let pid = fs::read_to_string(&pid_file).expect("it is written before anybody is served");
+    let pid: u32 = pid.trim().parse().expect("a number");
+    assert_ne!(pid, 0);
+    let question = connection.write_all(b"INFO server\r\n");
+    question.expect("the server listens");
+    let (mut reply, mut part) = (String::new(), [0; 4096]);
+    while !reply.contains(&format!("process_id:{pid}\r\n")) {
+        let count = connection.read(&mut part).expect("the server answers");
+        assert!(count > 0, "{reply}");
+        reply += &String::from_utf8_lossy(&part[..count]);
+    }
+    let end = connection.write_all(b"SHUTDOWN NOSAVE\r\n");
+    end.expect("the server listens");
+    // It says nothing any more, and closes the connection.
+    while connection.read(&mut part).is_ok_and(|count| count > 0) {}
+    fs::remove_dir_all(&directory).expect("it is ours");
 }

@@ -18,8 +18,9 @@ pub const ALLOCATOR: &str = if cfg!(feature = "mimalloc") {
     "jemalloc"
 };
 
-/// What jemalloc reads when it starts: memory that nothing uses goes back to the system within five seconds, by a thread of its own, so
-/// that it goes also when there is no traffic. Until then it is used again without a page fault.
+/// What jemalloc reads when it starts: memory that nothing uses goes back to the system within five seconds. Until then it is used again
+/// without a page fault. By a thread of its own, so that it goes also when there is no traffic; but that begins later, because a process
+/// that goes to the background must have no threads yet.
 #[cfg(not(any(feature = "mimalloc", feature = "system-malloc")))]
 mod jemalloc {
     use std::ffi::{c_char, c_int, c_void};
@@ -34,8 +35,7 @@ mod jemalloc {
     // SAFETY: jemalloc looks for a `const char *` of this name, and nobody else has one.
     #[unsafe(export_name = "_rjem_malloc_conf")]
     #[used]
-    static SETTINGS: Text =
-        Text(c"background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:0".as_ptr());
+    static SETTINGS: Text = Text(c"dirty_decay_ms:5000,muzzy_decay_ms:0".as_ptr());
 
     unsafe extern "C" {
         #[link_name = "_rjem_mallctl"]
@@ -46,6 +46,21 @@ mod jemalloc {
             new: *mut c_void,
             new_len: usize,
         ) -> c_int;
+    }
+
+    /// Starts the thread that gives memory back.
+    pub(in crate::memory) fn start_thread() {
+        let mut is_on = true;
+        // SAFETY: this control reads one `bool`, which it has. If it is refused, memory goes back when something is allocated or freed.
+        unsafe {
+            control(
+                c"background_thread".as_ptr(),
+                null_mut(),
+                null_mut(),
+                (&raw mut is_on).cast(),
+                size_of::<bool>(),
+            );
+        }
     }
 
     /// Gives back what nothing uses, at once. 4096 stands for all arenas.
@@ -64,8 +79,12 @@ mod jemalloc {
 }
 
 #[cfg(not(any(feature = "mimalloc", feature = "system-malloc")))]
-pub(super) use jemalloc::purge;
+pub(super) use jemalloc::{purge, start_thread};
 
 /// These give back in their own time.
 #[cfg(any(feature = "mimalloc", feature = "system-malloc"))]
 pub(super) fn purge() {}
+
+/// These have none.
+#[cfg(any(feature = "mimalloc", feature = "system-malloc"))]
+pub(super) fn start_thread() {}

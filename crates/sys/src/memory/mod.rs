@@ -124,6 +124,11 @@ pub fn keep_free(bytes: usize) {
     LARGE.keep(bytes);
 }
 
+/// Starts the thread that gives memory back that nothing uses, where the allocator has one. Call it when the process may have threads.
+pub fn start_giving_back() {
+    allocator::start_thread();
+}
+
 /// Gives memory that nothing uses back to the system now, also what is kept for the next large allocations.
 pub fn purge() {
     LARGE.purge();
