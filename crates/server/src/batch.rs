@@ -122,6 +122,16 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
+    /// Lets a connection go on with what it has sent before. It may have been told so already in this turn, by a message and by its
+    /// socket: two lanes would run its requests twice.
+    pub(crate) fn add_pending(&mut self, token: u64) {
+        let is_pending =
+            |lane: &Lane| lane.token == token && matches!(lane.source, Source::Pending);
+        if !self.lanes[self.at..].iter().any(is_pending) {
+            self.lanes.push(Lane::new(token, Source::Pending));
+        }
+    }
+
     /// Fills the next window. Returns whether there was anything left to parse.
     pub(crate) fn parse_window(&mut self, around: &mut Parsing<'_>) -> bool {
         self.window_from = self.at;

@@ -315,7 +315,7 @@ impl Worker {
                         .fetch_add(1, Relaxed);
                     self.close(token);
                 } else if connection.pending.len() >= connection.need {
-                    self.batch.lanes.push(Lane::new(token, Source::Pending));
+                    self.batch.add_pending(token);
                 }
             }
             Err(error) => {
@@ -488,7 +488,7 @@ impl Worker {
             };
             connection.state = State::Open;
             connection.session.client.set_status(status::BLOCKED, false);
-            self.batch.lanes.push(Lane::new(token, Source::Pending));
+            self.batch.add_pending(token);
         }
         self.run_group();
     }

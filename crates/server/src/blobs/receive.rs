@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Shared, Upload};
-use crate::batch::{Lane, Source};
 use crate::config::Setting;
 use crate::connection::State;
 use crate::limits::UPLOAD_TURN_BYTES;
@@ -126,7 +125,7 @@ impl Worker {
                 connection.received = Some(received);
                 connection.need = 0;
                 connection.state = State::Open;
-                self.batch.lanes.push(Lane::new(token, Source::Pending));
+                self.batch.add_pending(token);
             }
             // Word of a piece may come when all has been handed over.
             None if upload.is_handed_over() => {}

@@ -30,7 +30,6 @@ use ferrite_log::Lsn;
 use keyspace::reason;
 use resp::number;
 
-use crate::batch::{Lane, Source};
 use crate::clients::{Client, status};
 use crate::command::{Args, Context, Failure};
 use crate::connection::State;
@@ -330,7 +329,7 @@ impl Worker {
         connection.session.client.set_status(status::BLOCKED, false);
         let (until_ms, durable) = (parked.wait.until_ms, parked.wait.durable);
         self.forget_wait(token, until_ms, durable);
-        self.batch.lanes.push(Lane::new(token, Source::Pending));
+        self.batch.add_pending(token);
     }
 
     /// Lets those go on whose time is up.

@@ -7,7 +7,6 @@ use sys::poller::Poller;
 
 use super::at_hand::Arrived;
 use super::{Fetch, FetchState, Reads, Wanted};
-use crate::batch::{Lane, Source};
 use crate::clients::Client;
 use crate::connection::State;
 use crate::server::Server;
@@ -76,6 +75,6 @@ impl Worker {
             connection.fetch.done();
         }
         connection.state = State::Open;
-        self.batch.lanes.push(Lane::new(token, Source::Pending));
+        self.batch.add_pending(token);
     }
 }

@@ -5,7 +5,6 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Worker;
-use crate::batch::{Lane, Source};
 use crate::connection::State;
 use crate::limits::SEND_TURN_BYTES;
 use crate::session::ReplyMode;
@@ -78,7 +77,7 @@ impl Worker {
                         && !connection.pending.is_empty()
                         && connection.need == 0
                     {
-                        self.batch.lanes.push(Lane::new(token, Source::Pending));
+                        self.batch.add_pending(token);
                         return (sent, true);
                     }
                 }
