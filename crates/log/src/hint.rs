@@ -17,6 +17,7 @@
 
 use sys::file::{File, Files};
 
+use crate::address::Lsn;
 use crate::error::{Error, Result};
 use crate::paths::Paths;
 use crate::record::{Record, read_hint};
@@ -43,8 +44,8 @@ fn header(segment: &Segment, name: &Name) -> [u8; HEADER] {
 }
 
 /// What a block's checksum begins with: its place in its segment's hints.
-fn seed(segment: &Segment, at: u64) -> u32 {
-    (segment.first.get() >> 3) as u32 ^ (at as u32).rotate_left(16)
+fn seed(first: Lsn, at: u64) -> u32 {
+    (first.get() >> 3) as u32 ^ (at as u32).rotate_left(16)
 }
 
 /// Writes the hints of a full segment.
@@ -66,7 +67,7 @@ pub(crate) fn write(
         let (mut at, mut left) = (HEADER as u64, hints);
         loop {
             let (block, behind) = left.split_at(block_of(left));
-            let checksum = crc32c::crc32c_append(seed(segment, at), block);
+            let checksum = crc32c::crc32c_append(seed(segment.first, at), block);
             let mut head = [0; BLOCK_HEADER];
             head[..4].copy_from_slice(&(block.len() as u32).to_le_bytes());
             head[4..].copy_from_slice(&checksum.to_le_bytes());
@@ -99,6 +100,8 @@ fn block_of(hints: &[u8]) -> usize {
 /// The hints of a segment, block by block.
 pub(crate) struct Hints {
     file: Box<dyn File>,
+    /// Where the segment begins.
+    first: Lsn,
     at: u64,
 }
 
@@ -119,14 +122,11 @@ impl Hints {
         }
         let mut hints = Hints {
             file,
+            first: segment.first,
             at: HEADER as u64,
         };
         loop {
-            let at = hints.at;
-            let (block, checksum) = hints.read()?;
-            if crc32c::crc32c_append(seed(segment, at), &block) != checksum {
-                return None;
-            }
+            let block = hints.next()?;
             let mut left = &block[..];
             while !left.is_empty() {
                 let hint = read_hint(left)?;
@@ -142,12 +142,8 @@ impl Hints {
         }
     }
 
-    /// The next block; empty at the end. `None` if it cannot be read.
+    /// The next block, checked; empty at the end. `None` if it cannot be read, or is damaged.
     pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
-        self.read().map(|(block, _)| block)
-    }
-
-    fn read(&mut self) -> Option<(Vec<u8>, u32)> {
         let mut head = [0; BLOCK_HEADER];
         self.file.read_exact_at(&mut head, self.at).ok()?;
         let [a, b, c, d, checksum @ ..] = head;
@@ -161,7 +157,8 @@ impl Hints {
         self.file
             .read_exact_at(&mut block, self.at + BLOCK_HEADER as u64)
             .ok()?;
+        let found = crc32c::crc32c_append(seed(self.first, self.at), &block);
         self.at += BLOCK_HEADER as u64 + u64::from(len);
-        Some((block, u32::from_le_bytes(checksum)))
+        (found == u32::from_le_bytes(checksum)).then_some(block)
     }
 }
