@@ -24,7 +24,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use sys::file::{File, Files};
@@ -75,6 +75,8 @@ pub struct Blob {
     records: AtomicUsize,
     /// Whether one ever has.
     is_named: AtomicBool,
+    /// How often somebody has begun to read it.
+    reads: AtomicU32,
     registry: Weak<Blobs>,
 }
 
@@ -84,6 +86,7 @@ impl Blob {
             reference,
             records: AtomicUsize::new(0),
             is_named: AtomicBool::new(is_named),
+            reads: AtomicU32::new(0),
             registry,
         })
     }
@@ -91,6 +94,11 @@ impl Blob {
     /// What a record says of it.
     pub fn reference(&self) -> BlobRef {
         self.reference
+    }
+
+    /// Notes that somebody begins to read it. Returns how often that was done before, since the start.
+    pub fn note_read(&self) -> u32 {
+        self.reads.fetch_add(1, Ordering::Relaxed)
     }
 }
 

@@ -16,7 +16,7 @@ use resp::request::Resume;
 use sys::poller::{Interest, Poller};
 use sys::socket::Socket;
 
-use crate::blobs::{FilePart, Received, Sent, Upload};
+use crate::blobs::{Ready, Received, Sending, Sent, Upload};
 use crate::blocked::Parked;
 use crate::clients::{Client, status};
 use crate::cold::FetchState;
@@ -182,6 +182,7 @@ impl Connection {
         let deferred = self.session.deferred.as_ref();
         self.pending.capacity()
             + self.backlog.bytes
+            + self.backlog.file_memory()
             + self.upload.as_ref().map_or(0, |upload| upload.memory())
             + self.session.transaction_bytes()
             + deferred.map_or(0, |deferred| deferred.memory())
@@ -195,7 +196,7 @@ impl Connection {
             self.backlog.push_bytes(&output.bytes[at..pinned.at]);
             match &pinned.value {
                 Apart::Memory(value) => self.backlog.push_large(value.clone()),
-                Apart::File(part) => self.backlog.push_file(part.clone()),
+                Apart::File(part) => self.backlog.push_file(Sending::new(part.clone())),
             }
             at = pinned.at;
         }
@@ -327,7 +328,7 @@ pub(crate) enum Piece {
     /// A part of a log.
     Part(LargeValue, Range<usize>),
     /// A part of a file.
-    File(FilePart),
+    File(Sending),
 }
 
 impl Piece {
@@ -373,7 +374,7 @@ impl Backlog {
         }
     }
 
-    fn push_file(&mut self, part: FilePart) {
+    fn push_file(&mut self, part: Sending) {
         self.pieces.push_back(Piece::File(part));
     }
 
@@ -398,7 +399,7 @@ impl Backlog {
         };
         match part.send(poller, socket, most)? {
             Sent::Bytes(count) => {
-                if part.len() == 0 {
+                if part.is_over() {
                     self.pieces.pop_front();
                     if self.pieces.is_empty() {
                         self.pieces = VecDeque::new();
@@ -416,24 +417,33 @@ impl Backlog {
     /// Lets a thread read, if that is what the next piece waits for.
     pub(crate) fn ask(&mut self, server: &'static Server, client: &Arc<Client>) {
         if self.wait == FileWait::Asks
-            && let Some(Piece::File(part)) = self.pieces.front()
+            && let Some(Piece::File(part)) = self.pieces.front_mut()
         {
-            let number = server.waits.next();
-            self.wait = FileWait::Reads(number);
-            part.read_in(server, Arc::clone(client), number);
+            self.wait = FileWait::Reads(part.ask(server, client));
         }
     }
 
-    /// A thread has read up to a position in the file that is the next piece. Whether that is what it waits for.
-    pub(crate) fn end_wait(&mut self, number: u64, until: u64) -> bool {
-        if self.wait != FileWait::Reads(number) {
+    /// A thread has read. Whether that is what the file at the front waits for.
+    pub(crate) fn end_wait(&mut self, ready: &Ready) -> bool {
+        let FileWait::Reads(number) = self.wait else {
             return false;
+        };
+        let is_it = match self.pieces.front_mut() {
+            Some(Piece::File(part)) => part.note(ready, number),
+            _ => false,
+        };
+        if is_it {
+            self.wait = FileWait::Nothing;
         }
-        self.wait = FileWait::Nothing;
-        if let Some(Piece::File(part)) = self.pieces.front_mut() {
-            part.note_cached(until);
+        is_it
+    }
+
+    /// Bytes of memory that the file at the front takes.
+    fn file_memory(&self) -> usize {
+        match self.pieces.front() {
+            Some(Piece::File(part)) => part.memory(),
+            _ => 0,
         }
-        true
     }
 
     fn push_large(&mut self, value: LargeValue) {

@@ -38,7 +38,10 @@ pub(crate) const FLUSH_BYTES: usize = 256 * 1024;
 /// Threads that wait for the disk for the sake of large values: enough that their syncs come together.
 pub(crate) const BLOB_THREADS: usize = 48;
 
-/// How much they give way to workers.
+/// Threads that read large values, or wait for that: enough that the disk has something to do.
+pub(crate) const READ_THREADS: usize = 32;
+
+/// How much those for the sake of large values give way to workers that do more than wait.
 pub(crate) const BLOB_NICE: i32 = 10;
 
 /// Pieces of a large value that arrives, and how many of them there are at a time.
@@ -51,6 +54,22 @@ pub(crate) const UPLOAD_TURN_BYTES: usize = 128 * 1024;
 /// Bytes of large values that a worker moves to files and from them in a turn: what is copied in about 100 us.
 pub(crate) const BULK_TURN_BYTES: usize = 256 * 1024;
 
+/// Pieces of a large value that is sent: one is read while the other is sent.
+pub(crate) const SEND_PIECES: usize = 2;
+
+/// Bytes of such a piece.
+pub(crate) const SEND_PIECE_BYTES: usize = 1024 * 1024;
+pub(crate) const SEND_PIECE_LEAST: usize = 128 * 1024;
+
+/// Bytes of all of these: so many, and no more than one part in so many of `maxmemory`. The next value gets one part in so many of what is
+/// left, and no more than it can use.
+pub(crate) const SEND_ROOM_BYTES: usize = 64 << 20;
+pub(crate) const SEND_ROOM_SHARE: usize = 16;
+pub(crate) const SEND_ROOM_PART: usize = 24;
+
+/// How often a large value is read past the page cache before it is read into it: that costs several times as much as reading it.
+pub(crate) const READ_PAST_TIMES: u32 = 2;
+
 /// Bytes of a file that are sent without asking again whether they are in the page cache.
 pub(crate) const SEND_CHUNK_BYTES: u64 = 256 * 1024;
 
@@ -58,7 +77,7 @@ pub(crate) const SEND_CHUNK_BYTES: u64 = 256 * 1024;
 pub(crate) const READ_IN_BYTES: u64 = 4 << 20;
 pub(crate) const READ_IN_STEP_BYTES: usize = 256 * 1024;
 
-/// One byte of so many is looked at to see whether all are in the page cache: they come from the disk together.
+/// One byte of so many is waited for until all are in the page cache: they come from the disk together.
 pub(crate) const CACHED_STEP_BYTES: usize = 64 * 1024;
 
 /// The longest value that a command may bring from its file to memory: what is made of it has to fit into one record of the log.

@@ -22,7 +22,6 @@ use crate::metrics::{Counter, WorkerStats};
 use crate::monitor::Monitors;
 use crate::observe::Observers;
 use crate::persistence::Persistence;
-use crate::pool::Pool;
 use crate::pubsub::{Crowd, Inbox, Registry};
 use crate::slowlog::SlowLog;
 use crate::snapshot::Snapshots;
@@ -68,7 +67,7 @@ pub(crate) struct Server {
     /// Values that are in the log alone.
     pub(crate) cold: Cold,
     /// Threads for values that have files of their own.
-    pub(crate) blobs: Pool<blobs::Work>,
+    pub(crate) blobs: blobs::Threads,
     /// The limit of memory.
     pub(crate) memory: Budget,
     /// Why commands are refused now.
@@ -139,8 +138,8 @@ pub(crate) enum Message {
     GoOn(Arc<Client>, u64, Outcome),
     /// More of a large value that a connection sends can be taken, or all of it is in its file.
     Uploaded(Arc<blobs::Shared>),
-    /// What a connection is to be sent of a large value is in the page cache.
-    Cached(blobs::Cached),
+    /// There is more of a large value to send to a connection.
+    Ready(blobs::Ready),
     /// Values are there that a connection waits for, or it is known why not.
     Fetched(Arc<Fetch>),
     /// Look again at what waits: a pause was ended, or the server ends.

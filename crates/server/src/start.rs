@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use sys::poller::{Backend, Poller, Waker};
 use sys::signal::{Signal, Signals};
 
+use crate::blobs::Threads;
 use crate::blocked::WaitNumbers;
 use crate::check_log::{self, Task};
 use crate::clients::Clients;
@@ -31,7 +32,6 @@ use crate::monitor::Monitors;
 use crate::notify;
 use crate::observe::Observers;
 use crate::persistence::{self, Persistence};
-use crate::pool::Pool;
 use crate::pubsub::{Crowd, Registry};
 use crate::server::{Pause, Server, Totals, VERSION, WorkerHandle};
 use crate::slowlog::SlowLog;
@@ -215,7 +215,7 @@ fn build(
         http: Waker::new().map_err(failed)?,
         shutdown: AtomicBool::new(false),
         cold: Cold::default(),
-        blobs: Pool::default(),
+        blobs: Threads::default(),
         memory: Budget::default(),
         gate: Gate::default(),
         snapshots: Snapshots::new(),

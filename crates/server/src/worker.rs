@@ -504,7 +504,7 @@ impl Worker {
                 }
                 Message::Fetched(fetch) => self.reads.whole.push(fetch),
                 Message::Uploaded(upload) => self.uploaded(&upload),
-                Message::Cached(cached) => self.cached(&cached),
+                Message::Ready(ready) => self.file_ready(&ready),
                 Message::Wake => {}
             }
         }

@@ -352,6 +352,63 @@ fn a_reader_gets_all_of_the_value_that_it_asked_for() {
 }
 
 #[test]
+fn any_part_is_sent_however_often_it_was_read_before() {
+    let server = Server::start(TWO, SMALL);
+    let mut client = server.client();
+    let value = pattern(1_500_001, 11);
+    assert_eq!(call(&mut client, &[b"SET", b"a", &value]), ok());
+    let ends = [0, 1, 4_095, 4_096, 131_072, 262_145, 1_499_999, 1_500_000];
+    // From the third time on it is read by way of the page cache.
+    for _ in 0..3 {
+        for from in ends {
+            for to in ends.into_iter().filter(|&to| to >= from) {
+                let got = client.ask(&format!("GETRANGE a {from} {to}"));
+                assert!(got == bulk(&value[from..=to]), "{from} {to}");
+            }
+        }
+    }
+    let many: Vec<&[u8]> = [&b"MGET"[..]].into_iter().chain([&b"a"[..]; 9]).collect();
+    assert!(call(&mut client, &many) == Value::Array(vec![bulk(&value); 9]));
+}
+
+/// There is no room for pieces of all of these: the others are sent from the page cache.
+#[test]
+fn any_number_of_slow_readers_takes_no_more_memory() {
+    const READERS: usize = 24;
+    let mut options = SMALL.to_vec();
+    options.extend(["--maxmemory", "48mb"]);
+    let server = Server::start(TWO, &options);
+    let mut client = server.client();
+    let value = pattern(12_000_000, 12);
+    assert_eq!(call(&mut client, &[b"SET", b"a", &value]), ok());
+    let clients_bytes = |client: &mut Client| -> u64 {
+        let info = client.ask("INFO memory").text();
+        let line = info
+            .lines()
+            .find_map(|line| line.strip_prefix("mem_clients_normal:"));
+        line.and_then(|bytes| bytes.trim().parse().ok())
+            .expect("a figure")
+    };
+    let mut readers: Vec<TcpStream> = (0..READERS).map(|_| connect(&server)).collect();
+    for reader in &mut readers {
+        let request = support::encode_request(&["GET", "a"]);
+        reader.write_all(&request).expect("the server reads");
+        reader.read_exact(&mut [0; 11]).expect("it replies");
+        // A sixteenth of the limit, and a few small things.
+        let bytes = clients_bytes(&mut client);
+        assert!(bytes < 4 << 20, "{bytes} bytes");
+    }
+    for mut reader in readers {
+        let mut got = vec![0; value.len() + 2];
+        reader.read_exact(&mut got).expect("it goes on");
+        assert!(got[..value.len()] == value && got.ends_with(b"\r\n"));
+    }
+    wait_until("nothing is kept for them", || {
+        clients_bytes(&mut client) < 1 << 20
+    });
+}
+
+#[test]
 fn everything_is_there_after_a_kill_a_snapshot_and_a_backup() {
     let target = Target::Synced { threads: 2 };
     let options = ["--log-blob-size", "64kb", "--log-segment-size", "2mb"];

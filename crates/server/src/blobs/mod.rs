@@ -6,8 +6,8 @@
 //!
 //! ```text
 //!  socket -- worker: pieces (`receive`) -- thread: file (`upload`) -- synced -- the request runs, with the file for an argument
-//!  file   -- page cache -- worker: sendfile (`send`)               -- socket
-//!              \- thread: reads what is not in the page cache
+//!  file   -- thread: pieces (`pieces`) -- worker                         -- socket
+//!           \- too many at a time: page cache -- worker: sendfile (`send`) --/
 //! ```
 //!
 //! What has arrived of the request beside the value stays in the connection's buffer, with a few words in the place of the value, and is
@@ -21,6 +21,7 @@
 //!
 //! Not here: the files themselves (crate `ferrite_log`), and what commands make of them (`command/string`).
 
+mod pieces;
 mod receive;
 mod send;
 mod upload;
@@ -35,20 +36,31 @@ use crate::command::{Args, Command, Context, Failure};
 use crate::config::Setting;
 use crate::journal::Journal;
 use crate::limits::{BLOB_NICE, BLOB_THREADS, JOURNAL_VALUE_BYTES, WARM_SHARE};
-use crate::pool::Job;
+use crate::pool::{Job, Pool};
 use crate::server::Server;
 
 use send::ReadIn;
-pub(crate) use send::{Cached, FilePart, Sent};
+pub(crate) use send::{FilePart, Ready, Sending, Sent};
 pub(crate) use upload::{Shared, Upload};
 
 /// What has become of a large value that came with a request: its file, or why there is none.
 pub(crate) type Received = Result<Arc<Blob>, Failure>;
 
-/// What threads do for large values.
+/// The threads, and what they share.
+#[derive(Default)]
+pub(crate) struct Threads {
+    /// Who reads past the page cache, or what is there.
+    reading: Pool<pieces::Read>,
+    /// Who does what takes a processor's time.
+    slow: Pool<Work>,
+    room: pieces::Room,
+}
+
+/// What threads do for large values that takes a processor's time.
 pub(crate) enum Work {
     Write(Arc<Shared>),
-    Read(ReadIn),
+    Read(Arc<pieces::Shared>),
+    ReadIn(Box<ReadIn>),
 }
 
 impl Job for Work {
@@ -60,7 +72,8 @@ impl Job for Work {
     fn run(self) {
         match self {
             Work::Write(upload) => upload.write(),
-            Work::Read(part) => part.read(),
+            Work::Read(part) => part.read(true),
+            Work::ReadIn(part) => part.read(),
         }
     }
 }

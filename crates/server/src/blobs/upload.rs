@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ferrite_log::{BlobDraft, BlobStore, Error, Refusal};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use sys::file::DIRECT_BLOCK;
 
 use super::{Received, Work};
@@ -114,7 +114,8 @@ impl Upload {
             if !full.is_empty() {
                 self.left -= full.len() as u64;
                 state.queue.push_back(full);
-                self.shared.start(&mut state);
+                self.shared.start(state);
+                state = self.shared.state.lock();
             }
             self.filling = match state.spare.pop() {
                 Some(spare) => spare,
@@ -141,7 +142,7 @@ impl Upload {
         let mut state = self.shared.state.lock();
         state.queue.push_back(std::mem::take(&mut self.filling));
         state.is_last = true;
-        self.shared.start(&mut state);
+        self.shared.start(state);
         Some(behind)
     }
 
@@ -168,17 +169,18 @@ impl Drop for Upload {
         state.is_abandoned = true;
         state.queue.clear();
         // A thread removes what there is of the file.
-        self.shared.start(&mut state);
+        self.shared.start(state);
     }
 }
 
 impl Shared {
     /// Lets a thread go on, if none does.
-    fn start(self: &Arc<Self>, state: &mut State) {
+    fn start(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         if std::mem::replace(&mut state.is_running, true) {
             return;
         }
-        self.server.blobs.add([Work::Write(Arc::clone(self))]);
+        drop(state);
+        self.server.blobs.slow.add([Work::Write(Arc::clone(self))]);
     }
 
     /// Writes what there is.

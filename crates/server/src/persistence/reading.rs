@@ -60,6 +60,15 @@ impl Reading {
         self.waited.fetch_add(1, Relaxed);
     }
 
+    /// Bytes of a large value were read, which began at a time (ticks); the first of those that are asked for, or later ones.
+    pub(crate) fn note_part(&self, bytes: usize, is_first: bool, began: u64) {
+        let ticks = sys::clock::ticks().saturating_sub(began);
+        self.us
+            .fetch_add(sys::clock::ticks_to_ns(ticks) / 1000, Relaxed);
+        self.waited.fetch_add(u64::from(is_first), Relaxed);
+        self.bytes.fetch_add(bytes as u64, Relaxed);
+    }
+
     /// The value in a record that was read, if all is as it should be.
     pub(crate) fn value_of(
         &self,

@@ -50,7 +50,7 @@ impl Scan {
 /// A second opening, unless the page cache has the file.
 fn choose(file: &fs::File) -> Option<fs::File> {
     let middle = file.metadata().ok()?.len() / 2;
-    if is_cached(file.as_fd(), middle) == Some(true) {
+    if is_cached(file.as_fd(), middle..middle + 1) == Some(true) {
         return None;
     }
     reopen(file, fs::OpenOptions::new().read(true))
