@@ -165,7 +165,12 @@ impl Worker {
     /// Sleeps until there is something to do.
     fn wait(&mut self, events: &mut Vec<Event>) {
         let timeout = self.timeout();
-        if let Err(error) = self.poller.wait(events, Some(timeout)) {
+        // What the disk has done, or other threads, is not to wait for requests.
+        let waited = match self.held.is_empty() && self.disk_waits.is_empty() {
+            true => self.poller.gather(events, Some(timeout)),
+            false => self.poller.wait(events, Some(timeout)),
+        };
+        if let Err(error) = waited {
             // Nothing a connection does can cause this; without a poller the worker can't go on.
             log::error!("worker {}: waiting for events failed: {error}", self.number);
             self.server.begin_shutdown();

@@ -264,12 +264,32 @@ impl Poller {
     /// # Errors
     /// The kernel's; none is known for an open poller.
     pub fn wait(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
+        self.wait_for(events, timeout, false)
+    }
+
+    /// As [`Poller::wait`], for who serves many connections and has nothing else to wait for. Where the kernel can do that, and the last wait found
+    /// several events, this one goes on until there are several again, for some tens of microseconds at most: to be woken for each of them costs
+    /// the peers' processors, and this one, more than a moment's patience.
+    ///
+    /// # Errors
+    /// As [`Poller::wait`].
+    pub fn gather(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
+        self.wait_for(events, timeout, true)
+    }
+
+    #[cfg_attr(not(target_os = "linux"), allow(unused_variables))]
+    fn wait_for(
+        &mut self,
+        events: &mut Vec<Event>,
+        timeout: Option<Duration>,
+        gathers: bool,
+    ) -> io::Result<()> {
         events.clear();
         let result = match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(epoll) => epoll.wait(events, timeout),
             #[cfg(target_os = "linux")]
-            Driver::Uring(uring) => uring.wait(events, timeout),
+            Driver::Uring(uring) => uring.wait(events, timeout, gathers),
             #[cfg(not(target_os = "linux"))]
             Driver::Kqueue(kqueue) => kqueue.wait(events, timeout),
         };

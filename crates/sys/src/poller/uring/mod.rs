@@ -8,6 +8,7 @@
 //! - *Sending*: what is short is copied (`outbox`) and sent by the next wait; what is long is sent
 //!   at once, uncopied, by a system call of its own. Bytes that were taken and then found no room
 //!   (the residue, at most [`COPY_BYTES`](outbox::COPY_BYTES)) go out before any others.
+//! - *Waiting* (`crowd`): while very many peers are active, a wait may go on until several of them have sent something.
 //! - *Files* (`reads`): what is to be read goes with the next wait, and is there with that one or a later one.
 //! - *Ends*: a poll per connection tells of hangups, and of ends that receiving missed: kernels before
 //!   7.0 lose the end of the stream if it comes together with the last bytes.
@@ -27,6 +28,7 @@
 
 mod answers;
 mod buffers;
+mod crowd;
 mod outbox;
 mod reads;
 mod ring;
@@ -38,6 +40,7 @@ mod tests;
 
 use super::{Event, Interest, MAX_EVENTS};
 use buffers::Buffers;
+use crowd::{Crowd, GATHER_TIME};
 use outbox::{Lingering, Outbox};
 use reads::Reads;
 use ring::{Op, Ring, Tag};
@@ -70,6 +73,7 @@ pub(super) struct Uring {
     /// Slots whose operations may not be the wanted ones, each once.
     dirty: Vec<u32>,
     lingering: Lingering,
+    crowd: Crowd,
     is_dead: bool,
     #[cfg(test)]
     enters: usize,
@@ -96,6 +100,7 @@ impl Uring {
             listed: VecDeque::new(),
             dirty: Vec::new(),
             lingering: Lingering::default(),
+            crowd: Crowd::default(),
             is_dead: false,
             #[cfg(test)]
             enters: 0,
@@ -212,6 +217,7 @@ impl Uring {
         &mut self,
         events: &mut Vec<Event>,
         timeout: Option<Duration>,
+        gathers: bool,
     ) -> io::Result<()> {
         if self.is_dead {
             return Err(io::Error::other("io_uring has failed before"));
@@ -225,7 +231,14 @@ impl Uring {
                 true => Some(Duration::ZERO),
                 false => self.shortened(left),
             };
-            self.enter(limit)?;
+            let may_gather = gathers && round == 0 && limit != Some(Duration::ZERO);
+            match self.crowd.wanted() {
+                wanted @ 2.. if may_gather && !self.reads.are_under_way() => {
+                    let limit = limit.map_or(GATHER_TIME, |limit| limit.min(GATHER_TIME));
+                    self.enter(Some(limit), wanted)?;
+                }
+                _ => self.enter(limit, 1)?,
+            }
             if !self.lingering.is_empty() {
                 self.expire_lingering(Instant::now());
             }
@@ -265,6 +278,7 @@ impl Uring {
 
     /// Looks at every listed slot once, or until the events are enough.
     fn report(&mut self, events: &mut Vec<Event>) {
+        self.crowd.begin();
         for _ in 0..self.listed.len() {
             if events.len() == MAX_EVENTS {
                 break;
@@ -276,6 +290,7 @@ impl Uring {
             slot.is_listed = false;
             let Some(event) = slot.event() else { continue };
             events.push(event);
+            self.crowd.note(&mut slot.window);
             // Readiness is level-triggered: what is left after this turn is reported again.
             slot.is_listed = true;
             self.listed.push_back(index);
@@ -287,9 +302,9 @@ impl Uring {
         }
     }
 
-    /// Hands all requests to the kernel, waits at most as long as the limit says, and takes in the
-    /// answers.
-    fn enter(&mut self, mut limit: Option<Duration>) -> io::Result<()> {
+    /// Hands all requests to the kernel, waits for so many answers, at most as long as the limit says, and takes in those that
+    /// there are.
+    fn enter(&mut self, mut limit: Option<Duration>, answers: u32) -> io::Result<()> {
         let mut result = self.queue_requests();
         self.buffers.publish();
         for attempt in 0..MAX_ATTEMPTS {
@@ -298,7 +313,7 @@ impl Uring {
                 self.enters += 1;
             }
             if result.is_ok() {
-                result = self.ring.enter(limit);
+                result = self.ring.enter(limit, answers);
             }
             self.take_answers();
             let is_interrupted =

@@ -31,6 +31,10 @@ impl Reads {
         !self.finished.is_empty()
     }
 
+    pub(super) fn are_under_way(&self) -> bool {
+        self.under_way.len() > self.free.len()
+    }
+
     /// An index for a read, if there may be one more.
     fn reserve(&mut self) -> Option<u32> {
         if let Some(index) = self.free.pop() {

@@ -285,8 +285,11 @@ impl Ring {
     /// # Errors
     /// `Interrupted` by a signal. Whether everything was handed over is for
     /// [`Ring::is_settled`] to say.
-    pub(super) fn enter(&mut self, limit: Option<Duration>) -> io::Result<()> {
-        let needed = u32::from(limit != Some(Duration::ZERO));
+    pub(super) fn enter(&mut self, limit: Option<Duration>, answers: u32) -> io::Result<()> {
+        let needed = match limit {
+            Some(Duration::ZERO) => 0,
+            _ => answers,
+        };
         let time = limit.map(|limit| types::Timespec::from(limit.min(LONGEST)));
         let mut arguments = types::SubmitArgs::new();
         if let Some(time) = time.as_ref().filter(|_| needed > 0) {

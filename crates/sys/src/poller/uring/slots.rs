@@ -105,6 +105,8 @@ pub(super) struct Slot {
     pub(super) is_broken: bool,
     /// The last send found no room.
     pub(super) is_full: bool,
+    /// The window of events in which it last had one.
+    pub(super) window: u32,
     /// What has arrived.
     pub(super) queue: Queue,
     /// What leaves with the next enter.
@@ -137,6 +139,7 @@ impl Slot {
             is_ended: false,
             is_broken: false,
             is_full: false,
+            window: 0,
             queue: Queue::default(),
             staged: Staged::default(),
             residue: Vec::new(),

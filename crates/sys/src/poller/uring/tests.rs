@@ -23,7 +23,7 @@ fn uring() -> Option<Uring> {
 fn wait(uring: &mut Uring, timeout: Option<Duration>) -> Vec<Event> {
     let mut events = Vec::new();
     uring
-        .wait(&mut events, timeout)
+        .wait(&mut events, timeout, false)
         .expect("an open poller waits");
     events
 }
@@ -629,11 +629,50 @@ fn the_thread_of_the_first_wait_keeps_the_poller() {
     .expect("it works there");
     let mut reply = Vec::new();
     uring
-        .wait(&mut Vec::new(), NOW)
+        .wait(&mut Vec::new(), NOW, false)
         .expect_err("it belongs to another thread");
     drop(uring);
     client.read_to_end(&mut reply).expect("a clean end");
     assert_eq!(reply, b"reply");
+}
+
+#[test]
+fn who_gathers_misses_nobody_and_waits_for_nobody_for_long() {
+    let Some(mut uring) = uring() else { return };
+    let mut peers: Vec<_> = (0..64).map(|_| pair()).collect();
+    for (token, (socket, _)) in peers.iter().enumerate() {
+        uring
+            .add(socket.as_fd(), token as u64, Interest::READ)
+            .expect("an open socket");
+    }
+    let gather = |uring: &mut Uring, timeout| {
+        let mut events = Vec::new();
+        uring
+            .wait(&mut events, timeout, true)
+            .expect("an open poller waits");
+        events
+    };
+    let (mut buffer, mut has_gathered) = ([0; 16], false);
+    for senders in [64, 1, 3, 64, 0, 5, 64, 64, 2] {
+        for (_, client) in &mut peers[..senders] {
+            client.write_all(b"x").expect("there is room");
+        }
+        let mut heard = HashSet::new();
+        while heard.len() < senders {
+            // Nothing else will happen, so whoever waits for more of them waits in vain.
+            has_gathered |= uring.crowd.wanted() > 1;
+            for event in gather(&mut uring, LONG) {
+                let (socket, _) = &peers[event.token as usize];
+                let received = uring.recv(socket.as_fd(), &mut buffer);
+                assert_eq!(received.expect("a byte"), 1);
+                assert!(heard.insert(event.token));
+            }
+        }
+        let short = Some(Duration::from_millis(2));
+        has_gathered |= uring.crowd.wanted() > 1;
+        assert!(gather(&mut uring, short).is_empty());
+    }
+    assert!(has_gathered);
 }
 
 #[test]
