@@ -8,6 +8,10 @@ use crate::poller::{MAX_SLICES, transfer};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+/// Who has room for so many bytes in a buffer of their own receives a large request, and the next may be as large: it goes there at once, and not
+/// by way of provided buffers.
+const BULK_BYTES: usize = 16 * 1024;
+
 impl Uring {
     #[inline]
     pub(in crate::poller) fn recv(
@@ -22,7 +26,7 @@ impl Uring {
         let queue = &mut self.slots[index].queue;
         if queue.is_empty() {
             let room = buf.len();
-            return self.recv_on_demand(index, room, || transfer::recv(fd, buf));
+            return self.recv_on_demand(index, room, false, || transfer::recv(fd, buf));
         }
         let mut at = 0;
         let count = self.buffers.take(queue, buf.len(), |bytes| {
@@ -44,9 +48,15 @@ impl Uring {
         let Some(index) = self.slots.find(fd.as_raw_fd()) else {
             return transfer::recv_spare(fd, buf);
         };
+        let is_bulk = room >= BULK_BYTES;
+        let slot = &mut self.slots[index];
+        if is_bulk && slot.mode == Mode::Ahead {
+            slot.mode = Mode::OnDemand;
+            self.has_dirtied(index);
+        }
         let queue = &mut self.slots[index].queue;
         if queue.is_empty() {
-            return self.recv_on_demand(index, room, || transfer::recv_spare(fd, buf));
+            return self.recv_on_demand(index, room, is_bulk, || transfer::recv_spare(fd, buf));
         }
         let count = self
             .buffers
@@ -71,6 +81,7 @@ impl Uring {
         &mut self,
         index: u32,
         room: usize,
+        is_bulk: bool,
         recv: impl FnOnce() -> io::Result<usize>,
     ) -> io::Result<usize> {
         let slot = &mut self.slots[index];
@@ -85,7 +96,8 @@ impl Uring {
         };
         if is_drained {
             slot.is_ready = false;
-            if slot.mode == Mode::OnDemand && !slot.is_no_stream && self.buffers.has_spare() {
+            let may_be_ahead = !is_bulk && !slot.is_no_stream && self.buffers.has_spare();
+            if slot.mode == Mode::OnDemand && may_be_ahead {
                 slot.mode = Mode::Ahead;
             }
         }
