@@ -212,6 +212,11 @@ impl Keyspace {
         self.shared.reclaimer.pending_bytes()
     }
 
+    /// Large things that were dropped in the background.
+    pub fn reclaimed(&self) -> u64 {
+        self.shared.reclaimer.dropped()
+    }
+
     /// Keys removed because their time had come.
     pub fn expired(&self) -> u64 {
         self.shared.expired.load(Ordering::Relaxed)

@@ -4,7 +4,7 @@
 //! microseconds. What is large is therefore sent to one background thread that drops it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
@@ -24,11 +24,13 @@ pub(crate) struct Reclaimer {
     pending: Arc<Pending>,
 }
 
-/// What was sent and is not dropped yet.
+/// What was sent and is not dropped yet, and what was.
 #[derive(Default)]
 struct Pending {
     things: AtomicUsize,
     bytes: AtomicUsize,
+    /// Things that were dropped.
+    dropped: AtomicU64,
 }
 
 impl Reclaimer {
@@ -42,6 +44,7 @@ impl Reclaimer {
                 for Garbage { thing, bytes } in receiver {
                     drop(thing);
                     counter.bytes.fetch_sub(bytes, Ordering::Relaxed);
+                    counter.dropped.fetch_add(1, Ordering::Relaxed);
                     counter.things.fetch_sub(1, Ordering::Relaxed);
                 }
             })
@@ -70,7 +73,12 @@ impl Reclaimer {
         self.pending.things.load(Ordering::Relaxed)
     }
 
-    /// The bytes of those.
+    /// Things that were sent and dropped.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.pending.dropped.load(Ordering::Relaxed)
+    }
+
+    /// The bytes of things sent and not yet dropped.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.pending.bytes.load(Ordering::Relaxed)
     }

@@ -3,13 +3,12 @@
 //! ```text
 //!  DEST/log/FIRST.log ...   the segments, linked (copied, where a link cannot be made)
 //!  DEST/blobs/XX/ID         the large values, linked
-//!  DEST/MANIFEST            text: one line for every segment, and a checksum of the lines
+//!  DEST/MANIFEST            says that all of it is there (`manifest`)
 //! ```
 //!
 //! A server that starts with DEST as its directory has exactly the state of the backup's position. What is later in
 //! the log is in no linked file, because the segment ended there.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +17,7 @@ use sys::file::File;
 use crate::address::Lsn;
 use crate::core::{Core, lock};
 use crate::error::{Error, Result};
+use crate::manifest;
 use crate::paths::Paths;
 use crate::recover::copy_range;
 use crate::segments::Segment;
@@ -64,7 +64,7 @@ impl Core {
                 .create_directory(path)
                 .map_err(|error| Error::io("cannot make", path, error))?;
         }
-        let mut manifest = format!("ferrite backup 1\nend {:016x}\n", end.get());
+        let mut listed = Vec::with_capacity(segments.len());
         for segment in &segments {
             let to = paths.segment(segment.first);
             self.link(
@@ -74,18 +74,14 @@ impl Core {
                 &to,
             )?;
             let name = to.file_name().unwrap_or_default().to_string_lossy();
-            let _ = writeln!(manifest, "segment {name} {}", segment.bytes());
+            listed.push((name.into_owned(), segment.bytes()));
         }
         let blobs = self.backup_blobs(&paths)?;
         self.files
             .sync_dir(&paths.log)
             .map_err(|error| Error::io("cannot sync", &paths.log, error))?;
-        let _ = writeln!(
-            manifest,
-            "checksum {:08x}",
-            crc32c::crc32c(manifest.as_bytes())
-        );
-        self.write_manifest(&paths, &manifest)?;
+        let text = manifest::text(end, listed.into_iter());
+        manifest::write(&*self.files, &paths, &text)?;
         Ok(Backup {
             end,
             segments: segments.len(),
@@ -124,17 +120,5 @@ impl Core {
             Err(_) => copy_range(&*self.files, file, 0..size, to)
                 .map_err(|error| Error::io("cannot write", to, error)),
         }
-    }
-
-    fn write_manifest(&self, paths: &Paths, text: &str) -> Result<()> {
-        let path = paths.root.join("MANIFEST");
-        let io = |error| Error::io("cannot write", &path, error);
-        let file = self.files.create(&path).map_err(io)?;
-        file.write_at(text.as_bytes(), 0)
-            .and_then(|()| file.sync_data())
-            .map_err(io)?;
-        self.files
-            .sync_dir(&paths.root)
-            .map_err(|error| Error::io("cannot sync", &paths.root, error))
     }
 }

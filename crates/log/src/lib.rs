@@ -65,6 +65,7 @@ mod keeper;
 mod limits;
 mod liveness;
 mod log;
+mod manifest;
 mod options;
 mod pace;
 mod paths;

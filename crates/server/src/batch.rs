@@ -260,3 +260,31 @@ impl Batch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(batch: &Batch) -> Vec<(u64, Source)> {
+        let lanes = batch.lanes.iter();
+        lanes.map(|lane| (lane.token, lane.source)).collect()
+    }
+
+    #[test]
+    fn a_connection_that_is_let_on_twice_goes_on_once() {
+        let mut batch = Batch::default();
+        let scratch = Source::Scratch { from: 0, until: 9 };
+        batch.lanes.push(Lane::new(1, scratch));
+        for token in [1, 2, 1, 2] {
+            batch.add_pending(token);
+        }
+        let once = [(1, scratch), (1, Source::Pending), (2, Source::Pending)];
+        assert_eq!(sources(&batch), once);
+        // A lane that parsing has passed takes nothing more; one that it has reached may.
+        batch.at = 2;
+        batch.add_pending(1);
+        batch.add_pending(2);
+        assert_eq!(sources(&batch)[..3], once);
+        assert_eq!(sources(&batch)[3..], [(1, Source::Pending)]);
+    }
+}

@@ -80,7 +80,7 @@ impl Worker {
         let is_behind = !connection.backlog.is_empty();
         listeners.give_back(token, parts);
         match result {
-            Ok(sent) => stats.output_bytes.add(sent as u64),
+            Ok(sent) => stats.note_write(sent),
             Err(_) => {
                 self.close(token);
                 return true;

@@ -29,7 +29,8 @@ impl Worker {
         );
         let (first_db, first_shard) = std::mem::take(&mut self.expiring.at);
         let mut left = EXPIRE_TURN;
-        for db in (0..databases).map(|number| (first_db + number) % databases) {
+        let mut began = None;
+        'all: for db in (0..databases).map(|number| (first_db + number) % databases) {
             let Some(database) = self.server.keyspace.existing(&self.turn, db) else {
                 continue;
             };
@@ -44,6 +45,7 @@ impl Worker {
                 if next_due_ms > due {
                     continue;
                 }
+                began.get_or_insert_with(sys::clock::ticks);
                 let lag_ms = self.now.saturating_sub(next_due_ms).max(0);
                 self.stats.expiry_lag_ms.record(lag_ms as u64, 1);
                 let items = &mut self.expiring.items;
@@ -52,9 +54,14 @@ impl Worker {
                     // The rest in the next turn, which begins at once.
                     self.next_expire = self.now;
                     self.expiring.at = (db, shard.0);
-                    return;
+                    self.stats.expiry_cut_short.add(1);
+                    break 'all;
                 }
             }
+        }
+        if let Some(began) = began {
+            let took = sys::clock::ticks().saturating_sub(began);
+            self.stats.expiry_ticks.add(took);
         }
     }
 }

@@ -57,6 +57,10 @@ pub(crate) struct WorkerStats {
     pub(crate) input_bytes: Counter,
     /// Bytes sent.
     pub(crate) output_bytes: Counter,
+    /// Times something was received.
+    pub(crate) reads: Counter,
+    /// Times something was sent.
+    pub(crate) writes: Counter,
     /// Error replies.
     pub(crate) errors: Counter,
     /// Times the worker woke up.
@@ -71,6 +75,10 @@ pub(crate) struct WorkerStats {
     pub(crate) queued: Histogram,
     /// Milliseconds by which keys were looked at later than they were to expire.
     pub(crate) expiry_lag_ms: Histogram,
+    /// Ticks spent in removing what has expired.
+    pub(crate) expiry_ticks: Counter,
+    /// Times that was more than one turn does.
+    pub(crate) expiry_cut_short: Counter,
     /// Which keys are used most.
     pub(crate) hot_keys: HotKeys,
     /// The thread that it is.
@@ -116,6 +124,8 @@ impl WorkerStats {
             dirty: Counter::default(),
             input_bytes: Counter::default(),
             output_bytes: Counter::default(),
+            reads: Counter::default(),
+            writes: Counter::default(),
             errors: Counter::default(),
             turns: Counter::default(),
             buffer_bytes: Counter::default(),
@@ -123,6 +133,8 @@ impl WorkerStats {
             turn_ticks: Counter::default(),
             queued: Histogram::default(),
             expiry_lag_ms: Histogram::default(),
+            expiry_ticks: Counter::default(),
+            expiry_cut_short: Counter::default(),
             hot_keys: HotKeys::default(),
             thread: OnceLock::new(),
             client_bytes: Counter::default(),
@@ -130,6 +142,20 @@ impl WorkerStats {
             offloaded: Counter::default(),
             by_command: (0..commands).map(|_| CommandStats::default()).collect(),
         }
+    }
+
+    /// Notes that so many bytes were received at once, if any.
+    #[inline]
+    pub(crate) fn note_read(&self, bytes: usize) {
+        self.reads.add(u64::from(bytes > 0));
+        self.input_bytes.add(bytes as u64);
+    }
+
+    /// Notes that so many bytes were sent at once, if any.
+    #[inline]
+    pub(crate) fn note_write(&self, bytes: usize) {
+        self.writes.add(u64::from(bytes > 0));
+        self.output_bytes.add(bytes as u64);
     }
 
     #[inline]
@@ -147,7 +173,11 @@ impl WorkerStats {
             &self.dels,
             &self.input_bytes,
             &self.output_bytes,
+            &self.reads,
+            &self.writes,
             &self.errors,
+            &self.expiry_ticks,
+            &self.expiry_cut_short,
             &self.evicted,
             &self.offloaded,
         ] {

@@ -106,6 +106,8 @@ pub(crate) struct Totals {
     pub(crate) slowest_resize_us: Counter,
     /// Keys that had expired when statistics were last set to zero.
     pub(crate) expired_at_reset: Counter,
+    /// Things that had been freed in the background by then.
+    pub(crate) reclaimed_at_reset: Counter,
     /// Clients dropped because they did not read their replies.
     pub(crate) output_limit_disconnects: AtomicU64,
     /// Clients dropped because all together took too much memory.
@@ -291,6 +293,13 @@ impl Server {
             .saturating_sub(self.totals.expired_at_reset.get())
     }
 
+    /// Things freed in the background since then.
+    pub(crate) fn reclaimed(&self) -> u64 {
+        self.keyspace
+            .reclaimed()
+            .saturating_sub(self.totals.reclaimed_at_reset.get())
+    }
+
     /// Sets statistics to zero, as CONFIG RESETSTAT does.
     pub(crate) fn reset_stats(&self) {
         self.workers.iter().for_each(|worker| worker.stats.reset());
@@ -298,6 +307,9 @@ impl Server {
         self.totals.rejected.set(0);
         self.totals.peak_memory.set(0);
         self.totals.expired_at_reset.set(self.keyspace.expired());
+        self.totals
+            .reclaimed_at_reset
+            .set(self.keyspace.reclaimed());
         self.totals.slowest_resize_us.set(0);
         self.totals.output_limit_disconnects.store(0, Relaxed);
         self.totals.query_limit_disconnects.store(0, Relaxed);

@@ -267,7 +267,7 @@ impl Worker {
                         .client
                         .last_active_ms
                         .store(self.now, Relaxed);
-                    self.stats.input_bytes.add(count as u64);
+                    self.stats.note_read(count);
                     self.batch.lanes.push(Lane::new(
                         token,
                         Source::Scratch {
@@ -307,7 +307,7 @@ impl Worker {
                     .store(self.now, Relaxed);
                 connection.note_input();
                 connection.note_memory(self.stats);
-                self.stats.input_bytes.add(count as u64);
+                self.stats.note_read(count);
                 let limit = self.server.settings.int(Setting::ClientQueryBufferLimit) as usize;
                 if connection.pending.len() > limit {
                     log::warn!(
@@ -423,7 +423,7 @@ impl Worker {
             }
             match connection.send(&mut self.poller, &self.output, from, until) {
                 Ok(sent) => {
-                    self.stats.output_bytes.add(sent as u64);
+                    self.stats.note_write(sent);
                     if !connection.backlog.is_empty() {
                         self.slow_reader(token);
                         is_left = true;

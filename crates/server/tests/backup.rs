@@ -4,6 +4,7 @@
 mod support;
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -110,6 +111,51 @@ fn a_backup_beside_writers_has_whole_commands_in_their_order() {
         );
         assert!((1..10).all(|other| part(&mut client, other) == number));
     }
+}
+
+/// Files below a directory.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).expect("a directory");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths
+        .flat_map(|path| {
+            if path.is_dir() {
+                files(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
+}
+
+/// All of a backup was durable, so what it lacks was lost when it was copied: that is never taken for the end of a log.
+#[test]
+fn a_backup_that_lacks_something_does_not_start() {
+    let server = Server::start(LOGGED, &[]);
+    let mut client = server.client();
+    client.ask("SET before 1");
+    let value = "v".repeat(300_000);
+    client.call(&["SET", "large", &value]).expect("a reply");
+    client.ask("SET behind 1");
+    assert!(matches!(client.ask("BACKUP lacking"), Value::Array(_)));
+    assert!(matches!(client.ask("BACKUP whole"), Value::Array(_)));
+    let directory = |name: &str| server.dir().join(name);
+    let values = files(&directory("lacking/appendonlydir/blobs"));
+    assert_eq!(values.len(), 1);
+    fs::remove_file(&values[0]).expect("it is there");
+    let start = |name: &str| {
+        let directory = directory(name);
+        let directory = directory.to_str().expect("a path of UTF-8");
+        Server::try_start(LOGGED, &[], &["--dir", directory])
+    };
+    let failure = start("lacking").err().expect("a value is missing");
+    let name = values[0].file_name().expect("a file").to_string_lossy();
+    let said = "the file of a large value is missing, in a backup that had all of it (MANIFEST); ferrite-server --repair-log";
+    assert!(failure.output.contains(said), "{failure}");
+    assert!(failure.output.contains(&*name), "{failure}");
+    let copy = start("whole").unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!(copy.client().ask("GET behind").text(), "1");
+    assert_eq!(copy.client().ask("STRLEN large"), Value::Int(300_000));
 }
 
 #[test]

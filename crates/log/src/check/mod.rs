@@ -18,6 +18,7 @@ use sys::file::{File, Files, Lock};
 
 use crate::address::Lsn;
 use crate::error::{Damage, Error, Result};
+use crate::manifest;
 use crate::paths::Paths;
 use crate::record::{self, Entry, HEADER};
 use crate::recover::chain::{self, Candidate};
@@ -183,6 +184,8 @@ fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
         Err(Error::Damage(damage)) => {
             let remedy = if files.open(&damage.file).is_err() {
                 "strikes the segment off: what was in it is lost"
+            } else if !matches!(manifest::end(files, paths), Ok(None)) {
+                "makes a log of the backup that ends where it does"
             } else {
                 ""
             };

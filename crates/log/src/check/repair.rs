@@ -4,6 +4,7 @@
 //! - A header that cannot be read is written anew, from what the file's name and its neighbours say.
 //! - A segment that is missing is struck off: a new, empty segment at the end lists only what is there.
 //! - Keys whose large values are gone are deleted, in a new segment at the end.
+//! - What a backup says of its end counts no more.
 //!
 //! A segment is never changed in place: a mended copy takes its name when it is on the disk, and what was taken out is in
 //! `DIR/lost` before that. So a repair may be interrupted anywhere and done again.
@@ -17,6 +18,7 @@ use super::{Hole, Report, blobs, damage, is_zero, look, open_log, scan};
 use crate::address::Lsn;
 use crate::bindings::Bindings;
 use crate::error::{Error, Result};
+use crate::manifest;
 use crate::paths::Paths;
 use crate::record::{Draft, HEADER, write_in_parts};
 use crate::recover::chain::{self, Candidate};
@@ -43,6 +45,7 @@ pub fn repair(files: Arc<dyn Files>, directory: &Path) -> Result<Report> {
         mender.fill_holes(&before, &mut repairs)?;
         mender.strike_off(&mut repairs)?;
         mender.delete_keys(&mut repairs)?;
+        mender.end_backup(&mut repairs)?;
     }
     let after = look(&*files, &paths)?;
     Ok(Report {
@@ -305,6 +308,18 @@ impl Mender<'_> {
                 line += &format!("; what was left of its value is in {}", aside.display());
             }
             repairs.push(line);
+        }
+        Ok(())
+    }
+
+    /// What is left of a backup is none: its end is where it ends.
+    fn end_backup(&self, repairs: &mut Vec<String>) -> Result<()> {
+        let aside = free_name(self.files, &self.paths.lost, "MANIFEST")?;
+        if manifest::put_aside(self.files, self.paths, &aside)? {
+            let aside = aside.display();
+            repairs.push(format!(
+                "the backup is a log now: its MANIFEST is in {aside}"
+            ));
         }
         Ok(())
     }

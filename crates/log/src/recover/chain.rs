@@ -3,8 +3,8 @@
 //! What a crash can leave: everything below some position is there (the *durable* part), behind it any part of what
 //! was written may be missing, in any order, and files too. So the log ends at the first record that is not
 //! whole, and everything behind it goes, unless there is *evidence* that this place was durable once: then the disk
-//! has lost what it had promised, which nobody may pass over in silence. Evidence is in every segment's header and in
-//! the marks. A record whose large value is not in its file counts as not whole, too ([`torn`]).
+//! has lost what it had promised, which nobody may pass over in silence. Evidence is in every segment's header, in
+//! the marks, and beside a backup. A record whose large value is not in its file counts as not whole, too ([`torn`]).
 //!
 //! The newest header that is left, with the `Retire` records behind it, says which segments there must be.
 
@@ -17,6 +17,7 @@ use super::torn::{self, Torn};
 use crate::address::{Address, Lsn};
 use crate::bindings::{Bindings, decode_changes};
 use crate::error::{Error, Result};
+use crate::manifest;
 use crate::paths::Paths;
 use crate::record::{Entry, Flaw};
 use crate::segment::{self, BLOCK, Extent, Header, HeaderFlaw, Name, shortest_header};
@@ -69,6 +70,8 @@ pub(crate) struct Chain {
     pub(crate) cut: Option<Cut>,
     /// Files that are no part of the log any more and can go.
     pub(crate) leftovers: Vec<PathBuf>,
+    /// It is a backup that no server has written to.
+    pub(crate) is_backup: bool,
 }
 
 /// What is behind the end of the log.
@@ -261,12 +264,24 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
 
 /// Finds out what the log is. Changes nothing.
 pub(crate) fn find(files: &dyn Files, paths: &Paths) -> Result<Chain> {
-    let chain = find_before(files, paths, None)?;
+    match manifest::end(files, paths)? {
+        None => find_durable_to(files, paths, Lsn(0)),
+        Some(end) => {
+            let mut chain = find_durable_to(files, paths, end).map_err(manifest::explain)?;
+            chain.is_backup = true;
+            Ok(chain)
+        }
+    }
+}
+
+/// Finds out what a log is of which everything below a position was durable.
+fn find_durable_to(files: &dyn Files, paths: &Paths, assured: Lsn) -> Result<Chain> {
+    let chain = find_before(files, paths, None, assured)?;
     match torn::find(files, paths, &chain)? {
         None => Ok(chain),
         Some(torn) => {
             let durable = chain.durable;
-            let mut chain = find_before(files, paths, Some(torn))?;
+            let mut chain = find_before(files, paths, Some(torn), assured)?;
             chain.durable = chain.durable.max(durable);
             Ok(chain)
         }
@@ -274,7 +289,12 @@ pub(crate) fn find(files: &dyn Files, paths: &Paths) -> Result<Chain> {
 }
 
 /// Finds out what the log is in front of a position, where a record begins and nothing is durable.
-fn find_before(files: &dyn Files, paths: &Paths, torn: Option<Torn>) -> Result<Chain> {
+fn find_before(
+    files: &dyn Files,
+    paths: &Paths,
+    torn: Option<Torn>,
+    assured: Lsn,
+) -> Result<Chain> {
     let (mut candidates, unreadable) = list(files, paths)?;
     let mut chain = Chain {
         segments: Vec::new(),
@@ -286,18 +306,23 @@ fn find_before(files: &dyn Files, paths: &Paths, torn: Option<Torn>) -> Result<C
         cut: None,
         last_blob: Lsn(0),
         leftovers: Vec::new(),
+        is_backup: false,
     };
     // The evidence of all headers, and the newest as the first guess of what the log consists of.
     let mut durable = candidates
         .iter()
         .map(|candidate| candidate.header.durable)
         .max()
-        .unwrap_or(Lsn(0));
+        .unwrap_or(Lsn(0))
+        .max(assured);
     let mut behind: Vec<PathBuf> = Vec::new();
     let (limit, mut reason) =
         torn.map_or_else(Default::default, |torn| (Some(torn.end), torn.reason));
     let (last, tail) = loop {
         let Some(last) = candidates.pop() else {
+            if assured > Lsn::FIRST {
+                return Err(Error::damage(&paths.log, 0, "there is no segment"));
+            }
             return nothing_left(chain, unreadable, behind, durable);
         };
         if limit.is_some_and(|limit| last.header.first > limit) {

@@ -23,6 +23,7 @@ use crate::core::{Beginning, Core};
 use crate::error::{Error, Result};
 use crate::fetch::ValueReader;
 use crate::log::Log;
+use crate::manifest;
 use crate::options::Options;
 use crate::paths::Paths;
 use crate::segment::Name;
@@ -45,6 +46,7 @@ pub struct Recovery {
     end: Lsn,
     /// Everything below was synced by an earlier run.
     durable: Lsn,
+    is_backup: bool,
     cut: Option<chain::Cut>,
     leftovers: Vec<PathBuf>,
     is_replayed: bool,
@@ -114,7 +116,13 @@ impl Recovery {
             bindings: chain.bindings,
             name: chain.name,
             end: chain.end,
-            durable: chain.durable,
+            // Where it was made; whoever has copied a backup since may not have made that durable.
+            durable: if chain.is_backup {
+                Lsn(0)
+            } else {
+                chain.durable
+            },
+            is_backup: chain.is_backup,
             cut: chain.cut,
             leftovers: chain.leftovers,
             is_replayed: false,
@@ -173,7 +181,13 @@ impl Recovery {
         // What was read may not be on the disk yet. Nothing is removed because of it before it is.
         self.sync_old()?;
         self.tidy()?;
-        blob::settle(&*self.files, &self.paths, &self.blobs, self.end)?;
+        let settled = blob::settle(&*self.files, &self.paths, &self.blobs, self.end);
+        if self.is_backup {
+            settled.map_err(manifest::explain)?;
+            manifest::remove(&*self.files, &self.paths)?;
+        } else {
+            settled?;
+        }
         let name = match self.name {
             Some(name) => name,
             None => new_name()?,

@@ -97,7 +97,7 @@ impl Worker {
                 }
             }
         }
-        self.stats.input_bytes.add(used as u64);
+        self.stats.note_read(used);
         let client = &connection.session.client;
         client.last_active_ms.store(self.now, Relaxed);
         if let Some(error) = failed {

@@ -11,14 +11,13 @@ const MAX_DISTANCE: usize = 2;
 /// Reasons, and the directives (or, with `*` at the end, their beginnings) that each applies to.
 const REASONS: &[(&str, &[&str])] = &[
     (
-        "there is no log of writes in this version",
+        "the log is not a file of commands; docs/durability.md tells what it is",
         &[
             "appendfilename",
             "aof-*",
             "aof_*",
             "bgsave_cpulist",
             "no-appendfsync-on-rewrite",
-            "sanitize-dump-payload",
         ],
     ),
     (
@@ -91,6 +90,7 @@ const REASONS: &[(&str, &[&str])] = &[
             "latency-tracking*",
             "oom-score-adj*",
             "proc-title-template",
+            "sanitize-dump-payload",
             "sentinel",
             "set-proc-title",
             "shutdown-*",
@@ -156,7 +156,7 @@ mod tests {
         for (name, text) in [
             (
                 "appendfilename",
-                "this directive of redis-server has no meaning here: there is no log of writes in this version",
+                "this directive of redis-server has no meaning here: the log is not a file of commands; docs/durability.md tells what it is",
             ),
             (
                 "ReplicaOf",

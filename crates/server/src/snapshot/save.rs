@@ -4,14 +4,16 @@ use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
-use ferrite_log::{BlobStream, Hold};
-use keyspace::{ColdValue, Exclusive, Records, Sizes, Turn};
+use ferrite_log::BlobStream;
+use keyspace::{Exclusive, Record, RecordValue, Records, Sizes, Turn};
 use rdb::{Attributes, Options, Writer};
 
+use super::cold::{self, Found};
 use super::file::{Draft, DraftFile};
 use super::state::Outcome;
 use crate::command::Failure;
 use crate::config::Setting;
+use crate::limits::SNAPSHOT_READ_BYTES;
 use crate::server::{REDIS_VERSION, Server};
 
 /// The longest sleep between two looks at whether the snapshot is still wanted.
@@ -80,17 +82,27 @@ pub(crate) fn save_alone(server: &Server, alone: &Exclusive<'_>, now: i64) -> io
     let mut save = Save::begin(server, file, used_memory, sizes.collect())?;
     for (number, database) in &databases {
         let mut result = Ok(());
+        // What is in the log alone is put aside, to be read several at a time.
+        let (mut aside, mut bytes) = (Records::default(), 0);
         database.for_each(now, |entry| {
-            if result.is_ok() {
-                let value = match entry.cold() {
-                    Some(cold) => server.saved_value(entry.key(), cold, None),
-                    None => Ok(SavedValue::Bytes(Cow::Borrowed(entry.value().bytes()))),
-                };
-                result =
-                    value.and_then(|value| save.put(*number, entry.key(), value, entry.expiry()));
+            if result.is_err() {
+                return;
+            }
+            let (key, expiry) = (entry.key(), entry.expiry());
+            let Some(cold) = entry.cold() else {
+                let value = SavedValue::Bytes(Cow::Borrowed(entry.value().bytes()));
+                result = save.put(*number, key, value, expiry);
+                return;
+            };
+            aside.push(key, RecordValue::Cold(cold), expiry);
+            bytes += cold.len + key.len() as u64;
+            if bytes >= SNAPSHOT_READ_BYTES {
+                result = save.put_cold(*number, &std::mem::take(&mut aside));
+                bytes = 0;
             }
         });
         result?;
+        save.put_cold(*number, &aside)?;
     }
     save.finish()?;
     draft.keep()?;
@@ -115,27 +127,15 @@ pub(crate) fn after_flush_all(server: &Server, turn: &mut Turn<'_>) {
     }
 }
 
+/// The value of a key that was read.
+fn in_memory<'r>(record: &'r Record<'_>) -> &'r [u8] {
+    let bytes = record.value.bytes();
+    bytes.expect("what is in the log alone was read before")
+}
+
 /// Why a value is missing in a file.
 pub(super) fn unreadable(failure: Failure) -> io::Error {
     io::Error::other(String::from_utf8_lossy(&failure.0).into_owned())
-}
-
-impl Server {
-    /// A value that was in the log alone when the snapshot came by.
-    pub(super) fn saved_value(
-        &self,
-        key: &[u8],
-        cold: ColdValue,
-        hold: Option<&Hold>,
-    ) -> io::Result<SavedValue<'static>> {
-        let stream = self.persistence.stream_held(key, cold, hold);
-        if let Some(stream) = stream.map_err(unreadable)? {
-            return Ok(SavedValue::File(cold.len, stream));
-        }
-        let value = self.persistence.read_settled(key, cold, hold);
-        let value = value.map_err(unreadable)?;
-        Ok(SavedValue::Bytes(Cow::Owned(value.to_vec())))
-    }
 }
 
 impl<'s> Save<'s> {
@@ -172,9 +172,7 @@ impl<'s> Save<'s> {
     /// Writes keys of a database, whose values are in memory, unless nobody wants the snapshot any more.
     pub(super) fn records(&mut self, database: usize, records: &Records) -> Result<(), Stop> {
         for record in records.iter() {
-            let bytes = record.value.bytes();
-            let bytes = bytes.expect("what is in the log alone was read before");
-            let value = SavedValue::Bytes(Cow::Borrowed(bytes));
+            let value = SavedValue::Bytes(Cow::Borrowed(in_memory(&record)));
             self.key(database, record.key, value, record.expiry)?;
         }
         Ok(())
@@ -193,6 +191,31 @@ impl<'s> Save<'s> {
             self.wait()?;
         }
         Ok(())
+    }
+
+    /// Reads the values of keys, and writes these.
+    fn put_cold(&mut self, database: usize, records: &Records) -> io::Result<()> {
+        let all = cold::read(self.server, records, None, |found| {
+            match found {
+                Found::Values(values) => {
+                    for record in values.iter() {
+                        let value = SavedValue::Bytes(Cow::Borrowed(in_memory(&record)));
+                        self.put(database, record.key, value, record.expiry)?;
+                    }
+                }
+                Found::File {
+                    key,
+                    expiry,
+                    len,
+                    stream,
+                } => self.put(database, key, SavedValue::File(len, stream), expiry)?,
+            }
+            Ok(())
+        });
+        all.map_err(|stop| match stop {
+            Stop::Failed(error) => error,
+            Stop::Cancelled => io::Error::other("it was broken off"),
+        })
     }
 
     fn put(

@@ -58,7 +58,7 @@ impl Worker {
         match connection.flush(&mut self.poller, most) {
             Ok(sent) => {
                 sent_now = sent;
-                self.stats.output_bytes.add(sent as u64);
+                self.stats.note_write(sent);
                 if sent > 0 {
                     // Who takes its time to read much is not idle.
                     connection
@@ -135,7 +135,7 @@ impl Worker {
         connection.backlog.push_bytes(bytes);
         if was_idle {
             match connection.flush(&mut self.poller, SEND_TURN_BYTES) {
-                Ok(sent) => self.stats.output_bytes.add(sent as u64),
+                Ok(sent) => self.stats.note_write(sent),
                 Err(_) => return self.close(token),
             }
         }

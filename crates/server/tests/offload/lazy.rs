@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::support::{Client, PATIENCE, Server, Target, Value, info};
-use crate::{TWO, bulk, check, fill, ok};
+use crate::{TWO, bulk, check, fill, ok, saved_digest};
 
 const LAZY: &[&str] = &[
     "--shards",
@@ -27,6 +27,27 @@ fn warmed(client: &mut Client) {
     }
 }
 
+/// A server that has started again behind so many megabytes, with their number of keys and their digest.
+fn started_again(megabytes: usize, options: &[&str]) -> (Server, Client, usize, Value) {
+    let mut server = Server::start(TWO, LAZY);
+    let mut client = server.client();
+    let count = fill(&mut client, megabytes);
+    let digest = client.ask("DEBUG DIGEST");
+    drop(client);
+    server.start_again(TWO, Signal::TERM, options);
+    let client = server.client();
+    (server, client, count, digest)
+}
+
+/// Kills a server and starts it again: it is as it was.
+fn killed(server: &mut Server, target: Target) -> Client {
+    let digest = server.client().ask("DEBUG DIGEST");
+    server.start_again(target, Signal::KILL, LAZY);
+    let mut client = server.client();
+    assert_eq!(client.ask("DEBUG DIGEST"), digest);
+    client
+}
+
 fn all_is_in_memory(client: &mut Client) {
     warmed(client);
     assert_eq!(info(client, "cold_keys"), 0);
@@ -35,13 +56,7 @@ fn all_is_in_memory(client: &mut Client) {
 
 #[test]
 fn all_values_are_there_at_once_and_in_memory_soon() {
-    let mut server = Server::start(TWO, LAZY);
-    let mut client = server.client();
-    let count = fill(&mut client, 20);
-    let digest = client.ask("DEBUG DIGEST");
-    drop(client);
-    server.start_again(TWO, Signal::TERM, LAZY);
-    let mut client = server.client();
+    let (_server, mut client, count, digest) = started_again(20, LAZY);
     assert_eq!(client.ask("DBSIZE"), Value::Int(count as i64));
     // Some of them are fetched, others come by themselves.
     check(&mut client, count);
@@ -66,13 +81,7 @@ fn ended(client: &mut Client) {
 
 #[test]
 fn the_log_may_end_and_snapshots_begin_while_values_come_back() {
-    let mut server = Server::start(TWO, LAZY);
-    let mut client = server.client();
-    let count = fill(&mut client, 20);
-    let digest = client.ask("DEBUG DIGEST");
-    drop(client);
-    server.start_again(TWO, Signal::TERM, LAZY);
-    let mut client = server.client();
+    let (mut server, mut client, count, digest) = started_again(20, LAZY);
     assert_eq!(client.ask("SAVE"), ok());
     drop(client);
     server.start_again(TWO, Signal::KILL, LAZY);
@@ -84,12 +93,7 @@ fn the_log_may_end_and_snapshots_begin_while_values_come_back() {
     assert_eq!(client.ask("DEBUG DIGEST"), digest);
     drop(client);
     // What was saved has all values as well.
-    let plain = Server::start(Target::Ferrite { threads: 2 }, &[]);
-    let saved = std::fs::read(server.dir().join("dump.rdb")).expect("it was saved");
-    std::fs::write(plain.dir().join("dump.rdb"), saved).expect("the directory is writable");
-    let mut client = plain.client();
-    assert_eq!(client.ask("DEBUG RELOAD NOSAVE"), ok());
-    assert_eq!(client.ask("DEBUG DIGEST"), digest);
+    assert_eq!(saved_digest(&server), digest);
 }
 
 #[test]
@@ -164,12 +168,8 @@ fn whatever_became_of_a_key_is_so_after_each_kill() {
             tell(&mut client, history, &format!("key:{number}:{round}"));
         }
     }
-    let digest = |client: &mut Client| client.ask("DEBUG DIGEST");
     std::thread::sleep(Duration::from_millis(5));
-    let before = digest(&mut client);
-    server.start_again(target, Signal::KILL, LAZY);
-    let mut client = server.client();
-    assert_eq!(digest(&mut client), before);
+    let mut client = killed(&mut server, target);
     // More happens to what may be cold, or may be coming back, or is being moved by compaction.
     client.ask("BGREWRITEAOF");
     for round in 10..30 {
@@ -178,25 +178,17 @@ fn whatever_became_of_a_key_is_so_after_each_kill() {
         }
     }
     std::thread::sleep(Duration::from_millis(5));
-    let before = digest(&mut client);
+    let before = client.ask("DEBUG DIGEST");
     all_is_in_memory(&mut client);
-    assert_eq!(digest(&mut client), before);
-    server.start_again(target, Signal::KILL, LAZY);
-    let mut client = server.client();
-    assert_eq!(digest(&mut client), before);
+    let mut client = killed(&mut server, target);
     all_is_in_memory(&mut client);
-    assert_eq!(digest(&mut client), before);
+    assert_eq!(client.ask("DEBUG DIGEST"), before);
 }
 
 #[test]
 fn values_come_back_as_far_as_there_is_memory() {
     let limited = [LAZY, &["--maxmemory", "48mb"]].concat();
-    let mut server = Server::start(TWO, LAZY);
-    let mut client = server.client();
-    let count = fill(&mut client, 100);
-    drop(client);
-    server.start_again(TWO, Signal::TERM, &limited);
-    let mut client = server.client();
+    let (_server, mut client, count, _) = started_again(100, &limited);
     warmed(&mut client);
     let limit = info(&mut client, "maxmemory");
     crate::settles(&mut client, limit);

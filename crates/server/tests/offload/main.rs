@@ -266,6 +266,16 @@ fn settles(client: &mut Client, limit: u64) {
     }
 }
 
+/// The digest of a server that has loaded the snapshot of this one.
+fn saved_digest(server: &Server) -> Value {
+    let saved = fs::read(server.dir().join("dump.rdb")).expect("it was saved");
+    let plain = Server::start(Target::Ferrite { threads: 2 }, &[]);
+    fs::write(plain.dir().join("dump.rdb"), saved).expect("the directory is writable");
+    let mut client = plain.client();
+    assert_eq!(client.ask("DEBUG RELOAD NOSAVE"), ok());
+    client.ask("DEBUG DIGEST")
+}
+
 #[test]
 fn more_than_memory_is_written_read_saved_and_there_after_a_restart() {
     let mut server = Server::start(TWO, SMALL);
@@ -277,25 +287,35 @@ fn more_than_memory_is_written_read_saved_and_there_after_a_restart() {
     check(&mut client, count);
     settles(&mut client, limit);
     assert_eq!(client.ask("DBSIZE"), Value::Int(count as i64));
+    // One in a file of its own, too.
+    let large = client.call(&["SET", "large", &"v".repeat(300_000)]);
+    assert_eq!(large.expect("a reply"), ok());
     // What is in memory goes first into the file, what is not comes from the log.
     assert_eq!(client.ask("SAVE"), ok());
     let refused = client.ask("CONFIG SET appendonly no");
     assert!(matches!(refused, Value::Error(_)), "{refused:?}");
     let digest = client.ask("DEBUG DIGEST");
     drop(client);
-    let saved = fs::read(server.dir().join("dump.rdb")).expect("it was saved");
+    assert_eq!(saved_digest(&server), digest);
     server.start_again(TWO, Signal::KILL, SMALL);
     let mut client = server.client();
     // What reading the log took goes when that is over.
     settles(&mut client, limit);
     assert_eq!(client.ask("DEBUG DIGEST"), digest);
     check(&mut client, count);
-    drop(client);
-    let plain = Server::start(Target::Ferrite { threads: 2 }, &[]);
-    fs::write(plain.dir().join("dump.rdb"), saved).expect("the directory is writable");
-    let mut client = plain.client();
-    assert_eq!(client.ask("DEBUG RELOAD NOSAVE"), ok());
-    assert_eq!(client.ask("DEBUG DIGEST"), digest);
+    // Nobody else is there when the end saves.
+    fs::remove_file(server.dir().join("dump.rdb")).expect("it was saved");
+    assert!(info(&mut client, "cold_keys") as usize > count / 3);
+    client
+        .send(&["SHUTDOWN", "SAVE"])
+        .expect("the server reads");
+    let status = server.wait_for_exit();
+    assert!(
+        status.is_some_and(|status| status.success()),
+        "{}",
+        server.output()
+    );
+    assert_eq!(saved_digest(&server), digest);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use fastrand::Rng;
 use rustix::process::Signal;
 
 use super::{ONE, SILENCE, TWO, bulk, eventually, id_of, info, integer, listed, ok, read};
-use crate::support::{Client, Link, PATIENCE, Server, Target, Value};
+use crate::support::{Client, Link, PATIENCE, Server, Target, Value, encode_request};
 
 const FOUR: Target = Target::Ferrite { threads: 4 };
 
@@ -224,6 +224,53 @@ fn a_connection_that_ends_while_it_waits_is_noticed_at_once() {
         admin.ask("SET k 1");
         assert_eq!(admin.ask("GET k"), bulk("1"), "{io}");
         assert_eq!(info(&mut admin, "blocked_clients"), "0");
+    }
+}
+
+/// A worker hears in one turn that a wait is over and that more has come from the connection that waited.
+#[test]
+fn what_waits_behind_runs_once_whoever_says_so() {
+    const LENGTH: usize = 40_000;
+    for io in ["epoll", "auto"] {
+        let server = Server::start(TWO, &["--io", io, "--proto-max-bulk-len", "64gb"]);
+        // One connection after the other goes to the worker that has the fewest: these two are on different ones.
+        let (mut admin, mut busy) = (server.client(), server.client());
+        let mut random = Rng::with_seed(1);
+        for key in ["a", "b"] {
+            let value: Vec<u8> = (0..LENGTH).map(|_| random.u8(b'a'..=b'd')).collect();
+            let set = admin.call(&[&b"SET"[..], key.as_bytes(), &value]);
+            assert_eq!(set.expect("a reply"), ok());
+        }
+        for round in 0..3 {
+            // Of these two one is on the worker that will be busy.
+            let mut waiting = [server.client(), server.client()];
+            for (number, client) in waiting.iter_mut().enumerate() {
+                let id = id_of(client);
+                let requests = format!("DEBUG BLOCK k{number} 0\r\nINCR {round}:{number}\r\n");
+                client
+                    .send_bytes(requests.as_bytes())
+                    .expect("the server reads");
+                eventually("the wait", || {
+                    listed(&mut admin, id, "flags").as_deref() == Some("b")
+                });
+            }
+            // Work for one turn, in which the rest happens, unless this machine is too slow for that.
+            busy.send_bytes(&encode_request(&["LCS", "a", "b", "LEN"]).repeat(2))
+                .expect("the server reads");
+            for (number, client) in waiting.iter_mut().enumerate() {
+                assert_eq!(admin.ask(&format!("SET k{number} v")), ok());
+                send(client, &format!("INCR {round}:{number}"));
+                client.finish_sending();
+            }
+            (0..2).for_each(|_| assert!(integer(&read(&mut busy)) > 0));
+            for (number, client) in waiting.iter_mut().enumerate() {
+                let (_, closed) = client.read_until_quiet(PATIENCE);
+                assert!(closed, "{io}");
+                // A connection that ends while it still waits runs neither.
+                let count = integer(&admin.ask(&format!("INCRBY {round}:{number} 0")));
+                assert!((0..=2).contains(&count), "{io}: {count}");
+            }
+        }
     }
 }
 

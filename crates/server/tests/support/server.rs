@@ -290,6 +290,10 @@ impl Server {
                             // One with a password refuses it, and is as any other.
                             let _ = client.call(&["DEBUG", "OFFLOAD-ALL", "1"]);
                         }
+                        // Behind its end the server has forgotten it: connections of the test are spread over workers as if
+                        // there had been none before.
+                        client.finish_sending();
+                        let _ = client.read_until_quiet(PATIENCE);
                         return Ok(());
                     }
                     Err(_) => {}

@@ -23,7 +23,7 @@ pub const ALLOCATOR: &str = if cfg!(feature = "mimalloc") {
 /// that goes to the background must have no threads yet.
 #[cfg(not(any(feature = "mimalloc", feature = "system-malloc")))]
 mod jemalloc {
-    use std::ffi::{c_char, c_int, c_void};
+    use std::ffi::{CStr, c_char, c_int, c_void};
     use std::ptr::null_mut;
 
     #[repr(transparent)]
@@ -63,6 +63,46 @@ mod jemalloc {
         }
     }
 
+    /// Bytes that it has given out, bytes of the pages these are on, and bytes of physical memory that it holds.
+    pub(in crate::memory) fn figures() -> Option<[u64; 3]> {
+        // It gathers them when it is told so, with a number that means nothing.
+        write(c"epoch", 1u64)?;
+        Some([
+            read(c"stats.allocated")?,
+            read(c"stats.active")?,
+            read(c"stats.resident")?,
+        ])
+    }
+
+    fn write(name: &CStr, mut value: u64) -> Option<()> {
+        // SAFETY: the control reads one `u64`, which it has, and says so if it is one of another type.
+        let status = unsafe {
+            control(
+                name.as_ptr(),
+                null_mut(),
+                null_mut(),
+                (&raw mut value).cast(),
+                size_of::<u64>(),
+            )
+        };
+        (status == 0).then_some(())
+    }
+
+    fn read(name: &CStr) -> Option<u64> {
+        let (mut value, mut bytes) = (0usize, size_of::<usize>());
+        // SAFETY: the control writes one `size_t` and its length, for which there is room, and says so if it is one of another type.
+        let status = unsafe {
+            control(
+                name.as_ptr(),
+                (&raw mut value).cast(),
+                &raw mut bytes,
+                null_mut(),
+                0,
+            )
+        };
+        (status == 0 && bytes == size_of::<usize>()).then_some(value as u64)
+    }
+
     /// Gives back what nothing uses, at once. 4096 stands for all arenas.
     pub(in crate::memory) fn purge() {
         // SAFETY: this control neither reads nor writes anything of ours. If it is refused, memory goes back with time.
@@ -79,11 +119,17 @@ mod jemalloc {
 }
 
 #[cfg(not(any(feature = "mimalloc", feature = "system-malloc")))]
-pub(super) use jemalloc::{purge, start_thread};
+pub(super) use jemalloc::{figures, purge, start_thread};
 
 /// These give back in their own time.
 #[cfg(any(feature = "mimalloc", feature = "system-malloc"))]
 pub(super) fn purge() {}
+
+/// These tell nothing.
+#[cfg(any(feature = "mimalloc", feature = "system-malloc"))]
+pub(super) fn figures() -> Option<[u64; 3]> {
+    None
+}
 
 /// These have none.
 #[cfg(any(feature = "mimalloc", feature = "system-malloc"))]

@@ -17,6 +17,7 @@
 //! What does not live here: the limit, and what happens at it.
 
 mod allocator;
+mod heap;
 mod runs;
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -25,6 +26,7 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
 pub use allocator::{ALLOCATOR, Allocator};
+pub use heap::Heap;
 use runs::Runs;
 
 /// Bytes that a thread's count may differ from what it has published.
@@ -221,7 +223,7 @@ mod tests {
     use std::sync::{Mutex, MutexGuard};
 
     /// The counts are the process': one test at a time.
-    fn alone() -> MutexGuard<'static, ()> {
+    pub(super) fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         ALONE
             .lock()

@@ -174,8 +174,7 @@ impl Runs {
     }
 
     /// Bytes of free memory that were not given back, at most.
-    #[cfg(test)]
-    fn dirty(&self) -> usize {
+    pub(super) fn dirty(&self) -> usize {
         self.lock().dirty
     }
 }

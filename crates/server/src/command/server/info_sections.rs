@@ -1,8 +1,8 @@
 //! The sections of INFO: which fields each has, and where their values come from.
 //!
-//! A field is here if its value is true. What this server does not have (replicas, scripts, a log on disk) has the value that
-//! a Redis shows whose user does not use it, mostly 0, because tools look for the field; what would be a guess is
-//! left out.
+//! A field is here if its value is true. What this server does not have (replicas, scripts, a defragmenter) has the value that
+//! a Redis shows whose user does not use it, mostly 0, because tools look for the field. A test compares the names with those of a
+//! redis-server.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -28,6 +28,9 @@ pub(super) fn server(report: &mut Report, context: &Context<'_>) {
     let uptime_s = (now_us / 1000 - server.started_ms).max(0) / 1000;
     let hz = server.settings.int(Setting::Hz);
     report.field("redis_version", REDIS_VERSION);
+    // As of a Redis that was built outside of its repository.
+    report.field("redis_git_sha1", "00000000");
+    report.zeroes(&["redis_git_dirty"]);
     report.field("server_name", "ferrite");
     report.field("ferrite_version", VERSION);
     report.field("redis_mode", "standalone");
@@ -35,6 +38,9 @@ pub(super) fn server(report: &mut Report, context: &Context<'_>) {
     report.field("arch_bits", usize::BITS);
     report.field("monotonic_clock", "POSIX clock_gettime");
     report.field("multiplexing_api", server.poller_name);
+    // The compiler's own atomics, in the memory model of C11; and that compiler is not gcc.
+    report.field("atomicvar_api", "c11-builtin");
+    report.field("gcc_version", "0.0.0");
     report.field("process_id", sys::process::pid());
     report.field("process_supervised", service::supervisor());
     report.field("run_id", &server.run_id);
@@ -119,6 +125,9 @@ pub(super) fn memory(report: &mut Report, context: &Context<'_>) {
         "used_memory_dataset_perc",
         format_args!("{dataset_percent:.2}%"),
     );
+    report.field("allocator_allocated", figures.heap.allocated);
+    report.field("allocator_active", figures.heap.active);
+    report.field("allocator_resident", figures.heap.resident);
     report.bytes("total_system_memory", sys::process::total_memory_bytes());
     report.zeroes(&["used_memory_lua", "used_memory_vm_eval"]);
     report.field("used_memory_lua_human", human_bytes(0));
@@ -137,6 +146,11 @@ pub(super) fn memory(report: &mut Report, context: &Context<'_>) {
         "maxmemory_policy",
         settings.choice(Setting::MaxMemoryPolicy),
     );
+    let names = ["allocator_frag", "allocator_rss", "rss_overhead"];
+    for (name, loss) in names.into_iter().zip(figures.losses()) {
+        report.line(format_args!("{name}_ratio:{:.2}", loss.ratio));
+        report.line(format_args!("{name}_bytes:{}", loss.bytes));
+    }
     let fragmentation = figures.fragmentation();
     report.field(
         "mem_fragmentation_ratio",
@@ -155,6 +169,7 @@ pub(super) fn memory(report: &mut Report, context: &Context<'_>) {
     report.zeroes(&["active_defrag_running"]);
     let waiting = context.store.keyspace.pending_reclaims();
     report.field("lazyfree_pending_objects", waiting);
+    report.field("lazyfreed_objects", context.server.reclaimed());
 }
 
 pub(super) fn persistence(report: &mut Report, context: &Context<'_>) {
@@ -304,6 +319,14 @@ pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
     report.field("rejected_connections", totals.rejected.get());
     report.zeroes(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
     report.field("expired_keys", server.expired_keys());
+    let overdue = overdue_percent(context);
+    report.field("expired_stale_perc", format_args!("{overdue:.2}"));
+    report.field(
+        "expired_time_cap_reached_count",
+        sum(|stats| &stats.expiry_cut_short),
+    );
+    let expiry_ns = sys::clock::ticks_to_ns(sum(|stats| &stats.expiry_ticks));
+    report.field("expire_cycle_cpu_milliseconds", expiry_ns / 1_000_000);
     report.field("evicted_keys", sum(|stats| &stats.evicted));
     report.field("evicted_clients", totals.evicted_clients.load(Relaxed));
     let (current_ms, total_ms) = server.memory.exceeded_ms();
@@ -333,6 +356,14 @@ pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
     report.zeroes(&["unexpected_error_replies"]);
     report.field("total_error_replies", sum(|stats| &stats.errors));
     report.zeroes(&["dump_payload_sanitizations"]);
+    let (reads, writes) = (sum(|stats| &stats.reads), sum(|stats| &stats.writes));
+    // All workers are such threads, if there are several; then none of them is the main one.
+    let by_threads = |count| if server.workers.len() > 1 { count } else { 0 };
+    report.field("total_reads_processed", reads);
+    report.field("total_writes_processed", writes);
+    report.field("io_threaded_reads_processed", by_threads(reads));
+    report.field("io_threaded_writes_processed", by_threads(writes));
+    report.zeroes(&["reply_buffer_shrinks", "reply_buffer_expands"]);
     report.field(
         "client_query_buffer_limit_disconnections",
         totals.query_limit_disconnects.load(Relaxed),
@@ -463,6 +494,25 @@ pub(super) fn keyspace(report: &mut Report, context: &Context<'_>) {
             ));
         }
     }
+}
+
+/// How many of a hundred keys with an expiry should be gone already, from samples at random places.
+fn overdue_percent(context: &Context<'_>) -> f64 {
+    let (mut overdue, mut count) = (0, 0);
+    for (_, database) in existing_databases(context) {
+        if database.volatile() == 0 {
+            continue;
+        }
+        let place = fastrand::u64(..1 << 48);
+        // At the beginning of time nothing has expired, so none is passed over.
+        database.scan(place, TTL_SAMPLES, 0, |entry| {
+            if let Some(expiry) = entry.expiry() {
+                count += 1;
+                overdue += u64::from(expiry < context.store.now);
+            }
+        });
+    }
+    percent(overdue, count)
 }
 
 /// How long keys with an expiry have to live on average, from a sample at a random place; 0 if it holds none.

@@ -139,7 +139,7 @@ fn stats(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The fields of MEMORY STATS. Those about the allocator are left out: it doesn't tell. What is ours alone: the entries of each database,
+/// The fields of MEMORY STATS. What is ours alone: the entries of each database,
 /// what waits to be freed, and what is left when all parts are taken from the whole.
 fn stats_fields(figures: &MemoryFigures) -> Vec<(Cow<'static, str>, Figure)> {
     use Figure::{Count, Database, Difference, Ratio};
@@ -178,6 +178,16 @@ fn stats_fields(figures: &MemoryFigures) -> Vec<(Cow<'static, str>, Figure)> {
             "peak.percentage".into(),
             Ratio(percent(figures.used, figures.peak)),
         ),
+        ("allocator.allocated".into(), Count(figures.heap.allocated)),
+        ("allocator.active".into(), Count(figures.heap.active)),
+        ("allocator.resident".into(), Count(figures.heap.resident)),
+    ]);
+    for loss in figures.losses() {
+        fields.push((format!("{}.ratio", loss.name).into(), Ratio(loss.ratio)));
+        let bytes = Difference(loss.bytes);
+        fields.push((format!("{}.bytes", loss.name).into(), bytes));
+    }
+    fields.extend([
         ("fragmentation".into(), Ratio(figures.fragmentation())),
         (
             "fragmentation.bytes".into(),
@@ -342,6 +352,7 @@ mod tests {
             used: used * MIB,
             peak: peak * MIB,
             resident: resident * MIB,
+            heap: sys::memory::Heap::default(),
             buffers: buffers * MIB,
             startup: 0,
             pending: 0,

@@ -11,6 +11,7 @@
 //! All but `other` are counted where they are taken, so that is small unless something is wrong; a test watches it.
 
 use keyspace::{Overhead, Turn};
+use sys::memory::Heap;
 
 use super::info_sections::databases_of;
 use crate::command::Context;
@@ -25,6 +26,15 @@ pub(crate) struct DatabaseFigures {
     pub(crate) overhead: Overhead,
 }
 
+/// How much more one thing takes than what is in it.
+pub(super) struct Loss {
+    /// As MEMORY STATS calls it.
+    pub(super) name: &'static str,
+    pub(super) ratio: f64,
+    /// Negative if some of what is in it takes no physical memory.
+    pub(super) bytes: i64,
+}
+
 /// See the module.
 pub(crate) struct MemoryFigures {
     /// Bytes in use.
@@ -33,6 +43,8 @@ pub(crate) struct MemoryFigures {
     pub(crate) peak: u64,
     /// Bytes of physical memory that the process occupies.
     pub(crate) resident: u64,
+    /// What is held of memory, and how much of that is used.
+    pub(crate) heap: Heap,
     /// Bytes that were in use when the server began to serve, but for data.
     pub(crate) startup: u64,
     /// Bytes of connections' buffers.
@@ -57,6 +69,7 @@ impl MemoryFigures {
             used,
             peak: used.max(server.totals.peak_memory.get()),
             resident: sys::process::rss_bytes(),
+            heap: Heap::now(),
             startup: server.memory.startup(),
             buffers: server.client_bytes() as u64 + server.sum(|stats| &stats.buffer_bytes),
             pending: server.keyspace.pending_bytes() as u64,
@@ -101,6 +114,21 @@ impl MemoryFigures {
     /// Bytes that came into use since the start.
     pub(super) fn beyond_startup(&self) -> u64 {
         self.used.saturating_sub(self.startup)
+    }
+
+    /// What is lost between what was asked for and what the process takes, step by step.
+    pub(super) fn losses(&self) -> [Loss; 3] {
+        let heap = &self.heap;
+        [
+            ("allocator-fragmentation", heap.allocated, heap.active),
+            ("allocator-rss", heap.active, heap.resident),
+            ("rss-overhead", heap.resident, self.resident),
+        ]
+        .map(|(name, inner, outer)| Loss {
+            name,
+            ratio: outer as f64 / inner.max(1) as f64,
+            bytes: outer.wrapping_sub(inner) as i64,
+        })
     }
 
     /// Physical memory per byte used.

@@ -144,6 +144,22 @@ pub(super) const CLIENTS: &[Figure] = &[
         },
     )
     .in_info("total_net_output_bytes"),
+    counter(
+        "ferrite_network_reads_total",
+        "Times something was received from a client.",
+        |view, samples| {
+            sum(view, samples, |stats| &stats.reads);
+        },
+    )
+    .in_info("total_reads_processed"),
+    counter(
+        "ferrite_network_writes_total",
+        "Times something was sent to a client.",
+        |view, samples| {
+            sum(view, samples, |stats| &stats.writes);
+        },
+    )
+    .in_info("total_writes_processed"),
     gauge(
         "ferrite_tracking_keys",
         "Keys whose changes are told to clients that keep copies.",

@@ -76,6 +76,30 @@ pub(super) const MEMORY: &[Figure] = &[
     )
     .in_info("mem_clients_normal"),
     gauge(
+        "ferrite_allocator_allocated_bytes",
+        "Memory that was asked for, of allocators and as maps.",
+        |view, samples| {
+            samples.count(view.memory.heap.allocated);
+        },
+    )
+    .in_info("allocator_allocated"),
+    gauge(
+        "ferrite_allocator_active_bytes",
+        "The same with free places on pages that something is on.",
+        |view, samples| {
+            samples.count(view.memory.heap.active);
+        },
+    )
+    .in_info("allocator_active"),
+    gauge(
+        "ferrite_allocator_resident_bytes",
+        "The same with free pages that are kept for later.",
+        |view, samples| {
+            samples.count(view.memory.heap.resident);
+        },
+    )
+    .in_info("allocator_resident"),
+    gauge(
         "process_resident_memory_bytes",
         "Physical memory that the process occupies.",
         |view, samples| {
@@ -176,6 +200,22 @@ pub(super) const KEYS: &[Figure] = &[
             samples.times(&[], times, sum_s);
         },
     ),
+    counter(
+        "ferrite_expiry_seconds_total",
+        "Time spent in removing keys that had expired.",
+        |view, samples| {
+            let ticks = view.server.sum(|stats| &stats.expiry_ticks);
+            samples.number(sys::clock::ticks_to_ns(ticks) as f64 / 1e9);
+        },
+    ),
+    counter(
+        "ferrite_expiry_cut_short_total",
+        "Times that more had expired than is removed at once.",
+        |view, samples| {
+            sum(view, samples, |stats| &stats.expiry_cut_short);
+        },
+    )
+    .in_info("expired_time_cap_reached_count"),
     gauge(
         "ferrite_index_resize_slowest_seconds",
         "The slowest step of resizing an index.",
@@ -191,6 +231,14 @@ pub(super) const KEYS: &[Figure] = &[
         },
     )
     .in_info("lazyfree_pending_objects"),
+    counter(
+        "ferrite_lazyfreed_objects_total",
+        "Values and databases that were freed in the background.",
+        |view, samples| {
+            samples.count(view.server.reclaimed());
+        },
+    )
+    .in_info("lazyfreed_objects"),
 ];
 
 pub(super) const SNAPSHOTS: &[Figure] = &[
