@@ -34,6 +34,8 @@ pub struct Appender {
     appended: u64,
     /// How long it has yet to wait for what it was given, in nanoseconds.
     owes_wait: u64,
+    /// Something was appended since the last commit.
+    has_appended: bool,
     /// The log thread was not told of the last commit.
     owes_nudge: bool,
     /// What batches gather in, kept for the next one.
@@ -58,6 +60,7 @@ impl Appender {
             credit: 0,
             appended: 0,
             owes_wait: 0,
+            has_appended: false,
             owes_nudge: false,
             scratch: Scratch::default(),
             series: Series::default(),
@@ -290,8 +293,7 @@ impl Appender {
     /// synced the log thread is not woken yet, because this thread may do its work.
     #[inline]
     pub fn commit_and_wait(&mut self) -> Lsn {
-        if self.producer.is_active() {
-            self.producer.commit();
+        if std::mem::take(&mut self.has_appended) {
             let spare = self.credit.saturating_sub(self.core.credit.lease);
             if spare > self.core.credit.lease {
                 self.core.credit.give_back(spare);
@@ -398,7 +400,15 @@ impl Appender {
     pub(crate) fn append(&mut self, draft: &Draft<'_>) -> Lsn {
         let at = self.claim(draft.bytes());
         self.fill(at, draft);
+        self.filled();
         Lsn(at)
+    }
+
+    /// All that was claimed is filled, and may be written. This is said at once and not with the commit: who appends next may have to wait for a
+    /// lock, and who holds that may wait for room in the ring, which there is only when everything below is written.
+    #[inline]
+    pub(crate) fn filled(&mut self) {
+        self.producer.commit();
     }
 
     /// Fills a claim that was made for this record.
@@ -423,11 +433,13 @@ impl Appender {
         let at = self.producer.claim(bytes);
         self.end = Lsn(at + bytes);
         self.appended += bytes;
+        self.has_appended = true;
         at
     }
 
     /// Fills a claim for which there is no room yet. It waits inside of a lock, for the log thread alone, which
-    /// takes none of those: it happens behind or with records that are larger than a window.
+    /// takes none of those, and waits for no appender that does ([`Appender::filled`]): it happens behind or with records that are
+    /// larger than a window.
     #[cold]
     fn fill_slowly(&mut self, at: u64, draft: &Draft<'_>) {
         let mut parts = Parts::new(self, at, draft.bytes());

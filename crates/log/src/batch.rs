@@ -158,6 +158,7 @@ impl<'a> Batch<'a> {
             [alone] => self.appender.fill(start, &draft(bytes, alone)),
             _ => fill(self.appender, start, &self.scratch, self.inside),
         }
+        self.appender.filled();
         let mut at = Lsn(start + header);
         for gathered in records {
             if let GatheredChange::SetBlob(_, _, blob) = &gathered.change {

@@ -77,5 +77,6 @@ impl Appender {
             records == 0 && at == end,
             "all records of a series are appended"
         );
+        self.filled();
     }
 }

@@ -490,3 +490,58 @@ fn a_real_disk_does_the_same() {
     drop(recovery);
     std::fs::remove_dir_all(&path).expect("it is there");
 }
+
+/// A batch that the ring has no room for waits inside of locks for room. Somebody who has appended, has not committed yet, and wants one of
+/// these locks does not keep it waiting.
+#[test]
+fn who_waits_for_a_lock_keeps_nobody_waiting_for_room() {
+    let disk = Simulator::new();
+    let mut options = options();
+    options.ring_bytes = 64 << 10;
+    options.background = true;
+    let log = open(&disk, options)
+        .expect("it is new")
+        .start()
+        .expect("it is empty");
+    let log = Arc::new(log);
+    let shard = Arc::new(std::sync::Mutex::new(()));
+    for round in 0..10 {
+        let (locked, is_locked) = std::sync::mpsc::channel();
+        let (appended, has_appended) = std::sync::mpsc::channel();
+        let other = std::thread::spawn({
+            let (log, shard) = (Arc::clone(&log), Arc::clone(&shard));
+            move || {
+                let mut appender = log.appender(None).expect("there may be two");
+                is_locked.recv().expect("the other one goes on");
+                appender.ensure(1000).expect("all is well");
+                appender.set(DB, b"small", TAG, None, b"1");
+                appended.send(()).expect("the other one goes on");
+                drop(shard.lock().expect("nobody panics"));
+                appender.set(DB, b"behind", TAG, None, b"2");
+                appender.commit();
+            }
+        });
+        let mut appender = log.appender(None).expect("there may be two");
+        let held = shard.lock().expect("nobody panics");
+        locked.send(()).expect("the other one goes on");
+        has_appended.recv().expect("the other one goes on");
+        let value = vec![round; 100_000];
+        if round % 2 == 0 {
+            let mut batch = appender.batch();
+            batch.set(DB, b"a", TAG, None, &value);
+            batch.set(DB, b"b", TAG, None, &value);
+            batch.finish(|_, _, _| {});
+        } else {
+            appender.set(DB, b"a", TAG, None, &value);
+        }
+        drop(held);
+        appender.commit();
+        other.join().expect("it ends");
+    }
+    let log = Arc::into_inner(log).expect("nobody else has it");
+    log.close().expect("all is written");
+    let mut recovery = open(&disk, support::options()).expect("it is whole");
+    let loaded = load(&mut recovery, 2).expect("it is whole");
+    assert_eq!(recovery.cut(), None);
+    drop(loaded);
+}

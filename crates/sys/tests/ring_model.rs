@@ -77,7 +77,7 @@ fn what_is_complete_is_filled() {
             .map(|producer| {
                 let model = model.clone();
                 loom::thread::spawn(move || {
-                    model.marks.begin(producer);
+                    model.marks.begin(producer, 0);
                     for _ in 0..2 - producer {
                         let at = model.marks.reserve(1);
                         model.fill(at);
@@ -102,18 +102,24 @@ fn a_second_turn_is_as_safe_as_the_first() {
         let thread = loom::thread::spawn({
             let model = model.clone();
             move || {
+                let mut from = 0;
                 for _ in 0..2 {
-                    model.marks.begin(0);
+                    model.marks.begin(0, from);
                     let at = model.marks.reserve(1);
                     model.fill(at);
                     model.marks.end(0);
+                    from = at + 1;
                 }
             }
         });
+        model.marks.begin(1, 0);
+        let at = model.marks.reserve(1);
+        model.fill(at);
+        model.marks.end(1);
         let seen = model.check(0);
         model.check(seen);
         thread.join().expect("the producer ends");
-        assert_eq!(model.check(0), 2);
+        assert_eq!(model.check(0), 3);
     });
 }
 
@@ -124,7 +130,7 @@ fn a_part_that_was_published_is_filled() {
         let thread = loom::thread::spawn({
             let model = model.clone();
             move || {
-                model.marks.begin(0);
+                model.marks.begin(0, 0);
                 let at = model.marks.reserve(2);
                 model.fill(at);
                 model.marks.publish(0, at + 1);
@@ -132,7 +138,7 @@ fn a_part_that_was_published_is_filled() {
                 model.marks.end(0);
             }
         });
-        model.marks.begin(1);
+        model.marks.begin(1, 0);
         let at = model.marks.reserve(1);
         model.fill(at);
         model.marks.end(1);

@@ -46,6 +46,8 @@ pub struct Producer {
     is_active: bool,
     /// The latest claim, without what was published of it.
     claim: Range<u64>,
+    /// Where the latest claim ends, or one would have begun that was never made.
+    end: u64,
     /// `head + capacity` when it was last looked at.
     limit: u64,
 }
@@ -97,6 +99,7 @@ impl Ring {
             number,
             is_active: false,
             claim: 0..0,
+            end: self.tail(),
             limit: 0,
         })
     }
@@ -142,11 +145,12 @@ impl Producer {
     #[inline]
     pub fn claim(&mut self, bytes: u64) -> u64 {
         if !self.is_active {
-            self.ring.marks.begin(self.number);
+            self.ring.marks.begin(self.number, self.end);
             self.is_active = true;
         }
         let start = self.ring.marks.reserve(bytes);
-        self.claim = start..start + bytes;
+        self.end = start + bytes;
+        self.claim = start..self.end;
         start
     }
 

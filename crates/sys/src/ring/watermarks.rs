@@ -85,12 +85,10 @@ impl<W: Word> Watermarks<W> {
         self.tail.0.load(Ordering::SeqCst)
     }
 
-    /// Before the first claim of `producer` after [`Watermarks::end`].
+    /// Before the first claim of `producer` after [`Watermarks::end`], which will be at `from` or above: the end of its last claim, say.
     #[inline]
-    pub fn begin(&self, producer: usize) {
-        // An old tail is as good: the claim comes after it. Release, because whoever sees this word must
-        // see what was filled before (a Relaxed store fails `tests/ring_model.rs`).
-        let from = self.tail.0.load(Ordering::Relaxed);
+    pub fn begin(&self, producer: usize, from: u64) {
+        // Release, because whoever sees this word must see what was filled before (a Relaxed store fails `tests/ring_model.rs`).
         self.filling_from[producer].0.store(from, Ordering::Release);
     }
 
