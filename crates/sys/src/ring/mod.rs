@@ -253,9 +253,9 @@ impl Consumer {
         let len = usize::try_from(range.end - range.start).expect("it is at most the capacity");
         let index = self.ring.index(range.start);
         // SAFETY: producers fill only below `head + capacity`, so what is complete lies within a
-        // capacity of the head and inside the doubled mapping. All producers' watermarks are at or
-        // above `complete` (read with Acquire after their Release), so nobody writes these bytes until
-        // they are released, for which `release` needs `self` exclusively.
+        // capacity of the head and inside the doubled mapping. What a producer has yet to fill is at or
+        // above `complete` (the watermarks were read with Acquire after their Release), so nobody
+        // writes these bytes until they are released, for which `release` needs `self` exclusively.
         unsafe { self.ring.memory.slice(index, len) }
     }
 

@@ -31,18 +31,24 @@ fn the_slowest_producer_holds_the_rest() {
     let (ring, mut consumer) = ring(4096, 0, 3);
     let mut slow = ring.producer().expect("one");
     let mut quick = ring.producer().expect("two");
-    quick.claim(8);
-    quick.commit();
+    let mut late = ring.producer().expect("three");
+    slow.claim(8);
+    slow.commit();
     slow.claim(8);
     quick.claim(8);
     quick.commit();
     assert_eq!(consumer.complete(), 8);
-    quick.claim(8);
+    // It has not claimed for long, and says that it begins where it ended; what is complete stays so.
+    late.claim(8);
     assert_eq!(consumer.complete(), 8);
     slow.commit();
-    assert!((8..=24).contains(&consumer.complete()));
-    quick.commit();
+    assert_eq!(consumer.complete(), 8);
+    late.commit();
     assert_eq!(consumer.complete(), 32);
+    quick.claim(8);
+    assert!((24..=32).contains(&consumer.complete()));
+    quick.commit();
+    assert_eq!(consumer.complete(), 40);
 }
 
 #[test]
