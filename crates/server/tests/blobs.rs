@@ -371,6 +371,29 @@ fn any_part_is_sent_however_often_it_was_read_before() {
     assert!(call(&mut client, &many) == Value::Array(vec![bulk(&value); 9]));
 }
 
+#[test]
+fn a_file_that_cannot_be_read_ends_the_connection_and_nothing_else() {
+    let server = Server::start(TWO, SMALL);
+    let mut client = server.client();
+    let value = pattern(3_000_000, 13);
+    assert_eq!(call(&mut client, &[b"SET", b"a", &value]), ok());
+    let path = &files(&server)[0];
+    let file = std::fs::OpenOptions::new().write(true).open(path);
+    let file = file.expect("it is there");
+    file.set_len(1_000_000).expect("a disk that works");
+    let mut reader = connect(&server);
+    reader
+        .write_all(&support::encode_request(&["GET", "a"]))
+        .expect("the server reads");
+    let mut got = Vec::new();
+    // It may be reset, because the reply is not whole.
+    let _ = reader.read_to_end(&mut got);
+    let got = got.strip_prefix(b"$3000000\r\n").unwrap_or(&got);
+    assert!(got.len() <= 1_000_000 && value.starts_with(got));
+    assert_eq!(client.ask("STRLEN a"), Value::Int(3_000_000));
+    assert!(client.ask("GETRANGE a 0 99999") == bulk(&value[..100_000]));
+}
+
 /// There is no room for pieces of all of these: the others are sent from the page cache.
 #[test]
 fn any_number_of_slow_readers_takes_no_more_memory() {
