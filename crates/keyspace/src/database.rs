@@ -322,6 +322,22 @@ impl Database {
         self.shards.iter().map(ShardCell::memory).sum::<usize>() + size_of_val(&*self.shards)
     }
 
+    /// Gives up this owner's hold. If it was the last one, all is dropped in the background, a shard at a time.
+    pub(crate) fn discard(self: Arc<Database>) {
+        let shared = Arc::clone(&self.shared);
+        shared.reclaimer.send_parts(self.memory(), move |freed| {
+            let Some(mut database) = Arc::into_inner(self) else {
+                return;
+            };
+            for mut shard in std::mem::take(&mut database.shards) {
+                let bytes = shard.memory();
+                shard.clear(&database.shared);
+                drop(shard);
+                freed(bytes);
+            }
+        });
+    }
+
     /// The part of [`Database::memory`] that holds no entry. Locks every shard once.
     pub fn overhead(&self, now: i64) -> Overhead {
         let shards = Overhead {

@@ -292,8 +292,7 @@ impl Keyspace {
         if !old.is_null() {
             // SAFETY: `create` made it with `into_raw`; no turn is inside, so nobody borrows it.
             let old = unsafe { Arc::from_raw(old) };
-            let bytes = old.memory();
-            self.shared.reclaimer.send(old, bytes);
+            old.discard();
         }
     }
 
@@ -331,10 +330,7 @@ impl Keyspace {
                 drop(unsafe { Arc::from_raw(old) });
             }
         }
-        Taken {
-            databases,
-            shared: Arc::clone(&self.shared),
-        }
+        Taken { databases }
     }
 
     /// Puts databases back where they were; what came in their place is dropped in the background.
@@ -367,14 +363,12 @@ impl Keyspace {
 /// Databases that were taken out of their keyspace.
 pub struct Taken {
     databases: Vec<(usize, Arc<Database>)>,
-    shared: Arc<Shared>,
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
         for (_, database) in self.databases.drain(..) {
-            let bytes = database.memory();
-            self.shared.reclaimer.send(database, bytes);
+            database.discard();
         }
     }
 }

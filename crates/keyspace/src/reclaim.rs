@@ -11,9 +11,13 @@ use std::thread::JoinHandle;
 /// Values from this many bytes are dropped in the background.
 pub(crate) const BACKGROUND_BYTES: usize = 64 * 1024;
 
+/// What is to be called with the bytes that have become free since the last time.
+pub(crate) type Freed<'a> = &'a mut dyn FnMut(usize);
+
 /// Anything whose drop is slow.
 struct Garbage {
-    thing: Box<dyn Send>,
+    /// Drops it.
+    free: Box<dyn FnOnce(Freed<'_>) + Send>,
     bytes: usize,
 }
 
@@ -41,9 +45,14 @@ impl Reclaimer {
         let thread = std::thread::Builder::new()
             .name("reclaim".into())
             .spawn(move || {
-                for Garbage { thing, bytes } in receiver {
-                    drop(thing);
-                    counter.bytes.fetch_sub(bytes, Ordering::Relaxed);
+                for Garbage { free, bytes } in receiver {
+                    let mut left = bytes;
+                    free(&mut |freed| {
+                        let freed = freed.min(left);
+                        left -= freed;
+                        counter.bytes.fetch_sub(freed, Ordering::Relaxed);
+                    });
+                    counter.bytes.fetch_sub(left, Ordering::Relaxed);
                     counter.dropped.fetch_add(1, Ordering::Relaxed);
                     counter.things.fetch_sub(1, Ordering::Relaxed);
                 }
@@ -58,12 +67,17 @@ impl Reclaimer {
 
     /// Drops a thing that takes about so many bytes in the background.
     pub(crate) fn send(&self, thing: impl Send + 'static, bytes: usize) {
+        self.send_parts(bytes, move |_| drop(thing));
+    }
+
+    /// Drops in the background what takes so long that the bytes which wait are counted down meanwhile.
+    pub(crate) fn send_parts(&self, bytes: usize, free: impl FnOnce(Freed<'_>) + Send + 'static) {
         self.pending.things.fetch_add(1, Ordering::Relaxed);
         self.pending.bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(sender) = &self.sender {
-            let thing = Box::new(thing);
+            let free = Box::new(free);
             sender
-                .send(Garbage { thing, bytes })
+                .send(Garbage { free, bytes })
                 .expect("the thread lives as long as the sender");
         }
     }
@@ -113,6 +127,29 @@ mod tests {
             // Nobody listens any more if the test has failed already.
             let _ = self.gone.send(());
         }
+    }
+
+    #[test]
+    fn bytes_are_counted_down_as_they_are_freed() {
+        let reclaimer = Reclaimer::new();
+        let (go, wait) = channel::<usize>();
+        let (tell, heard) = channel::<()>();
+        reclaimer.send_parts(10, move |freed| {
+            for bytes in wait {
+                freed(bytes);
+                tell.send(()).expect("the test waits");
+            }
+        });
+        let mut left = vec![reclaimer.pending_bytes()];
+        // More than there was is a mistake of whoever counts, and frees nobody else's.
+        for bytes in [4, 5, 7] {
+            go.send(bytes).expect("the thread waits");
+            heard.recv().expect("the thread answers");
+            left.push(reclaimer.pending_bytes());
+        }
+        assert_eq!(left, [10, 6, 1, 0]);
+        drop(go);
+        heard.recv().expect_err("the thread is done");
     }
 
     #[test]
