@@ -315,6 +315,8 @@ pub(crate) enum Candidates {
     Volatile,
     /// Those whose value is in memory.
     Resident,
+    /// Those of them whose value has so many bytes, at least. Entries are touched to find out.
+    ResidentFrom(usize),
 }
 
 /// A table that was replaced, waiting for those who may look at it.
@@ -354,6 +356,10 @@ impl Slot {
         // SAFETY: a slot is only used while the lock under which it was found is held, and no table is
         // freed without being drained first.
         unsafe { self.bucket.as_ref() }
+    }
+
+    pub(crate) fn is_in_stash(self) -> bool {
+        self.bucket.is_null()
     }
 }
 
@@ -754,16 +760,20 @@ impl Index<'_> {
         let wanted = |bucket: &Bucket, slot| match of {
             Candidates::All => true,
             Candidates::Volatile => bucket.is_volatile(slot),
-            Candidates::Resident => !bucket.is_cold(slot),
+            Candidates::Resident | Candidates::ResidentFrom(_) => !bucket.is_cold(slot),
         };
         self.visit_slots(place, wanted, |slot, entry| {
             // What is in the stash is not marked.
-            let is_wanted = || match of {
+            let is_marked = || match of {
                 Candidates::All => true,
                 Candidates::Volatile => entry.expiry().is_some(),
-                Candidates::Resident => !entry.is_cold(),
+                Candidates::Resident | Candidates::ResidentFrom(_) => !entry.is_cold(),
             };
-            if slot.bucket().is_some() || is_wanted() {
+            let is_wanted = match of {
+                Candidates::ResidentFrom(least) => entry.value_len() >= least,
+                _ => true,
+            };
+            if is_wanted && (!slot.is_in_stash() || is_marked()) {
                 visit(self, slot);
             }
         })

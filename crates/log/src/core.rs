@@ -24,6 +24,7 @@ use crate::bindings::{Bindings, Rebind};
 use crate::blob::Blobs;
 use crate::credit::Credit;
 use crate::error::Refusal;
+use crate::filled::Filled;
 use crate::limits::{NAP, SYNC_HERE, WAKE_SHARE};
 use crate::options::{Options, SyncPolicy};
 use crate::paths::Paths;
@@ -108,6 +109,8 @@ pub(crate) struct Core {
     pub(crate) name: Name,
     pub(crate) ring: Arc<Ring>,
     pub(crate) credit: Credit,
+    /// Memory that the ring takes.
+    pub(crate) filled: Filled,
     pub(crate) segments: Arc<Segments>,
     pub(crate) blobs: Arc<Blobs>,
     pub(crate) bindings: Mutex<History>,
@@ -196,6 +199,7 @@ impl Core {
             paths,
             name,
             credit: Credit::new(options.ring_bytes, options.appenders),
+            filled: Filled::new(start.0, options.ring_bytes as u64, options.charge),
             segments,
             blobs,
             bindings: Mutex::new(History::new(bindings)),

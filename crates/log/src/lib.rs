@@ -60,6 +60,7 @@ mod credit;
 mod draft;
 mod error;
 mod fetch;
+mod filled;
 mod hint;
 mod keeper;
 mod limits;

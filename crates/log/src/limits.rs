@@ -12,6 +12,9 @@ pub(crate) const RING_RESERVE: u64 = 4096;
 /// The part of the ring that one window of requests may ask for. More is asked for piece by piece.
 pub(crate) const WINDOW_SHARE: u64 = 4;
 
+/// The part of the ring that is written with one call at most.
+pub(crate) const PIECE_SHARE: u64 = 8;
+
 /// The part of the ring that, once filled, ends the log thread's nap.
 pub(crate) const WAKE_SHARE: u64 = 4;
 

@@ -177,6 +177,16 @@ impl Log {
         self.core.refusal()
     }
 
+    /// Bytes of memory that the ring takes, of those that it may take.
+    pub fn ring_bytes(&self) -> u64 {
+        self.core.filled.bytes()
+    }
+
+    /// Bytes that the ring takes once it was filled to its end.
+    pub fn ring_capacity(&self) -> u64 {
+        self.core.ring.capacity() as u64
+    }
+
     /// The state of the log, for people.
     pub fn status(&self) -> Status {
         let map = self.core.segments.map();

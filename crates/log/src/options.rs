@@ -34,6 +34,9 @@ pub struct Options {
     /// Bytes of the ring between appenders and the log thread: a power of two, whole pages. Small enough to stay
     /// in the processor's cache.
     pub ring_bytes: usize,
+    /// Is told of memory of the ring that is taken from here on, or no more (negative), in bytes: it is mapped past the allocator, and
+    /// takes memory as it is filled for the first time.
+    pub charge: fn(i64),
     /// The most [`Appender`](crate::Appender)s at a time.
     pub appenders: usize,
     /// When what was written is made durable. Can be changed later.
@@ -52,6 +55,8 @@ pub struct Options {
     /// The part of a segment, in percent, that its hints may take; it gets none if they would take more. Whoever looks for what is still
     /// needed of it reads them first.
     pub hint_percent: u64,
+    /// The most bytes of hints that a segment may have: they are kept in memory until it is full.
+    pub hint_bytes: u64,
     /// A number that only grows, kept in every segment: who may write (for a later election).
     pub epoch: u64,
     /// Whether the log has threads of its own. Without, whoever calls `Log::turn` and its like drives it: for
@@ -64,6 +69,7 @@ impl Default for Options {
         Options {
             segment_bytes: 64 << 20,
             ring_bytes: 16 << 20,
+            charge: |_| (),
             appenders: 64,
             sync: SyncPolicy::default(),
             blob_min: 256 << 10,
@@ -72,6 +78,7 @@ impl Default for Options {
             garbage_bytes: 0,
             compaction_bytes_per_second: 256 << 20,
             hint_percent: 6,
+            hint_bytes: u64::MAX,
             epoch: 0,
             background: true,
         }

@@ -39,6 +39,7 @@ pub(crate) struct Scan {
     hints: Vec<u8>,
     gathers: bool,
     hint_percent: u64,
+    hint_bytes: u64,
     hint_slack: u64,
 }
 
@@ -53,6 +54,7 @@ impl Scan {
             hints: Vec::new(),
             gathers: true,
             hint_percent: options.hint_percent,
+            hint_bytes: options.hint_bytes,
             hint_slack: options.segment_bytes / HINT_SLACK_SHARE,
         }
     }
@@ -111,6 +113,7 @@ impl Scan {
     fn gather(&mut self, consumer: &Consumer, complete: u64, before_data: u64) {
         let end = self.at + before_data;
         let most = (end - self.start) * self.hint_percent / 100 + self.hint_slack;
+        let most = most.min(self.hint_bytes);
         // A key that is still on its way is as rare as a key that is longer than a window.
         if end <= complete && self.hints.len() as u64 <= most {
             let record = consumer.bytes(self.at..end);

@@ -26,7 +26,7 @@ use crate::address::Lsn;
 use crate::compact::is_named;
 use crate::core::{Core, lock};
 use crate::error::{Error, Result};
-use crate::limits::{MARK_INTERVAL, PAVE};
+use crate::limits::{MARK_INTERVAL, PAVE, PIECE_SHARE};
 use crate::options::SyncPolicy;
 use crate::record::{self, Draft};
 use crate::scan::Scan;
@@ -34,7 +34,7 @@ use crate::segment::{BLOCK, Header};
 use crate::segments::Segment;
 use crate::ways::{Way, Ways};
 
-/// The most that is written with one call, so that room in the ring comes back early.
+/// The most that is written with one call, so that room in the ring comes back early; no more than the [`PIECE_SHARE`]th of the ring.
 pub(crate) const PIECE: u64 = 1 << 20;
 
 /// What a turn did.
@@ -154,6 +154,7 @@ impl Writer {
     }
 
     fn release(&mut self, core: &Core, position: u64) {
+        core.filled.note(position);
         core.credit.released(position - self.consumer.head());
         self.consumer.release(position);
         core.room.ring();
@@ -162,6 +163,7 @@ impl Writer {
     fn write_out(&mut self, core: &Core, complete: u64) -> std::result::Result<(), Stop> {
         let waiting = complete - self.consumer.head();
         let way = self.ways.choose(waiting, core.ring.capacity() as u64);
+        let most = PIECE.min(core.ring.capacity() as u64 / PIECE_SHARE);
         let mut wrote_blocks = false;
         loop {
             let limit = self
@@ -170,7 +172,7 @@ impl Writer {
             let until = self.scan.advance(&self.consumer, complete, limit);
             let head = self.consumer.head();
             if head < until {
-                let end = until.min(head + PIECE);
+                let end = until.min(head + most);
                 let (end, way) = next_piece(head, end, way);
                 let is_tail = way == Way::Cached && wrote_blocks && until == complete;
                 if is_tail && core.may_leave_tail() {
@@ -325,7 +327,6 @@ impl Writer {
 /// The end of the next piece of `head..end`, and how it goes. A block that was begun through the page cache is finished that
 /// way, and so is one of which there is only the beginning.
 fn next_piece(head: u64, end: u64, way: Way) -> (u64, Way) {
-    const _: () = assert!(PIECE.is_multiple_of(BLOCK as u64));
     let block = BLOCK as u64;
     let whole = end - end % block;
     if way == Way::Cached {

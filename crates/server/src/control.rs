@@ -87,7 +87,10 @@ impl Control {
             }
             for event in &events {
                 match event.token {
-                    WAKER => self.server.control.drain(),
+                    WAKER => {
+                        self.server.control.drain();
+                        self.server.memory.purge_if_much();
+                    }
                     SIGNALS => self.hear(),
                     at => self.accept(at as usize),
                 }
@@ -237,11 +240,14 @@ impl Control {
             return;
         }
         self.turn.enter();
-        if self.is_first_round {
-            self.is_first_round = false;
+        let is_first = std::mem::take(&mut self.is_first_round);
+        if is_first {
             self.note_startup_memory();
         }
         self.server.check_memory();
+        if is_first {
+            self.server.warn_of_small_limit();
+        }
         self.server.bound_clients();
         if self.server.should_begin_offloading() {
             self.turn

@@ -179,6 +179,14 @@ pub(crate) const EVICT_SLICE_SHARE: usize = 32;
 /// Passes over all shards in which no value could leave memory, after which it is taken for granted that none can.
 pub(crate) const BARREN_PASSES: usize = 4;
 
+/// Milliseconds for which no value could leave memory before a write is refused for that: what is short for a moment comes back within
+/// them, such as what background work takes. Evidence that is older than the second is none.
+pub(crate) const BARREN_MS: i64 = 1000;
+pub(crate) const BARREN_STALE_MS: i64 = 250;
+
+/// How often a worker spends in one turn what a command may spend on making room.
+pub(crate) const TRIES_PER_TURN: u64 = 4;
+
 /// Slabs emptied after such a slice at most, which makes its memory free for other shards.
 pub(crate) const EVICT_PACKS: usize = 4;
 
@@ -187,9 +195,13 @@ pub(crate) const EVICTED_KEY_BYTES: usize = 64;
 
 /// Bytes that each worker may take before it looks at the limit of memory again, slabs and replies for the most part: one part in so many of
 /// the limit, and within bounds.
-pub(crate) const ROOM_SHARE: i64 = 512;
+pub(crate) const ROOM_SHARE: i64 = 96;
 pub(crate) const ROOM_BYTES: i64 = 1024 * 1024;
 pub(crate) const LEAST_ROOM_BYTES: i64 = 4 * 1024;
+
+/// Bytes that stay free for what the log's threads take at once: a part of its ring, which shrinks with the limit, and no more than this.
+pub(crate) const LOG_WORK_SHARE: i64 = 4;
+pub(crate) const LOG_WORK_BYTES: i64 = 1024 * 1024;
 
 /// The part of `maxmemory` that clients may take while `maxmemory-clients` is 0: one in this many.
 pub(crate) const CLIENTS_SHARE: i64 = 8;
@@ -199,13 +211,20 @@ pub(crate) const CLIENTS_SHARE: i64 = 8;
 pub(crate) const UNRETURNED_IGNORED_SHARE: i64 = 64;
 pub(crate) const UNRETURNED_MOST_SHARE: i64 = 4;
 
+/// How often who makes room looks at physical memory: for each part of one in so many of `maxmemory` that may have come, at so many bytes a
+/// millisecond.
+pub(crate) const UNRETURNED_LOOK_SHARE: i64 = 64;
+pub(crate) const FASTEST_BYTES_PER_MS: i64 = 512 * 1024;
+
 /// Bytes from which on a value that a small request asks for (by an offset) is made room for before it is made, and how often that is
 /// tried: all tries together take about 10 ms.
 pub(crate) const FORESEEN_BYTES: usize = 64 * 1024;
 pub(crate) const FORESEEN_TRIES: usize = 20;
 
-/// Where physical memory beyond what is counted is more than one part in so many of `maxmemory`, allocators give back at once what they keep.
+/// Where physical memory beyond what is counted is more than one part in so many of `maxmemory`, allocators give back at once what they keep;
+/// who makes room asks for that so many milliseconds after the last time at the earliest.
 pub(crate) const PURGE_SHARE: i64 = 16;
+pub(crate) const PURGE_MS: i64 = 10;
 
 /// Free memory that is kept for the next large values: so many bytes, and no more than one part in so many of `maxmemory`.
 pub(crate) const FREE_KEPT_BYTES: i64 = 64 << 20;
@@ -218,7 +237,7 @@ pub(crate) const ROOM_RETRY_MS: i64 = 1;
 pub(crate) const SHARD_BYTES: usize = 8 << 20;
 
 /// Shards per worker, at least, however small `maxmemory` is.
-pub(crate) const FEWEST_SHARDS_PER_WORKER: usize = 8;
+pub(crate) const FEWEST_SHARDS_PER_WORKER: usize = 2;
 
 /// Bytes of a snapshot's file that are written at once, at most.
 pub(crate) const SNAPSHOT_WRITE_BYTES: usize = 1 << 20;
@@ -236,9 +255,11 @@ pub(crate) const SNAPSHOT_COPIES_SHARE: usize = 16;
 pub(crate) const WORK_US: u64 = 1000;
 pub(crate) const SNAPSHOT_WORK_US: u64 = 200;
 
-/// Threads that read values for a snapshot that are in the log alone, and bytes of values that they read at a time.
+/// Threads that read values for a snapshot that are in the log alone, and bytes of values that they read at a time: no more than a part of
+/// `maxmemory`, one in so many.
 pub(crate) const SNAPSHOT_READERS: usize = 8;
 pub(crate) const SNAPSHOT_READ_BYTES: u64 = 4 << 20;
+pub(crate) const SNAPSHOT_READ_SHARE: u64 = 64;
 
 /// How often is looked whether values that come back to memory after a start are all there.
 pub(crate) const WARMING_LOOK: std::time::Duration = std::time::Duration::from_millis(5);
@@ -307,6 +328,17 @@ pub(crate) const RELOG_BYTES: u64 = 256 << 10;
 
 /// Bytes that a request may append to the log beyond its own: headers of records, an expiry.
 pub(crate) const JOURNAL_REQUEST_BYTES: u64 = 128;
+
+/// The part of a small `maxmemory` that the log's ring takes: one in so many, as long as that is enough for it to work at all.
+pub(crate) const LOG_RING_SHARE: u64 = 16;
+pub(crate) const LEAST_LOG_RING_BYTES: usize = 1 << 20;
+pub(crate) const LOG_RING_APPENDER_BYTES: usize = 16 << 10;
+
+/// The part of a small `maxmemory` that hints of the running segment may take.
+pub(crate) const LOG_HINT_SHARE: u64 = 64;
+
+/// The part of a small `maxmemory` that all workers' pollers may take for what has arrived and was not read yet.
+pub(crate) const POLLER_SHARE: usize = 32;
 
 /// Segments of garbage that the log may have however little data there is: compaction costs more where it is less.
 pub(crate) const LOG_GARBAGE_SEGMENTS: u64 = 4;

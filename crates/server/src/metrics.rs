@@ -67,6 +67,8 @@ pub(crate) struct WorkerStats {
     pub(crate) turns: Counter,
     /// Bytes of the buffers that its connections share.
     pub(crate) buffer_bytes: Counter,
+    /// Bytes that its poller has taken since the start.
+    pub(crate) poller_bytes: Counter,
     /// Ticks at which what this turn reads became readable, as near as can be told; see [`crate::pace`].
     pub(crate) ready: Counter,
     /// Ticks spent in turns, which is all but waiting for the network.
@@ -129,6 +131,7 @@ impl WorkerStats {
             errors: Counter::default(),
             turns: Counter::default(),
             buffer_bytes: Counter::default(),
+            poller_bytes: Counter::default(),
             ready: Counter::default(),
             turn_ticks: Counter::default(),
             queued: Histogram::default(),

@@ -177,6 +177,17 @@ impl WorkerHandle {
         std::mem::take(&mut *self.inbox.lock())
     }
 
+    /// The clients among them that are to be closed.
+    pub(crate) fn take_closes(&self) -> Vec<Arc<Client>> {
+        let mut inbox = self.inbox.lock();
+        let closes = inbox.extract_if(.., |message| matches!(message, Message::Close(_)));
+        let client = |message| match message {
+            Message::Close(client) => Some(client),
+            _ => None,
+        };
+        closes.filter_map(client).collect()
+    }
+
     pub(crate) fn waker(&self) -> &Waker {
         &self.waker
     }

@@ -24,7 +24,8 @@ use crate::gate::{Closed, Gate};
 use crate::http::{self, Http};
 use crate::latency::LatencyMonitor;
 use crate::limits::{
-    FEWEST_SHARDS_PER_WORKER, LOAD_THREADS, REPLAY_EXTRA_THREADS, SHARD_BYTES, SHARDS_PER_WORKER,
+    FEWEST_SHARDS_PER_WORKER, LOAD_THREADS, POLLER_SHARE, REPLAY_EXTRA_THREADS, SHARD_BYTES,
+    SHARDS_PER_WORKER,
 };
 use crate::logging;
 use crate::memory::Budget;
@@ -284,9 +285,13 @@ fn announce(server: &Server, listeners: &[sys::socket::Listener]) {
 
 fn start_workers(server: &'static Server) -> Result<Vec<std::thread::JoinHandle<()>>, String> {
     let mut threads = Vec::new();
+    let memory = match server.settings.int(Setting::MaxMemory) as usize {
+        0 => usize::MAX,
+        limit => limit / POLLER_SHARE / server.workers.len(),
+    };
     for number in 0..server.workers.len() {
         let failed = |error: std::io::Error| format!("cannot start worker {number}: {error}");
-        let poller = Poller::new(server.backend).map_err(failed)?;
+        let poller = Poller::with_memory(server.backend, memory).map_err(failed)?;
         let worker = Worker::new(server, number, poller).map_err(failed)?;
         threads.push(start_thread(&format!("worker-{number}"), move || {
             worker.run()

@@ -239,7 +239,8 @@ impl Worker {
         self.release_held();
         self.maintain();
         self.post();
-        self.server.bound_clients_of(self.number);
+        self.bound_clients();
+        self.server.end_making_room(self.number);
         if let Some(journal) = &self.journal {
             journal.nudge();
         }
@@ -285,10 +286,11 @@ impl Worker {
             self.bulk.push(token);
             return 0;
         }
-        let need = connection.need.max(connection.expected);
-        if self.server.memory.is_near() {
-            let growth = room::growth(&connection.pending, need, &connection.resume);
-            self.make_room(growth);
+        let mut need = connection.need.max(connection.expected);
+        let growth = room::growth(&connection.pending, need, &connection.resume);
+        if self.server.memory.is_near_with(growth) && self.make_room(growth) {
+            // A little at a time until there is room for all of it.
+            need = 0;
         }
         let Some(connection) = self.connections.get_mut(token) else {
             return 0;
@@ -419,6 +421,7 @@ impl Worker {
             };
             if waits_for.is_some() || connection.held.is_some() {
                 self.hold(token, waits_for, from, until);
+                is_left = true;
                 continue;
             }
             match connection.send(&mut self.poller, &self.output, from, until) {
@@ -434,9 +437,12 @@ impl Worker {
         }
         self.output.bytes.clear();
         self.output.large.clear();
-        if is_left && self.server.memory.is_exceeded() {
+        if is_left {
             // Nobody knew that it would not be sent.
-            self.make_room(0);
+            self.bound_clients();
+            if self.server.memory.is_exceeded() {
+                self.make_room(0);
+            }
         }
     }
 

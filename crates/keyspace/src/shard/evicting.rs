@@ -174,6 +174,8 @@ impl Guard<'_> {
         };
         // What is cold is not fresh.
         let is_fast = index.fresh() * FRESH_SHARE > resident;
+        // Among many that may not go, those that may can all be fresh, and few.
+        let spares_fresh = !matches!(of, Candidates::ResidentFrom(_));
         let hand = if is_fast {
             &mut evicting.fast
         } else {
@@ -186,7 +188,12 @@ impl Guard<'_> {
             let mut victim = None;
             let next = index.visit_candidates(*hand, of, |index, slot| {
                 let heat = index.heat(slot);
-                if heat == FRESH && is_fast || heat == COOL && !is_fast {
+                let is_met = match heat {
+                    FRESH => is_fast || !spares_fresh,
+                    COOL => !is_fast,
+                    _ => false,
+                };
+                if is_met && victim.is_none() {
                     victim = Some(slot);
                 }
                 if coolest.is_none_or(|(least, _)| heat < least) {
@@ -197,8 +204,11 @@ impl Guard<'_> {
                     seen += 1;
                 }
             });
-            // The hand stays where there may be more to take.
-            if victim.is_some() {
+            if let Some(slot) = victim {
+                // The hand stays where there may be more to take. What is in the stash comes last, and is fresh still if it is not taken.
+                if slot.is_in_stash() {
+                    *hand = next.unwrap_or_default();
+                }
                 return victim;
             }
             if !is_fast {

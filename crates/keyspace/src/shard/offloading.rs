@@ -24,8 +24,11 @@ use crate::evict::{COOL, HOT};
 use crate::index::Candidates;
 use crate::large::LargeValue;
 
-/// Entries looked at for one that goes: some have values that are too small.
+/// Entries looked at for one that goes: some have values that are too small. When so many are, the hand passes all of those, and may come
+/// to the end of what is looked at, so often, without another.
 const TRIES: usize = 8;
+const STAYING: usize = 4;
+const MISSES: usize = 8;
 
 /// A shard's cold entries.
 #[derive(Default)]
@@ -150,13 +153,22 @@ impl Guard<'_> {
             return (0, true);
         }
         self.prepare_eviction();
-        let mut gone = 0;
+        let (mut gone, mut stayed, mut missed) = (0, 0, 0);
         for _ in 0..most * TRIES {
             if gone == most || self.cell.len() == self.cell.cold().0 {
                 break;
             }
-            let Some(slot) = self.coldest(Candidates::Resident) else {
-                break;
+            let of = if stayed < STAYING {
+                Candidates::Resident
+            } else {
+                Candidates::ResidentFrom(self.shared.cold_min.load(Relaxed))
+            };
+            let Some(slot) = self.coldest(of) else {
+                missed += 1;
+                if missed == MISSES {
+                    break;
+                }
+                continue;
             };
             let entry = self.index().entry(slot);
             let hash = self.shared.seed.hash(entry.key());
@@ -174,6 +186,7 @@ impl Guard<'_> {
                 Offloading::Goes => entry.chill(),
                 Offloading::Stays => {
                     self.index().set_heat(slot, HOT);
+                    stayed += 1;
                     continue;
                 }
                 Offloading::Waits => return (gone, true),

@@ -34,12 +34,17 @@ impl FetchState {
     ) -> bool {
         if self.is_noted {
             // It was asked for once, however often the request is looked at.
-            return self.arrived.iter().any(|arrived| arrived.is(wanted));
+            return self.has_arrived(wanted);
         }
         if server.cold.is_eager.load(Relaxed) {
             return fastrand::bool();
         }
         server.memory.is_near_with(needed(wanted)) && !entry.is_asked_again()
+    }
+
+    /// Whether a value was read for the request and is kept for it.
+    fn has_arrived(&self, wanted: &Wanted) -> bool {
+        self.arrived.iter().any(|arrived| arrived.is(wanted))
     }
 
     fn take_arrived(&mut self, wanted: &Wanted) -> Option<LargeValue> {
@@ -71,7 +76,11 @@ impl Context<'_> {
         }
         // What is served is copied, and gone when the command has run; but a long value stays until it is sent.
         let is_long = |wanted: &Wanted| wanted.value.len as usize > INLINE_VALUE_MAX;
-        let takes_room = |wanted: &&Wanted| !wanted.stays_out || is_long(wanted);
+        let fetch = &self.fetch;
+        let takes_room = |wanted: &&Wanted| match fetch.has_arrived(wanted) {
+            true => !wanted.stays_out && !is_long(wanted),
+            false => !wanted.stays_out || is_long(wanted),
+        };
         let need = self.wanted.iter().filter(takes_room).map(needed).sum();
         if need > 0 && !self.has_room_to_read(need) {
             if !uses.sends || self.wanted.iter().any(is_long) {

@@ -54,6 +54,8 @@ pub(crate) struct Cold {
     pub(crate) arriving: AtomicUsize,
     /// Whether values leave memory.
     is_offloading: AtomicBool,
+    /// Whether somebody waits for that to begin, who needs so much that memory is short before it is nearly used up.
+    is_wanted: AtomicBool,
     /// Whether what a command uses leaves memory before it runs: tests want that.
     is_eager: AtomicBool,
     /// Whether values leave memory because somebody said so.
@@ -79,6 +81,12 @@ impl Cold {
     #[inline]
     pub(crate) fn is_offloading(&self) -> bool {
         self.is_offloading.load(Relaxed)
+    }
+
+    /// Asks the control thread to let values leave memory.
+    #[cold]
+    pub(crate) fn want_offloading(&self) {
+        self.is_wanted.store(true, Relaxed);
     }
 
     /// Lets values be in the log alone from here on: large ones, which come that way at any time.
@@ -124,7 +132,10 @@ impl Server {
 
     /// Whether it is time to let values leave memory for the first time.
     pub(crate) fn should_begin_offloading(&self) -> bool {
-        !self.cold.is_offloading() && self.offloads() && self.memory.is_near() && self.may_offload()
+        !self.cold.is_offloading()
+            && self.offloads()
+            && (self.cold.is_wanted.swap(false, Relaxed) || self.memory.is_near())
+            && self.may_offload()
     }
 
     /// Lets values leave memory from here on.

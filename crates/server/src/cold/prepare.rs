@@ -39,6 +39,8 @@ pub(crate) struct FetchState {
     pub(super) failure: Option<Failure>,
     /// Whether it was noted which values it asks for.
     pub(super) is_noted: bool,
+    /// Whether it may have them though there is no room.
+    goes_without_room: bool,
     /// What was read for it and stays out of memory.
     pub(super) arrived: Vec<Arrived>,
 }
@@ -100,10 +102,7 @@ impl Context<'_> {
             copes: blobs::copes(command, args, false),
             sends: (command.spec.large.sends)(args),
         };
-        for_each_needed(command, args, |key| {
-            let wanted = self.pin_or_want(db, key, uses);
-            self.wanted.extend(wanted);
-        });
+        self.pin_or_want_all(command, args, uses);
         if self.wanted.is_empty() {
             self.fetch.done();
             return Prepared::Ready;
@@ -120,18 +119,28 @@ impl Context<'_> {
             self.fetch.done();
             return Prepared::Ready;
         }
-        if self.fetch.tries >= FETCH_TRIES {
-            return self.read_wanted_now(uses);
-        }
         // They are used soon.
         self.borrowed.clear();
         self.unpin();
-        if self.has_room_for_wanted() {
-            Prepared::Fetch
-        } else {
+        if !self.has_room_for_wanted() {
             self.wanted.clear();
-            Prepared::Later
+            return Prepared::Later;
         }
+        if self.fetch.tries < FETCH_TRIES {
+            return Prepared::Fetch;
+        }
+        self.wanted.clear();
+        self.pin_or_want_all(command, args, uses);
+        self.read_wanted_now(uses)
+    }
+
+    /// Pins the shards of keys whose values a command needs, or notes in [`Context::wanted`] what is to be read.
+    fn pin_or_want_all(&mut self, command: &Command, args: &Args<'_>, uses: Uses) {
+        let db = self.store.db;
+        for_each_needed(command, args, |key| {
+            let wanted = self.pin_or_want(db, key, uses);
+            self.wanted.extend(wanted);
+        });
     }
 
     /// Whether there can ever be room for all values at once that a command needs, and what it copies of them: if not, it would be in vain to
@@ -155,8 +164,9 @@ impl Context<'_> {
         bytes <= most
     }
 
-    /// Whether there is room for what is in [`Context::wanted`]. Nothing is held. Where there can be none, because nothing else may leave
-    /// memory, one command after the other has its values all the same: nobody is refused what is there.
+    /// Whether there is room for what is in [`Context::wanted`]. Nothing is held. Where there can be none, because nothing else may leave memory, one command
+    /// after the other has its values all the same: nobody is refused what is there. Each worker lets one have them in a turn, at the end of
+    /// which it looks at what its clients take.
     #[cold]
     pub(crate) fn has_room_for_wanted(&mut self) -> bool {
         let need = self.wanted.iter().map(needed).sum::<usize>();
@@ -170,8 +180,15 @@ impl Context<'_> {
         }
         match self.make_room(need) {
             Room::Enough => true,
+            _ if self.fetch.goes_without_room => true,
             Room::Later => false,
-            Room::No => self.server.cold.promises.bytes() == 0,
+            Room::No => {
+                let server = self.server;
+                let evictor = &server.workers[self.worker].evictor;
+                let is_granted = server.cold.promises.bytes() == 0 && evictor.makes_exception();
+                self.fetch.goes_without_room = is_granted;
+                is_granted
+            }
         }
     }
 

@@ -151,12 +151,16 @@ fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         .map_err(|refusal| refused(refusal.setting.row().name, &refusal.reason))?;
     allow_clients(&change)?;
     switch_log(context, &change)?;
+    let limit_before = settings.int(Setting::MaxMemory);
     change.commit();
     logging::set_level(settings);
     notify::apply_setting(context.server);
     context.server.persistence.apply_settings(settings);
     context.server.apply_eviction_settings();
     context.server.check_memory();
+    if settings.int(Setting::MaxMemory) != limit_before {
+        context.server.warn_of_small_limit();
+    }
     context.server.snapshots.check_gate(context.server);
     context.reply.ok();
     Ok(())

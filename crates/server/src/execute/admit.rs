@@ -68,7 +68,7 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
             control.is_queued()
         }
     };
-    if flags & flag::DENYOOM != 0 && server.memory.is_near() {
+    if flags & flag::DENYOOM != 0 && server.memory.is_near_with(request.bytes) {
         match context.make_room(request.bytes + session.transaction_bytes()) {
             Room::Enough => {}
             Room::Later => return Admission::Wait(command),

@@ -1,21 +1,23 @@
 //! Whether the log has a value so that it need not be in memory.
 
-use ferrite_log::{Appender, Refusal};
+use ferrite_log::Appender;
 use keyspace::{EntryMut, LogAddress, Offloading};
 
 use super::{Journal, Replaced, address_of, stored, tag_of};
 use crate::limits::RELOG_BYTES;
 
 impl Journal {
-    /// Gets room in the log for what [`Journal::offloads`] may append. Nothing is locked.
-    pub(crate) fn ensure_offloading(&self) -> Result<(), Refusal> {
+    /// Gets room in the log for what [`Journal::offloads`] may append, if the log takes anything now. Nothing is locked.
+    pub(crate) fn ensure_offloading(&self) {
         let mut inner = self.inner.borrow_mut();
         let bytes = inner.relog_bytes.max(RELOG_BYTES);
         let most = inner.appender.window();
         inner.relog_left = bytes.min(most);
         inner.relog_bytes = 0;
         let left = inner.relog_left;
-        inner.appender.ensure(left)
+        if inner.appender.ensure(left).is_err() {
+            inner.relog_left = 0;
+        }
     }
 
     /// Whether the value of an entry can be read back from the one record that holds all of it.
@@ -35,10 +37,14 @@ impl Journal {
         let Some(address) = address_of(entry) else {
             return Offloading::Stays;
         };
+        let mut inner = self.inner.borrow_mut();
+        if inner.appender.is_refused() {
+            // Nothing is written for now, and there may be others that the log has already.
+            return Offloading::Stays;
+        }
         if !address.is_patched() {
             return Offloading::Waits;
         }
-        let mut inner = self.inner.borrow_mut();
         let bytes = Appender::bytes_of(entry.key().bytes.len(), entry.value_len());
         if inner.is_batching() || bytes > inner.appender.window() {
             return Offloading::Stays;

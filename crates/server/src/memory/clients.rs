@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clients::{Client, status};
 use crate::server::Server;
+use crate::worker::Worker;
 
 impl Server {
     /// Bytes that all clients' buffers take.
@@ -19,18 +20,6 @@ impl Server {
             .map(|worker| worker.stats.client_bytes.get());
         // Each worker's own sum is right; what is read of several at once may not be.
         bytes.sum::<u64>() as usize
-    }
-
-    /// Drops the largest clients if all together take too much, as far as a worker's own clients may be the reason: of so many workers
-    /// one has at least its part of what is too much.
-    #[inline]
-    pub(crate) fn bound_clients_of(&self, worker: usize) {
-        if let Some(limit) = self.memory.clients() {
-            let own = self.workers[worker].stats.client_bytes.get() as usize;
-            if own.saturating_mul(self.workers.len()) > limit {
-                self.bound_clients();
-            }
-        }
     }
 
     /// Drops the largest clients if all together take too much.
@@ -76,5 +65,29 @@ impl Server {
             }
         }
         self.memory.is_dropping.store(false, Relaxed);
+    }
+}
+
+impl Worker {
+    /// Drops the largest clients if all together take too much, as far as its own may be the reason: of so many workers one has at least its
+    /// part of what is too much.
+    #[inline]
+    pub(crate) fn bound_clients(&mut self) {
+        if let Some(limit) = self.server.memory.clients() {
+            let own = self.stats.client_bytes.get() as usize;
+            if own.saturating_mul(self.server.workers.len()) > limit {
+                self.close_largest_clients();
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn close_largest_clients(&mut self) {
+        self.server.bound_clients();
+        // Others hear of theirs when they come to it.
+        for client in self.server.workers[self.number].take_closes() {
+            self.close(client.token.load(Relaxed));
+        }
     }
 }

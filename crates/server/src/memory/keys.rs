@@ -1,7 +1,7 @@
 //! Making room by evicting keys, or by leaving values in the log: a slice of one shard after the other, until there is enough or time is
 //! up.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use keyspace::{Key, Policy, ShardId};
 
@@ -9,7 +9,8 @@ use super::Budget;
 use crate::command::{Command, Context, Failure, failure, flag};
 use crate::config::Setting;
 use crate::limits::{
-    BARREN_PASSES, EVICT_SLICE, EVICT_SLICE_SHARE, FORESEEN_BYTES, FORESEEN_TRIES,
+    BARREN_MS, BARREN_PASSES, BARREN_STALE_MS, EVICT_SLICE, EVICT_SLICE_SHARE, FORESEEN_BYTES,
+    FORESEEN_TRIES, TRIES_PER_TURN,
 };
 use crate::server::Server;
 use crate::store::Store;
@@ -33,8 +34,75 @@ pub(crate) struct Evictor {
     hand: AtomicUsize,
     /// About the most entries that any shard has.
     most: AtomicUsize,
-    /// Shards in a row in which no value could leave memory, or will soon.
+    /// Shards in a row in which no value could leave memory, or will soon; when (Unix, ms) the first of them was looked at, and the last.
     barren: AtomicUsize,
+    barren_since: AtomicI64,
+    looked: AtomicI64,
+    /// Bytes that the worker has claimed.
+    claim: AtomicI64,
+    /// In this turn a command was let have what there is no room for.
+    has_made_exception: AtomicBool,
+    /// Ticks spent on making room in this turn.
+    spent: AtomicU64,
+}
+
+impl Evictor {
+    /// Whether there is room for what a worker needs. What is more than its share of the margin is claimed.
+    fn finds_room(&self, budget: &Budget, need: usize) -> bool {
+        match i64::try_from(need) {
+            Ok(bytes) if bytes > budget.share.load(Relaxed) => {
+                let is_claimed = budget.claim(bytes);
+                if is_claimed {
+                    self.claim.store(bytes, Relaxed);
+                }
+                is_claimed
+            }
+            _ => budget.excess(need) <= 0,
+        }
+    }
+
+    /// Gives up what was claimed: it was taken, or is not wanted.
+    #[inline]
+    fn release(&self, budget: &Budget) {
+        let claim = self.claim.load(Relaxed);
+        if claim > 0 {
+            self.claim.store(0, Relaxed);
+            budget.claimed.fetch_sub(claim, Relaxed);
+        }
+    }
+
+    /// Whether a command may have what there is no room for: one in a turn.
+    pub(crate) fn makes_exception(&self) -> bool {
+        !self.has_made_exception.swap(true, Relaxed)
+    }
+
+    /// There is time again to make room.
+    fn begin_turn(&self) {
+        self.spent.store(0, Relaxed);
+    }
+
+    /// Shards in a row in which no value could leave memory. What was seen long ago says nothing any more.
+    fn barren(&self, now: i64) -> usize {
+        if (0..BARREN_STALE_MS).contains(&(now - self.looked.load(Relaxed))) {
+            return self.barren.load(Relaxed);
+        }
+        0
+    }
+
+    /// Notes how many they are by now.
+    fn set_barren(&self, barren: usize, now: i64) {
+        if barren <= 1 {
+            self.barren_since.store(now, Relaxed);
+        }
+        self.barren.store(barren, Relaxed);
+        self.looked.store(now, Relaxed);
+    }
+
+    /// Whether it has been so for long enough that nobody should wait for a value to leave.
+    fn is_barren_for_long(&self, now: i64) -> bool {
+        // Somebody may have set the clock back.
+        !(0..BARREN_MS).contains(&(now - self.barren_since.load(Relaxed)))
+    }
 }
 
 impl Context<'_> {
@@ -73,6 +141,8 @@ impl Context<'_> {
             return Ok(());
         }
         for _ in 0..FORESEEN_TRIES {
+            // It cannot wait for the next turn.
+            self.server.workers[self.worker].evictor.begin_turn();
             match self.make_room(bytes) {
                 Room::Enough => return Ok(()),
                 Room::Later => std::thread::yield_now(),
@@ -105,17 +175,33 @@ impl Worker {
     }
 }
 
+impl Server {
+    /// A worker's turn is over: what it had claimed was taken, and it may spend time on making room again.
+    #[inline]
+    pub(crate) fn end_making_room(&self, worker: usize) {
+        let evictor = &self.workers[worker].evictor;
+        evictor.release(&self.memory);
+        evictor.has_made_exception.store(false, Relaxed);
+        evictor.begin_turn();
+    }
+}
+
 /// See [`Context::make_room`].
-pub(crate) fn make_room(server: &Server, store: &Store<'_>, worker: usize, need: usize) -> Room {
-    let budget = &server.memory;
-    if budget.excess(need) <= 0 {
+fn make_room(server: &Server, store: &Store<'_>, worker: usize, need: usize) -> Room {
+    let (budget, evictor) = (&server.memory, &server.workers[worker].evictor);
+    if budget.look_again(store.now) {
+        server.control.wake();
+    }
+    // What the last claim was for has run.
+    evictor.release(budget);
+    if evictor.finds_room(budget, need) {
         return Room::Enough;
     }
     let relief = match server.policy() {
         Some(policy) => Relief::Evict(policy),
         None if server.offloads() && server.may_offload() => {
             if !server.cold.is_offloading() {
-                // The control thread sees that too, and begins.
+                server.cold.want_offloading();
                 return Room::Later;
             }
             Relief::Offload
@@ -126,29 +212,36 @@ pub(crate) fn make_room(server: &Server, store: &Store<'_>, worker: usize, need:
         return Room::Later;
     }
     let (began, limit_ns) = (sys::clock::ticks(), time_limit_ns(server));
-    let evictor = &server.workers[worker].evictor;
+    // Whoever comes behind those that it was not enough for does not try again at once: a turn in which hundreds do is too long.
+    let spent_before = evictor.spent.load(Relaxed);
+    if sys::clock::ticks_to_ns(spent_before) > limit_ns.saturating_mul(TRIES_PER_TURN) {
+        return Room::Later;
+    }
     // Among many keys whose values are too small to go, those that may are not found at once.
     let shards = store.keyspace.databases() * store.keyspace.shards() * BARREN_PASSES;
     // To find out that no value may go takes longer than one command may.
     let mut barren = match relief {
         Relief::Evict(_) => 0,
-        Relief::Offload => evictor.barren.load(Relaxed),
+        Relief::Offload => evictor.barren(store.now),
     };
     while barren <= shards {
-        let (gone, waits) = relieve_slice(store, evictor, relief);
-        barren = if gone > 0 || waits { 0 } else { barren + 1 };
-        evictor.barren.store(barren.min(shards), Relaxed);
-        if budget.excess(need) <= 0 {
+        // What somebody else has locked says nothing.
+        if let Some((gone, waits)) = relieve_slice(store, evictor, relief) {
+            barren = if gone > 0 || waits { 0 } else { barren + 1 };
+            evictor.set_barren(barren.min(shards), store.now);
+        }
+        if evictor.finds_room(budget, need) {
             return Room::Enough;
         }
         let spent = sys::clock::ticks().saturating_sub(began);
+        evictor.spent.store(spent_before + spent, Relaxed);
         if sys::clock::ticks_to_ns(spent) > limit_ns || is_enough_soon(budget, store, need) {
             return Room::Later;
         }
     }
     let has_more = match relief {
         Relief::Evict(policy) => has_candidates(store, policy),
-        Relief::Offload => false,
+        Relief::Offload => !evictor.is_barren_for_long(store.now),
     };
     if has_more { Room::Later } else { Room::No }
 }
@@ -191,9 +284,9 @@ fn time_limit_ns(server: &Server) -> u64 {
     }
 }
 
-/// Makes room in the next shard that can be locked at once, with a few of its keys: as many as its part of all. Returns how many went, and
-/// whether some may go soon that may not yet.
-fn relieve_slice(store: &Store<'_>, evictor: &Evictor, relief: Relief) -> (usize, bool) {
+/// Makes room in the next shard with a few of its keys: as many as its part of all. Returns how many went, and whether some may go soon
+/// that may not yet; `None` if somebody has locked the shard.
+fn relieve_slice(store: &Store<'_>, evictor: &Evictor, relief: Relief) -> Option<(usize, bool)> {
     let shards = store.keyspace.shards();
     let hand = evictor.hand.load(Relaxed);
     let (db, shard) = (
@@ -207,7 +300,7 @@ fn relieve_slice(store: &Store<'_>, evictor: &Evictor, relief: Relief) -> (usize
     let Some(len) = len else {
         // A database that was never used: on to the next.
         evictor.hand.store((hand / shards + 1) * shards, Relaxed);
-        return (0, false);
+        return Some((0, false));
     };
     evictor.hand.store(hand + 1, Relaxed);
     // The largest is forgotten slowly, for it may have gone.
@@ -220,9 +313,9 @@ fn relieve_slice(store: &Store<'_>, evictor: &Evictor, relief: Relief) -> (usize
     let chance = fastrand::usize(..most.max(1));
     let count = (scaled + chance) / most.max(1);
     match relief {
-        _ if len == 0 => (0, false),
-        Relief::Evict(_) if count == 0 => (0, false),
-        Relief::Evict(policy) => (store.evict(db, shard, policy, count), false),
+        _ if len == 0 => Some((0, false)),
+        Relief::Evict(_) if count == 0 => Some((0, false)),
+        Relief::Evict(policy) => Some((store.evict(db, shard, policy, count), false)),
         Relief::Offload => store.offload(db, shard, count.max(1)),
     }
 }

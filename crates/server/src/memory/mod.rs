@@ -15,12 +15,24 @@
 //! 1. A command that may take memory runs only if, with all it may take, the limit holds; whoever needs more than is free
 //!    makes room first, a few hundred microseconds at a time, and waits in between.
 //! 2. `ceiling` is so far below the limit that no request can pass it unseen: by what threads have not published
-//!    and by what each worker may add before it looks again.
+//!    and by what each worker may add before it looks again. A request for which that would not be enough is looked at with its size.
+//! 3. Between finding room and taking it nobody else finds the same room: what is more than a worker's share of the margin is *claimed*
+//!    first, and counts as in use until the worker asks for room again or its turn ends. Less than that is what the margin is for.
+//! 4. A buffer for the rest of a large request grows as far as there is room for it: until then by little at a time.
+//!
+//! 5. A turn of a worker spends no more than a few milliseconds on making room, however many wait for it, and clients that leave too much
+//!    unread are closed while it goes on: else what hundreds of them are answered in one turn would be many times the limit.
+//!
+//! What may pass the limit nevertheless, for a moment: the reply of a command that reads, beyond the margin, until it is sent or memory is
+//! made room for it at the end of the turn; and requests that are being received while nothing may go. Both are clients' buffers, which are
+//! bounded by `maxmemory-clients`. And when for long nothing may leave memory, what one command in a turn reads from the log.
 //!
 //! How a key is chosen is the keyspace's (`keyspace::evict`); what going means to others is in [`crate::store`].
 
 mod clients;
 mod keys;
+mod least;
+mod physical;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
 
@@ -28,8 +40,8 @@ use keyspace::{Access, Order, Policy};
 
 use crate::config::Setting;
 use crate::limits::{
-    CLIENTS_SHARE, FREE_KEPT_BYTES, FREE_KEPT_SHARE, LEAST_ROOM_BYTES, PURGE_SHARE, ROOM_BYTES,
-    ROOM_SHARE, UNRETURNED_IGNORED_SHARE, UNRETURNED_MOST_SHARE,
+    CLIENTS_SHARE, FREE_KEPT_BYTES, FREE_KEPT_SHARE, LEAST_ROOM_BYTES, LOG_WORK_BYTES,
+    LOG_WORK_SHARE, ROOM_BYTES, ROOM_SHARE,
 };
 use crate::server::Server;
 
@@ -48,8 +60,16 @@ pub(crate) struct Budget {
     startup_used: AtomicI64,
     /// Bytes kept free for what workers add before they look again.
     margin: AtomicI64,
+    /// A worker's part of that: who needs more claims it.
+    share: AtomicI64,
+    /// Bytes that workers have found room for and are about to take.
+    claimed: AtomicI64,
     /// Bytes of physical memory that the process has beyond what is counted: what allocators keep for later.
     unreturned: AtomicI64,
+    /// When (Unix, ms) somebody has looked at that who makes room.
+    looked_ms: AtomicI64,
+    /// When one of those has asked for a purge.
+    purge_asked_ms: AtomicI64,
     /// Bytes that clients may take together; 0 is no limit.
     clients: AtomicUsize,
     /// Since when (monotonic ns) memory is over the limit, and how long it was before; 0 if it is not.
@@ -86,7 +106,16 @@ impl Budget {
     fn excess(&self, need: usize) -> i64 {
         let kept = self.margin.load(Relaxed) + self.unreturned.load(Relaxed);
         let need = i64::try_from(need).unwrap_or(i64::MAX);
-        self.used().saturating_add(need) - (self.limit.load(Relaxed) - kept)
+        let taken = self.used() + self.claimed.load(Relaxed);
+        taken.saturating_add(need) - (self.limit.load(Relaxed) - kept)
+    }
+
+    /// Claims so many bytes, if there is room for them beside what others have claimed. Whether there is.
+    fn claim(&self, bytes: i64) -> bool {
+        let more =
+            |claimed: i64| (self.excess(0).saturating_add(bytes) <= 0).then_some(claimed + bytes);
+        // What is in use may have changed meanwhile, which the margin is for; no claim is overlooked.
+        self.claimed.fetch_update(Relaxed, Relaxed, more).is_ok()
     }
 
     /// Whether there is room for so many bytes more.
@@ -97,20 +126,6 @@ impl Budget {
     /// Whether more is in use than the limit allows.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.is_near() && self.excess(0) > 0
-    }
-
-    /// Looks at what physical memory there is beyond what is counted. A little is not worth a key. What was there a moment ago may
-    /// come back, so it is forgotten slowly; and it never takes more than a part of the limit.
-    fn note_resident(&self, limit: i64) {
-        let resident = sys::process::rss_bytes() as i64;
-        let beyond = resident - self.used() - limit / UNRETURNED_IGNORED_SHARE;
-        let before = self.unreturned.load(Relaxed);
-        let unreturned = beyond.max(before - before / 16 - 1).max(0);
-        let most = limit / UNRETURNED_MOST_SHARE;
-        self.unreturned.store(unreturned.min(most), Relaxed);
-        if self.used() > limit / 2 && beyond > limit / PURGE_SHARE {
-            sys::memory::purge();
-        }
     }
 
     /// Bytes that clients may take together, if there is a limit.
@@ -178,13 +193,18 @@ impl Server {
             0 => i64::MAX,
             limit => limit,
         };
-        let margin = if limit == i64::MAX {
-            0
-        } else {
-            // A small limit leaves less free.
-            let each = (limit / ROOM_SHARE).clamp(LEAST_ROOM_BYTES, ROOM_BYTES);
-            self.workers.len() as i64 * each
+        // A small limit leaves less free.
+        let share = match limit {
+            i64::MAX => 0,
+            limit => (limit / ROOM_SHARE).clamp(LEAST_ROOM_BYTES, ROOM_BYTES),
         };
+        // And what the log's threads take when they begin to work: nobody asks whether they may.
+        let log = match limit {
+            i64::MAX => 0,
+            _ => (self.persistence.ring_capacity().cast_signed() / LOG_WORK_SHARE)
+                .min(LOG_WORK_BYTES),
+        };
+        let margin = self.workers.len() as i64 * share + log;
         if limit < i64::MAX {
             memory.note_resident(limit);
         }
@@ -192,6 +212,7 @@ impl Server {
         sys::memory::keep_free(kept as usize);
         memory.limit.store(limit, Relaxed);
         memory.margin.store(margin, Relaxed);
+        memory.share.store(share, Relaxed);
         let unseen = margin
             + memory.startup.load(Relaxed)
             + memory.unreturned.load(Relaxed)

@@ -34,8 +34,9 @@ use crate::config::{Setting, Settings};
 use crate::gate::Closed;
 use crate::journal::Journal;
 use crate::limits::{
-    LOADING_PATIENCE, LOG_GARBAGE_SEGMENTS, REPLAY_EXTRA_THREADS, REPLAY_FILLS_BYTES, REPLAY_PARTS,
-    REPLAY_REPORT_MS,
+    LEAST_LOG_RING_BYTES, LOADING_PATIENCE, LOG_GARBAGE_SEGMENTS, LOG_HINT_SHARE,
+    LOG_RING_APPENDER_BYTES, LOG_RING_SHARE, REPLAY_EXTRA_THREADS, REPLAY_FILLS_BYTES,
+    REPLAY_PARTS, REPLAY_REPORT_MS,
 };
 use crate::server::Server;
 use crate::shutdown;
@@ -133,6 +134,16 @@ impl Persistence {
     /// What the log tells of itself; `None` before it is open.
     pub(crate) fn status(&self) -> Option<Status> {
         self.log.read().as_ref().map(Log::status)
+    }
+
+    /// Bytes of memory that changes on their way to the log have taken since it was opened.
+    pub(crate) fn ring_bytes(&self) -> u64 {
+        self.log.read().as_ref().map_or(0, Log::ring_bytes)
+    }
+
+    /// Bytes that these take at most.
+    pub(crate) fn ring_capacity(&self) -> u64 {
+        self.log.read().as_ref().map_or(0, Log::ring_capacity)
     }
 
     /// An entry has gone: with its database, or alone, from the database with this number whose shard is locked, because its time had
@@ -284,18 +295,37 @@ fn sync_policy(settings: &Settings) -> SyncPolicy {
 /// How the log is set up.
 fn log_options(server: &Server) -> Options {
     let usual = Options::default();
+    // Beside the workers: compaction, what notes lost entries, and what writes all data to a new log.
+    let appenders = server.workers.len() + 3;
+    let limit = server.settings.int(Setting::MaxMemory).unsigned_abs();
     let segment_bytes = server.settings.int(Setting::LogSegmentSize).unsigned_abs();
     let segment_bytes = segment_bytes.next_multiple_of(4096);
+    // No segment is smaller than the ring.
+    let ring_bytes = ring_bytes(limit, appenders, usual.ring_bytes).min(1 << segment_bytes.ilog2());
     Options {
         segment_bytes,
-        // No segment is smaller than the ring.
-        ring_bytes: usual.ring_bytes.min(1 << segment_bytes.ilog2()),
+        ring_bytes,
+        charge: sys::memory::charge,
         sync: sync_policy(&server.settings),
-        // Beside the workers: compaction, what notes lost entries, and what writes all data to a new log.
-        appenders: server.workers.len() + 3,
+        appenders,
+        blob_min: usual.blob_min.min(ring_bytes as u64 / 8),
+        hint_bytes: match limit {
+            0 => usual.hint_bytes,
+            limit => limit / LOG_HINT_SHARE,
+        },
         garbage_bytes: LOG_GARBAGE_SEGMENTS * segment_bytes,
         ..usual
     }
+}
+
+/// Bytes of the log's ring: a part of a small `maxmemory`, and what so many threads need at least.
+fn ring_bytes(limit: u64, appenders: usize, usual: usize) -> usize {
+    let part = match limit {
+        0 => usual,
+        limit => usize::try_from(limit / LOG_RING_SHARE).unwrap_or(usual),
+    };
+    let least = LEAST_LOG_RING_BYTES.max((appenders * LOG_RING_APPENDER_BYTES).next_power_of_two());
+    1 << part.clamp(least, usual.max(least)).ilog2()
 }
 
 /// Opens the log, if there is to be one.

@@ -7,7 +7,8 @@ use ferrite_log::{Address, BlobStream, Hold};
 use keyspace::{ColdValue, LargeValue, Record, RecordValue, Records};
 
 use super::save::{Stop, unreadable};
-use crate::limits::{SNAPSHOT_READ_BYTES, SNAPSHOT_READERS};
+use crate::config::Setting;
+use crate::limits::{SNAPSHOT_READ_BYTES, SNAPSHOT_READ_SHARE, SNAPSHOT_READERS};
 use crate::server::Server;
 
 /// What was found.
@@ -38,6 +39,10 @@ pub(super) fn read<'r>(
     hold: Option<&Hold>,
     mut give: impl FnMut(Found<'r>) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
+    let most = match server.settings.int(Setting::MaxMemory).unsigned_abs() {
+        0 => SNAPSHOT_READ_BYTES,
+        limit => SNAPSHOT_READ_BYTES.min(limit / SNAPSHOT_READ_SHARE),
+    };
     let (mut values, mut wanted, mut bytes) = (Records::default(), Vec::new(), 0);
     for record in records.iter() {
         let Err(cold) = record.value.bytes() else {
@@ -57,7 +62,7 @@ pub(super) fn read<'r>(
         }
         bytes += cold.len;
         wanted.push((record, cold));
-        if bytes >= SNAPSHOT_READ_BYTES {
+        if bytes >= most {
             fill(server, &mut wanted, hold, &mut values)?;
             give(Found::Values(std::mem::take(&mut values)))?;
             bytes = 0;

@@ -50,20 +50,16 @@ impl Store<'_> {
     }
 
     /// Lets up to `most` values of a shard leave memory, and gives back what they leave, if nobody else has it locked. Returns how many
-    /// left, and whether more may follow soon.
-    pub(crate) fn offload(&self, db: usize, shard: ShardId, most: usize) -> (usize, bool) {
+    /// left, and whether more may follow soon; `None` if somebody has.
+    pub(crate) fn offload(&self, db: usize, shard: ShardId, most: usize) -> Option<(usize, bool)> {
         let Some(journal) = self.journal else {
-            return (0, false);
+            return Some((0, false));
         };
-        if journal.ensure_offloading().is_err() {
-            return (0, true);
-        }
+        journal.ensure_offloading();
         let Some(database) = self.keyspace.existing(self.turn, db) else {
-            return (0, false);
+            return Some((0, false));
         };
-        let Some(mut guard) = database.try_lock_shard(shard, self.now) else {
-            return (0, true);
-        };
+        let mut guard = database.try_lock_shard(shard, self.now)?;
         let (gone, waits) = guard.offload(most, |entry| journal.offloads(entry));
         self.stats.offloaded.add(gone as u64);
         for _ in 0..EVICT_PACKS {
@@ -76,7 +72,7 @@ impl Store<'_> {
             // What waits is to be written.
             journal.flush();
         }
-        (gone, waits)
+        Some((gone, waits))
     }
 }
 
@@ -86,9 +82,7 @@ impl Store<'_> {
         let Some(journal) = self.journal else {
             return false;
         };
-        if journal.ensure_offloading().is_err() {
-            return false;
-        }
+        journal.ensure_offloading();
         // One that the log has in parts is written whole first.
         let database = self.keyspace.database(self.turn, db);
         if let Some(mut entry) = database.lock(key.hash, self.now).find(key)

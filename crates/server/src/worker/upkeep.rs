@@ -106,6 +106,7 @@ impl Worker {
         self.stats.hot_keys.adapt();
         let shared = self.output.bytes.capacity() + self.listeners.memory();
         self.stats.buffer_bytes.set(shared as u64);
+        self.charge_poller();
         if self.server.memory.is_near() && self.make_room(0) {
             // There is more to do, whether commands come or not.
             self.next_cron = self.now + ROOM_RETRY_MS;
@@ -116,6 +117,16 @@ impl Worker {
         }
         for token in slow {
             self.slow_reader(token);
+        }
+    }
+
+    /// Counts the memory that the poller maps past the allocator. What it had at the start counts as the program's.
+    fn charge_poller(&self) {
+        let bytes = self.poller.grown_bytes() as u64;
+        let before = self.stats.poller_bytes.get();
+        if bytes != before {
+            sys::memory::charge(bytes.wrapping_sub(before).cast_signed());
+            self.stats.poller_bytes.set(bytes);
         }
     }
 }

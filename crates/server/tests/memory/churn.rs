@@ -13,8 +13,10 @@ use crate::info;
 use crate::support::{MemoryGroup, PATIENCE, Server, Target, encode_request};
 use crate::watch::{Refusals, watch};
 
-/// What the server may take, in bytes: enough that the program itself is a small part of it.
+/// What a server may take, in bytes: enough that the program itself is a small part of it.
 const LIMIT: u64 = 256 << 20;
+/// And so little that everything which does not shrink with it shows.
+const SMALL_LIMIT: u64 = 48 << 20;
 /// How much more its process may be seen to take.
 const TOLERATED_PERCENT: u64 = 10;
 /// How much more the group of its process may take, page cache included, before the kernel kills.
@@ -28,9 +30,10 @@ fn seconds() -> u64 {
     asked.and_then(|text| text.parse().ok()).unwrap_or(6)
 }
 
-/// What is asked of a server.
+/// What a server is to keep to, and what is asked of it.
 #[derive(Clone, Copy)]
 struct Load {
+    limit: u64,
     /// Keys whose values have all sizes, and keys whose values have a megabyte.
     keys: u32,
     large_keys: u32,
@@ -40,6 +43,7 @@ struct Load {
 
 /// Keys that go when memory is short.
 const CACHE: Load = Load {
+    limit: LIMIT,
     keys: 5_000_000,
     large_keys: 100_000,
     small_keys: 2_000_000_000,
@@ -47,9 +51,22 @@ const CACHE: Load = Load {
 
 /// Keys that stay, and values of some gigabytes.
 const STORE: Load = Load {
+    limit: LIMIT,
     keys: 40_000,
     large_keys: 400,
     small_keys: 300_000,
+};
+
+/// The same for a small server; the second has keys that it can keep.
+const SMALL_CACHE: Load = Load {
+    limit: SMALL_LIMIT,
+    ..CACHE
+};
+const SMALL_STORE: Load = Load {
+    limit: SMALL_LIMIT,
+    keys: 4_000,
+    large_keys: 40,
+    small_keys: 30_000,
 };
 
 /// What each part of the load knows.
@@ -216,14 +233,18 @@ fn reader(run: Run<'_>) {
 }
 
 /// A group that kills soon, if one is asked for.
-fn group() -> Option<MemoryGroup> {
+fn group(limit: u64) -> Option<MemoryGroup> {
     let asked = std::env::var("FERRITE_CHURN_GROUP").is_ok_and(|asked| asked == "1");
-    let limit = LIMIT / 100 * (100 + GROUP_PERCENT);
+    let limit = limit / 100 * (100 + GROUP_PERCENT);
     asked.then(|| MemoryGroup::new(limit).unwrap_or_else(|problem| panic!("{problem}")))
 }
 
-fn start(group: Option<&MemoryGroup>, target: Target, policy: &str) -> Server {
-    let limit = LIMIT.to_string();
+fn start(group: Option<&MemoryGroup>, target: Target, load: Load) -> Server {
+    let limit = load.limit.to_string();
+    let policy = match target {
+        Target::Logged { .. } => "offload",
+        _ => "allkeys-lru",
+    };
     let options = ["--maxmemory", &limit, "--maxmemory-policy", policy];
     match group {
         Some(group) => Server::start_in(group, target, &options),
@@ -231,33 +252,47 @@ fn start(group: Option<&MemoryGroup>, target: Target, policy: &str) -> Server {
     }
 }
 
-#[test]
-fn the_limit_of_a_cache_holds_whatever_comes() {
-    let group = group();
-    let server = start(
-        group.as_ref(),
-        Target::Ferrite { threads: 2 },
-        "allkeys-lru",
-    );
-    let refused = churn(&server, group.as_ref(), CACHE);
+fn churn_cache(load: Load) {
+    let group = group(load.limit);
+    let server = start(group.as_ref(), Target::Ferrite { threads: 2 }, load);
+    let refused = churn(&server, group.as_ref(), load);
     assert_eq!(refused, 0, "there is always something to evict");
     let evicted = info(&mut server.client(), "evicted_keys");
     assert!(evicted > 0, "nothing was evicted");
 }
 
-#[test]
-fn the_limit_holds_whatever_comes_while_values_are_left_in_the_log() {
-    let group = group();
-    let server = start(group.as_ref(), Target::Logged { threads: 2 }, "offload");
-    churn(&server, group.as_ref(), STORE);
+fn churn_store(load: Load) {
+    let group = group(load.limit);
+    let server = start(group.as_ref(), Target::Logged { threads: 2 }, load);
+    churn(&server, group.as_ref(), load);
     let mut client = server.client();
     // In a few seconds a slow machine may not fill memory.
-    let is_long = seconds() >= 60;
+    let is_filled = seconds() >= 60 || load.limit == SMALL_LIMIT;
     assert!(
-        !is_long || info(&mut client, "offloaded_values") > 0,
+        !is_filled || info(&mut client, "offloaded_values") > 0,
         "no value was left in the log"
     );
     assert_eq!(info(&mut client, "evicted_keys"), 0);
+}
+
+#[test]
+fn the_limit_of_a_cache_holds_whatever_comes() {
+    churn_cache(CACHE);
+}
+
+#[test]
+fn the_limit_holds_whatever_comes_while_values_are_left_in_the_log() {
+    churn_store(STORE);
+}
+
+#[test]
+fn a_small_limit_of_a_cache_holds_whatever_comes() {
+    churn_cache(SMALL_CACHE);
+}
+
+#[test]
+fn a_small_limit_holds_whatever_comes_while_values_are_left_in_the_log() {
+    churn_store(SMALL_STORE);
 }
 
 /// Does all of it at once, and looks at memory meanwhile. How many requests were refused for want of it.
@@ -284,7 +319,7 @@ fn churn(server: &Server, group: Option<&MemoryGroup>, load: Load) -> usize {
         scope.spawn(move || pipelines(run));
         scope.spawn(move || slow_readers(run));
         scope.spawn(move || reader(run));
-        let seen = watch(server, Duration::from_secs(seconds()), || {
+        let seen = watch(server, load.limit, Duration::from_secs(seconds()), || {
             if client.call(&["SET", "slow", &slow]).is_err() {
                 client = server.client();
             }
@@ -305,17 +340,17 @@ fn churn(server: &Server, group: Option<&MemoryGroup>, load: Load) -> usize {
         done.store(true, Relaxed);
         seen
     });
-    let tolerated = LIMIT / 100 * (100 + TOLERATED_PERCENT);
+    let limit = load.limit;
+    let tolerated = limit / 100 * (100 + TOLERATED_PERCENT);
     assert!(
         seen.peak <= tolerated,
         "the process took {} MiB, {} MiB are tolerated",
         seen.peak >> 20,
         tolerated >> 20
     );
-    // The other worker is in the middle of something while one answers.
     assert!(
-        seen.used <= LIMIT + LIMIT / 100,
-        "{} bytes were in use of {LIMIT}",
+        seen.used <= limit,
+        "{} bytes were in use of {limit}",
         seen.used
     );
     assert_eq!(group.map_or(0, MemoryGroup::kills), 0);

@@ -57,6 +57,7 @@ fn check(client: &mut Client, when: &str) -> HashMap<String, i64> {
     let named = [
         "startup.allocated",
         "clients.normal",
+        "aof.buffer",
         "lazyfree.pending",
         "other",
     ];

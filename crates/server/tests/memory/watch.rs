@@ -9,7 +9,7 @@ use crate::support::{Client, Server, Value};
 const PAUSE: Duration = Duration::from_millis(100);
 /// Looks between two lines of the report.
 const LOOKS_A_LINE: u32 = 20;
-/// Refusals that are reported with the state of the server.
+/// Refusals, and moments at which the limit did not hold, that are reported with the state of the server.
 const REPORTED: usize = 5;
 
 /// Requests that were answered with `-OOM`.
@@ -72,9 +72,15 @@ pub(crate) struct Seen {
     pub(crate) used: u64,
 }
 
-/// Looks until time is up, and tells from time to time.
-pub(crate) fn watch(server: &Server, time: Duration, mut more: impl FnMut() -> String) -> Seen {
+/// Looks until time is up, and tells from time to time; and what takes memory when that is more than `limit`.
+pub(crate) fn watch(
+    server: &Server,
+    limit: u64,
+    time: Duration,
+    mut more: impl FnMut() -> String,
+) -> Seen {
     let mut seen = Seen::default();
+    let mut reported = 0;
     let mut client = server.client();
     let until = Instant::now() + time;
     while Instant::now() < until {
@@ -83,6 +89,10 @@ pub(crate) fn watch(server: &Server, time: Duration, mut more: impl FnMut() -> S
             client = server.client();
             0
         });
+        if used > limit && reported < REPORTED {
+            reported += 1;
+            eprintln!("{used} bytes used of {limit}\n{}", figures(&mut client));
+        }
         seen.samples += 1;
         seen.resident = seen.resident.max(resident);
         seen.used = seen.used.max(used);

@@ -160,11 +160,22 @@ impl Poller {
     /// `Unsupported` if this system has no such backend, `PermissionDenied` if it is not allowed
     /// here, as io_uring is in few containers; otherwise the kernel's (no descriptors left).
     pub fn new(backend: Backend) -> io::Result<Poller> {
+        Poller::with_memory(backend, usize::MAX)
+    }
+
+    /// The same, for a poller that keeps no more than about so many bytes of what has arrived and was not asked for yet. io_uring needs
+    /// some 128 KiB, and never takes more than 8 MiB; others keep nothing.
+    ///
+    /// # Errors
+    /// As [`Poller::new`].
+    pub fn with_memory(backend: Backend, memory: usize) -> io::Result<Poller> {
+        #[cfg(not(target_os = "linux"))]
+        let _ = memory;
         let driver = match backend {
             #[cfg(target_os = "linux")]
             Backend::Auto | Backend::Epoll => Driver::Epoll(Epoll::new()?),
             #[cfg(target_os = "linux")]
-            Backend::Uring => Driver::Uring(Box::new(Uring::new()?)),
+            Backend::Uring => Driver::Uring(Box::new(Uring::new(memory)?)),
             #[cfg(not(target_os = "linux"))]
             Backend::Auto => Driver::Kqueue(Kqueue::new()?),
             #[cfg(not(target_os = "linux"))]
@@ -176,6 +187,19 @@ impl Poller {
             }
         };
         Ok(Poller { driver })
+    }
+
+    /// Bytes of memory that it has taken since it was opened, beside what comes from the allocator.
+    #[must_use]
+    pub fn grown_bytes(&self) -> usize {
+        match &self.driver {
+            #[cfg(target_os = "linux")]
+            Driver::Uring(uring) => uring.grown_bytes(),
+            #[cfg(target_os = "linux")]
+            Driver::Epoll(_) => 0,
+            #[cfg(not(target_os = "linux"))]
+            Driver::Kqueue(_) => 0,
+        }
     }
 
     /// The backend in use: `epoll`, `io_uring` or `kqueue`.

@@ -164,7 +164,8 @@ pub(super) fn memory(report: &mut Report, context: &Context<'_>) {
         "mem_clients_slaves",
     ]);
     report.field("mem_clients_normal", figures.buffers);
-    report.zeroes(&["mem_cluster_links", "mem_aof_buffer"]);
+    report.zeroes(&["mem_cluster_links"]);
+    report.field("mem_aof_buffer", figures.log);
     report.field("mem_allocator", sys::memory::ALLOCATOR);
     report.zeroes(&["active_defrag_running"]);
     let waiting = context.store.keyspace.pending_reclaims();

@@ -3,6 +3,7 @@
 //! ```text
 //!  used  =  startup    what the process took when it began to serve
 //!        +  buffers    what connections have sent, are yet to read, and have queued
+//!        +  log        the ring that changes pass on their way to the log, as far as it was ever filled
 //!        +  databases  entries; index, wheels and free places of slabs
 //!        +  pending    dropped already, and freed in the background
 //!        +  other      all that has no figure of its own: statistics, registries, what threads work with
@@ -49,6 +50,8 @@ pub(crate) struct MemoryFigures {
     pub(crate) startup: u64,
     /// Bytes of connections' buffers.
     pub(crate) buffers: u64,
+    /// Bytes of the log's ring.
+    pub(crate) log: u64,
     /// Bytes that wait for the background to free them.
     pub(crate) pending: u64,
     pub(crate) databases: Vec<DatabaseFigures>,
@@ -71,7 +74,10 @@ impl MemoryFigures {
             resident: sys::process::rss_bytes(),
             heap: Heap::now(),
             startup: server.memory.startup(),
-            buffers: server.client_bytes() as u64 + server.sum(|stats| &stats.buffer_bytes),
+            buffers: server.client_bytes() as u64
+                + server.sum(|stats| &stats.buffer_bytes)
+                + server.sum(|stats| &stats.poller_bytes),
+            log: server.persistence.ring_bytes(),
             pending: server.keyspace.pending_bytes() as u64,
             keys: keys.sum(),
             databases: databases
@@ -107,7 +113,7 @@ impl MemoryFigures {
     /// Bytes that have no figure of their own; negative if something was counted twice.
     pub(super) fn other(&self) -> i64 {
         let around = self.around_entries().bytes() as u64;
-        let known = self.startup + self.buffers + self.pending + self.dataset() + around;
+        let known = self.startup + self.buffers + self.log + self.pending + self.dataset() + around;
         self.used.wrapping_sub(known) as i64
     }
 

@@ -30,6 +30,8 @@ pub(super) const BUFFER_BYTES: usize = 8 * 1024;
 pub(super) const FIRST_BUFFERS: u16 = 64;
 /// Buffers at most; a power of two. When they are all in queues, sockets are read without them.
 pub(super) const MAX_BUFFERS: u16 = 1024;
+/// Buffers at most where memory is scarce: as many, so that two connections can be read ahead.
+pub(super) const LEAST_BUFFERS: u16 = 16;
 
 const _: () = assert!(MAX_BUFFERS.is_power_of_two() && FIRST_BUFFERS <= MAX_BUFFERS);
 const _: () = assert!(BUFFER_BYTES <= u16::MAX as usize);
@@ -67,6 +69,8 @@ pub(super) struct Buffers {
     tail: u16,
     /// Buffers that are in use, provided or in queues: the first ones.
     active: u16,
+    /// As many were in use in the beginning.
+    first: u16,
     /// Buffers that are in queues.
     queued: u16,
 }
@@ -82,6 +86,7 @@ impl Buffers {
             sizes: vec![0; max.into()].into_boxed_slice(),
             tail: 0,
             active: 0,
+            first,
             queued: 0,
         };
         // SAFETY: a mapping begins at a page, and this one holds `max` entries. The poller drops
@@ -104,6 +109,11 @@ impl Buffers {
             self.provide_up_to(max.min(self.active * 2));
         }
         can_grow
+    }
+
+    /// Bytes of the buffers that came into use since the beginning.
+    pub(super) fn grown_bytes(&self) -> usize {
+        usize::from(self.active - self.first) * BUFFER_BYTES
     }
 
     /// Enough buffers are provided for a receive not to end at once for want of one.

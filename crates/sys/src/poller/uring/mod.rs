@@ -80,12 +80,21 @@ pub(super) struct Uring {
 }
 
 impl Uring {
-    /// Opens a poller, which will belong to the thread of its first wait.
+    /// Opens a poller, which will belong to the thread of its first wait, and receives into no more than about `memory` bytes.
     ///
     /// # Errors
     /// `Unsupported` and `PermissionDenied` with the reason for people; otherwise the kernel's.
-    pub(super) fn new() -> io::Result<Uring> {
-        Uring::with_buffers(buffers::FIRST_BUFFERS, buffers::MAX_BUFFERS)
+    pub(super) fn new(memory: usize) -> io::Result<Uring> {
+        let wanted = memory / buffers::BUFFER_BYTES;
+        let bounds = usize::from(buffers::LEAST_BUFFERS)..=usize::from(buffers::MAX_BUFFERS);
+        // A power of two, like its bounds.
+        let max = 1 << wanted.clamp(*bounds.start(), *bounds.end()).ilog2();
+        Uring::with_buffers(buffers::FIRST_BUFFERS.min(max), max)
+    }
+
+    /// Bytes of memory that it has taken since it was opened, beside the allocator's.
+    pub(super) fn grown_bytes(&self) -> usize {
+        self.buffers.grown_bytes()
     }
 
     fn with_buffers(first: u16, max: u16) -> io::Result<Uring> {

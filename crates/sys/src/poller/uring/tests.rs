@@ -17,7 +17,7 @@ const NOW: Option<Duration> = Some(Duration::ZERO);
 
 /// A poller, or `None` where the kernel refuses one.
 fn uring() -> Option<Uring> {
-    has_uring().then(|| Uring::new().expect("a poller"))
+    has_uring().then(|| Uring::new(usize::MAX).expect("a poller"))
 }
 
 fn wait(uring: &mut Uring, timeout: Option<Duration>) -> Vec<Event> {
