@@ -184,6 +184,9 @@ pub(crate) const BARREN_PASSES: usize = 4;
 pub(crate) const BARREN_MS: i64 = 1000;
 pub(crate) const BARREN_STALE_MS: i64 = 250;
 
+/// How often a worker tries to make room for replies that were not sent, before it goes on.
+pub(crate) const ROOM_TRIES: usize = 4;
+
 /// How often a worker spends in one turn what a command may spend on making room.
 pub(crate) const TRIES_PER_TURN: u64 = 4;
 
@@ -194,8 +197,9 @@ pub(crate) const EVICT_PACKS: usize = 4;
 pub(crate) const EVICTED_KEY_BYTES: usize = 64;
 
 /// Bytes that each worker may take before it looks at the limit of memory again, slabs and replies for the most part: one part in so many of
-/// the limit, and within bounds.
+/// the limit, and within bounds. A cache would rather have the keys.
 pub(crate) const ROOM_SHARE: i64 = 96;
+pub(crate) const CACHE_ROOM_SHARE: i64 = 256;
 pub(crate) const ROOM_BYTES: i64 = 1024 * 1024;
 pub(crate) const LEAST_ROOM_BYTES: i64 = 4 * 1024;
 

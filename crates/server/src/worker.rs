@@ -40,8 +40,8 @@ use crate::connections::Connections;
 use crate::expiring::Expiring;
 use crate::journal::Journal;
 use crate::limits::{
-    FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_BYTES, ROOM_RETRY_MS, SCRATCH_BYTES,
-    SEND_TURN_BYTES,
+    FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_BYTES, ROOM_RETRY_MS, ROOM_TRIES,
+    SCRATCH_BYTES, SEND_TURN_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::pace::Pace;
@@ -440,8 +440,10 @@ impl Worker {
         if is_left {
             // Nobody knew that it would not be sent.
             self.bound_clients();
-            if self.server.memory.is_exceeded() {
-                self.make_room(0);
+            for _ in 0..ROOM_TRIES {
+                if !(self.server.memory.is_exceeded() && self.make_room(0)) {
+                    break;
+                }
             }
         }
     }

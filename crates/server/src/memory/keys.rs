@@ -42,7 +42,7 @@ pub(crate) struct Evictor {
     claim: AtomicI64,
     /// In this turn a command was let have what there is no room for.
     has_made_exception: AtomicBool,
-    /// Ticks spent on making room in this turn.
+    /// Ticks spent in vain on making room in this turn.
     spent: AtomicU64,
 }
 
@@ -231,6 +231,8 @@ fn make_room(server: &Server, store: &Store<'_>, worker: usize, need: usize) -> 
             evictor.set_barren(barren.min(shards), store.now);
         }
         if evictor.finds_room(budget, need) {
+            // That was time well spent.
+            evictor.spent.store(spent_before, Relaxed);
             return Room::Enough;
         }
         let spent = sys::clock::ticks().saturating_sub(began);
