@@ -39,8 +39,8 @@ impl Budget {
         let limit = self.limit.load(Relaxed);
         let pause = (limit / UNRETURNED_LOOK_SHARE / FASTEST_BYTES_PER_MS).clamp(1, CRON_MS);
         let last = self.looked_ms.load(Relaxed);
-        // Somebody may have set the clock back.
-        let is_due = !(0..pause).contains(&(now - last));
+        // Each worker has its own idea of now, some milliseconds old; and somebody may have set the clock back.
+        let is_due = !(-CRON_MS..pause).contains(&(now - last));
         if is_due
             && self
                 .looked_ms
@@ -55,7 +55,7 @@ impl Budget {
                 self.ceiling.fetch_sub(beyond - before, Relaxed);
             }
             let asked = self.purge_asked_ms.load(Relaxed);
-            if all > limit / PURGE_SHARE && !(0..PURGE_MS).contains(&(now - asked)) {
+            if all > limit / PURGE_SHARE && !(-CRON_MS..PURGE_MS).contains(&(now - asked)) {
                 self.purge_asked_ms.store(now, Relaxed);
                 return true;
             }
