@@ -197,9 +197,8 @@ pub(crate) const EVICT_PACKS: usize = 4;
 pub(crate) const EVICTED_KEY_BYTES: usize = 64;
 
 /// Bytes that each worker may take before it looks at the limit of memory again, slabs and replies for the most part: one part in so many of
-/// the limit, and within bounds. A cache would rather have the keys.
+/// the limit, and within bounds.
 pub(crate) const ROOM_SHARE: i64 = 96;
-pub(crate) const CACHE_ROOM_SHARE: i64 = 256;
 pub(crate) const ROOM_BYTES: i64 = 1024 * 1024;
 pub(crate) const LEAST_ROOM_BYTES: i64 = 4 * 1024;
 

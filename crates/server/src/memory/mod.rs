@@ -40,8 +40,8 @@ use keyspace::{Access, Order, Policy};
 
 use crate::config::Setting;
 use crate::limits::{
-    CACHE_ROOM_SHARE, CLIENTS_SHARE, FREE_KEPT_BYTES, FREE_KEPT_SHARE, LEAST_ROOM_BYTES,
-    LOG_WORK_BYTES, LOG_WORK_SHARE, ROOM_BYTES, ROOM_SHARE,
+    CLIENTS_SHARE, FREE_KEPT_BYTES, FREE_KEPT_SHARE, LEAST_ROOM_BYTES, LOG_WORK_BYTES,
+    LOG_WORK_SHARE, ROOM_BYTES, ROOM_SHARE,
 };
 use crate::server::Server;
 
@@ -194,13 +194,9 @@ impl Server {
             limit => limit,
         };
         // A small limit leaves less free.
-        let part = match self.policy() {
-            Some(_) => CACHE_ROOM_SHARE,
-            None => ROOM_SHARE,
-        };
         let share = match limit {
             i64::MAX => 0,
-            limit => (limit / part).clamp(LEAST_ROOM_BYTES, ROOM_BYTES),
+            limit => (limit / ROOM_SHARE).clamp(LEAST_ROOM_BYTES, ROOM_BYTES),
         };
         // And what the log's threads take when they begin to work: nobody asks whether they may.
         let log = match limit {
