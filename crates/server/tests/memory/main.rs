@@ -87,6 +87,22 @@ fn keys_are_evicted_under_every_policy_and_the_figures_agree() {
 }
 
 #[test]
+fn a_limit_below_what_the_server_takes_for_itself_is_told_and_refuses_writes() {
+    let told = "the server itself takes up to";
+    let server = Server::start(TWO, &["--maxmemory", "3mb"]);
+    let mut client = server.client();
+    assert!(matches!(client.ask("SET k v"), Value::Error(text) if text.starts_with(b"OOM ")));
+    eventually("it is told at the start", || {
+        server.output().matches(told).count() == 1
+    });
+    client.ask("CONFIG SET maxmemory 2mb");
+    assert_eq!(server.output().matches(told).count(), 2);
+    client.ask("CONFIG SET maxmemory 100mb");
+    assert_eq!(client.ask("SET k v"), Value::Simple(b"OK".to_vec()));
+    assert_eq!(server.output().matches(told).count(), 2);
+}
+
+#[test]
 fn what_may_not_go_stays_and_writes_are_refused() {
     let server = Server::start(TWO, FEW_SHARDS);
     let mut client = server.client();
