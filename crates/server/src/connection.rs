@@ -414,12 +414,20 @@ impl Backlog {
         }
     }
 
-    /// Lets a thread read, if that is what the next piece waits for.
-    pub(crate) fn ask(&mut self, server: &'static Server, client: &Arc<Client>) {
+    /// Bytes of memory that [`Backlog::ask`] takes if it may.
+    pub(crate) fn memory_wanted(&self, server: &Server) -> usize {
+        match self.pieces.front() {
+            Some(Piece::File(part)) if self.wait == FileWait::Asks => part.memory_wanted(server),
+            _ => 0,
+        }
+    }
+
+    /// Lets a thread read, if that is what the next piece waits for. Into memory only if it may take some.
+    pub(crate) fn ask(&mut self, server: &'static Server, client: &Arc<Client>, may_take: bool) {
         if self.wait == FileWait::Asks
             && let Some(Piece::File(part)) = self.pieces.front_mut()
         {
-            self.wait = FileWait::Reads(part.ask(server, client));
+            self.wait = FileWait::Reads(part.ask(server, client, may_take));
         }
     }
 

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{FULL, Index, Table, bucket_count};
+use super::Index;
+use super::moving::FULL;
+use super::table::{Table, bucket_count};
 use crate::pages::{Charge, populate};
 
 /// Shards do not get equally many entries: one part in so many is added.

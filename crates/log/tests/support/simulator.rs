@@ -260,6 +260,15 @@ impl Simulator {
         self.disk().fault = fault;
     }
 
+    /// Cuts the power at the call behind so many more, while others call.
+    pub(crate) fn cut_power_behind(&self, calls: u64) {
+        let mut disk = self.disk();
+        disk.fault = Some(Fault {
+            call: disk.calls + calls,
+            kind: FaultKind::PowerLoss,
+        });
+    }
+
     /// Lets the next call of this name fail.
     pub(crate) fn fail_next(&self, what: &'static str, kind: ErrorKind) {
         self.disk().failing = Some((what, kind));

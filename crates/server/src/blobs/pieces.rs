@@ -4,8 +4,8 @@
 //! is asked for again and again is read into the page cache, and from there.
 //!
 //! All that are sent at a time share [`Room`]. The pieces are large while few are, because a disk reads these faster, and the
-//! smaller the more there are; who comes when there is no room left is sent from the page cache, without any memory here (`send`). So
-//! it does not matter how long somebody takes to read.
+//! smaller the more there are; who comes when there is no room left, here or within `maxmemory`, is sent from the page cache, without any
+//! memory here (`send`). So it does not matter how long somebody takes to read.
 //!
 //! ```text
 //!  spare -- read --> ready -- sending -- sent --> spare ...
@@ -44,26 +44,33 @@ pub(crate) struct Room {
 impl Room {
     /// Takes room for pieces, if there is some. How many bytes each may have.
     fn take(&self, limit: usize) -> Option<usize> {
-        let whole = match limit {
-            0 => SEND_ROOM_BYTES,
-            limit => SEND_ROOM_BYTES.min(limit / SEND_ROOM_SHARE),
-        };
-        let size = |taken: usize| {
-            let free = whole.saturating_sub(taken);
-            let fair = free / (SEND_PIECES * SEND_ROOM_PART);
-            let size = fair.clamp(SEND_PIECE_LEAST, SEND_PIECE_BYTES);
-            let size = size - size % DIRECT_BLOCK;
-            (size * SEND_PIECES <= free).then_some(size)
-        };
         let took = self.taken.fetch_update(Relaxed, Relaxed, |taken| {
-            size(taken).map(|size| taken + size * SEND_PIECES)
+            size(limit, taken).map(|size| taken + size * SEND_PIECES)
         });
-        took.ok().and_then(size)
+        took.ok().and_then(|taken| size(limit, taken))
+    }
+
+    /// What [`Room::take`] would take; 0 if there is nothing left.
+    fn wanted(&self, limit: usize) -> usize {
+        size(limit, self.taken.load(Relaxed)).unwrap_or(0) * SEND_PIECES
     }
 
     fn give_back(&self, size: usize) {
         self.taken.fetch_sub(size * SEND_PIECES, Relaxed);
     }
+}
+
+/// Bytes of each piece for who comes when so many are taken, with that limit of memory.
+fn size(limit: usize, taken: usize) -> Option<usize> {
+    let whole = match limit {
+        0 => SEND_ROOM_BYTES,
+        limit => SEND_ROOM_BYTES.min(limit / SEND_ROOM_SHARE),
+    };
+    let free = whole.saturating_sub(taken);
+    let fair = free / (SEND_PIECES * SEND_ROOM_PART);
+    let size = fair.clamp(SEND_PIECE_LEAST, SEND_PIECE_BYTES);
+    let size = size - size % DIRECT_BLOCK;
+    (size * SEND_PIECES <= free).then_some(size)
 }
 
 /// The connection's end of it. Dropping it gives the rest up.
@@ -133,15 +140,23 @@ impl Job for Read {
     }
 }
 
+fn limit_of(server: &Server) -> usize {
+    server.settings.int(Setting::MaxMemory).unsigned_abs() as usize
+}
+
 impl Pieces {
+    /// Bytes of memory that the next one takes.
+    pub(super) fn memory_wanted(server: &Server) -> usize {
+        server.blobs.room.wanted(limit_of(server))
+    }
+
     /// Begins to read a part, if there is room, with one piece after the other. The connection waits for the first.
     pub(super) fn begin(
         server: &'static Server,
         client: &Arc<Client>,
         part: &FilePart,
     ) -> Option<Pieces> {
-        let limit = server.settings.int(Setting::MaxMemory).unsigned_abs() as usize;
-        let size = server.blobs.room.take(limit)?;
+        let size = server.blobs.room.take(limit_of(server))?;
         let state = State {
             next: part.range.start,
             wants_word: true,
@@ -384,7 +399,13 @@ mod tests {
                 0 => SEND_ROOM_BYTES,
                 limit => SEND_ROOM_BYTES.min(limit / SEND_ROOM_SHARE),
             };
-            let sizes: Vec<usize> = std::iter::from_fn(|| room.take(limit)).collect();
+            let sizes: Vec<usize> = std::iter::from_fn(|| {
+                let wanted = room.wanted(limit);
+                let size = room.take(limit);
+                assert_eq!(wanted, size.unwrap_or(0) * SEND_PIECES);
+                size
+            })
+            .collect();
             assert!(sizes.is_sorted_by(|one, next| one >= next));
             let is_fit = |&size: &usize| size >= SEND_PIECE_LEAST && size % DIRECT_BLOCK == 0;
             assert!(sizes.iter().all(is_fit));

@@ -156,10 +156,24 @@ impl Sending {
         Ok(sent)
     }
 
-    /// Lets a thread read what comes next. Returns the number of the wait.
-    pub(crate) fn ask(&mut self, server: &'static Server, client: &Arc<Client>) -> u64 {
+    /// Bytes of memory that it takes when it begins, if it may.
+    pub(crate) fn memory_wanted(&self, server: &Server) -> usize {
+        match self.way {
+            Way::Unbegun => Pieces::memory_wanted(server),
+            _ => 0,
+        }
+    }
+
+    /// Lets a thread read what comes next: into memory if it may take some, or else into the page cache. Returns the number of the wait.
+    pub(crate) fn ask(
+        &mut self,
+        server: &'static Server,
+        client: &Arc<Client>,
+        may_take: bool,
+    ) -> u64 {
         if matches!(self.way, Way::Unbegun) {
-            self.way = match Pieces::begin(server, client, &self.part) {
+            let begin = || Pieces::begin(server, client, &self.part);
+            self.way = match may_take.then(begin).flatten() {
                 Some(pieces) => Way::Pieces(pieces),
                 None => Way::PageCache(Pages::default()),
             };

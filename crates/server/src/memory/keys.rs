@@ -9,8 +9,8 @@ use super::Budget;
 use crate::command::{Command, Context, Failure, failure, flag};
 use crate::config::Setting;
 use crate::limits::{
-    BARREN_MS, BARREN_PASSES, BARREN_STALE_MS, EVICT_SLICE, EVICT_SLICE_SHARE, FORESEEN_BYTES,
-    FORESEEN_TRIES, TRIES_PER_TURN,
+    BARREN_MS, BARREN_PASSES, BARREN_STALE_MS, EVICT_SLICE, EVICT_SLICE_SHARE, FLUSH_BYTES,
+    FORESEEN_BYTES, FORESEEN_TRIES, TRIES_PER_TURN,
 };
 use crate::server::Server;
 use crate::store::Store;
@@ -110,7 +110,14 @@ impl Context<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn has_room(&self, command: &Command, need: usize) -> bool {
-        !command.spec.has(flag::DENYOOM) || self.make_room(need) == Room::Enough
+        if command.spec.has(flag::DENYOOM) {
+            return self.make_room(need) == Room::Enough;
+        }
+        // What only reads is never refused, but a window of it can leave much to be sent.
+        if self.reply.position() > FLUSH_BYTES {
+            self.make_room(0);
+        }
+        true
     }
 
     /// Makes room for a command that needs about `need` bytes, within what `maxmemory-eviction-tenacity` allows.
@@ -159,6 +166,15 @@ impl Worker {
     #[cold]
     #[inline(never)]
     pub(crate) fn make_room(&mut self, need: usize) -> bool {
+        self.room_for(need) == Room::Later
+    }
+
+    /// Whether there is room for what somebody who can do without is about to take, after making it where memory is short.
+    pub(crate) fn finds_room(&mut self, need: usize) -> bool {
+        !self.server.memory.is_near_with(need) || self.room_for(need) == Room::Enough
+    }
+
+    fn room_for(&mut self, need: usize) -> Room {
         let store = Store::new(
             self.server,
             &mut self.turn,
@@ -171,7 +187,7 @@ impl Worker {
             // Nobody waits for these, and the turn may be at its end.
             let _ = journal.commit();
         }
-        room == Room::Later
+        room
     }
 }
 
@@ -234,6 +250,13 @@ fn make_room(server: &Server, store: &Store<'_>, worker: usize, need: usize) -> 
             // That was time well spent.
             evictor.spent.store(spent_before, Relaxed);
             return Room::Enough;
+        }
+        // A look at all shards may take longer than a command has: where there is nothing at all, nobody waits for the end of it.
+        if let Relief::Evict(policy) = relief
+            && barren == 1
+            && !has_candidates(store, policy)
+        {
+            return Room::No;
         }
         let spent = sys::clock::ticks().saturating_sub(began);
         evictor.spent.store(spent_before + spent, Relaxed);

@@ -12,7 +12,7 @@ use crate::session::ReplyMode;
 impl Worker {
     /// Makes the poller watch for what the connection waits for; ends it when nothing is left.
     pub(crate) fn settle(&mut self, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else {
+        let Some(mut connection) = self.connections.get_mut(token) else {
             return;
         };
         let ended = connection.state == State::Closing && connection.backlog.is_empty();
@@ -21,8 +21,14 @@ impl Worker {
             return;
         }
         if connection.backlog.waits() {
+            let need = connection.backlog.memory_wanted(self.server);
+            let may_take = need == 0 || self.finds_room(need);
+            let Some(still) = self.connections.get_mut(token) else {
+                return;
+            };
+            connection = still;
             let client = &connection.session.client;
-            connection.backlog.ask(self.server, client);
+            connection.backlog.ask(self.server, client, may_take);
         }
         connection.note_output();
         connection.note_memory(self.stats);

@@ -42,8 +42,15 @@ fn pair() -> (Socket, UnixStream) {
 fn tcp_pair() -> (Socket, TcpStream) {
     let listener = Listener::tcp("127.0.0.1:0".parse().expect("valid"), 16).expect("a free port");
     let client = TcpStream::connect(listener.local_addr().expect("TCP")).expect("it listens");
-    let server = listener.accept().expect("an open listener");
-    (server.expect("a client is there"), client)
+    // The client can be told before the listener: the last step of the handshake may be left to another thread of the kernel.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(server) = listener.accept().expect("an open listener") {
+            return (server, client);
+        }
+        assert!(Instant::now() < deadline, "a client is there");
+        std::thread::yield_now();
+    }
 }
 
 /// Fills a socket behind the poller's back, so that the poller takes bytes that don't fit. Returns
