@@ -21,7 +21,9 @@ use crate::blocked::Parked;
 use crate::clients::{Client, status};
 use crate::cold::FetchState;
 use crate::command::{Apart, Output};
-use crate::limits::{PIECE_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SEND_TURN_BYTES, SHARE_BYTES};
+use crate::limits::{
+    PIECE_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SEND_TURN_BYTES, SHARE_BYTES, SHARE_LATE_BYTES,
+};
 use crate::metrics::WorkerStats;
 use crate::pubsub::Log;
 use crate::server::Server;
@@ -327,8 +329,8 @@ pub(crate) enum Piece {
     Large(LargeValue),
     /// A part of a log.
     Part(LargeValue, Range<usize>),
-    /// A part of a file.
-    File(Sending),
+    /// A part of a file; apart, so that the others stay small.
+    File(Box<Sending>),
 }
 
 impl Piece {
@@ -375,7 +377,7 @@ impl Backlog {
     }
 
     fn push_file(&mut self, part: Sending) {
-        self.pieces.push_back(Piece::File(part));
+        self.pieces.push_back(Piece::File(Box::new(part)));
     }
 
     pub(crate) fn begins_with_file(&self) -> bool {
@@ -461,7 +463,13 @@ impl Backlog {
 
     /// Appends a part of a log: by reference where that is worth it.
     fn push_part(&mut self, log: &mut Log, part: Range<usize>) {
-        if part.len() < SHARE_BYTES {
+        // Who has much to read already will not have read this soon.
+        let least = if self.bytes < PIECE_BYTES {
+            SHARE_BYTES
+        } else {
+            SHARE_LATE_BYTES
+        };
+        if part.len() < least {
             return self.push_bytes(&log.bytes()[part]);
         }
         self.bytes += part.len();

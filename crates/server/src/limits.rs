@@ -132,6 +132,9 @@ pub(crate) const SENDS_PER_TURN: usize = 256;
 /// Unsent bytes of published messages that are worth sharing among their readers rather than copying for each.
 pub(crate) const SHARE_BYTES: usize = 4 * 1024;
 
+/// The same for a reader who has more than a piece of them already.
+pub(crate) const SHARE_LATE_BYTES: usize = 512;
+
 /// Parts that the registry of channels is split into, each with a lock of its own.
 pub(crate) const CHANNEL_PARTS: usize = 256;
 

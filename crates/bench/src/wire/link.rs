@@ -46,7 +46,11 @@ impl fmt::Display for LinkError {
 
 impl From<io::Error> for LinkError {
     fn from(error: io::Error) -> Self {
-        LinkError::Io(error)
+        match error.kind() {
+            // Closed with requests unread: the connection had been there.
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => LinkError::Closed,
+            _ => LinkError::Io(error),
+        }
     }
 }
 
@@ -294,6 +298,8 @@ mod tests {
     #[test]
     fn system_errors_lose_their_number() {
         let refused = io::Error::from_raw_os_error(111);
+        let reset = LinkError::from(io::Error::from_raw_os_error(104));
+        assert_eq!(reset.to_string(), "Server closed the connection");
         assert!(!plain(&refused).contains("os error"), "{}", plain(&refused));
         assert_eq!(plain(&io::Error::other("why")), "why");
     }

@@ -59,7 +59,8 @@ fn who_leaves_too_much_unread_is_dropped_and_the_others_get_everything() {
 fn what_many_leave_unread_is_held_once() {
     const LISTENERS: usize = 100;
     const MESSAGES: usize = 800;
-    for bytes in [1_000, 100_000] {
+    // Many messages in a turn, and one in each.
+    for (bytes, at_once) in [(1_000, 20), (1_000, 1), (100_000, 20)] {
         let messages = MESSAGES * 20_000 / bytes;
         let server = Server::start(TWO, &["--client-output-buffer-limit", "pubsub 0 0 0"]);
         let mut publisher = server.client();
@@ -69,18 +70,21 @@ fn what_many_leave_unread_is_held_once() {
         }
         let before = server.resident_bytes();
         let payload = "x".repeat(bytes);
-        for _ in 0..messages / 20 {
-            for _ in 0..20 {
+        for _ in 0..messages / at_once {
+            for _ in 0..at_once {
                 publisher
                     .send(&["PUBLISH", "c", &payload])
                     .expect("the server reads");
             }
-            (0..20).for_each(|_| assert_eq!(integer(&read(&mut publisher)), LISTENERS as i64));
+            (0..at_once).for_each(|_| assert_eq!(integer(&read(&mut publisher)), LISTENERS as i64));
         }
         // 16 MB that a hundred have yet to read: 1.6 GB if each had its own.
         let after = server.resident_bytes();
         let more = after.saturating_sub(before);
-        assert!(more < 160 << 20, "{more} bytes more, messages of {bytes}");
+        assert!(
+            more < 160 << 20,
+            "{more} bytes more, {at_once} messages of {bytes} at once"
+        );
         for client in &mut lazy {
             for _ in 0..messages {
                 assert_eq!(parts(&read(client))[2].len(), bytes);
