@@ -75,6 +75,9 @@ impl Iterator for Slots {
     }
 }
 
+/// A set of slots, as one bit each.
+pub(crate) type SlotBits = u8;
+
 /// Marks every byte of `word` that is zero, and no other.
 #[inline]
 fn zero_bytes(word: u64) -> u64 {
@@ -158,12 +161,6 @@ impl Bucket {
         self.meta.load(Relaxed) >> (VOLATILE_SHIFT + slot) & 1 == 1
     }
 
-    /// Whether the value of the entry in a slot is in the log alone.
-    #[inline]
-    pub(crate) fn is_cold(&self, slot: usize) -> bool {
-        self.meta.load(Relaxed) >> (COLD_SHIFT + slot) & 1 == 1
-    }
-
     /// Notes whether the entry in a slot has an expiry, and whether its value is in the log alone.
     #[inline]
     pub(crate) fn set_marks(&self, slot: usize, volatile: bool, cold: bool) {
@@ -186,6 +183,42 @@ impl Bucket {
         let meta = self.meta.load(Relaxed);
         self.meta
             .store(meta & !(3 << shift) | u64::from(heat) << shift, Relaxed);
+    }
+
+    /// The slots that hold an entry, or those of them whose entry has an expiry, or whose value is not in the log alone.
+    #[inline]
+    pub(crate) fn candidates(&self, volatile: bool, resident: bool) -> SlotBits {
+        let (occupied, meta) = (self.occupied().0 >> 7, self.meta.load(Relaxed));
+        // Bit 8 * n of the one factor and 56 - 7 * n of the other meet in bit 56 + n.
+        let mut bits = (occupied.wrapping_mul(0x0102_0408_1020_4080) >> 56) as SlotBits;
+        if volatile {
+            bits &= (meta >> VOLATILE_SHIFT) as SlotBits;
+        }
+        if resident {
+            bits &= !(meta >> COLD_SHIFT) as SlotBits;
+        }
+        bits
+    }
+
+    /// The slots with an entry of this heat, among others that have none.
+    #[inline]
+    pub(crate) fn with_heat(&self, heat: u8) -> SlotBits {
+        let heats = (self.meta.load(Relaxed) >> HEAT_SHIFT) as u16 ^ (0x5555 * u16::from(heat));
+        let mut bits = !(heats | heats >> 1) & 0x5555;
+        bits = (bits | bits >> 1) & 0x3333;
+        bits = (bits | bits >> 2) & 0x0f0f;
+        (bits | bits >> 4) as SlotBits
+    }
+
+    /// Makes the entries in these slots, none of which is of heat 0, cooler by one.
+    #[inline]
+    pub(crate) fn cool(&self, slots: SlotBits) {
+        let mut bits = u64::from(slots);
+        bits = (bits | bits << 4) & 0x0f0f;
+        bits = (bits | bits << 2) & 0x3333;
+        bits = (bits | bits << 1) & 0x5555;
+        let meta = self.meta.load(Relaxed);
+        self.meta.store(meta - (bits << HEAT_SHIFT), Relaxed);
     }
 
     /// How many buckets behind this one may hold entries that belong here.
@@ -221,6 +254,56 @@ mod tests {
         unsafe { std::mem::zeroed() }
     }
 
+    fn is_cold(bucket: &Bucket, slot: usize) -> bool {
+        bucket.meta.load(Relaxed) >> (COLD_SHIFT + slot) & 1 == 1
+    }
+
+    #[test]
+    fn sets_of_slots_are_what_each_slot_says() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..2_000 {
+            let bucket = empty();
+            let mut model = [None; SLOTS];
+            for (slot, entry) in model.iter_mut().enumerate() {
+                let marks = Marks {
+                    volatile: random.bool(),
+                    cold: random.bool(),
+                    heat: random.u8(..4),
+                };
+                bucket.fill(slot, random.u8(1..), 8, random.usize(..8), marks);
+                match random.bool() {
+                    true => *entry = Some(marks),
+                    false => bucket.clear(slot),
+                }
+            }
+            let bits = |wanted: &dyn Fn(Marks) -> bool| {
+                let slots = (0..SLOTS).filter(|&slot| model[slot].is_some_and(wanted));
+                slots.fold(0, |bits, slot| bits | 1 << slot)
+            };
+            let all = bucket.candidates(false, false);
+            assert_eq!(all, bits(&|_| true));
+            assert_eq!(
+                bucket.candidates(true, false),
+                bits(&|marks| marks.volatile)
+            );
+            assert_eq!(bucket.candidates(false, true), bits(&|marks| !marks.cold));
+            for heat in 0..4 {
+                assert_eq!(
+                    bucket.with_heat(heat) & all,
+                    bits(&|marks| marks.heat == heat)
+                );
+            }
+            let cooled = (bucket.with_heat(1) | bucket.with_heat(3)) & random.u8(..) & all;
+            let before = bucket.meta.load(Relaxed) & !(0xffff << HEAT_SHIFT);
+            bucket.cool(cooled);
+            for (slot, entry) in model.iter().enumerate() {
+                let less = cooled >> slot & 1;
+                assert!(entry.is_none_or(|marks| bucket.heat(slot) == marks.heat - less));
+            }
+            assert_eq!(bucket.meta.load(Relaxed) & !(0xffff << HEAT_SHIFT), before);
+        }
+    }
+
     #[test]
     fn slots_are_found_by_tag_and_only_those() {
         let bucket = empty();
@@ -246,7 +329,7 @@ mod tests {
             assert_eq!(bucket.reference(slot), 0x7fff_1234_5678 + 8 * slot as u64);
             assert_eq!(bucket.displacement(slot), slot % 8);
             assert_eq!(bucket.is_volatile(slot), slot % 2 == 0);
-            assert_eq!(bucket.is_cold(slot), slot % 3 == 0);
+            assert_eq!(is_cold(&bucket, slot), slot % 3 == 0);
             assert_eq!(bucket.heat(slot), slot as u8 % 4);
         }
         bucket.clear(2);
@@ -270,9 +353,9 @@ mod tests {
         assert_eq!((bucket.displacement(7), bucket.is_volatile(7)), (7, true));
         bucket.set_extent(0);
         bucket.set_marks(7, false, true);
-        assert!(bucket.is_cold(7) && !bucket.is_cold(6));
+        assert!(is_cold(&bucket, 7) && !is_cold(&bucket, 6));
         bucket.set_marks(7, false, false);
-        assert!(!bucket.is_cold(7));
+        assert!(!is_cold(&bucket, 7));
         assert!(bucket.is_stashed() && bucket.displacement(7) == 7 && !bucket.is_volatile(7));
         assert_eq!((bucket.heat(7), bucket.heat(6)), (3, 0));
         bucket.set_heat(7, 1);

@@ -1,17 +1,21 @@
 //! Which entry goes when memory is short: what is known of an entry's use, and what is remembered of those that went.
 //!
 //! ```text
-//!  heat, two bits beside the entry's slot in its bucket      0 fresh: not used since it came
-//!                                                            1 to 3: used, the more the warmer
-//!  fast hand   goes over the buckets and takes what is fresh, while that is more than a twentieth of the shard
-//!  slow hand   goes over the buckets, cools what is warmer than 1 by one, and takes what has cooled to 1
-//!  ghosts      two bytes for each of some keys that went while they were fresh: who comes back soon is not fresh again
+//!  heat, two bits beside the entry's slot in its bucket      0 stale: not used since it came, and passed by the fast hand
+//!                                                            1 fresh: not used since it came
+//!                                                            2 cool, 3 hot: used
+//!  fast hand   goes over the buckets, makes stale what is fresh and takes what is stale, while more than a twentieth of the shard
+//!              was not used
+//!  slow hand   goes over the buckets, cools what is hot, and takes what is cool
+//!  ghosts      two bytes for each of some keys that went unused: who comes back soon is cool at once
 //! ```
 //!
-//! So what is used once leaves soon, a scan passes through without pushing out what is used again and again, and what was
-//! popular cools as the slow hand comes round. It is the idea of S3-FIFO, with the order of hashes in the place of its queues: no list, no
-//! pointers, and a use is a store to a line that the look-up has just read, if it changes anything. `examples/eviction`
-//! compares it with exact LRU, with what Redis does, with SIEVE, S3-FIFO and W-TinyLFU; docs/eviction.md has the table.
+//! So what is used once leaves soon, after a lap of the fast hand at least; a scan passes through without pushing out what is used again
+//! and again; and what was popular cools as the slow hand comes round. Where lap after lap hardly anything is used before it goes, as when
+//! more keys than there is room for are asked for in turn, half of what is stale is kept: what stays may be met again, what goes by will
+//! not be. It is the idea of S3-FIFO, with the order of hashes in the place of its queues: no list, no pointers, and a use is a store to a
+//! line that the look-up has just read, if it changes anything. `examples/eviction` compares it with exact LRU, with what Redis does,
+//! with SIEVE, S3-FIFO and W-TinyLFU; docs/eviction.md has the table.
 //!
 //! Beside that an entry's header has 24 bits that tell OBJECT about its use: the second of the last one, or ([`Access::Frequency`]) the
 //! minute of the last one and a counter that grows with its logarithm.
@@ -22,12 +26,20 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use crate::hash::Place;
 
+/// The heat of an entry that was not used since it came, when the fast hand has passed it.
+pub(crate) const STALE: u8 = 0;
 /// The heat of an entry that was not used since it came.
-pub(crate) const FRESH: u8 = 0;
+pub(crate) const FRESH: u8 = 1;
 /// What an entry becomes by its first use, and what one has from the beginning that went not long ago. The slow hand takes it.
-pub(crate) const COOL: u8 = 1;
+pub(crate) const COOL: u8 = 2;
 /// The warmest.
 pub(crate) const HOT: u8 = 3;
+
+/// Whether an entry was used since it came.
+#[inline]
+pub(crate) fn is_used(heat: u8) -> bool {
+    heat >= COOL
+}
 
 /// Which entries may go, and which of them goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,9 +21,9 @@ mod reserve;
 mod table;
 mod visit;
 
-use crate::bucket::{Bucket, Marks};
+use crate::bucket::{Bucket, Marks, SLOTS, SlotBits};
 use crate::entry::Entry;
-use crate::evict::FRESH;
+use crate::evict::{FRESH, STALE, is_used};
 use crate::hash::Place;
 use crate::pages::Charge;
 use crate::turn::Turns;
@@ -32,7 +32,7 @@ use moving::Retired;
 use table::{REACH, TAG_LOW, Table};
 
 pub(crate) use table::Tables;
-pub(crate) use visit::Candidates;
+pub(crate) use visit::{Candidates, Passed};
 
 /// Where an entry is; valid until the shard's next insertion, removal or step of migration.
 #[derive(Clone, Copy)]
@@ -46,8 +46,10 @@ pub(crate) struct Slot {
 #[derive(Default)]
 pub(crate) struct IndexState {
     len: usize,
-    /// Entries whose heat is 0.
-    fresh: usize,
+    /// Entries that were not used since they came.
+    unused: usize,
+    /// Entries that were used while they were fresh, since [`Index::reset_first_uses`].
+    first_uses: usize,
     /// Bytes of mapped tables that are charged as memory in use.
     charged: usize,
     stash: Vec<(Place, u64)>,
@@ -73,10 +75,6 @@ impl Slot {
         // SAFETY: a slot is only used while the lock under which it was found is held, and no table is
         // freed without being drained first.
         unsafe { self.bucket.as_ref() }
-    }
-
-    pub(crate) fn is_in_stash(self) -> bool {
-        self.bucket.is_null()
     }
 }
 
@@ -175,10 +173,11 @@ impl Index<'_> {
         let (table, _) = self.tables.locate(place);
         self.put(table, place, entry, heat);
         self.state.len += 1;
-        self.state.fresh += usize::from(heat == FRESH);
+        self.state.unused += usize::from(!is_used(heat));
+        self.state.first_uses += usize::from(is_used(heat));
     }
 
-    /// Puts an entry into its home in `table`, behind it, or into the stash, where it is fresh.
+    /// Puts an entry into its home in `table`, behind it, or into the stash, where it is stale.
     fn put(&mut self, table: Table, place: Place, entry: Entry, heat: u8) {
         let home = place.home(table.buckets());
         let marks = Marks {
@@ -205,7 +204,7 @@ impl Index<'_> {
         }
         table.bucket(home).set_stashed();
         self.state.stash.push((place, entry.address()));
-        self.state.fresh += usize::from(heat != FRESH);
+        self.state.unused += usize::from(is_used(heat));
     }
 
     /// Takes an entry out. The caller owns it now.
@@ -215,7 +214,7 @@ impl Index<'_> {
         around: &Surroundings<'_, F>,
     ) -> Entry {
         let entry = self.entry(slot);
-        self.state.fresh -= usize::from(self.heat(slot) == FRESH);
+        self.state.unused -= usize::from(!is_used(self.heat(slot)));
         match slot.bucket() {
             Some(bucket) => {
                 bucket.clear(slot.index);
@@ -236,22 +235,40 @@ impl Index<'_> {
     }
 
     /// Entries that were not used since they came.
-    pub(crate) fn fresh(&self) -> usize {
-        self.state.fresh
+    pub(crate) fn unused(&self) -> usize {
+        self.state.unused
     }
 
-    /// How warm an entry is; see [`crate::evict`]. What is in the stash is always fresh.
+    /// The first slots of a bucket, as many as it takes that about half of all entries are in them.
+    pub(crate) fn half_of_slots(&self) -> SlotBits {
+        let buckets = self.tables.active().buckets().max(1);
+        let slots = (self.state.len + buckets) / (2 * buckets);
+        (1 << slots.min(SLOTS - 1)) - 1
+    }
+
+    /// Entries that were used while they were fresh, since this was last set to 0.
+    pub(crate) fn first_uses(&self) -> usize {
+        self.state.first_uses
+    }
+
+    pub(crate) fn reset_first_uses(&mut self) {
+        self.state.first_uses = 0;
+    }
+
+    /// How warm an entry is; see [`crate::evict`]. What is in the stash is always stale.
     #[inline]
     pub(crate) fn heat(&self, slot: Slot) -> u8 {
         slot.bucket()
-            .map_or(FRESH, |bucket| bucket.heat(slot.index))
+            .map_or(STALE, |bucket| bucket.heat(slot.index))
     }
 
     #[inline]
     pub(crate) fn set_heat(&mut self, slot: Slot, heat: u8) {
         if let Some(bucket) = slot.bucket() {
-            self.state.fresh -= usize::from(bucket.heat(slot.index) == FRESH);
-            self.state.fresh += usize::from(heat == FRESH);
+            let before = bucket.heat(slot.index);
+            self.state.unused -= usize::from(!is_used(before));
+            self.state.unused += usize::from(!is_used(heat));
+            self.state.first_uses += usize::from(before == FRESH && is_used(heat));
             bucket.set_heat(slot.index, heat);
         }
     }

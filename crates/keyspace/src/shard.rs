@@ -520,7 +520,7 @@ impl<'a> Guard<'a> {
     /// Checks the counters, and what they count, against the entries themselves.
     #[cfg(test)]
     pub(crate) fn verify(&mut self) {
-        let (mut len, mut volatile, mut bytes, mut fresh) = (0, 0, 0, 0);
+        let (mut len, mut volatile, mut bytes, mut unused) = (0, 0, 0, 0);
         let mut cold = (0, 0);
         let mut place = Some(Place(0));
         let shared = self.shared;
@@ -532,7 +532,7 @@ impl<'a> Guard<'a> {
                 len += 1;
                 bytes += entry.memory();
                 volatile += usize::from(entry.expiry().is_some());
-                fresh += usize::from(index.heat(slot) == 0);
+                unused += usize::from(!crate::evict::is_used(index.heat(slot)));
                 if entry.is_cold() {
                     cold = (cold.0 + 1, cold.1 + entry.value_len());
                 }
@@ -542,7 +542,7 @@ impl<'a> Guard<'a> {
             });
         }
         assert_eq!(self.cell.len(), len);
-        assert_eq!(self.index().fresh(), fresh);
+        assert_eq!(self.index().unused(), unused);
         assert_eq!(self.cell.volatile(), volatile);
         assert_eq!(self.cell.cold(), cold);
         assert_eq!(self.cell.memory(), bytes + self.overhead().bytes());

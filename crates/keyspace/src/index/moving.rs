@@ -224,7 +224,8 @@ impl Index<'_> {
         }
         self.state.stash = Vec::new();
         self.state.len = 0;
-        self.state.fresh = 0;
+        self.state.unused = 0;
+        self.state.first_uses = 0;
         self.free_retired(turns, charge);
     }
 

@@ -1,8 +1,8 @@
 //! Going through a shard, one home bucket after the other in order of place, which is the same in every table.
 
-use super::table::{TAG_LOW, prefetch};
+use super::table::{REACH, TAG_LOW, Table, prefetch};
 use super::{Index, Slot};
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, SLOTS, SlotBits};
 use crate::entry::Entry;
 use crate::hash::Place;
 
@@ -16,6 +16,70 @@ pub(crate) enum Candidates {
     Resident,
     /// Those of them whose value has so many bytes, at least. Entries are touched to find out.
     ResidentFrom(usize),
+}
+
+impl Candidates {
+    fn is_resident(self) -> bool {
+        matches!(self, Candidates::Resident | Candidates::ResidentFrom(_))
+    }
+}
+
+/// A bucket that a hand has come to, with candidates.
+pub(crate) struct Passed<'a> {
+    bucket: &'a Bucket,
+    candidates: SlotBits,
+}
+
+impl Passed<'_> {
+    pub(crate) fn all(&self) -> SlotBits {
+        self.candidates
+    }
+
+    /// Those of this heat.
+    #[inline]
+    pub(crate) fn with_heat(&self, heat: u8) -> SlotBits {
+        self.bucket.with_heat(heat) & self.candidates
+    }
+
+    /// Makes some, none of which is of heat 0, cooler by one.
+    #[inline]
+    pub(crate) fn cool(&self, slots: SlotBits) {
+        debug_assert!(slots & (self.bucket.with_heat(0) | !self.candidates) == 0);
+        self.bucket.cool(slots);
+    }
+
+    /// The first of some.
+    #[inline]
+    pub(crate) fn first_of(&self, slots: SlotBits) -> Option<Slot> {
+        (slots != 0).then(|| Slot {
+            bucket: self.bucket,
+            index: slots.trailing_zeros() as usize,
+        })
+    }
+
+    /// Each of some.
+    pub(crate) fn each_of(&self, mut slots: SlotBits) -> impl Iterator<Item = Slot> {
+        std::iter::from_fn(move || {
+            let slot = self.first_of(slots);
+            slots &= slots.wrapping_sub(1);
+            slot
+        })
+    }
+}
+
+#[inline]
+fn candidates_in(bucket: &Bucket, of: Candidates) -> SlotBits {
+    let candidates = bucket.candidates(of == Candidates::Volatile, of.is_resident());
+    let Candidates::ResidentFrom(least) = of else {
+        return candidates;
+    };
+    let is_long = |slot: &usize| {
+        // SAFETY: an occupied slot holds a live entry.
+        let entry = || unsafe { Entry::from_address(bucket.reference(*slot) & !TAG_LOW) };
+        candidates >> slot & 1 == 1 && entry().value_len() >= least
+    };
+    let long = (0..SLOTS).filter(is_long);
+    long.fold(0, |bits, slot| bits | 1 << slot)
 }
 
 impl Index<'_> {
@@ -81,6 +145,11 @@ impl Index<'_> {
                 }
             }
         }
+        self.first_behind(table, home)
+    }
+
+    /// The first place behind a home; `None` at the end of the shard.
+    fn first_behind(&self, table: Table, home: usize) -> Option<Place> {
         let next = Place::first_of(home + 1, table.buckets());
         let draining = self.tables.draining();
         if draining.exists() && table != draining {
@@ -95,33 +164,57 @@ impl Index<'_> {
         next
     }
 
-    /// Calls `visit` with every entry whose home holds `place`, or those of them that are wanted; returns the first place behind
-    /// them, or `None` at the end of the shard. No entry is touched.
-    pub(crate) fn visit_candidates(
-        &self,
-        place: Place,
-        of: Candidates,
-        mut visit: impl FnMut(&Self, Slot),
-    ) -> Option<Place> {
-        let wanted = |bucket: &Bucket, slot| match of {
-            Candidates::All => true,
-            Candidates::Volatile => bucket.is_volatile(slot),
-            Candidates::Resident | Candidates::ResidentFrom(_) => !bucket.is_cold(slot),
-        };
-        self.visit_slots(place, wanted, |slot, entry| {
-            // What is in the stash is not marked.
-            let is_marked = || match of {
+    /// The first place behind the home of `place`; `None` at the end of the shard.
+    pub(crate) fn behind(&self, place: Place) -> Option<Place> {
+        let (table, home) = self.tables.locate(place);
+        match table.exists() {
+            true => self.first_behind(table, home),
+            false => None,
+        }
+    }
+
+    /// Calls `visit` with the bucket in which `place` has its home, and the candidates in it, wherever these have theirs: so who goes
+    /// from one to the next meets every entry that is not in the stash. The last bucket of a table comes with those behind it,
+    /// which are nobody's home.
+    #[inline]
+    pub(crate) fn pass(&self, place: Place, of: Candidates, mut visit: impl FnMut(Passed<'_>)) {
+        let (table, home) = self.tables.locate(place);
+        if !table.exists() {
+            return;
+        }
+        let draining = self.tables.draining();
+        let is_last = home + 1 == table.buckets()
+            || draining.exists()
+                && table != draining
+                && self.first_behind(table, home)
+                    == Place::first_of(self.tables.migrated(), draining.buckets());
+        for at in home..home + if is_last { REACH } else { 1 } {
+            let bucket = table.bucket(at);
+            let candidates = candidates_in(bucket, of);
+            if candidates != 0 {
+                visit(Passed { bucket, candidates });
+            }
+        }
+    }
+
+    /// Candidates in the stash: few, if any.
+    pub(crate) fn stashed(&self, of: Candidates) -> impl Iterator<Item = Slot> {
+        let is_candidate = move |raw: u64| {
+            // SAFETY: the stash holds live entries.
+            let entry = unsafe { Entry::from_address(raw) };
+            match of {
                 Candidates::All => true,
                 Candidates::Volatile => entry.expiry().is_some(),
-                Candidates::Resident | Candidates::ResidentFrom(_) => !entry.is_cold(),
-            };
-            let is_wanted = match of {
-                Candidates::ResidentFrom(least) => entry.value_len() >= least,
-                _ => true,
-            };
-            if is_wanted && (!slot.is_in_stash() || is_marked()) {
-                visit(self, slot);
+                Candidates::Resident => !entry.is_cold(),
+                Candidates::ResidentFrom(least) => !entry.is_cold() && entry.value_len() >= least,
             }
+        };
+        let stash = self.state.stash.iter().enumerate();
+        stash.filter_map(move |(index, &(_, raw))| {
+            is_candidate(raw).then_some(Slot {
+                bucket: std::ptr::null(),
+                index,
+            })
         })
     }
 

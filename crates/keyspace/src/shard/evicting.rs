@@ -6,16 +6,26 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Guard, Key};
+use crate::bucket::SlotBits;
 use crate::entry::Stamp;
-use crate::evict::{COOL, FRESH, Ghosts, HOT, Order, Policy};
+use crate::evict::{COOL, FRESH, Ghosts, HOT, Order, Policy, STALE, is_used};
 use crate::hash::Place;
-use crate::index::{Candidates, Index, Slot};
+use crate::index::{Candidates, Index, Passed, Slot};
 
-/// Fresh entries are taken first while they are more than one in so many.
-const FRESH_SHARE: usize = 20;
+/// Entries that were not used are taken first while they are more than one in so many.
+const UNUSED_SHARE: usize = 20;
 
-/// Home buckets that are looked at for one victim before the coolest entry seen so far will do.
+/// Buckets that are looked at for one victim before the coolest of as many entries will do.
 const LOOKED_AT: usize = 64;
+
+/// A lap of the fast hand is barren if of so many entries that it took not one more was used while it was fresh.
+const BARREN_SHARE: usize = 64;
+
+/// Barren laps in a row before some of what is stale is kept: as many as it takes to tell keys that come round from data that is loaded.
+const BARREN_LAPS: u8 = 4;
+
+/// One in so many of those that are kept goes each time, so that others come in their place.
+const KEPT_LAPS: usize = 64;
 
 /// What a shard remembers between evictions, also of values that went without their keys (`offloading`).
 #[derive(Default)]
@@ -24,9 +34,65 @@ pub(super) struct Evicting {
     /// Where the hands are.
     fast: Place,
     slow: Place,
+    /// Entries that the fast hand has taken in this lap.
+    taken: usize,
+    /// Laps of it in a row that were barren.
+    barren_laps: u8,
+    /// How often it has met an entry that is kept.
+    kept: usize,
 }
 
 impl Evicting {
+    /// Whether hardly any entry was used in this lap before the fast hand took it.
+    fn is_barren(&self, index: &Index<'_>) -> bool {
+        index.first_uses() * BARREN_SHARE <= self.taken.max(BARREN_SHARE)
+    }
+
+    /// The slots in which the fast hand keeps what is stale.
+    fn kept_slots(&self, index: &Index<'_>, of: Candidates) -> SlotBits {
+        // Of values that leave memory it is known where they are, and that they come back.
+        let is_for_good = matches!(of, Candidates::All | Candidates::Volatile);
+        if is_for_good && self.barren_laps >= BARREN_LAPS && self.is_barren(index) {
+            return index.half_of_slots();
+        }
+        0
+    }
+
+    /// Moves a hand on to the next bucket, or to the beginning of another lap. `len` are all entries that might be unused.
+    fn advance(&mut self, is_fast: bool, index: &mut Index<'_>, len: usize) {
+        let hand = if is_fast {
+            &mut self.fast
+        } else {
+            &mut self.slow
+        };
+        let next = index.behind(*hand);
+        *hand = next.unwrap_or_default();
+        if is_fast && next.is_none() {
+            // Where most entries were used there is something to lose.
+            let is_barren = index.unused() * 2 > len && self.is_barren(index);
+            self.barren_laps = match is_barren {
+                true => self.barren_laps.saturating_add(1),
+                false => 0,
+            };
+            self.taken = 0;
+            index.reset_first_uses();
+        }
+    }
+
+    /// Of the entries in a bucket that the fast hand has come to those that it may take.
+    fn stale(&mut self, passed: &Passed<'_>, kept_slots: SlotBits) -> SlotBits {
+        let stale = passed.with_heat(STALE);
+        let kept = stale & kept_slots;
+        if kept != 0 {
+            let before = self.kept / KEPT_LAPS;
+            self.kept += kept.count_ones() as usize;
+            if self.kept / KEPT_LAPS == before {
+                return stale & !kept;
+            }
+        }
+        stale
+    }
+
     fn memory(&self) -> usize {
         self.ghosts.memory() + size_of::<Evicting>()
     }
@@ -40,7 +106,7 @@ impl Guard<'_> {
         let mut index = self.index();
         let heat = index.heat(slot);
         if heat < HOT {
-            index.set_heat(slot, heat + 1);
+            index.set_heat(slot, (heat + 1).max(COOL));
         }
         if noting.counts() {
             let entry = index.entry(slot);
@@ -100,7 +166,7 @@ impl Guard<'_> {
             let bytes = entry.key();
             let hash = self.shared.seed.hash(bytes);
             gone(self, Key { bytes, hash });
-            if heat == FRESH {
+            if !is_used(heat) {
                 let place = self.place(hash);
                 self.evicting().ghosts.remember(place);
             }
@@ -172,53 +238,48 @@ impl Guard<'_> {
             tables: &self.cell.tables,
             state: &mut state.index,
         };
-        // What is cold is not fresh.
-        let is_fast = index.fresh() * FRESH_SHARE > resident;
-        // Among many that may not go, those that may can all be fresh, and few.
-        let spares_fresh = !matches!(of, Candidates::ResidentFrom(_));
-        let hand = if is_fast {
-            &mut evicting.fast
-        } else {
-            &mut evicting.slow
-        };
-        let mut coolest: Option<(u8, Slot)> = None;
+        // What is cold counts as used.
+        let is_fast = index.unused() * UNUSED_SHARE > resident;
+        // Among many that may not go, those that may can all be unused, and few.
+        let takes_unused = matches!(of, Candidates::ResidentFrom(_));
+        let kept_slots = evicting.kept_slots(&index, of);
+        let mut victim = None;
         for _ in 0..LOOKED_AT {
-            let mut warm = [None; 8];
-            let mut seen = 0;
-            let mut victim = None;
-            let next = index.visit_candidates(*hand, of, |index, slot| {
-                let heat = index.heat(slot);
-                let is_met = match heat {
-                    FRESH => is_fast || !spares_fresh,
-                    COOL => !is_fast,
-                    _ => false,
+            let hand = if is_fast {
+                evicting.fast
+            } else {
+                evicting.slow
+            };
+            let mut has_more = false;
+            index.pass(hand, of, |passed| {
+                let (mut takes, cools) = match is_fast {
+                    true => (evicting.stale(&passed, kept_slots), FRESH),
+                    false => (passed.with_heat(COOL), HOT),
                 };
-                if is_met && victim.is_none() {
-                    victim = Some(slot);
+                if takes_unused {
+                    takes |= passed.with_heat(STALE) | passed.with_heat(FRESH);
                 }
-                if coolest.is_none_or(|(least, _)| heat < least) {
-                    coolest = Some((heat, slot));
-                }
-                if heat > COOL && seen < warm.len() {
-                    warm[seen] = Some((slot, heat));
-                    seen += 1;
+                has_more |= takes.count_ones() > u32::from(victim.is_none());
+                victim = victim.or(passed.first_of(takes));
+                if !has_more {
+                    passed.cool(passed.with_heat(cools) & !takes);
                 }
             });
-            if let Some(slot) = victim {
-                // The hand stays where there may be more to take. What is in the stash comes last, and is fresh still if it is not taken.
-                if slot.is_in_stash() {
-                    *hand = next.unwrap_or_default();
-                }
-                return victim;
+            // What is in the stash is always stale.
+            if victim.is_none() && (is_fast || takes_unused) && index.behind(hand).is_none() {
+                victim = index.stashed(of).next();
+                has_more = victim.is_some();
             }
-            if !is_fast {
-                for (slot, heat) in warm.into_iter().flatten() {
-                    index.set_heat(slot, heat - 1);
-                }
+            // The hand stays where there is more to take.
+            if !has_more {
+                evicting.advance(is_fast, &mut index, resident);
             }
-            *hand = next.unwrap_or_default();
+            if victim.is_some() {
+                break;
+            }
         }
-        coolest.map(|(_, slot)| slot)
+        evicting.taken += usize::from(is_fast);
+        victim.or_else(|| self.sampled(of, LOOKED_AT, |index, slot| u64::from(index.heat(slot))))
     }
 
     /// Of some candidates from a random place on, the one with the least `score`.
@@ -233,13 +294,20 @@ impl Guard<'_> {
         let (mut seen, mut least) = (0, None);
         let mut place = start;
         for _ in 0..LOOKED_AT.max(samples) {
-            let next = index.visit_candidates(place, of, |index, slot| {
-                let score = score(index, slot);
+            let mut look_at = |slot| {
+                let score = score(&index, slot);
                 seen += 1;
                 if least.is_none_or(|(least, _)| score < least) {
                     least = Some((score, slot));
                 }
+            };
+            index.pass(place, of, |passed| {
+                passed.each_of(passed.all()).for_each(&mut look_at);
             });
+            let next = index.behind(place);
+            if next.is_none() {
+                index.stashed(of).for_each(look_at);
+            }
             if seen >= samples {
                 break;
             }
@@ -291,6 +359,12 @@ mod tests {
         let mut guard = database.lock(key.hash, 0);
         let found = guard.find(key).map(|mut entry| entry.touch());
         found.is_some()
+    }
+
+    /// Whether a key is there, without using it.
+    fn has(database: &Database, name: &str) -> bool {
+        let key = database.key(name.as_bytes());
+        database.lock(key.hash, 0).contains(key)
     }
 
     fn policy(order: Order, volatile_only: bool) -> Policy {
@@ -367,14 +441,59 @@ mod tests {
             for number in 0..20_000 {
                 set(database, &format!("scan:{number}"), Expiry::Clear);
                 assert!(number >= 400 || uses(database, &format!("used:{number}")));
-                let mut guard = database.lock(0, 0);
-                while guard.cell.len() > 1_000 {
-                    assert_eq!(guard.evict(policy(Order::Coldest, false), 1, |_, _| ()), 1);
-                }
+                make_room(&mut database.lock(0, 0), 1_001);
             }
             let left = (0..400).filter(|number| uses(database, &format!("used:{number}")));
             let left = left.count();
             assert!(left > 300, "{left}");
+            database.lock(0, 0).verify();
+        });
+    }
+
+    /// Evicts until there is room for one more of so many.
+    fn make_room(guard: &mut Guard<'_>, most: usize) {
+        while guard.cell.len() >= most {
+            assert_eq!(guard.evict(policy(Order::Coldest, false), 1, |_, _| ()), 1);
+        }
+    }
+
+    #[test]
+    fn of_what_was_not_used_the_older_goes_first() {
+        with_shard(Access::Heat, |_, database| {
+            for number in 0..3_000 {
+                make_room(&mut database.lock(0, 0), 1_000);
+                set(database, &format!("old:{number}"), Expiry::Clear);
+            }
+            for number in 0..500 {
+                make_room(&mut database.lock(0, 0), 1_000);
+                set(database, &format!("new:{number}"), Expiry::Clear);
+            }
+            let left = (0..500).filter(|number| uses(database, &format!("new:{number}")));
+            let left = left.count();
+            assert!(left > 450, "{left}");
+            database.lock(0, 0).verify();
+        });
+    }
+
+    #[test]
+    fn of_keys_that_come_round_some_are_kept_and_new_ones_come_in() {
+        with_shard(Access::Heat, |_, database| {
+            let (mut hits, mut missed) = (0, 0);
+            for round in 0..20 {
+                for number in 0..8_000_usize {
+                    if uses(database, &format!("key:{number}")) {
+                        hits += usize::from(round > 10);
+                        continue;
+                    }
+                    make_room(&mut database.lock(0, 0), 1_000);
+                    set(database, &format!("key:{number}"), Expiry::Clear);
+                    // What has come is there for a while, whatever is kept.
+                    let earlier = number.saturating_sub(100);
+                    missed += usize::from(!has(database, &format!("key:{earlier}")));
+                }
+            }
+            assert!(hits > 9 * 300, "{hits}");
+            assert!(missed < 160, "{missed}");
             database.lock(0, 0).verify();
         });
     }
