@@ -239,10 +239,11 @@ impl Index<'_> {
         self.state.unused
     }
 
-    /// The first slots of a bucket, as many as it takes that about half of all entries are in them.
-    pub(crate) fn half_of_slots(&self) -> SlotBits {
+    /// The first slots of a bucket, as many as it takes that half of what is unused is in them, if what was used fills the first.
+    pub(crate) fn slots_to_keep(&self) -> SlotBits {
         let buckets = self.tables.active().buckets().max(1);
-        let slots = (self.state.len + buckets) / (2 * buckets);
+        let twice = 2 * self.state.len - self.state.unused;
+        let slots = (twice + buckets) / (2 * buckets);
         (1 << slots.min(SLOTS - 1)) - 1
     }
 
