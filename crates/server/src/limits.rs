@@ -199,9 +199,12 @@ pub(crate) const EVICT_PACKS: usize = 4;
 /// Bytes of an evicted key that room in the log is made for; longer ones take what is left.
 pub(crate) const EVICTED_KEY_BYTES: usize = 64;
 
+/// Bytes that a connection takes before it has sent anything.
+pub(crate) const CONNECTION_BYTES: usize = 1024;
+
 /// Bytes that each worker may take before it looks at the limit of memory again, slabs and replies for the most part: one part in so many of
 /// the limit, and within bounds.
-pub(crate) const ROOM_SHARE: i64 = 96;
+pub(crate) const ROOM_SHARE: i64 = 224;
 pub(crate) const ROOM_BYTES: i64 = 1024 * 1024;
 pub(crate) const LEAST_ROOM_BYTES: i64 = 4 * 1024;
 

@@ -40,8 +40,8 @@ use crate::connections::Connections;
 use crate::expiring::Expiring;
 use crate::journal::Journal;
 use crate::limits::{
-    FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_BYTES, ROOM_RETRY_MS, ROOM_TRIES,
-    SCRATCH_BYTES, SEND_TURN_BYTES,
+    CONNECTION_BYTES, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_BYTES, ROOM_RETRY_MS,
+    ROOM_TRIES, SCRATCH_BYTES, SEND_TURN_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::pace::Pace;
@@ -524,6 +524,8 @@ impl Worker {
     }
 
     fn accept(&mut self, socket: Socket, client: Arc<Client>) {
+        // A thousand at once are more than what is kept free. It is let in, whether there is room or not.
+        let _ = self.finds_room(CONNECTION_BYTES);
         let session = Session::new(Arc::clone(&client), !self.server.needs_password());
         let token = self
             .connections

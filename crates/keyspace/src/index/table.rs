@@ -166,7 +166,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     #[inline]
-    pub(super) fn active(&self) -> Table {
+    pub(crate) fn active(&self) -> Table {
         Table(self.active.load(Ordering::Acquire))
     }
 

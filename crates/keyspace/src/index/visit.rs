@@ -145,30 +145,31 @@ impl Index<'_> {
                 }
             }
         }
-        self.first_behind(table, home)
+        self.first_behind(table, home, 1, 0)
     }
 
-    /// The first place behind a home; `None` at the end of the shard.
-    fn first_behind(&self, table: Table, home: usize) -> Option<Place> {
-        let next = Place::first_of(home + 1, table.buckets());
+    /// The first place of the home so many behind another; where the other table comes first, that of its home `start`. `None` at the
+    /// end of the shard.
+    fn first_behind(&self, table: Table, home: usize, count: usize, start: usize) -> Option<Place> {
+        let next = Place::first_of(home + count, table.buckets());
         let draining = self.tables.draining();
         if draining.exists() && table != draining {
             // A bucket of the active table may reach into what has not been moved: stop at the border.
-            let border = Place::first_of(self.tables.migrated(), draining.buckets());
-            return match (next, border) {
-                (Some(next), Some(border)) => Some(next.min(border)),
-                (None, border) => border,
-                (next, None) => next,
-            };
+            let migrated = self.tables.migrated();
+            let border = Place::first_of(migrated, draining.buckets())?;
+            if next.is_none_or(|next| next >= border) {
+                return Place::first_of(migrated + start, draining.buckets());
+            }
         }
         next
     }
 
-    /// The first place behind the home of `place`; `None` at the end of the shard.
-    pub(crate) fn behind(&self, place: Place) -> Option<Place> {
+    /// The first place of the home so many behind that of `place`, where the other table comes first that of its home `start`;
+    /// `None` at the end of the shard.
+    pub(crate) fn behind(&self, place: Place, count: usize, start: usize) -> Option<Place> {
         let (table, home) = self.tables.locate(place);
         match table.exists() {
-            true => self.first_behind(table, home),
+            true => self.first_behind(table, home, count, start),
             false => None,
         }
     }
@@ -186,7 +187,7 @@ impl Index<'_> {
         let is_last = home + 1 == table.buckets()
             || draining.exists()
                 && table != draining
-                && self.first_behind(table, home)
+                && self.first_behind(table, home, 1, 0)
                     == Place::first_of(self.tables.migrated(), draining.buckets());
         for at in home..home + if is_last { REACH } else { 1 } {
             let bucket = table.bucket(at);

@@ -30,13 +30,39 @@ const BARREN_LAPS: u8 = 4;
 /// One in so many of those that are kept goes each time, so that others come in their place.
 const KEPT_LAPS: usize = 64;
 
+/// A hand goes over every so many buckets, then over those beside them, and so on. What is between two of its visits to a bucket comes and
+/// goes at other times in the buckets around it, so that these are about equally full: in a table that is emptied from one end to the other
+/// what comes has no place before the hand while there is much behind it.
+const STRIDE: usize = 8;
+
+/// Where a hand is.
+#[derive(Clone, Copy, Default)]
+struct Hand {
+    place: Place,
+    /// The first bucket that it has come from.
+    start: usize,
+}
+
+impl Hand {
+    /// Moves on. Whether that begins another lap.
+    fn advance(&mut self, index: &Index<'_>) -> bool {
+        if let Some(next) = index.behind(self.place, STRIDE, self.start) {
+            self.place = next;
+            return false;
+        }
+        self.start = (self.start + 1) % STRIDE;
+        let first = index.behind(Place::default(), self.start, 0);
+        self.place = first.unwrap_or_default();
+        self.start == 0
+    }
+}
+
 /// What a shard remembers between evictions, also of values that went without their keys (`offloading`).
 #[derive(Default)]
 pub(super) struct Evicting {
     pub(super) ghosts: Ghosts,
-    /// Where the hands are.
-    fast: Place,
-    slow: Place,
+    fast: Hand,
+    slow: Hand,
     /// Entries that the fast hand has taken in this lap.
     taken: usize,
     /// Laps of it in a row that were barren.
@@ -61,16 +87,11 @@ impl Evicting {
         0
     }
 
-    /// Moves a hand on to the next bucket, or to the beginning of another lap. `len` are all entries that might be unused.
+    /// Moves a hand on. `len` are all entries that might be unused.
     fn advance(&mut self, is_fast: bool, index: &mut Index<'_>, len: usize) {
-        let hand = if is_fast {
-            &mut self.fast
-        } else {
-            &mut self.slow
-        };
-        let next = index.behind(*hand);
-        *hand = next.unwrap_or_default();
-        if is_fast && next.is_none() {
+        if !is_fast {
+            self.slow.advance(index);
+        } else if self.fast.advance(index) {
             // Where nearly all entries were used there is nothing to gain.
             let is_barren = index.unused() * BARREN_UNUSED_SHARE > len && self.is_barren(index);
             self.barren_laps = match is_barren {
@@ -254,7 +275,7 @@ impl Guard<'_> {
                 evicting.slow
             };
             let mut has_more = false;
-            index.pass(hand, of, |passed| {
+            index.pass(hand.place, of, |passed| {
                 let (mut takes, cools) = match is_fast {
                     true => (evicting.stale(&passed, kept_slots), FRESH),
                     false => (passed.with_heat(COOL), HOT),
@@ -269,7 +290,10 @@ impl Guard<'_> {
                 }
             });
             // What is in the stash is always stale.
-            if victim.is_none() && (is_fast || takes_unused) && index.behind(hand).is_none() {
+            if victim.is_none()
+                && (is_fast || takes_unused)
+                && index.behind(hand.place, STRIDE, hand.start).is_none()
+            {
                 victim = index.stashed(of).next();
                 has_more = victim.is_some();
             }
@@ -307,7 +331,7 @@ impl Guard<'_> {
             index.pass(place, of, |passed| {
                 passed.each_of(passed.all()).for_each(&mut look_at);
             });
-            let next = index.behind(place);
+            let next = index.behind(place, 1, 0);
             if next.is_none() {
                 index.stashed(of).for_each(look_at);
             }
@@ -474,6 +498,20 @@ mod tests {
             let left = (0..500).filter(|number| uses(database, &format!("new:{number}")));
             let left = left.count();
             assert!(left > 450, "{left}");
+            database.lock(0, 0).verify();
+        });
+    }
+
+    #[test]
+    fn an_index_that_evicts_does_not_grow() {
+        const MOST: usize = 20_000;
+        with_shard(Access::Heat, |_, database| {
+            for number in 0..20 * MOST {
+                make_room(&mut database.lock(0, 0), MOST);
+                set(database, &format!("key:{number}"), Expiry::Clear);
+            }
+            let buckets = database.lock(0, 0).index().tables.active().buckets();
+            assert!(buckets <= MOST / 4, "{buckets} buckets");
             database.lock(0, 0).verify();
         });
     }

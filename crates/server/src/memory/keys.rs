@@ -114,7 +114,9 @@ impl Context<'_> {
             return self.make_room(need) == Room::Enough;
         }
         // What only reads is never refused, but a window of it can leave much to be sent.
-        if self.reply.position() > FLUSH_BYTES {
+        // A worker's share of the margin is for other things too.
+        let unasked = FLUSH_BYTES.min(self.server.memory.share() / 2);
+        if self.reply.position() > unasked {
             self.make_room(0);
         }
         true

@@ -102,6 +102,11 @@ impl Budget {
         self.startup_used.load(Relaxed).max(0) as u64
     }
 
+    /// Bytes that a worker may take unasked.
+    pub(crate) fn share(&self) -> usize {
+        self.share.load(Relaxed).max(0) as usize
+    }
+
     /// Bytes too many if `need` more were taken; none are if it is not positive.
     fn excess(&self, need: usize) -> i64 {
         let kept = self.margin.load(Relaxed) + self.unreturned.load(Relaxed);
