@@ -172,6 +172,61 @@ fn a_lower_limit_takes_effect_without_a_command() {
     assert!(info(&mut client, "evicted_keys") > 0);
 }
 
+/// Requests that only read may leave much to be sent, for which room is made as they go.
+#[test]
+fn what_is_read_in_one_window_stays_inside_the_limit() {
+    const KEYS: usize = 400;
+    const WINDOW: usize = 100;
+    let limit = 32 << 20;
+    let server = Server::start(
+        TWO,
+        &["--maxmemory", "32mb", "--maxmemory-policy", "allkeys-lru"],
+    );
+    let mut client = server.client();
+    fill(&mut client, "key", KEYS, 10_000, &[]);
+    // They are used, and stay when the others come.
+    for number in (0..KEYS).chain(0..KEYS) {
+        client.ask(&format!("GET key:{number}"));
+    }
+    fill(&mut client, "other", 60_000, 500, &[]);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let most = std::thread::scope(|scope| {
+        let readers = [0, 1, 2, 3].map(|first| {
+            let server = &server;
+            scope.spawn(move || {
+                let mut reader = server.client();
+                let mut found = 0;
+                for round in 0..100 {
+                    let name = |number: usize| format!("key:{}", (first + number + round) % KEYS);
+                    let window: Vec<u8> = (0..WINDOW)
+                        .flat_map(|number| support::encode_request(&["GET", &name(number)]))
+                        .collect();
+                    reader.send_bytes(&window).expect("the server reads");
+                    for _ in 0..WINDOW {
+                        let reply = reader.read(PATIENCE).expect("the server replies");
+                        found += usize::from(matches!(reply, Value::Bulk(_)));
+                    }
+                }
+                assert!(found > 50 * WINDOW, "{found}");
+            })
+        });
+        let watcher = scope.spawn(|| {
+            let mut most = 0;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                most = most.max(info(&mut client, "used_memory"));
+            }
+            most
+        });
+        for reader in readers {
+            reader.join().expect("it gets its replies");
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        watcher.join().expect("the server tells")
+    });
+    // One reply and what the other worker is in the middle of are beyond what was asked for.
+    assert!(most <= limit + limit / 100, "{most} bytes of {limit}");
+}
+
 #[test]
 fn clients_that_take_too_much_are_dropped_the_largest_first() {
     let server = Server::start(TWO, &["--maxmemory-clients", "12mb"]);
