@@ -172,8 +172,10 @@ fn the_highest_rate_is_looked_for() {
         .iter()
         .map(planned)
         .collect();
+    // Twice as much, or half as much where the machine has no time for the first.
+    let step = rates.get(1).map(|second| second / rates[0]);
     assert!(
-        rates.len() >= 2 && (rates[1] / rates[0] - 2.0).abs() < 0.01,
+        step.is_some_and(|step| (step - 2.0).abs() < 0.01 || (step - 0.5).abs() < 0.01),
         "{rates:?}"
     );
     let line = "-t get -r 100 -c 4 --find-rate --p99 0.0001 --step-time 50ms";
