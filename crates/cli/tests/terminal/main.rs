@@ -383,8 +383,8 @@ fn a_server_may_go_and_come_back() {
     // But a transaction cannot go on.
     terminal.enter("MULTI", "[2](TX)>");
     assert!(server.tell("CLIENT KILL TYPE normal").starts_with(':'));
-    wait_for_clients(&server, "connected_clients:1\r\n");
-    terminal.enter("PING", "Error: Server closed the connection");
+    // It is reset if the server has not read what comes after the kill.
+    terminal.enter("PING", "Error: ");
     terminal.wait_for_line("not connected>");
 }
 
