@@ -289,13 +289,13 @@ impl Guard<'_> {
                     passed.cool(passed.with_heat(cools) & !takes);
                 }
             });
-            // What is in the stash is always stale.
+            // What is in the stash is always stale, and comes at the end.
             if victim.is_none()
                 && (is_fast || takes_unused)
+                && let stashed @ Some(_) = index.stashed(of).next()
                 && index.behind(hand.place, STRIDE, hand.start).is_none()
             {
-                victim = index.stashed(of).next();
-                has_more = victim.is_some();
+                (victim, has_more) = (stashed, true);
             }
             // The hand stays where there is more to take.
             if !has_more {

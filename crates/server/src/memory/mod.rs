@@ -24,8 +24,9 @@
 //!    unread are closed while it goes on: else what hundreds of them are answered in one turn would be many times the limit.
 //!
 //! What may pass the limit nevertheless, for a moment: the reply of a command that reads, beyond the margin, until it is sent or room is
-//! made for it before the next command of its window, or behind the last; and requests that are being received while nothing may go. Both are clients' buffers, which are
-//! bounded by `maxmemory-clients`. And when for long nothing may leave memory, what one command in a turn reads from the log.
+//! made for it before the next command of its window, or behind the last; and requests that are being received while nothing may go.
+//! Both are clients' buffers, which are bounded by `maxmemory-clients`. And when for long nothing may leave memory, what one command in
+//! a turn reads from the log.
 //!
 //! How a key is chosen is the keyspace's (`keyspace::evict`); what going means to others is in [`crate::store`].
 

@@ -176,12 +176,12 @@ impl Producer {
             }
         }
         let index = self.ring.index(at);
-        // SAFETY: the range is at most a capacity long (both `at` and `end` are within one of the
-        // head), so it lies inside the doubled mapping. Nobody else touches these bytes: the claim
-        // is exclusive (invariant 1), what lived there was released (`head` was read with Acquire
-        // from the consumer's Release), and the consumer does not pass this producer's watermark,
-        // which is at or below `claim.start` (invariant 3). The borrow of `self` keeps a second
-        // slice from being handed out.
+        // The range is at most a capacity long: both `at` and `end` are within one of the head. Nobody
+        // else touches its bytes: the claim is exclusive (invariant 1), what lived there was released
+        // (`head` was read with Acquire from the consumer's Release), and the consumer does not pass
+        // this producer's watermark, which is at or below `claim.start` (invariant 3).
+        // SAFETY: so it lies inside the doubled mapping and is this producer's alone; the borrow of
+        // `self` keeps a second slice from being handed out.
         Some(unsafe { self.ring.memory.slice_mut(index, len) })
     }
 
@@ -252,10 +252,11 @@ impl Consumer {
         );
         let len = usize::try_from(range.end - range.start).expect("it is at most the capacity");
         let index = self.ring.index(range.start);
-        // SAFETY: producers fill only below `head + capacity`, so what is complete lies within a
-        // capacity of the head and inside the doubled mapping. What a producer has yet to fill is at or
-        // above `complete` (the watermarks were read with Acquire after their Release), so nobody
-        // writes these bytes until they are released, for which `release` needs `self` exclusively.
+        // Producers fill only below `head + capacity`, so what is complete lies within a capacity of the
+        // head. What they have yet to fill is at or above `complete` (the watermarks were read with
+        // Acquire after their Release).
+        // SAFETY: so it lies inside the doubled mapping, and nobody writes it until it is released, for
+        // which `release` needs `self` exclusively.
         unsafe { self.ring.memory.slice(index, len) }
     }
 
