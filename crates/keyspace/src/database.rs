@@ -4,106 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::hash::Place;
-use crate::keyspace::Shared;
-use crate::shard::{EntryRef, Guard, Key, ShardCell};
-
-/// The most shards a database may have.
-pub const MAX_SHARDS: usize = 4096;
+use crate::hash::{Key, Place};
+use crate::shard::{EntryRef, Guard, Overhead, ShardCell};
+use crate::shard_set::{ShardId, ShardSet};
+use crate::shared::Shared;
 
 /// The bits of a SCAN cursor: enough to name every bucket, few enough for clients that keep cursors
 /// in a double.
 const CURSOR_BITS: u32 = 48;
-
-/// The number of a shard in its database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ShardId(pub usize);
-
-/// A set of shards, kept as bits so that going through it is going through it in ascending order.
-#[derive(Clone)]
-pub struct ShardSet {
-    words: [u64; MAX_SHARDS / 64],
-    used: usize,
-}
-
-impl Default for ShardSet {
-    fn default() -> ShardSet {
-        ShardSet {
-            words: [0; MAX_SHARDS / 64],
-            used: 0,
-        }
-    }
-}
-
-impl ShardSet {
-    /// Adds a shard.
-    #[inline]
-    pub fn add(&mut self, shard: ShardId) {
-        let word = shard.0 / 64;
-        self.words[word] |= 1 << (shard.0 % 64);
-        self.used = self.used.max(word + 1);
-    }
-
-    /// Takes all shards out.
-    pub fn clear(&mut self) {
-        self.words[..self.used].fill(0);
-        self.used = 0;
-    }
-
-    /// Whether a shard is in the set.
-    #[inline]
-    pub fn contains(&self, shard: ShardId) -> bool {
-        self.words[shard.0 / 64] >> (shard.0 % 64) & 1 == 1
-    }
-
-    /// The shards, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = ShardId> + '_ {
-        self.words[..self.used]
-            .iter()
-            .enumerate()
-            .flat_map(|(at, &word)| {
-                let mut rest = word;
-                std::iter::from_fn(move || {
-                    if rest == 0 {
-                        return None;
-                    }
-                    let bit = rest.trailing_zeros() as usize;
-                    rest &= rest - 1;
-                    Some(ShardId(64 * at + bit))
-                })
-            })
-    }
-}
-
-/// Memory that holds no entry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Overhead {
-    /// Bytes of tables and of the shards themselves.
-    pub index_bytes: usize,
-    /// Bytes of timing wheels.
-    pub wheel_bytes: usize,
-    /// Bytes of slabs that no entry uses.
-    pub slack_bytes: usize,
-}
-
-impl Overhead {
-    /// All of it.
-    pub fn bytes(self) -> usize {
-        self.index_bytes + self.wheel_bytes + self.slack_bytes
-    }
-}
-
-impl std::ops::Add for Overhead {
-    type Output = Overhead;
-
-    fn add(self, other: Overhead) -> Overhead {
-        Overhead {
-            index_bytes: self.index_bytes + other.index_bytes,
-            wheel_bytes: self.wheel_bytes + other.wheel_bytes,
-            slack_bytes: self.slack_bytes + other.slack_bytes,
-        }
-    }
-}
 
 /// See the module.
 pub struct Database {

@@ -236,6 +236,19 @@ impl Ghosts {
     }
 }
 
+/// The access clock of a time: seconds, modulo 2^24.
+#[inline]
+pub(crate) fn clock_at(now_ms: i64) -> u32 {
+    (now_ms / 1000) as u32 & 0xff_ffff
+}
+
+/// A random number, of which nothing depends that must be secret or even.
+#[inline]
+pub(crate) fn random(ticks: fn() -> u64) -> u64 {
+    let mixed = ticks().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -65,6 +65,15 @@ impl Place {
     }
 }
 
+/// A key and its hash.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    /// The key.
+    pub bytes: &'a [u8],
+    /// Its hash, from [`crate::Keyspace::hash`].
+    pub hash: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

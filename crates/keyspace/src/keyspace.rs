@@ -4,15 +4,16 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::database::{Database, ShardId};
-use crate::entry::Entry;
+use crate::database::Database;
 use crate::entry::cold::COLD_MIN_BYTES;
 use crate::evict::{Access, Noting};
 use crate::hash::Seed;
 use crate::observe::Observer;
-use crate::pages::{Charge, Pages};
+use crate::pages::Pages;
 use crate::reclaim::Reclaimer;
-use crate::snapshot::SnapshotState;
+use crate::shard_set::ShardId;
+use crate::shared::Shared;
+use crate::snapshot::state::SnapshotState;
 use crate::turn::{Exclusive, Turn, Turns};
 
 /// How a keyspace is laid out.
@@ -32,65 +33,10 @@ pub struct Options {
     pub charge: fn(i64),
 }
 
-/// What every shard needs to reach.
-pub(crate) struct Shared {
-    pub(crate) seed: Seed,
-    pub(crate) ticks: fn() -> u64,
-    pub(crate) charge: Charge,
-    /// Ticks of the slowest step of resizing since somebody asked.
-    pub(crate) slowest_resize: AtomicU64,
-    pub(crate) turns: Turns,
-    pub(crate) snapshot: SnapshotState,
-    pub(crate) reclaimer: Reclaimer,
-    /// Where shards get memory: as many as there are workers, so that their locks are rarely wanted by two.
-    pub(crate) pages: Box<[Arc<Pages>]>,
-    /// Bits of the hash that name the shard.
-    pub(crate) shard_bits: u32,
-    /// Keys removed because their time had come, in all databases since the start.
-    pub(crate) expired: AtomicU64,
-    /// Whether a key ever got an expiry: until then nobody needs to wake up for them.
-    pub(crate) has_volatile: AtomicBool,
-    /// Whether there is a log, so that every new entry has room for its address.
-    pub(crate) is_logged: AtomicBool,
-    /// Whether the observer hears of all keys whose time had come, in shards that are not observed as well.
-    pub(crate) hears_expiry: AtomicBool,
-    /// Why every shard of every database is observed: bits of [`crate::reason`].
-    pub(crate) observed_everywhere: AtomicU8,
-    /// What is noted when an entry is used.
-    pub(crate) noting: Noting,
-    /// Values of fewer bytes stay in memory.
-    pub(crate) cold_min: AtomicUsize,
-    /// Who hears of changes to keys of observed shards.
-    pub(crate) observer: OnceLock<&'static dyn Observer>,
-}
-
-impl Shared {
-    /// The shard of a hash.
-    #[inline]
-    pub(crate) fn shard_of(&self, hash: u64) -> ShardId {
-        // Two shifts, because one shard would need a shift by 64.
-        ShardId(((hash >> 1) >> (63 - self.shard_bits)) as usize)
-    }
-}
-
 /// All databases. Each is made when it is first written or read; a pointer here is one reference to an `Arc`.
 pub struct Keyspace {
     shared: Arc<Shared>,
     databases: Box<[AtomicPtr<Database>]>,
-}
-
-impl Shared {
-    /// Tells the observer of an entry that goes without a command's doing, if it is in the log. `expired_in` is the database in which
-    /// its time had come.
-    #[inline]
-    pub(crate) fn tell_lost(&self, entry: Entry, expired_in: Option<usize>) {
-        if let Some(address) = entry.log_address()
-            && address.is_known()
-            && let Some(observer) = self.observer.get()
-        {
-            observer.lost(address, entry.key(), entry.value_len(), expired_in);
-        }
-    }
 }
 
 impl Keyspace {
@@ -357,6 +303,32 @@ impl Keyspace {
                 database.set_number(number);
             }
         }
+    }
+}
+
+impl Keyspace {
+    /// Lets the observer hear of every change to every key from here on, in databases that are made later as well. The turn is
+    /// alone, so that no database is being made meanwhile.
+    pub fn observe_everywhere(&self, turn: &Turn<'_>, reasons: u8, now: i64) {
+        assert!(turn.is_alone(), "a database that is being made is missed");
+        self.shared()
+            .observed_everywhere
+            .fetch_or(reasons, Ordering::Relaxed);
+        for number in 0..self.databases() {
+            let Some(database) = self.existing(turn, number) else {
+                continue;
+            };
+            for shard in (0..self.shards()).map(ShardId) {
+                database.lock_shard(shard, now).observe(reasons);
+            }
+        }
+    }
+
+    /// Ends that. Bits that are set already go with the next change, if the observer doesn't want them to stay.
+    pub fn observe_where_asked(&self, reasons: u8) {
+        self.shared()
+            .observed_everywhere
+            .fetch_and(!reasons, Ordering::Relaxed);
     }
 }
 

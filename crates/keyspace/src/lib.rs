@@ -23,21 +23,22 @@ mod pages;
 mod reclaim;
 mod records;
 mod shard;
+mod shard_set;
+mod shared;
 mod snapshot;
 mod turn;
 
-pub use database::{Database, Locked, MAX_SHARDS, Overhead, Position, ShardId, ShardSet};
-pub use entry::cold::COLD_MIN_BYTES;
+pub use database::{Database, Locked, Position};
+pub use entry::cold::{COLD_MIN_BYTES, ColdValue};
 pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, LogAddress, Stored};
 pub use evict::{Access, Order, Policy};
-pub use hash::Seed;
+pub use hash::{Key, Seed};
 pub use keyspace::{Keyspace, Options, Taken};
 pub use large::{Large, LargeValue};
 pub use observe::{Change, ChangeKind, Observer, reason};
 pub use records::{Record, RecordValue, Records};
-pub use shard::{
-    ColdValue, Detached, EntryMut, EntryRef, Expiry, Guard, Key, Offloading, Overwritten,
-};
+pub use shard::{Detached, EntryMut, EntryRef, Expiry, Guard, Offloading, Overhead, Overwritten};
+pub use shard_set::{MAX_SHARDS, ShardId, ShardSet};
 pub use snapshot::{Sizes, Snapshot};
 pub use turn::{Exclusive, Turn, Turns};
 

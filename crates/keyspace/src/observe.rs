@@ -10,17 +10,13 @@
 //!    comes after.
 //! 2. A bit may be set though nobody observes any more (the next change clears it); it is never clear while somebody does.
 //! 3. The byte is a shard's, and a shard is a database's: whoever empties or exchanges databases sets the bits anew for what is
-//!    still observed. Only what is observed everywhere ([`Keyspace::observe_everywhere`]) is set in new databases too.
+//!    still observed. Only what is observed everywhere ([`crate::Keyspace::observe_everywhere`]) is set in new databases too.
 //!
 //! What does not live here: which keys are meant, and what becomes of the news. That is the server's.
 
-use std::sync::atomic::Ordering::Relaxed;
-
-use crate::database::ShardId;
 use crate::entry::LogAddress;
-use crate::keyspace::Keyspace;
-use crate::shard::Key;
-use crate::turn::Turn;
+use crate::hash::Key;
+use crate::shard_set::ShardId;
 
 /// Reasons to hear of changes: the bits of a shard's observed byte.
 pub mod reason {
@@ -70,30 +66,6 @@ pub trait Observer: Sync {
     /// An entry that is in the log at `address` goes with its database, or because its time had come: then its shard is locked, and
     /// `expired_in` is the database's number. `value` is the bytes it had. The same must not be done as in [`Observer::changed`].
     fn lost(&self, _address: LogAddress, _key: &[u8], _value: usize, _expired_in: Option<usize>) {}
-}
-
-impl Keyspace {
-    /// Lets the observer hear of every change to every key from here on, in databases that are made later as well. The turn is
-    /// alone, so that no database is being made meanwhile.
-    pub fn observe_everywhere(&self, turn: &Turn<'_>, reasons: u8, now: i64) {
-        assert!(turn.is_alone(), "a database that is being made is missed");
-        self.shared().observed_everywhere.fetch_or(reasons, Relaxed);
-        for number in 0..self.databases() {
-            let Some(database) = self.existing(turn, number) else {
-                continue;
-            };
-            for shard in (0..self.shards()).map(ShardId) {
-                database.lock_shard(shard, now).observe(reasons);
-            }
-        }
-    }
-
-    /// Ends that. Bits that are set already go with the next change, if the observer doesn't want them to stay.
-    pub fn observe_where_asked(&self, reasons: u8) {
-        self.shared()
-            .observed_everywhere
-            .fetch_and(!reasons, Relaxed);
-    }
 }
 
 #[cfg(test)]

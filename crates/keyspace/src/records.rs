@@ -8,8 +8,8 @@
 //! A buffer that is cleared and filled again takes no memory for the second time.
 
 use crate::entry::INLINE_VALUE_MAX;
+use crate::entry::cold::ColdValue;
 use crate::large::LargeValue;
-use crate::shard::ColdValue;
 
 const VOLATILE: u64 = 1;
 const LARGE: u64 = 1 << 1;

@@ -21,92 +21,25 @@
 //!
 //! What does not live here: files. The part of this that runs under a shard's lock is in `shard/snapshot.rs`.
 
+pub(crate) mod state;
+
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-use parking_lot::Mutex;
-
-use crate::database::{Database, ShardId};
-use crate::entry::Mark;
+use crate::database::Database;
 use crate::hash::Place;
-use crate::keyspace::{Keyspace, Shared};
+use crate::keyspace::Keyspace;
 use crate::records::Records;
-use crate::shard::ShardCell;
+use crate::shard_set::ShardId;
+use crate::shared::Shared;
 use crate::turn::{Exclusive, Turn};
+use state::{Collecting, Wanted};
 
 /// Bytes of records after which a step of the walk ends.
 const STEP_BYTES: usize = 32 * 1024;
 /// Locks that a step of the walk takes at most. With 32 entries under each, a step takes about 50 us.
 const STEP_LOCKS: usize = 16;
-
-/// What all shards know of the snapshot that runs.
-#[derive(Default)]
-pub(crate) struct SnapshotState {
-    mark: AtomicU64,
-    collecting: Mutex<Collecting>,
-}
-
-/// Where copies of entries go that somebody was about to change.
-#[derive(Default)]
-enum Collecting {
-    /// No snapshot exists.
-    #[default]
-    Idle,
-    /// A snapshot wants them.
-    Wanted(Wanted),
-    /// A snapshot that nobody wants any more is marking what is left.
-    Unwanted,
-}
-
-struct Wanted {
-    started_ms: i64,
-    /// The addresses of each database's shards, by which a shard finds out whose it is.
-    databases: Vec<Range<usize>>,
-    /// Full buffers, and the index of their database.
-    full: Vec<(usize, Records)>,
-    /// Bytes that writers have handed over so far.
-    bytes: usize,
-}
-
-/// A shard's part in a snapshot.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    /// The index of its database among those of the snapshot.
-    pub(crate) database: usize,
-    /// When the snapshot began (Unix, ms).
-    pub(crate) started_ms: i64,
-}
-
-impl SnapshotState {
-    /// The mark that entries shall have.
-    #[inline]
-    pub(crate) fn mark(&self) -> Mark {
-        Mark(self.mark.load(Relaxed))
-    }
-
-    /// The part of a shard in the snapshot that wants its entries; `None` if none does.
-    pub(crate) fn part_of(&self, shard: &ShardCell) -> Option<Part> {
-        let Collecting::Wanted(wanted) = &*self.collecting.lock() else {
-            return None;
-        };
-        let address = std::ptr::from_ref(shard).addr();
-        let of_database = |range: &Range<usize>| range.contains(&address);
-        Some(Part {
-            database: wanted.databases.iter().position(of_database)?,
-            started_ms: wanted.started_ms,
-        })
-    }
-
-    /// Takes the buffer of a shard, if it is wanted.
-    pub(crate) fn hand_over(&self, part: Part, records: Records) {
-        if let Collecting::Wanted(wanted) = &mut *self.collecting.lock() {
-            wanted.bytes += records.bytes();
-            wanted.full.push((part.database, records));
-        }
-    }
-}
 
 /// See the module.
 pub struct Snapshot {

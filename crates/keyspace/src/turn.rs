@@ -18,17 +18,14 @@
 //!
 //! What this is not: a lock for shards. Inside a turn the shard's own lock still decides.
 
+mod atomic;
 mod barrier;
-
-/// What the barrier is made of; its model has others.
-mod atomic {
-    pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-}
+mod holding;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::hold::Holding;
 use barrier::Barrier;
+use holding::Holding;
 
 /// The turn counters of all workers.
 pub struct Turns {

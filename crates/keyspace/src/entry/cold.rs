@@ -10,13 +10,51 @@
 //!
 //! Not here: which entries become cold, and when (`shard/offloading.rs`).
 
-use super::{Entry, NewValue, STORAGE_COLD};
+use std::num::NonZeroU64;
+
+use super::{Entry, LogAddress, NewValue, STORAGE_COLD};
 use crate::heap::Heap;
 use crate::large::LargeValue;
 
 /// Values of fewer bytes stay in memory: what is left of an entry without its value takes eight bytes for the length, and the
 /// sizes of allocations are 8 to 16 bytes apart, so there would be hardly anything to gain.
 pub const COLD_MIN_BYTES: usize = 64;
+
+/// Where a value is that is in the log alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColdValue {
+    /// The record that holds it.
+    pub address: LogAddress,
+    /// Its bytes.
+    pub len: u64,
+}
+
+impl ColdValue {
+    pub(crate) fn of(entry: Entry) -> Option<ColdValue> {
+        if !entry.is_cold() {
+            return None;
+        }
+        let address = entry.log_address();
+        Some(ColdValue {
+            address: address.expect("a cold entry is in the log"),
+            len: entry.value_len() as u64,
+        })
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
+        let words = u128::from(self.address.0.get()) << 64 | u128::from(self.len);
+        words.to_ne_bytes()
+    }
+
+    /// What [`ColdValue::to_bytes`] gave.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<ColdValue> {
+        let words = u128::from_ne_bytes(*bytes.first_chunk()?);
+        Some(ColdValue {
+            address: LogAddress(NonZeroU64::new((words >> 64) as u64)?),
+            len: words as u64,
+        })
+    }
+}
 
 impl Entry {
     /// Whether the value is in the log alone.
@@ -41,11 +79,10 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroU64;
     use std::sync::Arc;
 
     use super::*;
-    use crate::entry::{Extras, Form, LogAddress, Mark, Stamp};
+    use crate::entry::{Extras, Form, Mark, Stamp};
     use crate::heap::class_size;
 
     const ADDRESS: LogAddress = LogAddress(NonZeroU64::MAX);

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use super::table::{TAG_LOW, Table, bucket_count};
-use super::{Index, Surroundings};
+use super::lookup::{Index, Surroundings};
+use super::table::{Retired, TAG_LOW, Table, bucket_count};
 use crate::entry::Entry;
 use crate::evict::FRESH;
 use crate::hash::Place;
@@ -36,12 +36,6 @@ fn code_for(entries: usize) -> u64 {
     (0..)
         .find(|&code| bucket_count(code) >= wanted)
         .expect("codes are unbounded")
-}
-
-/// A table that was replaced, waiting for those who may look at it.
-pub(super) struct Retired {
-    pub(super) table: Table,
-    snapshot: Box<[u64]>,
 }
 
 impl Index<'_> {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Index;
+use super::lookup::Index;
 use super::moving::FULL;
 use super::table::{Table, bucket_count};
 use crate::pages::{Charge, populate};

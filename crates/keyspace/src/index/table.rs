@@ -252,4 +252,10 @@ pub(super) fn prefetch(address: *const u8) {
     let _ = address;
 }
 
+/// A table that was replaced, waiting for those who may look at it.
+pub(super) struct Retired {
+    pub(super) table: Table,
+    pub(super) snapshot: Box<[u64]>,
+}
+
 const _: () = assert!(SLOTS == 8 && REACH == 8);

@@ -1,7 +1,7 @@
 //! Going through a shard, one home bucket after the other in order of place, which is the same in every table.
 
+use super::lookup::{Index, Slot};
 use super::table::{REACH, TAG_LOW, Table, prefetch};
-use super::{Index, Slot};
 use crate::bucket::{Bucket, SLOTS, SlotBits};
 use crate::entry::Entry;
 use crate::hash::Place;

@@ -3,124 +3,22 @@
 //! Budget: noting a use is at most a store to the bucket's line and one to the entry's, both just read. A victim costs a few bucket lines
 //! and the entry's own; no other entry is touched, except by [`Order::Soonest`], which compares some.
 
+pub(super) mod hands;
+
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Guard, Key};
-use crate::bucket::SlotBits;
+use super::guard::Guard;
 use crate::entry::Stamp;
-use crate::evict::{COOL, FRESH, Ghosts, HOT, Order, Policy, STALE, is_used};
-use crate::hash::Place;
-use crate::index::{Candidates, Index, Passed, Slot};
+use crate::evict::{COOL, FRESH, HOT, Order, Policy, STALE, is_used, random};
+use crate::hash::{Key, Place};
+use crate::index::{Candidates, Index, Slot};
+use hands::{Evicting, STRIDE};
 
 /// Entries that were not used are taken first while they are more than one in so many.
 const UNUSED_SHARE: usize = 20;
 
 /// Buckets that are looked at for one victim before the coolest of as many entries will do.
 const LOOKED_AT: usize = 64;
-
-/// A lap of the fast hand is barren if of so many entries that it took not one more was used while it was fresh.
-const BARREN_SHARE: usize = 64;
-
-/// And if of so many entries one was not used.
-const BARREN_UNUSED_SHARE: usize = 8;
-
-/// Barren laps in a row before some of what is stale is kept: as many as it takes to tell keys that come round from data that is loaded.
-const BARREN_LAPS: u8 = 4;
-
-/// One in so many of those that are kept goes each time, so that others come in their place.
-const KEPT_LAPS: usize = 64;
-
-/// A hand goes over every so many buckets, then over those beside them, and so on. What is between two of its visits to a bucket comes and
-/// goes at other times in the buckets around it, so that these are about equally full: in a table that is emptied from one end to the other
-/// what comes has no place before the hand while there is much behind it.
-const STRIDE: usize = 8;
-
-/// Where a hand is.
-#[derive(Clone, Copy, Default)]
-struct Hand {
-    place: Place,
-    /// The first bucket that it has come from.
-    start: usize,
-}
-
-impl Hand {
-    /// Moves on. Whether that begins another lap.
-    fn advance(&mut self, index: &Index<'_>) -> bool {
-        if let Some(next) = index.behind(self.place, STRIDE, self.start) {
-            self.place = next;
-            return false;
-        }
-        self.start = (self.start + 1) % STRIDE;
-        let first = index.behind(Place::default(), self.start, 0);
-        self.place = first.unwrap_or_default();
-        self.start == 0
-    }
-}
-
-/// What a shard remembers between evictions, also of values that went without their keys (`offloading`).
-#[derive(Default)]
-pub(super) struct Evicting {
-    pub(super) ghosts: Ghosts,
-    fast: Hand,
-    slow: Hand,
-    /// Entries that the fast hand has taken in this lap.
-    taken: usize,
-    /// Laps of it in a row that were barren.
-    barren_laps: u8,
-    /// How often it has met an entry that is kept.
-    kept: usize,
-}
-
-impl Evicting {
-    /// Whether hardly any entry was used in this lap before the fast hand took it.
-    fn is_barren(&self, index: &Index<'_>) -> bool {
-        index.first_uses() * BARREN_SHARE <= self.taken.max(BARREN_SHARE)
-    }
-
-    /// The slots in which the fast hand keeps what is stale.
-    fn kept_slots(&self, index: &Index<'_>, of: Candidates) -> SlotBits {
-        // Of values that leave memory it is known where they are, and that they come back.
-        let is_for_good = matches!(of, Candidates::All | Candidates::Volatile);
-        if is_for_good && self.barren_laps >= BARREN_LAPS && self.is_barren(index) {
-            return index.slots_to_keep();
-        }
-        0
-    }
-
-    /// Moves a hand on. `len` are all entries that might be unused.
-    fn advance(&mut self, is_fast: bool, index: &mut Index<'_>, len: usize) {
-        if !is_fast {
-            self.slow.advance(index);
-        } else if self.fast.advance(index) {
-            // Where nearly all entries were used there is nothing to gain.
-            let is_barren = index.unused() * BARREN_UNUSED_SHARE > len && self.is_barren(index);
-            self.barren_laps = match is_barren {
-                true => self.barren_laps.saturating_add(1),
-                false => 0,
-            };
-            self.taken = 0;
-            index.reset_first_uses();
-        }
-    }
-
-    /// Of the entries in a bucket that the fast hand has come to those that it may take.
-    fn stale(&mut self, passed: &Passed<'_>, kept_slots: SlotBits) -> SlotBits {
-        let stale = passed.with_heat(STALE);
-        let kept = stale & kept_slots;
-        if kept != 0 {
-            let before = self.kept / KEPT_LAPS;
-            self.kept += kept.count_ones() as usize;
-            if self.kept / KEPT_LAPS == before {
-                return stale & !kept;
-            }
-        }
-        stale
-    }
-
-    fn memory(&self) -> usize {
-        self.ghosts.memory() + size_of::<Evicting>()
-    }
-}
 
 impl Guard<'_> {
     /// Notes that an entry was used.
@@ -342,13 +240,6 @@ impl Guard<'_> {
         }
         least.map(|(_, slot)| slot)
     }
-}
-
-/// A random number, of which nothing depends that must be secret or even.
-#[inline]
-pub(super) fn random(ticks: fn() -> u64) -> u64 {
-    let mixed = ticks().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
 #[cfg(test)]

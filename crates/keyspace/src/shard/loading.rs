@@ -1,8 +1,11 @@
 //! Filling a shard while a log is loaded.
 
-use super::{EntryRef, Expiry, Guard, Key, Overwritten};
+use super::guard::Guard;
+use super::view::{EntryRef, Overwritten};
+use super::writing::Expiry;
 use crate::entry::{Entry, Extras, Form, LogAddress, NewValue, Stamp};
 use crate::evict::COOL;
+use crate::hash::Key;
 
 impl Guard<'_> {
     /// Sets a key to what a log says, whatever it was before: value, expiry and form. The entry counts as used at `used` (Unix, ms),

@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, Ordering::Relaxed};
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
 
-use super::Key;
-use crate::database::ShardId;
-use crate::keyspace::Shared;
+use crate::hash::Key;
 use crate::observe::{Change, ChangeKind};
+use crate::shard_set::ShardId;
+use crate::shared::Shared;
 
 /// See the module.
 pub(super) struct Lock {

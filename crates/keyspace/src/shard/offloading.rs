@@ -13,14 +13,14 @@
 //!  cold      -- set -->      resident  a new value, whatever it was
 //! ```
 
-use std::num::NonZeroU64;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicU32, AtomicUsize};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use super::evicting::random;
-use super::{EntryMut, Guard, ShardCell};
+use super::cell::Cold;
+use super::guard::Guard;
+use super::view::EntryMut;
+use crate::entry::cold::ColdValue;
 use crate::entry::{Entry, INLINE_VALUE_MAX, LogAddress, NewValue};
-use crate::evict::{COOL, HOT};
+use crate::evict::{COOL, HOT, random};
 use crate::index::Candidates;
 use crate::large::LargeValue;
 
@@ -29,52 +29,6 @@ use crate::large::LargeValue;
 const TRIES: usize = 8;
 const STAYING: usize = 4;
 const MISSES: usize = 8;
-
-/// A shard's cold entries.
-#[derive(Default)]
-pub(super) struct Cold {
-    pub(super) keys: AtomicUsize,
-    /// Bytes of their values.
-    bytes: AtomicUsize,
-    /// How many rely on values staying where they are. Raised under the lock.
-    pins: AtomicU32,
-}
-
-/// Where a value is that is in the log alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ColdValue {
-    /// The record that holds it.
-    pub address: LogAddress,
-    /// Its bytes.
-    pub len: u64,
-}
-
-impl ColdValue {
-    pub(super) fn of(entry: Entry) -> Option<ColdValue> {
-        if !entry.is_cold() {
-            return None;
-        }
-        let address = entry.log_address();
-        Some(ColdValue {
-            address: address.expect("a cold entry is in the log"),
-            len: entry.value_len() as u64,
-        })
-    }
-
-    pub(crate) fn to_bytes(self) -> [u8; 16] {
-        let words = u128::from(self.address.0.get()) << 64 | u128::from(self.len);
-        words.to_ne_bytes()
-    }
-
-    /// What [`ColdValue::to_bytes`] gave.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<ColdValue> {
-        let words = u128::from_ne_bytes(*bytes.first_chunk()?);
-        Some(ColdValue {
-            address: LogAddress(NonZeroU64::new((words >> 64) as u64)?),
-            len: words as u64,
-        })
-    }
-}
 
 /// What is to happen with a value that is the next to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,19 +39,6 @@ pub enum Offloading {
     Stays,
     /// It goes soon, and nothing else before it.
     Waits,
-}
-
-impl ShardCell {
-    /// Entries whose value is in the log alone, and bytes of these values.
-    pub(crate) fn cold(&self) -> (usize, usize) {
-        let Cold { keys, bytes, .. } = &self.cold;
-        (keys.load(Relaxed), bytes.load(Relaxed))
-    }
-
-    pub(crate) fn unpin(&self) {
-        let before = self.cold.pins.fetch_sub(1, AcqRel);
-        assert!(before > 0, "who unpins has pinned");
-    }
 }
 
 impl Guard<'_> {

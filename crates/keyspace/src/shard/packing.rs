@@ -4,7 +4,7 @@
 //! slab on the spot ([`Guard::relieve`]), so holes are bounded however fast values change. The rest is done in
 //! the background, slab by slab, until little is left ([`Guard::pack`]).
 
-use super::{Guard, place_of};
+use super::guard::{Guard, place_of};
 use crate::entry::Entry;
 use crate::heap::PRESSED_SHARE;
 

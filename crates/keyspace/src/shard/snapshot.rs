@@ -2,24 +2,19 @@
 //!
 //! See [`crate::snapshot`] for how this comes to a point in time.
 
-use super::{ColdValue, Guard};
+use super::cell::Copied;
+use super::guard::Guard;
+use crate::entry::cold::ColdValue;
 use crate::entry::{Entry, Mark, Stored};
 use crate::hash::Place;
 use crate::index::Index;
 use crate::records::{RecordValue, Records};
-use crate::snapshot::Part;
 
 /// Entries looked at under one lock of the walk: a few microseconds, so that a worker who wants the shard hardly waits.
 const WALKED_PER_LOCK: usize = 32;
 
 /// Bytes copied in a shard before they are handed over.
 const COPIED_BYTES: usize = 16 * 1024;
-
-/// Copies of entries of this shard, as they were when the snapshot began.
-pub(super) struct Copied {
-    part: Part,
-    records: Records,
-}
 
 impl Guard<'_> {
     /// Comes before every change and removal of an entry: a copy is made if a snapshot still wants it as it is.
@@ -38,10 +33,14 @@ impl Guard<'_> {
         // SAFETY: the lock is held and `&mut self` makes this the only way to the state.
         let state = unsafe { &mut *self.cell.state.get() };
         if state.copied.is_none() {
-            state.copied = self.shared.snapshot.part_of(self.cell).map(|part| {
-                let records = Records::default();
-                Box::new(Copied { part, records })
-            });
+            state.copied = self
+                .shared
+                .snapshot
+                .part_of(std::ptr::from_ref(self.cell).addr())
+                .map(|part| {
+                    let records = Records::default();
+                    Box::new(Copied { part, records })
+                });
         }
         // There is nobody to copy it for if a snapshot was broken off.
         let Some(copied) = &mut state.copied else {

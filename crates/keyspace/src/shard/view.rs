@@ -1,9 +1,12 @@
 //! Entries of a locked shard, as the rest of the program sees them.
 
-use super::{ColdValue, Guard, Key, Overwritten, clock_at};
+use super::guard::Guard;
 #[cfg(test)]
 use crate::entry::Mark;
+use crate::entry::cold::ColdValue;
 use crate::entry::{Encoding, Entry, Form, Kind, LogAddress, Stored};
+use crate::evict::clock_at;
+use crate::hash::{Key, Place};
 use crate::index::{Index, Slot};
 use crate::large::LargeValue;
 use crate::observe::ChangeKind;
@@ -110,6 +113,26 @@ impl<'a> EntryRef<'a> {
     #[cfg(test)]
     pub(crate) fn has_mark(self, mark: Mark) -> bool {
         self.entry.has_mark(mark)
+    }
+}
+
+/// What there was of an entry before it was written: what the log had of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Overwritten {
+    /// Where it was; [`LogAddress::PENDING`] if it was noted to be logged later.
+    pub address: LogAddress,
+    /// Bytes of its value.
+    pub value_len: usize,
+}
+
+impl Overwritten {
+    #[inline]
+    pub(super) fn of(entry: Entry) -> Option<Overwritten> {
+        let address = entry.log_address()?;
+        (address != LogAddress::NOWHERE).then(|| Overwritten {
+            address,
+            value_len: entry.value_len(),
+        })
     }
 }
 
@@ -325,5 +348,37 @@ impl EntryMut<'_, '_> {
     pub fn remove(self) {
         let entry = self.guard.unlink(self.slot);
         self.guard.free(entry);
+    }
+}
+
+impl<'a> Guard<'a> {
+    /// Finds the entry of a key.
+    #[inline]
+    pub fn find(&mut self, key: Key<'_>) -> Option<EntryMut<'_, 'a>> {
+        let slot = self.slot_of(key)?;
+        Some(EntryMut {
+            guard: self,
+            slot,
+            hash: key.hash,
+        })
+    }
+
+    /// Calls `visit` with every live entry of the bucket that `place` falls into; returns the first place behind it.
+    pub(crate) fn visit_place(
+        &self,
+        place: Place,
+        mut visit: impl FnMut(EntryRef<'_>),
+    ) -> Option<Place> {
+        // SAFETY: the lock is held; the index is only read, and `visit` cannot reach this shard.
+        let state = unsafe { &mut *self.cell.state.get() };
+        let index = Index {
+            tables: &self.cell.tables,
+            state: &mut state.index,
+        };
+        index.visit_home(place, |_, entry| {
+            if entry.expiry().is_none_or(|expiry| self.now <= expiry) {
+                visit(EntryRef::new(entry));
+            }
+        })
     }
 }

@@ -6,31 +6,23 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::view::DetachedValue;
-use super::{ColdValue, Detached, EntryMut, EntryRef, Expiry, Guard, Key};
+use super::guard::Guard;
+use super::view::{Detached, DetachedValue, EntryMut, EntryRef, Overwritten};
+use crate::entry::cold::ColdValue;
 use crate::entry::{Entry, Extras, Form, LogAddress, NewValue, Stamp};
-use crate::hash::Place;
+use crate::hash::{Key, Place};
 use crate::index::Slot;
 use crate::large::LargeValue;
 
-/// What there was of an entry before it was written: what the log had of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Overwritten {
-    /// Where it was; [`LogAddress::PENDING`] if it was noted to be logged later.
-    pub address: LogAddress,
-    /// Bytes of its value.
-    pub value_len: usize,
-}
-
-impl Overwritten {
-    #[inline]
-    pub(super) fn of(entry: Entry) -> Option<Overwritten> {
-        let address = entry.log_address()?;
-        (address != LogAddress::NOWHERE).then(|| Overwritten {
-            address,
-            value_len: entry.value_len(),
-        })
-    }
+/// What happens to a key's expiry when its value is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// None afterwards.
+    Clear,
+    /// As it was.
+    Keep,
+    /// At this time (Unix, ms).
+    At(i64),
 }
 
 /// What a function that logs answers if there is no log.

@@ -1,25 +1,4 @@
-//! The index of one shard: from a hash to an entry, at one cache line a step.
-//!
-//! A table is an array of [`Bucket`]s. An entry belongs to the *home* bucket its place gives it and lives
-//! there or in one of the next seven; the home bucket knows how far (its *extent*), so a search
-//! that finds nothing looks at one bucket nearly always. What fits nowhere goes to a small *stash*.
-//!
-//! Growing and shrinking move one home bucket after the other, in order of place, from the `draining`
-//! table to the `active` one, a few with each change. Every place is in exactly one of the two: places whose
-//! old home is below `migrated` have moved. Because homes are in order of place in every table, a scan
-//! position stays meaningful however often the table is resized.
-//!
-//! Invariants:
-//! 1. An entry is in the table that [`Tables::locate`] names, at most 7 buckets behind its home, or in
-//!    the stash with its home marked `stashed`.
-//! 2. The home's extent is the largest displacement of an entry that belongs to it.
-//! 3. A slot's displacement is its distance from its entry's home, so homes are known without hashing.
-//! 4. A replaced table is freed when all workers that may look at it have ended their turn.
-
-mod moving;
-mod reserve;
-mod table;
-mod visit;
+//! Finding, adding and removing an entry: what each command does with the index.
 
 use crate::bucket::{Bucket, Marks, SLOTS, SlotBits};
 use crate::entry::Entry;
@@ -28,32 +7,28 @@ use crate::hash::Place;
 use crate::pages::Charge;
 use crate::turn::Turns;
 
-use moving::Retired;
-use table::{REACH, TAG_LOW, Table};
-
-pub(crate) use table::Tables;
-pub(crate) use visit::{Candidates, Passed};
+use super::table::{REACH, Retired, TAG_LOW, Table, Tables};
 
 /// Where an entry is; valid until the shard's next insertion, removal or step of migration.
 #[derive(Clone, Copy)]
 pub(crate) struct Slot {
     /// Null for the stash.
-    bucket: *const Bucket,
-    index: usize,
+    pub(super) bucket: *const Bucket,
+    pub(super) index: usize,
 }
 
 /// The part of the index that only the holder of the lock sees.
 #[derive(Default)]
 pub(crate) struct IndexState {
-    len: usize,
+    pub(super) len: usize,
     /// Entries that were not used since they came.
-    unused: usize,
+    pub(super) unused: usize,
     /// Entries that were used while they were fresh, since [`Index::reset_first_uses`].
-    first_uses: usize,
+    pub(super) first_uses: usize,
     /// Bytes of mapped tables that are charged as memory in use.
-    charged: usize,
-    stash: Vec<(Place, u64)>,
-    retired: Vec<Retired>,
+    pub(super) charged: usize,
+    pub(super) stash: Vec<(Place, u64)>,
+    pub(super) retired: Vec<Retired>,
 }
 
 /// The index of a locked shard.
@@ -178,7 +153,7 @@ impl Index<'_> {
     }
 
     /// Puts an entry into its home in `table`, behind it, or into the stash, where it is stale.
-    fn put(&mut self, table: Table, place: Place, entry: Entry, heat: u8) {
+    pub(super) fn put(&mut self, table: Table, place: Place, entry: Entry, heat: u8) {
         let home = place.home(table.buckets());
         let marks = Marks {
             volatile: entry.expiry().is_some(),

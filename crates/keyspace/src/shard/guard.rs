@@ -1,203 +1,26 @@
-//! One shard: index, entries and expiry behind one lock, and what can be done with a key.
-//!
-//! Everything the server does to data goes through a [`Guard`]: it holds the shard's lock and a time, and
-//! no expired entry is ever seen through it. Nothing here waits, and nothing large is freed here.
-//!
-//! ```text
-//!  line 0: lock, table words, counters             read by everybody without the lock (prefetch, DBSIZE, expiry)
-//!  line 1: index, wheel                            only under the lock
-//! ```
-//!
-//! Invariants:
-//! 1. `bytes` is the sum of [`Entry::memory`] over all entries of the index, and of what index and wheel take.
-//! 2. `volatile` counts the entries with an expiry, and each of those has an item in the wheel at or before
-//!    its expiry.
-//! 3. Counters are written only under the lock; `cold` counts the cold entries, and the bytes of their values.
+//! A locked shard: finding, adding and removing entries, and what has to stay right with each.
 
-mod evicting;
-mod expiring;
-mod loading;
-mod lock;
-mod offloading;
-mod packing;
-mod snapshot;
-mod view;
-mod writing;
-
-use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-use crate::database::Overhead;
+use super::cell::{Overhead, ShardCell};
 use crate::entry::{Entry, Stamp};
-use crate::hash::Place;
+use crate::hash::{Key, Place};
 use crate::heap::Heap;
-use crate::index::{Index, IndexState, Slot, Surroundings, Tables};
-use crate::keyspace::Shared;
+use crate::index::{Index, Slot, Surroundings};
 use crate::large::LargeValue;
 use crate::observe::ChangeKind;
-use crate::pages::Pages;
 use crate::reclaim::BACKGROUND_BYTES;
+use crate::shared::Shared;
 
 /// Home buckets moved by one call of [`Guard::maintain`] while a table drains.
 const MOVED_PER_SLICE: usize = 64;
 
-pub use offloading::{ColdValue, Offloading};
-pub use view::{Detached, EntryMut, EntryRef};
-pub use writing::Overwritten;
-
-use evicting::Evicting;
-use expiring::Wheels;
-use lock::Lock;
-use offloading::Cold;
-
-/// A key and its hash.
-#[derive(Clone, Copy, Debug)]
-pub struct Key<'a> {
-    /// The key.
-    pub bytes: &'a [u8],
-    /// Its hash, from [`crate::Keyspace::hash`].
-    pub hash: u64,
-}
-
-/// What happens to a key's expiry when its value is set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expiry {
-    /// None afterwards.
-    Clear,
-    /// As it was.
-    Keep,
-    /// At this time (Unix, ms).
-    At(i64),
-}
-
-#[repr(C, align(128))]
-pub(crate) struct ShardCell {
-    lock: Lock,
-    tables: Tables,
-    len: AtomicUsize,
-    volatile: AtomicUsize,
-    bytes: AtomicUsize,
-    /// Bytes of slabs that no entry uses.
-    slack: AtomicUsize,
-    cold: Cold,
-    next_due_ms: NextDue,
-    state: UnsafeCell<State>,
-}
-
-/// When the wheel next has something to take; `i64::MAX` for never.
-struct NextDue(AtomicI64);
-
-impl Default for NextDue {
-    fn default() -> NextDue {
-        NextDue(AtomicI64::new(i64::MAX))
-    }
-}
-
-struct State {
-    index: IndexState,
-    heap: Heap,
-    /// Made with the first volatile key.
-    wheels: Option<Box<Wheels>>,
-    /// What a snapshot wants of this shard.
-    copied: Option<Box<snapshot::Copied>>,
-    /// Made with the first eviction.
-    evicting: Option<Box<Evicting>>,
-}
-
-// SAFETY: `state`, and the entries it leads to, are reached only through a `Guard`, which exists once at a time because
-// it stands for the lock; everything else is atomic.
-unsafe impl Sync for ShardCell {}
-// SAFETY: entries are plain memory and large values, owned by the shard.
-unsafe impl Send for ShardCell {}
-
-impl ShardCell {
-    pub(crate) fn new(
-        pages: &Arc<Pages>,
-        database: usize,
-        shard: usize,
-        observed: u8,
-    ) -> ShardCell {
-        ShardCell {
-            lock: Lock::new(database, shard, observed),
-            tables: Tables::default(),
-            len: AtomicUsize::new(0),
-            volatile: AtomicUsize::new(0),
-            bytes: AtomicUsize::new(0),
-            slack: AtomicUsize::new(0),
-            cold: Cold::default(),
-            next_due_ms: NextDue::default(),
-            state: UnsafeCell::new(State {
-                index: IndexState::default(),
-                heap: Heap::new(Arc::clone(pages)),
-                wheels: None,
-                copied: None,
-                evicting: None,
-            }),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn lock(&self) {
-        self.lock.lock();
-    }
-
-    /// # Safety
-    /// The caller locked the shard, and no guard is left.
-    #[inline]
-    pub(crate) unsafe fn unlock(&self) {
-        // SAFETY: by the caller's contract.
-        unsafe { self.lock.unlock() }
-    }
-
-    /// Notes that its database has another number now.
-    pub(crate) fn set_database(&self, number: usize) {
-        self.lock.set_database(number);
-    }
-
-    #[inline]
-    pub(crate) fn tables(&self) -> &Tables {
-        &self.tables
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.len.load(Relaxed)
-    }
-
-    pub(crate) fn volatile(&self) -> usize {
-        self.volatile.load(Relaxed)
-    }
-
-    pub(crate) fn memory(&self) -> usize {
-        self.bytes.load(Relaxed) + self.slack.load(Relaxed)
-    }
-
-    #[inline]
-    pub(crate) fn next_due_ms(&self) -> i64 {
-        self.next_due_ms.0.load(Relaxed)
-    }
-
-    /// Frees everything, at the end of the shard's life.
-    pub(crate) fn clear(&mut self, shared: &Shared) {
-        let State { index, heap, .. } = self.state.get_mut();
-        let mut index = Index {
-            tables: &self.tables,
-            state: index,
-        };
-        index.drain(&shared.turns, shared.charge, |entry| {
-            shared.tell_lost(entry, None);
-            // SAFETY: `drain` hands each entry out once and forgets it.
-            drop(unsafe { entry.free(heap) });
-        });
-        index.free_tables(shared.charge);
-    }
-}
-
 /// A locked shard, at a point in time.
 pub struct Guard<'a> {
-    cell: &'a ShardCell,
-    shared: &'a Shared,
-    now: i64,
+    pub(super) cell: &'a ShardCell,
+    pub(super) shared: &'a Shared,
+    pub(super) now: i64,
     end: End,
 }
 
@@ -302,12 +125,12 @@ impl<'a> Guard<'a> {
     }
 
     #[inline]
-    fn place(&self, hash: u64) -> Place {
+    pub(super) fn place(&self, hash: u64) -> Place {
         Place(hash << self.shared.shard_bits)
     }
 
     #[inline]
-    fn index(&mut self) -> Index<'_> {
+    pub(super) fn index(&mut self) -> Index<'_> {
         // SAFETY: the lock is held and `&mut self` makes this the only way to the state.
         let state = unsafe { &mut *self.cell.state.get() };
         Index {
@@ -317,33 +140,33 @@ impl<'a> Guard<'a> {
     }
 
     #[inline]
-    fn heap(&mut self) -> &mut Heap {
+    pub(super) fn heap(&mut self) -> &mut Heap {
         // SAFETY: as in `index`.
         unsafe { &mut (*self.cell.state.get()).heap }
     }
 
     /// Publishes the heap's slack after something was allocated or released.
     #[inline]
-    fn note_slack(&mut self) {
+    pub(super) fn note_slack(&mut self) {
         let slack = self.heap().slack();
         self.cell.slack.store(slack, Relaxed);
     }
 
     #[inline]
-    fn add_bytes(&self, bytes: usize) {
+    pub(super) fn add_bytes(&self, bytes: usize) {
         self.cell
             .bytes
             .store(self.cell.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
     }
 
     #[inline]
-    fn sub_bytes(&self, bytes: usize) {
+    pub(super) fn sub_bytes(&self, bytes: usize) {
         self.cell
             .bytes
             .store(self.cell.bytes.load(Relaxed).wrapping_sub(bytes), Relaxed);
     }
 
-    fn add_volatile(&self, change: isize) {
+    pub(super) fn add_volatile(&self, change: isize) {
         self.cell.volatile.store(
             self.cell.volatile.load(Relaxed).wrapping_add_signed(change),
             Relaxed,
@@ -352,13 +175,13 @@ impl<'a> Guard<'a> {
 
     /// What an entry that is written now carries.
     #[inline]
-    fn stamp(&self) -> Stamp {
+    pub(super) fn stamp(&self) -> Stamp {
         let clock = self.shared.noting.first(self.now);
         Stamp::new(clock, self.shared.snapshot.mark())
     }
 
     #[inline]
-    fn slot_of(&mut self, key: Key<'_>) -> Option<Slot> {
+    pub(super) fn slot_of(&mut self, key: Key<'_>) -> Option<Slot> {
         let place = self.place(key.hash);
         let index = self.index();
         let slot = index.find(place, |entry| entry.has_key(key.bytes))?;
@@ -371,30 +194,19 @@ impl<'a> Guard<'a> {
         Some(slot)
     }
 
-    /// Finds the entry of a key.
-    #[inline]
-    pub fn find(&mut self, key: Key<'_>) -> Option<EntryMut<'_, 'a>> {
-        let slot = self.slot_of(key)?;
-        Some(EntryMut {
-            guard: self,
-            slot,
-            hash: key.hash,
-        })
-    }
-
     /// Whether a key is there.
     pub fn contains(&mut self, key: Key<'_>) -> bool {
         self.slot_of(key).is_some()
     }
 
-    fn insert(&mut self, hash: u64, entry: Entry) {
+    pub(super) fn insert(&mut self, hash: u64, entry: Entry) {
         let place = self.place(hash);
         let heat = self.first_heat(place);
         self.insert_with_heat(hash, entry, heat);
     }
 
     #[inline]
-    fn insert_with_heat(&mut self, hash: u64, entry: Entry, heat: u8) {
+    pub(super) fn insert_with_heat(&mut self, hash: u64, entry: Entry, heat: u8) {
         let place = self.place(hash);
         let shared = self.shared;
         let around = surroundings(shared);
@@ -430,7 +242,7 @@ impl<'a> Guard<'a> {
     }
 
     /// Takes an entry out of the index.
-    fn unlink(&mut self, slot: Slot) -> Entry {
+    pub(super) fn unlink(&mut self, slot: Slot) -> Entry {
         let shared = self.shared;
         let around = surroundings(shared);
         let began = self.begin_move();
@@ -452,7 +264,7 @@ impl<'a> Guard<'a> {
         entry
     }
 
-    fn free(&mut self, entry: Entry) {
+    pub(super) fn free(&mut self, entry: Entry) {
         // SAFETY: the entry was unlinked, so this is its only owner.
         let garbage = unsafe { entry.free(self.heap()) };
         self.note_slack();
@@ -461,7 +273,7 @@ impl<'a> Guard<'a> {
 
     /// Drops a large value: here when it is small or shared, in the background otherwise.
     #[inline]
-    fn discard(&self, garbage: Option<LargeValue>) {
+    pub(super) fn discard(&self, garbage: Option<LargeValue>) {
         if let Some(value) = garbage
             && value.capacity() >= BACKGROUND_BYTES
             && Arc::strong_count(&value) == 1
@@ -479,25 +291,6 @@ impl<'a> Guard<'a> {
         let entry = self.unlink(slot);
         self.free(entry);
         true
-    }
-
-    /// Calls `visit` with every live entry of the bucket that `place` falls into; returns the first place behind it.
-    pub(crate) fn visit_place(
-        &self,
-        place: Place,
-        mut visit: impl FnMut(EntryRef<'_>),
-    ) -> Option<Place> {
-        // SAFETY: the lock is held; the index is only read, and `visit` cannot reach this shard.
-        let state = unsafe { &mut *self.cell.state.get() };
-        let index = Index {
-            tables: &self.cell.tables,
-            state: &mut state.index,
-        };
-        index.visit_home(place, |_, entry| {
-            if entry.expiry().is_none_or(|expiry| self.now <= expiry) {
-                visit(EntryRef::new(entry));
-            }
-        })
     }
 
     /// A slice of work that is due but belongs to no command: moving buckets, freeing replaced tables.
@@ -562,7 +355,7 @@ impl<'a> Guard<'a> {
 }
 
 /// The place of an entry, by hashing its key.
-fn place_of(shared: &Shared, entry: Entry) -> Place {
+pub(super) fn place_of(shared: &Shared, entry: Entry) -> Place {
     Place(shared.seed.hash(entry.key()) << shared.shard_bits)
 }
 
@@ -573,10 +366,4 @@ fn surroundings(shared: &Shared) -> Surroundings<'_, impl Fn(Entry) -> Place> {
         turns: &shared.turns,
         charge: shared.charge,
     }
-}
-
-/// The access clock of a time: seconds, modulo 2^24.
-#[inline]
-fn clock_at(now_ms: i64) -> u32 {
-    (now_ms / 1000) as u32 & 0xff_ffff
 }
