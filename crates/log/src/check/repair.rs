@@ -4,7 +4,7 @@
 //! - A header that cannot be read is written anew, from what the file's name and its neighbours say.
 //! - A segment that is missing is struck off: a new, empty segment at the end lists only what is there.
 //! - Keys whose large values are gone are deleted, in a new segment at the end.
-//! - What a backup says of its end counts no more.
+//! - What a backup, or a clean stop, says of the end of the log counts no more, if the log ends before it.
 //!
 //! A segment is never changed in place: a mended copy takes its name when it is on the disk, and what was taken out is in
 //! `DIR/lost` before that. So a repair may be interrupted anywhere and done again.
@@ -17,6 +17,7 @@ use sys::file::{File, Files};
 use super::{Hole, Report, blobs, damage, is_zero, look, open_log, scan};
 use crate::address::Lsn;
 use crate::bindings::Bindings;
+use crate::closed;
 use crate::error::{Error, Result};
 use crate::manifest;
 use crate::paths::Paths;
@@ -25,34 +26,41 @@ use crate::recover::chain::{self, Candidate};
 use crate::recover::{copy_range, free_name};
 use crate::segment::{Extent, Header, HeaderFlaw, Name, shortest_header};
 
+/// How often a repair looks again, at most.
+const PASSES: usize = 8;
+
 /// Mends the log in `directory` so that it opens again. What is taken out is kept in `DIR/lost`.
 ///
 /// # Errors
 /// A server uses the directory, or the disk refuses.
 pub fn repair(files: Arc<dyn Files>, directory: &Path) -> Result<Report> {
     let (paths, _lock) = open_log(&*files, directory)?;
-    let before = look(&*files, &paths)?;
-    let mut repairs = Vec::new();
-    if !before.damage.is_empty() {
+    let (mut report, mut repairs) = (look(&*files, &paths)?, Vec::new());
+    let mender = Mender {
+        files: &*files,
+        paths: &paths,
+    };
+    // What is mended can let other damage be seen.
+    for _ in 0..PASSES {
+        if report.damage.is_empty() {
+            break;
+        }
         files
             .create_directory(&paths.lost)
             .map_err(|error| Error::io("cannot make", &paths.lost, error))?;
-        let mender = Mender {
-            files: &*files,
-            paths: &paths,
-        };
+        let before = repairs.len();
         mender.write_headers(&mut repairs)?;
-        mender.fill_holes(&before, &mut repairs)?;
+        mender.fill_holes(&report, &mut repairs)?;
         mender.strike_off(&mut repairs)?;
         mender.delete_keys(&mut repairs)?;
         mender.end_backup(&mut repairs)?;
+        mender.end_proof(&mut repairs)?;
+        report = look(&*files, &paths)?;
+        if repairs.len() == before {
+            break;
+        }
     }
-    let after = look(&*files, &paths)?;
-    Ok(Report {
-        damage: after.damage.clone(),
-        repairs,
-        ..after
-    })
+    Ok(Report { repairs, ..report })
 }
 
 struct Mender<'m> {
@@ -105,6 +113,8 @@ impl Mender<'_> {
     /// Gives segments whose header cannot be read a new one.
     fn write_headers(&self, repairs: &mut Vec<String>) -> Result<()> {
         let (candidates, unreadable) = chain::list(self.files, self.paths)?;
+        let closed = closed::read(self.files, self.paths).ok().flatten();
+        let closed = closed.map_or(Name::default(), |closed| closed.name);
         for bad in unreadable {
             let file = self
                 .files
@@ -140,7 +150,7 @@ impl Mender<'_> {
                 epoch: known.map_or(0, |header| header.epoch),
                 first: bad.first,
                 durable: bad.first,
-                name: known.map_or(Name::default(), |header| header.name),
+                name: known.map_or(closed, |header| header.name),
                 bindings: known.map_or_else(Bindings::default, |header| header.bindings.clone()),
                 segments,
             }
@@ -194,10 +204,11 @@ impl Mender<'_> {
                     void(copy, hole, bytes)
                 })?;
                 repairs.push(format!(
-                    "{}: {bytes} bytes at {} are taken out and kept in {}",
+                    "{}: {bytes} bytes at {} are taken out and kept in {}{}",
                     candidate.path.display(),
                     hole.range.start,
-                    aside.display()
+                    aside.display(),
+                    hole.about
                 ));
             }
             if let Some(extent) = extent
@@ -231,6 +242,7 @@ impl Mender<'_> {
             damage: damage(&candidate.path, start, ""),
             range: start..wanted,
             first: end,
+            about: String::new(),
         };
         let aside = self.replace(&candidate.path, &*file, start.min(size)..size, |copy| {
             copy.set_size(wanted)?;
@@ -267,7 +279,13 @@ impl Mender<'_> {
             return Ok(());
         }
         self.append(newest, &tail.bindings, tail.end, segments, &[])?;
-        repairs.push(format!("{} missing segments are struck off", missing.len()));
+        for extent in &missing {
+            repairs.push(format!(
+                "{} is missing and struck off: {} bytes of records are lost",
+                self.paths.segment(extent.first).display(),
+                extent.bytes
+            ));
+        }
         Ok(())
     }
 
@@ -302,10 +320,12 @@ impl Mender<'_> {
             &records,
         )?;
         for bad in &damaged {
-            let key = bad.key.escape_ascii();
-            let mut line = format!("the key \"{key}\" is deleted");
-            if let Some(aside) = self.put_aside(&bad.damage.file)? {
-                line += &format!("; what was left of its value is in {}", aside.display());
+            let mut line = format!("{} is deleted", bad.name(&chain.bindings));
+            match self.put_aside(&bad.damage.file)? {
+                Some(aside) => {
+                    line += &format!("; what was left of its value is in {}", aside.display());
+                }
+                None => line += &format!("; nothing is left of its value ({})", bad.damage),
             }
             repairs.push(line);
         }
@@ -315,11 +335,41 @@ impl Mender<'_> {
     /// What is left of a backup is none: its end is where it ends.
     fn end_backup(&self, repairs: &mut Vec<String>) -> Result<()> {
         let aside = free_name(self.files, &self.paths.lost, "MANIFEST")?;
-        if manifest::put_aside(self.files, self.paths, &aside)? {
+        let path = manifest::path(self.paths);
+        if manifest::put_aside(self.files, self.paths, &path, &aside)? {
             let aside = aside.display();
             repairs.push(format!(
                 "the backup is a log now: its MANIFEST is in {aside}"
             ));
+        }
+        Ok(())
+    }
+
+    /// If nothing but the proof of a clean stop is against the log, the proof goes: the log ends where it does.
+    fn end_proof(&self, repairs: &mut Vec<String>) -> Result<()> {
+        let Err(Error::Damage(_)) = chain::find(self.files, self.paths) else {
+            return Ok(());
+        };
+        let what = match closed::read(self.files, self.paths) {
+            Ok(None) => return Ok(()),
+            Err(Error::Damage(_)) => "the proof of a clean stop was damaged".to_owned(),
+            Err(error) => return Err(error),
+            Ok(Some(closed)) => match chain::find_without_proof(self.files, self.paths) {
+                Err(Error::Damage(_)) => return Ok(()),
+                Err(error) => return Err(error),
+                Ok(chain) => {
+                    let missing = closed.end.get().saturating_sub(chain.end.get());
+                    format!(
+                        "the log ends at {}, {missing} bytes before the end that it had when it was closed",
+                        chain.end
+                    )
+                }
+            },
+        };
+        let aside = free_name(self.files, &self.paths.lost, "CLOSED")?;
+        let path = closed::path(self.paths);
+        if manifest::put_aside(self.files, self.paths, &path, &aside)? {
+            repairs.push(format!("{what}; CLOSED is in {}", aside.display()));
         }
         Ok(())
     }

@@ -4,7 +4,8 @@
 //! was written may be missing, in any order, and files too. So the log ends at the first record that is not
 //! whole, and everything behind it goes, unless there is *evidence* that this place was durable once: then the disk
 //! has lost what it had promised, which nobody may pass over in silence. Evidence is in every segment's header, in
-//! the marks, and beside a backup. A record whose large value is not in its file counts as not whole, too ([`torn`]).
+//! the marks, and beside a backup or a log that was closed in good order. A record whose large value is not in its file
+//! counts as not whole, too ([`torn`]).
 //!
 //! The newest header that is left, with the `Retire` records behind it, says which segments there must be.
 
@@ -16,7 +17,8 @@ use sys::file::{File, Files};
 use super::torn::{self, Torn};
 use crate::address::{Address, Lsn};
 use crate::bindings::{Bindings, decode_changes};
-use crate::error::{Error, Result};
+use crate::closed::{self, Closed};
+use crate::error::{Damage, Error, Result};
 use crate::manifest;
 use crate::paths::Paths;
 use crate::record::{Entry, Flaw};
@@ -264,14 +266,64 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
 
 /// Finds out what the log is. Changes nothing.
 pub(crate) fn find(files: &dyn Files, paths: &Paths) -> Result<Chain> {
-    match manifest::end(files, paths)? {
-        None => find_durable_to(files, paths, Lsn(0)),
-        Some(end) => {
-            let mut chain = find_durable_to(files, paths, end).map_err(manifest::explain)?;
-            chain.is_backup = true;
-            Ok(chain)
+    let closed = closed::read(files, paths)?;
+    let assured = closed.as_ref().map_or(Lsn(0), |closed| closed.end);
+    let found = match manifest::end(files, paths)? {
+        None => find_durable_to(files, paths, assured),
+        Some(end) => find_durable_to(files, paths, end.max(assured))
+            .map_err(manifest::explain)
+            .map(|chain| Chain {
+                is_backup: true,
+                ..chain
+            }),
+    };
+    let Some(closed) = closed else {
+        return found;
+    };
+    match found {
+        Err(Error::Damage(damage)) => Err(after_a_clean_stop(files, paths, &closed, damage)?),
+        Ok(chain) if chain.name.is_some_and(|name| name != closed.name) => {
+            let path = closed::path(paths);
+            Err(Error::damage(&path, 0, "it belongs to another log"))
         }
+        found => found,
     }
+}
+
+/// [`find`], as if nothing but the log itself said where it ends.
+pub(crate) fn find_without_proof(files: &dyn Files, paths: &Paths) -> Result<Chain> {
+    find_durable_to(files, paths, Lsn(0))
+}
+
+/// Damage of a log that was closed in good order: if nothing but the proof of that tells of the damage, with what the proof says.
+fn after_a_clean_stop(
+    files: &dyn Files,
+    paths: &Paths,
+    closed: &Closed,
+    damage: Damage,
+) -> Result<Error> {
+    let without = match find_without_proof(files, paths) {
+        Ok(chain) => chain,
+        Err(Error::Damage(_)) => return Ok(Error::Damage(damage)),
+        Err(error) => return Err(error),
+    };
+    if without.name.is_some_and(|name| name != closed.name) {
+        let path = closed::path(paths);
+        return Ok(Error::damage(&path, 0, "it belongs to another log"));
+    }
+    let newest = paths.segment(closed.newest);
+    let is_missing = match files.open(&newest) {
+        Ok(_) => false,
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    let (file, offset, reason) = if is_missing {
+        (newest, 0, "the file is missing")
+    } else {
+        (damage.file, damage.offset, &*damage.reason)
+    };
+    let missing = closed.end.get().saturating_sub(without.end.get());
+    let reason = reason.to_owned() + &closed.explain(missing);
+    Ok(Error::damage(&file, offset, reason))
 }
 
 /// Finds out what a log is of which everything below a position was durable.
