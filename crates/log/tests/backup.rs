@@ -213,11 +213,15 @@ fn a_large_value_that_is_missing_or_damaged_is_named() {
     let damage = refusal(&|disk| disk.remove(&path));
     assert_eq!(
         (&damage.file, &damage.reason[..]),
-        (&path, "the file of a large value is missing")
+        (
+            &path,
+            "the file of a large value is missing; it is the value of the key \"a\" in database 0"
+        )
     );
-    assert_eq!(
-        refusal(&|disk| disk.damage(&path, |bytes| bytes.truncate(100))).reason,
-        "the file ends too early"
+    let damage = refusal(&|disk| disk.damage(&path, |bytes| bytes.truncate(100)));
+    assert!(
+        damage.reason.starts_with("the file ends too early"),
+        "{damage}"
     );
     assert_eq!(
         refusal(&|disk| disk.damage(&path, |bytes| bytes[77] ^= 1)).reason,

@@ -157,7 +157,7 @@ fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
                     missing.saturating_sub(hole.range.start)
                 ),
                 bytes => format!(
-                    "takes out {bytes} bytes and keeps them in {lost}{}",
+                    "takes out {bytes} bytes{} and keeps them in {lost}",
                     hole.about
                 ),
             };
@@ -265,13 +265,10 @@ fn about(file: &dyn File, range: &Range<u64>, first: Lsn, bindings: &Bindings) -
     let (mut keys, mut at) = (Vec::new(), 0);
     while keys.len() <= MOST_KEYS
         && let Some(rest) = bytes.get(at..)
-        && let Ok(found) = record::parse(rest, first.offset(at as u64))
+        && let Some((entry, bytes)) = record::guess(rest, first.offset(at as u64))
     {
-        at += match found.entry {
-            Entry::Batch(_) => HEADER,
-            _ => found.bytes,
-        };
-        if let Entry::Key(record) = found.entry {
+        at = at.saturating_add(bytes);
+        if let Entry::Key(record) = entry {
             let (key, number) = (record.key.escape_ascii(), bindings.number_of(record.db));
             keys.push(format!("\"{key}\" in database {number}"));
         }
@@ -285,7 +282,7 @@ fn about(file: &dyn File, range: &Range<u64>, first: Lsn, bindings: &Bindings) -
     } else {
         ""
     };
-    format!(", which seem to be of the key {}{more}", keys.join(", "))
+    format!(", which seem to be of the key {}{more},", keys.join(", "))
 }
 
 fn damage(path: &Path, offset: u64, reason: impl fmt::Display) -> Damage {

@@ -204,11 +204,11 @@ impl Mender<'_> {
                     void(copy, hole, bytes)
                 })?;
                 repairs.push(format!(
-                    "{}: {bytes} bytes at {} are taken out and kept in {}{}",
+                    "{}: {bytes} bytes at {}{} are taken out and kept in {}",
                     candidate.path.display(),
                     hole.range.start,
-                    aside.display(),
-                    hole.about
+                    hole.about,
+                    aside.display()
                 ));
             }
             if let Some(extent) = extent

@@ -372,7 +372,7 @@ fn find_before(
         torn.map_or_else(Default::default, |torn| (Some(torn.end), torn.reason));
     let (last, tail) = loop {
         let Some(last) = candidates.pop() else {
-            if assured > Lsn::FIRST {
+            if assured > Lsn::FIRST && unreadable.is_empty() {
                 return Err(Error::damage(&paths.log, 0, "there is no segment"));
             }
             return nothing_left(chain, unreadable, behind, durable);

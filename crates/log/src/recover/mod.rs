@@ -229,7 +229,8 @@ impl Recovery {
         if let Some((db, key)) = lsn.and_then(|lsn| reader.key_at(lsn)) {
             let number = self.bindings.number_of(db);
             let key = key.escape_ascii();
-            damage.reason += &format!("; it is the value of the key \"{key}\" in database {number}");
+            damage.reason +=
+                &format!("; it is the value of the key \"{key}\" in database {number}");
         }
         Error::Damage(damage)
     }

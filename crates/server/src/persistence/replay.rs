@@ -10,8 +10,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use ferrite_log::{
-    Address, Change, DbId, Liveness, Lsn, Recovery, Replayed, Replayer, Tag, Value,
-    ValueReader,
+    Address, Change, DbId, Liveness, Lsn, Recovery, Replayed, Replayer, Tag, Value, ValueReader,
 };
 use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, LargeValue, Offloading, Turn};
 use parking_lot::Mutex;

@@ -249,7 +249,10 @@ impl Change {
                 }
             }
             Change::SetRange(place, offset, text) => {
-                let (value, from) = (&mut state.entry(*place).or_default().value, *offset as usize);
+                let (value, from) = (
+                    &mut state.entry(*place).or_default().value,
+                    *offset as usize,
+                );
                 let bytes = text.bytes();
                 value.resize(value.len().max(from + bytes.len()), 0);
                 value[from..from + bytes.len()].copy_from_slice(&bytes);

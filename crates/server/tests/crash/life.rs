@@ -161,7 +161,14 @@ fn check_reply(reply: &Value, change: &Change) {
 fn operate(mut client: Client, is_over: &AtomicBool, mut random: fastrand::Rng) {
     while !is_over.load(Ordering::Relaxed) {
         let backup = format!("BACKUP backup-{:08x}", random.u32(..));
-        let requests = ["BGSAVE", "BGREWRITEAOF", "BGREWRITEAOF", "INFO", "SAVE", &backup];
+        let requests = [
+            "BGSAVE",
+            "BGREWRITEAOF",
+            "BGREWRITEAOF",
+            "INFO",
+            "SAVE",
+            &backup,
+        ];
         let words: Vec<&str> = requests[random.usize(..6)].split(' ').collect();
         if client.call(&words).is_err() {
             return;
