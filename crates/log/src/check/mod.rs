@@ -186,19 +186,20 @@ fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
         Err(Error::Damage(damage)) => refused(files, paths, damage, &mut report)?,
         Err(error) => return Err(error),
     }
+    // Others are no part of the log: the next start removes them, or puts them aside.
     for bad in unreadable {
-        let place = report
-            .damage
-            .iter()
-            .position(|damage| damage.file == bad.path);
-        let remedy = format!("writes a new header and keeps the old one in {lost}");
-        match place {
-            Some(place) => report.remedies[place] = remedy,
-            None if bad.first.get() < report.end => {
-                report.push(damage(&bad.path, 0, bad.reason), remedy);
-            }
-            None => {}
-        }
+        let is_it = |damage: &Damage| damage.file == bad.path;
+        let Some(place) = report.damage.iter().position(is_it) else {
+            continue;
+        };
+        let file = files
+            .open(&bad.path)
+            .map_err(|error| Error::io("cannot open", &bad.path, error))?;
+        report.remedies[place] = if is_zero(&*file, 0..bad.size)? {
+            "strikes the segment off: what was in it is lost".to_owned()
+        } else {
+            format!("writes a new header and keeps the old one in {lost}")
+        };
     }
     Ok(report)
 }

@@ -110,72 +110,93 @@ impl Mender<'_> {
         Ok(aside)
     }
 
-    /// Gives segments whose header cannot be read a new one.
+    /// Gives segments whose header cannot be read a new one, if the log needs them.
     fn write_headers(&self, repairs: &mut Vec<String>) -> Result<()> {
-        let (candidates, unreadable) = chain::list(self.files, self.paths)?;
-        let closed = closed::read(self.files, self.paths).ok().flatten();
-        let closed = closed.map_or(Name::default(), |closed| closed.name);
-        for bad in unreadable {
-            let file = self
-                .files
-                .open(&bad.path)
-                .map_err(|error| Error::io("cannot open", &bad.path, error))?;
-            if bad.reason == HeaderFlaw::Nothing && is_zero(&*file, 0..bad.size)? {
-                continue;
-            }
-            let before = candidates
-                .iter()
-                .rfind(|candidate| candidate.header.first < bad.first);
-            let after = candidates
-                .iter()
-                .find(|candidate| candidate.header.first > bad.first);
-            let known = after.or(before).map(|neighbour| &neighbour.header);
-            let listed = |first: Lsn| {
-                known
-                    .is_none_or(|header| header.segments.iter().any(|extent| extent.first == first))
+        let mut tried = None;
+        loop {
+            let damage = match chain::find(self.files, self.paths) {
+                Err(Error::Damage(damage)) => damage,
+                result => return result.map(drop),
             };
-            let mut segments =
-                before.map_or_else(Vec::new, |before| before.header.segments.clone());
-            if let Some(before) =
-                before.filter(|before| listed(before.header.first) || after.is_none())
-            {
-                let (_, end) = scan(before, None, &mut Report::default())?;
-                let end = end.min(bad.first);
-                segments.push(Extent {
-                    first: before.header.first,
-                    bytes: end.get() - before.header.first.get(),
-                });
+            // What could not be mended once can't be mended.
+            if tried.as_ref() == Some(&damage.file) || !self.write_header(&damage.file, repairs)? {
+                return Ok(());
             }
-            let header = Header {
-                epoch: known.map_or(0, |header| header.epoch),
-                first: bad.first,
-                durable: bad.first,
-                name: known.map_or(closed, |header| header.name),
-                bindings: known.map_or_else(Bindings::default, |header| header.bindings.clone()),
-                segments,
-            }
-            .encode();
-            let shortest = shortest_header(bad.first);
-            if header.len() > shortest {
-                repairs.push(format!(
-                    "{}: its header cannot be made again",
-                    bad.path.display()
-                ));
-                continue;
-            }
-            let aside = self.replace(
-                &bad.path,
-                &*file,
-                0..(shortest as u64).min(bad.size),
-                |copy| copy.write_at(&header, 0),
-            )?;
-            repairs.push(format!(
-                "{}: a new header; the old one is in {}",
-                bad.path.display(),
-                aside.display()
-            ));
+            tried = Some(damage.file);
         }
-        Ok(())
+    }
+
+    /// Gives a segment a new header, if it has none that can be read. Whether that was done.
+    fn write_header(&self, path: &Path, repairs: &mut Vec<String>) -> Result<bool> {
+        let (candidates, unreadable) = chain::list(self.files, self.paths)?;
+        let Some(bad) = unreadable.iter().find(|bad| bad.path == path) else {
+            return Ok(false);
+        };
+        let file = self
+            .files
+            .open(&bad.path)
+            .map_err(|error| Error::io("cannot open", &bad.path, error))?;
+        if bad.reason == HeaderFlaw::Nothing && is_zero(&*file, 0..bad.size)? {
+            return Ok(false);
+        }
+        let header = self.new_header(bad.first, &candidates)?.encode();
+        let shortest = shortest_header(bad.first);
+        if header.len() > shortest {
+            repairs.push(format!(
+                "{}: its header cannot be made again",
+                bad.path.display()
+            ));
+            return Ok(false);
+        }
+        let aside = self.replace(
+            &bad.path,
+            &*file,
+            0..(shortest as u64).min(bad.size),
+            |copy| copy.write_at(&header, 0),
+        )?;
+        repairs.push(format!(
+            "{}: a new header; the old one is in {}",
+            bad.path.display(),
+            aside.display()
+        ));
+        Ok(true)
+    }
+
+    /// The header of the segment that begins at `first`, from what its neighbours say.
+    fn new_header(&self, first: Lsn, candidates: &[Candidate]) -> Result<Header> {
+        let mut header = Header {
+            epoch: 0,
+            first,
+            durable: first,
+            name: Name::default(),
+            bindings: Bindings::default(),
+            segments: Vec::new(),
+        };
+        let mut older = candidates.iter().filter(|its| its.header.first < first);
+        let newer = candidates.iter().find(|its| its.header.first > first);
+        if let Some(newer) = newer {
+            let listed = newer.header.segments.iter();
+            header.segments = listed.filter(|its| its.first < first).copied().collect();
+            header.name = newer.header.name;
+            header.epoch = newer.header.epoch;
+            header.bindings = newer.header.bindings.clone();
+        } else if let Some(before) = older.next_back() {
+            // The newest header says what the log is: also what has changed since the one before was written.
+            let tail = chain::read_tail(before, None)?;
+            let listed = before.header.segments.iter();
+            let stays = listed.filter(|extent| !tail.retired.contains_key(&extent.first));
+            let (_, end) = scan(before, None, &mut Report::default())?;
+            header.segments = stays
+                .copied()
+                .chain([before.extent(end.min(first))])
+                .collect();
+            header.name = before.header.name;
+            header.epoch = before.header.epoch;
+            header.bindings = tail.bindings;
+        } else if let Ok(Some(closed)) = closed::read(self.files, self.paths) {
+            header.name = closed.name;
+        }
+        Ok(header)
     }
 
     /// Replaces what is no record by a record that means nothing.
@@ -270,7 +291,7 @@ impl Mender<'_> {
         let tail = chain::read_tail(newest, None)?;
         let listed = newest.header.segments.iter();
         let (segments, missing): (Vec<Extent>, Vec<Extent>) = listed
-            .filter(|extent| !tail.retired.contains(&extent.first))
+            .filter(|extent| !tail.retired.contains_key(&extent.first))
             .partition(|extent| {
                 let is_it = |older: &Candidate| older.header.first == extent.first;
                 older.iter().any(is_it)
@@ -299,9 +320,15 @@ impl Mender<'_> {
         let Some((newest, _)) = chain.segments.last().filter(|_| !damaged.is_empty()) else {
             return Ok(());
         };
-        if chain.cut.is_some_and(|cut| !cut.files.is_empty()) {
-            // A segment at the end of the log would be behind what is to be put aside.
-            return Ok(());
+        // A segment at the end of the log must not be behind what the next start would put aside.
+        for path in chain.cut.iter().flat_map(|cut| cut.files.iter().rev()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if let Some(aside) = self.put_aside(path, &name)? {
+                let (path, aside) = (path.display(), aside.display());
+                repairs.push(format!(
+                    "{path} is behind the end of the log, and in {aside} now"
+                ));
+            }
         }
         let mut records = Vec::new();
         for bad in &damaged {
@@ -321,7 +348,8 @@ impl Mender<'_> {
         )?;
         for bad in &damaged {
             let mut line = format!("{} is deleted", bad.name(&chain.bindings));
-            match self.put_aside(&bad.damage.file)? {
+            let name = bad.damage.file.file_name().unwrap_or_default();
+            match self.put_aside(&bad.damage.file, &format!("{}.value", name.display()))? {
                 Some(aside) => {
                     line += &format!("; what was left of its value is in {}", aside.display());
                 }
@@ -375,9 +403,8 @@ impl Mender<'_> {
     }
 
     /// Moves a file to what is kept of the lost, if there is one.
-    fn put_aside(&self, path: &Path) -> Result<Option<PathBuf>> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let aside = free_name(self.files, &self.paths.lost, &format!("{name}.value"))?;
+    fn put_aside(&self, path: &Path, name: &str) -> Result<Option<PathBuf>> {
+        let aside = free_name(self.files, &self.paths.lost, name)?;
         match self.files.rename(path, &aside) {
             Ok(()) => Ok(Some(aside)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

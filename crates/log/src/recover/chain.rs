@@ -9,7 +9,7 @@
 //!
 //! The newest header that is left, with the `Retire` records behind it, says which segments there must be.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use sys::file::{File, Files};
@@ -167,6 +167,19 @@ pub(crate) fn list(files: &dyn Files, paths: &Paths) -> Result<(Vec<Candidate>, 
     Ok((candidates, unreadable))
 }
 
+/// Segments that are no part of the log any more, and where the records end that say so.
+pub(crate) type Retired = BTreeMap<Lsn, Lsn>;
+
+/// A segment's file goes when the record that says so is durable: what is durable because files have gone.
+fn evidence_of_removals(retired: &Retired, older: &[Candidate], unreadable: &[Unreadable]) -> Lsn {
+    let is_there = |first: Lsn| {
+        older.iter().any(|its| its.header.first == first)
+            || unreadable.iter().any(|its| its.first == first)
+    };
+    let gone = retired.iter().filter(|(first, _)| !is_there(**first));
+    gone.map(|(_, end)| *end).max().unwrap_or(Lsn(0))
+}
+
 /// What reading a segment from its beginning to its end found.
 pub(crate) struct Tail {
     /// Where what is whole ends.
@@ -176,7 +189,7 @@ pub(crate) struct Tail {
     /// What the databases' numbers mean at the end.
     pub(crate) bindings: Bindings,
     /// Segments that are no part of the log any more.
-    pub(crate) retired: BTreeSet<Lsn>,
+    pub(crate) retired: Retired,
     /// The last record that names a large value.
     last_blob: Lsn,
     /// The greatest position that a mark, before or behind the end, says was durable.
@@ -206,7 +219,7 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
         end: header.first,
         flaw: None,
         bindings: header.bindings.clone(),
-        retired: BTreeSet::new(),
+        retired: Retired::new(),
         last_blob: Lsn(0),
         durable: header.durable,
         dirty_end: 0,
@@ -228,7 +241,10 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
                         }
                     },
                     Entry::Mark(durable) => tail.durable = tail.durable.max(durable),
-                    Entry::Retire(first) => drop(tail.retired.insert(first)),
+                    Entry::Retire(first) => {
+                        let end = lsn.offset(step.found.bytes as u64);
+                        tail.retired.insert(first, end);
+                    }
                     Entry::Key(record) if record.address().is_some_and(Address::is_blob) => {
                         tail.last_blob = lsn;
                     }
@@ -383,6 +399,11 @@ fn find_before(
         }
         let tail = read_tail(&last, limit)?;
         durable = durable.max(tail.durable);
+        durable = durable.max(evidence_of_removals(
+            &tail.retired,
+            &candidates,
+            &unreadable,
+        ));
         chain.last_blob = tail.last_blob;
         // Older segments that may not have been synced have to be whole, too.
         let last_blob = &mut chain.last_blob;
@@ -406,8 +427,9 @@ fn find_before(
             .segments
             .iter()
             .any(|extent| extent.first == bad.first);
-        if bad.first < durable
-            && (is_listed && !tail.retired.contains(&bad.first) || bad.first > last.header.first)
+        // What begins inside of the newest segment is no part of the log, whatever it is.
+        let is_behind = bad.first > last.header.first && bad.first >= tail.end;
+        if bad.first < durable && (is_listed && !tail.retired.contains_key(&bad.first) || is_behind)
         {
             return Err(Error::damage(&bad.path, 0, bad.reason));
         }
@@ -430,6 +452,9 @@ fn find_before(
     if rest.is_some() || !behind.is_empty() {
         if let Some(flaw) = tail.flaw.filter(|_| reason.is_empty()) {
             reason = flaw.to_string();
+        }
+        if reason.is_empty() {
+            reason = "there are files that are no part of it".to_owned();
         }
         chain.cut = Some(Cut {
             reason,
@@ -498,7 +523,7 @@ fn nothing_left(
 /// offset. Evidence found on the way counts.
 fn first_hole(
     last: &Candidate,
-    retired: &BTreeSet<Lsn>,
+    retired: &Retired,
     older: &[Candidate],
     durable: &mut Lsn,
     last_blob: &mut Lsn,
@@ -506,7 +531,7 @@ fn first_hole(
     for extent in &last.header.segments {
         // What is below is checked when it is read, and a file that is missing is found by `gather`. What was
         // retired may be gone already: everything up to there was durable then, whatever the marks say.
-        if extent.end() <= *durable || retired.contains(&extent.first) {
+        if extent.end() <= *durable || retired.contains_key(&extent.first) {
             continue;
         }
         let Some(candidate) = older
@@ -541,13 +566,13 @@ fn gather(
     chain: &mut Chain,
     candidates: Vec<Candidate>,
     newest: &Header,
-    retired: &BTreeSet<Lsn>,
+    retired: &Retired,
     paths: &Paths,
 ) -> Result<()> {
     let mut wanted = newest
         .segments
         .iter()
-        .filter(|extent| !retired.contains(&extent.first))
+        .filter(|extent| !retired.contains_key(&extent.first))
         .peekable();
     for candidate in candidates {
         let first = candidate.header.first;
