@@ -127,3 +127,134 @@ fn a_change_in_front_of_its_base_waits_for_it() {
         }
     }
 }
+
+fn stop(server: &mut Server) {
+    server.signal(Signal::TERM);
+    assert!(server.wait_for_exit().is_some());
+}
+
+/// Why a server does not start with the log of another.
+fn refusal(server: &Server) -> String {
+    let root = server.dir().to_str().expect("a path of UTF-8");
+    match Server::try_start(LOGGED, &[], &["--dir", root]) {
+        Ok(_) => panic!("it started"),
+        Err(failure) => failure.output,
+    }
+}
+
+/// Mends the log, and starts with what is left.
+fn mend(server: &Server, wanted: &str) -> Server {
+    let (told, code) = check("--repair-log", &log_of(server));
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains(wanted), "{told}");
+    let (again, code) = check("--check-log", &log_of(server));
+    assert_eq!(code, Some(0), "{again}");
+    let root = server.dir().to_str().expect("a path of UTF-8");
+    Server::start(LOGGED, &["--dir", root])
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).expect("it is there");
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("it can be listed").path())
+        .flat_map(|path| match path.is_dir() {
+            true => files(&path),
+            false => vec![path],
+        })
+        .collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn a_large_value_that_is_gone_is_named_with_its_key() {
+    let mut server = Server::start(LOGGED, &[]);
+    let mut client = server.client();
+    client.ask("SELECT 3");
+    call(&mut client, &[b"SET", b"gone", &[b'x'; 300_000]]);
+    call(&mut client, &[b"SET", b"stays", b"1"]);
+    stop(&mut server);
+    let file = &files(&log_of(&server).join("blobs"))[0];
+    std::fs::remove_file(file).expect("it is ours");
+    let name = file.file_name().expect("a file").to_str().expect("digits");
+    for text in [refusal(&server), check("--check-log", &log_of(&server)).0] {
+        for wanted in [name, "\"gone\"", "database 3", "missing"] {
+            assert!(text.contains(wanted), "{wanted}: {text}");
+        }
+    }
+    let wanted = "the key \"gone\" in database 3, with its value of 300000 bytes, is deleted";
+    let mended = mend(&server, wanted);
+    let mut client = mended.client();
+    client.ask("SELECT 3");
+    assert_eq!(client.ask("GET stays").text(), "1");
+    assert_eq!(client.ask("EXISTS gone"), Value::Int(0));
+}
+
+#[test]
+fn a_change_without_its_base_is_damage_at_the_end() {
+    let mut server = Server::start(LOGGED, &["--appendfsync", "always"]);
+    let mut client = server.client();
+    call(&mut client, &[b"SET", b"k", &[b'1'; 300_000]]);
+    call(&mut client, &[b"MSET", b"k", &[b'2'; SMALL], b"l", b"1"]);
+    call(&mut client, &[b"APPEND", b"k", b"tail"]);
+    let blobs = log_of(&server).join("blobs");
+    let begin = Instant::now();
+    while !files(&blobs).is_empty() {
+        assert!(begin.elapsed() < PATIENCE, "its file was replaced");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    stop(&mut server);
+    let segments = files(&log_of(&server).join("log"));
+    let path = segments.iter().find(|path| {
+        let bytes = std::fs::read(path).expect("it was written");
+        bytes.windows(8).any(|eight| eight == [b'2'; 8])
+    });
+    let path = path.expect("it was written");
+    let mut bytes = std::fs::read(path).expect("it was written");
+    let at = bytes.windows(8).position(|eight| eight == [b'2'; 8]);
+    bytes[at.expect("it was found")] ^= 1;
+    std::fs::write(path, bytes).expect("it is ours");
+    let text = refusal(&server);
+    assert!(text.contains("the checksum does not match"), "{text}");
+    // The two that were set together are lost together, and with the base what has changed it.
+    let wanted = "which seem to be of the key \"k\" in database 0, \"l\" in database 0,";
+    let mended = mend(&server, wanted);
+    assert_eq!(mended.client().ask("DBSIZE"), Value::Int(0));
+}
+
+#[test]
+fn an_end_that_is_missing_after_a_clean_stop_is_noticed() {
+    let mut server = Server::start(LOGGED, &[]);
+    let mut client = server.client();
+    for number in 0..100 {
+        client.ask(&format!("SET key:{number} value"));
+    }
+    stop(&mut server);
+    let segments = files(&log_of(&server).join("log"));
+    let newest = segments
+        .iter()
+        .rfind(|path| path.extension().is_some_and(|extension| extension == "log"));
+    let newest = newest.expect("it was written");
+    let file = std::fs::File::options().write(true).open(newest);
+    let file = file.expect("it is ours");
+    let size = file.metadata().expect("it is open").len();
+    // A mark, and the record in front of it.
+    file.set_len(size - 56).expect("it is ours");
+    let name = newest
+        .file_name()
+        .expect("a file")
+        .to_str()
+        .expect("digits");
+    for text in [refusal(&server), check("--check-log", &log_of(&server)).0] {
+        for wanted in [
+            name,
+            "is damaged at byte",
+            "closed in good order 56 bytes later",
+        ] {
+            assert!(text.contains(wanted), "{wanted}: {text}");
+        }
+    }
+    let wanted = "56 bytes before the end that it had when it was closed";
+    let mended = mend(&server, wanted);
+    assert_eq!(mended.client().ask("DBSIZE"), Value::Int(99));
+}

@@ -502,10 +502,10 @@ fn nothing_left(
     durable: Lsn,
 ) -> Result<Chain> {
     // A first segment that was synced once has more in it than zeroes.
-    if let Some(bad) = unreadable
-        .iter()
-        .find(|bad| bad.reason != HeaderFlaw::Nothing || bad.first < durable)
-    {
+    let mut bad = unreadable.iter();
+    let has_something = bad.find(|bad| bad.reason != HeaderFlaw::Nothing);
+    let is_durable = || unreadable.iter().find(|bad| bad.first < durable);
+    if let Some(bad) = has_something.or_else(is_durable) {
         return Err(Error::damage(&bad.path, 0, bad.reason));
     }
     behind.extend(unreadable.into_iter().map(|bad| bad.path));

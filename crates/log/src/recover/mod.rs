@@ -183,12 +183,13 @@ impl Recovery {
         self.sync_old()?;
         self.tidy()?;
         let settled = blob::settle(&*self.files, &self.paths, &self.blobs, self.end);
-        let settled = settled.map_err(|error| self.with_key(error));
+        let settled = settled.map_err(|error| match self.is_backup {
+            true => manifest::explain(error),
+            false => error,
+        });
+        settled.map_err(|error| self.with_key(error))?;
         if self.is_backup {
-            settled.map_err(manifest::explain)?;
             manifest::remove(&*self.files, &self.paths)?;
-        } else {
-            settled?;
         }
         let name = match self.name {
             Some(name) => name,
