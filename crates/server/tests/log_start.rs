@@ -258,3 +258,15 @@ fn an_end_that_is_missing_after_a_clean_stop_is_noticed() {
     let mended = mend(&server, wanted);
     assert_eq!(mended.client().ask("DBSIZE"), Value::Int(99));
 }
+
+#[test]
+fn an_incomplete_log_begins_anew_also_after_a_clean_stop() {
+    let mut server = Server::start(LOGGED, &["--save", ""]);
+    server.client().ask("SET key value");
+    stop(&mut server);
+    assert!(log_of(&server).join("CLOSED").exists());
+    std::fs::write(log_of(&server).join("INCOMPLETE"), b"").expect("it is ours");
+    let root = server.dir().to_str().expect("a path of UTF-8");
+    let again = Server::start(LOGGED, &["--save", "", "--dir", root]);
+    assert_eq!(again.client().ask("DBSIZE"), Value::Int(0));
+}
