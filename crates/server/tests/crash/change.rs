@@ -291,23 +291,32 @@ impl Change {
             }
         }
         match self {
+            Change::Flush(db) => (0..KEYS).for_each(|key| touched((*db, key))),
+            Change::Swap(one, two) => (0..KEYS).for_each(|key| {
+                touched((*one, key));
+                touched((*two, key));
+            }),
+            change => change.place().into_iter().for_each(touched),
+        }
+    }
+
+    /// The key of a change that is about one.
+    fn place(&self) -> Option<Place> {
+        match self {
             Change::Set(place, _)
             | Change::SetWithExpiry(place, _)
             | Change::Append(place, _)
             | Change::SetRange(place, ..)
             | Change::Increment(place)
             | Change::Expire(place)
-            | Change::Persist(place) => touched(*place),
-            Change::Flush(db) => (0..KEYS).for_each(|key| touched((*db, key))),
-            Change::Swap(one, two) => (0..KEYS).for_each(|key| {
-                touched((*one, key));
-                touched((*two, key));
-            }),
-            Change::SetMany(..)
+            | Change::Persist(place) => Some(*place),
+            Change::Flush(_)
+            | Change::Swap(..)
+            | Change::SetMany(..)
             | Change::Delete(..)
             | Change::Copy(..)
             | Change::Rename(..)
-            | Change::Transaction(_) => {}
+            | Change::Transaction(_) => None,
         }
     }
 
@@ -323,23 +332,20 @@ impl Change {
                 bytes.extend(encode_request(&[word("SELECT"), word(&wanted.to_string())]));
             }
         };
+        if let Some((its, _)) = self.place() {
+            select(its, bytes);
+        }
         let request = match self {
-            Change::Set((db, key), text) => {
-                select(*db, bytes);
-                vec![word("SET"), name(*key), text.bytes()]
-            }
-            Change::SetWithExpiry((db, key), text) => {
-                select(*db, bytes);
+            Change::Set((_, key), text) => vec![word("SET"), name(*key), text.bytes()],
+            Change::SetWithExpiry((_, key), text) => {
                 let (seconds, value) = (word("100000"), text.bytes());
                 vec![word("SET"), name(*key), value, word("EX"), seconds]
             }
-            Change::Increment((db, key)) => {
-                select(*db, bytes);
-                vec![word("INCR"), name(*key)]
-            }
-            Change::Append((db, key), text) => {
-                select(*db, bytes);
-                vec![word("APPEND"), name(*key), text.bytes()]
+            Change::Increment((_, key)) => vec![word("INCR"), name(*key)],
+            Change::Append((_, key), text) => vec![word("APPEND"), name(*key), text.bytes()],
+            Change::SetRange((_, key), offset, text) => {
+                let offset = word(&offset.to_string());
+                vec![word("SETRANGE"), name(*key), offset, text.bytes()]
             }
             Change::SetMany(db, pairs) => {
                 select(*db, bytes);
@@ -353,11 +359,6 @@ impl Change {
                 let keys = keys.iter().map(|&key| name(key));
                 [word("DEL")].into_iter().chain(keys).collect()
             }
-            Change::SetRange((db, key), offset, text) => {
-                select(*db, bytes);
-                let offset = word(&offset.to_string());
-                vec![word("SETRANGE"), name(*key), offset, text.bytes()]
-            }
             Change::Copy((db, from), (to_db, to)) => {
                 select(*db, bytes);
                 let to_db = word(&to_db.to_string());
@@ -368,14 +369,8 @@ impl Change {
                 select(*db, bytes);
                 vec![word("RENAME"), name(*from), name(*to)]
             }
-            Change::Expire((db, key)) => {
-                select(*db, bytes);
-                vec![word("EXPIRE"), name(*key), word("100000")]
-            }
-            Change::Persist((db, key)) => {
-                select(*db, bytes);
-                vec![word("PERSIST"), name(*key)]
-            }
+            Change::Expire((_, key)) => vec![word("EXPIRE"), name(*key), word("100000")],
+            Change::Persist((_, key)) => vec![word("PERSIST"), name(*key)],
             Change::Flush(db) => {
                 select(*db, bytes);
                 vec![word("FLUSHDB")]
