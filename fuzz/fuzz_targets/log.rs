@@ -76,7 +76,7 @@ fn written() -> &'static Simulator {
 }
 
 fn replay(recovery: &mut ferrite_log::Recovery) -> ferrite_log::Result<()> {
-    let options = ReplayOptions { threads: 1, partitions: 2, leave_values: false };
+    let options = ReplayOptions { threads: 1, partitions: 2, leave_min: None };
     recovery.replay(options, &Nothing, &mut |_| {})
 }
 

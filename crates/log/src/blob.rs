@@ -246,6 +246,14 @@ impl Blobs {
         named.map(|(_, blob)| blob.reference).collect()
     }
 
+    /// The position of the first record that names a file.
+    pub(crate) fn first_naming(&self, id: u64) -> Option<Lsn> {
+        let registry = lock(&self.registry);
+        let named = registry.live.iter();
+        let of_file = named.filter(|(_, blob)| blob.reference.id == id);
+        of_file.map(|(lsn, _)| *lsn).min()
+    }
+
     /// Whether blobs wait for a sync to be removed.
     pub(crate) fn has_doomed(&self) -> bool {
         !lock(&self.registry).doomed.is_empty()

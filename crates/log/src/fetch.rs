@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use sys::file::{File, Files};
 
-use crate::address::Lsn;
+use crate::address::{DbId, Lsn};
 use crate::blob::{Blob, Blobs};
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -189,6 +189,29 @@ impl ValueReader {
     /// The large value that the record at `lsn` names. As long as somebody has it, it can be opened.
     pub fn blob_at(&self, lsn: Lsn) -> Option<Arc<Blob>> {
         self.blobs.named_by(lsn)
+    }
+
+    /// What the record at `lsn`, which names a large value, is about.
+    pub(crate) fn key_at(&self, lsn: Lsn) -> Option<(DbId, Vec<u8>)> {
+        let map = self.segments.map();
+        let segment = map.segment_of(lsn)?;
+        let left = segment.end().get().saturating_sub(lsn.get());
+        let mut wanted = likely_bytes(&[], 0).min(left);
+        loop {
+            let mut bytes = vec![0; wanted as usize];
+            let at = segment.offset_of(lsn);
+            segment.file.read_exact_at(&mut bytes, at).ok()?;
+            match record::read(&bytes, lsn) {
+                Err(Flaw::Incomplete(more)) if more > wanted && more <= left => wanted = more,
+                Ok(found) => {
+                    let Entry::Key(record) = found.entry else {
+                        return None;
+                    };
+                    return Some((record.db, record.key.to_vec()));
+                }
+                Err(_) => return None,
+            }
+        }
     }
 
     fn whole(&self, found: FoundValue) -> Result<Vec<u8>> {

@@ -54,6 +54,7 @@ mod bell;
 mod bindings;
 mod blob;
 mod check;
+mod closed;
 mod compact;
 mod core;
 mod credit;

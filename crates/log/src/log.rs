@@ -12,6 +12,7 @@ use crate::appender::Appender;
 use crate::backup::Backup;
 use crate::bindings::Bindings;
 use crate::blob::BlobStore;
+use crate::closed::Closed;
 use crate::compact::{Compactor, Relocate};
 use crate::core::{Core, Wake, lock};
 use crate::error::{Error, Refusal, Result};
@@ -323,9 +324,29 @@ impl Core {
         if let Some(writer) = lock(&self.writer).as_ref() {
             writer.trim();
         }
-        match self.refusal() {
-            Some(refusal) => Err(refusal),
-            None => Ok(()),
+        if let Some(refusal) = self.refusal() {
+            return Err(refusal);
+        }
+        self.prove_end();
+        Ok(())
+    }
+
+    /// Leaves a proof of where the log ends, which is durable.
+    fn prove_end(&self) {
+        let end = self.durable();
+        let map = self.segments.map();
+        let Some(newest) = map.last().filter(|_| self.tail() == end) else {
+            return;
+        };
+        let closed = Closed {
+            name: self.name,
+            end,
+            newest: newest.first,
+            file_bytes: newest.header_bytes + newest.bytes(),
+        };
+        if let Err(error) = closed.write(&*self.files, &self.paths) {
+            // All data is there. The next start takes the end of the log for what it is.
+            log::warn!("{error}");
         }
     }
 }

@@ -31,11 +31,44 @@ pub(crate) fn text(end: Lsn, segments: impl Iterator<Item = (String, u64)>) -> S
     for (name, bytes) in segments {
         let _ = writeln!(text, "segment {name} {bytes}");
     }
-    let _ = writeln!(text, "checksum {:08x}", crc32c::crc32c(text.as_bytes()));
-    text
+    with_checksum(text)
 }
 
-fn path(paths: &Paths) -> PathBuf {
+/// Adds the line that covers the lines before.
+pub(crate) fn with_checksum(mut lines: String) -> String {
+    let _ = writeln!(lines, "checksum {:08x}", crc32c::crc32c(lines.as_bytes()));
+    lines
+}
+
+/// The lines of a text in front of its checksum, if that is right.
+pub(crate) fn checked_lines(text: &str) -> Option<&str> {
+    let (lines, checksum) = text.strip_suffix('\n')?.rsplit_once('\n')?;
+    let checksum = checksum.strip_prefix("checksum ")?;
+    let covered = &text[..=lines.len()];
+    let is_right = checksum == format!("{:08x}", crc32c::crc32c(covered.as_bytes()));
+    is_right.then_some(covered)
+}
+
+/// The text of a file, `most` bytes of it at most: `None` if there is no file, `Some(None)` if it is no text.
+pub(crate) fn read_text(
+    files: &dyn Files,
+    path: &Path,
+    most: u64,
+) -> Result<Option<Option<String>>> {
+    let io = |error| Error::io("cannot read", path, error);
+    let file = match files.open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io(error)),
+    };
+    let size = file.size().map_err(io)?.min(most);
+    let mut bytes = vec![0; size as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(io)?;
+    Ok(Some(String::from_utf8(bytes).ok()))
+}
+
+/// Where it is.
+pub(crate) fn path(paths: &Paths) -> PathBuf {
     paths.root.join("MANIFEST")
 }
 
@@ -58,31 +91,18 @@ pub(crate) fn write(files: &dyn Files, paths: &Paths, text: &str) -> Result<()> 
 /// The file is not what was written, or the disk refuses.
 pub(crate) fn end(files: &dyn Files, paths: &Paths) -> Result<Option<Lsn>> {
     let path = path(paths);
-    let io = |error| Error::io("cannot read", &path, error);
-    let file = match files.open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(io(error)),
+    let Some(text) = read_text(files, &path, MOST_BYTES)? else {
+        return Ok(None);
     };
-    let size = file.size().map_err(io)?.min(MOST_BYTES);
-    let mut bytes = vec![0; size as usize];
-    file.read_exact_at(&mut bytes, 0).map_err(io)?;
-    let end = std::str::from_utf8(&bytes).ok().and_then(read);
     let broken = || Error::damage(&path, 0, "it is not what BACKUP has written");
-    end.map(Some).ok_or_else(broken)
+    text.as_deref().and_then(read).map(Some).ok_or_else(broken)
 }
 
 /// The end that a text names, if all of it is there.
 fn read(text: &str) -> Option<Lsn> {
-    let (lines, checksum) = text.strip_suffix('\n')?.rsplit_once('\n')?;
-    let checksum = checksum.strip_prefix("checksum ")?;
-    let covered = &text[..=lines.len()];
-    if u32::from_str_radix(checksum, 16).ok()? != crc32c::crc32c(covered.as_bytes()) {
-        return None;
-    }
-    let mut lines = lines.lines();
-    let end = lines.by_ref().nth(1)?.strip_prefix("end ")?;
-    (text.lines().next()? == FIRST_LINE).then_some(())?;
+    let mut lines = checked_lines(text)?.lines();
+    (lines.next()? == FIRST_LINE).then_some(())?;
+    let end = lines.next()?.strip_prefix("end ")?;
     u64::from_str_radix(end, 16).ok().map(Lsn)
 }
 
@@ -99,19 +119,28 @@ pub(crate) fn explain(error: Error) -> Error {
 
 /// Removes it, durably, if it is there.
 pub(crate) fn remove(files: &dyn Files, paths: &Paths) -> Result<()> {
-    let path = path(paths);
-    match files.unlink(&path) {
+    remove_file(files, paths, &path(paths))
+}
+
+/// Removes a file beside the log, durably, if it is there.
+pub(crate) fn remove_file(files: &dyn Files, paths: &Paths, path: &Path) -> Result<()> {
+    match files.unlink(path) {
         Ok(()) => files
             .sync_dir(&paths.root)
             .map_err(|error| Error::io("cannot sync", &paths.root, error)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Error::io("cannot remove", &path, error)),
+        Err(error) => Err(Error::io("cannot remove", path, error)),
     }
 }
 
-/// Moves it to `aside`, if it is there. Whether it was.
-pub(crate) fn put_aside(files: &dyn Files, paths: &Paths, aside: &Path) -> Result<bool> {
-    match files.rename(&path(paths), aside) {
+/// Moves a file beside the log to `aside`, durably, if it is there. Whether it was.
+pub(crate) fn put_aside(
+    files: &dyn Files,
+    paths: &Paths,
+    path: &Path,
+    aside: &Path,
+) -> Result<bool> {
+    match files.rename(path, aside) {
         Ok(()) => {
             for directory in [&paths.lost, &paths.root] {
                 files
@@ -121,7 +150,7 @@ pub(crate) fn put_aside(files: &dyn Files, paths: &Paths, aside: &Path) -> Resul
             Ok(true)
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io("cannot rename", &path(paths), error)),
+        Err(error) => Err(Error::io("cannot rename", path, error)),
     }
 }
 

@@ -261,7 +261,8 @@ impl Writer {
         self.paved = 0;
         self.segment = segment.clone();
         core.segments.push(segment, self.limit);
-        self.seal_at = None;
+        // The segment may have been full before it came to where it was to be sealed.
+        self.seal_at = self.seal_at.filter(|&seal_at| seal_at > first);
         core.chores.ring();
         core.room.ring();
         Ok(())

@@ -120,10 +120,12 @@ fn a_log_cut_at_every_byte_is_a_beginning_of_what_it_was() {
             let what = format!("cut at {len} of {used}");
             match opens(&cut, &steps, &what) {
                 Some(step) => {
+                    assert!(!is_closed || len == used, "{what}: nobody noticed");
                     assert!(step >= last, "{what}");
                     last = step;
                 }
-                None => assert!(len < 4096, "{what}: a torn tail is no damage"),
+                // A clean stop proves that there was more; a crash leaves any end.
+                None => assert!(is_closed || len < 4096, "{what}: a torn tail is no damage"),
             }
         }
         assert_eq!(last, steps.len() - 1);
@@ -152,7 +154,8 @@ fn no_flipped_bit_makes_a_wrong_state() {
                 None => refused += 1,
             }
         }
-        assert!(refused > 200 && (opened > 0), "{refused} {opened}");
+        assert!(refused > 200, "{refused} {opened}");
+        assert_eq!(opened == 0, is_closed, "{refused} {opened}");
     }
 }
 
@@ -417,7 +420,10 @@ fn keys_whose_large_values_are_gone_are_named_and_deleted() {
     assert!(
         report
             .remedies
-            .contains(&"deletes the key \"missing\", whose value it is".to_owned()),
+            .contains(
+                &"deletes the key \"missing\" in database 0, with its value of 8192 bytes, which is damaged"
+                    .to_owned()
+            ),
         "{report}"
     );
     let report = repair(Arc::new(disk.clone()), directory()).expect("nobody has it");
@@ -466,4 +472,105 @@ fn what_is_struck_off_leaves_the_rest_as_it_was() {
     let mut recovery = open(&disk, options()).expect("it is mended");
     let found = load(&mut recovery, 1).expect("it is mended").snapshot();
     assert_eq!(found.entries.len(), 1, "what was flushed stays flushed");
+}
+
+/// The proof of a clean stop.
+fn proof() -> PathBuf {
+    directory().join("CLOSED")
+}
+
+#[test]
+fn a_clean_stop_proves_where_the_log_ends() {
+    let (disk, state) = large_log();
+    let newest = segments(&disk).pop().expect("several");
+    let is_noticed = |damage: &dyn Fn(&Simulator)| {
+        let disk = disk.after_kill();
+        damage(&disk);
+        let found = refusal(&disk);
+        let report = check(Arc::new(disk.clone()), directory()).expect("nobody has it");
+        assert_eq!(report.damage[0], found, "{report}");
+        assert!(!report.remedies[0].is_empty(), "{report}");
+        let report = repair(Arc::new(disk.clone()), directory()).expect("nobody has it");
+        assert!(report.is_whole() && !report.repairs.is_empty(), "{report}");
+        let mut recovery = open(&disk, options()).expect("it is mended");
+        let found = load(&mut recovery, 2).expect("it is mended").snapshot();
+        for (key, entry) in &found.entries {
+            assert_eq!(state.entries[key], *entry);
+        }
+        drop(recovery.start().expect("it is mended"));
+        (
+            refusal_text(&report.repairs),
+            state.entries.len() - found.entries.len(),
+        )
+    };
+    // Between two records, in the middle of one, and all of the file.
+    for missing in [24, 1048, 100, 5000] {
+        let (told, lost) = is_noticed(&|disk| {
+            disk.damage(&newest, |bytes| bytes.truncate(bytes.len() - missing));
+        });
+        assert!(
+            told.contains("before the end that it had when it was closed"),
+            "{told}"
+        );
+        // The last record is a mark, and not every byte of a file is used.
+        assert_eq!(
+            lost,
+            missing / 1024 + usize::from(missing > 24 && missing % 1024 > 24)
+        );
+    }
+    let (_, lost) = is_noticed(&|disk| disk.remove(&newest));
+    assert!(lost > 0);
+    let (_, lost) = is_noticed(&|disk| disk.damage(&proof(), |bytes| bytes[20] ^= 1));
+    assert_eq!(lost, 0);
+    let (_, lost) = is_noticed(&|disk| disk.damage(&proof(), |bytes| bytes.truncate(20)));
+    assert_eq!(lost, 0);
+    let (other, _) = small_log(true);
+    let (_, lost) = is_noticed(&|disk| {
+        disk.damage(&proof(), |bytes| *bytes = other.contents(&proof()));
+    });
+    assert_eq!(lost, 0);
+}
+
+fn refusal_text(repairs: &[String]) -> String {
+    repairs.join("\n")
+}
+
+/// The proof counts until the next start takes writes, and does no harm if its end is lost.
+#[test]
+fn a_proof_does_not_outlive_the_next_start() {
+    let (disk, state) = large_log();
+    let old = disk.contents(&proof());
+    let mut recovery = open(&disk, options()).expect("it is whole");
+    load(&mut recovery, 1).expect("it is whole");
+    assert!(disk.names().contains(&proof()), "nothing was written yet");
+    let log = recovery.start().expect("it is whole");
+    assert!(!disk.names().contains(&proof()));
+    let store = Store::default();
+    let mut appender = log.appender(None).expect("the first");
+    store.run(&log, &mut appender, &set("later", b"1"));
+    log.turn();
+    drop(appender);
+    std::mem::forget(log);
+    for has_proof in [false, true] {
+        let disk = disk.after_kill();
+        if has_proof {
+            // Its removal was lost with the power.
+            use sys::file::Files;
+            let file = disk.create(&proof()).expect("it is gone");
+            file.write_at(&old, 0).expect("there is room");
+        }
+        let newest = segments(&disk).pop().expect("several");
+        for torn in [false, true] {
+            let disk = disk.after_kill();
+            if torn {
+                disk.damage(&newest, |bytes| bytes.truncate(4096 + 0x18));
+            }
+            let mut recovery = open(&disk, options()).expect("a crash may leave that");
+            let found = load(&mut recovery, 1).expect("it is whole").snapshot();
+            assert_eq!(
+                found.entries.len(),
+                state.entries.len() + usize::from(!torn)
+            );
+        }
+    }
 }

@@ -150,7 +150,7 @@ fn a_backup_that_lacks_something_does_not_start() {
     };
     let failure = start("lacking").err().expect("a value is missing");
     let name = values[0].file_name().expect("a file").to_string_lossy();
-    let said = "the file of a large value is missing, in a backup that had all of it (MANIFEST); ferrite-server --repair-log";
+    let said = "the file of a large value is missing, in a backup that had all of it (MANIFEST); it is the value of the key \"large\" in database 0; ferrite-server --repair-log";
     assert!(failure.output.contains(said), "{failure}");
     assert!(failure.output.contains(&*name), "{failure}");
     let copy = start("whole").unwrap_or_else(|failure| panic!("{failure}"));

@@ -81,7 +81,7 @@ fn a_log_is_checked_and_mended() {
     bytes[at] ^= 1;
     fs::write(path, &bytes).expect("it is ours");
     let damage = "damage: DIR/log/FIRST.log is damaged at byte 4160: the checksum does not match\n        \
-                  a repair takes out 32 bytes and keeps them in DIR/lost\n\
+                  a repair takes out 32 bytes, which seem to be of the key \"key:3\" in database 0, and keeps them in DIR/lost\n\
                   the log is damaged\ncode 1\n";
     let told = tell("--check-log", &directory);
     assert!(told.ends_with(damage), "{told}");
@@ -97,7 +97,7 @@ fn a_log_is_checked_and_mended() {
     assert_eq!(tell("--check-log", &directory), told, "it changes nothing");
 
     let mended = tell("--repair-log", &directory);
-    let repair = "repaired: DIR/log/FIRST.log: 32 bytes at 4160 are taken out and kept in DIR/lost/FIRST-4160.cut\n\
+    let repair = "repaired: DIR/log/FIRST.log: 32 bytes at 4160, which seem to be of the key \"key:3\" in database 0, are taken out and kept in DIR/lost/FIRST-4160.cut\n\
                   the log is whole\ncode 0\n";
     assert!(mended.ends_with(repair), "{mended}");
     assert!(tell("--check-log", &directory).ends_with("the log is whole\ncode 0\n"));

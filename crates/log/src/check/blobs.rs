@@ -7,6 +7,7 @@ use sys::file::{File, Files};
 
 use super::damage;
 use crate::address::DbId;
+use crate::bindings::Bindings;
 use crate::error::{Damage, Error, Result};
 use crate::paths::Paths;
 use crate::record::{BlobRef, Change, Entry, Value};
@@ -23,7 +24,20 @@ pub(super) type Needed = HashMap<(DbId, Vec<u8>), BlobRef>;
 pub(super) struct Bad {
     pub(super) db: DbId,
     pub(super) key: Vec<u8>,
+    pub(super) len: u64,
     pub(super) damage: Damage,
+}
+
+impl Bad {
+    /// Whose value it is, for people.
+    pub(super) fn name(&self, bindings: &Bindings) -> String {
+        format!(
+            "the key \"{}\" in database {}, with its value of {} bytes,",
+            self.key.escape_ascii(),
+            bindings.number_of(self.db),
+            self.len
+        )
+    }
 }
 
 /// The values in files that the last words about their keys name.
@@ -70,7 +84,13 @@ pub(super) fn damaged(files: &dyn Files, paths: &Paths, needed: Needed) -> Resul
     for ((db, key), blob) in needed {
         let path = paths.blob(blob.id);
         if let Some(damage) = verify(files, &path, blob)? {
-            bad.push(Bad { db, key, damage });
+            let len = blob.len;
+            bad.push(Bad {
+                db,
+                key,
+                len,
+                damage,
+            });
         }
     }
     bad.sort_by(|one, other| one.damage.file.cmp(&other.damage.file));

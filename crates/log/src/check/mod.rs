@@ -17,6 +17,8 @@ use std::sync::Arc;
 use sys::file::{File, Files, Lock};
 
 use crate::address::Lsn;
+use crate::bindings::Bindings;
+use crate::closed;
 use crate::error::{Damage, Error, Result};
 use crate::manifest;
 use crate::paths::Paths;
@@ -102,6 +104,8 @@ struct Hole {
     damage: Damage,
     range: Range<u64>,
     first: Lsn,
+    /// What the bytes seem to be about, for people; empty if nobody can tell.
+    about: String,
 }
 
 /// Reads the whole log in `directory` and says what is wrong with it. Changes nothing.
@@ -152,7 +156,10 @@ fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
                     "fills {} bytes with nothing",
                     missing.saturating_sub(hole.range.start)
                 ),
-                bytes => format!("takes out {bytes} bytes and keeps them in {lost}"),
+                bytes => format!(
+                    "takes out {bytes} bytes{} and keeps them in {lost}",
+                    hole.about
+                ),
             };
             report.push(hole.damage, remedy);
         }
@@ -172,42 +179,111 @@ fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
             let needed = blobs::needed(&chain)?;
             report.blobs = needed.len();
             for bad in blobs::damaged(files, paths, needed)? {
-                let key = bad.key.escape_ascii();
-                report.push(
-                    bad.damage,
-                    format!("deletes the key \"{key}\", whose value it is"),
-                );
+                let name = bad.name(&chain.bindings);
+                report.push(bad.damage, format!("deletes {name} which is damaged"));
             }
         }
-        // More than one thing may be wrong with a file, and a start names the first.
-        Err(Error::Damage(damage)) if report.damage.iter().any(|its| its.file == damage.file) => {}
-        Err(Error::Damage(damage)) => {
-            let remedy = if files.open(&damage.file).is_err() {
-                "strikes the segment off: what was in it is lost"
-            } else if !matches!(manifest::end(files, paths), Ok(None)) {
-                "makes a log of the backup that ends where it does"
-            } else {
-                ""
-            };
-            report.push(damage, remedy);
-        }
+        Err(Error::Damage(damage)) => refused(files, paths, damage, &mut report)?,
         Err(error) => return Err(error),
     }
+    // Others are no part of the log: the next start removes them, or puts them aside.
     for bad in unreadable {
-        let place = report
-            .damage
-            .iter()
-            .position(|damage| damage.file == bad.path);
-        let remedy = format!("writes a new header and keeps the old one in {lost}");
-        match place {
-            Some(place) => report.remedies[place] = remedy,
-            None if bad.first.get() < report.end => {
-                report.push(damage(&bad.path, 0, bad.reason), remedy);
-            }
-            None => {}
-        }
+        let is_it = |damage: &Damage| damage.file == bad.path;
+        let Some(place) = report.damage.iter().position(is_it) else {
+            continue;
+        };
+        let file = files
+            .open(&bad.path)
+            .map_err(|error| Error::io("cannot open", &bad.path, error))?;
+        report.remedies[place] = if is_zero(&*file, 0..bad.size)? {
+            "strikes the segment off: what was in it is lost".to_owned()
+        } else {
+            format!("writes a new header and keeps the old one in {lost}")
+        };
     }
     Ok(report)
+}
+
+/// Notes why a start is refused.
+fn refused(files: &dyn Files, paths: &Paths, damage: Damage, report: &mut Report) -> Result<()> {
+    let proof = proof_remedy(files, paths)?;
+    let known = report.damage.iter();
+    let known = known.rev().position(|its| its.file == damage.file);
+    // More than one thing may be wrong with a file, and a start names the first.
+    if let Some(place) = known {
+        let place = report.damage.len() - 1 - place;
+        if let Some(proof) = proof {
+            report.damage[place].reason = damage.reason;
+            let remedy = &mut report.remedies[place];
+            if !remedy.is_empty() {
+                *remedy += ", and ";
+            }
+            *remedy += &proof;
+        }
+        return Ok(());
+    }
+    let remedy = if let Some(proof) = proof {
+        proof
+    } else if files.open(&damage.file).is_err() {
+        "strikes the segment off: what was in it is lost".to_owned()
+    } else if !matches!(manifest::end(files, paths), Ok(None)) {
+        "makes a log of the backup that ends where it does".to_owned()
+    } else {
+        String::new()
+    };
+    report.push(damage, remedy);
+    Ok(())
+}
+
+/// What a repair does about a proof of a clean stop that is against a log which opens without it.
+fn proof_remedy(files: &dyn Files, paths: &Paths) -> Result<Option<String>> {
+    let closed = match closed::read(files, paths) {
+        Ok(None) => return Ok(None),
+        Ok(Some(closed)) => Some(closed),
+        Err(Error::Damage(_)) => None,
+        Err(error) => return Err(error),
+    };
+    let chain = match chain::find_without_proof(files, paths) {
+        Ok(chain) => chain,
+        Err(Error::Damage(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let missing = closed.map_or(0, |closed| closed.end.get().saturating_sub(chain.end.get()));
+    Ok(Some(match missing {
+        0 => format!("keeps CLOSED in {}", paths.lost.display()),
+        missing => format!("makes a log of what is there: its last {missing} bytes are lost"),
+    }))
+}
+
+/// What bytes seem to be about that are no records any more.
+fn about(file: &dyn File, range: &Range<u64>, first: Lsn, bindings: &Bindings) -> String {
+    const MOST_BYTES: u64 = 1 << 20;
+    const MOST_KEYS: usize = 8;
+    let mut bytes = vec![0; (range.end - range.start).min(MOST_BYTES) as usize];
+    if file.read_exact_at(&mut bytes, range.start).is_err() {
+        return String::new();
+    }
+    let (mut keys, mut at) = (Vec::new(), 0);
+    while keys.len() <= MOST_KEYS
+        && let Some(rest) = bytes.get(at..)
+        && let Some((entry, bytes)) = record::guess(rest, first.offset(at as u64))
+    {
+        at = at.saturating_add(bytes);
+        if let Entry::Key(record) = entry {
+            let (key, number) = (record.key.escape_ascii(), bindings.number_of(record.db));
+            keys.push(format!("\"{key}\" in database {number}"));
+        }
+    }
+    if keys.is_empty() {
+        return String::new();
+    }
+    let more = if keys.len() > MOST_KEYS {
+        keys.truncate(MOST_KEYS);
+        " and more"
+    } else {
+        ""
+    };
+    format!(", which seem to be of the key {}{more},", keys.join(", "))
 }
 
 fn damage(path: &Path, offset: u64, reason: impl fmt::Display) -> Damage {
@@ -252,6 +328,7 @@ fn scan(
             damage: damage(path, offset, reason),
             range: offset..offset,
             first,
+            about: String::new(),
         });
     }
     let mut walk = Walk::new(&**file, path, first, *header_bytes, end);
@@ -275,9 +352,11 @@ fn scan(
                         let rest = size.saturating_sub(offset);
                         let is_empty = is_zero(&**file, offset..*size)?;
                         if !is_empty && rest > 0 {
+                            let range = offset..*size;
                             holes.push(Hole {
                                 damage: damage(path, offset, flaw),
-                                range: offset..*size,
+                                about: about(&**file, &range, at, &header.bindings),
+                                range,
                                 first: at,
                             });
                         }
@@ -287,6 +366,7 @@ fn scan(
                 let range = walk.offset(at)..walk.offset(next);
                 holes.push(Hole {
                     damage: damage(path, range.start, flaw),
+                    about: about(&**file, &range, at, &header.bindings),
                     range,
                     first: at,
                 });

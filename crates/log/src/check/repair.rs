@@ -4,7 +4,7 @@
 //! - A header that cannot be read is written anew, from what the file's name and its neighbours say.
 //! - A segment that is missing is struck off: a new, empty segment at the end lists only what is there.
 //! - Keys whose large values are gone are deleted, in a new segment at the end.
-//! - What a backup says of its end counts no more.
+//! - What a backup, or a clean stop, says of the end of the log counts no more, if the log ends before it.
 //!
 //! A segment is never changed in place: a mended copy takes its name when it is on the disk, and what was taken out is in
 //! `DIR/lost` before that. So a repair may be interrupted anywhere and done again.
@@ -17,6 +17,7 @@ use sys::file::{File, Files};
 use super::{Hole, Report, blobs, damage, is_zero, look, open_log, scan};
 use crate::address::Lsn;
 use crate::bindings::Bindings;
+use crate::closed;
 use crate::error::{Error, Result};
 use crate::manifest;
 use crate::paths::Paths;
@@ -25,34 +26,41 @@ use crate::recover::chain::{self, Candidate};
 use crate::recover::{copy_range, free_name};
 use crate::segment::{Extent, Header, HeaderFlaw, Name, shortest_header};
 
+/// How often a repair looks again, at most.
+const PASSES: usize = 8;
+
 /// Mends the log in `directory` so that it opens again. What is taken out is kept in `DIR/lost`.
 ///
 /// # Errors
 /// A server uses the directory, or the disk refuses.
 pub fn repair(files: Arc<dyn Files>, directory: &Path) -> Result<Report> {
     let (paths, _lock) = open_log(&*files, directory)?;
-    let before = look(&*files, &paths)?;
-    let mut repairs = Vec::new();
-    if !before.damage.is_empty() {
+    let (mut report, mut repairs) = (look(&*files, &paths)?, Vec::new());
+    let mender = Mender {
+        files: &*files,
+        paths: &paths,
+    };
+    // What is mended can let other damage be seen.
+    for _ in 0..PASSES {
+        if report.damage.is_empty() {
+            break;
+        }
         files
             .create_directory(&paths.lost)
             .map_err(|error| Error::io("cannot make", &paths.lost, error))?;
-        let mender = Mender {
-            files: &*files,
-            paths: &paths,
-        };
+        let before = repairs.len();
         mender.write_headers(&mut repairs)?;
-        mender.fill_holes(&before, &mut repairs)?;
+        mender.fill_holes(&report, &mut repairs)?;
         mender.strike_off(&mut repairs)?;
         mender.delete_keys(&mut repairs)?;
         mender.end_backup(&mut repairs)?;
+        mender.end_proof(&mut repairs)?;
+        report = look(&*files, &paths)?;
+        if repairs.len() == before {
+            break;
+        }
     }
-    let after = look(&*files, &paths)?;
-    Ok(Report {
-        damage: after.damage.clone(),
-        repairs,
-        ..after
-    })
+    Ok(Report { repairs, ..report })
 }
 
 struct Mender<'m> {
@@ -102,70 +110,93 @@ impl Mender<'_> {
         Ok(aside)
     }
 
-    /// Gives segments whose header cannot be read a new one.
+    /// Gives segments whose header cannot be read a new one, if the log needs them.
     fn write_headers(&self, repairs: &mut Vec<String>) -> Result<()> {
-        let (candidates, unreadable) = chain::list(self.files, self.paths)?;
-        for bad in unreadable {
-            let file = self
-                .files
-                .open(&bad.path)
-                .map_err(|error| Error::io("cannot open", &bad.path, error))?;
-            if bad.reason == HeaderFlaw::Nothing && is_zero(&*file, 0..bad.size)? {
-                continue;
-            }
-            let before = candidates
-                .iter()
-                .rfind(|candidate| candidate.header.first < bad.first);
-            let after = candidates
-                .iter()
-                .find(|candidate| candidate.header.first > bad.first);
-            let known = after.or(before).map(|neighbour| &neighbour.header);
-            let listed = |first: Lsn| {
-                known
-                    .is_none_or(|header| header.segments.iter().any(|extent| extent.first == first))
+        let mut tried = None;
+        loop {
+            let damage = match chain::find(self.files, self.paths) {
+                Err(Error::Damage(damage)) => damage,
+                result => return result.map(drop),
             };
-            let mut segments =
-                before.map_or_else(Vec::new, |before| before.header.segments.clone());
-            if let Some(before) =
-                before.filter(|before| listed(before.header.first) || after.is_none())
-            {
-                let (_, end) = scan(before, None, &mut Report::default())?;
-                let end = end.min(bad.first);
-                segments.push(Extent {
-                    first: before.header.first,
-                    bytes: end.get() - before.header.first.get(),
-                });
+            // What could not be mended once can't be mended.
+            if tried.as_ref() == Some(&damage.file) || !self.write_header(&damage.file, repairs)? {
+                return Ok(());
             }
-            let header = Header {
-                epoch: known.map_or(0, |header| header.epoch),
-                first: bad.first,
-                durable: bad.first,
-                name: known.map_or(Name::default(), |header| header.name),
-                bindings: known.map_or_else(Bindings::default, |header| header.bindings.clone()),
-                segments,
-            }
-            .encode();
-            let shortest = shortest_header(bad.first);
-            if header.len() > shortest {
-                repairs.push(format!(
-                    "{}: its header cannot be made again",
-                    bad.path.display()
-                ));
-                continue;
-            }
-            let aside = self.replace(
-                &bad.path,
-                &*file,
-                0..(shortest as u64).min(bad.size),
-                |copy| copy.write_at(&header, 0),
-            )?;
-            repairs.push(format!(
-                "{}: a new header; the old one is in {}",
-                bad.path.display(),
-                aside.display()
-            ));
+            tried = Some(damage.file);
         }
-        Ok(())
+    }
+
+    /// Gives a segment a new header, if it has none that can be read. Whether that was done.
+    fn write_header(&self, path: &Path, repairs: &mut Vec<String>) -> Result<bool> {
+        let (candidates, unreadable) = chain::list(self.files, self.paths)?;
+        let Some(bad) = unreadable.iter().find(|bad| bad.path == path) else {
+            return Ok(false);
+        };
+        let file = self
+            .files
+            .open(&bad.path)
+            .map_err(|error| Error::io("cannot open", &bad.path, error))?;
+        if bad.reason == HeaderFlaw::Nothing && is_zero(&*file, 0..bad.size)? {
+            return Ok(false);
+        }
+        let header = self.new_header(bad.first, &candidates)?.encode();
+        let shortest = shortest_header(bad.first);
+        if header.len() > shortest {
+            repairs.push(format!(
+                "{}: its header cannot be made again",
+                bad.path.display()
+            ));
+            return Ok(false);
+        }
+        let aside = self.replace(
+            &bad.path,
+            &*file,
+            0..(shortest as u64).min(bad.size),
+            |copy| copy.write_at(&header, 0),
+        )?;
+        repairs.push(format!(
+            "{}: a new header; the old one is in {}",
+            bad.path.display(),
+            aside.display()
+        ));
+        Ok(true)
+    }
+
+    /// The header of the segment that begins at `first`, from what its neighbours say.
+    fn new_header(&self, first: Lsn, candidates: &[Candidate]) -> Result<Header> {
+        let mut header = Header {
+            epoch: 0,
+            first,
+            durable: first,
+            name: Name::default(),
+            bindings: Bindings::default(),
+            segments: Vec::new(),
+        };
+        let mut older = candidates.iter().filter(|its| its.header.first < first);
+        let newer = candidates.iter().find(|its| its.header.first > first);
+        if let Some(newer) = newer {
+            let listed = newer.header.segments.iter();
+            header.segments = listed.filter(|its| its.first < first).copied().collect();
+            header.name = newer.header.name;
+            header.epoch = newer.header.epoch;
+            header.bindings = newer.header.bindings.clone();
+        } else if let Some(before) = older.next_back() {
+            // The newest header says what the log is: also what has changed since the one before was written.
+            let tail = chain::read_tail(before, None)?;
+            let listed = before.header.segments.iter();
+            let stays = listed.filter(|extent| !tail.retired.contains_key(&extent.first));
+            let (_, end) = scan(before, None, &mut Report::default())?;
+            header.segments = stays
+                .copied()
+                .chain([before.extent(end.min(first))])
+                .collect();
+            header.name = before.header.name;
+            header.epoch = before.header.epoch;
+            header.bindings = tail.bindings;
+        } else if let Ok(Some(closed)) = closed::read(self.files, self.paths) {
+            header.name = closed.name;
+        }
+        Ok(header)
     }
 
     /// Replaces what is no record by a record that means nothing.
@@ -194,9 +225,10 @@ impl Mender<'_> {
                     void(copy, hole, bytes)
                 })?;
                 repairs.push(format!(
-                    "{}: {bytes} bytes at {} are taken out and kept in {}",
+                    "{}: {bytes} bytes at {}{} are taken out and kept in {}",
                     candidate.path.display(),
                     hole.range.start,
+                    hole.about,
                     aside.display()
                 ));
             }
@@ -231,6 +263,7 @@ impl Mender<'_> {
             damage: damage(&candidate.path, start, ""),
             range: start..wanted,
             first: end,
+            about: String::new(),
         };
         let aside = self.replace(&candidate.path, &*file, start.min(size)..size, |copy| {
             copy.set_size(wanted)?;
@@ -258,7 +291,7 @@ impl Mender<'_> {
         let tail = chain::read_tail(newest, None)?;
         let listed = newest.header.segments.iter();
         let (segments, missing): (Vec<Extent>, Vec<Extent>) = listed
-            .filter(|extent| !tail.retired.contains(&extent.first))
+            .filter(|extent| !tail.retired.contains_key(&extent.first))
             .partition(|extent| {
                 let is_it = |older: &Candidate| older.header.first == extent.first;
                 older.iter().any(is_it)
@@ -267,7 +300,13 @@ impl Mender<'_> {
             return Ok(());
         }
         self.append(newest, &tail.bindings, tail.end, segments, &[])?;
-        repairs.push(format!("{} missing segments are struck off", missing.len()));
+        for extent in &missing {
+            repairs.push(format!(
+                "{} is missing and struck off: {} bytes of records are lost",
+                self.paths.segment(extent.first).display(),
+                extent.bytes
+            ));
+        }
         Ok(())
     }
 
@@ -281,9 +320,15 @@ impl Mender<'_> {
         let Some((newest, _)) = chain.segments.last().filter(|_| !damaged.is_empty()) else {
             return Ok(());
         };
-        if chain.cut.is_some_and(|cut| !cut.files.is_empty()) {
-            // A segment at the end of the log would be behind what is to be put aside.
-            return Ok(());
+        // A segment at the end of the log must not be behind what the next start would put aside.
+        for path in chain.cut.iter().flat_map(|cut| cut.files.iter().rev()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if let Some(aside) = self.put_aside(path, &name)? {
+                let (path, aside) = (path.display(), aside.display());
+                repairs.push(format!(
+                    "{path} is behind the end of the log, and in {aside} now"
+                ));
+            }
         }
         let mut records = Vec::new();
         for bad in &damaged {
@@ -302,10 +347,13 @@ impl Mender<'_> {
             &records,
         )?;
         for bad in &damaged {
-            let key = bad.key.escape_ascii();
-            let mut line = format!("the key \"{key}\" is deleted");
-            if let Some(aside) = self.put_aside(&bad.damage.file)? {
-                line += &format!("; what was left of its value is in {}", aside.display());
+            let mut line = format!("{} is deleted", bad.name(&chain.bindings));
+            let name = bad.damage.file.file_name().unwrap_or_default();
+            match self.put_aside(&bad.damage.file, &format!("{}.value", name.display()))? {
+                Some(aside) => {
+                    line += &format!("; what was left of its value is in {}", aside.display());
+                }
+                None => line += &format!("; nothing is left of its value ({})", bad.damage),
             }
             repairs.push(line);
         }
@@ -315,7 +363,8 @@ impl Mender<'_> {
     /// What is left of a backup is none: its end is where it ends.
     fn end_backup(&self, repairs: &mut Vec<String>) -> Result<()> {
         let aside = free_name(self.files, &self.paths.lost, "MANIFEST")?;
-        if manifest::put_aside(self.files, self.paths, &aside)? {
+        let path = manifest::path(self.paths);
+        if manifest::put_aside(self.files, self.paths, &path, &aside)? {
             let aside = aside.display();
             repairs.push(format!(
                 "the backup is a log now: its MANIFEST is in {aside}"
@@ -324,10 +373,38 @@ impl Mender<'_> {
         Ok(())
     }
 
+    /// If nothing but the proof of a clean stop is against the log, the proof goes: the log ends where it does.
+    fn end_proof(&self, repairs: &mut Vec<String>) -> Result<()> {
+        let Err(Error::Damage(_)) = chain::find(self.files, self.paths) else {
+            return Ok(());
+        };
+        let what = match closed::read(self.files, self.paths) {
+            Ok(None) => return Ok(()),
+            Err(Error::Damage(_)) => "the proof of a clean stop was damaged".to_owned(),
+            Err(error) => return Err(error),
+            Ok(Some(closed)) => match chain::find_without_proof(self.files, self.paths) {
+                Err(Error::Damage(_)) => return Ok(()),
+                Err(error) => return Err(error),
+                Ok(chain) => {
+                    let missing = closed.end.get().saturating_sub(chain.end.get());
+                    format!(
+                        "the log ends at {}, {missing} bytes before the end that it had when it was closed",
+                        chain.end
+                    )
+                }
+            },
+        };
+        let aside = free_name(self.files, &self.paths.lost, "CLOSED")?;
+        let path = closed::path(self.paths);
+        if manifest::put_aside(self.files, self.paths, &path, &aside)? {
+            repairs.push(format!("{what}; CLOSED is in {}", aside.display()));
+        }
+        Ok(())
+    }
+
     /// Moves a file to what is kept of the lost, if there is one.
-    fn put_aside(&self, path: &Path) -> Result<Option<PathBuf>> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let aside = free_name(self.files, &self.paths.lost, &format!("{name}.value"))?;
+    fn put_aside(&self, path: &Path, name: &str) -> Result<Option<PathBuf>> {
+        let aside = free_name(self.files, &self.paths.lost, name)?;
         match self.files.rename(path, &aside) {
             Ok(()) => Ok(Some(aside)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

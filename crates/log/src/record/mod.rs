@@ -23,8 +23,8 @@ mod tests;
 mod write;
 
 pub(crate) use read::{
-    Entry, Flaw, Found, Glance, before_data, glance, looks_like_a_mark, parse, read, read_hint,
-    stride,
+    Entry, Flaw, Found, Glance, before_data, glance, guess, looks_like_a_mark, parse, read,
+    read_hint, stride,
 };
 pub(crate) use write::{Draft, batch_header, write, write_hint, write_in_parts};
 

@@ -146,6 +146,19 @@ pub(crate) fn parse(bytes: &[u8], lsn: Lsn) -> Result<Found<'_>, Flaw> {
     })
 }
 
+/// What a record seems to say that may be damaged, without its data, and how far the next one is; of a batch, the first inside.
+pub(crate) fn guess(bytes: &[u8], lsn: Lsn) -> Option<(Entry<'_>, usize)> {
+    let header = bytes.first_chunk::<HEADER>()?;
+    let (length, before_data) = (u64::from(u32_at(header, 0)), before_data(header));
+    let entry = if header[8] & KIND_BITS == Kind::Batch as u8 {
+        meaning(lsn, header, Value::Stored(0))?
+    } else {
+        let data = length.checked_sub(before_data as u64)?;
+        meaning(lsn, bytes.get(..before_data)?, Value::Stored(data))?
+    };
+    Some((entry, usize::try_from(stride(header)).ok()?))
+}
+
 /// Bytes from this header to the next, going into batches; more than any segment has if it is no header.
 pub(crate) fn stride(header: &[u8; HEADER]) -> u64 {
     let length = u32_at(header, 0);

@@ -4,11 +4,12 @@
 //! was written may be missing, in any order, and files too. So the log ends at the first record that is not
 //! whole, and everything behind it goes, unless there is *evidence* that this place was durable once: then the disk
 //! has lost what it had promised, which nobody may pass over in silence. Evidence is in every segment's header, in
-//! the marks, and beside a backup. A record whose large value is not in its file counts as not whole, too ([`torn`]).
+//! the marks, and beside a backup or a log that was closed in good order. A record whose large value is not in its file
+//! counts as not whole, too ([`torn`]).
 //!
 //! The newest header that is left, with the `Retire` records behind it, says which segments there must be.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use sys::file::{File, Files};
@@ -16,7 +17,8 @@ use sys::file::{File, Files};
 use super::torn::{self, Torn};
 use crate::address::{Address, Lsn};
 use crate::bindings::{Bindings, decode_changes};
-use crate::error::{Error, Result};
+use crate::closed::{self, Closed};
+use crate::error::{Damage, Error, Result};
 use crate::manifest;
 use crate::paths::Paths;
 use crate::record::{Entry, Flaw};
@@ -165,6 +167,19 @@ pub(crate) fn list(files: &dyn Files, paths: &Paths) -> Result<(Vec<Candidate>, 
     Ok((candidates, unreadable))
 }
 
+/// Segments that are no part of the log any more, and where the records end that say so.
+pub(crate) type Retired = BTreeMap<Lsn, Lsn>;
+
+/// A segment's file goes when the record that says so is durable: what is durable because files have gone.
+fn evidence_of_removals(retired: &Retired, older: &[Candidate], unreadable: &[Unreadable]) -> Lsn {
+    let is_there = |first: Lsn| {
+        older.iter().any(|its| its.header.first == first)
+            || unreadable.iter().any(|its| its.first == first)
+    };
+    let gone = retired.iter().filter(|(first, _)| !is_there(**first));
+    gone.map(|(_, end)| *end).max().unwrap_or(Lsn(0))
+}
+
 /// What reading a segment from its beginning to its end found.
 pub(crate) struct Tail {
     /// Where what is whole ends.
@@ -174,7 +189,7 @@ pub(crate) struct Tail {
     /// What the databases' numbers mean at the end.
     pub(crate) bindings: Bindings,
     /// Segments that are no part of the log any more.
-    pub(crate) retired: BTreeSet<Lsn>,
+    pub(crate) retired: Retired,
     /// The last record that names a large value.
     last_blob: Lsn,
     /// The greatest position that a mark, before or behind the end, says was durable.
@@ -204,7 +219,7 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
         end: header.first,
         flaw: None,
         bindings: header.bindings.clone(),
-        retired: BTreeSet::new(),
+        retired: Retired::new(),
         last_blob: Lsn(0),
         durable: header.durable,
         dirty_end: 0,
@@ -226,7 +241,10 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
                         }
                     },
                     Entry::Mark(durable) => tail.durable = tail.durable.max(durable),
-                    Entry::Retire(first) => drop(tail.retired.insert(first)),
+                    Entry::Retire(first) => {
+                        let end = lsn.offset(step.found.bytes as u64);
+                        tail.retired.insert(first, end);
+                    }
                     Entry::Key(record) if record.address().is_some_and(Address::is_blob) => {
                         tail.last_blob = lsn;
                     }
@@ -264,14 +282,64 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
 
 /// Finds out what the log is. Changes nothing.
 pub(crate) fn find(files: &dyn Files, paths: &Paths) -> Result<Chain> {
-    match manifest::end(files, paths)? {
-        None => find_durable_to(files, paths, Lsn(0)),
-        Some(end) => {
-            let mut chain = find_durable_to(files, paths, end).map_err(manifest::explain)?;
-            chain.is_backup = true;
-            Ok(chain)
+    let closed = closed::read(files, paths)?;
+    let assured = closed.as_ref().map_or(Lsn(0), |closed| closed.end);
+    let found = match manifest::end(files, paths)? {
+        None => find_durable_to(files, paths, assured),
+        Some(end) => find_durable_to(files, paths, end.max(assured))
+            .map_err(manifest::explain)
+            .map(|chain| Chain {
+                is_backup: true,
+                ..chain
+            }),
+    };
+    let Some(closed) = closed else {
+        return found;
+    };
+    match found {
+        Err(Error::Damage(damage)) => Err(after_a_clean_stop(files, paths, &closed, damage)?),
+        Ok(chain) if chain.name.is_some_and(|name| name != closed.name) => {
+            let path = closed::path(paths);
+            Err(Error::damage(&path, 0, "it belongs to another log"))
         }
+        found => found,
     }
+}
+
+/// [`find`], as if nothing but the log itself said where it ends.
+pub(crate) fn find_without_proof(files: &dyn Files, paths: &Paths) -> Result<Chain> {
+    find_durable_to(files, paths, Lsn(0))
+}
+
+/// Damage of a log that was closed in good order: if nothing but the proof of that tells of the damage, with what the proof says.
+fn after_a_clean_stop(
+    files: &dyn Files,
+    paths: &Paths,
+    closed: &Closed,
+    damage: Damage,
+) -> Result<Error> {
+    let without = match find_without_proof(files, paths) {
+        Ok(chain) => chain,
+        Err(Error::Damage(_)) => return Ok(Error::Damage(damage)),
+        Err(error) => return Err(error),
+    };
+    if without.name.is_some_and(|name| name != closed.name) {
+        let path = closed::path(paths);
+        return Ok(Error::damage(&path, 0, "it belongs to another log"));
+    }
+    let newest = paths.segment(closed.newest);
+    let is_missing = match files.open(&newest) {
+        Ok(_) => false,
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    let (file, offset, reason) = if is_missing {
+        (newest, 0, "the file is missing")
+    } else {
+        (damage.file, damage.offset, &*damage.reason)
+    };
+    let missing = closed.end.get().saturating_sub(without.end.get());
+    let reason = reason.to_owned() + &closed.explain(missing);
+    Ok(Error::damage(&file, offset, reason))
 }
 
 /// Finds out what a log is of which everything below a position was durable.
@@ -320,7 +388,7 @@ fn find_before(
         torn.map_or_else(Default::default, |torn| (Some(torn.end), torn.reason));
     let (last, tail) = loop {
         let Some(last) = candidates.pop() else {
-            if assured > Lsn::FIRST {
+            if assured > Lsn::FIRST && unreadable.is_empty() {
                 return Err(Error::damage(&paths.log, 0, "there is no segment"));
             }
             return nothing_left(chain, unreadable, behind, durable);
@@ -331,6 +399,11 @@ fn find_before(
         }
         let tail = read_tail(&last, limit)?;
         durable = durable.max(tail.durable);
+        durable = durable.max(evidence_of_removals(
+            &tail.retired,
+            &candidates,
+            &unreadable,
+        ));
         chain.last_blob = tail.last_blob;
         // Older segments that may not have been synced have to be whole, too.
         let last_blob = &mut chain.last_blob;
@@ -354,8 +427,9 @@ fn find_before(
             .segments
             .iter()
             .any(|extent| extent.first == bad.first);
-        if bad.first < durable
-            && (is_listed && !tail.retired.contains(&bad.first) || bad.first > last.header.first)
+        // What begins inside of the newest segment is no part of the log, whatever it is.
+        let is_behind = bad.first > last.header.first && bad.first >= tail.end;
+        if bad.first < durable && (is_listed && !tail.retired.contains_key(&bad.first) || is_behind)
         {
             return Err(Error::damage(&bad.path, 0, bad.reason));
         }
@@ -378,6 +452,9 @@ fn find_before(
     if rest.is_some() || !behind.is_empty() {
         if let Some(flaw) = tail.flaw.filter(|_| reason.is_empty()) {
             reason = flaw.to_string();
+        }
+        if reason.is_empty() {
+            reason = "there are files that are no part of it".to_owned();
         }
         chain.cut = Some(Cut {
             reason,
@@ -425,10 +502,10 @@ fn nothing_left(
     durable: Lsn,
 ) -> Result<Chain> {
     // A first segment that was synced once has more in it than zeroes.
-    if let Some(bad) = unreadable
-        .iter()
-        .find(|bad| bad.reason != HeaderFlaw::Nothing || bad.first < durable)
-    {
+    let mut bad = unreadable.iter();
+    let has_something = bad.find(|bad| bad.reason != HeaderFlaw::Nothing);
+    let is_durable = || unreadable.iter().find(|bad| bad.first < durable);
+    if let Some(bad) = has_something.or_else(is_durable) {
         return Err(Error::damage(&bad.path, 0, bad.reason));
     }
     behind.extend(unreadable.into_iter().map(|bad| bad.path));
@@ -446,7 +523,7 @@ fn nothing_left(
 /// offset. Evidence found on the way counts.
 fn first_hole(
     last: &Candidate,
-    retired: &BTreeSet<Lsn>,
+    retired: &Retired,
     older: &[Candidate],
     durable: &mut Lsn,
     last_blob: &mut Lsn,
@@ -454,7 +531,7 @@ fn first_hole(
     for extent in &last.header.segments {
         // What is below is checked when it is read, and a file that is missing is found by `gather`. What was
         // retired may be gone already: everything up to there was durable then, whatever the marks say.
-        if extent.end() <= *durable || retired.contains(&extent.first) {
+        if extent.end() <= *durable || retired.contains_key(&extent.first) {
             continue;
         }
         let Some(candidate) = older
@@ -489,13 +566,13 @@ fn gather(
     chain: &mut Chain,
     candidates: Vec<Candidate>,
     newest: &Header,
-    retired: &BTreeSet<Lsn>,
+    retired: &Retired,
     paths: &Paths,
 ) -> Result<()> {
     let mut wanted = newest
         .segments
         .iter()
-        .filter(|extent| !retired.contains(&extent.first))
+        .filter(|extent| !retired.contains_key(&extent.first))
         .peekable();
     for candidate in candidates {
         let first = candidate.header.first;

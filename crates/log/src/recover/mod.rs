@@ -19,6 +19,7 @@ use sys::ring::Ring;
 use crate::address::Lsn;
 use crate::bindings::Bindings;
 use crate::blob::{self, Blobs};
+use crate::closed;
 use crate::core::{Beginning, Core};
 use crate::error::{Error, Result};
 use crate::fetch::ValueReader;
@@ -182,11 +183,13 @@ impl Recovery {
         self.sync_old()?;
         self.tidy()?;
         let settled = blob::settle(&*self.files, &self.paths, &self.blobs, self.end);
+        let settled = settled.map_err(|error| match self.is_backup {
+            true => manifest::explain(error),
+            false => error,
+        });
+        settled.map_err(|error| self.with_key(error))?;
         if self.is_backup {
-            settled.map_err(manifest::explain)?;
             manifest::remove(&*self.files, &self.paths)?;
-        } else {
-            settled?;
         }
         let name = match self.name {
             Some(name) => name,
@@ -210,7 +213,27 @@ impl Recovery {
         }));
         let writer = Writer::new(&core, consumer, producer)?;
         core.sync_new(&writer)?;
+        // The header of the new segment says as much.
+        closed::remove(&*core.files, &core.paths)?;
         Ok(Log::start(core, writer))
+    }
+
+    /// Says of a large value whose file is not as it should be which key it is of.
+    fn with_key(&self, error: Error) -> Error {
+        let Error::Damage(mut damage) = error else {
+            return error;
+        };
+        let id = damage.file.file_name().and_then(|name| name.to_str());
+        let id = id.and_then(|name| u64::from_str_radix(name, 16).ok());
+        let reader = self.value_reader();
+        let lsn = id.and_then(|id| self.blobs.first_naming(id));
+        if let Some((db, key)) = lsn.and_then(|lsn| reader.key_at(lsn)) {
+            let number = self.bindings.number_of(db);
+            let key = key.escape_ascii();
+            damage.reason +=
+                &format!("; it is the value of the key \"{key}\" in database {number}");
+        }
+        Error::Damage(damage)
     }
 
     /// Moves what is behind the end out of the way. May be interrupted anywhere and done again.

@@ -59,14 +59,14 @@ impl Named {
 pub(crate) fn find(files: &dyn Files, paths: &Paths, chain: &Chain) -> Result<Option<Torn>> {
     let named = named(chain)?;
     let (mut torn, mut end) = (None, chain.end);
-    // By the number of the file.
-    let mut known: HashMap<u64, Option<String>> = HashMap::new();
+    // What is known of files: of those of one number, which can be used again, by what each record says of it.
+    let mut known: HashMap<(u64, u64, u32), Option<String>> = HashMap::new();
     loop {
         let mut broken = None;
         // In the order of the log, so the first that is found is the first there is.
         for named in named.iter().filter(|named| named.is_needed_at(end)) {
-            let id = named.blob.id;
-            let reason = match known.entry(id) {
+            let BlobRef { id, len, checksum } = named.blob;
+            let reason = match known.entry((id, len, checksum)) {
                 MapEntry::Occupied(known) => known.into_mut(),
                 MapEntry::Vacant(unknown) => {
                     let damage = verify_blob(files, &paths.blob(id), named.blob)?;

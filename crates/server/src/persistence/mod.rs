@@ -7,6 +7,7 @@
 //! What is not here: how changes become records (`journal`), which bytes those are (crate `ferrite_log`).
 
 mod again;
+mod amendments;
 mod backup;
 mod bring_back;
 mod compaction;

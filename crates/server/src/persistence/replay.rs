@@ -1,7 +1,8 @@
 //! From records to entries, at the start.
 //!
 //! Records of one shard are applied by one thread at a time, in the order of the log. Nothing expires meanwhile, because a
-//! later record may take an expiry back that has passed.
+//! later record may take an expiry back that has passed. A change of part of a value that is not at hand waits until the end
+//! ([`super::amendments`]).
 //!
 //! Under the policy that leaves values in the log, what would not fit into memory is left there at once; of a large log all values are,
 //! so that the server serves soon, and come back in the background (`warming`).
@@ -9,11 +10,12 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use ferrite_log::{
-    Change, DbId, Liveness, Lsn, Recovery, Replayed, Replayer, Tag, Value, ValueReader,
+    Address, Change, DbId, Liveness, Lsn, Recovery, Replayed, Replayer, Tag, Value, ValueReader,
 };
 use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, LargeValue, Offloading, Turn};
 use parking_lot::Mutex;
 
+use super::amendments::{Amendments, Part};
 use super::sizes;
 use crate::config::Setting;
 use crate::journal::{Replaced, address_of, form_of, stored};
@@ -40,6 +42,8 @@ pub(super) struct Loader {
     /// How often it is not tried again to let other values leave.
     barren: AtomicUsize,
     reader: ValueReader,
+    /// Changes of parts of values that are not at hand.
+    amendments: Amendments,
     /// Values that were read back because a part of them has changed.
     fetches: AtomicUsize,
     /// Whether some were.
@@ -70,6 +74,7 @@ impl Loader {
             leaves_all: leaves_all(server, recovery),
             barren: AtomicUsize::new(0),
             reader: recovery.value_reader(),
+            amendments: Amendments::default(),
             fetches: AtomicUsize::new(0),
             has_left: AtomicBool::new(false),
             has_blobs: AtomicBool::new(false),
@@ -86,16 +91,64 @@ impl Loader {
         turn.leave();
     }
 
-    /// Whether values were left in the log.
+    /// All records were applied. Whether values were left in the log.
     ///
     /// # Errors
-    /// What the log holds that this server cannot.
+    /// What the log holds that this server cannot, or what it does not hold.
     pub(super) fn finish(self) -> Result<Left, String> {
+        if self.problem.lock().is_none() {
+            self.amend_all();
+        }
         let left = Left {
             values: self.has_left.into_inner(),
             blobs: self.has_blobs.into_inner(),
         };
         self.problem.into_inner().map_or(Ok(left), Err)
+    }
+
+    /// Changes the values whose changes have waited: nothing replaces them any more.
+    fn amend_all(&self) {
+        let (mut first, mut failures) = (None, 0);
+        let waiting = self.amendments.take();
+        if waiting.is_empty() {
+            return;
+        }
+        let mut turn = self.server.keyspace.turns().register();
+        for ((db, name), parts) in waiting {
+            let Some(number) = self.number(db) else {
+                return;
+            };
+            let hash = self.server.keyspace.hash(&name);
+            let key = Key { bytes: &name, hash };
+            turn.enter();
+            let database = self.server.keyspace.database(&turn, number);
+            let amended = self.amend(&mut database.lock(hash, BEFORE_ALL), key, &parts);
+            turn.leave();
+            if let Err(reason) = amended {
+                failures += 1;
+                let name = name.escape_ascii();
+                first.get_or_insert_with(|| {
+                    format!("the key \"{name}\" in database {number} has no value: {reason}")
+                });
+            }
+        }
+        let Some(mut reason) = first else { return };
+        if failures > 1 {
+            reason += &format!("; so it is with {} other keys", failures - 1);
+        }
+        self.give_up(format!(
+            "cannot load the log: {reason}; ferrite-server --repair-log deletes what cannot be read"
+        ));
+    }
+
+    /// Changes the value of a key that has waited.
+    fn amend(&self, guard: &mut Guard<'_>, key: Key<'_>, parts: &[Part]) -> Result<(), String> {
+        self.fetch(guard, key)?;
+        for part in parts {
+            let bytes = self.read(part.lsn, key, part.len)?;
+            patch(guard, key, part.tag, part.offset, part.total, &bytes);
+        }
+        Ok(())
     }
 
     /// Whether values are left in the log, to come back later.
@@ -158,8 +211,8 @@ impl Loader {
     /// Reads what a record has that was left on the disk.
     fn read(&self, lsn: Lsn, key: Key<'_>, len: u64) -> Result<Vec<u8>, String> {
         let read = self.reader.read(lsn, key.bytes, len);
-        let bytes = read.map_err(|error| format!("cannot load the log: {error}"))?;
-        bytes.ok_or_else(|| "cannot load the log: a record that was just read is not there".into())
+        let bytes = read.map_err(|error| error.to_string())?;
+        bytes.ok_or_else(|| format!("the record at {lsn} is not there"))
     }
 
     fn give_up(&self, reason: String) {
@@ -187,6 +240,7 @@ impl Loader {
         };
         match record.change {
             Change::Set { tag, expiry, value } => {
+                self.amendments.settle(record.db, record.key);
                 let form = form_of(tag);
                 let mut bury = |old| {
                     if let Some(old) = Replaced::of(old) {
@@ -213,6 +267,7 @@ impl Loader {
                 });
             }
             Change::Delete => {
+                self.amendments.settle(record.db, record.key);
                 bury(guard, key, liveness);
                 guard.remove(key);
             }
@@ -227,26 +282,55 @@ impl Loader {
                 total,
                 bytes,
             } => {
-                let read;
-                let bytes = match bytes {
-                    Value::Bytes(bytes) => bytes,
-                    Value::Stored(len) => match self.read(record.lsn, key, len) {
-                        Ok(bytes) => {
-                            read = bytes;
-                            &read
-                        }
-                        Err(problem) => return self.give_up(problem),
-                    },
-                    Value::Blob(_) => {
-                        return self.give_up("cannot load the log: a patch is a file".into());
-                    }
+                let part = Part {
+                    lsn: record.lsn,
+                    tag,
+                    offset: offset as usize,
+                    total: total as usize,
+                    len: bytes.len(),
                 };
-                if let Err(problem) = self.fetch(guard, key) {
-                    return self.give_up(problem);
+                let waits = self.amendments.has(record.db, record.key)
+                    || !self.is_amended(guard, key, part, bytes);
+                if waits {
+                    self.amendments.add(record.db, record.key, part);
                 }
-                patch(guard, key, tag, offset as usize, total as usize, bytes);
             }
         }
+    }
+
+    /// Changes part of a value, if there is one and all that takes is at hand. Whether nothing is left to do.
+    fn is_amended(
+        &self,
+        guard: &mut Guard<'_>,
+        key: Key<'_>,
+        part: Part,
+        bytes: Value<'_>,
+    ) -> bool {
+        let Some(entry) = guard.find(key) else {
+            // What makes the key follows, or it is gone.
+            return true;
+        };
+        let is_blob = address_of(&entry).is_some_and(Address::is_blob);
+        if is_blob && entry.cold().is_some() {
+            return false;
+        }
+        let read;
+        let bytes = match bytes {
+            Value::Bytes(bytes) => bytes,
+            Value::Stored(len) => match self.read(part.lsn, key, len) {
+                Ok(bytes) => {
+                    read = bytes;
+                    &read
+                }
+                Err(_) => return false,
+            },
+            Value::Blob(_) => return false,
+        };
+        if self.fetch(guard, key).is_err() {
+            return false;
+        }
+        patch(guard, key, part.tag, part.offset, part.total, bytes);
+        true
     }
 }
 

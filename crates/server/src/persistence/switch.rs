@@ -88,6 +88,11 @@ pub(super) fn discard_incomplete(directory: &Path) -> io::Result<()> {
     for part in ["log", "blobs", "lost"] {
         remove_all(&directory.join(part))?;
     }
+    // What a stop in good order says of the end of a log that is not there any more would be damage.
+    match fs::remove_file(directory.join("CLOSED")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     mark_complete(directory)
 }
 

@@ -16,8 +16,34 @@ pub(crate) const DATABASES: u16 = SHARED + 2 * CONNECTIONS;
 /// Keys of a connection in each database; those below [`COUNTERS`] hold numbers.
 const KEYS: u16 = 30;
 const COUNTERS: u16 = 6;
-/// A value that has become longer is replaced.
-const LONGEST: usize = 20_000;
+/// Keys that a life with large values uses of them.
+const FEW: u16 = COUNTERS + 10;
+
+/// How long values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sizes {
+    /// Mostly some bytes.
+    Small,
+    /// Many that are logged in part when they change, some in files of their own.
+    Large,
+}
+
+impl Sizes {
+    /// A value that has become longer is replaced.
+    fn longest(self) -> usize {
+        match self {
+            Sizes::Small => 20_000,
+            Sizes::Large => 400_000,
+        }
+    }
+
+    fn keys(self) -> u16 {
+        match self {
+            Sizes::Small => KEYS,
+            Sizes::Large => FEW,
+        }
+    }
+}
 
 /// A database and the number of a key in it.
 pub(crate) type Place = (u16, u16);
@@ -51,15 +77,26 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    fn random(random: &mut fastrand::Rng) -> Text {
-        let len = match random.u8(..20) {
-            0 => random.u32(..150_000),
-            1..5 => random.u32(..2000),
+    fn random(random: &mut fastrand::Rng, sizes: Sizes) -> Text {
+        let len = match (sizes, random.u8(..20)) {
+            (Sizes::Small, 0) => random.u32(..150_000),
+            (Sizes::Small, 1..5) => random.u32(..2000),
+            // As many between 200 and 400 kB as between 2.5 and 5 MB.
+            (Sizes::Large, 0) => (200_000.0 * 25.0_f64.powf(random.f64())) as u32,
+            (Sizes::Large, 1..8) => random.u32(4000..24_000),
             _ => random.u32(..60),
         };
         Text {
             seed: random.u32(..),
             len,
+        }
+    }
+
+    /// A few bytes.
+    fn short(random: &mut fastrand::Rng) -> Text {
+        Text {
+            seed: random.u32(..),
+            len: random.u32(1..60),
         }
     }
 
@@ -76,10 +113,12 @@ pub(crate) enum Change {
     SetWithExpiry(Place, Text),
     Increment(Place),
     Append(Place, Text),
+    /// Some bytes of a value are these, from a place on.
+    SetRange(Place, u32, Text),
     SetMany(u16, Vec<(u16, Text)>),
     Delete(u16, Vec<u16>),
-    /// A key of a database gets the value of another.
-    Copy(u16, u16, u16),
+    /// The second key gets the value of the first.
+    Copy(Place, Place),
     /// A key gets another name; it is there.
     Rename(u16, u16, u16),
     Expire(Place),
@@ -91,7 +130,12 @@ pub(crate) enum Change {
 
 impl Change {
     /// Something to do for a connection whose keys are in this state.
-    pub(crate) fn random(random: &mut fastrand::Rng, connection: u16, state: &State) -> Change {
+    pub(crate) fn random(
+        random: &mut fastrand::Rng,
+        connection: u16,
+        state: &State,
+        sizes: Sizes,
+    ) -> Change {
         let own = SHARED + 2 * connection;
         match random.u8(..100) {
             0..12 => {
@@ -99,57 +143,77 @@ impl Change {
                 // Each has to fit what the ones before leave behind.
                 let mut after = state.clone();
                 let changes = (0..count).map(|_| {
-                    let change = Change::simple(random, own, &after);
+                    let change = Change::simple(random, own, &after, sizes);
                     change.apply(&mut after, &mut |_| {});
                     change
                 });
                 Change::Transaction(changes.collect())
             }
-            _ => Change::simple(random, own, state),
+            _ => Change::simple(random, own, state, sizes),
         }
     }
 
-    fn simple(random: &mut fastrand::Rng, own: u16, state: &State) -> Change {
-        let db = match random.u16(..5) {
+    fn simple(random: &mut fastrand::Rng, own: u16, state: &State, sizes: Sizes) -> Change {
+        let database = |random: &mut fastrand::Rng| match random.u16(..5) {
             db if db < SHARED => db,
             db => own + db - SHARED,
         };
+        let db = database(random);
         let counter = (db, random.u16(..COUNTERS));
-        let key = |random: &mut fastrand::Rng| random.u16(COUNTERS..KEYS);
+        let key = |random: &mut fastrand::Rng| random.u16(COUNTERS..sizes.keys());
         // Another one, which is no counter either.
         let other = |random: &mut fastrand::Rng, key: u16| {
-            let count = KEYS - COUNTERS;
+            let count = sizes.keys() - COUNTERS;
             COUNTERS + (key - COUNTERS + random.u16(1..count)) % count
         };
         let place = (db, key(random));
-        let text = Text::random(random);
+        let text = Text::random(random, sizes);
         match random.u8(..60) {
             0 => return Change::Flush(own + random.u16(..2)),
             1 => return Change::Swap(own, own + 1),
             _ => {}
         }
         match random.u8(..20) {
-            0..5 => Change::Increment(counter),
+            0..5 if sizes == Sizes::Small || random.u8(..5) == 0 => Change::Increment(counter),
+            // Of what is logged in part, there shall be much.
+            0..5 => Change::amend(random, place),
             5..8 => Change::SetMany(
                 db,
                 (0..random.usize(2..5))
-                    .map(|_| (key(random), Text::random(random)))
+                    .map(|_| (key(random), Text::random(random, sizes)))
                     .collect(),
             ),
             8 | 9 => Change::Delete(db, vec![key(random), counter.1, key(random)]),
             10 => Change::Expire(if random.bool() { place } else { counter }),
             11 => Change::Persist(if random.bool() { place } else { counter }),
-            12 if random.bool() => Change::Copy(db, place.1, other(random, place.1)),
+            12 if random.bool() => {
+                let to = match database(random) {
+                    to if to == db => (db, other(random, place.1)),
+                    to => (to, key(random)),
+                };
+                Change::Copy(place, to)
+            }
             12 if state.contains_key(&place) => Change::Rename(db, place.1, other(random, place.1)),
             12 => Change::SetWithExpiry(place, text),
             13..16
                 if state
                     .get(&place)
-                    .is_none_or(|entry| entry.value.len() < LONGEST) =>
+                    .is_none_or(|entry| entry.value.len() < sizes.longest()) =>
             {
                 Change::Append(place, text)
             }
+            16 => Change::amend(random, place),
             _ => Change::Set(place, text),
+        }
+    }
+
+    /// Changes a few bytes of a value.
+    fn amend(random: &mut fastrand::Rng, place: Place) -> Change {
+        let text = Text::short(random);
+        if random.bool() {
+            Change::Append(place, text)
+        } else {
+            Change::SetRange(place, random.u32(..10_000), text)
         }
     }
 
@@ -184,11 +248,20 @@ impl Change {
                     touched((*db, key));
                 }
             }
-            Change::Copy(db, from, to) => {
-                if let Some(entry) = state.get(&(*db, *from)).cloned() {
-                    state.insert((*db, *to), entry);
+            Change::SetRange(place, offset, text) => {
+                let (value, from) = (
+                    &mut state.entry(*place).or_default().value,
+                    *offset as usize,
+                );
+                let bytes = text.bytes();
+                value.resize(value.len().max(from + bytes.len()), 0);
+                value[from..from + bytes.len()].copy_from_slice(&bytes);
+            }
+            Change::Copy(from, to) => {
+                if let Some(entry) = state.get(from).cloned() {
+                    state.insert(*to, entry);
                 }
-                touched((*db, *to));
+                touched(*to);
             }
             Change::Rename(db, from, to) => {
                 if let Some(entry) = state.remove(&(*db, *from)) {
@@ -218,22 +291,32 @@ impl Change {
             }
         }
         match self {
-            Change::Set(place, _)
-            | Change::SetWithExpiry(place, _)
-            | Change::Append(place, _)
-            | Change::Increment(place)
-            | Change::Expire(place)
-            | Change::Persist(place) => touched(*place),
             Change::Flush(db) => (0..KEYS).for_each(|key| touched((*db, key))),
             Change::Swap(one, two) => (0..KEYS).for_each(|key| {
                 touched((*one, key));
                 touched((*two, key));
             }),
-            Change::SetMany(..)
+            change => change.place().into_iter().for_each(touched),
+        }
+    }
+
+    /// The key of a change that is about one.
+    fn place(&self) -> Option<Place> {
+        match self {
+            Change::Set(place, _)
+            | Change::SetWithExpiry(place, _)
+            | Change::Append(place, _)
+            | Change::SetRange(place, ..)
+            | Change::Increment(place)
+            | Change::Expire(place)
+            | Change::Persist(place) => Some(*place),
+            Change::Flush(_)
+            | Change::Swap(..)
+            | Change::SetMany(..)
             | Change::Delete(..)
             | Change::Copy(..)
             | Change::Rename(..)
-            | Change::Transaction(_) => {}
+            | Change::Transaction(_) => None,
         }
     }
 
@@ -249,23 +332,20 @@ impl Change {
                 bytes.extend(encode_request(&[word("SELECT"), word(&wanted.to_string())]));
             }
         };
+        if let Some((its, _)) = self.place() {
+            select(its, bytes);
+        }
         let request = match self {
-            Change::Set((db, key), text) => {
-                select(*db, bytes);
-                vec![word("SET"), name(*key), text.bytes()]
-            }
-            Change::SetWithExpiry((db, key), text) => {
-                select(*db, bytes);
+            Change::Set((_, key), text) => vec![word("SET"), name(*key), text.bytes()],
+            Change::SetWithExpiry((_, key), text) => {
                 let (seconds, value) = (word("100000"), text.bytes());
                 vec![word("SET"), name(*key), value, word("EX"), seconds]
             }
-            Change::Increment((db, key)) => {
-                select(*db, bytes);
-                vec![word("INCR"), name(*key)]
-            }
-            Change::Append((db, key), text) => {
-                select(*db, bytes);
-                vec![word("APPEND"), name(*key), text.bytes()]
+            Change::Increment((_, key)) => vec![word("INCR"), name(*key)],
+            Change::Append((_, key), text) => vec![word("APPEND"), name(*key), text.bytes()],
+            Change::SetRange((_, key), offset, text) => {
+                let offset = word(&offset.to_string());
+                vec![word("SETRANGE"), name(*key), offset, text.bytes()]
             }
             Change::SetMany(db, pairs) => {
                 select(*db, bytes);
@@ -279,22 +359,18 @@ impl Change {
                 let keys = keys.iter().map(|&key| name(key));
                 [word("DEL")].into_iter().chain(keys).collect()
             }
-            Change::Copy(db, from, to) => {
+            Change::Copy((db, from), (to_db, to)) => {
                 select(*db, bytes);
-                vec![word("COPY"), name(*from), name(*to), word("REPLACE")]
+                let to_db = word(&to_db.to_string());
+                let (from, to) = (name(*from), name(*to));
+                vec![word("COPY"), from, to, word("DB"), to_db, word("REPLACE")]
             }
             Change::Rename(db, from, to) => {
                 select(*db, bytes);
                 vec![word("RENAME"), name(*from), name(*to)]
             }
-            Change::Expire((db, key)) => {
-                select(*db, bytes);
-                vec![word("EXPIRE"), name(*key), word("100000")]
-            }
-            Change::Persist((db, key)) => {
-                select(*db, bytes);
-                vec![word("PERSIST"), name(*key)]
-            }
+            Change::Expire((_, key)) => vec![word("EXPIRE"), name(*key), word("100000")],
+            Change::Persist((_, key)) => vec![word("PERSIST"), name(*key)],
             Change::Flush(db) => {
                 select(*db, bytes);
                 vec![word("FLUSHDB")]

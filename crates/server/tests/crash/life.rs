@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use crate::change::{CONNECTIONS, Change, DATABASES, Entry, State, parse_name};
+use crate::change::{CONNECTIONS, Change, DATABASES, Entry, Sizes, State, parse_name};
 use crate::process::Process;
 use crate::support::{Client, PATIENCE, Value};
 
@@ -16,6 +16,9 @@ pub(crate) struct Life {
     pub(crate) is_volatile: bool,
     /// Whether snapshots are taken meanwhile, and everything is written again.
     pub(crate) has_snapshots: bool,
+    /// Whether it ends in good order.
+    pub(crate) is_stopped: bool,
+    pub(crate) sizes: Sizes,
     pub(crate) lasts: Duration,
     pub(crate) seed: u64,
 }
@@ -33,6 +36,7 @@ pub(crate) struct End {
     pub(crate) histories: Vec<Vec<Step>>,
     pub(crate) killed: Instant,
     pub(crate) is_volatile: bool,
+    pub(crate) is_stopped: bool,
 }
 
 impl Life {
@@ -56,15 +60,20 @@ impl Life {
                 .zip(clients)
                 .map(|(number, client)| {
                     let state = base.get(usize::from(number)).cloned().unwrap_or_default();
-                    let random = random.fork();
-                    scope.spawn(move || Connection::new(number, client, state).work(random, clock))
+                    let (random, sizes) = (random.fork(), self.sizes);
+                    let connection = Connection::new(number, client, state);
+                    scope.spawn(move || connection.work(random, sizes, clock))
                 })
                 .collect();
             if self.has_snapshots {
                 scope.spawn(|| operate(operator, &is_over, random.fork()));
             }
             sleep(self.lasts);
-            process.kill();
+            if self.is_stopped {
+                process.stop();
+            } else {
+                process.kill();
+            }
             killed = Instant::now();
             is_over.store(true, Ordering::Relaxed);
             let join = |thread: thread::ScopedJoinHandle<'_, Vec<Step>>| {
@@ -76,6 +85,7 @@ impl Life {
             histories,
             killed,
             is_volatile: self.is_volatile,
+            is_stopped: self.is_stopped,
         }
     }
 }
@@ -102,7 +112,7 @@ impl Connection {
     }
 
     /// Works until the connection breaks.
-    fn work(mut self, mut random: fastrand::Rng, clock: &AtomicU64) -> Vec<Step> {
+    fn work(mut self, mut random: fastrand::Rng, sizes: Sizes, clock: &AtomicU64) -> Vec<Step> {
         let mut bytes = Vec::new();
         loop {
             bytes.clear();
@@ -110,7 +120,7 @@ impl Connection {
             let first = self.steps.len();
             let mut replies = Vec::new();
             for _ in 0..depth {
-                let change = Change::random(&mut random, self.number, &self.state);
+                let change = Change::random(&mut random, self.number, &self.state, sizes);
                 replies.push(change.encode(self.number, &mut self.db, &mut bytes));
                 change.apply(&mut self.state, &mut |_| {});
                 self.steps.push(Step {
@@ -150,8 +160,17 @@ fn check_reply(reply: &Value, change: &Change) {
 /// Asks for snapshots and the like until the life is over.
 fn operate(mut client: Client, is_over: &AtomicBool, mut random: fastrand::Rng) {
     while !is_over.load(Ordering::Relaxed) {
-        let request = ["BGSAVE", "BGREWRITEAOF", "INFO", "SAVE"][random.usize(..4)];
-        if client.call(&[request]).is_err() {
+        let backup = format!("BACKUP backup-{:08x}", random.u32(..));
+        let requests = [
+            "BGSAVE",
+            "BGREWRITEAOF",
+            "BGREWRITEAOF",
+            "INFO",
+            "SAVE",
+            &backup,
+        ];
+        let words: Vec<&str> = requests[random.usize(..6)].split(' ').collect();
+        if client.call(&words).is_err() {
             return;
         }
         sleep(Duration::from_millis(random.u64(..60)));

@@ -16,7 +16,10 @@
 //! longer ago than the sync interval (`everysec`); and if a change is there, so is everything that was acknowledged before it
 //! was sent, by whomever.
 //!
+//! Some lives end in good order: then nothing at all is missing. Before every start `--check-log` has to find the log whole.
+//!
 //! `FERRITE_CRASHES=300` makes it thorough (`make crash ROUNDS=300`), `FERRITE_SEED` repeats a run as far as threads allow.
+//! `FERRITE_SERVER` is the server that is tested, if it is another than the one that was just built.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -28,6 +31,7 @@ mod verdict;
 
 use std::time::Duration;
 
+use change::Sizes;
 use life::Life;
 use process::Process;
 use verdict::Totals;
@@ -45,33 +49,53 @@ fn everysec_bound() -> Duration {
     Duration::from_millis(number("FERRITE_CRASH_BOUND_MS", 10_000))
 }
 
-fn rounds(policy: &'static str, bound: Duration, longest_life_ms: u64, usual: u64) {
+/// What a test is about.
+struct Plan {
+    policy: &'static str,
+    sizes: Sizes,
+    /// How old what is lost may be.
+    bound: Duration,
+    longest_life_ms: u64,
+    /// Rounds, unless somebody asks for more.
+    usual: u64,
+}
+
+fn rounds(plan: &Plan) {
     let seed = number("FERRITE_SEED", u64::from(std::process::id()));
-    let rounds = number("FERRITE_CRASHES", usual);
+    let rounds = number("FERRITE_CRASHES", plan.usual);
     let mut totals = Totals::default();
     let mut random = fastrand::Rng::with_seed(seed);
     let mut process = None;
     let mut base = Vec::new();
+    let (policy, sizes) = (plan.policy, plan.sizes);
     for round in 0..rounds {
         if round % LIVES == 0 {
-            process = Some(Process::new(policy, 1 + random.usize(..2)));
+            process = Some(Process::new(policy, 1 + random.usize(..2), sizes));
             base = Vec::new();
         }
         let process = process.as_mut().expect("the first round makes one");
         let life = Life {
             is_volatile: random.u8(..3) > 0,
-            has_snapshots: random.u8(..3) == 0,
-            lasts: Duration::from_millis(random.u64(20..longest_life_ms)),
+            has_snapshots: sizes == Sizes::Large || random.u8(..3) == 0,
+            is_stopped: random.u8(..5) == 0,
+            sizes,
+            lasts: Duration::from_millis(random.u64(20..plan.longest_life_ms)),
             seed: random.u64(..),
         };
+        let what = format!("{policy}, round {round} of seed {seed}: {life:?}");
+        eprintln!("{what}");
         let end = life.run(process, &base);
         if random.u8(..4) == 0 {
             // A server that dies while it starts.
             process.start_and_kill(Duration::from_millis(random.u64(..150)));
         }
+        process.check_log();
         process.start();
         let found = life::read_everything(process);
-        let what = format!("{policy}, round {round} of seed {seed}: {life:?}");
+        let bound = match life.is_stopped {
+            true => Duration::ZERO,
+            false => plan.bound,
+        };
         base = totals.judge(&end, &base, found, bound, &what, process);
     }
     println!("{policy}: {totals}");
@@ -79,10 +103,34 @@ fn rounds(policy: &'static str, bound: Duration, longest_life_ms: u64, usual: u6
 
 #[test]
 fn with_always_nothing_acknowledged_is_lost() {
-    rounds("always", Duration::ZERO, 600, 4);
+    rounds(&Plan {
+        policy: "always",
+        sizes: Sizes::Small,
+        bound: Duration::ZERO,
+        longest_life_ms: 600,
+        usual: 4,
+    });
 }
 
 #[test]
 fn with_everysec_only_the_last_moment_is_lost() {
-    rounds("everysec", everysec_bound(), 2500, 3);
+    rounds(&Plan {
+        policy: "everysec",
+        sizes: Sizes::Small,
+        bound: everysec_bound(),
+        longest_life_ms: 2500,
+        usual: 3,
+    });
+}
+
+/// Values of up to 5 MB, and many that are logged in part, while compaction moves them.
+#[test]
+fn large_values_come_back_as_they_were() {
+    rounds(&Plan {
+        policy: "everysec",
+        sizes: Sizes::Large,
+        bound: everysec_bound(),
+        longest_life_ms: 1500,
+        usual: 3,
+    });
 }

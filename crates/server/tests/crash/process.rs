@@ -1,5 +1,6 @@
 //! A server that is killed and started again in its directory.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -7,12 +8,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::change::DATABASES;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::change::{DATABASES, Sizes};
 use crate::support::{Client, PATIENCE, Value};
 
 /// Small segments, so that compaction has something to do.
 const SEGMENT: &str = "2mb";
 const SOCKET: &str = "socket";
+
+/// The server that is tested: `FERRITE_SERVER`, or the one that cargo has built.
+fn program() -> OsString {
+    let built = || env!("CARGO_BIN_EXE_ferrite-server").into();
+    std::env::var_os("FERRITE_SERVER").unwrap_or_else(built)
+}
 
 /// See the module. Dropping it ends the process and removes the directory, unless a test fails.
 pub(crate) struct Process {
@@ -20,11 +29,13 @@ pub(crate) struct Process {
     directory: PathBuf,
     policy: &'static str,
     threads: usize,
+    /// The shortest value that has a file of its own.
+    blob_size: &'static str,
 }
 
 impl Process {
     /// One that is not started yet.
-    pub(crate) fn new(policy: &'static str, threads: usize) -> Process {
+    pub(crate) fn new(policy: &'static str, threads: usize, sizes: Sizes) -> Process {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("ferrite-crash-{}-{number}", std::process::id());
@@ -35,6 +46,10 @@ impl Process {
             directory,
             policy,
             threads,
+            blob_size: match sizes {
+                Sizes::Small => "16kb",
+                Sizes::Large => "256kb",
+            },
         }
     }
 
@@ -49,7 +64,7 @@ impl Process {
             .open(self.directory.join("output"))
             .expect("the directory is ours");
         let errors = output.try_clone().expect("it is open");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ferrite-server"));
+        let mut command = Command::new(program());
         command
             .args(["--save", "", "--appendonly", "yes"])
             .args([
@@ -60,7 +75,7 @@ impl Process {
             ])
             .args(["--log-segment-size", SEGMENT])
             // Some values are large enough for files of their own.
-            .args(["--log-blob-size", "16kb"])
+            .args(["--log-blob-size", self.blob_size])
             .args(["--databases", &DATABASES.to_string()])
             .args(["--threads", &self.threads.to_string()])
             // Nobody else listens there.
@@ -104,6 +119,28 @@ impl Process {
             child.kill().expect("it is ours");
             child.wait().expect("it is ours");
         }
+    }
+
+    /// Ends the server in good order.
+    pub(crate) fn stop(&mut self) {
+        let mut child = self.child.take().expect("it runs");
+        let pid = Pid::from_child(&child);
+        kill_process(pid, Signal::TERM).expect("it is ours");
+        let status = child.wait().expect("it is ours");
+        assert!(status.success(), "{status}\n{}", self.output());
+    }
+
+    /// Looks at the log that is left: a start must take it as it is.
+    pub(crate) fn check_log(&self) {
+        let told = Command::new(program())
+            .arg("--check-log")
+            .arg(self.directory.join("appendonlydir"))
+            .output()
+            .expect("cargo has built it");
+        let text = String::from_utf8_lossy(&told.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&told.stderr).into_owned();
+        let directory = self.directory.display();
+        assert!(told.status.success(), "{text}{errors}\n{directory}");
     }
 
     pub(crate) fn client(&self) -> Client {

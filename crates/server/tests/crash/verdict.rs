@@ -13,6 +13,7 @@ use crate::process::Process;
 pub(crate) struct Totals {
     rounds: u64,
     volatile: u64,
+    stopped: u64,
     acked: u64,
     unanswered: u64,
     kept_unanswered: u64,
@@ -24,9 +25,10 @@ impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} crashes ({} lost what was not synced), {} changes acknowledged, {} of them lost (the oldest {} ms old), \
+            "{} ends ({} in good order, {} lost what was not synced), {} changes acknowledged, {} of them lost (the oldest {} ms old), \
              {} more were on their way, {} of them are there; 0 torn, 0 out of order",
             self.rounds,
+            self.stopped,
             self.volatile,
             self.acked,
             self.lost,
@@ -58,7 +60,8 @@ impl Totals {
         process: &Process,
     ) -> Vec<State> {
         self.rounds += 1;
-        self.volatile += u64::from(end.is_volatile);
+        self.stopped += u64::from(end.is_stopped);
+        self.volatile += u64::from(end.is_volatile && !end.is_stopped);
         let nothing = State::new();
         let mut kept = Vec::new();
         for (number, history) in end.histories.iter().enumerate() {

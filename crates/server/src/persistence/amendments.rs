@@ -1,0 +1,112 @@
+//! Changes of parts of values whose base is not at hand while a log is replayed.
+//!
+//! A state in the middle of a replay need not be one that there ever was. Compaction appends a value again, and drops the segment that
+//! had it. So a `Patch` of that value can stand in front of it, and behind an older value whose file is gone:
+//!
+//! ```text
+//!  written    SetBlob k (file 1)   Set k   Patch k
+//!  compacted  SetBlob k (file 1)           Patch k   Set k       file 1 is gone
+//! ```
+//!
+//! So nothing is read for a patch of a value that is in a file of its own, and a value that cannot be read is no damage yet:
+//! the patches of such a key wait here. A later record that sets or deletes the key settles it. Behind the last record the values
+//! of the keys that still wait are read and patched; what cannot be read then is damage.
+//!
+//! Memory: the key, and a few words for each patch.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use ferrite_log::{DbId, Lsn, Tag};
+use parking_lot::Mutex;
+
+/// A patch whose bytes are in the log.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    pub(super) lsn: Lsn,
+    pub(super) tag: Tag,
+    pub(super) offset: usize,
+    pub(super) total: usize,
+    pub(super) len: u64,
+}
+
+/// A key of a database.
+pub(super) type FullKey = (DbId, Vec<u8>);
+
+/// See the module. All that is done for one key is done in the order of the log.
+#[derive(Default)]
+pub(super) struct Amendments {
+    waiting: Mutex<HashMap<FullKey, Vec<Part>>>,
+    /// Keys that wait.
+    keys: AtomicUsize,
+}
+
+impl Amendments {
+    /// Whether a key waits.
+    pub(super) fn has(&self, db: DbId, key: &[u8]) -> bool {
+        self.keys.load(Relaxed) > 0 && self.waiting.lock().contains_key(&(db, key.to_vec()))
+    }
+
+    /// Lets a patch of a key wait, behind those that wait already.
+    pub(super) fn add(&self, db: DbId, key: &[u8], part: Part) {
+        let mut waiting = self.waiting.lock();
+        waiting.entry((db, key.to_vec())).or_default().push(part);
+        self.keys.store(waiting.len(), Relaxed);
+    }
+
+    /// The key was set or deleted: what was to be changed counts no more.
+    pub(super) fn settle(&self, db: DbId, key: &[u8]) {
+        if self.keys.load(Relaxed) == 0 {
+            return;
+        }
+        let mut waiting = self.waiting.lock();
+        waiting.remove(&(db, key.to_vec()));
+        self.keys.store(waiting.len(), Relaxed);
+    }
+
+    /// The keys that still wait, in their order, with their patches in the order of the log.
+    pub(super) fn take(&self) -> Vec<(FullKey, Vec<Part>)> {
+        let mut left: Vec<_> = std::mem::take(&mut *self.waiting.lock())
+            .into_iter()
+            .collect();
+        self.keys.store(0, Relaxed);
+        left.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(offset: usize) -> Part {
+        Part {
+            lsn: Lsn::FIRST,
+            tag: Tag::default(),
+            offset,
+            total: 100,
+            len: 1,
+        }
+    }
+
+    #[test]
+    fn patches_wait_until_their_key_is_settled() {
+        let amendments = Amendments::default();
+        assert!(!amendments.has(DbId(0), b"k"));
+        amendments.settle(DbId(0), b"k");
+        amendments.add(DbId(0), b"k", part(8));
+        amendments.add(DbId(1), b"k", part(16));
+        amendments.add(DbId(0), b"k", part(24));
+        assert!(amendments.has(DbId(0), b"k") && !amendments.has(DbId(0), b"l"));
+        amendments.settle(DbId(1), b"k");
+        assert!(amendments.has(DbId(0), b"k") && !amendments.has(DbId(1), b"k"));
+        let left = amendments.take();
+        let [(key, parts)] = &left[..] else {
+            panic!("one is left")
+        };
+        assert_eq!(*key, (DbId(0), b"k".to_vec()));
+        let offsets: Vec<usize> = parts.iter().map(|part| part.offset).collect();
+        assert_eq!(offsets, [8, 24]);
+        assert!(!amendments.has(DbId(0), b"k") && amendments.take().is_empty());
+    }
+}
