@@ -320,12 +320,15 @@ pub(crate) fn run(plan: &Plan, workload: &Workload, target: &Target) -> Result<O
 /// How the error reply begins that every request gets on a connection without a password.
 pub(crate) const NO_AUTH: &str = "NOAUTH";
 
+/// What is said of a server that wants a password.
+pub(crate) fn no_auth(name: &str, text: &str) -> String {
+    format!("{name}: {text} (-a, --user and --uri say who asks)")
+}
+
 fn describe(error: &LinkError, target: &Target) -> String {
     let name = &target.name;
     match error {
-        LinkError::Refused(text) if text.starts_with(NO_AUTH) => {
-            format!("{name}: {text} (-a, --user and --uri say who asks)")
-        }
+        LinkError::Refused(text) if text.starts_with(NO_AUTH) => no_auth(name, text),
         LinkError::Refused(text) => format!("{name}: {text}"),
         LinkError::Io(_) => format!("Could not connect to Redis at {name}: {error}"),
         other => format!("{name}: {other}"),

@@ -253,9 +253,9 @@ fn job(cell: &Cell, settings: &Settings) -> Result<(Plan, Workload), String> {
         false => cell.options.to_string(),
     };
     let warmup = settings.warmup.as_secs_f64();
-    let line = match settings.until_requests {
-        true => format!("{line} --warmup {warmup}"),
-        false => {
+    let line = match settings.requests {
+        Some(_) => format!("{line} --warmup {warmup}"),
+        None => {
             let time = settings.cell_time.as_secs_f64();
             format!("{line} --test-time {time} --warmup {warmup}")
         }

@@ -30,9 +30,9 @@ pub(crate) struct Settings {
     pub(crate) rounds: usize,
     pub(crate) server_cpus: Vec<usize>,
     pub(crate) load_cpus: Vec<usize>,
-    /// How long a cell takes, unless it ends after a number of requests.
+    /// How long a cell takes, unless it ends after so many requests.
     pub(crate) cell_time: Duration,
-    pub(crate) until_requests: bool,
+    pub(crate) requests: Option<u64>,
     /// How many keys the fills write is as many as there are to be.
     pub(crate) has_range: bool,
     pub(crate) has_progress: bool,
@@ -47,9 +47,10 @@ pub(crate) struct Settings {
 impl Settings {
     /// How the comparison is made, in a line.
     pub(crate) fn text(&self) -> String {
-        let length = match self.until_requests {
-            true => "a number of requests".to_owned(),
-            false => format!("{} s", self.cell_time.as_secs_f64()),
+        let length = match self.requests {
+            Some(1) => "one request".to_owned(),
+            Some(count) => format!("{} requests", crate::report::numbers::thousands(count)),
+            None => format!("{} s", self.cell_time.as_secs_f64()),
         };
         format!(
             "server on processors {:?}, load on {:?}; {} rounds of {length} a cell",
@@ -126,7 +127,7 @@ fn settings(options: &Options) -> Result<Settings, String> {
         server_cpus,
         load_cpus,
         cell_time: options.test_time.unwrap_or(quick(Duration::from_secs(2))),
-        until_requests: options.requests.is_some() && options.test_time.is_none(),
+        requests: options.requests.filter(|_| options.test_time.is_none()),
         has_range: cells::has_range(options),
         has_progress: options.has_progress,
         warmup: options.warmup.unwrap_or(quick(Duration::from_millis(400))),

@@ -1,4 +1,5 @@
-//! The comparison as one page (`--html`): charts and a table for each cell, everything inside, nothing fetched.
+//! The comparison as one page (`--html`): charts and a table for each cell, everything inside, nothing
+//! fetched.
 
 use super::memory::states;
 use super::table::COLUMNS;
@@ -31,7 +32,12 @@ pub(crate) fn page(report: &Report<'_>, problems: &[String]) -> String {
             .map_or("-", String::as_str);
         vec![recipe.name.clone(), version.to_owned(), recipe.text()]
     });
-    table(&["server", "version", "command"], servers, &mut page);
+    table(
+        "words",
+        &["server", "version", "command"],
+        servers,
+        &mut page,
+    );
     for (_, svg) in report.charts() {
         page.push_str(&svg);
     }
@@ -42,6 +48,7 @@ pub(crate) fn page(report: &Report<'_>, problems: &[String]) -> String {
             "<h2>{title}</h2>\n<p><code>ferrite-bench {options}</code></p>"
         );
         table(
+            "",
             &COLUMNS,
             one.rows.iter().map(|row| row.cells().to_vec()),
             &mut page,
@@ -57,20 +64,25 @@ pub(crate) fn page(report: &Report<'_>, problems: &[String]) -> String {
                 .map(|bytes| format!("{bytes:.1}"));
             std::iter::once(weight.name.clone()).chain(bytes).collect()
         });
-        table(&columns, rows, &mut page);
+        table("", &columns, rows, &mut page);
     }
     page.push_str("</body></html>\n");
     page
 }
 
-fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>, page: &mut String) {
+fn table(
+    class: &str,
+    columns: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+    page: &mut String,
+) {
     let row = |tag: &str, cells: Vec<String>| {
         let cells = cells
             .iter()
             .map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
         format!("<tr>{}</tr>\n", cells.collect::<String>())
     };
-    page.push_str("<div class=\"table\"><table>");
+    let _ = write!(page, "<div class=\"table\"><table class=\"{class}\">");
     page.push_str(&row(
         "th",
         columns.iter().map(|&name| name.to_owned()).collect(),

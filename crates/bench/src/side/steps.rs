@@ -1,5 +1,5 @@
-//! How far a comparison is: each step is a cell or a weighing on one server, and there are as many as can be counted
-//! before the first.
+//! How far a comparison is: each step is a cell or a weighing on one server, and there are as many as can be
+//! counted before the first.
 
 use super::Settings;
 use super::cells::{Cell, Place};

@@ -160,7 +160,7 @@ mod tests {
             server_cpus: vec![0],
             load_cpus: vec![1],
             cell_time: Duration::from_secs(1),
-            until_requests: false,
+            requests: None,
             has_range: false,
             has_progress: false,
             warmup: Duration::ZERO,

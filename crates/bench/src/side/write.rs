@@ -200,7 +200,7 @@ impl Report<'_> {
         let mut text = String::new();
         let settings = self.settings;
         let _ = writeln!(text, "Machine: {}.", self.machine.text());
-        let _ = writeln!(text, "{}; medians.\n", settings.text());
+        let _ = writeln!(text, "Medians: {}.\n", settings.text());
         text.push_str("| server | version | command |\n|---|---|---|\n");
         for recipe in &settings.recipes {
             let version = self.versions.get(&recipe.name).map_or("-", String::as_str);

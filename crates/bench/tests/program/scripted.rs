@@ -1,5 +1,5 @@
-//! What people script: refusals that end a run, the flags of memtier_benchmark and redis-benchmark, what is on a
-//! terminal and what is in a file.
+//! What people script: refusals that end a run, the flags of memtier_benchmark and redis-benchmark, what is
+//! on a terminal and what is in a file.
 
 use super::support::{PATIENCE, Server, bench, bench_words, failed, fresh_dir, printed, words};
 use std::process::{Command, Stdio};
@@ -36,6 +36,8 @@ fn a_server_that_wants_a_password_ends_the_run_at_once() {
         "--ratio 1:1 -n 1g --reconnect 1h --csv",
         "-t get --rate 100 --test-time 1h",
         "-t pubsub -n 1g",
+        "--find-rate -t get",
+        "--verify -n 1g",
         "-t get --test-time 1h --warmup 1h",
     ] {
         let output = bench(&server, line);
@@ -149,7 +151,7 @@ fn connections_are_given_up_after_their_requests() {
                 stats.contains(&format!("cmdstat_set:calls={requests},")),
                 "{line}: {stats}"
             );
-            // One asks for the server's version, one for these figures; the last of each place may have been opened in vain.
+            // One asks for the version, one for these figures; the last of each place may be opened in vain.
             assert!(
                 (connections..connections + 8).contains(&opened),
                 "{line}: {opened}"
