@@ -112,6 +112,15 @@ fn runs_are_counted_and_reported_as_memtier_does() {
     }
     assert!(text.contains("      p50       p90     p99.9\n"), "{text}");
     assert!(!text.contains("distribution"), "{text}");
+    let rates: Vec<f64> = text
+        .split("throughput summary: ")
+        .skip(1)
+        .filter_map(|rest| rest.split(' ').next()?.parse().ok())
+        .collect();
+    let [best, worst, mean] = rates[..] else {
+        panic!("{text}")
+    };
+    assert!(best >= mean && mean >= worst && worst > 0.0, "{rates:?}");
     for run in 1..=3 {
         for name in ["FULL_RUN", "SET_command_run", "GET_command_run"] {
             for ending in ["txt", "hgrm"] {
