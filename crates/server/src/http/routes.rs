@@ -45,9 +45,6 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/icon.svg", content::ICON, include_str!("page/icon.svg")),
 ];
 
-/// Why no figures are told at the end.
-const ENDING: &str = "the server is shutting down";
-
 /// See the module. Keeps what was gathered for as long as it is fresh.
 pub(super) struct Routes {
     server: &'static Server,
@@ -56,6 +53,9 @@ pub(super) struct Routes {
     past: Fresh,
     history: History,
 }
+
+/// Why no figures are told at the end.
+const ENDING: &str = "the server is shutting down";
 
 /// A body, and until when (monotonic ms) it is answered again.
 #[derive(Default)]
@@ -131,24 +131,6 @@ impl Routes {
         }
     }
 
-    /// When [`Routes::look`] is due (monotonic, ms).
-    pub(super) fn due_ms(&self) -> u64 {
-        self.history.due_ms()
-    }
-
-    /// Notes what happened since the last time, if it is time.
-    pub(super) fn look(&mut self, turn: &mut Turn<'static>, now_ms: u64) {
-        if now_ms < self.due_ms() {
-            return;
-        }
-        if self.server.is_ending() {
-            return self.history.postpone(now_ms);
-        }
-        turn.enter();
-        self.history.look(self.server, turn, now_ms);
-        turn.leave();
-    }
-
     fn readiness(&self) -> Response {
         match figures::why_not_ready(self.server) {
             None => Response::line(Status::Ok, "ok"),
@@ -184,6 +166,24 @@ impl Routes {
             response: Some(response.clone()),
         };
         response
+    }
+
+    /// When [`Routes::look`] is due (monotonic, ms).
+    pub(super) fn due_ms(&self) -> u64 {
+        self.history.due_ms()
+    }
+
+    /// Notes what happened since the last time, if it is time.
+    pub(super) fn look(&mut self, turn: &mut Turn<'static>, now_ms: u64) {
+        if now_ms < self.due_ms() {
+            return;
+        }
+        if self.server.is_ending() {
+            return self.history.postpone(now_ms);
+        }
+        turn.enter();
+        self.history.look(self.server, turn, now_ms);
+        turn.leave();
     }
 }
 
