@@ -23,7 +23,7 @@ _ferrite__bench() {
 
     case "${cmd}" in
         ferrite__bench)
-            opts="-h -p -s -u -a -3 -t -n -c -P -k -l -I -x -r -d -R -q -v --server --host --port --unix-socket --socket --uri --password --pass --user --authenticate --select-db --dbnum --resp3 --enable-tracking --server-pid --target --tests --requests --duration --test-time --warmup --clients --pipeline --threads --keepalive --subscribers --loop --idle --stdin --seed --timeout --reconnect --cpus --rate --rate-limiting --arrivals --find-rate --p99 --step-time --keyspace --key-minimum --key-maximum --key-prefix --key-digits --key-pattern --key-zipf-exp --key-median --key-stddev --hot-share --multi-key-get --multi-keys --data-size --data-size-range --data-size-list --random-data --expiry-range --expiry-share --ratio --command --command-ratio --command-key-pattern --quiet --csv --precision --json-out-file --json --html --hdr --compare --no-progress --help --version --verify --may-lose --verify-file --verify-check --rounds --cells --quick --log --server-cpus --memory-keys --docs --reply side-by-side floor"
+            opts="-h -p -s -u -a -3 -t -n -c -P -k -l -I -x -r -d -R -q -e -o -v --server --host --port --unix-socket --socket --uri --password --pass --user --authenticate --select-db --dbnum --resp3 --enable-tracking --server-pid --target --tests --requests --duration --test-time --warmup --clients --pipeline --threads --keepalive --reconnect-interval --subscribers --loop --idle --stdin --seed --randomize --distinct-client-seed --run-count --timeout --reconnect --cpus --rate --rate-limiting --arrivals --find-rate --p99 --step-time --keyspace --key-minimum --key-maximum --key-prefix --key-digits --key-pattern --key-zipf-exp --key-median --key-stddev --hot-share --multi-key-get --multi-keys --data-size --data-size-range --data-size-list --random-data --expiry-range --expiry-share --ratio --command --command-ratio --command-key-pattern --quiet --csv --precision --show-errors --hide-histogram --print-percentiles --out-file --json-out-file --json --html --hdr --hdr-file-prefix --compare --no-progress --help --version --verify --may-lose --verify-file --verify-check --rounds --cells --quick --log --server-cpus --memory-keys --docs --reply side-by-side floor"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -269,6 +269,13 @@ _ferrite__bench() {
                     COMPREPLY=($(compgen -W "0 1" -- "${cur}"))
                     return 0
                     ;;
+                --reconnect-interval)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 --subscribers)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
@@ -277,6 +284,13 @@ _ferrite__bench() {
                     return 0
                     ;;
                 --seed)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --run-count)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -504,6 +518,43 @@ _ferrite__bench() {
                     fi
                     return 0
                     ;;
+                --print-percentiles)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --out-file)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                -o)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
                 --json)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then
@@ -561,6 +612,13 @@ _ferrite__bench() {
                     fi
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --hdr-file-prefix)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
                     fi
                     return 0
                     ;;

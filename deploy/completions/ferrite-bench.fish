@@ -17,8 +17,10 @@ complete -c ferrite-bench -s P -l pipeline -d 'Requests that a connection sends 
 complete -c ferrite-bench -l threads -d 'Threads that share the connections' -r -f
 complete -c ferrite-bench -s k -l keepalive -d '0: each batch gets a connection of its own, and its time counts too' -r -f -a "0\t''
 1\t''"
+complete -c ferrite-bench -l reconnect-interval -d 'Gives a connection up after so many requests and opens another in its place' -r -f
 complete -c ferrite-bench -l subscribers -d 'Connections that listen to what the test pubsub publishes' -r -f
 complete -c ferrite-bench -l seed -d 'Makes keys, values and their order the same in every run' -r -f
+complete -c ferrite-bench -l run-count -d 'Runs each test so often, and reports the best run, the worst run and the average' -r -f
 complete -c ferrite-bench -l timeout -d 'Gives up when the server has said nothing for so long' -r -f
 complete -c ferrite-bench -l reconnect -d 'Opens broken connections again, until none could be opened for so long; their requests count as lost' -r -f
 complete -c ferrite-bench -l cpus -d 'Pins the threads to these processors in turn: 1 or 0,2-3' -r -f
@@ -49,9 +51,12 @@ complete -c ferrite-bench -l command -d 'A command of a mix; may be repeated' -r
 complete -c ferrite-bench -l command-ratio -d 'The weight of the command before it' -r -f
 complete -c ferrite-bench -l command-key-pattern -d 'The key pattern of the command before it' -r -f
 complete -c ferrite-bench -l precision -d 'Digits behind the point of milliseconds' -r -f
+complete -c ferrite-bench -l print-percentiles -d 'The percentiles of the summary and of the table of commands: 50,90,99.9' -r -f
+complete -c ferrite-bench -s o -l out-file -d 'Writes the report into a file instead of to the standard output' -r -F
 complete -c ferrite-bench -l json -l json-out-file -d 'Writes everything that was measured into a file' -r -F
 complete -c ferrite-bench -l html -d 'Writes a page with curves: the rate over time, latencies by percentile' -r -F
 complete -c ferrite-bench -l hdr -d 'Writes HdrHistogram\'s log with the latencies of every second, or the distribution if the name ends in .hgrm' -r -F
+complete -c ferrite-bench -l hdr-file-prefix -d 'Writes the distribution of each run\'s latencies into PREFIX_FULL_RUN_1.txt and .hgrm, and of each command\'s into PREFIX_SET_command_run_1.txt and .hgrm; with several tests their names come behind the prefix' -r -f
 complete -c ferrite-bench -l compare -d 'Compares two files that --json wrote, and does nothing else' -r -f
 complete -c ferrite-bench -l may-lose -d 'What the server may lose when it goes away: what was acknowledged in the last TIME' -r -f
 complete -c ferrite-bench -l verify-file -d 'Keeps the notes at the end ' -r -F
@@ -68,10 +73,14 @@ complete -c ferrite-bench -l enable-tracking -d 'Says CLIENT TRACKING on first'
 complete -c ferrite-bench -s l -l loop -d 'Repeats the tests until it is stopped'
 complete -c ferrite-bench -s I -l idle -d 'Opens the connections and does nothing with them until it is stopped'
 complete -c ferrite-bench -s x -l stdin -d 'Reads the last argument of the command from the standard input'
+complete -c ferrite-bench -l randomize -d 'Takes the seed at random, which is the default here: takes back a --seed before it'
+complete -c ferrite-bench -l distinct-client-seed -d 'Gives each connection random numbers of its own, made of the seed and its place: with --seed what a connection sends does not depend on how fast the others are'
 complete -c ferrite-bench -l find-rate -d 'Looks for the highest rate that keeps p99 within --p99, in runs of --step-time'
 complete -c ferrite-bench -s R -l random-data -d 'Makes values differ; otherwise all begin alike'
 complete -c ferrite-bench -s q -l quiet -d 'One line a test'
 complete -c ferrite-bench -l csv -d 'One line a test, in redis-benchmark\'s columns'
+complete -c ferrite-bench -s e -l show-errors -d 'Shows error replies on the standard output when they come, at most one a second'
+complete -c ferrite-bench -l hide-histogram -d 'Leaves the two distributions of latencies out of the report'
 complete -c ferrite-bench -l no-progress -d 'No line of progress; there is one on a terminal only'
 complete -c ferrite-bench -l help -d 'Prints this text'
 complete -c ferrite-bench -s v -l version -d 'Prints the version'

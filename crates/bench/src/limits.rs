@@ -39,6 +39,9 @@ pub(crate) const REDIAL_PAUSE: Duration = Duration::from_millis(5);
 /// without sleeping for the rest: the kernel ends a sleep up to 50 us late.
 pub(crate) const SPIN_BEFORE_DUE: Duration = Duration::from_micros(80);
 
+/// The pause between two error replies that `-e` shows.
+pub(crate) const ERROR_PAUSE: Duration = Duration::from_secs(1);
+
 /// How much of an error reply is kept to be shown.
 pub(crate) const ERROR_TEXT_BYTES: usize = 200;
 

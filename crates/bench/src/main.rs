@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 fn start() -> Result<bool, String> {
     let options = options::parse(std::env::args_os().skip(1))?;
     if options.wants_help {
-        print!("{}", options::help());
+        print!("{}", options::help(options.mode));
         return Ok(true);
     }
     if options.wants_version {

@@ -3,14 +3,16 @@
 
 use crate::drive::audience::{Audience, Heard};
 use crate::drive::find::{Step, Wanted, best, find_rate};
+use crate::drive::idle;
 use crate::drive::plan::Plan;
 use crate::drive::run::{Outcome, run};
 use crate::load::workload::Workload;
 use crate::options::{self, Options};
 use crate::report::document::{Document, Messages, Run};
-use crate::report::hdr::HdrLog;
+use crate::report::hdr::{self, HdrLog};
+use crate::report::output::Output;
 use crate::report::targets::{Figures, Sides};
-use crate::report::text::Host;
+use crate::report::text::{Format, Host};
 use crate::report::{csv, html, text};
 use crate::wire::ask::Asker;
 use crate::wire::target::Target;
@@ -21,6 +23,10 @@ use sys::socket::Endpoint;
 struct Session<'a> {
     options: &'a Options,
     servers: Vec<(Target, Host)>,
+    /// There are several tests.
+    has_several: bool,
+    output: Output,
+    format: Format,
     document: Document,
     hdr: HdrLog,
     /// By test, where there are several servers.
@@ -36,6 +42,9 @@ pub(crate) fn start(options: &Options) -> Result<bool, String> {
     // Each connection is a descriptor; if there are too few, the first that fails says so.
     let _ = sys::process::raise_open_files(options.clients as u64 + 64);
     let meaning = options::understand(options)?;
+    if options.is_idle {
+        return idle::wait(&meaning.targets, options.clients).map(|()| true);
+    }
     let acquainted = |mut target: Target| {
         let host = get_acquainted(&mut target, options.timeout);
         (target, host)
@@ -43,13 +52,20 @@ pub(crate) fn start(options: &Options) -> Result<bool, String> {
     let mut session = Session {
         options,
         servers: meaning.targets.into_iter().map(acquainted).collect(),
+        has_several: meaning.jobs.len() > 1,
+        output: Output::open(options.out_file.as_deref())?,
+        format: Format {
+            precision: options.precision,
+            hides_histogram: options.hides_histogram,
+            percentiles: options.percentiles.clone(),
+        },
         document: Document::new(crate::command_line()),
         hdr: HdrLog::default(),
         sides: Sides::default(),
         all_well: true,
     };
     if options.is_csv {
-        println!("{}", csv::HEADER);
+        session.output.line(csv::HEADER)?;
     }
     loop {
         for _ in 0..options.rounds.unwrap_or(1) {
@@ -58,7 +74,8 @@ pub(crate) fn start(options: &Options) -> Result<bool, String> {
             }
         }
         if session.servers.len() > 1 {
-            print!("{}", session.sides.text());
+            let text = session.sides.text();
+            session.output.text(&text)?;
         }
         if !options.repeats {
             return Ok(session.all_well);
@@ -74,26 +91,90 @@ impl Session<'_> {
                 self.search(plan, workload, index)?;
                 continue;
             }
-            let target = &self.servers[index].0;
-            let listening = plan.listening.as_ref();
-            let audience = listening.map(|listening| Audience::gather(target, listening));
-            let audience = audience.transpose()?;
-            let outcome = run(plan, workload, target)?;
-            self.print(plan, workload, &outcome, index);
-            let mut heard = None;
-            if let (Some(audience), Some(listening)) = (audience, listening) {
-                let published = outcome.total().requests() - outcome.total().errors;
-                let expected = published * listening.subscribers as u64;
-                heard = Some(audience.disperse(expected)?);
+            let mut runs = Vec::new();
+            for number in 1..=self.options.run_count {
+                let outcome = self.once(plan, workload, index, number)?;
+                runs.push(outcome);
             }
-            if let Some(heard) = &heard {
-                self.print_heard(plan, heard);
-                // What was published to warm up is not among what is expected.
-                self.all_well &= heard.messages >= heard.expected;
+            if runs.len() > 1 {
+                self.print_extremes(plan, workload, &runs, index)?;
             }
-            self.keep(plan, workload, &outcome, heard, index)?;
         }
         Ok(())
+    }
+
+    /// One run of a test on a server.
+    fn once(
+        &mut self,
+        plan: &Plan,
+        workload: &Workload,
+        index: usize,
+        number: usize,
+    ) -> Result<Outcome, String> {
+        let target = &self.servers[index].0;
+        let listening = plan.listening.as_ref();
+        let audience = listening.map(|listening| Audience::gather(target, listening));
+        let audience = audience.transpose()?;
+        let outcome = run(plan, workload, target)?;
+        if self.options.run_count == 1 {
+            let title = self.title(workload, index);
+            self.print(&title, plan, workload, &outcome, index)?;
+        }
+        let mut heard = None;
+        if let (Some(audience), Some(listening)) = (audience, listening) {
+            let published = outcome.total().requests() - outcome.total().errors;
+            let expected = published * listening.subscribers as u64;
+            heard = Some(audience.disperse(expected)?);
+        }
+        if let Some(heard) = &heard {
+            self.print_heard(plan, heard)?;
+            // What was published to warm up is not among what is expected.
+            self.all_well &= heard.messages >= heard.expected;
+        }
+        if let Some(prefix) = &self.options.hdr_prefix {
+            let prefix = self.hdr_prefix(prefix, workload, index);
+            hdr::write_run(&prefix, number, &workload.rows, &outcome)?;
+        }
+        self.keep(plan, workload, &outcome, heard, index)?;
+        Ok(outcome)
+    }
+
+    /// The prefix of a run's files, with what tells it from the runs of other tests and servers.
+    fn hdr_prefix(&self, prefix: &str, workload: &Workload, index: usize) -> String {
+        let mut parts = vec![prefix.to_owned()];
+        if self.servers.len() > 1 {
+            parts.push(hdr::tag(&self.servers[index].0.name));
+        }
+        if self.has_several {
+            parts.push(hdr::tag(&workload.title));
+        }
+        parts.join("_")
+    }
+
+    /// The best of several runs, the worst, and the average, as memtier_benchmark reports them.
+    fn print_extremes(
+        &mut self,
+        plan: &Plan,
+        workload: &Workload,
+        runs: &[Outcome],
+        index: usize,
+    ) -> Result<(), String> {
+        let (best, worst) = text::extremes(runs);
+        let title = self.title(workload, index);
+        for (name, at) in [("BEST", best), ("WORST", worst)] {
+            let title = format!("{title}: {name} RUN RESULTS (run {})", at + 1);
+            self.print(&title, plan, workload, &runs[at], index)?;
+        }
+        let title = format!("{title}: AGGREGATED AVERAGE RESULTS ({} runs)", runs.len());
+        let precision = self.format.precision;
+        let text = if self.options.is_csv {
+            csv::average(&title, runs, precision) + "\n"
+        } else if self.options.is_quiet {
+            text::quiet_average(&title, runs, precision)
+        } else {
+            text::average(&title, workload, runs, &self.format)
+        };
+        self.output.text(&text)
     }
 
     fn search(&mut self, plan: &Plan, workload: &Workload, index: usize) -> Result<(), String> {
@@ -103,13 +184,22 @@ impl Session<'_> {
             arrivals: self.options.arrivals,
         };
         let target = self.servers[index].0.clone();
-        println!("====== {} on {} ======", workload.title, target.name);
-        let show = |step: &Step| print!("{}", text::step(step.planned, step.holds, &step.outcome));
+        let output = &mut self.output;
+        output.line(&format!(
+            "====== {} on {} ======",
+            workload.title, target.name
+        ))?;
+        let mut shown = Ok(());
+        let show = |step: &Step| {
+            let text = text::step(step.planned, step.holds, &step.outcome);
+            shown = std::mem::replace(&mut shown, Ok(())).and(output.text(&text));
+        };
         let steps = find_rate(plan, &wanted, workload, &target, show)?;
-        println!(
-            "{}",
-            text::found(best(&steps).map(|step| step.planned), wanted.p99)
-        );
+        shown?;
+        output.line(&text::found(
+            best(&steps).map(|step| step.planned),
+            wanted.p99,
+        ))?;
         for step in &steps {
             let server = self.servers[index].1.version.clone();
             let run = Run::of(
@@ -124,29 +214,40 @@ impl Session<'_> {
         self.write_files()
     }
 
-    fn print(&self, plan: &Plan, workload: &Workload, outcome: &Outcome, index: usize) {
-        let (target, host) = &self.servers[index];
+    fn title(&self, workload: &Workload, index: usize) -> String {
         // With one server it goes without saying which.
-        let title = match self.servers.len() {
+        match self.servers.len() {
             1 => workload.title.clone(),
-            _ => format!("{} on {}", workload.title, target.name),
-        };
-        let precision = self.options.precision;
-        if self.options.is_csv {
-            println!("{}", csv::line(&title, outcome, precision));
-        } else if self.options.is_quiet {
-            print!("{}", text::quiet(&title, outcome, precision));
-        } else {
-            print!(
-                "{}",
-                text::full(&title, plan, workload, outcome, host, precision)
-            );
+            _ => format!("{} on {}", workload.title, self.servers[index].0.name),
         }
     }
 
-    fn print_heard(&self, plan: &Plan, heard: &Heard) {
-        if let (false, Some(listening)) = (self.options.is_csv, &plan.listening) {
-            print!("{}", text::heard(listening, heard));
+    fn print(
+        &mut self,
+        title: &str,
+        plan: &Plan,
+        workload: &Workload,
+        outcome: &Outcome,
+        index: usize,
+    ) -> Result<(), String> {
+        let host = &self.servers[index].1;
+        let precision = self.format.precision;
+        let text = if self.options.is_csv {
+            csv::line(title, outcome, precision) + "\n"
+        } else if self.options.is_quiet {
+            text::quiet(title, outcome, precision)
+        } else {
+            text::full(title, plan, workload, outcome, host, &self.format)
+        };
+        self.output.text(&text)
+    }
+
+    fn print_heard(&mut self, plan: &Plan, heard: &Heard) -> Result<(), String> {
+        match &plan.listening {
+            Some(listening) if !self.options.is_csv => {
+                self.output.text(&text::heard(listening, heard))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -407,6 +407,22 @@ pub(crate) const HTTP_IDLE_MS: u64 = 75_000;
 /// Milliseconds for which figures that were gathered are answered to whoever asks.
 pub(crate) const HTTP_FRESH_MS: u64 = 100;
 
+/// The history of the dashboard: milliseconds between two looks, how many of them make a point of the coarse row, and the points
+/// of both rows: ten minutes at a second each, an hour at ten.
+pub(crate) const HISTORY_STEP_MS: u64 = 1000;
+pub(crate) const HISTORY_COARSE_STEPS: usize = 10;
+pub(crate) const HISTORY_FINE_POINTS: usize = 600;
+pub(crate) const HISTORY_COARSE_POINTS: usize = 360;
+
+/// The browser of keys: keys of a page, keys that a request looks at and those under one lock, nanoseconds of a request, and bytes
+/// of each key and each value that are shown.
+pub(crate) const BROWSE_KEYS: usize = 100;
+pub(crate) const BROWSE_LOOKS: usize = 10_000;
+pub(crate) const BROWSE_SLICE: usize = 64;
+pub(crate) const BROWSE_NS: u64 = 2_000_000;
+pub(crate) const BROWSE_KEY_BYTES: usize = 256;
+pub(crate) const BROWSE_VALUE_BYTES: usize = 128;
+
 /// Nanoseconds that each round of the walk through all keys takes, without and with somebody who waits for what it counts.
 pub(crate) const SURVEY_NS: u64 = 300_000;
 pub(crate) const SURVEY_ASKED_NS: u64 = 5_000_000;

@@ -296,6 +296,19 @@ impl Distribution {
         sum
     }
 
+    /// What has come to it since an earlier look at the same histograms.
+    pub(crate) fn since(&self, earlier: &Distribution) -> Distribution {
+        let mut added = Distribution {
+            buckets: self.buckets,
+            calls: 0,
+        };
+        for (own, before) in added.buckets.iter_mut().zip(&earlier.buckets) {
+            *own = own.saturating_sub(*before);
+        }
+        added.calls = added.buckets.iter().sum();
+        added
+    }
+
     /// The same values in another unit, `scale` times as many of it; as near as buckets tell.
     pub(crate) fn in_unit(&self, scale: f64) -> Distribution {
         let scaled = Histogram::default();

@@ -8,6 +8,7 @@ pub(crate) mod audience;
 pub(crate) mod clock;
 pub(crate) mod counts;
 pub(crate) mod find;
+pub(crate) mod idle;
 pub(crate) mod plan;
 mod progress;
 pub(crate) mod run;

@@ -25,6 +25,12 @@ pub(crate) struct Plan {
     pub(crate) timeout: Duration,
     /// For how long a broken connection is opened again; zero ends the run with the first that breaks.
     pub(crate) reconnect: Duration,
+    /// After how many requests a connection is given up for another.
+    pub(crate) reconnect_interval: Option<u64>,
+    /// Each connection has random numbers of its own.
+    pub(crate) distinct_seeds: bool,
+    /// Show error replies when they come, at most one a second.
+    pub(crate) shows_errors: bool,
     /// Keep the latencies of every second.
     pub(crate) keeps_intervals: bool,
     /// Write a line of progress while it runs.

@@ -4,6 +4,9 @@ use super::run::Point;
 use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
 
+/// Columns that the line has, unless its figures need more.
+const WIDTH: usize = 79;
+
 /// The line of one run.
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -45,13 +48,16 @@ impl Progress {
             0 => String::new(),
             count => format!(" errors={count}"),
         };
-        format!(
-            "{}: rps={rate:.1} (overall: {overall:.1}) p50={:.3} p99={:.3} max={:.3} msec{errors}",
-            self.title,
+        let figures = format!(
+            ": rps={rate:.1} (overall: {overall:.1}) p50={:.3} p99={:.3} max={:.3} msec{errors}",
             point.p50_ns as f64 / 1e6,
             point.p99_ns as f64 / 1e6,
             point.max_ns as f64 / 1e6,
-        )
+        );
+        // A line that is wrapped could not be taken away.
+        let room = WIDTH.saturating_sub(figures.len()).max(3);
+        let title: String = self.title.chars().take(room).collect();
+        title + &figures
     }
 
     /// Takes the line away.
@@ -59,6 +65,7 @@ impl Progress {
         if self.is_shown && self.width > 0 {
             self.write("");
             eprint!("\r");
+            self.width = 0;
         }
     }
 
@@ -93,5 +100,7 @@ mod tests {
             progress.line(&point(500), slice),
             "SET: rps=2000.0 (overall: 3000.0) p50=0.050 p99=1.235 max=2.000 msec errors=2"
         );
+        let long = Progress::new(&"word ".repeat(100), false);
+        assert!(long.line(&point(500), slice).len() <= WIDTH);
     }
 }

@@ -6,7 +6,7 @@ use super::counts::{Counts, Slice, new_histogram, percentile_ns};
 use super::plan::{Plan, Until};
 use super::progress::Progress;
 use super::worker::{Finish, Worker};
-use crate::limits::{INTERVAL, SLICE};
+use crate::limits::{ERROR_PAUSE, INTERVAL, SLICE};
 use crate::load::data::Data;
 use crate::load::numbers::Place;
 use crate::load::workload::Workload;
@@ -40,6 +40,8 @@ pub(crate) struct Job<'a> {
     gate: Mutex<()>,
     opened: Condvar,
     is_given_up: AtomicBool,
+    /// From when on the next error reply is shown.
+    next_shown: AtomicU64,
     warmup: Ticks,
     duration: Ticks,
 }
@@ -64,6 +66,7 @@ impl<'a> Job<'a> {
             gate: Mutex::new(()),
             opened: Condvar::new(),
             is_given_up: AtomicBool::new(false),
+            next_shown: AtomicU64::new(0),
             warmup: clock::ticks(plan.warmup),
             duration,
         }
@@ -152,6 +155,17 @@ impl<'a> Job<'a> {
         self.is_given_up.load(Ordering::Relaxed)
     }
 
+    /// Whether an error reply that came now is to be shown: one per pause, whichever thread it came to.
+    pub(crate) fn takes_error(&self, now: Ticks) -> bool {
+        let next = self.next_shown.load(Ordering::Relaxed);
+        let after = now + clock::ticks(ERROR_PAUSE);
+        now >= next
+            && self
+                .next_shown
+                .compare_exchange(next, after, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
     /// A slice with a row for each of the workload's.
     pub(crate) fn new_slice(&self, index: u64) -> Slice {
         Slice::new(index, self.workload.rows.len(), self.plan.rate().is_some())
@@ -164,6 +178,8 @@ pub(crate) enum Message {
     Ready,
     /// What a thread has counted in a slice of time.
     Slice(Box<Slice>),
+    /// The text of an error reply that is to be shown.
+    ErrorReply(String),
     /// A thread has ended.
     Done(Result<Finish, LinkError>),
 }
@@ -231,6 +247,8 @@ pub(crate) struct Outcome {
     pub(crate) server_rss_bytes: Option<u64>,
     /// What the threads of the load have used of the processors, warm-up included.
     pub(crate) own_cpu: Duration,
+    /// How long these threads ran, added up.
+    pub(crate) own_time: Duration,
 }
 
 impl Outcome {
@@ -252,12 +270,14 @@ impl Outcome {
     /// How busy the load's threads were, of the processors that they could have used: near 1 it may be
     /// the load that is measured.
     pub(crate) fn load_busy(&self, plan: &Plan) -> f64 {
-        let whole = self.elapsed + plan.warmup;
-        let processors = match plan.cpus.len() {
-            0 => plan.threads,
-            pinned => pinned.min(plan.threads),
+        // Pinned threads may share a processor.
+        let share = match plan.cpus.len() {
+            0 => 1.0,
+            pinned => pinned.min(plan.threads) as f64 / plan.threads as f64,
         };
-        self.own_cpu.as_secs_f64() / (whole.as_secs_f64() * processors as f64).max(1e-9)
+        let usable_s = self.own_time.as_secs_f64() * share;
+        // The two clocks differ by a little.
+        (self.own_cpu.as_secs_f64() / usable_s.max(1e-9)).min(1.0)
     }
 
     /// Microseconds of processor time that the server has used per request.
@@ -297,9 +317,18 @@ pub(crate) fn run(plan: &Plan, workload: &Workload, target: &Target) -> Result<O
     .map_err(|error| describe(&error, target))
 }
 
+/// How the error reply begins that every request gets on a connection without a password.
+pub(crate) const NO_AUTH: &str = "NOAUTH";
+
+/// What is said of a server that wants a password.
+pub(crate) fn no_auth(name: &str, text: &str) -> String {
+    format!("{name}: {text} (-a, --user and --uri say who asks)")
+}
+
 fn describe(error: &LinkError, target: &Target) -> String {
     let name = &target.name;
     match error {
+        LinkError::Refused(text) if text.starts_with(NO_AUTH) => no_auth(name, text),
         LinkError::Refused(text) => format!("{name}: {text}"),
         LinkError::Io(_) => format!("Could not connect to Redis at {name}: {error}"),
         other => format!("{name}: {other}"),
@@ -328,6 +357,7 @@ struct Collector<'a> {
     last_reply: Ticks,
     unanswered: u64,
     own_cpu: Duration,
+    own_time: Duration,
     cpu_at_start: Option<Duration>,
     intervals: Vec<Interval>,
     /// The latencies of the interval that is not complete.
@@ -347,6 +377,7 @@ impl<'a> Collector<'a> {
             last_reply: 0,
             unanswered: 0,
             own_cpu: Duration::ZERO,
+            own_time: Duration::ZERO,
             cpu_at_start: None,
             intervals: Vec::new(),
             interval: new_histogram(),
@@ -367,11 +398,16 @@ impl<'a> Collector<'a> {
                     }
                 }
                 Ok(Message::Slice(slice)) => self.take(*slice),
+                Ok(Message::ErrorReply(text)) => {
+                    self.progress.clear();
+                    println!("Error from server: {text}");
+                }
                 Ok(Message::Done(Ok(finish))) => {
                     done += 1;
                     self.last_reply = self.last_reply.max(finish.last_reply);
                     self.unanswered += finish.unanswered;
                     self.own_cpu += finish.cpu;
+                    self.own_time += finish.time;
                 }
                 Ok(Message::Done(Err(error))) => {
                     done += 1;
@@ -499,6 +535,7 @@ impl<'a> Collector<'a> {
             server_cpu,
             server_rss_bytes: pid.and_then(sys::process::rss_bytes_of),
             own_cpu: self.own_cpu,
+            own_time: self.own_time,
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use super::clock::{self, Ticks, now};
 use super::counts::Slice;
+use super::run::NO_AUTH;
 use crate::load::workload::Shape;
 use crate::wire::link::error_text;
 use crate::wire::replies::Kind;
@@ -50,6 +51,12 @@ pub(super) struct Tally<'a> {
     pub(super) answered: usize,
     /// There was a reply that nothing had asked for.
     pub(super) unasked: bool,
+    /// An error reply that every further request would get.
+    pub(super) refusal: Option<String>,
+    /// Error replies are to be shown.
+    pub(super) shows_errors: bool,
+    /// The first of them.
+    pub(super) shown: Option<String>,
     pub(super) now: Ticks,
     pub(super) measure_from: Ticks,
 }
@@ -94,7 +101,13 @@ impl Tally<'_> {
     /// Counts what replies say, whether or not they complete a request.
     #[inline]
     fn note(&mut self, row: usize, at: Ticks, kind: Kind, count: u32, bytes: &[u8]) {
-        if kind == Kind::Value || at < self.measure_from {
+        if kind == Kind::Value {
+            return;
+        }
+        if kind == Kind::Error {
+            self.hear(bytes);
+        }
+        if at < self.measure_from {
             return;
         }
         let row = &mut self.slice.rows[row];
@@ -105,6 +118,16 @@ impl Tally<'_> {
                 row.first_error.get_or_insert_with(|| error_text(bytes));
             }
             Kind::Value | Kind::Push => {}
+        }
+    }
+
+    /// Looks at an error reply beyond counting it.
+    fn hear(&mut self, bytes: &[u8]) {
+        if self.shows_errors && self.shown.is_none() {
+            self.shown = Some(error_text(bytes));
+        }
+        if self.refusal.is_none() && bytes.get(1..).is_some_and(is_refusal) {
+            self.refusal = Some(error_text(bytes));
         }
     }
 
@@ -124,6 +147,10 @@ impl Tally<'_> {
         }
         self.answered += count as usize;
     }
+}
+
+fn is_refusal(text: &[u8]) -> bool {
+    text.starts_with(NO_AUTH.as_bytes())
 }
 
 fn first_at(sent: &VecDeque<Sent>) -> Ticks {

@@ -37,6 +37,8 @@ struct Client {
     link: Option<Link>,
     sent: VecDeque<Sent>,
     in_flight: usize,
+    /// Requests that were sent since the connection was opened.
+    sent_since_open: u64,
     /// How many replies the first request in flight still owes, if it has several.
     owed: u32,
     /// When the connection was begun.
@@ -67,6 +69,8 @@ pub(crate) struct Worker<'a> {
     redial_at: Ticks,
     /// Requests in flight on all connections.
     in_flight: usize,
+    started: Ticks,
+    cpu_at_start: Duration,
     last_reply: Ticks,
     /// When the server last took or sent anything: with large values, long before a reply is whole.
     last_sign: Ticks,
@@ -83,8 +87,10 @@ pub(crate) struct Finish {
     pub(crate) last_reply: Ticks,
     /// Requests that were never answered.
     pub(crate) unanswered: u64,
-    /// The processor time that the thread has used.
+    /// The processor time that the thread has used since all connections were open.
     pub(crate) cpu: Duration,
+    /// How long that was.
+    pub(crate) time: Duration,
 }
 
 impl<'a> Worker<'a> {
@@ -96,15 +102,21 @@ impl<'a> Worker<'a> {
         let place = job.place(thread);
         let mut clients = Vec::new();
         clients.resize_with(place.own_clients, Client::default);
-        let seed = job.plan.seed.wrapping_add(thread as u64 + 1);
-        let rng = fastrand::Rng::with_seed(seed);
+        // Of each connection, or one that all connections of the thread share.
+        let seeds = match job.plan.distinct_seeds {
+            true => place.first_client..place.first_client + place.own_clients,
+            false => thread..thread + 1,
+        };
+        let rng =
+            |place: usize| fastrand::Rng::with_seed(job.plan.seed.wrapping_add(place as u64 + 1));
+        let rngs = seeds.map(rng).collect();
         Ok(Worker {
             job,
             thread,
             poller: Poller::new(Backend::Auto)?,
             closed: (0..clients.len()).rev().collect(),
             clients,
-            source: Source::new(job.workload, job.data, &place, rng),
+            source: Source::new(job.workload, job.data, &place, rngs),
             schedule: None,
             turn: 0,
             out: Outgoing::default(),
@@ -116,6 +128,8 @@ impl<'a> Worker<'a> {
             open: 0,
             redial_at: 0,
             in_flight: 0,
+            started: 0,
+            cpu_at_start: Duration::ZERO,
             last_reply: 0,
             last_sign: 0,
             alone_since: None,
@@ -135,6 +149,8 @@ impl<'a> Worker<'a> {
         let Some(start) = self.job.wait_for_start() else {
             return Ok(self.finish());
         };
+        self.started = start;
+        self.cpu_at_start = cpu_time();
         self.last_reply = start;
         self.last_sign = start;
         self.slice_ends = self.job.measure_from() + clock::ticks(SLICE);
@@ -172,11 +188,15 @@ impl<'a> Worker<'a> {
         if !self.slice.is_empty() {
             self.hand_over();
         }
-        let cpu = sys::process::thread_cpu_times();
+        let has_begun = self.started > 0;
         Finish {
             last_reply: self.last_reply,
             unanswered,
-            cpu: cpu.user + cpu.system,
+            cpu: cpu_time().saturating_sub(self.cpu_at_start),
+            time: match has_begun {
+                true => clock::between(self.started, now()),
+                false => Duration::ZERO,
+            },
         }
     }
 
@@ -342,6 +362,7 @@ impl<'a> Worker<'a> {
             Progress::Opened => {
                 self.dialing -= 1;
                 self.open += 1;
+                self.clients[index].sent_since_open = 0;
                 self.alone_since = None;
                 if self.job.has_started() && self.schedule.is_none() {
                     // Where every batch has a connection of its own, that is part of it.
@@ -378,6 +399,9 @@ impl<'a> Worker<'a> {
             owed,
             answered: 0,
             unasked: false,
+            refusal: None,
+            shows_errors: self.job.plan.shows_errors,
+            shown: None,
             now: 0,
             measure_from: self.job.measure_from(),
         };
@@ -393,7 +417,16 @@ impl<'a> Worker<'a> {
                 "the server sent more replies than it was asked for".into(),
             ));
         }
-        let (answered, now) = (tally.answered, tally.now);
+        if let Some(text) = tally.refusal {
+            return Err(LinkError::Refused(text));
+        }
+        let (answered, now, shown) = (tally.answered, tally.now, tally.shown);
+        if let Some(text) = shown
+            && self.job.takes_error(now)
+        {
+            // Nobody listens any more only if the run was given up.
+            let _ = self.reports.send(Message::ErrorReply(text));
+        }
         *in_flight -= answered;
         self.in_flight -= answered;
         if now >= self.job.measure_from() {
@@ -405,13 +438,33 @@ impl<'a> Worker<'a> {
         } else if count > 0 {
             self.last_sign = clock::now();
         }
-        if self.clients[index].in_flight == 0 && answered > 0 && self.schedule.is_none() {
-            if self.job.plan.keep_alive {
+        if self.clients[index].in_flight == 0 && answered > 0 {
+            if self.is_spent(index) || !self.job.plan.keep_alive {
+                self.hang_up(index);
+            } else if self.schedule.is_none() {
                 return self.send_next(index, None);
             }
-            self.hang_up(index);
         }
         Ok(())
+    }
+
+    /// A connection has sent as many requests as it may.
+    #[inline]
+    fn is_spent(&self, index: usize) -> bool {
+        let interval = self.job.plan.reconnect_interval;
+        interval.is_some_and(|interval| self.clients[index].sent_since_open >= interval)
+    }
+
+    /// How many requests a connection may send together.
+    #[inline]
+    fn batch(&self, index: usize) -> u32 {
+        let pipeline = self.job.plan.pipeline;
+        let Some(interval) = self.job.plan.reconnect_interval else {
+            return pipeline;
+        };
+        let left = interval.saturating_sub(self.clients[index].sent_since_open);
+        // At most the pipeline.
+        left.min(u64::from(pipeline)) as u32
     }
 
     // Requests.
@@ -420,7 +473,7 @@ impl<'a> Worker<'a> {
     /// began earlier.
     #[inline]
     fn send_next(&mut self, index: usize, at: Option<Ticks>) -> Result<(), LinkError> {
-        let count = self.claim(self.job.plan.pipeline, now());
+        let count = self.claim(self.batch(index), now());
         self.send_batch(index, count, at)
     }
 
@@ -460,6 +513,7 @@ impl<'a> Worker<'a> {
             }
         }
         client.in_flight += count as usize;
+        client.sent_since_open += u64::from(count);
         self.in_flight += count as usize;
         Ok(())
     }
@@ -479,7 +533,7 @@ impl<'a> Worker<'a> {
                 // Everybody is waiting: the plan stands, and what is due goes out late.
                 return Ok(());
             };
-            let count = self.claim(self.job.plan.pipeline, due);
+            let count = self.claim(self.batch(index), due);
             if count == 0 {
                 return Ok(());
             }
@@ -508,7 +562,7 @@ impl<'a> Worker<'a> {
                 .link
                 .as_ref()
                 .is_some_and(|link| link.is_open() && !link.is_blocked());
-            if is_ready && client.in_flight < MAX_IN_FLIGHT {
+            if is_ready && client.in_flight < MAX_IN_FLIGHT && !self.is_spent(index) {
                 return Some(index);
             }
         }
@@ -546,6 +600,12 @@ impl<'a> Worker<'a> {
         // Nobody listens any more only if the run was given up.
         let _ = self.reports.send(Message::Slice(Box::new(done)));
     }
+}
+
+/// The processor time of this thread so far.
+fn cpu_time() -> Duration {
+    let times = sys::process::thread_cpu_times();
+    times.user + times.system
 }
 
 /// What the poller knows a connection by.

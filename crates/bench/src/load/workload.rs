@@ -43,12 +43,18 @@ pub(crate) struct Source<'a> {
     /// The sum of the weights up to and including each shape.
     bounds: Vec<u64>,
     numbers: Vec<Numbers>,
-    rng: Rng,
+    /// One for each connection, or one for all.
+    rngs: Vec<Rng>,
 }
 
 impl<'a> Source<'a> {
-    /// The source of a thread.
-    pub(crate) fn new(workload: &'a Workload, data: &'a Data, place: &Place, rng: Rng) -> Self {
+    /// The source of a thread; `rngs` has one generator for each of its connections, or one for all.
+    pub(crate) fn new(
+        workload: &'a Workload,
+        data: &'a Data,
+        place: &Place,
+        rngs: Vec<Rng>,
+    ) -> Self {
         let mut total = 0;
         let bound = |shape: &Shape| {
             total += shape.weight;
@@ -64,21 +70,22 @@ impl<'a> Source<'a> {
                 .enumerate()
                 .map(|(own, spec)| Numbers::new(spec, place, own))
                 .collect(),
-            rng,
+            rngs,
         }
     }
 
     /// Appends the next request of a connection and says which shape it has.
     #[inline]
     pub(crate) fn write(&mut self, out: &mut Outgoing, connection: usize) -> usize {
+        let own = if self.rngs.len() == 1 { 0 } else { connection };
         let index = if self.bounds.len() == 1 {
             0
         } else {
-            self.choose()
+            self.choose(own)
         };
         let shape = &self.workload.shapes[index];
         let mut draw = Draw {
-            rng: &mut self.rng,
+            rng: &mut self.rngs[own],
             numbers: &mut self.numbers[shape.numbers],
             data: self.data,
             connection,
@@ -87,9 +94,9 @@ impl<'a> Source<'a> {
         index
     }
 
-    fn choose(&mut self) -> usize {
+    fn choose(&mut self, own: usize) -> usize {
         let total = self.bounds.last().copied().unwrap_or(0).max(1);
-        let point = self.rng.u64(..total);
+        let point = self.rngs[own].u64(..total);
         self.bounds.partition_point(|&bound| bound <= point)
     }
 }
@@ -98,6 +105,48 @@ impl<'a> Source<'a> {
 mod tests {
     use super::*;
     use std::sync::Arc;
+
+    #[test]
+    fn a_connections_own_requests_do_not_depend_on_the_others() {
+        let shape = |row: usize, weight| Shape {
+            row,
+            weight,
+            template: Template::raw(b"x"),
+            replies: 1,
+            numbers: 0,
+        };
+        let workload = Workload {
+            title: String::new(),
+            rows: vec![String::new(); 2],
+            shapes: vec![shape(0, 1), shape(1, 1)],
+            numbers: vec![Spec::uniform(0, 1)],
+            payload_bytes: 0.0,
+        };
+        let data = Data::new(1);
+        let place = Place {
+            first_client: 0,
+            own_clients: 2,
+            clients: 2,
+            appended: Arc::default(),
+            cursors: Arc::new([]),
+        };
+        let rngs = |seeds: &[u64]| seeds.iter().map(|&seed| Rng::with_seed(seed)).collect();
+        let drawn = |rngs: Vec<Rng>, others: usize| -> Vec<usize> {
+            let mut source = Source::new(&workload, &data, &place, rngs);
+            let mut out = Outgoing::default();
+            let mut next = || {
+                (0..others).for_each(|_| {
+                    source.write(&mut out, 1);
+                });
+                source.write(&mut out, 0)
+            };
+            (0..64).map(|_| next()).collect()
+        };
+        assert_eq!(drawn(rngs(&[1, 2]), 0), drawn(rngs(&[1, 2]), 3));
+        assert_ne!(drawn(rngs(&[1, 2]), 0), drawn(rngs(&[3, 2]), 0));
+        // What they share is drawn from by all.
+        assert_ne!(drawn(rngs(&[1]), 0), drawn(rngs(&[1]), 3));
+    }
 
     #[test]
     fn shapes_are_sent_in_proportion_to_their_weights() {
@@ -123,7 +172,7 @@ mod tests {
             appended: Arc::default(),
             cursors: Arc::new([]),
         };
-        let mut source = Source::new(&workload, &data, &place, Rng::with_seed(1));
+        let mut source = Source::new(&workload, &data, &place, vec![Rng::with_seed(1)]);
         let mut out = Outgoing::default();
         let mut seen = [0; 3];
         for _ in 0..10_000 {

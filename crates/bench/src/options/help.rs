@@ -1,7 +1,10 @@
 //! What `--help` and `--version` print, made from the table.
 
+use super::Mode;
+use super::fit::fits;
 use super::table::{FLAGS, Flag, Section};
 use crate::load::catalogue::TESTS;
+use crate::side::cells::CELLS;
 use std::fmt::Write as _;
 
 /// Where the text of a line ends, in columns.
@@ -15,35 +18,99 @@ pub(crate) fn version() -> String {
     format!("ferrite-bench {}", env!("CARGO_PKG_VERSION"))
 }
 
-/// The text of `--help`.
-pub(crate) fn text() -> String {
-    let mut text = String::from(
-        "Usage: ferrite-bench [OPTIONS] [COMMAND ARGS...]\n\
-         \n\
-         Puts a load on a server that speaks the Redis protocol, and reports rates and\n\
-         latencies. Without a command it runs the tests that redis-benchmark runs; in a\n\
-         command, __rand_int__ is a random number and a word __key__ or __data__ a key\n\
-         or value.\n",
-    );
+/// The text of a mode's `--help`.
+pub(crate) fn text(mode: Mode) -> String {
+    let mut text = String::from(match mode {
+        Mode::Load => LOAD,
+        Mode::SideBySide => SIDE_BY_SIDE,
+        Mode::Floor => FLOOR,
+    });
     for section in Section::ALL {
-        let _ = write!(text, "\n{}\n", section.title());
-        for flag in FLAGS.iter().filter(|flag| flag.section == section) {
-            describe(flag, &mut text);
+        // The load's help names all there are, and the other modes' options below their own title.
+        let is_shown = |flag: &&Flag| {
+            flag.section == section
+                && (fits(mode, section, flag.names[0])
+                    || (mode == Mode::Load && section == Section::Side))
+        };
+        let mut flags = FLAGS.iter().filter(is_shown).peekable();
+        if flags.peek().is_some() {
+            let _ = write!(text, "\n{}\n", section.title());
+            flags.for_each(|flag| describe(flag, &mut text));
         }
     }
+    match mode {
+        Mode::Load => {
+            tests(&mut text);
+            text.push_str(EXAMPLES);
+        }
+        Mode::SideBySide => {
+            cells(&mut text);
+            text.push_str(SIDE_BY_SIDE_EXAMPLES);
+        }
+        Mode::Floor => {}
+    }
+    text
+}
+
+const LOAD: &str = "Usage: ferrite-bench [OPTIONS] [COMMAND ARGS...]
+       ferrite-bench side-by-side [OPTIONS] [NAME=COMMAND...]
+       ferrite-bench floor [OPTIONS]
+
+Puts a load on a server that speaks the Redis protocol, and reports rates and
+latencies. Without a command it runs the tests that redis-benchmark runs; in a
+command, __rand_int__ is a random number and a word __key__ or __data__ a key
+or value. side-by-side and floor have a --help of their own.
+";
+
+const SIDE_BY_SIDE: &str = "Usage: ferrite-bench side-by-side [OPTIONS] [NAME=COMMAND...]
+
+Starts servers on this machine, puts the same loads on each of them in rounds,
+and compares the medians: redis-server if it is installed, ferrite-server, a
+server that does nothing (floor), and those of the command line, in whose
+commands {port}, {dir} and {threads} are replaced.
+
+Each load is a cell. -t, --ratio and --command make cells of their own instead
+of those below; other options of a load replace what the cells say.
+";
+
+const FLOOR: &str = "Usage: ferrite-bench floor [OPTIONS]
+
+A server that answers everything with the same reply without looking at it: what
+a request costs where no work is done.
+";
+
+const SIDE_BY_SIDE_EXAMPLES: &str = "
+Examples
+
+  ferrite-bench side-by-side --cells set-p16,get-p16 --rounds 3
+        Two of the loads, three times.
+
+  ferrite-bench side-by-side -t set,get -r 100k -P 16 -n 1m --html report.html
+        The tests of -t, a million requests each, and a page.
+
+  ferrite-bench side-by-side other='valkey-server --port {port} --dir {dir}'
+        With one more server.
+";
+
+fn tests(text: &mut String) {
     text.push_str("\nTests\n\n");
     let names: Vec<_> = TESTS
         .iter()
         .filter(|test| test.is_default)
         .map(|test| test.names[0])
         .collect();
-    wrap(&names.join(", "), &mut text);
+    wrap(&names.join(", "), text);
     for test in TESTS.iter().filter(|test| !test.is_default) {
         let _ = write!(text, "\n  {}\n", test.names[0]);
-        wrap(test.summary, &mut text);
+        wrap(test.summary, text);
     }
-    text.push_str(EXAMPLES);
-    text
+}
+
+fn cells(text: &mut String) {
+    text.push_str("\nCells\n\n");
+    for cell in CELLS {
+        let _ = writeln!(text, "  {:<12} {}", cell.name, cell.title);
+    }
 }
 
 pub(super) const EXAMPLES: &str = "
@@ -94,8 +161,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_mode_lists_its_own_options() {
+        let text = text(Mode::SideBySide);
+        for name in [
+            "--tests",
+            "--requests",
+            "--keyspace",
+            "--html",
+            "--cells",
+            "set-p1 ",
+        ] {
+            assert!(text.contains(name), "{name}");
+        }
+        for name in ["--verify", "--host", "--find-rate", "--reply"] {
+            assert!(!text.contains(name), "{name}");
+        }
+        let floor = super::text(Mode::Floor);
+        assert!(floor.contains("--reply") && !floor.contains("--cells"));
+        for line in text.lines().chain(floor.lines()) {
+            assert!(
+                line.chars().count() <= WIDTH && line == line.trim_end(),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
     fn help_names_every_option_and_test_and_fits_a_terminal() {
-        let text = text();
+        let text = text(Mode::Load);
         for flag in FLAGS {
             for name in flag.names {
                 assert!(text.contains(&format!("--{name}")), "{name}");

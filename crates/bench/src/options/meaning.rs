@@ -41,6 +41,12 @@ fn check(options: &Options) -> Result<(), String> {
     if is_open && !options.keep_alive {
         return Err("--rate needs connections that stay (-k 1)".into());
     }
+    if options.reconnect_interval.is_some() && !options.keep_alive {
+        return Err("--reconnect-interval needs connections that stay (-k 1)".into());
+    }
+    if options.run_count > 1 && options.find_rate {
+        return Err("--run-count repeats whole tests; --find-rate does not take it".into());
+    }
     if options.find_rate && (is_open || !options.keep_alive) {
         return Err("--find-rate sets the rate itself, on connections that stay".into());
     }
@@ -84,8 +90,12 @@ fn plan(options: &Options) -> Plan {
         cpus: options.cpus.clone(),
         timeout: options.timeout.max(Duration::from_millis(1)),
         reconnect: options.reconnect,
+        reconnect_interval: options.reconnect_interval,
+        distinct_seeds: options.distinct_seeds,
+        shows_errors: options.shows_errors,
         keeps_intervals: options.hdr.is_some(),
-        has_progress: options.has_progress,
+        // A program reads these columns, and often both streams.
+        has_progress: options.has_progress && !options.is_csv,
         listening: None,
     }
 }
@@ -171,6 +181,11 @@ pub(crate) fn jobs(options: &Options) -> Result<Vec<(Plan, Workload)>, String> {
         Ok((plan, maker.test(test)))
     };
     tests.into_iter().map(job).collect()
+}
+
+/// Whether the command line says what is to be sent, rather than leaving it to the default.
+pub(crate) fn has_choice(options: &Options) -> bool {
+    options.tests.is_some() || options.ratio.is_some() || !options.commands.is_empty()
 }
 
 /// The command of the command line, with its last word from the standard input if that is wanted.
@@ -461,6 +476,8 @@ mod tests {
     fn contradictions_are_refused() {
         for (line, reason) in [
             ("--rate 5 -k 0", "connections that stay"),
+            ("--reconnect-interval 5 -k 0", "connections that stay"),
+            ("--find-rate --run-count 2", "does not take it"),
             ("--threads 4 -c 2", "more --threads"),
             ("--find-rate --rate 5", "sets the rate itself"),
             ("--user me", "password"),

@@ -1,5 +1,6 @@
 //! The command line: what was typed (`Options`, by the table) and what it means (`meaning`).
 
+mod fit;
 mod help;
 #[cfg(test)]
 mod manual;
@@ -9,7 +10,7 @@ mod uri;
 pub(crate) mod values;
 
 pub(crate) use help::{text as help, version};
-pub(crate) use meaning::{jobs, only_target, understand};
+pub(crate) use meaning::{has_choice, jobs, only_target, understand};
 pub(crate) use uri::{Uri, parse as parse_uri};
 
 use crate::drive::schedule::Arrivals;
@@ -21,6 +22,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::Duration;
 use table::{FLAGS, Flag};
+
+pub(crate) use table::Section;
 
 /// What was typed. A field per option; nothing is looked up or checked against another option yet.
 #[derive(Clone, Debug)]
@@ -54,6 +57,9 @@ pub(crate) struct Options {
     pub(crate) seed: Option<u64>,
     pub(crate) timeout: Duration,
     pub(crate) reconnect: Duration,
+    pub(crate) reconnect_interval: Option<u64>,
+    pub(crate) distinct_seeds: bool,
+    pub(crate) run_count: usize,
     pub(crate) cpus: Vec<usize>,
     // The open loop.
     pub(crate) rate: Option<f64>,
@@ -86,6 +92,11 @@ pub(crate) struct Options {
     pub(crate) is_csv: bool,
     pub(crate) precision: usize,
     pub(crate) has_progress: bool,
+    pub(crate) shows_errors: bool,
+    pub(crate) hides_histogram: bool,
+    pub(crate) percentiles: Option<Vec<f64>>,
+    pub(crate) out_file: Option<PathBuf>,
+    pub(crate) hdr_prefix: Option<String>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) html: Option<PathBuf>,
     pub(crate) hdr: Option<PathBuf>,
@@ -110,6 +121,29 @@ pub(crate) struct Options {
     pub(crate) wants_version: bool,
     /// The words behind the options: a command to send, or another mode of the program.
     pub(crate) words: Vec<Vec<u8>>,
+    /// The options in the order in which they were typed.
+    pub(crate) typed: Vec<Typed>,
+}
+
+/// An option as it was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Typed {
+    /// Its own long name.
+    pub(crate) name: &'static str,
+    pub(crate) section: Section,
+    pub(crate) value: String,
+    pub(crate) has_value: bool,
+}
+
+impl Typed {
+    /// The option as words of a command line.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = vec![format!("--{}", self.name)];
+        if self.has_value {
+            words.push(self.value.clone());
+        }
+        words
+    }
 }
 
 /// What the program is to do.
@@ -171,6 +205,9 @@ impl Default for Options {
             seed: None,
             timeout: Duration::from_secs(30),
             reconnect: Duration::ZERO,
+            reconnect_interval: None,
+            distinct_seeds: false,
+            run_count: 1,
             cpus: Vec::new(),
             rate: None,
             rate_per_client: None,
@@ -199,6 +236,11 @@ impl Default for Options {
             is_csv: false,
             precision: 3,
             has_progress: true,
+            shows_errors: false,
+            hides_histogram: false,
+            percentiles: None,
+            out_file: None,
+            hdr_prefix: None,
             json: None,
             html: None,
             hdr: None,
@@ -219,6 +261,7 @@ impl Default for Options {
             wants_help: false,
             wants_version: false,
             words: Vec::new(),
+            typed: Vec::new(),
         }
     }
 }
@@ -256,6 +299,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Options
         };
         apply(&mut options, flag, &mut parser)?;
     }
+    fit::check(&options)?;
     Ok(options)
 }
 
@@ -267,7 +311,14 @@ fn apply(options: &mut Options, flag: &Flag, parser: &mut lexopt::Parser) -> Res
             .into_string()
             .map_err(|_| format!("the value of {} is not UTF-8", flag.shown()))?;
     }
-    (flag.set)(options, &value).map_err(|reason| format!("{}: {reason}", flag.shown()))
+    (flag.set)(options, &value).map_err(|reason| format!("{}: {reason}", flag.shown()))?;
+    options.typed.push(Typed {
+        name: flag.names[0],
+        section: flag.section,
+        value,
+        has_value: !flag.value.is_empty(),
+    });
+    Ok(())
 }
 
 fn long(name: &str) -> Result<&'static Flag, String> {

@@ -5,7 +5,8 @@
 //! requests, all clients.
 
 use super::values::{
-    count, cpus, fraction, milliseconds, number, range, rate, ratio, size, size_list, time,
+    count, cpus, fraction, length, milliseconds, number, percentiles, range, rate, ratio, size,
+    size_list, some, time,
 };
 use super::{MixedCommand, Options};
 use crate::drive::schedule::Arrivals;
@@ -15,7 +16,7 @@ use crate::load::sizes::Sizes;
 
 /// A part of the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
+pub(crate) enum Section {
     Server,
     Load,
     Open,
@@ -166,10 +167,10 @@ pub(super) const FLAGS: &[Flag] = &[
         set!(tests = |v| Ok(Some(v.to_owned())))),
     flag(Section::Load, Some('n'), &["requests"], "COUNT",
         "How many requests each test sends. [100000]",
-        set!(requests = |v| count(v).map(Some))),
+        set!(requests = |v| some(v).map(Some))),
     flag(Section::Load, None, &["test-time", "duration"], "TIME",
         "Ends each test after a time instead: 10, 1.5s, 200ms, 5m.",
-        set!(test_time = |v| time(v).map(Some))),
+        set!(test_time = |v| length(v).map(Some))),
     flag(Section::Load, None, &["warmup"], "TIME",
         "Sends requests for so long before they count. [0]",
         set!(warmup = |v| time(v).map(Some))),
@@ -185,6 +186,9 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Section::Load, Some('k'), &["keepalive"], "0|1",
         "0: each batch gets a connection of its own, and its time counts too. [1]",
         set!(keep_alive = |v| number(v, 0, 1).map(|v| v == 1))),
+    flag(Section::Load, None, &["reconnect-interval"], "COUNT",
+        "Gives a connection up after so many requests and opens another in its place. [never]",
+        set!(reconnect_interval = |v| some(v).map(Some))),
     flag(Section::Load, None, &["subscribers"], "COUNT",
         "Connections that listen to what the test pubsub publishes. [10]",
         set!(subscribers = |v| number(v, 1, MAX_SUBSCRIBERS))),
@@ -200,6 +204,16 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Section::Load, None, &["seed"], "NUMBER",
         "Makes keys, values and their order the same in every run. [at random]",
         set!(seed = |v| number(v, 0, u64::MAX).map(Some))),
+    flag(Section::Load, None, &["randomize"], "",
+        "Takes the seed at random, which is the default here: takes back a --seed before it.",
+        set!(seed = |_| Ok(None))),
+    flag(Section::Load, None, &["distinct-client-seed"], "",
+        "Gives each connection random numbers of its own, made of the seed and its place: with --seed what a \
+         connection sends does not depend on how fast the others are.",
+        set!(distinct_seeds = |_| Ok(true))),
+    flag(Section::Load, None, &["run-count"], "COUNT",
+        "Runs each test so often, and reports the best run, the worst run and the average. [1]",
+        set!(run_count = |v| number(v, 1, 1_000))),
     flag(Section::Load, None, &["timeout"], "TIME",
         "Gives up when the server has said nothing for so long. [30]",
         set!(timeout = |v| time(v))),
@@ -330,6 +344,18 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Section::Output, None, &["precision"], "DIGITS",
         "Digits behind the point of milliseconds. [3]",
         set!(precision = |v| number(v, 0, 6))),
+    flag(Section::Output, Some('e'), &["show-errors"], "",
+        "Shows error replies on the standard output when they come, at most one a second.",
+        set!(shows_errors = |_| Ok(true))),
+    flag(Section::Output, None, &["hide-histogram"], "",
+        "Leaves the two distributions of latencies out of the report.",
+        set!(hides_histogram = |_| Ok(true))),
+    flag(Section::Output, None, &["print-percentiles"], "LIST",
+        "The percentiles of the summary and of the table of commands: 50,90,99.9.",
+        set!(percentiles = |v| percentiles(v).map(Some))),
+    flag(Section::Output, Some('o'), &["out-file"], "FILE",
+        "Writes the report into a file instead of to the standard output.",
+        set!(out_file = |v| Ok(Some(v.into())))),
     flag(Section::Output, None, &["json", "json-out-file"], "FILE",
         "Writes everything that was measured into a file.",
         set!(json = |v| Ok(Some(v.into())))),
@@ -340,6 +366,10 @@ pub(super) const FLAGS: &[Flag] = &[
         "Writes HdrHistogram's log with the latencies of every second, or the distribution if the \
          name ends in .hgrm.",
         set!(hdr = |v| Ok(Some(v.into())))),
+    flag(Section::Output, None, &["hdr-file-prefix"], "PREFIX",
+        "Writes the distribution of each run's latencies into PREFIX_FULL_RUN_1.txt and .hgrm, and of each command's \
+         into PREFIX_SET_command_run_1.txt and .hgrm; with several tests their names come behind the prefix.",
+        set!(hdr_prefix = |v| Ok(Some(v.to_owned())))),
     flag(Section::Output, None, &["compare"], "OLD NEW",
         "Compares two files that --json wrote, and does nothing else.",
         set!(compare = |v| Ok(Some(v.into())))),

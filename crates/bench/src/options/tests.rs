@@ -89,6 +89,32 @@ fn the_command_is_everything_behind_the_first_word() {
 }
 
 #[test]
+fn what_memtiers_users_script_means_the_same() {
+    let options = parsed(
+        "--hide-histogram --run-count=3 --print-percentiles=50,90,99.9 --out-file=o --reconnect-interval=7 \
+         --hdr-file-prefix=h --seed 1 --randomize --distinct-client-seed -e",
+    );
+    assert!(options.hides_histogram && options.distinct_seeds && options.shows_errors);
+    assert_eq!(
+        (options.run_count, options.reconnect_interval),
+        (3, Some(7))
+    );
+    assert_eq!(options.percentiles, Some(vec![50.0, 90.0, 99.9]));
+    assert_eq!(
+        (options.hdr_prefix.as_deref(), options.seed),
+        (Some("h"), None)
+    );
+    assert_eq!(options.out_file, Some("o".into()));
+}
+
+#[test]
+fn what_was_typed_can_be_typed_again() {
+    let options = parsed("side-by-side -r 1k -R --cells x");
+    let words: Vec<_> = options.typed.iter().flat_map(Typed::words).collect();
+    assert_eq!(words, ["--keyspace", "1k", "--random-data", "--cells", "x"]);
+}
+
+#[test]
 fn mistakes_are_named() {
     for (line, reason) in [
         ("-Z", "no option -Z"),
@@ -96,6 +122,16 @@ fn mistakes_are_named() {
         ("--frobnicate", "--help"),
         ("-n", "argument"),
         ("-n x", "-n (--requests): 'x' is no count"),
+        ("-n 0", "-n (--requests): it has to be at least 1"),
+        ("--test-time 0", "more than 0"),
+        ("--run-count 0", "from 1"),
+        ("--reconnect-interval 0", "at least 1"),
+        ("--print-percentiles 50,x", "'x'"),
+        ("side-by-side --csv", "side-by-side has no option --csv"),
+        ("side-by-side -h h", "-h (--host)"),
+        ("--find-rate side-by-side", "--find-rate"),
+        ("floor --cells x", "floor has no option --cells"),
+        ("--quick", "side-by-side"),
         ("-p 0", "from 1 to 65535"),
         ("-c 0", "from 1"),
         ("--csv=1", "csv"),

@@ -53,6 +53,25 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     }
 }
 
+/// The same, at least one.
+pub(super) fn some(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        0 => Err("it has to be at least 1".into()),
+        count => Ok(count),
+    }
+}
+
+/// Percentiles, separated by commas, in ascending order.
+pub(super) fn percentiles(text: &str) -> Result<Vec<f64>, String> {
+    let parts = text
+        .split(',')
+        .map(|part| fraction(part.trim(), 0.0, 100.0));
+    let mut list = parts.collect::<Result<Vec<f64>, String>>()?;
+    list.sort_by(f64::total_cmp);
+    list.dedup();
+    Ok(list)
+}
+
 /// How many a second.
 pub(super) fn rate(text: &str) -> Result<f64, String> {
     scaled(text, &THOUSANDS)
@@ -94,7 +113,15 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The same, in milliseconds unless it says otherwise.
+/// The same, more than none.
+pub(super) fn length(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        Duration::ZERO => Err("it has to be more than 0".into()),
+        time => Ok(time),
+    }
+}
+
+/// The same as `time`, in milliseconds unless it says otherwise.
 pub(super) fn milliseconds(text: &str) -> Result<Duration, String> {
     let is_plain = text.parse::<f64>().is_ok();
     time(&if is_plain {
@@ -215,6 +242,10 @@ mod tests {
         assert_eq!(count("100k"), Ok(100_000));
         assert_eq!(count("1.5m"), Ok(1_500_000));
         assert!(count("1.5").is_err() && count("1kb").is_err());
+        assert_eq!((some("1k"), some("0").is_err()), (Ok(1_000), true));
+        assert!(length("0s").is_err() && length("1ms").is_ok());
+        assert_eq!(percentiles("99.9, 50,50"), Ok(vec![50.0, 99.9]));
+        assert!(percentiles("").is_err() && percentiles("101").is_err());
         assert_eq!(rate("2.5"), Ok(2.5));
         assert!(rate("0").is_err() && rate("x").is_err());
         assert_eq!(range("1-1kb", size), Ok((1, 1_024)));

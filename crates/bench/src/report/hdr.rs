@@ -89,15 +89,50 @@ impl HdrLog {
         let mut text = String::new();
         for track in &self.tracks {
             let _ = writeln!(text, "#[{}]", track.title);
-            let _ = writeln!(
-                text,
-                "{:>12} {:>14} {:>10} {:>14}\n",
-                "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
-            );
-            percentile_lines(&track.total, &mut text);
+            distribution(&track.total, &mut text);
         }
         text
     }
+}
+
+fn distribution(total: &Histogram<u64>, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "{:>12} {:>14} {:>10} {:>14}\n",
+        "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
+    );
+    percentile_lines(total, text);
+}
+
+/// Writes the distributions of a run into files of their own (`--hdr-file-prefix`): of all its requests, and
+/// of each of its commands, under the names that memtier_benchmark gives them.
+///
+/// # Errors
+/// A file cannot be written; the text names it.
+pub(crate) fn write_run(
+    prefix: &str,
+    number: usize,
+    rows: &[String],
+    outcome: &Outcome,
+) -> Result<(), String> {
+    let write = |name: String, latency: &Histogram<u64>| {
+        let mut text = String::new();
+        distribution(latency, &mut text);
+        for ending in ["txt", "hgrm"] {
+            let path = format!("{prefix}_{name}.{ending}");
+            std::fs::write(&path, &text)
+                .map_err(|error| format!("{path} cannot be written: {error}"))?;
+        }
+        Ok::<(), String>(())
+    };
+    write(format!("FULL_RUN_{number}"), &outcome.total().latency)?;
+    for (row, counts) in rows.iter().zip(&outcome.counts.rows) {
+        write(
+            format!("{}_command_run_{number}", tag(row)),
+            &counts.latency,
+        )?;
+    }
+    Ok(())
 }
 
 /// Five steps to each halving of what is beyond, as the tools that draw them expect.
@@ -142,8 +177,8 @@ fn percentile_lines(histogram: &Histogram<u64>, text: &mut String) {
     );
 }
 
-/// A title as a tag, which has no room for commas and spaces.
-fn tag(title: &str) -> String {
+/// A title as a tag or as a part of a file's name, which have no room for commas, spaces and slashes.
+pub(crate) fn tag(title: &str) -> String {
     let plain = |letter: char| {
         if letter.is_ascii_alphanumeric() {
             letter

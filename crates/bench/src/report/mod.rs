@@ -7,5 +7,6 @@ pub(crate) mod document;
 pub(crate) mod hdr;
 pub(crate) mod html;
 pub(crate) mod numbers;
+pub(crate) mod output;
 pub(crate) mod targets;
 pub(crate) mod text;

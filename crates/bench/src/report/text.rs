@@ -2,7 +2,7 @@
 //! milliseconds, a summary. What that tool does not have comes behind: errors, misses, the server's
 //! use of the machine, and a table by command where there are several.
 
-use super::numbers::{max_ns, ms, summary_ns, thousands};
+use super::numbers::{max_ns, mean_ns, ms, summary_ns, thousands};
 use crate::drive::audience::Heard;
 use crate::drive::counts::{Counts, percentile_ns};
 use crate::drive::plan::{Listening, Plan};
@@ -18,6 +18,25 @@ pub(crate) struct Host {
     pub(crate) version: Option<String>,
     pub(crate) save: Option<String>,
     pub(crate) appendonly: Option<String>,
+}
+
+/// What a report shows of latencies.
+#[derive(Clone, Debug)]
+pub(crate) struct Format {
+    /// Digits behind the point of milliseconds.
+    pub(crate) precision: usize,
+    /// Leave out the two distributions.
+    pub(crate) hides_histogram: bool,
+    /// The percentiles of the summary and of the table of commands, where the user has named some.
+    pub(crate) percentiles: Option<Vec<f64>>,
+}
+
+impl Format {
+    /// What an option asks for, else what memtier_benchmark shows.
+    fn table_percentiles(&self) -> Vec<f64> {
+        let chosen = self.percentiles.clone();
+        chosen.unwrap_or_else(|| vec![50.0, 99.0, 99.9])
+    }
 }
 
 /// The line of `-q`.
@@ -54,18 +73,29 @@ pub(crate) fn full(
     workload: &Workload,
     outcome: &Outcome,
     host: &Host,
-    precision: usize,
+    format: &Format,
 ) -> String {
     let total = outcome.total();
     let mut text = format!("====== {title} ======\n");
     heading(plan, workload, outcome, host, &mut text);
-    text.push_str("\nLatency by percentile distribution:\n");
-    by_percentile(&total, precision, &mut text);
-    text.push_str("\nCumulative distribution of latencies:\n");
-    by_latency(&total, precision, &mut text);
-    summary(outcome, &total, precision, &mut text);
+    if !format.hides_histogram {
+        text.push_str("\nLatency by percentile distribution:\n");
+        by_percentile(&total, format.precision, &mut text);
+        text.push_str("\nCumulative distribution of latencies:\n");
+        by_latency(&total, format.precision, &mut text);
+    }
+    let _ = writeln!(
+        text,
+        "\nSummary:\n  throughput summary: {:.2} requests per second",
+        outcome.rate()
+    );
+    summary(&total, format, &mut text);
+    if let Some(lateness) = &outcome.counts.lateness {
+        let [p99, max] = [99.0, 100.0].map(|p| ms(percentile_ns(lateness, p), format.precision));
+        let _ = writeln!(text, "  sent late (msec): p99 {p99}, max {max}");
+    }
     if workload.rows.len() > 1 {
-        by_row(workload, outcome, precision, &mut text);
+        by_row(workload, &[outcome], format, &mut text);
     }
     machine(plan, outcome, &mut text);
     problems(outcome, &mut text);
@@ -85,6 +115,9 @@ fn heading(plan: &Plan, workload: &Workload, outcome: &Outcome, host: &Host, tex
     let _ = writeln!(text, "  keep alive: {}", u8::from(plan.keep_alive));
     if plan.pipeline > 1 {
         let _ = writeln!(text, "  {} requests per pipeline", plan.pipeline);
+    }
+    if let Some(interval) = plan.reconnect_interval {
+        let _ = writeln!(text, "  another connection after {interval} requests");
     }
     if let Some(rate) = plan.rate() {
         let _ = writeln!(text, "  open loop: {rate:.0} requests per second planned");
@@ -162,25 +195,29 @@ fn next_limit(limit: u64, fine_ns: u64, step_ns: u64) -> u64 {
     limit.saturating_add(unit)
 }
 
-fn summary(outcome: &Outcome, total: &Counts, precision: usize, text: &mut String) {
-    let _ = writeln!(
-        text,
-        "\nSummary:\n  throughput summary: {:.2} requests per second",
-        outcome.rate()
-    );
+fn summary(total: &Counts, format: &Format, text: &mut String) {
+    let precision = format.precision;
     text.push_str("  latency summary (msec):\n");
     let names = ["avg", "min", "p50", "p95", "p99", "max"];
     text.push_str("        ");
     columns(names.iter(), text);
     text.push_str("        ");
     columns(summary_ns(total).map(|ns| ms(ns, precision)).iter(), text);
-    let tail = [99.9, 99.99].map(|percent| percentile_ns(&total.latency, percent));
-    let [p999, p9999] = tail.map(|ns| ms(ns, precision));
-    let _ = writeln!(text, "  tail (msec): p99.9 {p999}, p99.99 {p9999}");
-    if let Some(lateness) = &outcome.counts.lateness {
-        let [p99, max] = [99.0, 100.0].map(|p| ms(percentile_ns(lateness, p), precision));
-        let _ = writeln!(text, "  sent late (msec): p99 {p99}, max {max}");
-    }
+    let (name, tail) = match &format.percentiles {
+        Some(chosen) => ("percentiles", chosen.clone()),
+        None => ("tail", vec![99.9, 99.99]),
+    };
+    let tail = tail.iter().map(|&percent| {
+        format!(
+            "p{percent} {}",
+            ms(percentile_ns(&total.latency, percent), precision)
+        )
+    });
+    let _ = writeln!(
+        text,
+        "  {name} (msec): {}",
+        tail.collect::<Vec<_>>().join(", ")
+    );
 }
 
 /// Right-aligned columns of nine and a space between them, as wide as redis-benchmark's.
@@ -190,25 +227,104 @@ fn columns<T: std::fmt::Display>(fields: impl Iterator<Item = T>, text: &mut Str
     text.push('\n');
 }
 
-fn by_row(workload: &Workload, outcome: &Outcome, precision: usize, text: &mut String) {
+/// A line for each command: rates in the mean of the runs, latencies of all of them.
+fn by_row(workload: &Workload, runs: &[&Outcome], format: &Format, text: &mut String) {
+    let percentiles = format.table_percentiles();
+    let _ = write!(
+        text,
+        "\n  {:<16} {:>12} {:>12} {:>12} {:>9}",
+        "command", "ops/s", "hits/s", "misses/s", "avg"
+    );
+    for percent in &percentiles {
+        let _ = write!(text, " {:>9}", format!("p{percent}"));
+    }
+    text.push('\n');
+    for (index, name) in workload.rows.iter().enumerate() {
+        let rate = |count: fn(&Counts) -> u64| {
+            mean(
+                runs.iter()
+                    .map(|run| run.rate_of(count(&run.counts.rows[index]))),
+            )
+        };
+        let _ = write!(
+            text,
+            "  {name:<16} {:>12.2} {:>12.2} {:>12.2}",
+            rate(Counts::requests),
+            rate(hits),
+            rate(|row| row.misses),
+        );
+        let mut all = Counts::default();
+        runs.iter().for_each(|run| all.add(&run.counts.rows[index]));
+        let _ = write!(text, " {:>9}", ms(mean_ns(&all), format.precision));
+        for &percent in &percentiles {
+            let ns = percentile_ns(&all.latency, percent);
+            let _ = write!(text, " {:>9}", ms(ns, format.precision));
+        }
+        text.push('\n');
+    }
+}
+
+/// Requests whose answer was neither an error nor that there is no such key.
+fn hits(row: &Counts) -> u64 {
+    let answered = row.requests() - row.errors.min(row.requests());
+    answered - row.misses.min(answered)
+}
+
+fn mean(figures: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = figures.len().max(1);
+    figures.sum::<f64>() / count as f64
+}
+
+/// The place of the run with the highest rate, and of the one with the lowest.
+pub(crate) fn extremes(runs: &[Outcome]) -> (usize, usize) {
+    let by_rate = |&one: &usize, &other: &usize| runs[one].rate().total_cmp(&runs[other].rate());
+    let best = (0..runs.len()).rev().max_by(by_rate).unwrap_or(0);
+    let worst = (0..runs.len()).min_by(by_rate).unwrap_or(0);
+    (best, worst)
+}
+
+/// Several runs of a test as one line.
+pub(crate) fn quiet_average(title: &str, runs: &[Outcome], precision: usize) -> String {
+    let p50 = ms(percentile_ns(&latencies(runs).latency, 50.0), precision);
+    let rate = mean(runs.iter().map(Outcome::rate));
+    format!("{title}: {rate:.2} requests per second, p50={p50} msec\n")
+}
+
+/// Several runs of a test: the mean of the rates, and the latencies of all of them.
+pub(crate) fn average(
+    title: &str,
+    workload: &Workload,
+    runs: &[Outcome],
+    format: &Format,
+) -> String {
+    let mut text = format!("====== {title} ======\n");
+    let rates = runs.iter().map(Outcome::rate);
+    let (best, worst) = extremes(runs);
     let _ = writeln!(
         text,
-        "\n  {:<16} {:>12} {:>12} {:>12} {:>9} {:>9} {:>9} {:>9}",
-        "command", "ops/s", "hits/s", "misses/s", "avg", "p50", "p99", "p99.9"
+        "Summary:\n  throughput summary: {:.2} requests per second, from {:.2} to {:.2}",
+        mean(rates),
+        runs[worst].rate(),
+        runs[best].rate()
     );
-    for (name, row) in workload.rows.iter().zip(&outcome.counts.rows) {
-        let [mean, _, p50, _, p99, _] = summary_ns(row).map(|ns| ms(ns, precision));
-        let p999 = ms(percentile_ns(&row.latency, 99.9), precision);
-        let answered = row.requests() - row.errors.min(row.requests());
-        let hits = answered - row.misses.min(answered);
-        let _ = writeln!(
-            text,
-            "  {name:<16} {:>12.2} {:>12.2} {:>12.2} {mean:>9} {p50:>9} {p99:>9} {p999:>9}",
-            outcome.rate_of(row.requests()),
-            outcome.rate_of(hits),
-            outcome.rate_of(row.misses),
+    summary(&latencies(runs), format, &mut text);
+    if workload.rows.len() > 1 {
+        by_row(
+            workload,
+            &runs.iter().collect::<Vec<_>>(),
+            format,
+            &mut text,
         );
     }
+    text.push('\n');
+    text
+}
+
+/// What all runs have counted.
+pub(crate) fn latencies(runs: &[Outcome]) -> Counts {
+    let mut all = Counts::default();
+    runs.iter().for_each(|run| all.add(&run.total()));
+    all
 }
 
 /// Who used the machine how much.

@@ -4,8 +4,9 @@
 use super::Settings;
 use super::cells::{Cell, Place, quick};
 use super::launch::{Launched, Recipe, Start};
+use super::steps::{Steps, variants};
 use crate::drive::counts::percentile_ns;
-use crate::drive::plan::Plan;
+use crate::drive::plan::{Plan, Until};
 use crate::drive::run::{Outcome, run};
 use crate::load::workload::Workload;
 use crate::options;
@@ -39,7 +40,7 @@ pub(crate) struct Entrant {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     /// By cell and server.
-    pub(crate) samples: BTreeMap<(&'static str, Entrant), Vec<Sample>>,
+    pub(crate) samples: BTreeMap<(String, Entrant), Vec<Sample>>,
     /// What each server says it is.
     pub(crate) versions: BTreeMap<String, String>,
     /// What went wrong, each once.
@@ -50,7 +51,7 @@ pub(crate) struct Measured {
 ///
 /// # Errors
 /// A server does not start.
-pub(crate) fn rounds(settings: &Settings) -> Result<Measured, String> {
+pub(crate) fn rounds(settings: &Settings, steps: &mut Steps) -> Result<Measured, String> {
     let mut measured = Measured::default();
     for round in 1..=settings.rounds {
         for (index, recipe) in settings.recipes.iter().enumerate() {
@@ -62,11 +63,14 @@ pub(crate) fn rounds(settings: &Settings) -> Result<Measured, String> {
                 measured: &mut measured,
             };
             for cell in &settings.cells {
-                eprintln!(
-                    "round {round}/{}  {}  {}",
-                    settings.rounds, recipe.name, cell.name
-                );
-                stage.play(cell)?;
+                for &threads in variants(recipe, cell) {
+                    let rounds = settings.rounds;
+                    steps.begin(&format!(
+                        "round {round}/{rounds}  {}  {}",
+                        recipe.name, cell.name
+                    ));
+                    stage.play(cell, threads)?;
+                }
             }
         }
     }
@@ -90,18 +94,7 @@ struct Running {
 }
 
 impl Stage<'_> {
-    fn play(&mut self, cell: &Cell) -> Result<(), String> {
-        let threads: &[usize] = match cell.place {
-            Place::Shared if self.recipe.has_threads() => &[1, 2],
-            _ => &[1],
-        };
-        for &threads in threads {
-            self.play_with(cell, threads)?;
-        }
-        Ok(())
-    }
-
-    fn play_with(&mut self, cell: &Cell, threads: usize) -> Result<(), String> {
+    fn play(&mut self, cell: &Cell, threads: usize) -> Result<(), String> {
         let start = self.start(cell, threads);
         if self
             .running
@@ -173,7 +166,10 @@ impl Stage<'_> {
             name: self.recipe.name.clone(),
             threads,
         };
-        let samples = self.measured.samples.entry((cell.name, entrant));
+        let samples = self
+            .measured
+            .samples
+            .entry((cell.name.to_string(), entrant));
         samples.or_default().push(sample);
     }
 
@@ -200,8 +196,8 @@ fn all_cpus(settings: &Settings) -> Vec<usize> {
 /// Gives the server the keys that a cell is about, if it has not got them.
 fn fill(running: &mut Running, cell: &Cell, settings: &Settings) -> Result<(), String> {
     let line = match settings.is_quick {
-        true => quick(cell.fill),
-        false => cell.fill.to_owned(),
+        true => quick(&cell.fill),
+        false => cell.fill.to_string(),
     };
     // A cell without keys adds its own, so it never finds what it wants.
     let is_there = !line.is_empty() && running.filled.as_ref() == Some(&line);
@@ -210,7 +206,13 @@ fn fill(running: &mut Running, cell: &Cell, settings: &Settings) -> Result<(), S
     }
     running.server.asker()?.ask(&[b"FLUSHALL"])?;
     if !line.is_empty() {
-        load(&line, &settings.load_cpus, &running.server.target)?;
+        let (target, cpus) = (&running.server.target, &settings.load_cpus);
+        for (mut plan, workload) in jobs(&line)? {
+            if settings.has_range {
+                plan.until = Until::Requests(workload.numbers[0].count);
+            }
+            put(plan, &workload, cpus, target)?;
+        }
     }
     running.filled = Some(line);
     Ok(())
@@ -221,18 +223,24 @@ fn fill(running: &mut Running, cell: &Cell, settings: &Settings) -> Result<(), S
 /// # Errors
 /// The server breaks off or answers with errors.
 pub(crate) fn load(line: &str, cpus: &[usize], target: &Target) -> Result<(), String> {
-    for (mut plan, workload) in jobs(line)? {
-        plan.cpus = cpus.to_vec();
-        let total = run(&plan, &workload, target)?.total();
-        if let Some(error) = total.first_error {
-            return Err(format!("{}: {}: {error}", target.name, workload.title));
-        }
+    for (plan, workload) in jobs(line)? {
+        put(plan, &workload, cpus, target)?;
     }
     Ok(())
 }
 
+/// Runs a load for what it leaves behind.
+fn put(mut plan: Plan, workload: &Workload, cpus: &[usize], target: &Target) -> Result<(), String> {
+    plan.cpus = cpus.to_vec();
+    match run(&plan, workload, target)?.total().first_error {
+        Some(error) => Err(format!("{}: {}: {error}", target.name, workload.title)),
+        None => Ok(()),
+    }
+}
+
 fn jobs(line: &str) -> Result<Vec<(Plan, Workload)>, String> {
-    let words = line.split_whitespace().map(OsString::from);
+    let words = shlex::split(line).ok_or_else(|| format!("a quote is not closed: {line}"))?;
+    let words = words.into_iter().map(OsString::from);
     let mut options = options::parse(words)?;
     options.has_progress = false;
     options::jobs(&options)
@@ -241,12 +249,17 @@ fn jobs(line: &str) -> Result<Vec<(Plan, Workload)>, String> {
 /// A cell's load, for as long as a cell takes.
 fn job(cell: &Cell, settings: &Settings) -> Result<(Plan, Workload), String> {
     let line = match settings.is_quick {
-        true => quick(cell.options),
-        false => cell.options.to_owned(),
+        true => quick(&cell.options),
+        false => cell.options.to_string(),
     };
-    let time = settings.cell_time.as_secs_f64();
     let warmup = settings.warmup.as_secs_f64();
-    let line = format!("{line} --test-time {time} --warmup {warmup}");
+    let line = match settings.requests {
+        Some(_) => format!("{line} --warmup {warmup}"),
+        None => {
+            let time = settings.cell_time.as_secs_f64();
+            format!("{line} --test-time {time} --warmup {warmup}")
+        }
+    };
     let mut jobs = jobs(&line)?;
     let (mut plan, workload) = jobs.pop().ok_or("a cell has a load")?;
     plan.cpus = match cell.place {

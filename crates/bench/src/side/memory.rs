@@ -7,6 +7,7 @@
 use super::Settings;
 use super::launch::{Launched, Recipe, Start};
 use super::measure::{is_floor, load};
+use super::steps::Steps;
 use std::fmt::Write as _;
 
 /// The length of the keys: `key:` and twelve digits.
@@ -41,11 +42,20 @@ pub(crate) fn states() -> Vec<&'static str> {
     STATES.iter().map(|(name, ..)| *name).collect()
 }
 
+/// How many times something is weighed.
+pub(crate) fn steps(settings: &Settings) -> usize {
+    let servers = settings.recipes.iter().filter(|recipe| !is_floor(recipe));
+    match settings.memory_keys {
+        0 => 0,
+        _ => servers.count() * STATES.len(),
+    }
+}
+
 /// Weighs the keys of every server but the floor, which keeps none.
 ///
 /// # Errors
 /// A server does not start or does not take the keys.
-pub(crate) fn weigh(settings: &Settings) -> Result<Vec<Weight>, String> {
+pub(crate) fn weigh(settings: &Settings, steps: &mut Steps) -> Result<Vec<Weight>, String> {
     if settings.memory_keys == 0 {
         return Ok(Vec::new());
     }
@@ -55,7 +65,7 @@ pub(crate) fn weigh(settings: &Settings) -> Result<Vec<Weight>, String> {
             let overhead_bytes = STATES
                 .iter()
                 .map(|&(name, size, state)| {
-                    eprintln!("memory  {}  {name}", recipe.name);
+                    steps.begin(&format!("memory  {}  {name}", recipe.name));
                     weigh_one(settings, recipe, size, state)
                 })
                 .collect::<Result<_, _>>()?;

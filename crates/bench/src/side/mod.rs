@@ -2,21 +2,25 @@
 //! the same machine, in rounds, and what they cost.
 //!
 //! Reading order: `cells` is the table of loads, `launch` starts a server, `measure` runs the rounds,
-//! `memory` weighs keys, `table` and `write` make reports of it.
+//! `memory` weighs keys, `steps` shows how far all of it is, `table`, `write` and `page` make reports of it.
 
-mod cells;
+pub(crate) mod cells;
 mod launch;
 mod measure;
 mod memory;
+mod page;
+mod steps;
 mod table;
 mod write;
 
 use crate::machine::Machine;
 use crate::options::Options;
+use crate::report::output::Output;
 use cells::Cell;
 use launch::Recipe;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use steps::Steps;
 
 /// What is to be compared, and how.
 #[derive(Clone, Debug)]
@@ -26,13 +30,33 @@ pub(crate) struct Settings {
     pub(crate) rounds: usize,
     pub(crate) server_cpus: Vec<usize>,
     pub(crate) load_cpus: Vec<usize>,
+    /// How long a cell takes, unless it ends after so many requests.
     pub(crate) cell_time: Duration,
+    pub(crate) requests: Option<u64>,
+    /// How many keys the fills write is as many as there are to be.
+    pub(crate) has_range: bool,
+    pub(crate) has_progress: bool,
     pub(crate) warmup: Duration,
     pub(crate) is_quick: bool,
     /// What a log costs is compared, not what memory does.
     pub(crate) with_log: bool,
     /// How many keys are weighed; none with 0.
     pub(crate) memory_keys: u64,
+}
+
+impl Settings {
+    /// How the comparison is made, in a line.
+    pub(crate) fn text(&self) -> String {
+        let length = match self.requests {
+            Some(1) => "one request".to_owned(),
+            Some(count) => format!("{} requests", crate::report::numbers::thousands(count)),
+            None => format!("{} s", self.cell_time.as_secs_f64()),
+        };
+        format!(
+            "server on processors {:?}, load on {:?}; {} rounds of {length} a cell",
+            self.server_cpus, self.load_cpus, self.rounds,
+        )
+    }
 }
 
 /// Compares, prints the tables and writes what is to be written.
@@ -44,22 +68,18 @@ pub(crate) fn run(options: &Options) -> Result<bool, String> {
     // Connections of the largest cell on both ends: the servers inherit the limit.
     let _ = sys::process::raise_open_files(8_192);
     let machine = Machine::this();
-    println!("{}", machine.text());
-    println!(
-        "server on processors {:?}, load on {:?}; {} rounds of {} s a cell",
-        settings.server_cpus,
-        settings.load_cpus,
-        settings.rounds,
-        settings.cell_time.as_secs_f64()
-    );
-    let measured = measure::rounds(&settings)?;
+    let mut output = Output::open(options.out_file.as_deref())?;
+    output.line(&machine.text())?;
+    output.line(&settings.text())?;
+    let mut steps = Steps::new(&settings);
+    let measured = measure::rounds(&settings, &mut steps)?;
     let tables = table::all(&settings, &measured);
     for table in &tables {
-        println!("\n{}", table.text());
+        output.text(&format!("\n{}\n", table.text()))?;
     }
-    let memory = memory::weigh(&settings)?;
+    let memory = memory::weigh(&settings, &mut steps)?;
     if !memory.is_empty() {
-        println!("\n{}", memory::text(&memory));
+        output.text(&format!("\n{}\n", memory::text(&memory)))?;
     }
     let report = write::Report {
         settings: &settings,
@@ -74,8 +94,13 @@ pub(crate) fn run(options: &Options) -> Result<bool, String> {
     if let Some(dir) = &options.docs {
         report.write_docs(dir)?;
     }
+    if let Some(path) = &options.html {
+        let page = page::page(&report, &measured.problems);
+        std::fs::write(path, page)
+            .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+    }
     for problem in &measured.problems {
-        println!("PROBLEM: {problem}");
+        output.line(&format!("PROBLEM: {problem}"))?;
     }
     Ok(measured.problems.is_empty())
 }
@@ -92,18 +117,19 @@ fn settings(options: &Options) -> Result<Settings, String> {
             load_cpus = vec![last];
         }
     }
-    let cells = options.cells.clone();
-    let cells = cells.or_else(|| options.with_log.then(|| cells::WITH_LOG.to_owned()));
     let quick = |time: Duration| if options.is_quick { time / 8 } else { time };
     Ok(Settings {
         recipes: recipes(options)?,
-        cells: cells::select(cells.as_deref())?,
+        cells: cells::chosen(options)?,
         rounds: options
             .rounds
             .unwrap_or(if options.is_quick { 1 } else { 5 }),
         server_cpus,
         load_cpus,
         cell_time: options.test_time.unwrap_or(quick(Duration::from_secs(2))),
+        requests: options.requests.filter(|_| options.test_time.is_none()),
+        has_range: cells::has_range(options),
+        has_progress: options.has_progress,
         warmup: options.warmup.unwrap_or(quick(Duration::from_millis(400))),
         is_quick: options.is_quick,
         with_log: options.with_log,

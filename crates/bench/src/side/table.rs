@@ -61,7 +61,7 @@ fn table(settings: &Settings, measured: &Measured, cell: &Cell) -> Table {
         is_floor: is_floor(entrant),
     };
     Table {
-        cell: *cell,
+        cell: cell.clone(),
         rows: medians.iter().map(row).collect(),
     }
 }
@@ -160,6 +160,9 @@ mod tests {
             server_cpus: vec![0],
             load_cpus: vec![1],
             cell_time: Duration::from_secs(1),
+            requests: None,
+            has_range: false,
+            has_progress: false,
             warmup: Duration::ZERO,
             is_quick: false,
             with_log: false,
@@ -184,7 +187,7 @@ mod tests {
                 load_busy: 0.5,
             };
             let samples = cpus.iter().map(sample).collect();
-            measured.samples.insert((cell, entrant), samples);
+            measured.samples.insert((cell.to_owned(), entrant), samples);
         }
         measured
     }

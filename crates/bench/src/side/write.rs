@@ -39,7 +39,7 @@ pub(crate) struct Report<'a> {
 }
 
 /// A chart: the name of its file, and its text.
-type Chart = (&'static str, String);
+pub(crate) type Chart = (&'static str, String);
 
 #[derive(Serialize)]
 struct JsonReport<'a> {
@@ -125,8 +125,8 @@ impl Report<'_> {
         });
         let rows = self.tables.iter().flat_map(|table| {
             table.rows.iter().map(|row| JsonRow {
-                cell: table.cell.name,
-                options: table.cell.options,
+                cell: &table.cell.name,
+                options: &table.cell.options,
                 server: &row.name,
                 rate: row.median.rate,
                 p50_ms: row.median.p50_ms,
@@ -200,14 +200,7 @@ impl Report<'_> {
         let mut text = String::new();
         let settings = self.settings;
         let _ = writeln!(text, "Machine: {}.", self.machine.text());
-        let _ = writeln!(
-            text,
-            "Server on processors {:?}, load on {:?}; medians of {} rounds of {} s a cell.\n",
-            settings.server_cpus,
-            settings.load_cpus,
-            settings.rounds,
-            settings.cell_time.as_secs_f64()
-        );
+        let _ = writeln!(text, "Medians: {}.\n", settings.text());
         text.push_str("| server | version | command |\n|---|---|---|\n");
         for recipe in &settings.recipes {
             let version = self.versions.get(&recipe.name).map_or("-", String::as_str);
@@ -218,7 +211,8 @@ impl Report<'_> {
         text
     }
 
-    fn charts(&self) -> Vec<Chart> {
+    /// The charts of what there are figures of.
+    pub(crate) fn charts(&self) -> Vec<Chart> {
         let ratio = |row: &super::table::Row| Some(row.ratio);
         let rate = |row: &super::table::Row| Some(row.rate_ratio);
         let own = |row: &super::table::Row| row.own_share;
@@ -279,7 +273,7 @@ impl Report<'_> {
         let groups = self
             .tables
             .iter()
-            .map(|table| (table.cell.title.to_owned(), values(table)));
+            .map(|table| (table.cell.title.to_string(), values(table)));
         bars(&Bars {
             title: title.to_owned(),
             unit: unit.to_owned(),

@@ -14,6 +14,7 @@ mod reader;
 mod report;
 mod writer;
 
+use crate::drive::run::{NO_AUTH, no_auth};
 use crate::options::{self, Options};
 use crate::wire::ask::Asker;
 use crate::wire::target::Target;
@@ -58,12 +59,23 @@ pub(crate) fn run(options: &Options) -> Result<bool, String> {
 pub(crate) fn check_file(options: &Options, path: &Path) -> Result<bool, String> {
     let (history, mut ledger) = Ledger::read(path)?;
     let target = options::only_target(options)?;
-    let mut asker = Asker::open(&target, options.timeout)?;
+    let mut asker = open(&target, options.timeout)?;
     let findings = reader::read_back(&history, &mut asker, &mut ledger)?;
     let is_good = findings.is_within(options.may_lose);
     print!("{}", report::findings(&findings, options.may_lose));
     println!("{}", report::verdict(is_good));
     Ok(is_good)
+}
+
+/// A connection that commands may be sent on: a server that wants a password says so to the first of them.
+fn open(target: &Target, patience: Duration) -> Result<Asker, String> {
+    let mut asker = Asker::open(target, patience)?;
+    match asker.ask(&[b"PING"])? {
+        resp::Value::Error(text) if text.starts_with(NO_AUTH.as_bytes()) => {
+            Err(no_auth(&target.name, &String::from_utf8_lossy(&text)))
+        }
+        _ => Ok(asker),
+    }
 }
 
 struct Session<'a> {
@@ -76,7 +88,7 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn asker(&self) -> Result<Asker, String> {
-        Asker::open(&self.target, self.options.timeout)
+        open(&self.target, self.options.timeout)
     }
 
     /// Writes for as long as asked for, and verifies after every loss of the server and at the end.

@@ -6,6 +6,7 @@ mod closed;
 mod listeners;
 mod lossy;
 mod open;
+mod scripted;
 mod side;
 mod support;
 mod verify;

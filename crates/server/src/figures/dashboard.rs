@@ -147,7 +147,7 @@ fn events(server: &Server) -> Vec<Json> {
 }
 
 /// Bytes as a person reads them: what is no text is escaped.
-fn printable(bytes: &[u8]) -> String {
+pub(crate) fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {

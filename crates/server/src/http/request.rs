@@ -23,6 +23,8 @@ pub(super) enum Parsed {
 pub(super) struct Request {
     /// Without what follows a question mark.
     pub(super) path: String,
+    /// What follows the question mark.
+    pub(super) query: String,
     /// The answer goes without its body.
     pub(super) is_head: bool,
     /// Another request may follow on the connection.
@@ -48,8 +50,10 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed {
         _ => return Parsed::Refused(Status::MethodNotAllowed),
     };
     let target = head.path.unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let mut request = Request {
-        path: target.split('?').next().unwrap_or_default().to_owned(),
+        path: path.to_owned(),
+        query: query.to_owned(),
         is_head,
         keeps_open: head.version == Some(1),
         ..Request::default()
@@ -110,6 +114,7 @@ mod tests {
             (&*request.path, request.host.as_deref()),
             ("/metrics", Some("a:1"))
         );
+        assert_eq!(request.query, "x=1");
         assert_eq!(request.authorization.as_deref(), Some(&b"Basic eA=="[..]));
         assert!(request.keeps_open && !request.is_head);
     }

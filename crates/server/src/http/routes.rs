@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `/` and its files | the dashboard |
 //! | `/stats.json` | what the dashboard shows |
+//! | `/history.json` | what happened in the last hour |
+//! | `/keys.json` | keys, by what they begin with |
 //! | `/metrics` | figures in the text format of Prometheus |
 //! | `/healthz` | 200 while the process answers at all |
 //! | `/readyz` | 200 while every command may run, else 503 and why not |
@@ -19,10 +21,11 @@ use base64::prelude::BASE64_STANDARD;
 use keyspace::Turn;
 use sys::socket::Socket;
 
+use super::keys;
 use super::request::Request;
 use super::response::{Response, Status, content};
 use crate::config::Setting;
-use crate::figures::{self, View};
+use crate::figures::{self, History, View};
 use crate::limits::HTTP_FRESH_MS;
 use crate::server::Server;
 
@@ -47,7 +50,12 @@ pub(super) struct Routes {
     server: &'static Server,
     metrics: Fresh,
     stats: Fresh,
+    past: Fresh,
+    history: History,
 }
+
+/// Why no figures are told at the end.
+const ENDING: &str = "the server is shutting down";
 
 /// A body, and until when (monotonic ms) it is answered again.
 #[derive(Default)]
@@ -62,6 +70,8 @@ impl Routes {
             server,
             metrics: Fresh::default(),
             stats: Fresh::default(),
+            past: Fresh::default(),
+            history: History::new(),
         }
     }
 
@@ -91,14 +101,29 @@ impl Routes {
                 turn,
                 content::METRICS,
                 |routes| &mut routes.metrics,
-                figures::exposition,
+                |_, view| figures::exposition(view),
             ),
             "/stats.json" => self.gathered(
                 turn,
                 content::JSON,
                 |routes| &mut routes.stats,
-                figures::dashboard,
+                |_, view| figures::dashboard(view),
             ),
+            "/history.json" => self.gathered(
+                turn,
+                content::JSON,
+                |routes| &mut routes.past,
+                |routes, _| routes.history.json(routes.server),
+            ),
+            "/keys.json" => {
+                if self.server.is_ending() {
+                    return Response::line(Status::Unavailable, ENDING);
+                }
+                turn.enter();
+                let response = keys::answer(self.server, turn, &request.query);
+                turn.leave();
+                response
+            }
             path => match FILES.iter().find(|(name, ..)| *name == path) {
                 Some((_, content, text)) => Response::new(Status::Ok, content, text.as_bytes()),
                 None => Response::plain(Status::NotFound),
@@ -119,7 +144,7 @@ impl Routes {
         turn: &mut Turn<'static>,
         content: &'static str,
         slot: fn(&mut Routes) -> &mut Fresh,
-        write: fn(&View<'_>) -> String,
+        write: fn(&Routes, &View<'_>) -> String,
     ) -> Response {
         let now_ms = sys::clock::monotonic_ns() / 1_000_000;
         let fresh = slot(self);
@@ -130,10 +155,10 @@ impl Routes {
         }
         if self.server.is_ending() {
             // The keyspace is closed to all but the one who writes the last snapshot.
-            return Response::line(Status::Unavailable, "the server is shutting down");
+            return Response::line(Status::Unavailable, ENDING);
         }
         turn.enter();
-        let text = write(&View::gather(self.server, turn));
+        let text = write(self, &View::gather(self.server, turn));
         turn.leave();
         let response = Response::new(Status::Ok, content, text.into_bytes());
         *slot(self) = Fresh {
@@ -141,6 +166,24 @@ impl Routes {
             response: Some(response.clone()),
         };
         response
+    }
+
+    /// When [`Routes::look`] is due (monotonic, ms).
+    pub(super) fn due_ms(&self) -> u64 {
+        self.history.due_ms()
+    }
+
+    /// Notes what happened since the last time, if it is time.
+    pub(super) fn look(&mut self, turn: &mut Turn<'static>, now_ms: u64) {
+        if now_ms < self.due_ms() {
+            return;
+        }
+        if self.server.is_ending() {
+            return self.history.postpone(now_ms);
+        }
+        turn.enter();
+        self.history.look(self.server, turn, now_ms);
+        turn.leave();
     }
 }
 

@@ -84,6 +84,7 @@ impl Http {
                 self.go_on(token, &mut turn);
             }
             self.close_late();
+            self.routes.look(&mut turn, now_ms());
         }
     }
 
@@ -101,7 +102,10 @@ impl Http {
             return Duration::ZERO;
         }
         let deadlines = self.connections.iter().map(|one| one.deadline_ms);
-        let next_ms = deadlines.min().unwrap_or(u64::MAX);
+        let next_ms = deadlines
+            .min()
+            .unwrap_or(u64::MAX)
+            .min(self.routes.due_ms());
         Duration::from_millis(next_ms.saturating_sub(now_ms()).min(60_000))
     }
 

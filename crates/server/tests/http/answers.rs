@@ -62,6 +62,17 @@ fn the_dashboard_brings_all_it_needs_and_allows_nothing_else() {
     for word in [" style=", "<style", " onclick=", "<script>"] {
         assert!(!page.body.contains(word), "{word}");
     }
+    // Columns that a narrow screen has no room for stand below each other.
+    for table in page.body.split("<table ").skip(1) {
+        let (table, _) = table.split_once("</table>").expect("a table ends");
+        let columns = table.matches("<th").count() - table.matches("<thead").count();
+        assert!(
+            columns < 4 || table.contains("class=\"stack\"") || table.contains("id=\"events\""),
+            "{table}"
+        );
+    }
+    let style = site.get("/dashboard.css").body;
+    assert!(!style.contains("text-overflow"), "nothing is cut");
     for path in ["/nothing", "//", "/../etc/passwd", "/dashboard.js/"] {
         assert_eq!(site.get(path).status, 404, "{path}");
     }
@@ -135,7 +146,15 @@ fn with_a_password_all_but_health_wants_it() {
         "Authorization: Basic ZGVmYXVsdDo=\r\n",
         "Authorization: Basic ?\r\n",
     ];
-    for path in ["/", "/metrics", "/stats.json", "/dashboard.js", "/nothing"] {
+    for path in [
+        "/",
+        "/metrics",
+        "/stats.json",
+        "/history.json",
+        "/keys.json",
+        "/dashboard.js",
+        "/nothing",
+    ] {
         for lines in wrong {
             let answer = site.get_with(path, lines);
             assert_eq!(answer.status, 401, "{path} {lines}");

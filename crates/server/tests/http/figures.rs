@@ -122,6 +122,38 @@ fn the_page_shows_what_info_says() {
 }
 
 #[test]
+fn the_parts_of_memory_add_up() {
+    let site = Site::start(&[]);
+    let _clients = use_it(&site);
+    let now = stats(&site);
+    let figure = |name: &str| {
+        now["figures"][name]
+            .as_f64()
+            .unwrap_or_else(|| panic!("no {name}"))
+    };
+    let page = site.get("/dashboard.js").body;
+    // The parts are those that the page draws.
+    let (_, drawn) = page
+        .split_once("function drawMemory")
+        .expect("it draws memory");
+    let (drawn, _) = drawn.split_once("memory-bar").expect("it draws a bar");
+    let parts: Vec<&str> = drawn
+        .split('"')
+        .filter(|word| word.starts_with("ferrite_memory_") && !word.contains("_used_"))
+        .collect();
+    assert!(parts.len() >= 9, "{parts:?}");
+    let sum: f64 = parts.iter().map(|name| figure(name)).sum();
+    assert_eq!(sum, figure("ferrite_memory_used_bytes"), "{parts:?}");
+    // What is left over is small beside the rest.
+    let other = figure("ferrite_memory_other_bytes");
+    assert!((0.0..sum / 4.0).contains(&other), "{other} of {sum}");
+    assert!(
+        figure("ferrite_history_bytes") <= other,
+        "the history is counted"
+    );
+}
+
+#[test]
 fn commands_are_counted_and_timed_as_info_does() {
     let site = Site::start(&[]);
     let mut clients = use_it(&site);

@@ -4,7 +4,9 @@ mod answers;
 mod browser;
 mod deploy;
 mod figures;
+mod history;
 mod hostile;
+mod keys;
 mod survey;
 
 #[path = "../support/mod.rs"]

@@ -11,7 +11,7 @@ use crate::notify::Event;
 use crate::store::Shard;
 
 /// The name of a type, as TYPE tells it and SCAN takes it.
-pub(super) fn type_name(kind: Kind) -> &'static str {
+pub(crate) fn type_name(kind: Kind) -> &'static str {
     match kind {
         Kind::String => "string",
     }

@@ -13,6 +13,8 @@ mod iteration;
 mod object;
 mod transfer;
 
+pub(crate) use existence::type_name;
+
 use super::spec::{FIRST_VALUE, LargeUse, NO_VALUES};
 use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
 

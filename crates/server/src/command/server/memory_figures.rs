@@ -111,7 +111,7 @@ impl MemoryFigures {
     }
 
     /// Bytes that have no figure of their own; negative if something was counted twice.
-    pub(super) fn other(&self) -> i64 {
+    pub(crate) fn other(&self) -> i64 {
         let around = self.around_entries().bytes() as u64;
         let known = self.startup + self.buffers + self.log + self.pending + self.dataset() + around;
         self.used.wrapping_sub(known) as i64

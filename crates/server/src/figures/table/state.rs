@@ -5,6 +5,7 @@ use ferrite_log::Status;
 use super::{seconds, sum};
 use crate::config::Setting;
 use crate::figures::figure::{Figure, Samples, counter, gauge, histogram};
+use crate::figures::history;
 use crate::figures::view::View;
 use crate::gate::Closed;
 use crate::metrics::Distribution;
@@ -75,6 +76,43 @@ pub(super) const MEMORY: &[Figure] = &[
         },
     )
     .in_info("mem_clients_normal"),
+    gauge(
+        "ferrite_memory_startup_bytes",
+        "Memory that the server itself takes: code, stacks, rings.",
+        |view, samples| {
+            samples.count(view.memory.startup);
+        },
+    )
+    .in_info("used_memory_startup"),
+    gauge(
+        "ferrite_memory_log_ring_bytes",
+        "Memory of the ring that changes pass on their way to the log.",
+        |view, samples| {
+            samples.count(view.memory.log);
+        },
+    )
+    .in_info("mem_aof_buffer"),
+    gauge(
+        "ferrite_memory_pending_bytes",
+        "Memory that was dropped and waits for the background to free it.",
+        |view, samples| {
+            samples.count(view.memory.pending);
+        },
+    ),
+    gauge(
+        "ferrite_memory_other_bytes",
+        "Memory in use that none of the figures above counts; negative if something is counted twice.",
+        |view, samples| {
+            samples.number(view.memory.other() as f64);
+        },
+    ),
+    gauge(
+        "ferrite_history_bytes",
+        "Memory of the dashboard's history, a part of the other memory.",
+        |_, samples| {
+            samples.count(history::bytes() as u64);
+        },
+    ),
     gauge(
         "ferrite_allocator_allocated_bytes",
         "Memory that was asked for, of allocators and as maps.",

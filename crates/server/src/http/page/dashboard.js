@@ -1,11 +1,17 @@
-// The dashboard: asks for /stats.json each second, keeps five minutes of it, and draws.
+// The dashboard: asks for /stats.json each second and draws. What happened before the page was there comes from /history.json:
+// ten minutes second by second, and an hour in steps of ten seconds.
 //
 // Counts in the answer are since the server's start; what happens per second is the difference of two answers. Text that comes
 // from outside (keys, commands, names of clients) only ever becomes the content of text nodes.
 "use strict";
 
-const KEPT = 300; // points of the charts, one a second
-const AT_FIRST = 60; // points that a chart has room for until there are more
+const STEP_MS = 1000; // between two answers
+const RANGES = {
+  // Spans of the charts, the first that holds what is known, and the distance of points.
+  fine: { spans_s: [60, 300, 600], step_ms: 1000 },
+  coarse: { spans_s: [600, 1800, 3600], step_ms: 10000 },
+};
+const HISTORY_MS = 10000; // between two looks at the history while the hour is shown
 const WINDOW = 10; // answers that a table looks back
 
 const byId = (id) => document.getElementById(id);
@@ -38,7 +44,7 @@ function count(value) {
   if (!Number.isFinite(value)) return NONE;
   for (const [unit, size] of [["G", 1e9], ["M", 1e6], ["k", 1e4]]) {
     const scale = unit === "k" ? 1e3 : size;
-    if (value >= size) return `${(value / scale).toFixed(digits(value / scale))} ${unit}`;
+    if (value >= size) return `${(value / scale).toFixed(digits(value / scale))}\u00a0${unit}`;
   }
   return Number.isInteger(value) || value >= 100 ? Math.round(value).toLocaleString("en") : value.toFixed(value < 1 ? 2 : 1);
 }
@@ -47,16 +53,16 @@ function bytes(value) {
   if (!Number.isFinite(value)) return NONE;
   for (const [at, unit] of ["PiB", "TiB", "GiB", "MiB", "KiB"].entries()) {
     const size = 1024 ** (5 - at);
-    if (value >= size) return `${(value / size).toFixed(digits(value / size))} ${unit}`;
+    if (value >= size) return `${(value / size).toFixed(digits(value / size))}\u00a0${unit}`;
   }
-  return `${Math.round(value)} B`;
+  return `${Math.round(value)}\u00a0B`;
 }
 
 function time(us) {
   if (!Number.isFinite(us)) return NONE;
-  if (us >= 1e6) return `${(us / 1e6).toFixed(digits(us / 1e6))} s`;
-  if (us >= 1e3) return `${(us / 1e3).toFixed(digits(us / 1e3))} ms`;
-  return `${us.toFixed(us >= 10 ? 0 : us >= 1 ? 1 : 2)} µs`;
+  if (us >= 1e6) return `${(us / 1e6).toFixed(digits(us / 1e6))}\u00a0s`;
+  if (us >= 1e3) return `${(us / 1e3).toFixed(digits(us / 1e3))}\u00a0ms`;
+  return `${us.toFixed(us >= 10 ? 0 : us >= 1 ? 1 : 2)}\u00a0µs`;
 }
 
 function span(seconds) {
@@ -72,7 +78,9 @@ const percent = (part) => (Number.isFinite(part) ? `${(100 * part).toFixed(part 
 // What the answers say.
 
 let answers = []; // the newest last
-let points = []; // one for each answer but the first, for charts
+let points = { fine: [], coarse: [] }; // what happened per second, the newest last
+let range = "fine"; // what the charts show
+let historyAt = -Infinity; // when the history was last asked for
 let hotRank = "operations";
 
 /** A figure without labels; undefined where the server has none. */
@@ -156,30 +164,41 @@ function workers(now, before) {
 
 // Charts.
 
-function path(values, x, y) {
-  let text = "", down = false;
-  values.forEach((value, at) => {
-    if (!Number.isFinite(value)) { down = false; return; }
-    text += `${down ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
-    down = true;
-  });
+/** A line through [time, value] pairs, with a gap where a value or some points are missing. */
+function path(pairs, x, y, step_ms) {
+  let text = "", last = -Infinity;
+  for (const [at, value] of pairs) {
+    if (!Number.isFinite(value)) { last = -Infinity; continue; }
+    text += `${at - last < 4 * step_ms ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
+    last = at;
+  }
   return text;
 }
 
-function spark(id, values, top) {
+/** The points of a range that its charts show, their span in seconds, and when it ends. */
+function shown(name) {
+  const { spans_s, step_ms } = RANGES[name], all = points[name];
+  const end = Math.max(all.at(-1)?.at ?? 0, points.fine.at(-1)?.at ?? 0);
+  const known_s = (end - (all[0]?.at ?? end)) / 1000;
+  const span_s = spans_s.find((span) => known_s <= span * 1.02) ?? spans_s.at(-1);
+  return { list: all.filter((one) => one.at >= end - span_s * 1000), span_s, end, step_ms };
+}
+
+/** A column of points as [time, value] pairs. */
+const column = (list, name) => list.map((one) => [one.at, one[name]]);
+
+function spark(id, name, top) {
   const svg = byId(id), [width, height] = [200, 34];
-  const known = values.filter(Number.isFinite);
+  const { list, span_s, end, step_ms } = shown("fine"), pairs = column(list, name);
+  const known = pairs.map(([, value]) => value).filter(Number.isFinite);
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("preserveAspectRatio", "none");
   if (known.length < 2) { svg.replaceChildren(); return; }
   const most = top ?? (Math.max(...known) * 1.1 || 1);
-  const x = (at) => width - ((values.length - 1 - at) / (room() - 1)) * width;
+  const x = (at) => width - ((end - at) / 1000 / span_s) * width;
   const y = (value) => height - 2 - (value / most) * (height - 4);
-  svg.replaceChildren(shape("path", { d: path(values, x, y), class: "line s1", "vector-effect": "non-scaling-stroke" }));
+  svg.replaceChildren(shape("path", { d: path(pairs, x, y, step_ms), class: "line s1", "vector-effect": "non-scaling-stroke" }));
 }
-
-/** How many points charts have room for now. */
-const room = () => (points.length > AT_FIRST ? KEPT : AT_FIRST);
 
 /** A round number that is not below a value. */
 function roundUp(value) {
@@ -190,11 +209,12 @@ function roundUp(value) {
 /** A mark of an axis: a number without zeroes behind the point. */
 const short = (text) => text.replace(/(\.\d*?)0+(?=\s|$)/, "$1").replace(/\.(?=\s|$)/, "");
 
-/** Lines over the last minutes. `lines` are [class, label, values]; on a logarithmic scale for times. */
+/** Lines over the last minutes. `lines` are [class, label, name of the points' value]; on a logarithmic scale for times. */
 function chart(id, lines, format, logarithmic) {
   const figureNode = byId(id), width = Math.max(figureNode.clientWidth, 260), height = 190;
   const [left, right, top, bottom] = [54, 8, 8, 20];
-  const known = lines.flatMap(([, , values]) => values.filter(Number.isFinite));
+  const { list, span_s, end, step_ms } = shown(range);
+  const known = lines.flatMap(([, , name]) => list.map((one) => one[name]).filter(Number.isFinite));
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
   let ticks, y;
   if (logarithmic) {
@@ -210,10 +230,10 @@ function chart(id, lines, format, logarithmic) {
     svg.append(shape("line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: "grid" }));
     svg.append(shape("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, short(format(tick))));
   }
-  const all = room(), marks = width < 420 ? 3 : 5;
-  const x = (at, length) => width - right - ((length - 1 - at) / (all - 1)) * (width - left - right);
+  const marks = width < 420 ? 3 : 5;
+  const x = (at) => width - right - ((end - at) / 1000 / span_s) * (width - left - right);
   for (let mark = 0; mark <= marks; mark++) {
-    const seconds = Math.round((all * mark) / marks);
+    const seconds = Math.round((span_s * mark) / marks);
     const label = mark === 0 ? "now" : seconds % 60 === 0 ? `−${seconds / 60} min` : `−${seconds} s`;
     const anchor = mark === 0 ? "end" : mark === marks ? "start" : "middle";
     svg.append(shape("text", { x: width - right - (mark / marks) * (width - left - right), y: height - 5, "text-anchor": anchor }, label));
@@ -221,21 +241,19 @@ function chart(id, lines, format, logarithmic) {
   if (known.length < 2) {
     svg.append(shape("text", { x: (width + left) / 2, y: height / 2, "text-anchor": "middle" }, "nothing yet"));
   }
-  for (const [style, , values] of lines) {
-    const place = (at) => x(at, values.length);
-    svg.append(shape("path", { d: path(values, place, y), class: `line ${style}` }));
-  }
-  const last = (values) => values.findLast(Number.isFinite) ?? NaN;
-  const keys = lines.map(([style, label, values]) => node("span", {}, node("span", { class: `dot ${style}` }), `${label} ${format(last(values))}`));
+  for (const [style, , name] of lines) svg.append(shape("path", { d: path(column(list, name), x, y, step_ms), class: `line ${style}` }));
+  const last = (name) => list.map((one) => one[name]).findLast(Number.isFinite) ?? NaN;
+  const keys = lines.map(([style, label, name]) => node("span", {}, node("span", { class: `dot ${style}` }), `${label} ${format(last(name))}`));
   figureNode.replaceChildren(svg, node("figcaption", { class: "key" }, ...keys));
 }
 
 // Tables and lists.
 
-/** Fills a table with rows of [class, content] cells, or says why it is empty. */
+/** Fills a table with rows of [class, content] cells, or says why it is empty. Cells know their column for narrow screens. */
 function fill(id, rows, empty) {
-  const table = byId(id), columns = table.tHead.rows[0].cells.length;
-  const made = rows.map((row) => node("tr", {}, ...row.map(([style, content]) => node("td", { class: style }, content))));
+  const table = byId(id), heads = [...table.tHead.rows[0].cells], columns = heads.length;
+  const cell = ([style, content], at) => node("td", { class: style, "data-label": heads[at].textContent }, content);
+  const made = rows.map((row) => node("tr", {}, ...row.map(cell)));
   table.tHead.hidden = rows.length === 0;
   table.tBodies[0].replaceChildren(...(made.length ? made : [node("tr", {}, node("td", { class: "empty", colspan: columns }, empty))]));
 }
@@ -264,8 +282,7 @@ function state(style, text) {
 }
 
 function drawTiles(now) {
-  const last = points.at(-1) ?? {};
-  const column = (name) => points.map((one) => one[name]);
+  const last = points.fine.at(-1) ?? {};
   set("tile-ops", `${count(last.ops)}/s`);
   set("tile-ops-more", `${count(figure(now, "ferrite_commands_processed_total"))} since the start`);
   set("tile-latency", time(last.p99));
@@ -280,10 +297,10 @@ function drawTiles(now) {
   set("tile-keys-more", `${count(last.expired)}/s expire`);
   set("tile-busy", percent(last.busy));
   set("tile-busy-more", `${now.server.threads} ${now.server.threads === 1 ? "worker" : "workers"}`);
-  for (const name of ["ops", "memory", "keys"]) spark(`spark-${name}`, column(name));
-  spark("spark-latency", column("p99"));
-  spark("spark-hits", column("hits"), 1);
-  spark("spark-busy", column("busy"), 1);
+  for (const name of ["ops", "memory", "keys"]) spark(`spark-${name}`, name);
+  spark("spark-latency", "p99");
+  spark("spark-hits", "hits", 1);
+  spark("spark-busy", "busy", 1);
 }
 
 function drawCommands(now, before) {
@@ -317,10 +334,14 @@ function drawMemory(now) {
     ["s3", "Expiry", figure(now, "ferrite_memory_expiry_bytes")],
     ["s4", "Connections' buffers", figure(now, "ferrite_memory_client_buffer_bytes")],
     ["s5", "Free room in slabs", figure(now, "ferrite_memory_slack_bytes")],
+    ["s6", "Ring of the log", figure(now, "ferrite_memory_log_ring_bytes")],
+    ["s7", "Server itself", figure(now, "ferrite_memory_startup_bytes")],
+    ["s8", "Being freed", figure(now, "ferrite_memory_pending_bytes")],
+    ["s0", "Other", figure(now, "ferrite_memory_other_bytes")],
   ];
   byId("memory-bar").replaceChildren(...parts.filter(([, , value]) => value > 0).map(([style, , value]) => node("i", { class: style, width: `${(100 * value) / (used || 1)}%` })));
   const rows = parts.map(([style, name, value]) => [node("dt", {}, node("span", { class: `dot ${style}` }), name), node("dd", {}, bytes(value))]);
-  const extra = [["Used", used], ["Peak", figure(now, "ferrite_memory_peak_bytes")], ["Process (RSS)", figure(now, "process_resident_memory_bytes")], ["Limit (maxmemory)", figure(now, "ferrite_memory_max_bytes") || null]];
+  const extra = [["Used in all", used], ["Peak", figure(now, "ferrite_memory_peak_bytes")], ["Process (RSS)", figure(now, "process_resident_memory_bytes")], ["Limit (maxmemory)", figure(now, "ferrite_memory_max_bytes") || null]];
   rows.push(...extra.map(([name, value]) => [node("dt", {}, name), node("dd", {}, value === null ? "none" : bytes(value))]));
   byId("memory").replaceChildren(...rows.flat());
 }
@@ -346,7 +367,7 @@ const percentWidth = (part) => `${Math.min(100 * part, 100)}%`;
 
 function drawKeys(now, before) {
   const lag = since(histograms(now, "ferrite_expiry_lag_seconds").get(""), histograms(before, "ferrite_expiry_lag_seconds").get(""));
-  const last = points.at(-1) ?? {};
+  const last = points.fine.at(-1) ?? {};
   pairs("keys", [
     ["Expired", `${count(last.expired)}/s`],
     ["Expiry lag p99", lag.length ? time(quantile(lag, 0.99)) : NONE],
@@ -360,7 +381,7 @@ function drawKeys(now, before) {
 }
 
 function drawClients(now) {
-  const last = points.at(-1) ?? {};
+  const last = points.fine.at(-1) ?? {};
   const value = (name) => count(figure(now, name));
   pairs("clients", [
     ["Connected", `${value("ferrite_clients_connected")} of ${value("ferrite_clients_max")}`],
@@ -417,17 +438,17 @@ function drawSlow(now) {
 
 function draw() {
   const now = answers.at(-1), before = answers[Math.max(answers.length - 1 - WINDOW, 0)];
-  const column = (name) => points.map((one) => one[name]);
   drawHeader(now);
   drawTiles(now);
-  chart("chart-ops", [["s1", "Commands", column("ops")], ["s2", "Errors", column("errors")]], count, false);
-  chart("chart-latency", [["s3", "p50", column("p50")], ["s1", "p99", column("p99")], ["s2", "p99.9", column("p999")]], time, true);
+  chart("chart-ops", [["s1", "Commands", "ops"], ["s2", "Errors", "errors"]], count, false);
+  chart("chart-latency", [["s3", "p50", "p50"], ["s1", "p99", "p99"], ["s2", "p99.9", "p999"]], time, true);
   if (before !== now) {
     drawCommands(now, before);
     drawWorkers(now, before);
     drawErrors(now, before);
   }
   drawKeys(now, before);
+  drawDatabases(now);
   drawMemory(now);
   drawClients(now);
   drawDisk(now);
@@ -435,17 +456,84 @@ function draw() {
   drawSlow(now);
 }
 
+// The browser of keys. It asks when it is told to, and for a page at a time.
+
+let browsed = []; // rows of what was found so far
+let cursor = "0"; // where to go on
+let looked = 0; // keys that were looked at
+
+/** Goes on until there is a page more or the last key was looked at; a request looks at a bounded number of keys. */
+async function browse(isNew) {
+  const [prefix, db] = [byId("browse-prefix").value, byId("browse-db").value];
+  if (isNew) [browsed, cursor, looked] = [[], "0", 0];
+  byId("browse-more").hidden = true;
+  const goal = browsed.length + 50;
+  try {
+    do {
+      const query = new URLSearchParams({ db, prefix, cursor, count: 50 });
+      const response = await fetch(`/keys.json?${query}`, { cache: "no-store", signal: AbortSignal.timeout(10000) });
+      if (!response.ok) throw new Error(`${response.status} ${(await response.text()).trim()}`);
+      const answer = await response.json();
+      if (prefix !== byId("browse-prefix").value || db !== byId("browse-db").value) return; // asked for something else meanwhile
+      browsed.push(...answer.keys);
+      [cursor, looked] = [answer.cursor, looked + answer.looked];
+      drawBrowsed();
+    } while (cursor !== "0" && browsed.length < goal);
+    byId("browse-more").hidden = cursor === "0";
+  } catch (error) {
+    set("browse-state", error instanceof TypeError || error.name === "TimeoutError" ? "no answer" : String(error.message));
+  }
+}
+
+function drawBrowsed() {
+  const rest = (text, shownBytes, all) => (all > shownBytes ? `${text}…` : text);
+  const now_ms = answers.at(-1)?.server.now_ms ?? Date.now();
+  fill("browser", browsed.map((one) => [
+    ["code", rest(one.key, 256, one.key_bytes)], ["", one.type], ["n", bytes(one.bytes)], ["n", count(one.length)],
+    ["n", one.expires_ms === null ? "never" : span((one.expires_ms - now_ms) / 1000)],
+    ["code", one.on_disk ? "on the disk alone" : rest(one.preview, 128, one.length)],
+  ]), cursor === "0" ? "No key begins so." : "Looking…");
+  set("browse-state", `${count(browsed.length)} shown of ${count(looked)} looked at${cursor === "0" ? ", which are all" : ""}`);
+}
+
+/** Databases to choose from: those with keys, and the one that is chosen. */
+function drawDatabases(now) {
+  const select = byId("browse-db"), chosen = select.value || "0";
+  const used = [...labelled(now, "ferrite_database_keys")].filter(([db, keys]) => keys > 0 || db === chosen).map(([db]) => db);
+  const names = used.includes(chosen) ? used : [chosen, ...used];
+  if (names.join() === [...select.options].map((option) => option.value).join()) return;
+  select.replaceChildren(...names.map((db) => node("option", { value: db }, `db${db}`)));
+  select.value = chosen;
+}
+
 // Asking.
+
+/** What the server has kept, and behind it what this page has seen since. */
+async function recall() {
+  historyAt = performance.now();
+  const response = await fetch("/history.json", { cache: "no-store", signal: AbortSignal.timeout(5000) });
+  if (!response.ok) return;
+  const { fields, fine, coarse } = await response.json();
+  const read = ({ points }) => points.map((values) => {
+    const one = Object.fromEntries(fields.map((name, at) => [name, values[at] ?? NaN]));
+    return { ...one, at: one.at_ms };
+  });
+  const kept = read(fine), end = kept.at(-1)?.at ?? -Infinity;
+  points = { fine: [...kept, ...points.fine.filter((one) => one.at > end)], coarse: read(coarse) };
+}
 
 function take(answer) {
   const last = answers.at(-1);
   const begun = (one) => `${one.server.run_id} ${one.server.threads}`;
   const wentBack = last && figure(answer, "ferrite_commands_processed_total") < figure(last, "ferrite_commands_processed_total");
-  if (last && (begun(last) !== begun(answer) || wentBack)) { answers = []; points = []; } // another run, or CONFIG RESETSTAT
+  if (last && (begun(last) !== begun(answer) || wentBack)) { answers = []; points = { fine: [], coarse: [] }; historyAt = -Infinity; } // another run, or CONFIG RESETSTAT
   else if (last && answer.server.now_ms <= last.server.now_ms) return;
-  if (answers.length) points.push(point(answer, answers.at(-1)));
+  const newest = points.fine.at(-1)?.at ?? -Infinity;
+  // The history's last point may be later than the answer before.
+  if (answers.length && answer.server.now_ms > newest + STEP_MS / 2) points.fine.push(point(answer, answers.at(-1)));
   answers.push(answer);
-  points = points.slice(-KEPT);
+  const oldest = answer.server.now_ms - RANGES.fine.spans_s.at(-1) * 1000;
+  points.fine = points.fine.filter((one) => one.at >= oldest);
   answers = answers.slice(-WINDOW - 1);
 }
 
@@ -454,6 +542,8 @@ async function ask() {
     const response = await fetch("/stats.json", { cache: "no-store", signal: AbortSignal.timeout(5000) });
     if (!response.ok) throw new Error(`${response.status} ${(await response.text()).trim()}`);
     take(await response.json());
+    const isOld = performance.now() - historyAt > (range === "coarse" ? HISTORY_MS : Infinity);
+    if (historyAt === -Infinity || isOld) await recall();
     draw();
   } catch (error) {
     state("bad", error instanceof TypeError || error.name === "TimeoutError" ? "no answer" : String(error.message));
@@ -474,6 +564,23 @@ for (const rank of ["operations", "bytes"]) {
     for (const other of ["operations", "bytes"]) byId(`hot-${other}`).setAttribute("aria-pressed", String(other === rank));
     if (answers.length) draw();
   });
+}
+for (const name of ["fine", "coarse"]) {
+  byId(`range-${name}`).addEventListener("click", () => {
+    range = name;
+    for (const other of ["fine", "coarse"]) byId(`range-${other}`).setAttribute("aria-pressed", String(other === name));
+    historyAt = -Infinity;
+    if (answers.length) draw();
+  });
+}
+// A page that was hidden has asked for nothing: the history knows what it missed.
+document.addEventListener("visibilitychange", () => { historyAt = -Infinity; });
+byId("browse").addEventListener("submit", (event) => { event.preventDefault(); browse(true); });
+byId("browse-more").addEventListener("click", () => browse(false));
+// A link to the keys that begin with something: #keys=user: (decoded as the address bar has it).
+if (location.hash.startsWith("#keys=")) {
+  try { byId("browse-prefix").value = decodeURIComponent(location.hash.slice(6)); } catch { /* not an address of ours */ }
+  browse(true);
 }
 addEventListener("resize", () => { if (answers.length) draw(); });
 run();

@@ -1,0 +1,60 @@
+//! Which options each mode of the program has. One that a mode would ignore is refused by name.
+
+use super::table::{FLAGS, Section};
+use super::{Mode, Options};
+
+/// Options of a load that make no sense where the program starts the servers itself.
+const NOT_SIDE_BY_SIDE: &[&str] = &[
+    "subscribers",
+    "loop",
+    "idle",
+    "stdin",
+    "run-count",
+    "find-rate",
+    "p99",
+    "step-time",
+];
+
+/// What side-by-side has of the output's options.
+const SIDE_BY_SIDE_OUTPUT: &[&str] =
+    &["out-file", "json", "html", "no-progress", "help", "version"];
+
+/// What the floor has.
+const FLOOR: &[&str] = &["port", "socket", "reply", "help", "version"];
+
+/// What a load has of the options for side-by-side.
+const LOAD_ROUNDS: &str = "rounds";
+
+/// Whether a mode has an option.
+pub(super) fn fits(mode: Mode, section: Section, name: &str) -> bool {
+    match (mode, section) {
+        (Mode::Floor, _) => FLOOR.contains(&name),
+        (Mode::Load, Section::Side) => name == LOAD_ROUNDS,
+        (Mode::Load, _) => true,
+        (Mode::SideBySide, Section::Server | Section::Verify) => false,
+        (Mode::SideBySide, Section::Output) => SIDE_BY_SIDE_OUTPUT.contains(&name),
+        (Mode::SideBySide, Section::Side) => name != "reply",
+        (Mode::SideBySide, _) => !NOT_SIDE_BY_SIDE.contains(&name),
+    }
+}
+
+/// Refuses what the mode would ignore.
+pub(super) fn check(options: &Options) -> Result<(), String> {
+    let does_not_fit = |typed: &&super::Typed| !fits(options.mode, typed.section, typed.name);
+    let Some(typed) = options.typed.iter().find(does_not_fit) else {
+        return Ok(());
+    };
+    let flag = FLAGS.iter().find(|flag| flag.names[0] == typed.name);
+    let shown = flag.map_or_else(|| typed.words().join(" "), super::Flag::shown);
+    Err(match options.mode {
+        Mode::SideBySide => {
+            format!(
+                "side-by-side has no option {shown}; `ferrite-bench side-by-side --help` lists its options"
+            )
+        }
+        Mode::Floor => {
+            format!("floor has no option {shown}; `ferrite-bench floor --help` lists its options")
+        }
+        Mode::Load => format!("{shown} is an option of side-by-side and floor alone"),
+    })
+}
