@@ -1,5 +1,6 @@
 //! MONITOR: every command that runs, as a line to every connection that asked for it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -14,7 +15,7 @@ use crate::session::Session;
 #[derive(Default)]
 pub(crate) struct Monitors {
     count: AtomicUsize,
-    list: Mutex<Vec<(usize, u64)>>,
+    list: Mutex<BTreeSet<(usize, u64)>>,
 }
 
 impl Monitors {
@@ -26,13 +27,13 @@ impl Monitors {
 
     pub(crate) fn add(&self, worker: usize, token: u64) {
         let mut list = self.list.lock();
-        list.push((worker, token));
+        list.insert((worker, token));
         self.count.store(list.len(), Relaxed);
     }
 
     pub(crate) fn remove(&self, worker: usize, token: u64) {
         let mut list = self.list.lock();
-        list.retain(|&entry| entry != (worker, token));
+        list.remove(&(worker, token));
         self.count.store(list.len(), Relaxed);
     }
 

@@ -31,7 +31,7 @@ use sys::socket::Socket;
 
 use crate::batch::{Batch, Lane, Source};
 use crate::blocked::Deadlines;
-use crate::clients::{Client, status};
+use crate::clients::{Client, Names, status};
 use crate::cold::Reads;
 use crate::command::{Output, Table, table};
 use crate::config::Setting;
@@ -39,8 +39,9 @@ use crate::connection::{Connection, State};
 use crate::connections::Connections;
 use crate::expiring::Expiring;
 use crate::journal::Journal;
+use crate::leftovers::{self, Leftover};
 use crate::limits::{
-    CONNECTION_BYTES, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_BYTES, ROOM_RETRY_MS,
+    CONNECTION_BYTES, FLUSH_BYTES, GROUP_BYTES, LEAVE_SLICE, OUTPUT_KEEP_BYTES, READ_BYTES, ROOM_RETRY_MS,
     ROOM_TRIES, SCRATCH_BYTES, SEND_TURN_BYTES,
 };
 use crate::metrics::WorkerStats;
@@ -49,6 +50,7 @@ use crate::pubsub::{Listeners, begin_worker};
 use crate::server::{Message, Server};
 use crate::session::Session;
 use crate::slow::Waiting;
+use crate::tracking::Sweep;
 use crate::transaction::Spares;
 use bulk::Bulk;
 
@@ -98,6 +100,8 @@ pub(crate) struct Worker {
     pub(crate) journal: Option<Journal>,
     /// Which log that is, as [`crate::persistence::Persistence::current`] says.
     pub(crate) log: u64,
+    /// How far it has got with removing what connections that have ended had read.
+    pub(crate) sweep: Sweep,
     /// Values that the poller reads.
     pub(crate) reads: Reads,
     /// Connections whose replies wait until what is below a position in the log is durable, in that order.
@@ -141,6 +145,7 @@ impl Worker {
             expiring: Expiring::default(),
             journal: None,
             log: 0,
+            sweep: Sweep::default(),
             reads: Reads::default(),
             held: VecDeque::new(),
         })
@@ -178,7 +183,12 @@ impl Worker {
     }
 
     fn timeout(&self) -> Duration {
-        if self.listeners.anybody_waits() || self.waiting.is_busy() || !self.waits_for_disk() {
+        if self.listeners.anybody_waits()
+            || self.waiting.is_busy()
+            || leftovers::any()
+            || self.sweep.goes_on()
+            || !self.waits_for_disk()
+        {
             return Duration::ZERO;
         }
         let mut until = self.next_cron.min(self.next_pack);
@@ -546,7 +556,7 @@ impl Worker {
 
     /// Ends a connection.
     pub(crate) fn close(&mut self, token: u64) {
-        let Some(mut connection) = self.connections.remove(token) else {
+        let Some(mut connection) = self.connections.take(token) else {
             return;
         };
         // The socket closes with the connection, which also ends the poller's interest; removing it first keeps
@@ -556,12 +566,17 @@ impl Worker {
             self.server.monitors.remove(self.number, token);
         }
         connection.session.end_tracking(self.server);
-        if self.listeners.knows(token) {
-            self.listeners.dismiss(self.server, token);
+        self.listeners.end(token);
+        if self.listeners.forget(self.server, token, LEAVE_SLICE) {
+            self.connections.release(token);
+        } else {
+            leftovers::leave(self.server, Leftover::Names(token));
         }
         connection.session.client.set_status(status::ENDED, true);
         connection.forget_memory(self.stats);
         connection.session.unwatch(self.server);
+        // Others may keep its record for long.
+        connection.session.client.rename(|names| *names = Names::default());
         if let Some(parked) = &connection.parked {
             self.abandon(token, parked, &connection.session.client);
         }
