@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use parking_lot::Mutex;
 
 use crate::command::{Args, Command};
-use crate::server::{Message, Server};
+use crate::server::Server;
 use crate::session::Session;
 
 /// The connections that monitor: worker and token.
@@ -66,7 +66,7 @@ impl Monitors {
         line.push_str("\r\n");
         let line: Arc<[u8]> = line.into_bytes().into();
         for &(worker, token) in self.list.lock().iter() {
-            server.workers[worker].send(Message::Deliver(token, Arc::clone(&line)));
+            server.workers[worker].send_line(&server.crowd, token, &line);
         }
     }
 }

@@ -30,7 +30,10 @@ pub(crate) struct SlowCommand {
 impl SlowCommand {
     /// Bytes that it takes.
     fn memory(&self) -> usize {
-        let args = self.args.iter().map(|arg| size_of::<Vec<u8>>() + arg.capacity().max(16));
+        let args = self
+            .args
+            .iter()
+            .map(|arg| size_of::<Vec<u8>>() + arg.capacity().max(16));
         size_of::<SlowCommand>() + args.sum::<usize>() + self.peer.capacity() + self.name.capacity()
     }
 }

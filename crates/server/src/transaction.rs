@@ -290,7 +290,8 @@ impl WatchList {
     }
 
     pub(crate) fn contains(&self, db: usize, key: Key<'_>) -> bool {
-        self.keys.contains(WatchList::place(db, key.hash), key.bytes)
+        self.keys
+            .contains(WatchList::place(db, key.hash), key.bytes)
     }
 
     /// Adds a key that is not there yet.

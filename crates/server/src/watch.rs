@@ -156,9 +156,7 @@ impl Watches {
         }
         for keys in &self.shards {
             let keys = keys.lock();
-            let here = keys
-                .iter()
-                .filter(|(_, watchers)| watchers.has(db as u32));
+            let here = keys.iter().filter(|(_, watchers)| watchers.has(db as u32));
             found.extend(here.map(|(key, _)| Arc::clone(key)));
         }
         found
@@ -231,7 +229,10 @@ mod tests {
             let clients: Vec<Arc<Client>> = (0..n as u64)
                 .map(|id| Arc::new(Client::unconnected(id, 0)))
                 .collect();
-            clients.iter().rev().for_each(|client| add(&watches, &key, client));
+            clients
+                .iter()
+                .rev()
+                .for_each(|client| add(&watches, &key, client));
             clients
                 .iter()
                 .for_each(|client| watches.remove_in(ShardId(0), &key, client, 0));

@@ -41,8 +41,8 @@ use crate::expiring::Expiring;
 use crate::journal::Journal;
 use crate::leftovers::{self, Leftover};
 use crate::limits::{
-    CONNECTION_BYTES, FLUSH_BYTES, GROUP_BYTES, LEAVE_SLICE, OUTPUT_KEEP_BYTES, READ_BYTES, ROOM_RETRY_MS,
-    ROOM_TRIES, SCRATCH_BYTES, SEND_TURN_BYTES,
+    CONNECTION_BYTES, FLUSH_BYTES, GROUP_BYTES, LEAVE_SLICE, OUTPUT_KEEP_BYTES, READ_BYTES,
+    ROOM_RETRY_MS, ROOM_TRIES, SCRATCH_BYTES, SEND_TURN_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::pace::Pace;
@@ -83,6 +83,8 @@ pub(crate) struct Worker {
     pub(crate) disk_waits: BTreeSet<(Lsn, u64)>,
     /// Connections that are held back: by CLIENT PAUSE, or because they publish faster than others can be told.
     pub(crate) paused: Vec<u64>,
+    /// How many of these have ended, about.
+    paused_gone: usize,
     /// Connections that wait for commands which take long.
     pub(crate) waiting: Waiting,
     pub(crate) bulk: Bulk,
@@ -134,6 +136,7 @@ impl Worker {
             deadlines: Deadlines::default(),
             disk_waits: BTreeSet::new(),
             paused: Vec::new(),
+            paused_gone: 0,
             waiting: Waiting::default(),
             bulk: Bulk::default(),
             spares: Spares::default(),
@@ -505,6 +508,7 @@ impl Worker {
         {
             return;
         }
+        self.paused_gone = 0;
         for token in std::mem::take(&mut self.paused) {
             let Some(connection) = self.connections.get_mut(token) else {
                 continue;
@@ -517,7 +521,12 @@ impl Worker {
     }
 
     fn take_messages(&mut self) {
-        for message in self.server.workers[self.number].take_messages() {
+        let handle = &self.server.workers[self.number];
+        let (messages, is_free) = handle.take_messages(&self.server.crowd);
+        if is_free {
+            self.server.wake_workers();
+        }
+        for message in messages {
             match message {
                 Message::Accept(socket, client) => self.accept(socket, client),
                 Message::Deliver(token, bytes) => self.deliver(token, &bytes),
@@ -576,12 +585,22 @@ impl Worker {
         connection.forget_memory(self.stats);
         connection.session.unwatch(self.server);
         // Others may keep its record for long.
-        connection.session.client.rename(|names| *names = Names::default());
+        connection
+            .session
+            .client
+            .rename(|names| *names = Names::default());
         if let Some(parked) = &connection.parked {
             self.abandon(token, parked, &connection.session.client);
         }
         if connection.state == State::Paused {
-            self.paused.retain(|&paused| paused != token);
+            self.paused_gone += 1;
+            if self.paused_gone > self.paused.len() / 2 {
+                // Not at every end: all who are held back may end.
+                let connections = &mut self.connections;
+                self.paused
+                    .retain(|&paused| connections.get_mut(paused).is_some());
+                self.paused_gone = 0;
+            }
         }
         self.server.clients.remove(connection.session.client.id);
         self.server.workers[self.number]

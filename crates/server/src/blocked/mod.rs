@@ -131,7 +131,10 @@ impl Parked {
         if let Some(wait) = &self.key_wait {
             for (key, ()) in self.lines.iter() {
                 let hash = server.keyspace.hash(key);
-                let (shard, key) = (server.keyspace.shard_of(hash), keyspace::Key { bytes: key, hash });
+                let (shard, key) = (
+                    server.keyspace.shard_of(hash),
+                    keyspace::Key { bytes: key, hash },
+                );
                 server.observers.waiters.leave(shard, self.db, key, wait);
                 wait.client.free(key.bytes.len() + WAITED_BYTES);
             }
@@ -213,10 +216,7 @@ impl Context<'_> {
             }
             shards.of(key).observe(key, reason::AWAITED);
             let shard = server.keyspace.shard_of(key.hash);
-            server
-                .observers
-                .waiters
-                .join(shard, db, key, &key_wait);
+            server.observers.waiters.join(shard, db, key, &key_wait);
             lines.insert(key.hash, key.bytes.into(), ());
             key_wait.client.keep(key.bytes.len() + WAITED_BYTES);
         }

@@ -68,13 +68,7 @@ impl Waiters {
     }
 
     /// Leaves the line of a key.
-    pub(super) fn leave(
-        &self,
-        shard: ShardId,
-        db: usize,
-        key: keyspace::Key<'_>,
-        wait: &KeyWait,
-    ) {
+    pub(super) fn leave(&self, shard: ShardId, db: usize, key: keyspace::Key<'_>, wait: &KeyWait) {
         steps::add(1);
         let mut lines = self.shards[shard.0].lock();
         let Some(line) = lines.get_mut(key.hash, key.bytes) else {

@@ -152,6 +152,10 @@ fn keeps(
 /// Whether a command of these flags may publish something: itself, or because somebody wants to know what happens to keys.
 #[cold]
 fn may_publish(server: &Server, flags: u32) -> bool {
+    // Who monitors is told of every command.
+    if server.monitors.any() {
+        return true;
+    }
     let changes = flag::WRITE | flag::READONLY;
     let is_heard = || notify::is_on(server) || server.observers.tracking.any();
     flags & flag::PUBLISHES != 0 || (flags & changes != 0 && is_heard())

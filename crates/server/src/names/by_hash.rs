@@ -200,12 +200,18 @@ mod tests {
                     names.insert(hash, name.clone(), round);
                     model.insert(name, round);
                 }
-                assert_eq!((names.len(), names.iter().count()), (model.len(), model.len()));
+                assert_eq!(
+                    (names.len(), names.iter().count()),
+                    (model.len(), model.len())
+                );
             }
             let (mut seen, mut after) = (0, None);
             loop {
                 after = names.visit(after, 7, |hash, name, value| {
-                    assert_eq!((hash, model.get(name)), (hash_of(name, hashes), Some(value)));
+                    assert_eq!(
+                        (hash, model.get(name)),
+                        (hash_of(name, hashes), Some(value))
+                    );
                     seen += 1;
                 });
                 if after.is_none() {

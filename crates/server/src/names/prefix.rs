@@ -106,7 +106,10 @@ pub(crate) fn overlap<'p>(
         if meets || before.meeting(name).is_some() {
             first = Some(at);
         }
-        if !behind.meeting(name).is_some_and(|known| name.starts_with(known)) {
+        if !behind
+            .meeting(name)
+            .is_some_and(|known| name.starts_with(known))
+        {
             behind.remove_beginning_with(name);
             behind.insert(Arc::clone(name));
         }
@@ -193,7 +196,10 @@ mod tests {
             let mut seen = Vec::new();
             let last = |bound: Bound<&[u8]>| {
                 let range = (Bound::Unbounded, bound);
-                names.range::<[u8], _>(range).next_back().map(|name| &**name)
+                names
+                    .range::<[u8], _>(range)
+                    .next_back()
+                    .map(|name| &**name)
             };
             longest_first(&text, last, |name| seen.push(name));
             let mut expected: Vec<&[u8]> = names.iter().map(|name| &**name).collect();
@@ -204,7 +210,9 @@ mod tests {
     }
 
     fn many(n: usize) -> Vec<Arc<[u8]>> {
-        (0..n).map(|at| format!("p:{at:08}").into_bytes().into()).collect()
+        (0..n)
+            .map(|at| format!("p:{at:08}").into_bytes().into())
+            .collect()
     }
 
     #[test]
@@ -233,7 +241,10 @@ mod tests {
         let found = steps::counted(|| {
             let last = |bound: Bound<&[u8]>| {
                 let range = (Bound::Unbounded, bound);
-                names.range::<[u8], _>(range).next_back().map(|name| &**name)
+                names
+                    .range::<[u8], _>(range)
+                    .next_back()
+                    .map(|name| &**name)
             };
             let mut found = 0;
             longest_first(b"p:00004567:x", last, |_| found += 1);

@@ -186,7 +186,10 @@ impl Listeners {
             return true;
         }
         for _ in 0..most {
-            if !NameKind::ALL.iter().any(|&kind| self.leave_any(server, token, kind).is_some()) {
+            if !NameKind::ALL
+                .iter()
+                .any(|&kind| self.leave_any(server, token, kind).is_some())
+            {
                 self.recipients[slot_of(token)] = None;
                 return true;
             }

@@ -176,7 +176,9 @@ mod tests {
         fastrand::seed(9);
         let random = |from: &[u8], most: usize| -> Vec<u8> {
             let count = fastrand::usize(..=most);
-            (0..count).map(|_| from[fastrand::usize(..from.len())]).collect()
+            (0..count)
+                .map(|_| from[fastrand::usize(..from.len())])
+                .collect()
         };
         for _ in 0..2000 {
             let patterns: Vec<Vec<u8>> = (0..12).map(|_| random(b"aab*?[]\\", 6)).collect();

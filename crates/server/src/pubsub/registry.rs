@@ -50,7 +50,9 @@ impl Audience {
             Audience::One(worker, count) => (Some((*worker, *count)), None),
             Audience::Several(list) => (None, Some(list)),
         };
-        let all = one.into_iter().chain(several.into_iter().flatten().copied());
+        let all = one
+            .into_iter()
+            .chain(several.into_iter().flatten().copied());
         all.map(|(worker, count)| (worker as usize, count))
     }
 

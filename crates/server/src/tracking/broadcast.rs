@@ -161,7 +161,10 @@ impl Prefixes {
 fn each_prefix<'n>(named: &'n ByPrefix, key: &[u8], visit: impl FnMut(&'n [u8])) {
     let last = |bound: Bound<&[u8]>| {
         let range = (Bound::Unbounded, bound);
-        named.range::<[u8], _>(range).next_back().map(|(prefix, _)| &**prefix)
+        named
+            .range::<[u8], _>(range)
+            .next_back()
+            .map(|(prefix, _)| &**prefix)
     };
     longest_first(key, last, visit);
 }
@@ -220,7 +223,10 @@ mod tests {
             let clients: Vec<Arc<Client>> = (0..n as u64)
                 .map(|id| Arc::new(Client::unconnected(id, 0)))
                 .collect();
-            clients.iter().rev().for_each(|client| prefixes.add(&prefix(0), client, 0));
+            clients
+                .iter()
+                .rev()
+                .for_each(|client| prefixes.add(&prefix(0), client, 0));
             for client in &clients {
                 client.keep(1000);
                 prefixes.remove(&prefix(0), client, 0);

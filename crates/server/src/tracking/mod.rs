@@ -280,7 +280,10 @@ impl Tracking {
     /// Databases were emptied or exchanged: nobody's copies are worth anything. No other worker is inside a turn.
     pub(crate) fn flushed(&self, server: &Server) {
         if self.items() > 0 {
-            let tables = self.shards.iter().map(|keys| std::mem::take(&mut *keys.lock()));
+            let tables = self
+                .shards
+                .iter()
+                .map(|keys| std::mem::take(&mut *keys.lock()));
             let tables = Interests::of(tables.collect());
             self.keys.store(0, Relaxed);
             self.items.store(0, Relaxed);
@@ -415,7 +418,11 @@ pub(crate) fn remember(context: &mut Context<'_>, command: &'static Command, arg
             }
         }
     }
-    context.server.observers.tracking.evict(context.server, TRACKING_EVICTIONS);
+    context
+        .server
+        .observers
+        .tracking
+        .evict(context.server, TRACKING_EVICTIONS);
 }
 
 /// What CLIENT CACHING said holds for the next command alone, or for the transaction that it begins; CLIENT says more about it.

@@ -65,7 +65,12 @@ struct Listing {
 
 impl Listing {
     /// Adds names until the slice is over, or all are there.
-    fn go_on_with(&mut self, server: &Server, protocol: Protocol, slice: &Slice) -> ControlFlow<()> {
+    fn go_on_with(
+        &mut self,
+        server: &Server,
+        protocol: Protocol,
+        slice: &Slice,
+    ) -> ControlFlow<()> {
         let Listing {
             kind,
             pattern,
@@ -129,7 +134,10 @@ fn count(context: &mut Context<'_>, args: &Args<'_>, kind: NameKind) -> Result<(
     let names = args.from(2);
     context.reply.array(names.len() * 2);
     for name in names {
-        let listeners = context.server.registry.listeners(context.server, kind, name);
+        let listeners = context
+            .server
+            .registry
+            .listeners(context.server, kind, name);
         context.reply.bulk(name);
         context.reply.integer(listeners as i64);
     }

@@ -117,7 +117,13 @@ impl MemoryFigures {
     /// Bytes that have no figure of their own; negative if something was counted twice.
     pub(super) fn other(&self) -> i64 {
         let around = self.around_entries().bytes() as u64;
-        let named = [self.startup, self.buffers, self.slow_log, self.log, self.pending];
+        let named = [
+            self.startup,
+            self.buffers,
+            self.slow_log,
+            self.log,
+            self.pending,
+        ];
         let known = named.iter().sum::<u64>() + self.dataset() + around;
         self.used.wrapping_sub(known) as i64
     }
