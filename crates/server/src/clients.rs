@@ -71,6 +71,8 @@ pub(crate) struct Client {
     pub(crate) watched: AtomicUsize,
     /// How often it has stopped watching: registrations of before mean nothing.
     pub(crate) watch_round: AtomicU64,
+    /// One more than the last round in which a key that it watched has changed.
+    dirty_round: AtomicU64,
     /// Keys of which the table of tracked keys says that it has read them.
     pub(crate) tracked: AtomicUsize,
     /// How often it has stopped tracking: prefixes of before mean nothing.
@@ -170,6 +172,7 @@ impl Client {
             queued_bytes: AtomicUsize::new(0),
             watched: AtomicUsize::new(0),
             watch_round: AtomicU64::new(0),
+            dirty_round: AtomicU64::new(0),
             tracked: AtomicUsize::new(0),
             tracking_round: AtomicU32::new(0),
             redirect: Mutex::new(None),
@@ -214,6 +217,18 @@ impl Client {
             subscriptions.store(count, Relaxed);
         }
         self.set_status(status::PUBSUB, counts != [0; 3]);
+    }
+
+    /// Notes that a key has changed that it watched in a round. Of a round that is over this may come late, and means nothing.
+    pub(crate) fn set_dirty(&self, round: u64) {
+        self.dirty_round.fetch_max(round + 1, Relaxed);
+        self.set_status(status::DIRTY, true);
+    }
+
+    /// Whether a key that it watches has changed.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.has_status(status::DIRTY)
+            && self.dirty_round.load(Relaxed) == self.watch_round.load(Relaxed) + 1
     }
 
     /// The number of keys that it watches. Who has learned that one has changed watches none any more.

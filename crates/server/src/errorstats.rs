@@ -16,7 +16,9 @@ impl ErrorStats {
     /// Counts an error.
     #[cold]
     pub(crate) fn add(&self, code: &str) {
-        let code = &code[..code.floor_char_boundary(KEPT_BYTES)];
+        let mut ends = (0..=code.len().min(KEPT_BYTES)).rev();
+        let end = ends.find(|&end| code.is_char_boundary(end));
+        let code = &code[..end.unwrap_or_default()];
         let mut counts = self.0.lock();
         if let Some(count) = counts.get_mut(code) {
             *count += 1;

@@ -346,7 +346,7 @@ impl Session {
 
     /// Whether a key that is watched has changed.
     pub(crate) fn is_dirty(&self) -> bool {
-        self.client.has_status(status::DIRTY)
+        self.client.is_dirty()
     }
 
     /// Watches nothing any more, and forgets that something has changed.

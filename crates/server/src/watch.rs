@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use keyspace::{Change, Key, ShardId};
 use parking_lot::Mutex;
 
-use crate::clients::{Client, status};
+use crate::clients::Client;
 use crate::names::{ByHash, Member, Members, Who};
 use crate::server::Server;
 use crate::transaction::Watched;
@@ -143,7 +143,7 @@ impl Watches {
         self.keys.fetch_sub(usize::from(!taken.is_empty()), Relaxed);
         for watcher in taken {
             if watcher.round == watcher.client.watch_round.load(Relaxed) {
-                watcher.client.set_status(status::DIRTY, true);
+                watcher.client.set_dirty(watcher.round);
             }
         }
     }
@@ -200,7 +200,10 @@ mod tests {
         add(&watches, &key, &client);
         client.watch_round.store(1, Relaxed);
         touch(&watches, &key);
-        assert!(!client.has_status(status::DIRTY));
+        assert!(!client.is_dirty());
+        // The one who changed the key did not know yet that the round is over.
+        client.set_dirty(0);
+        assert!(!client.is_dirty());
         // It watches again before what it left behind is removed.
         client.watch_round.store(0, Relaxed);
         add(&watches, &key, &client);
@@ -209,7 +212,7 @@ mod tests {
         assert_eq!((watches.keys(), watches.count.load(Relaxed)), (1, 1));
         watches.remove_in(ShardId(0), &key, &client, 0);
         touch(&watches, &key);
-        assert!(client.has_status(status::DIRTY));
+        assert!(client.is_dirty());
         assert_eq!((watches.keys(), watches.count.load(Relaxed)), (0, 0));
     }
 

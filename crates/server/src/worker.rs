@@ -12,6 +12,7 @@
 //! is sent later than its group ([`sending`]) or done for no request at all ([`upkeep`]).
 
 mod bulk;
+mod closing;
 mod room;
 mod sending;
 mod upkeep;
@@ -31,7 +32,7 @@ use sys::socket::Socket;
 
 use crate::batch::{Batch, Lane, Source};
 use crate::blocked::Deadlines;
-use crate::clients::{Client, Names, status};
+use crate::clients::{Client, status};
 use crate::cold::Reads;
 use crate::command::{Output, Table, table};
 use crate::config::Setting;
@@ -39,10 +40,10 @@ use crate::connection::{Connection, State};
 use crate::connections::Connections;
 use crate::expiring::Expiring;
 use crate::journal::Journal;
-use crate::leftovers::{self, Leftover};
+use crate::leftovers;
 use crate::limits::{
-    CONNECTION_BYTES, FLUSH_BYTES, GROUP_BYTES, LEAVE_SLICE, OUTPUT_KEEP_BYTES, READ_BYTES,
-    ROOM_RETRY_MS, ROOM_TRIES, SCRATCH_BYTES, SEND_TURN_BYTES,
+    CONNECTION_BYTES, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_BYTES, ROOM_RETRY_MS,
+    ROOM_TRIES, SCRATCH_BYTES, SEND_TURN_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::pace::Pace;
@@ -561,51 +562,6 @@ impl Worker {
         if watched.is_err() || client.killed.load(Relaxed) {
             self.close(token);
         }
-    }
-
-    /// Ends a connection.
-    pub(crate) fn close(&mut self, token: u64) {
-        let Some(mut connection) = self.connections.take(token) else {
-            return;
-        };
-        // The socket closes with the connection, which also ends the poller's interest; removing it first keeps
-        // pollers that don't notice out of trouble.
-        let _ = self.poller.remove(connection.socket.as_fd());
-        if connection.session.monitor {
-            self.server.monitors.remove(self.number, token);
-        }
-        connection.session.end_tracking(self.server);
-        self.listeners.end(token);
-        if self.listeners.forget(self.server, token, LEAVE_SLICE) {
-            self.connections.release(token);
-        } else {
-            leftovers::leave(self.server, Leftover::Names(token));
-        }
-        connection.session.client.set_status(status::ENDED, true);
-        connection.forget_memory(self.stats);
-        connection.session.unwatch(self.server);
-        // Others may keep its record for long.
-        connection
-            .session
-            .client
-            .rename(|names| *names = Names::default());
-        if let Some(parked) = &connection.parked {
-            self.abandon(token, parked, &connection.session.client);
-        }
-        if connection.state == State::Paused {
-            self.paused_gone += 1;
-            if self.paused_gone > self.paused.len() / 2 {
-                // Not at every end: all who are held back may end.
-                let connections = &mut self.connections;
-                self.paused
-                    .retain(|&paused| connections.get_mut(paused).is_some());
-                self.paused_gone = 0;
-            }
-        }
-        self.server.clients.remove(connection.session.client.id);
-        self.server.workers[self.number]
-            .connections
-            .fetch_sub(1, Relaxed);
     }
 
     /// Sends what can be sent and ends all connections.

@@ -132,8 +132,12 @@ impl<M: Member> Members<M> {
             }
             Members::Many(tree) => {
                 steps::add(tree.len());
-                let gone = tree.extract_if(.., |_, member| leaves(member));
-                gone.map(|(_, member)| member).collect()
+                let gone: Vec<Who> = tree
+                    .iter()
+                    .filter(|(_, member)| leaves(member))
+                    .map(|(&who, _)| who)
+                    .collect();
+                gone.iter().filter_map(|who| tree.remove(who)).collect()
             }
         };
         self.settle();

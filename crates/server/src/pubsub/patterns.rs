@@ -21,7 +21,7 @@ fn literal(pattern: &[u8]) -> &[u8] {
 }
 
 /// Where something stands among the patterns of a literal beginning.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rest<'p> {
     First,
     Pattern(&'p [u8]),
@@ -46,12 +46,7 @@ impl Place for Pattern {
 
 impl Place for At<'_> {
     fn place(&self) -> (&[u8], Rest<'_>) {
-        let rest = match self.1 {
-            Rest::First => Rest::First,
-            Rest::Pattern(pattern) => Rest::Pattern(pattern),
-            Rest::Last => Rest::Last,
-        };
-        (self.0, rest)
+        (self.0, self.1)
     }
 }
 
@@ -188,7 +183,8 @@ mod tests {
             all.matching(&channel, |pattern, _| found.push(pattern.to_vec()));
             let mut expected = patterns.clone();
             expected.retain(|pattern| glob::matches(pattern, &channel, Case::Sensitive));
-            (found.sort(), expected.sort());
+            found.sort();
+            expected.sort();
             expected.dedup();
             assert_eq!(found, expected, "{patterns:?} {channel:?}");
             for pattern in &patterns {

@@ -269,11 +269,14 @@ fn who_is_not_dropped_is_refused_what_is_beyond_the_limit_of_clients() {
     });
 }
 
+/// Something that is kept for a client, and what makes it grow.
+type Kind = (&'static str, fn(&mut Client));
+
 #[test]
 fn each_kind_is_in_the_account_of_its_client_and_little_has_no_name() {
     let server = Server::start(TWO, &[]);
     let mut other = server.client();
-    let kinds: [(&str, fn(&mut Client)); 6] = [
+    let kinds: [Kind; 6] = [
         ("channels", |client| {
             names(client, &["SUBSCRIBE"], (60_000, 1000), true, |at| {
                 format!("c:{at}")
