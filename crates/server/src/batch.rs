@@ -8,7 +8,7 @@ use resp::reply::{Protocol, Writer};
 use resp::request::{Outcome, ProtocolError, Span, parse};
 
 use crate::command::Command;
-use crate::limits::{BACKLOG_STOP_BYTES, PREFETCH_KEYS, WINDOW};
+use crate::limits::{BACKLOG_STOP_BYTES, OUTPUT_KEEP_BYTES, PREFETCH_KEYS, WINDOW};
 use crate::worker::Parsing;
 
 /// Where a lane's bytes are.
@@ -129,6 +129,16 @@ impl Batch {
             |lane: &Lane| lane.token == token && matches!(lane.source, Source::Pending);
         if !self.lanes[self.at..].iter().any(is_pending) {
             self.lanes.push(Lane::new(token, Source::Pending));
+        }
+    }
+
+    /// Gives room back that only a request of very many arguments needed. No request is under way.
+    pub(crate) fn trim(&mut self) {
+        if self.spans.capacity() * size_of::<Span>() > OUTPUT_KEEP_BYTES {
+            self.spans = Vec::new();
+        }
+        if self.hashes.capacity() * size_of::<u64>() > OUTPUT_KEEP_BYTES {
+            self.hashes = Vec::new();
         }
     }
 

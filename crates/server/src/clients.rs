@@ -26,6 +26,13 @@ pub(crate) struct Names {
     pub(crate) library_version: String,
 }
 
+impl Names {
+    /// Bytes they take.
+    fn memory(&self) -> usize {
+        self.name.capacity() + self.library.capacity() + self.library_version.capacity()
+    }
+}
+
 /// See the module.
 pub(crate) struct Client {
     pub(crate) id: u64,
@@ -52,6 +59,9 @@ pub(crate) struct Client {
     pub(crate) output_pieces: AtomicUsize,
     /// Bytes that all of its buffers take, as its worker counted them last.
     pub(crate) memory: AtomicUsize,
+    /// Bytes that the server keeps for it beside its buffers: subscriptions, watched and tracked keys, prefixes, names. Each of them is
+    /// added by who adds it, and taken off by who removes it.
+    pub(crate) kept: AtomicUsize,
     /// Channels, patterns and shard channels it listens to.
     pub(crate) subscriptions: [AtomicUsize; 3],
     /// Requests in its transaction, and the bytes they take.
@@ -59,6 +69,14 @@ pub(crate) struct Client {
     pub(crate) queued_bytes: AtomicUsize,
     /// Keys it watches.
     pub(crate) watched: AtomicUsize,
+    /// How often it has stopped watching: registrations of before mean nothing.
+    pub(crate) watch_round: AtomicU64,
+    /// One more than the last round in which a key that it watched has changed.
+    dirty_round: AtomicU64,
+    /// Keys of which the table of tracked keys says that it has read them.
+    pub(crate) tracked: AtomicUsize,
+    /// How often it has stopped tracking: prefixes of before mean nothing.
+    pub(crate) tracking_round: AtomicU32,
     /// Who is told of changes to keys in its place, and that connection's id (0: nobody).
     pub(crate) redirect: Mutex<Option<Arc<Client>>>,
     pub(crate) redirect_id: AtomicU64,
@@ -117,13 +135,24 @@ pub(crate) mod status {
 impl Client {
     /// The record of a connection that was just accepted.
     pub(crate) fn new(id: u64, socket: &Socket, worker: usize) -> Client {
-        let now = sys::clock::realtime_ms();
         Client {
-            id,
             peer: socket.peer_text(),
             local: socket.local_text(),
             fd: socket.fd_number(),
             is_unix: socket.is_unix(),
+            ..Client::unconnected(id, worker)
+        }
+    }
+
+    /// A record without a socket.
+    pub(crate) fn unconnected(id: u64, worker: usize) -> Client {
+        let now = sys::clock::realtime_ms();
+        Client {
+            id,
+            peer: String::new(),
+            local: String::new(),
+            fd: -1,
+            is_unix: false,
             worker,
             token: AtomicU64::new(u64::MAX),
             created_ms: now,
@@ -137,16 +166,40 @@ impl Client {
             output_bytes: AtomicUsize::new(0),
             output_pieces: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
+            kept: AtomicUsize::new(0),
             subscriptions: Default::default(),
             queued: AtomicUsize::new(0),
             queued_bytes: AtomicUsize::new(0),
             watched: AtomicUsize::new(0),
+            watch_round: AtomicU64::new(0),
+            dirty_round: AtomicU64::new(0),
+            tracked: AtomicUsize::new(0),
+            tracking_round: AtomicU32::new(0),
             redirect: Mutex::new(None),
             redirect_id: AtomicU64::new(0),
             status: AtomicU32::new(status::READS),
             wait: AtomicU64::new(0),
             killed: AtomicBool::new(false),
         }
+    }
+
+    /// Adds to what the server keeps for it.
+    pub(crate) fn keep(&self, bytes: usize) {
+        self.kept.fetch_add(bytes, Relaxed);
+    }
+
+    /// Takes off what the server keeps for it no longer.
+    pub(crate) fn free(&self, bytes: usize) {
+        self.kept.fetch_sub(bytes, Relaxed);
+    }
+
+    /// Changes its names, within its account.
+    pub(crate) fn rename(&self, change: impl FnOnce(&mut Names)) {
+        let mut names = self.names.lock();
+        let before = names.memory();
+        change(&mut names);
+        self.keep(names.memory());
+        self.free(before);
     }
 
     /// Its type. There are no replicas yet.
@@ -164,6 +217,18 @@ impl Client {
             subscriptions.store(count, Relaxed);
         }
         self.set_status(status::PUBSUB, counts != [0; 3]);
+    }
+
+    /// Notes that a key has changed that it watched in a round. Of a round that is over this may come late, and means nothing.
+    pub(crate) fn set_dirty(&self, round: u64) {
+        self.dirty_round.fetch_max(round + 1, Relaxed);
+        self.set_status(status::DIRTY, true);
+    }
+
+    /// Whether a key that it watches has changed.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.has_status(status::DIRTY)
+            && self.dirty_round.load(Relaxed) == self.watch_round.load(Relaxed) + 1
     }
 
     /// The number of keys that it watches. Who has learned that one has changed watches none any more.

@@ -179,14 +179,15 @@ impl Connection {
         stats.client_bytes.add(bytes.wrapping_neg());
     }
 
-    /// Bytes of its buffers.
+    /// Bytes of its buffers, and of what else the server keeps for it.
     pub(crate) fn buffer_bytes(&self) -> usize {
         let deferred = self.session.deferred.as_ref();
-        self.pending.capacity()
+        self.session.client.kept.load(Relaxed)
+            + self.pending.capacity()
             + self.backlog.bytes
             + self.backlog.file_memory()
             + self.upload.as_ref().map_or(0, |upload| upload.memory())
-            + self.session.transaction_bytes()
+            + self.session.queue_bytes()
             + deferred.map_or(0, |deferred| deferred.memory())
     }
 

@@ -41,18 +41,29 @@ impl Connections {
         }
     }
 
-    pub(crate) fn remove(&mut self, token: u64) -> Option<Box<Connection>> {
+    /// Takes a connection out. Its slot is used again once it was released.
+    pub(crate) fn take(&mut self, token: u64) -> Option<Box<Connection>> {
         self.get_mut(token)?;
         let slot = &mut self.slots[token as u32 as usize];
         slot.generation = slot.generation.wrapping_add(1) & 0x7fff_ffff;
-        self.free.push(token as u32);
         slot.connection.take()
+    }
+
+    /// Lets the slot of a connection that was taken be used again.
+    pub(crate) fn release(&mut self, token: u64) {
+        self.free.push(token as u32);
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Connection> {
         self.slots
             .iter()
             .filter_map(|slot| slot.connection.as_deref())
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
+        self.slots
+            .iter_mut()
+            .filter_map(|slot| slot.connection.as_deref_mut())
     }
 
     pub(crate) fn tokens(&self) -> Vec<u64> {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-/// Codes kept; a client can make up as many as it likes through scripts, so there is a bound.
+/// Codes kept, and bytes kept of a code: a client can make up as many as it likes through scripts, of any length.
 const KEPT: usize = 128;
+const KEPT_BYTES: usize = 64;
 
 /// See the module.
 #[derive(Default)]
@@ -15,6 +16,9 @@ impl ErrorStats {
     /// Counts an error.
     #[cold]
     pub(crate) fn add(&self, code: &str) {
+        let mut ends = (0..=code.len().min(KEPT_BYTES)).rev();
+        let end = ends.find(|&end| code.is_char_boundary(end));
+        let code = &code[..end.unwrap_or_default()];
         let mut counts = self.0.lock();
         if let Some(count) = counts.get_mut(code) {
             *count += 1;
@@ -33,5 +37,23 @@ impl ErrorStats {
 
     pub(crate) fn reset(&self) {
         self.0.lock().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_the_number_nor_the_length_of_codes_is_without_bound() {
+        let stats = ErrorStats::default();
+        for number in 0..1000 {
+            stats.add(&format!("{number:04}{}", "X".repeat(100_000)));
+            stats.add("ERR");
+        }
+        let all = stats.all();
+        assert_eq!(all.len(), KEPT);
+        assert!(all.iter().all(|(code, _)| code.len() <= KEPT_BYTES));
+        assert!(all.contains(&("ERR".into(), 1000)));
     }
 }

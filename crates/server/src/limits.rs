@@ -215,6 +215,33 @@ pub(crate) const LOG_WORK_BYTES: i64 = 1024 * 1024;
 /// The part of `maxmemory` that clients may take while `maxmemory-clients` is 0: one in this many.
 pub(crate) const CLIENTS_SHARE: i64 = 8;
 
+/// The part of `maxmemory` that the table of tracked keys may take: one in this many. Beyond it keys leave the table, and clients that have
+/// read them are told so.
+pub(crate) const TRACKING_SHARE: i64 = 16;
+
+/// The part of `maxmemory` that the slow log may take: one in this many, or a little if that is more.
+pub(crate) const SLOW_LOG_SHARE: i64 = 64;
+pub(crate) const LEAST_SLOW_LOG_BYTES: usize = 256 * 1024;
+
+/// Bytes that a command which makes the server keep something for its connection is taken to need for each of its arguments, beside the
+/// argument itself.
+pub(crate) const KEPT_ARGUMENT_BYTES: usize = 256;
+
+/// Bytes of a reply from which on commands that may repeat much look whether there is room for more.
+pub(crate) const REPLY_LOOK_BYTES: usize = 1 << 20;
+
+/// Bytes that the server keeps for each client, names and subscriptions, though memory is short.
+pub(crate) const KEPT_FREELY_BYTES: usize = 16 * 1024;
+
+/// Names, keys or prefixes of a connection that one turn lets go of, and that one lock is held for.
+pub(crate) const LEAVE_SLICE: usize = 512;
+
+/// The part of all tracked keys that connections which have ended may hold before the table is searched for them: one in this many.
+pub(crate) const TRACKING_DEAD_SHARE: usize = 4;
+
+/// Milliseconds for which clients are not searched again after a search that found none that may be dropped.
+pub(crate) const CLIENTS_SPARED_MS: i64 = 10;
+
 /// Physical memory beyond what is counted makes the room for data smaller, but not for the first part in so many of `maxmemory`, and by
 /// no more than one part in so many.
 pub(crate) const UNRETURNED_IGNORED_SHARE: i64 = 64;

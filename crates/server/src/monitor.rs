@@ -1,5 +1,6 @@
 //! MONITOR: every command that runs, as a line to every connection that asked for it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -7,14 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use parking_lot::Mutex;
 
 use crate::command::{Args, Command};
-use crate::server::{Message, Server};
+use crate::server::Server;
 use crate::session::Session;
 
 /// The connections that monitor: worker and token.
 #[derive(Default)]
 pub(crate) struct Monitors {
     count: AtomicUsize,
-    list: Mutex<Vec<(usize, u64)>>,
+    list: Mutex<BTreeSet<(usize, u64)>>,
 }
 
 impl Monitors {
@@ -26,13 +27,13 @@ impl Monitors {
 
     pub(crate) fn add(&self, worker: usize, token: u64) {
         let mut list = self.list.lock();
-        list.push((worker, token));
+        list.insert((worker, token));
         self.count.store(list.len(), Relaxed);
     }
 
     pub(crate) fn remove(&self, worker: usize, token: u64) {
         let mut list = self.list.lock();
-        list.retain(|&entry| entry != (worker, token));
+        list.remove(&(worker, token));
         self.count.store(list.len(), Relaxed);
     }
 
@@ -65,7 +66,7 @@ impl Monitors {
         line.push_str("\r\n");
         let line: Arc<[u8]> = line.into_bytes().into();
         for &(worker, token) in self.list.lock().iter() {
-            server.workers[worker].send(Message::Deliver(token, Arc::clone(&line)));
+            server.workers[worker].send_line(&server.crowd, token, &line);
         }
     }
 }

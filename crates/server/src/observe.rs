@@ -87,8 +87,9 @@ impl Observers {
         for key in self.watches.keys_in(db) {
             let is_there = |db| alone.contains(db, &key);
             if is_there(db) || other.is_some_and(is_there) {
-                let shard = alone.keyspace.shard_of(alone.keyspace.hash(&key));
-                self.watches.touch(shard, db, &key);
+                let hash = alone.keyspace.hash(&key);
+                let key = keyspace::Key { bytes: &key, hash };
+                self.watches.touch(alone.keyspace.shard_of(hash), db, key);
             }
         }
     }

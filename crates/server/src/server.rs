@@ -17,6 +17,7 @@ use crate::config::{Setting, Settings};
 use crate::errorstats::ErrorStats;
 use crate::gate::{Closed, Gate};
 use crate::latency::LatencyMonitor;
+use crate::limits::INBOX_BYTES;
 use crate::memory::{Budget, Evictor};
 use crate::metrics::{Counter, WorkerStats};
 use crate::monitor::Monitors;
@@ -125,6 +126,9 @@ pub(crate) struct WorkerHandle {
     /// Messages for connections that listen.
     pub(crate) published: Inbox,
     inbox: Mutex<Vec<Message>>,
+    /// Bytes of lines for connections that monitor, in the inbox; and whether they are so many that others hold back. Changed under its lock.
+    line_bytes: AtomicUsize,
+    is_crowded: AtomicBool,
     waker: Waker,
 }
 
@@ -156,6 +160,8 @@ impl WorkerHandle {
             evictor: Evictor::default(),
             published: Inbox::default(),
             inbox: Mutex::new(Vec::new()),
+            line_bytes: AtomicUsize::new(0),
+            is_crowded: AtomicBool::new(false),
             waker: Waker::new()?,
         })
     }
@@ -166,15 +172,30 @@ impl WorkerHandle {
         self.waker.wake();
     }
 
+    /// Leaves a line for a connection that monitors. Where the worker does not keep up, all who make such lines hold back.
+    pub(crate) fn send_line(&self, crowd: &Crowd, token: u64, line: &Arc<[u8]>) {
+        let mut inbox = self.inbox.lock();
+        inbox.push(Message::Deliver(token, Arc::clone(line)));
+        let bytes = self.line_bytes.fetch_add(line.len(), Relaxed) + line.len();
+        if bytes > INBOX_BYTES && !self.is_crowded.swap(true, Relaxed) {
+            crowd.enter();
+        }
+        drop(inbox);
+        self.waker.wake();
+    }
+
     /// Ends the worker's wait, or its next.
     pub(crate) fn wake(&self) {
         self.waker.wake();
     }
 
-    /// All messages that were left; called by the worker.
-    pub(crate) fn take_messages(&self) -> Vec<Message> {
+    /// All messages that were left; called by the worker. The second value says whether others held back for these alone.
+    pub(crate) fn take_messages(&self, crowd: &Crowd) -> (Vec<Message>, bool) {
         self.waker.drain();
-        std::mem::take(&mut *self.inbox.lock())
+        let mut inbox = self.inbox.lock();
+        self.line_bytes.store(0, Relaxed);
+        let is_free = self.is_crowded.swap(false, Relaxed) && crowd.leave();
+        (std::mem::take(&mut *inbox), is_free)
     }
 
     /// The clients among them that are to be closed.

@@ -10,6 +10,7 @@ use resp::reply::Protocol;
 
 use crate::clients::{Client, ClientKind, status};
 use crate::config::ClientClass;
+use crate::names::Disjoint;
 use crate::server::Server;
 use crate::slow::Deferred;
 use crate::transaction::{Transaction, WatchList};
@@ -62,8 +63,8 @@ pub(crate) struct Session {
     pub(crate) transaction: Option<Box<Transaction>>,
     /// What WATCH watches.
     pub(crate) watched: WatchList,
-    /// Where the keys begin that CLIENT TRACKING BCAST wants to know of, in order.
-    pub(crate) prefixes: Vec<Arc<[u8]>>,
+    /// Where the keys begin that CLIENT TRACKING BCAST wants to know of.
+    pub(crate) prefixes: Disjoint,
     /// What it waits for.
     pub(crate) deferred: Option<Box<Deferred>>,
 }
@@ -82,7 +83,7 @@ impl Session {
             closing: false,
             transaction: None,
             watched: WatchList::default(),
-            prefixes: Vec::new(),
+            prefixes: Disjoint::default(),
             deferred: None,
         }
     }
@@ -101,7 +102,7 @@ impl Session {
 
     /// Gives it a name; an empty one is none.
     pub(crate) fn set_name(&mut self, name: &str) {
-        name.clone_into(&mut self.client.names.lock().name);
+        self.client.rename(|names| names.name = name.to_owned());
     }
 
     /// Chooses a database, which exists.

@@ -10,6 +10,7 @@
 //! In a transaction nothing waits: there commands do all their work at once.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
@@ -20,8 +21,9 @@ use crate::command::{Args, Command, Context, Failure};
 use crate::connection::{Piece, State};
 use crate::execute::Timer;
 use crate::limits::{PIECE_BYTES, SLICE_NS, SLICES_IN_A_ROW};
-use crate::server::Message;
-use crate::session::ReplyMode;
+use crate::pubsub::{Listeners, Log};
+use crate::server::{Message, Server};
+use crate::session::{ReplyMode, Session};
 use crate::store::Store;
 use crate::transaction::Transaction;
 use crate::worker::Worker;
@@ -29,7 +31,7 @@ use crate::worker::Worker;
 /// What is left of a command.
 pub(crate) trait Work: Send {
     /// Goes on until `slice` is over, or less. Returns what happens next.
-    fn go_on(&mut self, around: &Around<'_>, slice: &Slice) -> Progress;
+    fn go_on(&mut self, around: &mut Around<'_>, slice: &Slice) -> Progress;
 
     /// Whether somebody else does it, who wakes the worker when it is done.
     fn is_apart(&self) -> bool {
@@ -45,6 +47,8 @@ pub(crate) trait Work: Send {
 /// What comes of a slice of work.
 pub(crate) enum Progress {
     More,
+    /// There is more to come, and this is answered already.
+    Part(Pieces),
     Done(Result<Pieces, Failure>),
 }
 
@@ -54,6 +58,11 @@ pub(crate) struct Around<'a> {
     /// Those of the request.
     pub(crate) args: Args<'a>,
     pub(crate) protocol: Protocol,
+    pub(crate) server: &'static Server,
+    /// The connections of the worker that may be told something.
+    pub(crate) listeners: &'a mut Listeners,
+    /// The connection that waits.
+    pub(crate) session: &'a mut Session,
 }
 
 /// The time that work may take before everybody else has a turn.
@@ -125,6 +134,23 @@ impl Pieces {
         self.bytes += value.len();
         self.pieces.push_back(Piece::Large(value));
         self.write(protocol, |reply| reply.crlf());
+    }
+
+    /// Writes a part of a log behind all.
+    pub(crate) fn append(&mut self, log: &Log, part: Range<usize>) {
+        // Its bytes are written already: in which protocol, nobody asks.
+        let protocol = Protocol::Resp2;
+        let mut at = part.start;
+        for pinned in log.large_in(&part) {
+            let before = &log.bytes()[at..pinned.at];
+            self.write(protocol, |reply| reply.out.extend_from_slice(before));
+            self.bytes += pinned.value.len();
+            self.pieces
+                .push_back(Piece::Large(LargeValue::clone(&pinned.value)));
+            at = pinned.at;
+        }
+        let rest = &log.bytes()[at..part.end];
+        self.write(protocol, |reply| reply.out.extend_from_slice(rest));
     }
 
     /// Bytes in all.
@@ -225,7 +251,7 @@ impl Context<'_> {
 struct Apart(Receiver<Result<Pieces, Failure>>);
 
 impl Work for Apart {
-    fn go_on(&mut self, _: &Around<'_>, _: &Slice) -> Progress {
+    fn go_on(&mut self, _: &mut Around<'_>, _: &Slice) -> Progress {
         match self.0.try_recv() {
             Ok(answer) => Progress::Done(answer),
             Err(TryRecvError::Empty) => Progress::More,
@@ -300,8 +326,8 @@ impl Worker {
             return;
         };
         let began = sys::clock::ticks();
-        let (server, session) = (self.server, &connection.session);
-        let around = Around {
+        let (server, session) = (self.server, &mut connection.session);
+        let mut around = Around {
             store: Store {
                 db: session.db,
                 touch: !session.no_touch,
@@ -315,13 +341,25 @@ impl Worker {
             },
             args: deferred.request.args(0, &server.keyspace),
             protocol: session.protocol,
+            server,
+            listeners: &mut self.listeners,
+            session,
         };
-        let progress = deferred.work.go_on(&around, &Slice::begin());
+        let progress = deferred.work.go_on(&mut around, &Slice::begin());
         deferred.ticks += sys::clock::ticks().saturating_sub(began);
         match progress {
             Progress::More => {
                 self.waiting.add(token, &deferred);
                 connection.session.deferred = Some(deferred);
+            }
+            Progress::Part(pieces) => {
+                self.waiting.add(token, &deferred);
+                connection.session.deferred = Some(deferred);
+                for piece in pieces.into_iter() {
+                    connection.backlog.push_piece(piece);
+                }
+                self.write_more(token);
+                self.slow_reader(token);
             }
             Progress::Done(answer) => self.answer(token, *deferred, answer),
         }

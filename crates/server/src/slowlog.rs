@@ -1,13 +1,20 @@
-//! The slow log: the last commands that took longer than `slowlog-log-slower-than`.
+//! The slow log: the last commands that took longer than `slowlog-log-slower-than`, as many as `slowlog-max-len` says, and no more than a
+//! part of `maxmemory`.
 
 use std::collections::VecDeque;
 
 use crate::command::{Args, Command};
+use crate::config::Setting;
+use crate::limits::{LEAST_SLOW_LOG_BYTES, SLOW_LOG_SHARE};
+use crate::server::Server;
 use crate::session::Session;
 
 /// Arguments kept of a command, and bytes kept of an argument.
 const KEPT_ARGS: usize = 32;
 const KEPT_BYTES: usize = 128;
+
+/// Entries for which room is kept, however few there are.
+const LEAST_CAPACITY: usize = 256;
 
 /// One slow command.
 pub(crate) struct SlowCommand {
@@ -20,22 +27,55 @@ pub(crate) struct SlowCommand {
     pub(crate) name: String,
 }
 
+impl SlowCommand {
+    /// Bytes that it takes.
+    fn memory(&self) -> usize {
+        let args = self
+            .args
+            .iter()
+            .map(|arg| size_of::<Vec<u8>>() + arg.capacity().max(16));
+        size_of::<SlowCommand>() + args.sum::<usize>() + self.peer.capacity() + self.name.capacity()
+    }
+}
+
+/// How much is kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) commands: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Bounds {
+    /// Those of a server now: there is no limit of bytes without one of all memory.
+    pub(crate) fn of(server: &Server) -> Bounds {
+        let limit = server.settings.int(Setting::MaxMemory);
+        let bytes = match limit {
+            0 => usize::MAX,
+            limit => ((limit / SLOW_LOG_SHARE) as usize).max(LEAST_SLOW_LOG_BYTES),
+        };
+        let commands = server.settings.int(Setting::SlowlogMaxLen) as usize;
+        Bounds { commands, bytes }
+    }
+}
+
 /// See the module. Newest first.
 #[derive(Default)]
 pub(crate) struct SlowLog {
     next_id: u64,
     entries: VecDeque<SlowCommand>,
+    /// Bytes of the entries.
+    bytes: usize,
 }
 
 impl SlowLog {
-    /// Keeps a command, and at most `most` in all.
+    /// Keeps a command, and forgets the oldest beyond the bounds.
     pub(crate) fn add(
         &mut self,
         command: &Command,
         args: &Args<'_>,
         session: &Session,
         duration_us: u64,
-        most: usize,
+        bounds: Bounds,
     ) {
         let kept = if args.len() > KEPT_ARGS {
             KEPT_ARGS - 1
@@ -54,11 +94,29 @@ impl SlowLog {
             duration_us,
             args: list,
             peer: session.client.peer.clone(),
-            name: session.client.names.lock().name.clone(),
+            name: shortened_name(&session.client.names.lock().name),
         };
+        self.push(entry, bounds);
+    }
+
+    fn push(&mut self, entry: SlowCommand, bounds: Bounds) {
         self.next_id += 1;
+        self.bytes += entry.memory();
         self.entries.push_front(entry);
-        self.entries.truncate(most);
+        while self.entries.len() > bounds.commands || self.bytes > bounds.bytes {
+            let Some(oldest) = self.entries.pop_back() else {
+                break;
+            };
+            self.bytes -= oldest.memory();
+        }
+        if self.entries.capacity() > (4 * self.entries.len()).max(LEAST_CAPACITY) {
+            self.entries.shrink_to(2 * self.entries.len());
+        }
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes + (self.entries.capacity() - self.entries.len()) * size_of::<SlowCommand>()
     }
 
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &SlowCommand> {
@@ -66,8 +124,15 @@ impl SlowLog {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.entries.clear();
+        self.entries = VecDeque::new();
+        self.bytes = 0;
     }
+}
+
+/// A client's name may be of any length.
+fn shortened_name(name: &str) -> String {
+    // Names are ASCII.
+    String::from_utf8_lossy(&shortened(name.as_bytes())).into_owned()
 }
 
 fn shortened(arg: &[u8]) -> Vec<u8> {
@@ -77,4 +142,40 @@ fn shortened(arg: &[u8]) -> Vec<u8> {
     let mut short = arg[..KEPT_BYTES].to_vec();
     short.extend_from_slice(format!("... ({} more bytes)", arg.len() - KEPT_BYTES).as_bytes());
     short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slow(len: usize) -> SlowCommand {
+        SlowCommand {
+            id: 0,
+            at_s: 0,
+            duration_us: 0,
+            args: vec![vec![b'x'; len]],
+            peer: String::new(),
+            name: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_oldest_go_beyond_either_bound_and_their_memory_with_them() {
+        let mut log = SlowLog::default();
+        let bounds = |commands, bytes| Bounds { commands, bytes };
+        (0..5000).for_each(|_| log.push(slow(100), bounds(4000, usize::MAX)));
+        assert_eq!(log.iter().len(), 4000);
+        assert!(log.memory() > 4000 * 100);
+        log.push(slow(100), bounds(4000, 20_000));
+        assert!(log.iter().len() > 50 && log.bytes <= 20_000);
+        assert!(log.memory() <= 20_000 + 2 * LEAST_CAPACITY * size_of::<SlowCommand>());
+        log.push(slow(100), bounds(0, 20_000));
+        assert_eq!((log.iter().len(), log.bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_long_name_is_shortened() {
+        let name = shortened_name(&"n".repeat(60_000));
+        assert_eq!(name, format!("{}... (59872 more bytes)", "n".repeat(128)));
+    }
 }

@@ -17,6 +17,7 @@
 //!
 //! What does not live here: how requests are admitted and queued (`execute`), MULTI and EXEC themselves (`command::transaction`).
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::{Key, Keyspace, LargeValue};
@@ -24,7 +25,9 @@ use resp::request::Span;
 
 use crate::clients::status;
 use crate::command::{Args, Command, Control, Reach, flag};
-use crate::limits::{QUEUE_KEEP_BYTES, SPARE_QUEUES};
+use crate::leftovers::{Leftover, leave};
+use crate::limits::{LEAVE_SLICE, QUEUE_KEEP_BYTES, SPARE_QUEUES};
+use crate::names::ByHash;
 use crate::server::Server;
 use crate::session::Session;
 use crate::store::Store;
@@ -65,11 +68,11 @@ impl Transaction {
 
     /// Bytes that its requests take.
     pub(crate) fn memory(&self) -> usize {
-        self.bytes.len()
+        bytes_of(&self.bytes)
             + self.kept_bytes
-            + self.spans.len() * size_of::<Span>()
-            + self.hashes.len() * size_of::<u64>()
-            + self.requests.len() * size_of::<Queued>()
+            + bytes_of(&self.spans)
+            + bytes_of(&self.hashes)
+            + bytes_of(&self.requests)
     }
 
     /// Adds a request. `args` are prepared for its command.
@@ -201,6 +204,16 @@ impl Transaction {
     }
 }
 
+/// Bytes of a vector: with its free room when that is more than what every transaction may have.
+fn bytes_of<T>(vector: &Vec<T>) -> usize {
+    let room = vector.capacity() * size_of::<T>();
+    if room > QUEUE_KEEP_BYTES {
+        room
+    } else {
+        vector.len() * size_of::<T>()
+    }
+}
+
 /// The database that a SELECT chooses. One that is wrong fails, and changes nothing.
 fn selected(args: &Args<'_>, store: &Store<'_>) -> Option<usize> {
     let chosen = args.optional(1).and_then(resp::number::parse_i64)?;
@@ -235,33 +248,73 @@ impl Spares {
 pub(crate) struct Watched {
     pub(crate) db: usize,
     pub(crate) hash: u64,
-    pub(crate) key: Box<[u8]>,
+    pub(crate) key: Arc<[u8]>,
+}
+
+impl AsRef<[u8]> for Watched {
+    fn as_ref(&self) -> &[u8] {
+        &self.key
+    }
+}
+
+/// Bytes that a watched key takes beside its name, in the list of its connection and in the registry.
+const WATCHED_BYTES: usize = 256;
+
+impl Watched {
+    /// Bytes that it adds to the account of its connection.
+    pub(crate) fn memory(&self) -> usize {
+        self.key.len() + WATCHED_BYTES
+    }
 }
 
 /// All keys that a connection watches.
 #[derive(Default)]
 pub(crate) struct WatchList {
-    pub(crate) keys: Vec<Watched>,
+    keys: ByHash<Watched, ()>,
     /// Bytes they take.
     bytes: usize,
 }
 
 impl WatchList {
-    /// Adds a key; false if it is there already.
-    pub(crate) fn add(&mut self, db: usize, key: Key<'_>) -> bool {
-        let is_same = |watched: &Watched| {
-            watched.hash == key.hash && watched.db == db && *watched.key == *key.bytes
-        };
-        if self.keys.iter().any(is_same) {
-            return false;
+    /// Where a key of a database is in the list: the same key has another place for each database.
+    fn place(db: usize, hash: u64) -> u64 {
+        hash ^ (db as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    pub(crate) fn contains(&self, db: usize, key: Key<'_>) -> bool {
+        self.keys
+            .contains(WatchList::place(db, key.hash), key.bytes)
+    }
+
+    /// Adds a key that is not there yet.
+    pub(crate) fn add(&mut self, watched: Watched) {
+        let place = WatchList::place(watched.db, watched.hash);
+        self.bytes += watched.memory();
+        self.keys.insert(place, watched, ());
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Watched> {
+        self.keys.iter().map(|(watched, ())| watched)
+    }
+
+    /// Removes so many keys. Returns whether none is left.
+    pub(crate) fn remove_some(&mut self, most: usize, mut removed: impl FnMut(Watched)) -> bool {
+        for _ in 0..most {
+            let Some((_, watched, ())) = self.keys.pop() else {
+                break;
+            };
+            self.bytes -= watched.memory();
+            removed(watched);
         }
-        self.bytes += key.bytes.len() + size_of::<Watched>();
-        self.keys.push(Watched {
-            db,
-            hash: key.hash,
-            key: key.bytes.into(),
-        });
-        true
+        self.is_empty()
     }
 }
 
@@ -293,33 +346,89 @@ impl Session {
 
     /// Whether a key that is watched has changed.
     pub(crate) fn is_dirty(&self) -> bool {
-        self.client.has_status(status::DIRTY)
+        self.client.is_dirty()
     }
 
     /// Watches nothing any more, and forgets that something has changed.
     pub(crate) fn unwatch(&mut self, server: &Server) {
-        if self.watched.keys.is_empty() {
+        if self.watched.is_empty() {
             return;
         }
-        self.watched.bytes = 0;
-        for Watched { db, hash, key } in self.watched.keys.drain(..) {
-            let shard = server.keyspace.shard_of(hash);
-            server
-                .observers
-                .watches
-                .remove(shard, db, &key, &self.client);
+        let client = &self.client;
+        let round = client.watch_round.load(Relaxed);
+        let mut list = std::mem::take(&mut self.watched);
+        let is_done = list.remove_some(LEAVE_SLICE, |watched| {
+            let watches = &server.observers.watches;
+            watches.remove(server, &watched, client, round);
+            client.free(watched.memory());
+        });
+        if !is_done {
+            // Registrations of this round mean nothing from here on.
+            client.watch_round.store(round + 1, Relaxed);
+            leave(server, Leftover::Watched(Arc::clone(client), round, list));
         }
         // From here on nobody knows this connection as one that watches, so nobody sets the bit again.
-        self.client.watched.store(0, Relaxed);
-        self.client.set_status(status::DIRTY, false);
+        client.watched.store(0, Relaxed);
+        client.set_status(status::DIRTY, false);
+    }
+
+    /// Bytes that its transaction takes.
+    pub(crate) fn queue_bytes(&self) -> usize {
+        self.transaction
+            .as_ref()
+            .map_or(0, |transaction| transaction.memory())
     }
 
     /// Bytes that its transaction and what it watches take.
     pub(crate) fn transaction_bytes(&self) -> usize {
-        let queue = self
-            .transaction
-            .as_ref()
-            .map_or(0, |transaction| transaction.memory());
-        queue + self.watched.bytes
+        self.queue_bytes() + self.watched.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::steps;
+
+    fn watched(db: usize, at: usize) -> Watched {
+        let key: Arc<[u8]> = at.to_string().into_bytes().into();
+        Watched {
+            db,
+            hash: at as u64 * 31,
+            key,
+        }
+    }
+
+    fn contains(list: &WatchList, watched: &Watched) -> bool {
+        let (bytes, hash) = (&watched.key[..], watched.hash);
+        list.contains(watched.db, Key { bytes, hash })
+    }
+
+    #[test]
+    fn a_key_is_watched_once_in_each_database() {
+        let mut list = WatchList::default();
+        for db in 0..3 {
+            assert!(!contains(&list, &watched(db, 5)));
+            list.add(watched(db, 5));
+            assert!(contains(&list, &watched(db, 5)));
+        }
+        assert_eq!((list.len(), list.iter().count()), (3, 3));
+        assert!(list.bytes > 0);
+        let mut removed = 0;
+        assert!(!list.remove_some(2, |_| removed += 1));
+        assert!(list.remove_some(2, |_| removed += 1));
+        assert_eq!((removed, list.bytes), (3, 0));
+    }
+
+    #[test]
+    fn twice_as_many_watched_keys_take_twice_the_steps() {
+        steps::assert_linear(2_000, |n| {
+            let mut list = WatchList::default();
+            for at in 0..n {
+                assert!(!contains(&list, &watched(0, at)));
+                list.add(watched(0, at));
+            }
+            assert!(list.remove_some(n, |_| {}));
+        });
     }
 }

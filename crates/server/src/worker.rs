@@ -12,6 +12,7 @@
 //! is sent later than its group ([`sending`]) or done for no request at all ([`upkeep`]).
 
 mod bulk;
+mod closing;
 mod room;
 mod sending;
 mod upkeep;
@@ -39,6 +40,7 @@ use crate::connection::{Connection, State};
 use crate::connections::Connections;
 use crate::expiring::Expiring;
 use crate::journal::Journal;
+use crate::leftovers;
 use crate::limits::{
     CONNECTION_BYTES, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_BYTES, ROOM_RETRY_MS,
     ROOM_TRIES, SCRATCH_BYTES, SEND_TURN_BYTES,
@@ -49,6 +51,7 @@ use crate::pubsub::{Listeners, begin_worker};
 use crate::server::{Message, Server};
 use crate::session::Session;
 use crate::slow::Waiting;
+use crate::tracking::Sweep;
 use crate::transaction::Spares;
 use bulk::Bulk;
 
@@ -81,6 +84,8 @@ pub(crate) struct Worker {
     pub(crate) disk_waits: BTreeSet<(Lsn, u64)>,
     /// Connections that are held back: by CLIENT PAUSE, or because they publish faster than others can be told.
     pub(crate) paused: Vec<u64>,
+    /// How many of these have ended, about.
+    paused_gone: usize,
     /// Connections that wait for commands which take long.
     pub(crate) waiting: Waiting,
     pub(crate) bulk: Bulk,
@@ -98,6 +103,8 @@ pub(crate) struct Worker {
     pub(crate) journal: Option<Journal>,
     /// Which log that is, as [`crate::persistence::Persistence::current`] says.
     pub(crate) log: u64,
+    /// How far it has got with removing what connections that have ended had read.
+    pub(crate) sweep: Sweep,
     /// Values that the poller reads.
     pub(crate) reads: Reads,
     /// Connections whose replies wait until what is below a position in the log is durable, in that order.
@@ -130,6 +137,7 @@ impl Worker {
             deadlines: Deadlines::default(),
             disk_waits: BTreeSet::new(),
             paused: Vec::new(),
+            paused_gone: 0,
             waiting: Waiting::default(),
             bulk: Bulk::default(),
             spares: Spares::default(),
@@ -141,6 +149,7 @@ impl Worker {
             expiring: Expiring::default(),
             journal: None,
             log: 0,
+            sweep: Sweep::default(),
             reads: Reads::default(),
             held: VecDeque::new(),
         })
@@ -178,7 +187,12 @@ impl Worker {
     }
 
     fn timeout(&self) -> Duration {
-        if self.listeners.anybody_waits() || self.waiting.is_busy() || !self.waits_for_disk() {
+        if self.listeners.anybody_waits()
+            || self.waiting.is_busy()
+            || leftovers::any()
+            || self.sweep.goes_on()
+            || !self.waits_for_disk()
+        {
             return Duration::ZERO;
         }
         let mut until = self.next_cron.min(self.next_pack);
@@ -495,6 +509,7 @@ impl Worker {
         {
             return;
         }
+        self.paused_gone = 0;
         for token in std::mem::take(&mut self.paused) {
             let Some(connection) = self.connections.get_mut(token) else {
                 continue;
@@ -507,7 +522,12 @@ impl Worker {
     }
 
     fn take_messages(&mut self) {
-        for message in self.server.workers[self.number].take_messages() {
+        let handle = &self.server.workers[self.number];
+        let (messages, is_free) = handle.take_messages(&self.server.crowd);
+        if is_free {
+            self.server.wake_workers();
+        }
+        for message in messages {
             match message {
                 Message::Accept(socket, client) => self.accept(socket, client),
                 Message::Deliver(token, bytes) => self.deliver(token, &bytes),
@@ -542,36 +562,6 @@ impl Worker {
         if watched.is_err() || client.killed.load(Relaxed) {
             self.close(token);
         }
-    }
-
-    /// Ends a connection.
-    pub(crate) fn close(&mut self, token: u64) {
-        let Some(mut connection) = self.connections.remove(token) else {
-            return;
-        };
-        // The socket closes with the connection, which also ends the poller's interest; removing it first keeps
-        // pollers that don't notice out of trouble.
-        let _ = self.poller.remove(connection.socket.as_fd());
-        if connection.session.monitor {
-            self.server.monitors.remove(self.number, token);
-        }
-        connection.session.end_tracking(self.server);
-        if self.listeners.knows(token) {
-            self.listeners.dismiss(self.server, token);
-        }
-        connection.session.client.set_status(status::ENDED, true);
-        connection.forget_memory(self.stats);
-        connection.session.unwatch(self.server);
-        if let Some(parked) = &connection.parked {
-            self.abandon(token, parked, &connection.session.client);
-        }
-        if connection.state == State::Paused {
-            self.paused.retain(|&paused| paused != token);
-        }
-        self.server.clients.remove(connection.session.client.id);
-        self.server.workers[self.number]
-            .connections
-            .fetch_sub(1, Relaxed);
     }
 
     /// Sends what can be sent and ends all connections.

@@ -33,6 +33,7 @@ use resp::number;
 use crate::clients::{Client, status};
 use crate::command::{Args, Context, Failure};
 use crate::connection::State;
+use crate::names::ByHash;
 use crate::server::{Message, Server};
 use crate::store::{Shards, Store};
 use crate::worker::Worker;
@@ -41,6 +42,9 @@ pub(crate) use waiters::Waiters;
 
 /// The bytes of a key.
 pub(crate) type Key = Box<[u8]>;
+
+/// Bytes that a place in the line of a key takes, beside the key.
+const WAITED_BYTES: usize = 512;
 
 /// Numbers of waits: they ascend, and 0 is none.
 #[derive(Default)]
@@ -112,7 +116,7 @@ pub(crate) struct Parked {
     number: u64,
     wait: Wait,
     /// The lines it stands in: of these keys of a database.
-    lines: Vec<Key>,
+    lines: ByHash<Key, ()>,
     db: usize,
     key_wait: Option<Arc<KeyWait>>,
     /// CLIENT REPLY said that it is not to be answered.
@@ -125,9 +129,14 @@ impl Parked {
     /// Leaves all lines.
     fn leave(&self, server: &Server) {
         if let Some(wait) = &self.key_wait {
-            for key in &self.lines {
-                let shard = server.keyspace.shard_of(server.keyspace.hash(key));
+            for (key, ()) in self.lines.iter() {
+                let hash = server.keyspace.hash(key);
+                let (shard, key) = (
+                    server.keyspace.shard_of(hash),
+                    keyspace::Key { bytes: key, hash },
+                );
                 server.observers.waiters.leave(shard, self.db, key, wait);
+                wait.client.free(key.bytes.len() + WAITED_BYTES);
             }
         }
     }
@@ -158,7 +167,7 @@ impl Context<'_> {
     pub(crate) fn park(&mut self, wait: Wait) {
         let number = self.server.waits.next();
         self.session.client.wait.store(number, Relaxed);
-        self.park_as(number, wait, None, Vec::new());
+        self.park_as(number, wait, None, ByHash::default());
     }
 
     fn park_as(
@@ -166,7 +175,7 @@ impl Context<'_> {
         number: u64,
         wait: Wait,
         key_wait: Option<Arc<KeyWait>>,
-        lines: Vec<Key>,
+        lines: ByHash<Key, ()>,
     ) {
         self.parked = Some(Box::new(Parked {
             number,
@@ -200,18 +209,16 @@ impl Context<'_> {
             return false;
         }
         self.session.client.wait.store(number, Relaxed);
-        let mut lines: Vec<Key> = Vec::new();
+        let mut lines: ByHash<Key, ()> = ByHash::default();
         for key in keys {
-            if lines.iter().any(|known| **known == *key.bytes) {
+            if lines.contains(key.hash, key.bytes) {
                 continue;
             }
             shards.of(key).observe(key, reason::AWAITED);
             let shard = server.keyspace.shard_of(key.hash);
-            server
-                .observers
-                .waiters
-                .join(shard, db, key.bytes, &key_wait);
-            lines.push(key.bytes.into());
+            server.observers.waiters.join(shard, db, key, &key_wait);
+            lines.insert(key.hash, key.bytes.into(), ());
+            key_wait.client.keep(key.bytes.len() + WAITED_BYTES);
         }
         drop(shards);
         self.park_as(number, wait, Some(key_wait), lines);
@@ -243,8 +250,10 @@ pub(crate) fn serve(context: &Context<'_>) {
     let server = context.server;
     while ready::any() {
         for (db, key) in ready::take() {
-            let shard = server.keyspace.shard_of(server.keyspace.hash(&key));
-            while let Some(wait) = server.observers.waiters.first(shard, db, &key) {
+            let hash = server.keyspace.hash(&key);
+            let shard = server.keyspace.shard_of(hash);
+            let place = keyspace::Key { bytes: &key, hash };
+            while let Some(wait) = server.observers.waiters.first(shard, db, place) {
                 match (wait.serve)(&context.store, db, &key, &wait) {
                     Served::Reply(bytes) => {
                         server.go_on(&wait.client, wait.number, Outcome::Reply(bytes));
@@ -262,7 +271,7 @@ impl Server {
     pub(crate) fn is_line_empty(&self, db: usize, key: keyspace::Key<'_>) -> bool {
         let shard = self.keyspace.shard_of(key.hash);
         let waiters = &self.observers.waiters;
-        waiters.first(shard, db, key.bytes).is_none()
+        waiters.first(shard, db, key).is_none()
     }
 
     /// Lets a connection go on whose wait was claimed.

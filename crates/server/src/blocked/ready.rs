@@ -4,22 +4,30 @@
 //! the command, or behind the whole transaction.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 
 use super::Key;
+use crate::names::steps;
+
+/// Keys of databases: in the order in which they were written, and to be found in.
+#[derive(Default)]
+struct Written {
+    order: Vec<(usize, Key)>,
+    known: HashSet<(usize, Key)>,
+}
 
 thread_local! {
     static ANY: Cell<bool> = const { Cell::new(false) };
-    static KEYS: RefCell<Vec<(usize, Key)>> = const { RefCell::new(Vec::new()) };
+    static KEYS: RefCell<Written> = RefCell::default();
 }
 
 /// Notes a key of a database.
 pub(crate) fn note(db: usize, key: &[u8]) {
     KEYS.with_borrow_mut(|keys| {
-        if !keys
-            .iter()
-            .any(|(other, known)| *other == db && **known == *key)
-        {
-            keys.push((db, key.into()));
+        steps::add(1);
+        let key = (db, Key::from(key));
+        if keys.known.insert(key.clone()) {
+            keys.order.push(key);
         }
     });
     ANY.set(true);
@@ -34,5 +42,30 @@ pub(crate) fn any() -> bool {
 /// Takes them, in the order in which they were written.
 pub(super) fn take() -> Vec<(usize, Key)> {
     ANY.set(false);
-    KEYS.take()
+    KEYS.take().order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_come_once_in_the_order_in_which_they_were_written() {
+        for key in ["b", "a", "b", "c", "a"] {
+            note(1, key.as_bytes());
+        }
+        note(0, b"a");
+        let keys = take();
+        let names: Vec<(usize, &[u8])> = keys.iter().map(|(db, key)| (*db, &**key)).collect();
+        assert_eq!(names, [(1, &b"b"[..]), (1, b"a"), (1, b"c"), (0, b"a")]);
+        assert!(!any() && take().is_empty());
+    }
+
+    #[test]
+    fn twice_as_many_keys_take_twice_the_steps() {
+        steps::assert_linear(2_000, |n| {
+            (0..n).for_each(|at| note(0, at.to_string().as_bytes()));
+            assert_eq!(take().len(), n);
+        });
+    }
 }

@@ -166,6 +166,9 @@ pub(crate) mod flag {
     pub(crate) const PROTECTED: u32 = 1 << 25;
     /// For the server's own use or that of its tests: `syscmd` in COMMAND DOCS. Not shown by COMMAND INFO.
     pub(crate) const SYSTEM: u32 = 1 << 30;
+    /// Makes the server keep something for its connection that grows with its arguments: refused beyond `maxmemory`, unless that is little.
+    /// Not shown by COMMAND INFO.
+    pub(crate) const KEEPS: u32 = 1 << 24;
     /// Takes constant time for small arguments though Redis doesn't call it fast. Not shown by COMMAND INFO.
     pub(crate) const BOUNDED: u32 = 1 << 31;
 

@@ -58,6 +58,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "watch",
         arity: -2,
+        flags: QUICK | flag::KEEPS,
         keys: &[KeySpec::rest(1, 1, &["RO"])],
         since: "2.2.0",
         summary: "Lets the next transaction fail if one of the keys changes before it runs",
@@ -155,7 +156,7 @@ fn reach(context: &mut Context<'_>, transaction: &Transaction) -> bool {
     let Context { store, session, .. } = context;
     let holds = transaction.want(store);
     if holds {
-        for watched in &session.watched.keys {
+        for watched in session.watched.iter() {
             store.want(watched.db, watched.hash);
         }
         store.hold();
@@ -177,7 +178,7 @@ fn let_go(context: &mut Context<'_>, holds: bool) {
 
 /// Looks at all watched keys, whose shards nobody else reaches: one that has expired goes now, and that is a change.
 fn are_watched_keys_unchanged(context: &Context<'_>) -> bool {
-    for Watched { db, hash, key } in &context.session.watched.keys {
+    for Watched { db, hash, key } in context.session.watched.iter() {
         let (bytes, hash) = (&key[..], *hash);
         context.store.contains_in(*db, Key { bytes, hash });
     }
@@ -260,18 +261,21 @@ fn watch(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         } = context;
         let mut shards = store.lock_keys(args.keys());
         for key in args.keys() {
-            if !session.watched.add(store.db, key) {
+            if session.watched.contains(store.db, key) {
                 continue;
             }
             shards.of(key).observe(key, reason::WATCHED);
             let shard = server.keyspace.shard_of(key.hash);
             let watches = &server.observers.watches;
-            watches.add(shard, store.db, key.bytes, &session.client);
+            let watched = Watched {
+                db: store.db,
+                hash: key.hash,
+                key: watches.add(shard, store.db, key, &session.client),
+            };
+            session.client.keep(watched.memory());
+            session.watched.add(watched);
         }
-        session
-            .client
-            .watched
-            .store(session.watched.keys.len(), Relaxed);
+        session.client.watched.store(session.watched.len(), Relaxed);
     }
     context.check_queue_limit();
     context.reply.ok();

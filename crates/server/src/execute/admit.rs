@@ -1,10 +1,15 @@
 //! Whether a request may run: what is asked before, in the order in which Redis asks.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::batch::Request;
+use crate::clients::status;
 use crate::command::server::is_unprotected;
 use crate::command::{Args, Command, Context, Control, Failure, failure, flag};
 use crate::gate::Closed;
-use crate::limits::{ERROR_ECHO_BYTES, JOURNAL_VALUE_BYTES};
+use crate::limits::{
+    ERROR_ECHO_BYTES, JOURNAL_VALUE_BYTES, KEPT_ARGUMENT_BYTES, KEPT_FREELY_BYTES,
+};
 use crate::memory::Room;
 use crate::notify;
 use crate::server::{PauseKind, Server};
@@ -75,6 +80,11 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
             Room::No => return refuse(failure::OUT_OF_MEMORY),
         }
     }
+    if flags & flag::KEEPS != 0
+        && let Some(admission) = keeps(context, command, request, args)
+    {
+        return admission;
+    }
     if request.bytes as u64 > JOURNAL_VALUE_BYTES
         && flags & flag::WRITE != 0
         && server.persistence.is_open()
@@ -107,9 +117,45 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
     }
 }
 
+/// Decides about a command that makes the server keep something for the connection. Who has little may always have that: every client
+/// gives itself a name. Who is spared when clients are dropped has to stay within their limit by itself.
+#[cold]
+fn keeps(
+    context: &Context<'_>,
+    command: &'static Command,
+    request: &Request,
+    args: &Args<'_>,
+) -> Option<Admission> {
+    let (server, client) = (context.server, &context.session.client);
+    let need = request.bytes + args.len() * KEPT_ARGUMENT_BYTES;
+    let kept = client.kept.load(Relaxed) + context.session.transaction_bytes();
+    if kept + need <= KEPT_FREELY_BYTES {
+        return None;
+    }
+    let refused = || Admission::Refuse(Some(command), failure::OUT_OF_MEMORY);
+    if client.has_status(status::NO_EVICT)
+        && let Some(limit) = server.memory.clients()
+        && server.client_bytes() + need > limit
+    {
+        return Some(refused());
+    }
+    if !server.memory.is_near_with(need) {
+        return None;
+    }
+    match context.make_room(need) {
+        Room::Enough => None,
+        Room::Later => Some(Admission::Wait(command)),
+        Room::No => Some(refused()),
+    }
+}
+
 /// Whether a command of these flags may publish something: itself, or because somebody wants to know what happens to keys.
 #[cold]
 fn may_publish(server: &Server, flags: u32) -> bool {
+    // Who monitors is told of every command.
+    if server.monitors.any() {
+        return true;
+    }
     let changes = flag::WRITE | flag::READONLY;
     let is_heard = || notify::is_on(server) || server.observers.tracking.any();
     flags & flag::PUBLISHES != 0 || (flags & changes != 0 && is_heard())

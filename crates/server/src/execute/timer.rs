@@ -9,6 +9,7 @@ use crate::config::Setting;
 use crate::metrics::{COUNTS, WorkerStats};
 use crate::server::Server;
 use crate::session::Session;
+use crate::slowlog::Bounds;
 
 /// Requests of more bytes than this are timed alone.
 const LARGE_REQUEST: usize = 4096;
@@ -124,11 +125,11 @@ impl Timer {
             && took_us as i64 >= self.slow_us
             && !command.spec.has(flag::SKIP_SLOWLOG)
         {
-            let most = self.server.settings.int(Setting::SlowlogMaxLen) as usize;
+            let bounds = Bounds::of(self.server);
             self.server
                 .slowlog
                 .lock()
-                .add(command, args, session, took_us, most);
+                .add(command, args, session, took_us, bounds);
         }
         let threshold_ms = self.server.settings.int(Setting::LatencyMonitorThreshold);
         if threshold_ms > 0 && took_us as i64 >= threshold_ms * 1000 {

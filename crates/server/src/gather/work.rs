@@ -124,7 +124,7 @@ impl Drop for Gather {
 }
 
 impl Work for Gather {
-    fn go_on(&mut self, around: &Around<'_>, slice: &Slice) -> Progress {
+    fn go_on(&mut self, around: &mut Around<'_>, slice: &Slice) -> Progress {
         let keys = around.args.len() - 1;
         while slice.goes_on() {
             match self.phase {

@@ -1,6 +1,7 @@
 //! Dropping clients whose buffers take too much together, the largest first (`maxmemory-clients`).
 //!
-//! What a client takes is what it has sent that has not run, what it has not read, and what it has queued. Each worker keeps the sum over its
+//! What a client takes is what it has sent that has not run, what it has not read, what it has queued, and what the server keeps for it beside
+//! ([`Client::kept`]: subscriptions, watched and tracked keys, prefixes, names). Each worker keeps the sum over its
 //! own up to date as buffers grow and shrink ([`crate::connection::Connection::note_memory`]); each turn it compares that with its part
 //! of the limit, and beyond it looks at all. The control thread looks for those that have no turns. CLIENT NO-EVICT spares a client.
 
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clients::{Client, status};
+use crate::limits::CLIENTS_SPARED_MS;
 use crate::server::Server;
 use crate::worker::Worker;
 
@@ -34,7 +36,11 @@ impl Server {
     #[cold]
     #[inline(never)]
     fn drop_largest_clients(&self, limit: usize) {
-        if self.memory.is_dropping.swap(true, Relaxed) {
+        let now = sys::clock::realtime_ms();
+        let spared = self.memory.spared_ms.load(Relaxed);
+        if (0..CLIENTS_SPARED_MS).contains(&(now - spared))
+            || self.memory.is_dropping.swap(true, Relaxed)
+        {
             return;
         }
         let mut candidates: Vec<(usize, Arc<Client>)> = Vec::new();
@@ -63,6 +69,10 @@ impl Server {
             if self.kill(client) {
                 self.totals.evicted_clients.fetch_add(1, Relaxed);
             }
+        }
+        if bytes > limit {
+            // All that are left are spared: to look at them in every turn would change nothing.
+            self.memory.spared_ms.store(now, Relaxed);
         }
         self.memory.is_dropping.store(false, Relaxed);
     }

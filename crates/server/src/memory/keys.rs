@@ -10,7 +10,7 @@ use crate::command::{Command, Context, Failure, failure, flag};
 use crate::config::Setting;
 use crate::limits::{
     BARREN_MS, BARREN_PASSES, BARREN_STALE_MS, EVICT_SLICE, EVICT_SLICE_SHARE, FLUSH_BYTES,
-    FORESEEN_BYTES, FORESEEN_TRIES, TRIES_PER_TURN,
+    FORESEEN_BYTES, FORESEEN_TRIES, REPLY_LOOK_BYTES, TRIES_PER_TURN,
 };
 use crate::server::Server;
 use crate::store::Store;
@@ -120,6 +120,19 @@ impl Context<'_> {
             self.make_room(0);
         }
         true
+    }
+
+    /// Looks whether there is room for a reply that is made of what a request repeats, such as the same id a million times.
+    ///
+    /// # Errors
+    /// There is none.
+    #[inline]
+    pub(crate) fn check_reply(&self, bytes: usize) -> Result<(), Failure> {
+        // A buffer that grows is there twice.
+        let has_room = bytes < REPLY_LOOK_BYTES
+            || !self.server.memory.is_near_with(2 * bytes)
+            || self.server.memory.has_room(2 * bytes as u64);
+        has_room.then_some(()).ok_or(failure::OUT_OF_MEMORY)
     }
 
     /// Makes room for a command that needs about `need` bytes, within what `maxmemory-eviction-tenacity` allows.

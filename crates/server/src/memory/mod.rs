@@ -78,6 +78,8 @@ pub(crate) struct Budget {
     exceeded_ns: AtomicI64,
     /// One thread at a time looks for clients to drop.
     is_dropping: AtomicBool,
+    /// When (Unix, ms) one has found that all clients that are left are spared, and take too much nevertheless.
+    spared_ms: AtomicI64,
 }
 
 impl Budget {

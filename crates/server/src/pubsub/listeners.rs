@@ -5,8 +5,10 @@
 //!    channel costs the same whether ten or a million listen.
 //! 2. `waiting` holds each connection that has parts of a log; one that has none any more is passed over.
 //! 3. The logs are empty when nobody waits.
+//! 4. A connection that has ended may still be listed, until all its names were left a slice at a time; it is told nothing. Its slot
+//!    is not used again before that.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,9 +17,11 @@ use resp::reply::Protocol;
 
 use super::inbox::{Mail, To};
 use super::{Log, NameKind};
-use crate::clients::status;
+use crate::clients::{Client, status};
 use crate::command::Reply;
+use crate::names::{ByHash, steps};
 use crate::server::Server;
+use crate::slow::Pieces;
 use crate::tracking::Addressee;
 
 /// See the module.
@@ -26,7 +30,7 @@ pub(crate) struct Listeners {
     /// By the slot of a connection's token.
     recipients: Vec<Option<Box<Recipient>>>,
     /// For each kind of name, who listens to it.
-    lists: [HashMap<Arc<[u8]>, Vec<u32>>; 3],
+    lists: [ByHash<Arc<[u8]>, Slots>; 3],
     /// What is to be sent, by protocol.
     logs: [Log; 2],
     /// Who has something in a log, the longest waiting first.
@@ -35,16 +39,69 @@ pub(crate) struct Listeners {
     mail: Mail,
 }
 
+/// Those who listen to a name. Nearly always it is one.
+enum Slots {
+    One(u32),
+    Several(Vec<u32>),
+}
+
+impl Slots {
+    fn all(&self) -> &[u32] {
+        match self {
+            Slots::One(slot) => std::slice::from_ref(slot),
+            Slots::Several(slots) => slots,
+        }
+    }
+
+    /// Adds one. Returns its position.
+    fn push(&mut self, slot: u32) -> u32 {
+        match self {
+            Slots::One(first) => *self = Slots::Several(vec![*first, slot]),
+            Slots::Several(slots) => slots.push(slot),
+        }
+        self.all().len() as u32 - 1
+    }
+
+    /// Removes the one at a position, and puts the last one there.
+    fn swap_remove(&mut self, position: usize) {
+        match self {
+            Slots::One(_) => *self = Slots::Several(Vec::new()),
+            Slots::Several(slots) => {
+                slots.swap_remove(position);
+                if let [slot] = slots[..] {
+                    *self = Slots::One(slot);
+                } else if slots.capacity() > 4 * slots.len() {
+                    slots.shrink_to(2 * slots.len());
+                }
+            }
+        }
+    }
+}
+
+/// A connection's place in the list of a name.
+struct Place {
+    position: u32,
+    /// Bytes that this name adds to the connection's account.
+    bytes: u32,
+}
+
+/// Bytes that a subscription takes beside its name: for the connection, and for whoever is the first of its worker to listen to the name.
+const SUBSCRIPTION_BYTES: usize = 96;
+const NAME_BYTES: usize = 160;
+
 /// A connection that may be told something.
 struct Recipient {
     token: u64,
+    client: Arc<Client>,
+    /// It is told nothing any more.
+    has_ended: bool,
     protocol: Protocol,
     /// Its parts of the log, ascending, no two of them adjacent.
     parts: Vec<Range<usize>>,
     /// Whether it is in `waiting`.
     is_waiting: bool,
     /// The names it listens to, and its positions in their lists.
-    names: [HashMap<Arc<[u8]>, u32>; 3],
+    names: [ByHash<Arc<[u8]>, Place>; 3],
 }
 
 impl Recipient {
@@ -96,7 +153,7 @@ impl Listeners {
     }
 
     /// Makes a connection one that may be told something.
-    pub(crate) fn admit(&mut self, token: u64, protocol: Protocol) {
+    pub(crate) fn admit(&mut self, token: u64, protocol: Protocol, client: &Arc<Client>) {
         let slot = slot_of(token);
         if self.recipients.len() <= slot {
             self.recipients.resize_with(slot + 1, || None);
@@ -104,6 +161,8 @@ impl Listeners {
         let recipient = self.recipients[slot].get_or_insert_with(|| {
             Box::new(Recipient {
                 token,
+                client: Arc::clone(client),
+                has_ended: false,
                 protocol,
                 parts: Vec::new(),
                 is_waiting: false,
@@ -113,24 +172,51 @@ impl Listeners {
         recipient.protocol = protocol;
     }
 
-    /// Forgets a connection and all that it listens to; it is sent nothing more.
-    pub(crate) fn dismiss(&mut self, server: &Server, token: u64) {
-        for kind in NameKind::ALL {
-            for name in self.names(token, kind) {
-                self.leave(server, token, kind, &name);
+    /// Says that a connection ends: it is sent nothing more. Whoever calls this also calls [`Listeners::forget`] until that is done.
+    pub(crate) fn end(&mut self, token: u64) {
+        if let Some(Some(recipient)) = self.recipients.get_mut(slot_of(token)) {
+            recipient.has_ended = true;
+            recipient.parts = Vec::new();
+        }
+    }
+
+    /// Forgets a connection and all that it listens to, `most` names at a time. Returns whether that is done.
+    pub(crate) fn forget(&mut self, server: &Server, token: u64, most: usize) -> bool {
+        if !self.knows(token) {
+            return true;
+        }
+        for _ in 0..most {
+            if !NameKind::ALL
+                .iter()
+                .any(|&kind| self.leave_any(server, token, kind).is_some())
+            {
+                self.recipients[slot_of(token)] = None;
+                return true;
             }
         }
-        if let Some(recipient) = self.recipients.get_mut(slot_of(token)) {
-            *recipient = None;
-        }
+        false
+    }
+
+    /// Ends a connection's listening to one name of a kind, any. Returns which.
+    pub(crate) fn leave_any(
+        &mut self,
+        server: &Server,
+        token: u64,
+        kind: NameKind,
+    ) -> Option<Arc<[u8]>> {
+        let recipient = self.recipient(token)?;
+        let name = recipient.names[kind as usize].first()?;
+        let name = Arc::clone(name);
+        self.leave(server, token, kind, &name);
+        Some(name)
     }
 
     /// The names of a kind that a connection listens to, in order.
     pub(crate) fn names(&self, token: u64, kind: NameKind) -> Vec<Arc<[u8]>> {
-        let mut names: Vec<Arc<[u8]>> = self
-            .recipient(token)
-            .map(|recipient| recipient.names[kind as usize].keys().cloned().collect())
-            .unwrap_or_default();
+        let recipient = self.recipient(token);
+        let names = recipient.map(|recipient| recipient.names[kind as usize].iter());
+        let names = names.into_iter().flatten();
+        let mut names: Vec<Arc<[u8]>> = names.map(|(name, _)| Arc::clone(name)).collect();
         names.sort_unstable();
         names
     }
@@ -148,70 +234,84 @@ impl Listeners {
             .is_some_and(|recipient| recipient.token == token)
     }
 
+    /// How many names of all kinds a connection listens to.
+    pub(crate) fn count_all(&self, token: u64) -> usize {
+        let counts = NameKind::ALL.map(|kind| self.count(token, kind));
+        counts.iter().sum()
+    }
+
     fn recipient(&self, token: u64) -> Option<&Recipient> {
         self.recipients.get(slot_of(token))?.as_deref()
     }
 
     /// Lets a connection that was admitted listen to a name. Nothing happens if it does already.
     pub(crate) fn join(&mut self, server: &Server, token: u64, kind: NameKind, name: &[u8]) {
-        let slot = slot_of(token);
+        let (slot, hash) = (slot_of(token), server.keyspace.hash(name));
         let is_known = self
             .recipient(token)
-            .is_none_or(|recipient| recipient.names[kind as usize].contains_key(name));
+            .is_none_or(|recipient| recipient.names[kind as usize].contains(hash, name));
         if is_known {
             return;
         }
-        let known = self.lists[kind as usize].get_key_value(name);
+        let known = self.lists[kind as usize].find(hash, name);
+        let is_new = known.is_none();
         let name: Arc<[u8]> = known.map_or_else(|| name.into(), |(name, _)| Arc::clone(name));
         let mut is_free = false;
         let (registry, inbox) = (&server.registry, &server.workers[self.worker].published);
-        registry.join(kind, &name, self.worker, || {
+        registry.join(kind, (hash, &name), self.worker, || {
             is_free = inbox.take(&server.crowd, &mut self.mail);
         });
         self.hand_out(server, is_free);
-        let list = self.lists[kind as usize]
-            .entry(Arc::clone(&name))
-            .or_default();
-        let position = list.len() as u32;
-        list.push(slot as u32);
+        let list = &mut self.lists[kind as usize];
+        let position = match list.get_mut(hash, &name) {
+            Some(slots) => slots.push(slot as u32),
+            None => {
+                list.insert(hash, Arc::clone(&name), Slots::One(slot as u32));
+                0
+            }
+        };
+        // Everybody's account has the name: whoever came first may go.
+        let bytes = name.len() + SUBSCRIPTION_BYTES + if is_new { NAME_BYTES } else { 0 };
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let recipient = self.recipients[slot].as_mut().expect("it was found above");
-        recipient.names[kind as usize].insert(name, position);
+        recipient.client.keep(bytes as usize);
+        recipient.names[kind as usize].insert(hash, name, Place { position, bytes });
     }
 
     /// Ends a connection's listening to a name. What was published to it before can be received afterwards.
     pub(crate) fn leave(&mut self, server: &Server, token: u64, kind: NameKind, name: &[u8]) {
+        let hash = server.keyspace.hash(name);
         let has_name = self
             .recipient(token)
-            .is_some_and(|recipient| recipient.names[kind as usize].contains_key(name));
+            .is_some_and(|recipient| recipient.names[kind as usize].contains(hash, name));
         if !has_name {
             return;
         }
         let mut is_free = false;
         let (registry, inbox) = (&server.registry, &server.workers[self.worker].published);
-        registry.leave(kind, name, self.worker, || {
+        registry.leave(kind, (hash, name), self.worker, || {
             is_free = inbox.take(&server.crowd, &mut self.mail);
         });
         self.hand_out(server, is_free);
-        self.unlist(slot_of(token), kind, name);
+        self.unlist(slot_of(token), kind, hash, name);
     }
 
-    fn unlist(&mut self, slot: usize, kind: NameKind, name: &[u8]) {
+    fn unlist(&mut self, slot: usize, kind: NameKind, hash: u64, name: &[u8]) {
+        steps::add(1);
         let recipient = self.recipients[slot].as_mut().expect("it has the name");
-        let position = recipient.names[kind as usize].remove(name);
-        let position = position.expect("it has the name") as usize;
-        if recipient.names[kind as usize].is_empty() {
-            recipient.names[kind as usize] = HashMap::new();
-        }
-        let list = self.lists[kind as usize]
-            .get_mut(name)
-            .expect("it has a listener");
-        list.swap_remove(position);
-        if let Some(&moved) = list.get(position) {
+        let place = recipient.names[kind as usize].remove(hash, name);
+        let Place { position, bytes } = place.expect("it has the name");
+        recipient.client.free(bytes as usize);
+        let lists = &mut self.lists[kind as usize];
+        let list = lists.get_mut(hash, name).expect("it has a listener");
+        list.swap_remove(position as usize);
+        if let Some(&moved) = list.all().get(position as usize) {
             let moved = self.recipients[moved as usize].as_mut();
             let names = &mut moved.expect("it is listed").names[kind as usize];
-            *names.get_mut(name).expect("it is listed") = position as u32;
-        } else if list.is_empty() {
-            self.lists[kind as usize].remove(name);
+            let place = names.get_mut(hash, name).expect("it is listed");
+            place.position = position;
+        } else if list.all().is_empty() {
+            lists.remove(hash, name);
         }
     }
 
@@ -244,7 +344,7 @@ impl Listeners {
             {
                 end += 1;
             }
-            self.give(&mail, at..end, kind, name);
+            self.give(&mail, at..end, kind, (server.keyspace.hash(name), name));
             at = end;
         }
         self.mail = mail;
@@ -255,17 +355,26 @@ impl Listeners {
     }
 
     /// Gives some messages in a row to those who listen to their name.
-    fn give(&mut self, mail: &Mail, letters: Range<usize>, kind: NameKind, name: &[u8]) {
+    fn give(
+        &mut self,
+        mail: &Mail,
+        letters: Range<usize>,
+        kind: NameKind,
+        (hash, name): (u64, &[u8]),
+    ) {
         // Somebody listened when this was published, and nobody may any more: connections end.
-        let Some(list) = self.lists[kind as usize].get(name) else {
+        let Some(list) = self.lists[kind as usize].get(hash, name) else {
             return;
         };
         let messages = mail.letters[letters.start].from..mail.end_of(letters.end - 1);
         let mut written: [Option<Range<usize>>; 2] = [None, None];
-        for &slot in list {
+        for &slot in list.all() {
             let recipient = self.recipients[slot as usize]
                 .as_mut()
                 .expect("it is listed");
+            if recipient.has_ended {
+                continue;
+            }
             let protocol = recipient.protocol as usize;
             let part = written[protocol].get_or_insert_with(|| {
                 write(
@@ -300,10 +409,8 @@ impl Listeners {
             }
             if !self.knows(token) {
                 let protocol = client.protocol.load(Relaxed);
-                self.admit(
-                    token,
-                    [Protocol::Resp2, Protocol::Resp3][usize::from(protocol > 2)],
-                );
+                let protocol = [Protocol::Resp2, Protocol::Resp3][usize::from(protocol > 2)];
+                self.admit(token, protocol, client);
             }
             let slot = slot_of(token);
             let recipient = self.recipients[slot].as_mut().expect("it is known");
@@ -335,6 +442,19 @@ impl Listeners {
         if recipient.parts.is_empty() {
             return;
         }
+        let log = &self.logs[recipient.protocol as usize];
+        recipient
+            .parts
+            .drain(..)
+            .for_each(|part| reply.append(log, part));
+    }
+
+    /// As [`Listeners::receive`], for a reply that is made in slices.
+    pub(crate) fn receive_into(&mut self, server: &Server, token: u64, reply: &mut Pieces) {
+        self.collect(server);
+        let Some(Some(recipient)) = self.recipients.get_mut(slot_of(token)) else {
+            return;
+        };
         let log = &self.logs[recipient.protocol as usize];
         recipient
             .parts

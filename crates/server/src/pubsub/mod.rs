@@ -11,7 +11,7 @@
 //! log is its own: a message to a thousand connections of a worker is copied once by the worker and a thousand times by the
 //! kernel.
 //!
-//! Reading order: `registry` knows which workers listen to a name, `inbox` is what is under way to a worker, in a `tray`, `listeners`
+//! Reading order: `registry` knows which workers listen to a name (with `patterns`), `inbox` is what is under way to a worker, in a `tray`, `listeners`
 //! are a worker's connections that may be told something, `log` is what they have yet to be sent.
 //! Sending it is in [`crate::delivery`], the commands in [`crate::command::pubsub`].
 //!
@@ -28,6 +28,7 @@
 mod inbox;
 mod listeners;
 mod log;
+mod patterns;
 mod registry;
 mod tray;
 
@@ -40,7 +41,7 @@ mod sync {
 pub(crate) use inbox::{Inbox, Payload, begin_worker, is_worker, tell, wake_noted};
 pub(crate) use listeners::{Due, Listeners};
 pub(crate) use log::Log;
-pub(crate) use registry::Registry;
+pub(crate) use registry::{Registry, VisitPlace};
 pub(crate) use tray::Crowd;
 
 /// What a subscription names.

@@ -8,9 +8,9 @@
 //!   before the listener is added; what comes later counts it.
 //! - *leave*: what is in the inbox by then counts the leaving listener, so it is handed out before it is removed.
 //!
-//! Patterns are few and looked at by every publisher, so they have one lock that publishers share.
+//! Patterns are looked at by every publisher, so they have one lock that publishers share; see [`super::patterns`].
 
-use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -18,40 +18,85 @@ use parking_lot::{Mutex, RwLock};
 
 use super::NameKind;
 use super::inbox::{Letter, Payload};
-use crate::glob::{self, Case};
-use crate::limits::CHANNEL_PARTS;
+use super::patterns::Patterns;
+use crate::limits::{CHANNEL_PARTS, SLICE_KEYS};
+use crate::names::ByHash;
 use crate::server::Server;
 
 /// Names and who listens to them.
-type Names = HashMap<Arc<[u8]>, Audience>;
+type Names = ByHash<Arc<[u8]>, Audience>;
 
-/// Those who listen to a name.
-#[derive(Default)]
-struct Audience {
-    total: usize,
-    /// The workers they live on, and how many each has.
-    workers: Vec<(usize, usize)>,
+/// Those who listen to a name: the workers they live on, and how many each has. Nearly always it is one worker.
+pub(super) enum Audience {
+    One(u32, u32),
+    Several(Vec<(u32, u32)>),
+}
+
+impl Default for Audience {
+    fn default() -> Audience {
+        Audience::Several(Vec::new())
+    }
 }
 
 impl Audience {
-    fn add(&mut self, worker: usize) {
-        self.total += 1;
-        match self.workers.iter_mut().find(|(known, _)| *known == worker) {
-            Some((_, count)) => *count += 1,
-            None => self.workers.push((worker, 1)),
+    /// How many they are.
+    fn total(&self) -> usize {
+        let counts = self.workers().map(|(_, count)| count as usize);
+        counts.sum()
+    }
+
+    fn workers(&self) -> impl Iterator<Item = (usize, u32)> {
+        let (one, several) = match self {
+            Audience::One(worker, count) => (Some((*worker, *count)), None),
+            Audience::Several(list) => (None, Some(list)),
+        };
+        let all = one
+            .into_iter()
+            .chain(several.into_iter().flatten().copied());
+        all.map(|(worker, count)| (worker as usize, count))
+    }
+
+    /// Adds a listener. Returns whether it is the first.
+    pub(super) fn add(&mut self, worker: usize) -> bool {
+        let worker = worker as u32;
+        match self {
+            Audience::One(known, count) if *known == worker => *count += 1,
+            Audience::One(known, count) => {
+                *self = Audience::Several(vec![(*known, *count), (worker, 1)]);
+            }
+            Audience::Several(list) if list.is_empty() => {
+                *self = Audience::One(worker, 1);
+                return true;
+            }
+            Audience::Several(list) => match list.iter_mut().find(|(known, _)| *known == worker) {
+                Some((_, count)) => *count += 1,
+                None => list.push((worker, 1)),
+            },
         }
+        false
     }
 
     /// Takes one away. Returns whether anybody is left.
     fn remove(&mut self, worker: usize) -> bool {
-        let at = self.workers.iter().position(|(known, _)| *known == worker);
-        let at = at.expect("who leaves has joined");
-        self.total -= 1;
-        self.workers[at].1 -= 1;
-        if self.workers[at].1 == 0 {
-            self.workers.swap_remove(at);
+        let worker = worker as u32;
+        match self {
+            Audience::One(_, count) => {
+                *count -= 1;
+                *count > 0
+            }
+            Audience::Several(list) => {
+                let at = list.iter().position(|(known, _)| *known == worker);
+                let at = at.expect("who leaves has joined");
+                list[at].1 -= 1;
+                if list[at].1 == 0 {
+                    list.swap_remove(at);
+                }
+                if let [(worker, count)] = list[..] {
+                    *self = Audience::One(worker, count);
+                }
+                true
+            }
         }
-        self.total > 0
     }
 }
 
@@ -59,7 +104,7 @@ impl Audience {
 pub(crate) struct Registry {
     channels: Box<[Mutex<Names>]>,
     shards: Box<[Mutex<Names>]>,
-    patterns: RwLock<Names>,
+    patterns: RwLock<Patterns>,
     /// Different names of each kind.
     counts: [AtomicUsize; 3],
 }
@@ -89,45 +134,71 @@ impl Registry {
     }
 
     /// Notes one more listener of a worker. `meanwhile` runs while nobody can publish to the name.
-    pub(crate) fn join(
+    pub(super) fn join(
         &self,
         kind: NameKind,
-        name: &Arc<[u8]>,
+        (hash, name): (u64, &Arc<[u8]>),
         worker: usize,
         meanwhile: impl FnOnce(),
     ) {
-        self.change(kind, name, |names| {
-            let audience = names.entry(Arc::clone(name)).or_default();
-            audience.add(worker);
-            if audience.total == 1 {
-                self.counts[kind as usize].fetch_add(1, Relaxed);
+        let is_first = match self.parts(kind) {
+            Some(parts) => {
+                let mut names = part(parts, hash).lock();
+                let is_first = match names.get_mut(hash, name) {
+                    Some(audience) => audience.add(worker),
+                    None => {
+                        let mut audience = Audience::default();
+                        audience.add(worker);
+                        names.insert(hash, Arc::clone(name), audience);
+                        true
+                    }
+                };
+                meanwhile();
+                is_first
             }
-            meanwhile();
-        });
+            None => {
+                let mut patterns = self.patterns.write();
+                let is_first = patterns.entry(name).add(worker);
+                meanwhile();
+                is_first
+            }
+        };
+        if is_first {
+            self.counts[kind as usize].fetch_add(1, Relaxed);
+        }
     }
 
     /// Forgets a listener of a worker. `meanwhile` runs while nobody can publish to the name.
-    pub(crate) fn leave(
+    pub(super) fn leave(
         &self,
         kind: NameKind,
-        name: &[u8],
+        (hash, name): (u64, &[u8]),
         worker: usize,
         meanwhile: impl FnOnce(),
     ) {
-        self.change(kind, name, |names| {
-            let audience = names.get_mut(name).expect("who leaves has joined");
-            if !audience.remove(worker) {
-                names.remove(name);
-                self.counts[kind as usize].fetch_sub(1, Relaxed);
+        const JOINED: &str = "who leaves has joined";
+        let is_last = match self.parts(kind) {
+            Some(parts) => {
+                let mut names = part(parts, hash).lock();
+                let is_last = !names.get_mut(hash, name).expect(JOINED).remove(worker);
+                if is_last {
+                    names.remove(hash, name);
+                }
+                meanwhile();
+                is_last
             }
-            meanwhile();
-        });
-    }
-
-    fn change(&self, kind: NameKind, name: &[u8], change: impl FnOnce(&mut Names)) {
-        match self.parts(kind) {
-            Some(parts) => change(&mut part(parts, name).lock()),
-            None => change(&mut self.patterns.write()),
+            None => {
+                let mut patterns = self.patterns.write();
+                let is_last = !patterns.get_mut(name).expect(JOINED).remove(worker);
+                if is_last {
+                    patterns.remove(name);
+                }
+                meanwhile();
+                is_last
+            }
+        };
+        if is_last {
+            self.counts[kind as usize].fetch_sub(1, Relaxed);
         }
     }
 
@@ -155,54 +226,62 @@ impl Registry {
         }
         let mut receivers = 0;
         let mut letter = Letter::new(channel, payload);
-        let part = part(parts, channel).lock();
-        if let Some(audience) = part.get(channel) {
-            receivers += audience.total;
-            for &(worker, _) in &audience.workers {
+        let hash = server.keyspace.hash(channel);
+        let part = part(parts, hash).lock();
+        if let Some(audience) = part.get(hash, channel) {
+            receivers += audience.total();
+            for (worker, _) in audience.workers() {
                 letter.put(server, worker, kind, None);
             }
         }
         if has_patterns {
-            let patterns = self.patterns.read();
-            let matching = patterns
-                .iter()
-                .filter(|(pattern, _)| glob::matches(pattern, channel, Case::Sensitive));
-            for (pattern, audience) in matching {
-                receivers += audience.total;
-                for &(worker, _) in &audience.workers {
+            self.patterns.read().matching(channel, |pattern, audience| {
+                receivers += audience.total();
+                for (worker, _) in audience.workers() {
                     letter.put(server, worker, NameKind::Pattern, Some(pattern));
                 }
-            }
+            });
         }
         receivers
     }
 
     /// How many listen to a channel or shard channel by its name.
-    pub(crate) fn listeners(&self, kind: NameKind, channel: &[u8]) -> usize {
+    pub(crate) fn listeners(&self, server: &Server, kind: NameKind, channel: &[u8]) -> usize {
         let parts = self.parts(kind).expect("patterns are counted as a whole");
-        let part = part(parts, channel).lock();
-        part.get(channel).map_or(0, |audience| audience.total)
+        let hash = server.keyspace.hash(channel);
+        let part = part(parts, hash).lock();
+        part.get(hash, channel).map_or(0, Audience::total)
     }
 
-    /// The channels or shard channels that a pattern matches, or all of them.
-    pub(crate) fn names(&self, kind: NameKind, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
-        let parts = self.parts(kind).expect("patterns are counted as a whole");
-        let mut found = Vec::new();
-        for part in parts {
-            let part = part.lock();
-            let matching = part.keys().filter(|name| {
-                pattern.is_none_or(|pattern| glob::matches(pattern, name, Case::Sensitive))
-            });
-            found.extend(matching.cloned());
-        }
-        found
+    /// Calls `visit` with the channels or shard channels from a place on, some of which may come and go meanwhile. Returns whether
+    /// these were the last; otherwise the next call goes on where this one has ended.
+    pub(crate) fn visit(
+        &self,
+        kind: NameKind,
+        place: &mut VisitPlace,
+        mut visit: impl FnMut(&Arc<[u8]>),
+    ) -> ControlFlow<()> {
+        let parts = self.parts(kind).expect("patterns are not listed");
+        let Some(part) = parts.get(place.part) else {
+            return ControlFlow::Break(());
+        };
+        place.after = part
+            .lock()
+            .visit(place.after, SLICE_KEYS, |_, name, _| visit(name));
+        place.part += usize::from(place.after.is_none());
+        ControlFlow::Continue(())
     }
 }
 
-/// The part that a name belongs to: names that differ little are spread well enough by FNV-1a.
-fn part<'p>(parts: &'p [Mutex<Names>], name: &[u8]) -> &'p Mutex<Names> {
-    let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    &parts[(hash >> 32) as usize % parts.len()]
+/// How far a walk over all names has got.
+#[derive(Default)]
+pub(crate) struct VisitPlace {
+    part: usize,
+    /// The hash of the last name of this part.
+    after: Option<u64>,
+}
+
+/// The part that a name belongs to. Names inside of it are told apart by the other bits of the hash.
+fn part(parts: &[Mutex<Names>], hash: u64) -> &Mutex<Names> {
+    &parts[hash as usize % parts.len()]
 }

@@ -43,6 +43,16 @@ impl Crowd {
     pub(crate) fn any(&self) -> bool {
         self.0.load(Relaxed) > 0
     }
+
+    /// One more is crowded.
+    pub(crate) fn enter(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+
+    /// One is crowded no longer. Returns whether it was the last, and those who held back may go on.
+    pub(crate) fn leave(&self) -> bool {
+        self.0.fetch_sub(1, Relaxed) == 1
+    }
 }
 
 impl<C: Contents> Default for Tray<C> {
@@ -69,7 +79,7 @@ impl<C: Contents> Tray<C> {
         let mut lying = self.lying.lock();
         std::mem::swap(&mut lying.contents, empty);
         self.bytes.store(0, Relaxed);
-        std::mem::take(&mut lying.is_crowded) && crowd.0.fetch_sub(1, Relaxed) == 1
+        std::mem::take(&mut lying.is_crowded) && crowd.leave()
     }
 
     /// Adds something. It is crowded from `most` bytes on.
@@ -80,7 +90,7 @@ impl<C: Contents> Tray<C> {
         self.bytes.store(bytes, Relaxed);
         if bytes > most && !lying.is_crowded {
             lying.is_crowded = true;
-            crowd.0.fetch_add(1, Relaxed);
+            crowd.enter();
         }
     }
 }

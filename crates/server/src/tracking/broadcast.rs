@@ -4,21 +4,43 @@
 //! was told that a change is done can rely on everybody else having been told of it. A thread that is no worker tells at once.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::RwLock;
 
+use super::PREFIX_BYTES;
 use super::news::{Letters, News};
 use crate::clients::{Client, status};
 use crate::limits::BROADCAST_BYTES;
+use crate::names::{Member, Members, Who, longest_first, steps};
 use crate::pubsub;
 use crate::server::Server;
 
 /// Who wants to know of keys, by how they begin.
-type ByPrefix = BTreeMap<Arc<[u8]>, Vec<Arc<Client>>>;
+type ByPrefix = BTreeMap<Arc<[u8]>, Members<Listener>>;
+
+/// A connection that has named a prefix, and in which round of its tracking.
+struct Listener {
+    round: u32,
+    client: Arc<Client>,
+}
+
+impl Member for Listener {
+    fn who(&self) -> Who {
+        (self.round, self.client.id)
+    }
+}
+
+impl Listener {
+    /// Whether it still wants to know.
+    fn is_alive(&self) -> bool {
+        self.client.has_status(status::BROADCAST)
+            && self.client.tracking_round.load(Relaxed) == self.round
+    }
+}
 
 /// See the module.
 #[derive(Default)]
@@ -58,19 +80,31 @@ impl Prefixes {
     }
 
     /// Lets a connection know of keys that begin so.
-    pub(super) fn add(&self, prefix: &Arc<[u8]>, client: &Arc<Client>) {
+    pub(super) fn add(&self, prefix: &Arc<[u8]>, client: &Arc<Client>, round: u32) {
+        steps::add(1);
+        let listener = Listener {
+            round,
+            client: Arc::clone(client),
+        };
         let mut named = self.named.write();
-        let clients = named.entry(Arc::clone(prefix)).or_default();
-        clients.push(Arc::clone(client));
+        match named.get_mut(prefix) {
+            Some(listeners) => listeners.insert(listener),
+            None => {
+                named.insert(Arc::clone(prefix), Members::of(listener));
+            }
+        }
         self.count.store(named.len(), Relaxed);
     }
 
     /// Ends that.
-    pub(super) fn remove(&self, prefix: &[u8], client: &Client) {
+    pub(super) fn remove(&self, prefix: &[u8], client: &Client, round: u32) {
+        steps::add(1);
         let mut named = self.named.write();
-        if let Some(clients) = named.get_mut(prefix) {
-            clients.retain(|other| other.id != client.id);
-            if clients.is_empty() {
+        if let Some(listeners) = named.get_mut(prefix)
+            && listeners.remove((round, client.id)).is_some()
+        {
+            client.free(prefix.len() + PREFIX_BYTES);
+            if listeners.is_empty() {
                 named.remove(prefix);
             }
         }
@@ -83,7 +117,9 @@ impl Prefixes {
             return false;
         }
         let named = self.named.read();
-        if !named.keys().any(|prefix| key.starts_with(prefix)) {
+        let mut is_wanted = false;
+        each_prefix(&named, key, |_| is_wanted = true);
+        if !is_wanted {
             return !named.is_empty();
         }
         drop(named);
@@ -105,34 +141,52 @@ impl Prefixes {
         if changed.keys.is_empty() {
             return;
         }
-        for (prefix, clients) in &*self.named.read() {
-            let begin = (Bound::Included(&**prefix), Bound::Unbounded);
-            let matching: Vec<(&[u8], u64)> = changed
-                .keys
-                .range::<[u8], _>(begin)
-                .take_while(|(key, _)| key.starts_with(prefix))
-                .map(|(key, &by)| (&**key, by))
-                .collect();
-            if !matching.is_empty() {
-                tell_of(server, &matching, clients);
+        let named = self.named.read();
+        // By prefix, in order; of each the keys in order.
+        let mut told: BTreeMap<&[u8], Vec<(&[u8], u64)>> = BTreeMap::new();
+        for (key, &by) in &changed.keys {
+            each_prefix(&named, key, |prefix| {
+                told.entry(prefix).or_default().push((key, by));
+            });
+        }
+        for (prefix, keys) in told {
+            if let Some(listeners) = named.get(prefix) {
+                tell_of(server, &keys, listeners);
             }
         }
     }
 }
 
+/// Calls `visit` with each prefix that a key has.
+fn each_prefix<'n>(named: &'n ByPrefix, key: &[u8], visit: impl FnMut(&'n [u8])) {
+    let last = |bound: Bound<&[u8]>| {
+        let range = (Bound::Unbounded, bound);
+        named
+            .range::<[u8], _>(range)
+            .next_back()
+            .map(|(prefix, _)| &**prefix)
+    };
+    longest_first(key, last, visit);
+}
+
 /// Tells connections of keys, but none of those it has changed itself if it does not want to know.
-fn tell_of(server: &Server, keys: &[(&[u8], u64)], clients: &[Arc<Client>]) {
+fn tell_of(server: &Server, keys: &[(&[u8], u64)], listeners: &Members<Listener>) {
     let send = |letters: &mut Letters, keys: &[(&[u8], u64)]| {
         letters.send(server, News::Keys(&mut keys.iter().map(|&(key, _)| key)));
     };
+    let writers: BTreeSet<u64> = keys.iter().map(|&(_, by)| by).collect();
     let mut all = Letters::default();
-    for client in clients {
-        let is_own = |&(_, by): &(&[u8], u64)| by == client.id;
-        if !client.has_status(status::NO_LOOP) || !keys.iter().any(is_own) {
+    for listener in listeners.iter().filter(|listener| listener.is_alive()) {
+        let client = &listener.client;
+        if !client.has_status(status::NO_LOOP) || !writers.contains(&client.id) {
             all.add(server, client);
             continue;
         }
-        let foreign: Vec<(&[u8], u64)> = keys.iter().filter(|key| !is_own(key)).copied().collect();
+        let foreign: Vec<(&[u8], u64)> = keys
+            .iter()
+            .filter(|&&(_, by)| by != client.id)
+            .copied()
+            .collect();
         if !foreign.is_empty() {
             let mut one = Letters::default();
             one.add(server, client);
@@ -142,44 +196,42 @@ fn tell_of(server: &Server, keys: &[(&[u8], u64)], clients: &[Arc<Client>]) {
     send(&mut all, keys);
 }
 
-/// Two prefixes of which one begins with the other, if there are any: among new ones, or of a new one and one of before.
-pub(crate) fn overlap<'p>(
-    before: &'p [Arc<[u8]>],
-    new: &'p [Arc<[u8]>],
-) -> Option<(&'p [u8], &'p [u8], bool)> {
-    let meet = |one: &[u8], other: &[u8]| one.starts_with(other) || other.starts_with(one);
-    for (at, prefix) in new.iter().enumerate() {
-        if let Some(known) = before.iter().find(|known| meet(known, prefix)) {
-            return Some((prefix, known, true));
-        }
-        if let Some(other) = new[at + 1..].iter().find(|other| meet(other, prefix)) {
-            return Some((prefix, other, false));
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_overlap_if_one_begins_with_the_other() {
-        let list = |words: &[&str]| -> Vec<Arc<[u8]>> {
-            words.iter().map(|word| word.as_bytes().into()).collect()
-        };
-        let check = |before: &[&str], new: &[&str]| {
-            let (before, new) = (list(before), list(new));
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            overlap(&before, &new).map(|(one, other, known)| (text(one), text(other), known))
-        };
-        assert_eq!(check(&[], &["a", "b", "ca", "cb"]), None);
-        assert_eq!(check(&["a"], &["b", "c"]), None);
-        let both = |one: &str, other: &str, known| Some((one.into(), other.into(), known));
-        assert_eq!(check(&[], &["x", "ab", "a"]), both("ab", "a", false));
-        assert_eq!(check(&["ab"], &["x", "a"]), both("a", "ab", true));
-        assert_eq!(check(&["a"], &["ab"]), both("ab", "a", true));
-        assert_eq!(check(&[""], &["q"]), both("q", "", true));
-        assert_eq!(check(&[], &["a", "a"]), both("a", "a", false));
+    fn twice_as_many_prefixes_and_listeners_take_twice_the_steps() {
+        let prefix = |at: usize| -> Arc<[u8]> { format!("p:{at:06}:").into_bytes().into() };
+        // One connection with many prefixes, and a key for each of them.
+        steps::assert_linear(2_000, |n| {
+            let (prefixes, client) = (Prefixes::default(), Arc::new(Client::unconnected(1, 0)));
+            (0..n).for_each(|at| prefixes.add(&prefix(at), &client, 0));
+            for at in 0..n {
+                let mut found = 0;
+                let key = format!("p:{at:06}:key");
+                each_prefix(&prefixes.named.read(), key.as_bytes(), |_| found += 1);
+                assert_eq!(found, 1);
+            }
+            client.keep(usize::MAX / 2);
+            (0..n).for_each(|at| prefixes.remove(&prefix(at), &client, 0));
+            assert!(!prefixes.any());
+        });
+        // Many connections with one prefix.
+        steps::assert_linear(2_000, |n| {
+            let prefixes = Prefixes::default();
+            let clients: Vec<Arc<Client>> = (0..n as u64)
+                .map(|id| Arc::new(Client::unconnected(id, 0)))
+                .collect();
+            clients
+                .iter()
+                .rev()
+                .for_each(|client| prefixes.add(&prefix(0), client, 0));
+            for client in &clients {
+                client.keep(1000);
+                prefixes.remove(&prefix(0), client, 0);
+            }
+            assert!(!prefixes.any());
+        });
     }
 }

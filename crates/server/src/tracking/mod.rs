@@ -16,45 +16,74 @@
 //! Invariants:
 //! 1. The table of a shard has an interest in a key of a database only if that database's shard is observed
 //!    ([`keyspace::reason::TRACKED`]).
-//! 2. `keys` and `items` count what is in the tables. Interests of connections that have ended, or track no more, stay until
-//!    their key changes, the list of the key grows, or the table is over its limit.
+//! 2. `keys`, `items` and `bytes` say what is in the tables. Interests of connections that have ended, or track no more, stay until
+//!    their key changes, the table is over its limits, or so many of them are there that the table is swept ([`sweep`]).
 //! 3. Locks: a table's is taken under the shard's lock or without any. Beneath it nothing is locked.
 //!
 //! What does not live here: the commands ([`crate::command::connection`]), sending ([`crate::delivery`]).
 
 mod broadcast;
 mod news;
+mod sweep;
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use keyspace::{Change, Key, ShardId, Turn, reason};
+use keyspace::{Change, Key, ShardId, reason};
 use parking_lot::Mutex;
 
 use crate::clients::{Client, status};
 use crate::command::{Args, Command, Context, Reach, flag, server::key_finder};
 use crate::config::Setting;
-use crate::limits::TRACKING_EVICTIONS;
+use crate::leftovers::{self, Leftover};
+use crate::limits::{LEAVE_SLICE, TRACKING_DEAD_SHARE, TRACKING_EVICTIONS, TRACKING_SHARE};
+use crate::names::{ByHash, Disjoint, Member, Members, Who};
 use crate::server::Server;
 use crate::session::Session;
 
-pub(crate) use broadcast::{Prefixes, overlap};
+pub(crate) use broadcast::Prefixes;
 pub(crate) use news::{Addressee, News};
+pub(crate) use sweep::{Interests, Sweep};
 
-/// Those who have read the keys of a shard, by key; each list in order of client and database.
-type ByKey = HashMap<Box<[u8]>, Vec<Interest>>;
+/// Those who have read the keys of a shard, by key.
+type ByKey = ByHash<Box<[u8]>, Members<Interest>>;
+
+/// Bytes that a key takes in a table beside its name, and that one who has read it takes.
+const KEY_BYTES: usize = 128;
+const INTEREST_BYTES: usize = 32;
 
 /// A connection has read the key in a database.
 struct Interest {
-    db: usize,
+    db: u32,
+    /// Bytes that it adds to the account of the connection. The first one that read a key pays for the key, too.
+    bytes: u32,
     client: Arc<Client>,
 }
 
+impl Member for Interest {
+    fn who(&self) -> Who {
+        (self.db, self.client.id)
+    }
+}
+
+impl Drop for Interest {
+    fn drop(&mut self) {
+        self.client.free(self.bytes as usize);
+        self.client.tracked.fetch_sub(1, Relaxed);
+    }
+}
+
 impl Interest {
-    fn order(&self) -> (u64, usize) {
-        (self.client.id, self.db)
+    fn new(db: usize, client: &Arc<Client>, bytes: usize) -> Interest {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        client.keep(bytes as usize);
+        client.tracked.fetch_add(1, Relaxed);
+        Interest {
+            db: db as u32,
+            bytes,
+            client: Arc::clone(client),
+        }
     }
 
     /// Whether the connection still wants to know.
@@ -71,6 +100,11 @@ pub(crate) struct Tracking {
     keys: AtomicUsize,
     /// Interests in the tables.
     items: AtomicUsize,
+    /// Bytes that the tables take.
+    bytes: AtomicUsize,
+    /// Interests of connections that track no more, since the last sweep began; and how often tables were to be swept.
+    dead: AtomicUsize,
+    sweeps: AtomicUsize,
     /// Connections that track.
     clients: AtomicUsize,
     prefixes: Prefixes,
@@ -95,6 +129,9 @@ impl Tracking {
             shards: (0..shards).map(|_| Mutex::default()).collect(),
             keys: AtomicUsize::new(0),
             items: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            dead: AtomicUsize::new(0),
+            sweeps: AtomicUsize::new(0),
             clients: AtomicUsize::new(0),
             prefixes: Prefixes::default(),
             evict_at: AtomicUsize::new(0),
@@ -122,39 +159,54 @@ impl Tracking {
         self.items.load(Relaxed)
     }
 
+    /// Bytes that what is remembered takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+
     /// How many prefixes somebody named.
     pub(crate) fn prefixes(&self) -> usize {
         self.prefixes.len()
     }
 
+    /// Removes so many prefixes that a connection has named in a round. Returns whether none is left.
+    pub(crate) fn remove_prefixes(
+        &self,
+        server: &Server,
+        client: &Client,
+        round: u32,
+        prefixes: &mut Disjoint,
+        most: usize,
+    ) -> bool {
+        for _ in 0..most {
+            let Some(prefix) = prefixes.pop() else {
+                break;
+            };
+            self.prefixes.remove(&prefix, client, round);
+        }
+        if prefixes.is_empty() && !self.prefixes.any() {
+            server.keyspace.observe_where_asked(reason::TRACKED);
+        }
+        prefixes.is_empty()
+    }
+
     /// Remembers that a connection reads a key, whose shard is locked and observed.
-    fn add(&self, shard: ShardId, db: usize, key: &[u8], client: &Arc<Client>) {
-        let interest = Interest {
-            db,
-            client: Arc::clone(client),
-        };
+    fn add(&self, shard: ShardId, db: usize, key: Key<'_>, client: &Arc<Client>) {
         let mut keys = self.shards[shard.0].lock();
-        let Some(interests) = keys.get_mut(key) else {
-            keys.insert(key.into(), vec![interest]);
-            self.keys.fetch_add(1, Relaxed);
-            self.items.fetch_add(1, Relaxed);
-            return;
-        };
-        let order = interest.order();
-        if interests
-            .binary_search_by_key(&order, Interest::order)
-            .is_ok()
-        {
-            return;
+        match keys.get_mut(key.hash, key.bytes) {
+            None => {
+                let bytes = key.bytes.len() + KEY_BYTES + INTEREST_BYTES;
+                let interest = Interest::new(db, client, bytes);
+                keys.insert(key.hash, key.bytes.into(), Members::of(interest));
+                self.keys.fetch_add(1, Relaxed);
+                self.bytes.fetch_add(bytes, Relaxed);
+            }
+            Some(interests) if interests.contains((db as u32, client.id)) => return,
+            Some(interests) => {
+                interests.insert(Interest::new(db, client, INTEREST_BYTES));
+                self.bytes.fetch_add(INTEREST_BYTES, Relaxed);
+            }
         }
-        if interests.len() == interests.capacity() {
-            // Before the list takes more room, those who want to know no more make some.
-            let before = interests.len();
-            interests.retain(Interest::is_alive);
-            self.items.fetch_sub(before - interests.len(), Relaxed);
-        }
-        let at = interests.partition_point(|other| other.order() < order);
-        interests.insert(at, interest);
         self.items.fetch_add(1, Relaxed);
     }
 
@@ -164,7 +216,8 @@ impl Tracking {
         let broadcasts = self.prefixes.note(server, key, current);
         let (taken, has_more) = {
             let mut keys = self.shards[change.shard.0].lock();
-            let taken = self.take(&mut keys, key, |interest| interest.db == change.database);
+            let db = change.database as u32;
+            let taken = self.take(&mut keys, change.key, |interests| interests.take(db));
             (taken, !keys.is_empty())
         };
         if !taken.is_empty() {
@@ -175,52 +228,67 @@ impl Tracking {
         has_more || broadcasts
     }
 
-    /// Takes those interests in a key that are meant.
+    /// Takes interests in a key out.
     fn take(
         &self,
         keys: &mut ByKey,
-        key: &[u8],
-        mut is_meant: impl FnMut(&Interest) -> bool,
+        key: Key<'_>,
+        take: impl FnOnce(&mut Members<Interest>) -> Vec<Interest>,
     ) -> Vec<Interest> {
-        let Some(interests) = keys.get_mut(key) else {
+        let Some(interests) = keys.get_mut(key.hash, key.bytes) else {
             return Vec::new();
         };
-        let taken: Vec<Interest> = interests
-            .extract_if(.., |interest| is_meant(interest))
-            .collect();
+        let taken = take(interests);
+        let mut bytes = taken.len() * INTEREST_BYTES;
         if interests.is_empty() {
-            keys.remove(key);
+            keys.remove(key.hash, key.bytes);
             self.keys.fetch_sub(1, Relaxed);
+            bytes += key.bytes.len() + KEY_BYTES;
         }
         self.items.fetch_sub(taken.len(), Relaxed);
+        self.bytes.fetch_sub(bytes, Relaxed);
         taken
     }
 
-    /// Forgets keys while there are more than the setting allows, some of them in each call. Those who read them are told as
-    /// if they had changed.
-    fn evict(&self, server: &Server) {
+    /// Whether there is more than settings allow: than `tracking-table-max-keys`, and than a part of `maxmemory`.
+    fn is_full(&self, server: &Server) -> bool {
         let most = server.settings.int(Setting::TrackingTableMaxKeys) as usize;
-        let mut left = TRACKING_EVICTIONS;
-        while most > 0 && self.keys() > most && left > 0 {
-            // Tables are small, and which key comes first in one is as good as random.
+        let limit = server.settings.int(Setting::MaxMemory);
+        (most > 0 && self.keys() > most)
+            || (limit > 0 && self.bytes() > (limit / TRACKING_SHARE) as usize)
+    }
+
+    /// Forgets keys while there are too many, so many of them at most. Those who read them are told as if they had changed.
+    fn evict(&self, server: &Server, mut most: usize) {
+        while most > 0 && self.is_full(server) {
             let at = self.evict_at.fetch_add(1, Relaxed) % self.shards.len();
             let mut keys = self.shards[at].lock();
-            let Some(key) = keys.keys().next().cloned() else {
+            let Some((hash, name)) = keys.any(fastrand::u64(..)) else {
                 continue;
             };
-            let taken = self.take(&mut keys, &key, |_| true);
+            let name = name.clone();
+            let key = Key { bytes: &name, hash };
+            let mut taken = self.take(&mut keys, key, |interests| interests.extract(|_| true));
             drop(keys);
-            tell(server, &taken, &key, |_| true);
-            left -= 1;
+            // Who has read it in two databases is told once.
+            taken.sort_unstable_by_key(|interest| interest.client.id);
+            tell(server, &taken, &name, |_| true);
+            most -= 1;
         }
     }
 
     /// Databases were emptied or exchanged: nobody's copies are worth anything. No other worker is inside a turn.
     pub(crate) fn flushed(&self, server: &Server) {
         if self.items() > 0 {
-            self.shards.iter().for_each(|keys| keys.lock().clear());
+            let tables = self
+                .shards
+                .iter()
+                .map(|keys| std::mem::take(&mut *keys.lock()));
+            let tables = Interests::of(tables.collect());
             self.keys.store(0, Relaxed);
             self.items.store(0, Relaxed);
+            self.bytes.store(0, Relaxed);
+            leftovers::leave(server, Leftover::Interests(tables));
         }
         if self.any() {
             let mut letters = news::Letters::default();
@@ -267,15 +335,12 @@ pub(crate) struct Wish {
 /// What a connection can choose, as bits of its status.
 const MODES: u32 = status::BROADCAST | status::OPT_IN | status::OPT_OUT | status::NO_LOOP;
 
+/// Bytes that a prefix takes beside its own.
+const PREFIX_BYTES: usize = 160;
+
 impl Session {
-    /// Lets the connection track, or track in another way. For broadcasting, the turn is alone.
-    pub(crate) fn begin_tracking(
-        &mut self,
-        server: &Server,
-        turn: &Turn<'_>,
-        now: i64,
-        wish: Wish,
-    ) {
+    /// Lets the connection track, or track in another way. Returns whether all shards have to be observed for it from here on.
+    pub(crate) fn begin_tracking(&mut self, server: &Server, wish: Wish) -> bool {
         let (client, tracking) = (&self.client, &server.observers.tracking);
         if !client.has_status(status::TRACKING) {
             tracking.clients.fetch_add(1, Relaxed);
@@ -283,33 +348,36 @@ impl Session {
         client.set_status(MODES | status::BROKEN_REDIRECT, false);
         client.set_redirect(wish.redirect);
         client.set_status(wish.modes | status::TRACKING, true);
-        if wish.modes & status::BROADCAST != 0 {
-            server
-                .keyspace
-                .observe_everywhere(turn, reason::TRACKED, now);
-            for prefix in wish.prefixes {
-                // Only the empty one may be named again.
-                if !self.prefixes.contains(&prefix) {
-                    tracking.prefixes.add(&prefix, client);
-                    self.prefixes.push(prefix);
-                }
-            }
-            self.prefixes.sort_unstable();
-        }
         set_current(client.id);
+        if wish.modes & status::BROADCAST == 0 {
+            return false;
+        }
+        let is_first = self.prefixes.is_empty();
+        let round = client.tracking_round.load(Relaxed);
+        for prefix in wish.prefixes {
+            // Only the empty one may be named again.
+            if !self.prefixes.contains(&prefix) {
+                client.keep(prefix.len() + PREFIX_BYTES);
+                tracking.prefixes.add(&prefix, client, round);
+                self.prefixes.insert(prefix);
+            }
+        }
+        is_first
     }
 
-    /// Ends tracking, if the connection tracks. What it has read is forgotten when it changes.
+    /// Ends tracking, if the connection tracks. What it has read is forgotten when it changes, or with the next sweep.
     pub(crate) fn end_tracking(&mut self, server: &Server) {
         let (client, tracking) = (&self.client, &server.observers.tracking);
         if !client.has_status(status::TRACKING) {
             return;
         }
-        for prefix in self.prefixes.drain(..) {
-            tracking.prefixes.remove(&prefix, client);
-        }
-        if !tracking.prefixes.any() {
-            server.keyspace.observe_where_asked(reason::TRACKED);
+        let round = client.tracking_round.load(Relaxed);
+        let mut prefixes = std::mem::take(&mut self.prefixes);
+        if !tracking.remove_prefixes(server, client, round, &mut prefixes, LEAVE_SLICE) {
+            // Those of this round mean nothing from here on.
+            client.tracking_round.store(round + 1, Relaxed);
+            let leftover = Leftover::Prefixes(Arc::clone(client), round, prefixes);
+            leftovers::leave(server, leftover);
         }
         client.set_status(
             MODES | status::BROKEN_REDIRECT | status::CACHING | status::TRACKING,
@@ -317,6 +385,7 @@ impl Session {
         );
         client.set_redirect(None);
         tracking.clients.fetch_sub(1, Relaxed);
+        tracking.note_dead(client.tracked.load(Relaxed));
     }
 }
 
@@ -349,7 +418,11 @@ pub(crate) fn remember(context: &mut Context<'_>, command: &'static Command, arg
             }
         }
     }
-    context.server.observers.tracking.evict(context.server);
+    context
+        .server
+        .observers
+        .tracking
+        .evict(context.server, TRACKING_EVICTIONS);
 }
 
 /// What CLIENT CACHING said holds for the next command alone, or for the transaction that it begins; CLIENT says more about it.
@@ -366,5 +439,8 @@ fn remember_key(context: &Context<'_>, key: Key<'_>) {
     shard.observe(key, reason::TRACKED);
     let tracking = &server.observers.tracking;
     let number = server.keyspace.shard_of(key.hash);
-    tracking.add(number, store.db, key.bytes, &context.session.client);
+    tracking.add(number, store.db, key, &context.session.client);
+    drop(shard);
+    // As many leave the table as come, however many keys the command has.
+    tracking.evict(server, 2);
 }

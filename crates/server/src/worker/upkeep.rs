@@ -8,6 +8,7 @@ use super::{LONGEST_WAIT_MS, Worker};
 use crate::clients::status;
 use crate::config::Setting;
 use crate::connection::State;
+use crate::leftovers;
 use crate::limits::{EXPIRE_MS, PACK_BUSY_MS, PACK_IDLE_MS, PACK_NS, PACK_SHARE, ROOM_RETRY_MS};
 
 impl Worker {
@@ -28,6 +29,13 @@ impl Worker {
         }
         if self.is_due(self.next_pack) {
             self.pack();
+        }
+        if leftovers::any() {
+            self.remove_leftovers();
+        }
+        if self.sweep.goes_on() {
+            let own = self.own_shards();
+            self.sweep.go_on(&self.server.observers.tracking, own);
         }
         if self.is_due(self.next_cron) {
             self.next_cron = self.now + 1000 / self.server.settings.int(Setting::Hz);
@@ -84,7 +92,9 @@ impl Worker {
         }
         let timeout_ms = self.server.settings.int(Setting::Timeout) * 1000;
         let (mut idle, mut slow) = (Vec::new(), Vec::new());
-        for connection in self.connections.iter() {
+        for connection in self.connections.iter_mut() {
+            // Others may have taken something off its account.
+            connection.note_memory(self.stats);
             let quiet = self.now - connection.session.client.last_active_ms.load(Relaxed);
             let spared = connection.session.monitor
                 || matches!(
@@ -103,6 +113,8 @@ impl Worker {
                 slow.push(connection.token);
             }
         }
+        self.sweep.begin_if_asked(&self.server.observers.tracking);
+        self.batch.trim();
         self.stats.hot_keys.adapt();
         let shared = self.output.bytes.capacity() + self.listeners.memory();
         self.stats.buffer_bytes.set(shared as u64);

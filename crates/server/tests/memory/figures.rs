@@ -11,7 +11,7 @@ const MIB: u64 = 1 << 20;
 const OTHER_MOST: i64 = 6 << 20;
 
 /// MEMORY STATS, with the figures of databases under names like `db.0 entries`.
-fn stats(client: &mut Client) -> HashMap<String, i64> {
+pub(crate) fn stats(client: &mut Client) -> HashMap<String, i64> {
     let mut all = HashMap::new();
     let Value::Array(fields) = client.ask("MEMORY STATS") else {
         panic!("MEMORY STATS answers an array");
@@ -57,6 +57,7 @@ fn check(client: &mut Client, when: &str) -> HashMap<String, i64> {
     let named = [
         "startup.allocated",
         "clients.normal",
+        "slow.log",
         "aof.buffer",
         "lazyfree.pending",
         "other",

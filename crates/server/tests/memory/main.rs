@@ -6,6 +6,7 @@ mod support;
 mod churn;
 mod container;
 mod figures;
+mod kept;
 mod watch;
 
 use std::time::Duration;

@@ -211,7 +211,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "setinfo",
         arity: 4,
-        flags: OWN,
+        flags: OWN | flag::KEEPS,
         since: "7.2.0",
         summary: "Says which library the client uses",
         args: &[Arg::one_of(
@@ -228,7 +228,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "setname",
         arity: 3,
-        flags: OWN,
+        flags: OWN | flag::KEEPS,
         since: "2.6.9",
         summary: "Names the connection",
         args: &[Arg::of("connection-name", ArgKind::String)],
@@ -238,7 +238,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "tracking",
         arity: -3,
-        flags: ANY,
+        flags: ANY | flag::KEEPS,
         since: "6.0.0",
         summary: "Says whether the connection is told when keys change of which it may keep copies, and of which",
         complexity: "O(1). Some options may introduce additional complexity.",
@@ -476,13 +476,14 @@ fn set_info(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         let behind = " cannot contain spaces, newlines or special characters.";
         return Err(Failure::about("ERR ", args.get(2), behind));
     };
-    let mut names = context.session.client.names.lock();
-    let target = if is_name {
-        &mut names.library
-    } else {
-        &mut names.library_version
-    };
-    *target = value.to_owned();
+    context.session.client.rename(|names| {
+        let target = if is_name {
+            &mut names.library
+        } else {
+            &mut names.library_version
+        };
+        *target = value.to_owned();
+    });
     context.reply.ok();
     Ok(())
 }

@@ -9,7 +9,10 @@ use resp::reply::Protocol;
 use super::client::check_name;
 use crate::command::{Args, Context, Failure, failure};
 use crate::config::Setting;
+use crate::limits::{LEAVE_SLICE, SLICE_KEYS};
 use crate::server::{REDIS_VERSION, Server};
+use crate::session::Session;
+use crate::slow::{Around, Pieces, Progress, Slice, Work};
 
 /// The one user there is.
 pub(super) const DEFAULT_USER: &str = "default";
@@ -98,7 +101,7 @@ pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         session.set_protocol(protocol);
         context.reply.set_protocol(protocol);
         if context.listeners.knows(token) {
-            context.listeners.admit(token, protocol);
+            context.listeners.admit(token, protocol, &session.client);
         }
     }
     let reply = &mut context.reply;
@@ -206,24 +209,47 @@ pub(super) fn quit(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failur
 
 /// What the library said about itself stays: it is still the same library. NO-EVICT and NO-TOUCH end, as they do since
 /// Redis 7.2.
-pub(super) fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn reset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     context.discard();
-    let (server, session) = (context.server, &mut *context.session);
-    if session.monitor {
-        server
-            .monitors
-            .remove(context.worker, session.client.token.load(Relaxed));
+    let (server, token) = (context.server, context.token());
+    if context.listeners.count_all(token) > LEAVE_SLICE && context.may_defer() {
+        context.defer(args, Resetting);
+        return Ok(());
     }
-    session.end_tracking(server);
-    let token = session.client.token.load(Relaxed);
-    if context.listeners.knows(token) {
-        context.listeners.dismiss(server, token);
-        session.client.set_subscriptions([0; 3]);
-    }
-    session.reset(!server.needs_password());
-    context.reply.set_protocol(session.protocol);
+    while !context.listeners.forget(server, token, LEAVE_SLICE) {}
+    finish_reset(server, context.session);
+    context.reply.set_protocol(context.session.protocol);
     context.reply.simple("RESET");
     Ok(())
+}
+
+/// Makes a connection that listens to nothing any more what it was.
+fn finish_reset(server: &Server, session: &mut Session) {
+    let token = session.client.token.load(Relaxed);
+    if session.monitor {
+        server.monitors.remove(session.client.worker, token);
+    }
+    session.end_tracking(server);
+    session.client.set_subscriptions([0; 3]);
+    session.reset(!server.needs_password());
+}
+
+/// RESET of a connection that listens to very many names.
+struct Resetting;
+
+impl Work for Resetting {
+    fn go_on(&mut self, around: &mut Around<'_>, slice: &Slice) -> Progress {
+        let token = around.session.client.token.load(Relaxed);
+        while slice.goes_on() {
+            if around.listeners.forget(around.server, token, SLICE_KEYS) {
+                finish_reset(around.server, around.session);
+                let mut pieces = Pieces::default();
+                pieces.write(around.session.protocol, |reply| reply.simple("RESET"));
+                return Progress::Done(Ok(pieces));
+            }
+        }
+        Progress::More
+    }
 }
 
 pub(super) fn select(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {

@@ -42,6 +42,7 @@ pub(super) fn list(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
                 let id = number::parse_i64(id).ok_or(Failure::of("ERR Invalid client ID"))?;
                 if let Some(client) = u64::try_from(id).ok().and_then(|id| clients.get(id)) {
                     lines.add(&client);
+                    context.check_reply(lines.text.len())?;
                 }
             }
         }
@@ -109,7 +110,7 @@ impl Lines {
             queued(client),
             client.watched_keys(),
             client.output_pieces.load(Relaxed),
-            IDLE_BYTES + held + free + waiting + transaction,
+            IDLE_BYTES + held + free + waiting + transaction + client.kept.load(Relaxed),
             events(client),
             client.redirection(),
             client.protocol.load(Relaxed),

@@ -70,7 +70,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "hello",
         arity: -1,
-        flags: BEFORE_LOGIN,
+        flags: BEFORE_LOGIN | flag::KEEPS,
         since: "6.0.0",
         summary: "Chooses the version of the protocol, authenticates and names the connection, and describes the server",
         args: &[Arg::block(

@@ -114,7 +114,11 @@ pub(super) fn kill(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
 /// Ends the connections that meet the conditions; one's own when it has its reply. Returns how many.
 fn kill_matching(context: &mut Context<'_>, conditions: &Conditions<'_>) -> i64 {
     let own = context.session.client.id;
-    let all = context.server.clients.all();
+    let clients = &context.server.clients;
+    let all = match conditions.id {
+        Some(id) => clients.get(id).into_iter().collect(),
+        None => clients.all(),
+    };
     let (mut others, mut me) = (0, 0);
     for client in all.iter().filter(|client| conditions.are_met_by(client)) {
         if client.id != own {

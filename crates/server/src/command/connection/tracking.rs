@@ -4,11 +4,14 @@
 
 use std::sync::Arc;
 
+use keyspace::reason;
 use resp::number;
 
 use crate::clients::{Client, status};
 use crate::command::{Args, Context, Failure, failure};
-use crate::tracking::{Wish, overlap};
+use crate::limits::LEAVE_SLICE;
+use crate::names::overlap;
+use crate::tracking::Wish;
 
 pub(super) fn tracking(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let wish = wish(context, args)?;
@@ -78,20 +81,28 @@ fn begin(context: &mut Context<'_>, mut wish: Wish) -> Result<(), Failure> {
         // What it was told in the mode of before comes first.
         context.receive();
     }
-    context.listeners.admit(token, context.session.protocol);
-    let was_alone = context.store.turn.is_alone();
-    if broadcasts && !was_alone {
-        context.store.begin_alone();
-    }
-    let now = context.store.now;
+    let session = &mut *context.session;
     context
-        .session
-        .begin_tracking(server, context.store.turn, now, wish);
-    if broadcasts && !was_alone {
-        context.store.end_alone();
+        .listeners
+        .admit(token, session.protocol, &session.client);
+    if session.begin_tracking(server, wish) {
+        observe_all(context);
     }
     context.session.listens = true;
     Ok(())
+}
+
+/// Lets all shards be observed from here on: once for each connection, while no other worker runs.
+fn observe_all(context: &mut Context<'_>) {
+    let was_alone = context.store.turn.is_alone();
+    if !was_alone {
+        context.store.begin_alone();
+    }
+    let (keyspace, now) = (&context.server.keyspace, context.store.now);
+    keyspace.observe_everywhere(context.store.turn, reason::TRACKED, now);
+    if !was_alone {
+        context.store.end_alone();
+    }
 }
 
 /// Refuses what doesn't go together, or not with how the connection tracks already.
@@ -152,7 +163,7 @@ fn end(context: &mut Context<'_>) {
             // What it has been told by now it was told before.
             context.receive();
         }
-        context.listeners.dismiss(server, token);
+        context.listeners.forget(server, token, LEAVE_SLICE);
         context.session.listens = false;
     }
 }

@@ -143,7 +143,7 @@ struct Look {
 }
 
 impl Work for Look {
-    fn go_on(&mut self, around: &Around<'_>, slice: &Slice) -> Progress {
+    fn go_on(&mut self, around: &mut Around<'_>, slice: &Slice) -> Progress {
         let database = around.store.keyspace.database(around.store.turn, self.db);
         let is_scan = matches!(self.at, Progressed::Scan(..));
         let Look {

@@ -50,7 +50,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "psubscribe",
         arity: -2,
-        flags: LISTENING,
+        flags: LISTENING | flag::KEEPS,
         summary: "Listens to all channels whose names match patterns",
         complexity: "O(N) where N is the number of patterns given",
         args: &[Arg {
@@ -104,7 +104,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "ssubscribe",
         arity: -2,
-        flags: LISTENING,
+        flags: LISTENING | flag::KEEPS,
         keys: SHARD_CHANNELS,
         since: "7.0.0",
         summary: "Listens to shard channels",
@@ -116,7 +116,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "subscribe",
         arity: -2,
-        flags: LISTENING,
+        flags: LISTENING | flag::KEEPS,
         summary: "Listens to channels",
         complexity: "O(N) where N is the number of channels given",
         args: &[CHANNEL.multiple()],

@@ -1,11 +1,19 @@
 //! SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE and their opposites.
 //!
 //! Each name is confirmed with a message of its own, with the number of names the connection listens to by then: channels
-//! and patterns together, shard channels on their own.
+//! and patterns together, shard channels on their own. Many names are a slice of work each ([`crate::slow`]), and confirmed slice by slice.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use resp::reply::Writer;
 
 use crate::clients::status;
 use crate::command::{Args, Context, Failure};
-use crate::pubsub::NameKind;
+use crate::limits::LEAVE_SLICE;
+use crate::pubsub::{Listeners, NameKind};
+use crate::server::Server;
+use crate::session::Session;
+use crate::slow::{Around, Pieces, Progress, Slice, Work};
 
 pub(super) fn subscribe(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     begin(context, args, NameKind::Channel, b"subscribe")
@@ -35,17 +43,24 @@ fn begin(
     context: &mut Context<'_>,
     args: &Args<'_>,
     kind: NameKind,
-    word: &[u8],
+    word: &'static [u8],
 ) -> Result<(), Failure> {
     let (server, token) = (context.server, context.token());
-    context.listeners.admit(token, context.session.protocol);
-    context.session.listens = true;
+    let session = &mut *context.session;
+    context
+        .listeners
+        .admit(token, session.protocol, &session.client);
+    session.listens = true;
+    if args.len() > LEAVE_SLICE && context.may_defer() {
+        context.defer(args, Naming::of(kind, word, Way::Begin));
+        return Ok(());
+    }
     for name in args.from(1) {
         context.listeners.join(server, token, kind, name);
         context.receive();
         confirm(context, kind, word, Some(name));
     }
-    note(context);
+    note(server, context.listeners, context.session);
     Ok(())
 }
 
@@ -53,9 +68,19 @@ fn end(
     context: &mut Context<'_>,
     args: &Args<'_>,
     kind: NameKind,
-    word: &[u8],
+    word: &'static [u8],
 ) -> Result<(), Failure> {
-    if args.len() > 1 {
+    let named = args.len() - 1;
+    let count = match named {
+        0 => context.listeners.count(context.token(), kind),
+        named => named,
+    };
+    if count > LEAVE_SLICE && context.may_defer() {
+        let way = [Way::End, Way::EndAll][usize::from(named == 0)];
+        context.defer(args, Naming::of(kind, word, way));
+        return Ok(());
+    }
+    if named > 0 {
         args.from(1)
             .for_each(|name| end_one(context, kind, word, name));
     } else {
@@ -67,7 +92,7 @@ fn end(
             confirm(context, kind, word, None);
         }
     }
-    note(context);
+    note(context.server, context.listeners, context.session);
     Ok(())
 }
 
@@ -80,14 +105,7 @@ fn end_one(context: &mut Context<'_>, kind: NameKind, word: &[u8], name: &[u8]) 
 }
 
 fn confirm(context: &mut Context<'_>, kind: NameKind, word: &[u8], name: Option<&[u8]>) {
-    let token = context.token();
-    let count = |kind| context.listeners.count(token, kind);
-    let count = match kind {
-        NameKind::Shard => count(NameKind::Shard),
-        NameKind::Channel | NameKind::Pattern => {
-            count(NameKind::Channel) + count(NameKind::Pattern)
-        }
-    };
+    let count = counted(context.listeners, context.token(), kind);
     let reply = &mut context.reply;
     reply.push(3);
     reply.bulk(word);
@@ -98,13 +116,97 @@ fn confirm(context: &mut Context<'_>, kind: NameKind, word: &[u8], name: Option<
     reply.integer(count as i64);
 }
 
-/// Brings the records of the connection up to date.
-fn note(context: &mut Context<'_>) {
-    let (server, token) = (context.server, context.token());
-    let counts = NameKind::ALL.map(|kind| context.listeners.count(token, kind));
-    context.session.client.set_subscriptions(counts);
-    if counts == [0; 3] && !context.session.client.has_status(status::TRACKING) {
-        context.listeners.dismiss(server, token);
-        context.session.listens = false;
+/// The number of names that a confirmation tells.
+fn counted(listeners: &Listeners, token: u64, kind: NameKind) -> usize {
+    let count = |kind| listeners.count(token, kind);
+    match kind {
+        NameKind::Shard => count(NameKind::Shard),
+        NameKind::Channel | NameKind::Pattern => {
+            count(NameKind::Channel) + count(NameKind::Pattern)
+        }
     }
+}
+
+/// Brings the records of the connection up to date.
+fn note(server: &Server, listeners: &mut Listeners, session: &mut Session) {
+    let token = session.client.token.load(Relaxed);
+    let counts = NameKind::ALL.map(|kind| listeners.count(token, kind));
+    session.client.set_subscriptions(counts);
+    if counts == [0; 3] && !session.client.has_status(status::TRACKING) {
+        listeners.forget(server, token, LEAVE_SLICE);
+        session.listens = false;
+    }
+}
+
+/// What is done with names.
+#[derive(Clone, Copy)]
+enum Way {
+    Begin,
+    End,
+    /// With all that the connection has.
+    EndAll,
+}
+
+/// What is left of a command with many names.
+struct Naming {
+    kind: NameKind,
+    /// The first word of each confirmation.
+    word: &'static [u8],
+    way: Way,
+    /// The argument that is next.
+    at: usize,
+}
+
+impl Naming {
+    fn of(kind: NameKind, word: &'static [u8], way: Way) -> Naming {
+        Naming {
+            kind,
+            word,
+            way,
+            at: 1,
+        }
+    }
+}
+
+impl Work for Naming {
+    fn go_on(&mut self, around: &mut Around<'_>, slice: &Slice) -> Progress {
+        let (server, kind) = (around.server, self.kind);
+        let token = around.session.client.token.load(Relaxed);
+        let mut pieces = Pieces::default();
+        while slice.goes_on() {
+            let own;
+            let name = match self.way {
+                Way::EndAll => {
+                    own = around.listeners.leave_any(server, token, kind);
+                    own.as_deref()
+                }
+                Way::Begin | Way::End => around.args.optional(self.at),
+            };
+            let Some(name) = name else {
+                note(server, around.listeners, around.session);
+                return Progress::Done(Ok(pieces));
+            };
+            match self.way {
+                Way::Begin => around.listeners.join(server, token, kind, name),
+                Way::End => around.listeners.leave(server, token, kind, name),
+                Way::EndAll => {}
+            }
+            self.at += 1;
+            around.listeners.receive_into(server, token, &mut pieces);
+            let count = counted(around.listeners, token, kind);
+            pieces.write(around.protocol, |reply| {
+                put_confirmation(reply, self.word, name, count);
+            });
+        }
+        let counts = NameKind::ALL.map(|kind| around.listeners.count(token, kind));
+        around.session.client.set_subscriptions(counts);
+        Progress::Part(pieces)
+    }
+}
+
+fn put_confirmation(reply: &mut Writer<'_>, word: &[u8], name: &[u8], count: usize) {
+    reply.push(3);
+    reply.bulk(word);
+    reply.bulk(name);
+    reply.integer(count as i64);
 }

@@ -164,6 +164,11 @@ pub(super) fn memory(report: &mut Report, context: &Context<'_>) {
         "mem_clients_slaves",
     ]);
     report.field("mem_clients_normal", figures.buffers);
+    report.field("mem_slow_log", figures.slow_log);
+    report.field(
+        "mem_tracking_table",
+        context.server.observers.tracking.bytes(),
+    );
     report.zeroes(&["mem_cluster_links"]);
     report.field("mem_aof_buffer", figures.log);
     report.field("mem_allocator", sys::memory::ALLOCATOR);

@@ -122,6 +122,7 @@ fn info(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
             Some(command) => description::write(&mut context.reply, command),
             None => context.reply.null(),
         }
+        context.check_reply(context.reply.position())?;
     }
     Ok(())
 }
@@ -142,9 +143,10 @@ fn docs(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         args.from(2).filter_map(|name| find(table, name)).collect()
     };
     context.reply.map(commands.len());
-    commands
-        .iter()
-        .for_each(|command| documentation::write(&mut context.reply, command));
+    for command in commands {
+        documentation::write(&mut context.reply, command);
+        context.check_reply(context.reply.position())?;
+    }
     Ok(())
 }
 

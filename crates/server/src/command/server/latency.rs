@@ -301,7 +301,7 @@ fn mean(samples: &VecDeque<Sample>) -> u64 {
 }
 
 fn histogram(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let asked: Vec<&Command> = if args.len() == 2 {
+    let mut asked: Vec<&Command> = if args.len() == 2 {
         table().all().collect()
     } else {
         let named = args.from(2).filter_map(|name| find(table(), name));
@@ -310,6 +310,9 @@ fn histogram(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> 
             .flat_map(|command| std::iter::once(command).chain(&command.subcommands))
             .collect()
     };
+    // Each once, however often it was named: a distribution takes kilobytes.
+    let mut seen = vec![false; table().counters()];
+    asked.retain(|command| !std::mem::replace(&mut seen[usize::from(command.id)], true));
     let called: Vec<(&Command, Distribution)> = asked
         .into_iter()
         .map(|command| (command, distribution(context.server, command)))

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  used  =  startup    what the process took when it began to serve
-//!        +  buffers    what connections have sent, are yet to read, and have queued
+//!        +  buffers    what connections have sent, are yet to read, and have queued, and what is kept for them: subscriptions, ...
+//!        +  slow log   its commands
 //!        +  log        the ring that changes pass on their way to the log, as far as it was ever filled
 //!        +  databases  entries; index, wheels and free places of slabs
 //!        +  pending    dropped already, and freed in the background
@@ -48,8 +49,10 @@ pub(crate) struct MemoryFigures {
     pub(crate) heap: Heap,
     /// Bytes that were in use when the server began to serve, but for data.
     pub(crate) startup: u64,
-    /// Bytes of connections' buffers.
+    /// Bytes of connections' buffers, and of what is kept for them.
     pub(crate) buffers: u64,
+    /// Bytes of the slow log.
+    pub(crate) slow_log: u64,
     /// Bytes of the log's ring.
     pub(crate) log: u64,
     /// Bytes that wait for the background to free them.
@@ -77,6 +80,7 @@ impl MemoryFigures {
             buffers: server.client_bytes() as u64
                 + server.sum(|stats| &stats.buffer_bytes)
                 + server.sum(|stats| &stats.poller_bytes),
+            slow_log: server.slowlog.lock().memory() as u64,
             log: server.persistence.ring_bytes(),
             pending: server.keyspace.pending_bytes() as u64,
             keys: keys.sum(),
@@ -113,7 +117,14 @@ impl MemoryFigures {
     /// Bytes that have no figure of their own; negative if something was counted twice.
     pub(crate) fn other(&self) -> i64 {
         let around = self.around_entries().bytes() as u64;
-        let known = self.startup + self.buffers + self.log + self.pending + self.dataset() + around;
+        let named = [
+            self.startup,
+            self.buffers,
+            self.slow_log,
+            self.log,
+            self.pending,
+        ];
+        let known = named.iter().sum::<u64>() + self.dataset() + around;
         self.used.wrapping_sub(known) as i64
     }
 

@@ -1,0 +1,57 @@
+//! The end of a connection: everything that knows it forgets it, at once or, where that is much, in slices.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Worker;
+use crate::clients::{Names, status};
+use crate::connection::State;
+use crate::leftovers::{self, Leftover};
+use crate::limits::LEAVE_SLICE;
+
+impl Worker {
+    /// Ends a connection.
+    pub(crate) fn close(&mut self, token: u64) {
+        let Some(mut connection) = self.connections.take(token) else {
+            return;
+        };
+        // The socket closes with the connection, which also ends the poller's interest; removing it first keeps
+        // pollers that don't notice out of trouble.
+        let _ = self.poller.remove(connection.socket.as_fd());
+        if connection.session.monitor {
+            self.server.monitors.remove(self.number, token);
+        }
+        connection.session.end_tracking(self.server);
+        self.listeners.end(token);
+        if self.listeners.forget(self.server, token, LEAVE_SLICE) {
+            self.connections.release(token);
+        } else {
+            leftovers::leave(self.server, Leftover::Names(token));
+        }
+        connection.session.client.set_status(status::ENDED, true);
+        connection.forget_memory(self.stats);
+        connection.session.unwatch(self.server);
+        // Others may keep its record for long.
+        connection
+            .session
+            .client
+            .rename(|names| *names = Names::default());
+        if let Some(parked) = &connection.parked {
+            self.abandon(token, parked, &connection.session.client);
+        }
+        if connection.state == State::Paused {
+            self.paused_gone += 1;
+            if self.paused_gone > self.paused.len() / 2 {
+                // Not at every end: all who are held back may end.
+                let connections = &mut self.connections;
+                self.paused
+                    .retain(|&paused| connections.get_mut(paused).is_some());
+                self.paused_gone = 0;
+            }
+        }
+        self.server.clients.remove(connection.session.client.id);
+        self.server.workers[self.number]
+            .connections
+            .fetch_sub(1, Relaxed);
+    }
+}
