@@ -16,7 +16,7 @@ use resp::request::Resume;
 use sys::poller::{Interest, Poller};
 use sys::socket::Socket;
 
-use crate::blobs::{Ready, Received, Sending, Sent, Upload};
+use crate::blobs::{Before, FilePart, Ready, Received, Sending, Sent, Upload};
 use crate::blocked::Parked;
 use crate::clients::{Client, status};
 use crate::cold::FetchState;
@@ -195,10 +195,13 @@ impl Connection {
         let large = output.large_in(from, until);
         let mut at = from;
         for pinned in large {
-            self.backlog.push_bytes(&output.bytes[at..pinned.at]);
+            let before = &output.bytes[at..pinned.at];
             match &pinned.value {
-                Apart::Memory(value) => self.backlog.push_large(value.clone()),
-                Apart::File(part) => self.backlog.push_file(Sending::new(part.clone())),
+                Apart::Memory(value) => {
+                    self.backlog.push_bytes(before);
+                    self.backlog.push_large(value.clone());
+                }
+                Apart::File(part) => self.backlog.push_file(before, part),
             }
             at = pinned.at;
         }
@@ -277,6 +280,10 @@ impl Connection {
     pub(crate) fn flush(&mut self, poller: &mut Poller, most: usize) -> io::Result<usize> {
         let mut total = 0;
         while !self.backlog.is_empty() && !self.backlog.waits() && total < most {
+            self.backlog.open_file();
+            if self.backlog.waits() {
+                return Ok(total);
+            }
             if self.backlog.begins_with_file() {
                 let most = most - total;
                 match self.backlog.send_file(poller, &self.socket, most) {
@@ -376,8 +383,34 @@ impl Backlog {
         }
     }
 
-    fn push_file(&mut self, part: Sending) {
+    /// Appends bytes and a part of a file, whose header they end with. It waits with the part: it may have to be an error.
+    fn push_file(&mut self, bytes: &[u8], part: &FilePart) {
+        let header = format!("${}\r\n", part.len()).into_bytes();
+        let rest = bytes.strip_suffix(&header[..]);
+        debug_assert!(rest.is_some(), "a part of a file is a bulk string");
+        self.push_bytes(rest.unwrap_or(bytes));
+        let part = Sending::new(part.clone(), rest.map(|_| header));
         self.pieces.push_back(Piece::File(Box::new(part)));
+    }
+
+    /// Sees to what has to go before the file at the front.
+    fn open_file(&mut self) {
+        let Some(Piece::File(part)) = self.pieces.front_mut() else {
+            return;
+        };
+        match part.before() {
+            Before::Nothing => {}
+            Before::Later => self.wait = FileWait::Asks,
+            Before::Header(header) => {
+                self.bytes += header.len();
+                self.pieces.push_front(Piece::Bytes(header));
+            }
+            Before::Error(line) => {
+                // The end of the line is the one that comes behind the value.
+                self.bytes += line.len();
+                self.pieces[0] = Piece::Bytes(line);
+            }
+        }
     }
 
     pub(crate) fn begins_with_file(&self) -> bool {

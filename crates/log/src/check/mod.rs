@@ -26,7 +26,6 @@ use crate::recover::lock_directory;
 use crate::segment::Extent;
 use crate::walk::{Stop, Walk};
 
-pub(crate) use blobs::verify as verify_blob;
 pub use repair::repair;
 
 /// What a log consists of, and what is wrong with it.
@@ -173,10 +172,11 @@ fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
             report.blobs = needed.len();
             for bad in blobs::damaged(files, paths, needed)? {
                 let key = bad.key.escape_ascii();
-                report.push(
-                    bad.damage,
-                    format!("deletes the key \"{key}\", whose value it is"),
-                );
+                let remedy = match bad.whole {
+                    Some(_) => format!("writes the checksums of the value of \"{key}\" anew"),
+                    None => format!("deletes the key \"{key}\", whose value it is"),
+                };
+                report.push(bad.damage, remedy);
             }
         }
         // More than one thing may be wrong with a file, and a start names the first.
