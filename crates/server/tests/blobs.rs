@@ -396,7 +396,8 @@ fn expect_damage(reply: &Value, path: &Path, reason: &str) {
     let is_it = matches!(reply, Value::Error(line)
         if line.starts_with(b"IOERR ") && String::from_utf8_lossy(line).contains(&*name)
             && String::from_utf8_lossy(line).contains(reason));
-    assert!(is_it, "{name}, {reason}: {reply:.200?}");
+    let short = format!("{reply:?}");
+    assert!(is_it, "{name}, {reason}: {short:.300}");
 }
 
 /// What is answered before the connection ends, because nothing more is asked for, or because the reply cannot be completed.
