@@ -52,6 +52,8 @@ pub(crate) struct Client {
     pub(crate) output_pieces: AtomicUsize,
     /// Bytes that all of its buffers take, as its worker counted them last.
     pub(crate) memory: AtomicUsize,
+    /// Of these, what one request and its replies take.
+    pub(crate) single_memory: AtomicUsize,
     /// Channels, patterns and shard channels it listens to.
     pub(crate) subscriptions: [AtomicUsize; 3],
     /// Requests in its transaction, and the bytes they take.
@@ -137,6 +139,7 @@ impl Client {
             output_bytes: AtomicUsize::new(0),
             output_pieces: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
+            single_memory: AtomicUsize::new(0),
             subscriptions: Default::default(),
             queued: AtomicUsize::new(0),
             queued_bytes: AtomicUsize::new(0),

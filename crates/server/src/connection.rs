@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ferrite_log::Lsn;
-use keyspace::LargeValue;
+use keyspace::{LargeValue, Lent};
 use resp::request::Resume;
 use sys::poller::{Interest, Poller};
 use sys::socket::Socket;
@@ -169,7 +169,9 @@ impl Connection {
             let more = (bytes as u64).wrapping_sub(self.noted_bytes as u64);
             stats.client_bytes.add(more);
             self.noted_bytes = bytes;
-            self.session.client.memory.store(bytes, Relaxed);
+            let client = &self.session.client;
+            client.memory.store(bytes, Relaxed);
+            client.single_memory.store(self.single_bytes(), Relaxed);
         }
     }
 
@@ -179,11 +181,26 @@ impl Connection {
         stats.client_bytes.add(bytes.wrapping_neg());
     }
 
+    /// Bytes that one request and its replies take: what has come of a request that is not complete, and what is to be sent. What others
+    /// send to a connection is not asked for by a request.
+    fn single_bytes(&self) -> usize {
+        let request = match self.need > self.pending.len() {
+            true => self.pending.capacity(),
+            false => 0,
+        };
+        let is_told = self.session.monitor || self.session.client.has_status(status::PUBSUB);
+        let replies = match is_told {
+            true => 0,
+            false => self.backlog.memory() + self.backlog.file_memory(),
+        };
+        request + replies
+    }
+
     /// Bytes of its buffers.
     pub(crate) fn buffer_bytes(&self) -> usize {
         let deferred = self.session.deferred.as_ref();
         self.pending.capacity()
-            + self.backlog.bytes
+            + self.backlog.memory()
             + self.backlog.file_memory()
             + self.upload.as_ref().map_or(0, |upload| upload.memory())
             + self.session.transaction_bytes()
@@ -198,6 +215,10 @@ impl Connection {
             let before = &output.bytes[at..pinned.at];
             match &pinned.value {
                 Apart::Memory(value) => {
+                    self.backlog.push_bytes(before);
+                    self.backlog.push_lent(value.clone());
+                }
+                Apart::Own(value) => {
                     self.backlog.push_bytes(before);
                     self.backlog.push_large(value.clone());
                 }
@@ -316,6 +337,10 @@ pub(crate) struct Backlog {
     /// Bytes of the first piece that were sent.
     sent: usize,
     bytes: usize,
+    /// Of these, bytes of values that are lent.
+    lent: usize,
+    /// Of these, bytes that nobody but readers keeps in memory, as of the last look.
+    kept: usize,
     wait: FileWait,
 }
 
@@ -333,7 +358,10 @@ enum FileWait {
 /// Some bytes to be sent.
 pub(crate) enum Piece {
     Bytes(Vec<u8>),
+    /// A value that nobody else may need.
     Large(LargeValue),
+    /// A value that an entry has, or had.
+    Lent(Lent),
     /// A part of a log.
     Part(LargeValue, Range<usize>),
     /// A part of a file; apart, so that the others stay small.
@@ -346,6 +374,7 @@ impl Piece {
         match self {
             Piece::Bytes(bytes) => bytes,
             Piece::Large(value) => value,
+            Piece::Lent(value) => value,
             Piece::Part(log, part) => &log[part.clone()],
             Piece::File(_) => &[],
         }
@@ -360,6 +389,22 @@ impl Backlog {
     /// Bytes that wait in memory, values sent by reference included.
     pub(crate) fn len(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes that it keeps in memory: values that entries have are the keyspace's.
+    fn memory(&self) -> usize {
+        self.bytes - self.lent + self.kept.min(self.lent)
+    }
+
+    /// Looks at whose memory the values are that are sent by reference. Takes a step for each piece.
+    pub(crate) fn look_at_lent(&mut self) {
+        if self.lent > 0 {
+            let lent = self.pieces.iter().map(|piece| match piece {
+                Piece::Lent(value) => value.kept_bytes(),
+                _ => 0,
+            });
+            self.kept = lent.sum();
+        }
     }
 
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
@@ -378,6 +423,9 @@ impl Backlog {
     pub(crate) fn push_piece(&mut self, piece: Piece) {
         let len = piece.as_slice().len();
         self.bytes += len;
+        if matches!(piece, Piece::Lent(_)) {
+            self.lent += len;
+        }
         if len > 0 || matches!(piece, Piece::File(_)) {
             self.pieces.push_back(piece);
         }
@@ -489,6 +537,10 @@ impl Backlog {
         }
     }
 
+    fn push_lent(&mut self, value: LargeValue) {
+        self.push_piece(Piece::Lent(Lent::new(value)));
+    }
+
     fn push_large(&mut self, value: LargeValue) {
         self.bytes += value.len();
         self.pieces.push_back(Piece::Large(value));
@@ -538,6 +590,10 @@ impl Backlog {
                 return;
             }
             let left = first.as_slice().len() - self.sent;
+            let taken = count.min(left);
+            if matches!(first, Piece::Lent(_)) {
+                self.lent -= taken;
+            }
             if count < left {
                 self.sent += count;
                 return;

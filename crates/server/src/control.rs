@@ -245,7 +245,7 @@ impl Control {
         if is_first {
             self.server.warn_of_small_limit();
         }
-        self.server.bound_clients();
+        self.server.bound_clients_anew();
         if self.server.should_begin_offloading() {
             self.turn
                 .exclusive(|alone| self.server.begin_offloading(alone));

@@ -78,6 +78,9 @@ pub(crate) struct Budget {
     exceeded_ns: AtomicI64,
     /// One thread at a time looks for clients to drop.
     is_dropping: AtomicBool,
+    /// Bytes beyond what clients may take together: those of the largest request with its replies, if there was more than they may take
+    /// a moment ago.
+    single: AtomicUsize,
 }
 
 impl Budget {
