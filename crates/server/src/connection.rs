@@ -181,19 +181,15 @@ impl Connection {
         stats.client_bytes.add(bytes.wrapping_neg());
     }
 
-    /// Bytes that one request and its replies take: what has come of a request that is not complete, and what is to be sent. What others
-    /// send to a connection is not asked for by a request.
+    /// Bytes that one request and its replies take: a request that is not complete or waits, behind which little is read, and what is
+    /// to be sent. What others send to a connection is not asked for by a request.
     fn single_bytes(&self) -> usize {
-        let request = match self.need > self.pending.len() {
-            true => self.pending.capacity(),
-            false => 0,
-        };
         let is_told = self.session.monitor || self.session.client.has_status(status::PUBSUB);
         let replies = match is_told {
             true => 0,
             false => self.backlog.memory() + self.backlog.file_memory(),
         };
-        request + replies
+        self.pending.capacity() + replies
     }
 
     /// Bytes of its buffers.
