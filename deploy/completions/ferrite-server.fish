@@ -70,6 +70,7 @@ no\t''"
 complete -c ferrite-server -l hz -d 'How often per second each worker does its housekeeping' -r -f
 complete -c ferrite-server -l http-port -d 'The TCP port of the dashboard, of /metrics for Prometheus, and of /healthz and /readyz; 0 turns HTTP off' -r -f
 complete -c ferrite-server -l http-bind -d 'The addresses to listen on for HTTP, as in bind' -r -f
+complete -c ferrite-server -l http-hosts -d 'Names under which browsers and monitoring systems may ask for this server over HTTP, beside addresses and localhost: without requirepass a request for any other host is refused (DNS rebinding)' -r -f
 complete -c ferrite-server -l slowlog-log-slower-than -d 'Microseconds from which on a command is kept in the slow log; 0 keeps every command, -1 none' -r -f
 complete -c ferrite-server -l slowlog-max-len -d 'The most commands that the slow log keeps' -r -f
 complete -c ferrite-server -l latency-monitor-threshold -d 'Milliseconds from which on LATENCY keeps an event; 0 turns it off' -r -f

@@ -3,8 +3,11 @@
 //! A reply holds a reference while it is sent, so nothing is copied and nobody waits for a slow reader. A large value
 //! need not be copied on its way in either: the buffer a request was read into can become the value by naming
 //! the part of it that is ([`Large::adopt`]); the few bytes around that part stay with it.
+//!
+//! Whose memory it is follows from the references: the keyspace's while anybody but readers has it, the readers' afterwards ([`Lent`]).
 
 use std::ops::{Deref, Range};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// A value in a buffer of its own.
@@ -16,6 +19,8 @@ pub struct Large {
     buffer: Vec<u8>,
     /// The part of the buffer that is the value; all of it when nothing is said.
     part: OnceLock<Range<usize>>,
+    /// References that are [`Lent`].
+    lent: AtomicUsize,
 }
 
 impl From<Vec<u8>> for Large {
@@ -23,7 +28,45 @@ impl From<Vec<u8>> for Large {
         Large {
             buffer,
             part: OnceLock::new(),
+            lent: AtomicUsize::new(0),
         }
+    }
+}
+
+/// A reference to a value that a reply holds until it is sent.
+#[derive(Debug)]
+pub struct Lent(LargeValue);
+
+impl Lent {
+    /// Lends a value.
+    pub fn new(value: LargeValue) -> Lent {
+        value.lent.fetch_add(1, Relaxed);
+        Lent(value)
+    }
+
+    /// Bytes that this reference keeps in memory: none while anybody has the value to whom it is not lent, and then its share. Exact
+    /// only while no reference is made or dropped.
+    pub fn kept_bytes(&self) -> usize {
+        let lent = self.0.lent.load(Relaxed);
+        match Arc::strong_count(&self.0) > lent {
+            true => 0,
+            false => self.0.buffer.capacity() / lent.max(1),
+        }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.0.lent.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Deref for Lent {
+    type Target = Large;
+
+    #[inline]
+    fn deref(&self) -> &Large {
+        &self.0
     }
 }
 

@@ -34,7 +34,7 @@ pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, LogAddress, St
 pub use evict::{Access, Order, Policy};
 pub use hash::{Key, Seed};
 pub use keyspace::{Keyspace, Options, Taken};
-pub use large::{Large, LargeValue};
+pub use large::{Large, LargeValue, Lent};
 pub use observe::{Change, ChangeKind, Observer, reason};
 pub use records::{Record, RecordValue, Records};
 pub use shard::{Detached, EntryMut, EntryRef, Expiry, Guard, Offloading, Overhead, Overwritten};

@@ -39,7 +39,7 @@ impl Core {
     /// See [`Log::backup`](crate::Log::backup).
     pub(crate) fn backup(&self, destination: &Path) -> Result<Backup> {
         // Nothing is taken away while it is copied.
-        let _one = lock(&self.deletion);
+        let deletion = lock(&self.deletion);
         let end = self.seal()?;
         let map = self.segments.map();
         let segments: Vec<&Arc<Segment>> = map
@@ -76,7 +76,10 @@ impl Core {
             let name = to.file_name().unwrap_or_default().to_string_lossy();
             listed.push((name.into_owned(), segment.bytes()));
         }
-        let blobs = self.backup_blobs(&paths)?;
+        let blobs = self.backup_blobs(&paths, end)?;
+        // The backup has files of its own by now.
+        drop(deletion);
+        self.verify_backup(&paths, &blobs)?;
         self.files
             .sync_dir(&paths.log)
             .map_err(|error| Error::io("cannot sync", &paths.log, error))?;
@@ -86,7 +89,7 @@ impl Core {
             end,
             segments: segments.len(),
             bytes: segments.iter().map(|segment| segment.bytes()).sum(),
-            blobs,
+            blobs: blobs.len(),
         })
     }
 

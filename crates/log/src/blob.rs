@@ -21,7 +21,7 @@
 //!
 //! Not here: writing one (`draft`), reading one as a whole (`fetch`), checking all of them (`check`).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -32,10 +32,11 @@ use sys::file::{File, Files};
 use crate::address::Lsn;
 use crate::core::{Core, lock};
 use crate::draft::BlobDraft;
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Damage, Error, Refusal, Result};
 use crate::limits::{UNSYNCED_MANY, UNSYNCED_MAX};
 use crate::paths::{BLOB_DIRECTORIES, Paths};
 use crate::record::BlobRef;
+use crate::sums::{BlobFile, damage_of};
 
 /// Which blobs are needed, and by which record.
 #[derive(Default)]
@@ -181,12 +182,17 @@ impl Blobs {
         }
     }
 
-    /// All blobs that are needed, and those that are on their way out. One that several records name may be there several times.
-    fn all_there_are(&self) -> Vec<BlobRef> {
+    /// All blobs that are needed, and those that are on their way out, by number. With each whether the state at `end` needs it, as far as
+    /// is known: of those on their way out it does not need those that were replaced before.
+    fn all_there_are(&self, end: Lsn) -> BTreeMap<u64, (BlobRef, bool)> {
         let registry = lock(&self.registry);
-        let doomed = registry.doomed.iter().map(|(_, blob)| blob);
-        let all = registry.live.values().chain(doomed);
-        all.map(|blob| blob.reference).collect()
+        let live = registry.live.values().map(|blob| (blob, true));
+        let doomed = registry.doomed.iter();
+        let doomed = doomed.map(|(after, blob)| (blob, *after > end));
+        // What is live counts more.
+        let all = doomed.chain(live);
+        all.map(|(blob, is_needed)| (blob.reference.id, (blob.reference, is_needed)))
+            .collect()
     }
 
     /// Lets records that name the same file share one blob, from what a replay has noted. All that are needed, by number.
@@ -320,11 +326,10 @@ impl BlobStore {
     /// Opens a blob to read it, as long as somebody has it.
     ///
     /// # Errors
-    /// The disk refuses.
-    pub fn open(&self, blob: &Blob) -> Result<Box<dyn File>> {
+    /// The disk refuses, or the file is too short.
+    pub fn open(&self, blob: &Blob) -> Result<BlobFile> {
         let path = self.paths.blob(blob.reference.id);
-        let file = self.files.open(&path);
-        file.map_err(|error| Error::io("cannot open", &path, error))
+        BlobFile::open(&*self.files, &path, blob.reference)
     }
 
     /// The log, if it takes anything: what is written beside it must not take the space that it keeps for itself.
@@ -389,22 +394,20 @@ impl Core {
         }
     }
 
-    /// Links all blobs that are needed into a backup. How many there are.
-    pub(crate) fn backup_blobs(&self, to: &Paths) -> Result<usize> {
-        let blobs: HashMap<u64, u64> = self
-            .blobs
-            .all_there_are()
-            .into_iter()
-            .map(|blob| (blob.id, blob.len))
-            .collect();
-        for (&id, &len) in &blobs {
-            let (from, directory) = (self.paths.blob(id), to.blob_directory(id));
+    /// Links all blobs into a backup that ends at `end`. Which these are, and whether it needs them.
+    pub(crate) fn backup_blobs(&self, to: &Paths, end: Lsn) -> Result<Vec<(BlobRef, bool)>> {
+        let all = self.blobs.all_there_are(end);
+        let blobs: Vec<(BlobRef, bool)> = all.into_values().collect();
+        for (blob, _) in &blobs {
+            let (from, directory) = (self.paths.blob(blob.id), to.blob_directory(blob.id));
             self.files
                 .create_directory(&directory)
                 .map_err(|error| Error::io("cannot make", &directory, error))?;
             let file = self.files.open(&from);
             let file = file.map_err(|error| Error::io("cannot open", &from, error))?;
-            self.link(&from, &*file, len, &to.blob(id))?;
+            let size = file.size();
+            let size = size.map_err(|error| Error::io("cannot read", &from, error))?;
+            self.link(&from, &*file, size, &to.blob(blob.id))?;
             self.files
                 .sync_dir(&directory)
                 .map_err(|error| Error::io("cannot sync", &directory, error))?;
@@ -412,7 +415,19 @@ impl Core {
         self.files
             .sync_dir(&to.blobs)
             .map_err(|error| Error::io("cannot sync", &to.blobs, error))?;
-        Ok(blobs.len())
+        Ok(blobs)
+    }
+
+    /// Reads the blobs that a backup needs and checks them. What is wrong is said of the log's own file.
+    pub(crate) fn verify_backup(&self, backup: &Paths, blobs: &[(BlobRef, bool)]) -> Result<()> {
+        for (blob, _) in blobs.iter().filter(|(_, is_needed)| *is_needed) {
+            let damage = damage_of(&*self.files, &backup.blob(blob.id), *blob)?;
+            if let Some(damage) = damage {
+                let file = self.paths.blob(blob.id);
+                return Err(Error::Damage(Damage { file, ..damage }));
+            }
+        }
+        Ok(())
     }
 }
 

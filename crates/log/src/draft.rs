@@ -2,7 +2,8 @@
 //!
 //! Pieces that begin with a block, in memory and in the file, go to the disk past the page cache, which costs a processor several
 //! times less than what goes through it: so does all of a value whose pieces are whole blocks. The last of them is filled up with
-//! zeroes, which are no part of the value: the file is whole blocks, and the record says how much of it is the value.
+//! zeroes, which are no part of the value: the file is whole blocks, and the record says how much of it is the value. The checksums of
+//! its pieces follow (`sums`).
 //!
 //! Not here: what becomes of the file (`blob`), and when it is synced if not here (`sync`).
 
@@ -15,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::limits::WRITE_BACK_BYTES;
 use crate::options::SyncPolicy;
 use crate::record::BlobRef;
+use crate::sums::{self, Sums};
 
 /// A blob on its way. Dropping it removes the file.
 #[derive(Debug)]
@@ -24,7 +26,7 @@ pub struct BlobDraft {
     file: Option<Box<dyn File>>,
     id: u64,
     len: u64,
-    checksum: u32,
+    sums: Sums,
     /// Bytes that the disk was asked to begin with.
     written_back: u64,
 }
@@ -42,14 +44,16 @@ impl BlobDraft {
             file: Some(file),
             id,
             len: 0,
-            checksum: 0,
+            sums: Sums::new(id),
             written_back: 0,
         };
-        let bytes = len.next_multiple_of(DIRECT_BLOCK as u64);
-        draft.file().allocate(bytes).map_err(|error| {
-            let path = draft.store.paths.blob(id);
-            Error::io("cannot take space for", &path, error)
-        })?;
+        draft
+            .file()
+            .allocate(sums::file_bytes(len))
+            .map_err(|error| {
+                let path = draft.store.paths.blob(id);
+                Error::io("cannot take space for", &path, error)
+            })?;
         Ok(draft)
     }
 
@@ -94,7 +98,7 @@ impl BlobDraft {
             let path = self.store.paths.blob(self.id);
             Error::io("cannot write", &path, error)
         })?;
-        self.checksum = crc32c::crc32c_append(self.checksum, value);
+        self.sums.add(value);
         self.len += value.len() as u64;
         let waiting = self.len - self.written_back;
         if waiting >= WRITE_BACK_BYTES {
@@ -114,9 +118,17 @@ impl BlobDraft {
         let reference = BlobRef {
             id: self.id,
             len: self.len,
-            checksum: self.checksum,
+            checksum: self.sums.whole(),
         };
         let path = self.store.paths.blob(self.id);
+        let (at, table) = self.sums.table(self.len);
+        if !table.is_empty() {
+            let written = match table.as_ptr().addr().is_multiple_of(DIRECT_BLOCK) {
+                true => self.file().write_direct_at(&table, at),
+                false => self.file().write_at(&table, at),
+            };
+            written.map_err(|error| Error::io("cannot write", &path, error))?;
+        }
         let blobs = &self.store.blobs;
         if core.policy() != SyncPolicy::Always {
             let file = self.file.take().expect("it is not finished");

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sys::file::{File, Files};
+use sys::file::Files;
 
 use crate::address::{DbId, Lsn};
 use crate::blob::{Blob, Blobs};
@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::paths::Paths;
 use crate::record::{self, BlobRef, Change, Entry, Flaw, Value};
 use crate::segments::{Map, Segment, Segments};
+use crate::sums::{BLOB_PIECE_BYTES, BlobFile};
 
 /// Reads values by where they are. Can be cloned and used by any thread.
 #[derive(Clone, Debug)]
@@ -286,12 +287,12 @@ impl ValueReader {
     /// As for [`ValueReader::read_blob`].
     pub fn stream_blob(&self, blob: BlobRef) -> Result<BlobStream> {
         let path = self.paths.blob(blob.id);
-        let file = self.files.open(&path);
         Ok(BlobStream {
-            file: file.map_err(|error| Error::io("cannot open", &path, error))?,
+            file: BlobFile::open(&*self.files, &path, blob)?,
             blob,
+            piece: Vec::new(),
+            given: 0,
             at: 0,
-            checksum: 0,
         })
     }
 
@@ -302,18 +303,12 @@ impl ValueReader {
     pub fn read_blob(&self, blob: BlobRef) -> Result<Vec<u8>> {
         let path = self.paths.blob(blob.id);
         let io = |error| Error::io("cannot read", &path, error);
-        let file = self.files.open(&path).map_err(io)?;
-        let size = file.size().map_err(io)?;
-        if size < blob.len {
-            return Err(Error::damage(&path, size, "the file ends too early"));
-        }
+        let mut file = BlobFile::open(&*self.files, &path, blob)?;
         let len =
             usize::try_from(blob.len).map_err(|_| io(std::io::ErrorKind::OutOfMemory.into()))?;
         let mut value = vec![0; len];
-        file.read_exact_at(&mut value, 0).map_err(io)?;
-        if crc32c::crc32c(&value) != blob.checksum {
-            return Err(Error::damage(&path, 0, "the checksum does not match"));
-        }
+        file.file().read_exact_at(&mut value, 0).map_err(io)?;
+        file.verify(&value, 0)?;
         Ok(value)
     }
 }
@@ -343,34 +338,46 @@ fn value_in(bytes: &[u8], lsn: Lsn, key: &[u8]) -> Option<Range<usize>> {
     Some(from..from + value.len())
 }
 
-/// A large value that is read a piece at a time. Behind its last byte it is checked: then reading fails if it is damaged.
+/// A large value that is read a piece at a time. Each is checked before any of it is given out: reading fails if it is damaged.
 #[derive(Debug)]
 pub struct BlobStream {
-    file: Box<dyn File>,
+    file: BlobFile,
     blob: BlobRef,
+    /// What was read last, and how much of it was given out.
+    piece: Vec<u8>,
+    given: usize,
+    /// What was read so far.
     at: u64,
-    checksum: u32,
+}
+
+impl BlobStream {
+    fn read_piece(&mut self) -> io::Result<()> {
+        let wanted = (self.blob.len - self.at).min(STREAM_BYTES as u64) as usize;
+        self.piece.resize(wanted, 0);
+        // Nothing is given out of what was not checked.
+        self.given = wanted;
+        let file = self.file.file();
+        file.read_exact_at(&mut self.piece, self.at)?;
+        let checked = self.file.verify(&self.piece, self.at);
+        checked.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        self.given = 0;
+        self.at += wanted as u64;
+        Ok(())
+    }
 }
 
 impl io::Read for BlobStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.blob.len - self.at;
-        if left == 0 && self.checksum != self.blob.checksum {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "a large value is damaged: the checksum does not match",
-            ));
+        if self.given == self.piece.len() && self.at < self.blob.len && !buffer.is_empty() {
+            self.read_piece()?;
         }
-        let most = left.min(buffer.len() as u64) as usize;
-        if most == 0 {
-            return Ok(0);
-        }
-        let count = self.file.read_at(&mut buffer[..most], self.at)?;
-        if count == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        self.checksum = crc32c::crc32c_append(self.checksum, &buffer[..count]);
-        self.at += count as u64;
+        let left = &self.piece[self.given..];
+        let count = left.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&left[..count]);
+        self.given += count;
         Ok(count)
     }
 }
+
+/// Bytes that a stream reads at a time.
+const STREAM_BYTES: usize = 4 * BLOB_PIECE_BYTES;

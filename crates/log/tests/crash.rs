@@ -25,6 +25,8 @@ fn random_key(random: &mut fastrand::Rng) -> FullKey {
 fn random_value(random: &mut fastrand::Rng) -> Vec<u8> {
     let len = match random.u8(..10) {
         0..3 => random.usize(..8000),
+        // Of several pieces, with checksums of their own.
+        3 if random.u8(..8) == 0 => random.usize(60_000..200_000),
         _ => random.usize(..40),
     };
     vec![random.u8(..); len]

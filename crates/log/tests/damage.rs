@@ -3,10 +3,10 @@
 
 mod support;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ferrite_log::{DbId, Error, Lsn, check, repair};
+use ferrite_log::{BLOB_PIECE_BYTES, DbId, Error, Lsn, check, repair};
 use support::simulator::Simulator;
 use support::store::{Op, State, Store, load};
 use support::{directory, open, options};
@@ -436,6 +436,70 @@ fn keys_whose_large_values_are_gone_are_named_and_deleted() {
     let lost = disk.names();
     let lost = lost.iter().filter(|path| path.starts_with("/data/lost"));
     assert_eq!(lost.count(), 2, "what there was is kept");
+}
+
+/// A flipped byte of a large value is named by file and piece wherever the value is read; one of the checksums costs no value.
+#[test]
+fn a_flipped_byte_is_named_by_its_piece() {
+    let disk = Simulator::new();
+    let log = open(&disk, options())
+        .expect("it is new")
+        .start()
+        .expect("it is empty");
+    let store = Store::default();
+    let mut appender = log.appender(None).expect("the first");
+    let large = |byte| vec![byte; 2 * BLOB_PIECE_BYTES + 5000];
+    for (name, byte) in [("broken", 1), ("unsummed", 2), ("whole", 3)] {
+        appender.ensure(20_000).expect("all is well");
+        store.run(&log, &mut appender, &set(name, &large(byte)));
+        log.turn();
+    }
+    let of = |byte: u8| {
+        let names = disk.names().into_iter();
+        let mut blobs = names.filter(|path| path.starts_with("/data/blobs"));
+        let found = blobs.find(|path| disk.contents(path).first() == Some(&byte));
+        found.expect("it was written")
+    };
+    let (broken, unsummed) = (of(1), of(2));
+    disk.damage(&broken, |bytes| bytes[BLOB_PIECE_BYTES + 77] ^= 1);
+    let size = disk.contents(&unsummed).len();
+    disk.damage(&unsummed, |bytes| bytes[size - 4000] ^= 1);
+    let named = format!(
+        "{} is damaged at byte 65536: the checksum of piece 1 of 3",
+        broken.display()
+    );
+    let problem = log
+        .backup(Path::new("/backup"))
+        .expect_err("a value is damaged");
+    assert!(problem.to_string().starts_with(&named), "{problem}");
+    drop(appender);
+    log.close().expect("all is written");
+    let report = check(Arc::new(disk.clone()), directory()).expect("nobody has it");
+    assert!(report.damage[0].to_string().starts_with(&named), "{report}");
+    assert!(
+        report.damage[1]
+            .reason
+            .contains("the checksums of its pieces"),
+        "{report}"
+    );
+    let remedies = [
+        "deletes the key \"broken\", whose value it is",
+        "writes the checksums of the value of \"unsummed\" anew",
+    ];
+    assert_eq!(report.remedies, remedies);
+    // What is read as a whole or as a stream says the same.
+    let mut recovery = open(&disk, options()).expect("its record is whole");
+    let problem = load(&mut recovery, 1).expect_err("its value is damaged");
+    assert!(problem.to_string().starts_with(&named), "{problem}");
+    drop(recovery);
+    let report = repair(Arc::new(disk.clone()), directory()).expect("nobody has it");
+    assert!(report.is_whole() && report.blobs == 2, "{report}");
+    let mut recovery = open(&disk, options()).expect("it is mended");
+    let found = load(&mut recovery, 1).expect("it is mended").snapshot();
+    let key = |name: &str| (DbId(0), name.as_bytes().to_vec());
+    assert!(found.entries[&key("unsummed")].value == large(2));
+    assert!(found.entries[&key("whole")].value == large(3));
+    assert_eq!(found.entries.len(), 2);
 }
 
 #[test]

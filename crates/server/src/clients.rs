@@ -62,6 +62,8 @@ pub(crate) struct Client {
     /// Bytes that the server keeps for it beside its buffers: subscriptions, watched and tracked keys, prefixes, names. Each of them is
     /// added by who adds it, and taken off by who removes it.
     pub(crate) kept: AtomicUsize,
+    /// Of these, what one request and its replies take.
+    pub(crate) single_memory: AtomicUsize,
     /// Channels, patterns and shard channels it listens to.
     pub(crate) subscriptions: [AtomicUsize; 3],
     /// Requests in its transaction, and the bytes they take.
@@ -167,6 +169,7 @@ impl Client {
             output_pieces: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
             kept: AtomicUsize::new(0),
+            single_memory: AtomicUsize::new(0),
             subscriptions: Default::default(),
             queued: AtomicUsize::new(0),
             queued_bytes: AtomicUsize::new(0),

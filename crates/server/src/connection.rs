@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ferrite_log::Lsn;
-use keyspace::LargeValue;
+use keyspace::{LargeValue, Lent};
 use resp::request::Resume;
 use sys::poller::{Interest, Poller};
 use sys::socket::Socket;
 
-use crate::blobs::{Ready, Received, Sending, Sent, Upload};
+use crate::blobs::{Before, FilePart, Ready, Received, Sending, Sent, Upload};
 use crate::blocked::Parked;
 use crate::clients::{Client, status};
 use crate::cold::FetchState;
@@ -169,7 +169,9 @@ impl Connection {
             let more = (bytes as u64).wrapping_sub(self.noted_bytes as u64);
             stats.client_bytes.add(more);
             self.noted_bytes = bytes;
-            self.session.client.memory.store(bytes, Relaxed);
+            let client = &self.session.client;
+            client.memory.store(bytes, Relaxed);
+            client.single_memory.store(self.single_bytes(), Relaxed);
         }
     }
 
@@ -179,12 +181,23 @@ impl Connection {
         stats.client_bytes.add(bytes.wrapping_neg());
     }
 
+    /// Bytes that one request and its replies take: a request that is not complete or waits, behind which little is read, and what is
+    /// to be sent. What others send to a connection is not asked for by a request.
+    fn single_bytes(&self) -> usize {
+        let is_told = self.session.monitor || self.session.client.has_status(status::PUBSUB);
+        let replies = match is_told {
+            true => 0,
+            false => self.backlog.memory() + self.backlog.file_memory(),
+        };
+        self.pending.capacity() + replies
+    }
+
     /// Bytes of its buffers, and of what else the server keeps for it.
     pub(crate) fn buffer_bytes(&self) -> usize {
         let deferred = self.session.deferred.as_ref();
         self.session.client.kept.load(Relaxed)
             + self.pending.capacity()
-            + self.backlog.bytes
+            + self.backlog.memory()
             + self.backlog.file_memory()
             + self.upload.as_ref().map_or(0, |upload| upload.memory())
             + self.session.queue_bytes()
@@ -196,10 +209,17 @@ impl Connection {
         let large = output.large_in(from, until);
         let mut at = from;
         for pinned in large {
-            self.backlog.push_bytes(&output.bytes[at..pinned.at]);
+            let before = &output.bytes[at..pinned.at];
             match &pinned.value {
-                Apart::Memory(value) => self.backlog.push_large(value.clone()),
-                Apart::File(part) => self.backlog.push_file(Sending::new(part.clone())),
+                Apart::Memory(value) => {
+                    self.backlog.push_bytes(before);
+                    self.backlog.push_lent(value.clone());
+                }
+                Apart::Own(value) => {
+                    self.backlog.push_bytes(before);
+                    self.backlog.push_large(value.clone());
+                }
+                Apart::File(part) => self.backlog.push_file(before, part),
             }
             at = pinned.at;
         }
@@ -278,6 +298,10 @@ impl Connection {
     pub(crate) fn flush(&mut self, poller: &mut Poller, most: usize) -> io::Result<usize> {
         let mut total = 0;
         while !self.backlog.is_empty() && !self.backlog.waits() && total < most {
+            self.backlog.open_file();
+            if self.backlog.waits() {
+                return Ok(total);
+            }
             if self.backlog.begins_with_file() {
                 let most = most - total;
                 match self.backlog.send_file(poller, &self.socket, most) {
@@ -310,6 +334,10 @@ pub(crate) struct Backlog {
     /// Bytes of the first piece that were sent.
     sent: usize,
     bytes: usize,
+    /// Of these, bytes of values that are lent.
+    lent: usize,
+    /// Of these, bytes that nobody but readers keeps in memory, as of the last look.
+    kept: usize,
     wait: FileWait,
 }
 
@@ -327,7 +355,10 @@ enum FileWait {
 /// Some bytes to be sent.
 pub(crate) enum Piece {
     Bytes(Vec<u8>),
+    /// A value that nobody else may need.
     Large(LargeValue),
+    /// A value that an entry has, or had.
+    Lent(Lent),
     /// A part of a log.
     Part(LargeValue, Range<usize>),
     /// A part of a file; apart, so that the others stay small.
@@ -340,6 +371,7 @@ impl Piece {
         match self {
             Piece::Bytes(bytes) => bytes,
             Piece::Large(value) => value,
+            Piece::Lent(value) => value,
             Piece::Part(log, part) => &log[part.clone()],
             Piece::File(_) => &[],
         }
@@ -354,6 +386,22 @@ impl Backlog {
     /// Bytes that wait in memory, values sent by reference included.
     pub(crate) fn len(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes that it keeps in memory: values that entries have are the keyspace's.
+    fn memory(&self) -> usize {
+        self.bytes - self.lent + self.kept.min(self.lent)
+    }
+
+    /// Looks at whose memory the values are that are sent by reference. Takes a step for each piece.
+    pub(crate) fn look_at_lent(&mut self) {
+        if self.lent > 0 {
+            let lent = self.pieces.iter().map(|piece| match piece {
+                Piece::Lent(value) => value.kept_bytes(),
+                _ => 0,
+            });
+            self.kept = lent.sum();
+        }
     }
 
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
@@ -372,13 +420,42 @@ impl Backlog {
     pub(crate) fn push_piece(&mut self, piece: Piece) {
         let len = piece.as_slice().len();
         self.bytes += len;
+        if matches!(piece, Piece::Lent(_)) {
+            self.lent += len;
+        }
         if len > 0 || matches!(piece, Piece::File(_)) {
             self.pieces.push_back(piece);
         }
     }
 
-    fn push_file(&mut self, part: Sending) {
+    /// Appends bytes and a part of a file, whose header they end with. It waits with the part: it may have to be an error.
+    fn push_file(&mut self, bytes: &[u8], part: &FilePart) {
+        let header = format!("${}\r\n", part.len()).into_bytes();
+        let rest = bytes.strip_suffix(&header[..]);
+        debug_assert!(rest.is_some(), "a part of a file is a bulk string");
+        self.push_bytes(rest.unwrap_or(bytes));
+        let part = Sending::new(part.clone(), rest.map(|_| header));
         self.pieces.push_back(Piece::File(Box::new(part)));
+    }
+
+    /// Sees to what has to go before the file at the front.
+    fn open_file(&mut self) {
+        let Some(Piece::File(part)) = self.pieces.front_mut() else {
+            return;
+        };
+        match part.before() {
+            Before::Nothing => {}
+            Before::Later => self.wait = FileWait::Asks,
+            Before::Header(header) => {
+                self.bytes += header.len();
+                self.pieces.push_front(Piece::Bytes(header));
+            }
+            Before::Error(line) => {
+                // The end of the line is the one that comes behind the value.
+                self.bytes += line.len();
+                self.pieces[0] = Piece::Bytes(line);
+            }
+        }
     }
 
     pub(crate) fn begins_with_file(&self) -> bool {
@@ -457,6 +534,10 @@ impl Backlog {
         }
     }
 
+    fn push_lent(&mut self, value: LargeValue) {
+        self.push_piece(Piece::Lent(Lent::new(value)));
+    }
+
     fn push_large(&mut self, value: LargeValue) {
         self.bytes += value.len();
         self.pieces.push_back(Piece::Large(value));
@@ -506,6 +587,10 @@ impl Backlog {
                 return;
             }
             let left = first.as_slice().len() - self.sent;
+            let taken = count.min(left);
+            if matches!(first, Piece::Lent(_)) {
+                self.lent -= taken;
+            }
             if count < left {
                 self.sent += count;
                 return;

@@ -169,10 +169,7 @@ impl Control {
         if self.server.clients.len() as i64 >= settings.int(Setting::MaxClients) {
             return Some("-ERR max number of clients reached\r\n".into());
         }
-        let open = !settings.flag(Setting::ProtectedMode)
-            || self.server.needs_password()
-            || socket.is_loopback_peer();
-        if open {
+        if !self.server.is_protected_from(socket) {
             return None;
         }
         Some(
@@ -248,7 +245,7 @@ impl Control {
         if is_first {
             self.server.warn_of_small_limit();
         }
-        self.server.bound_clients();
+        self.server.bound_clients_anew();
         if self.server.should_begin_offloading() {
             self.turn
                 .exclusive(|alone| self.server.begin_offloading(alone));

@@ -70,15 +70,9 @@ pub(crate) const SEND_ROOM_PART: usize = 24;
 /// How often a large value is read past the page cache before it is read into it: that costs several times as much as reading it.
 pub(crate) const READ_PAST_TIMES: u32 = 2;
 
-/// Bytes of a file that are sent without asking again whether they are in the page cache.
-pub(crate) const SEND_CHUNK_BYTES: u64 = 256 * 1024;
-
 /// Bytes of a file that a thread reads into the page cache for a connection, and for how many the system is asked at a time.
 pub(crate) const READ_IN_BYTES: u64 = 4 << 20;
 pub(crate) const READ_IN_STEP_BYTES: usize = 256 * 1024;
-
-/// One byte of so many is waited for until all are in the page cache: they come from the disk together.
-pub(crate) const CACHED_STEP_BYTES: usize = 64 * 1024;
 
 /// The longest value that a command may bring from its file to memory: what is made of it has to fit into one record of the log.
 pub(crate) const JOURNAL_VALUE_BYTES: u64 = 2 << 30;

@@ -350,6 +350,13 @@ impl Server {
         self.errors.reset();
     }
 
+    /// Whether protected mode refuses this peer, on every port: it is on another machine, and no password is set.
+    pub(crate) fn is_protected_from(&self, socket: &Socket) -> bool {
+        self.settings.flag(Setting::ProtectedMode)
+            && !self.needs_password()
+            && !socket.is_loopback_peer()
+    }
+
     /// Whether a password is needed.
     pub(crate) fn needs_password(&self) -> bool {
         !self.settings.text(Setting::RequirePass).is_empty()

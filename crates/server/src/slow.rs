@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use keyspace::LargeValue;
+use keyspace::{LargeValue, Lent};
 use resp::reply::{Protocol, Writer};
 
 use crate::command::{Args, Command, Context, Failure};
@@ -96,6 +96,8 @@ impl Slice {
 pub(crate) struct Pieces {
     pieces: VecDeque<Piece>,
     bytes: usize,
+    /// Of these, bytes of values that are sent by reference.
+    lent: usize,
 }
 
 impl Pieces {
@@ -132,7 +134,8 @@ impl Pieces {
     pub(crate) fn write_large(&mut self, protocol: Protocol, value: LargeValue) {
         self.write(protocol, |reply| reply.bulk_header(value.len()));
         self.bytes += value.len();
-        self.pieces.push_back(Piece::Large(value));
+        self.lent += value.len();
+        self.pieces.push_back(Piece::Lent(Lent::new(value)));
         self.write(protocol, |reply| reply.crlf());
     }
 
@@ -156,6 +159,11 @@ impl Pieces {
     /// Bytes in all.
     pub(crate) fn len(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes that it keeps in memory.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes - self.lent
     }
 
     /// The pieces in order.

@@ -1,21 +1,17 @@
 //! Large values: which of them the log needs, and whether their files are what was written.
 
 use std::collections::HashMap;
-use std::path::Path;
 
-use sys::file::{File, Files};
+use sys::file::Files;
 
-use super::damage;
 use crate::address::DbId;
 use crate::bindings::Bindings;
-use crate::error::{Damage, Error, Result};
+use crate::error::{Damage, Result};
 use crate::paths::Paths;
 use crate::record::{BlobRef, Change, Entry, Value};
 use crate::recover::chain::Chain;
+use crate::sums::{damage_of, is_whole};
 use crate::walk::{Stop, Walk};
-
-/// Bytes read with one call.
-const PIECE: usize = 1 << 20;
 
 /// A key whose value is in a file of its own.
 pub(super) type Needed = HashMap<(DbId, Vec<u8>), BlobRef>;
@@ -26,6 +22,8 @@ pub(super) struct Bad {
     pub(super) key: Vec<u8>,
     pub(super) len: u64,
     pub(super) damage: Damage,
+    /// The value is what the record says: nothing but the checksums of its pieces is damaged.
+    pub(super) whole: Option<BlobRef>,
 }
 
 impl Bad {
@@ -83,48 +81,17 @@ pub(super) fn damaged(files: &dyn Files, paths: &Paths, needed: Needed) -> Resul
     let mut bad = Vec::new();
     for ((db, key), blob) in needed {
         let path = paths.blob(blob.id);
-        if let Some(damage) = verify(files, &path, blob)? {
-            let len = blob.len;
+        if let Some(damage) = damage_of(files, &path, blob)? {
+            let is_whole = is_whole(files, &path, blob)?;
             bad.push(Bad {
                 db,
                 key,
-                len,
+                len: blob.len,
                 damage,
+                whole: is_whole.then_some(blob),
             });
         }
     }
     bad.sort_by(|one, other| one.damage.file.cmp(&other.damage.file));
     Ok(bad)
-}
-
-/// Reads a large value; what is wrong with its file, if anything is.
-pub(crate) fn verify(files: &dyn Files, path: &Path, blob: BlobRef) -> Result<Option<Damage>> {
-    let file = match files.open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let reason = "the file of a large value is missing";
-            return Ok(Some(damage(path, 0, reason)));
-        }
-        Err(error) => return Err(Error::io("cannot open", path, error)),
-    };
-    let io = |error| Error::io("cannot read", path, error);
-    let size = file.size().map_err(io)?;
-    if size < blob.len {
-        return Ok(Some(damage(path, size, "the file ends too early")));
-    }
-    let checksum = checksum(&*file, blob.len).map_err(io)?;
-    let is_right = checksum == blob.checksum;
-    Ok((!is_right).then(|| damage(path, 0, "the checksum does not match")))
-}
-
-fn checksum(file: &dyn File, len: u64) -> std::io::Result<u32> {
-    let mut piece = vec![0; PIECE];
-    let (mut at, mut checksum) = (0, 0);
-    while at < len {
-        let wanted = piece.len().min((len - at) as usize);
-        file.read_exact_at(&mut piece[..wanted], at)?;
-        checksum = crc32c::crc32c_append(checksum, &piece[..wanted]);
-        at += wanted as u64;
-    }
-    Ok(checksum)
 }

@@ -28,7 +28,6 @@ use crate::recover::lock_directory;
 use crate::segment::Extent;
 use crate::walk::{Stop, Walk};
 
-pub(crate) use blobs::verify as verify_blob;
 pub use repair::repair;
 
 /// What a log consists of, and what is wrong with it.
@@ -180,7 +179,11 @@ fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
             report.blobs = needed.len();
             for bad in blobs::damaged(files, paths, needed)? {
                 let name = bad.name(&chain.bindings);
-                report.push(bad.damage, format!("deletes {name} which is damaged"));
+                let remedy = match bad.whole {
+                    Some(_) => format!("writes the checksums of {name} anew"),
+                    None => format!("deletes {name} which is damaged"),
+                };
+                report.push(bad.damage, remedy);
             }
         }
         Err(Error::Damage(damage)) => refused(files, paths, damage, &mut report)?,

@@ -25,6 +25,7 @@ use crate::record::{Draft, HEADER, write_in_parts};
 use crate::recover::chain::{self, Candidate};
 use crate::recover::{copy_range, free_name};
 use crate::segment::{Extent, Header, HeaderFlaw, Name, shortest_header};
+use crate::sums;
 
 /// How often a repair looks again, at most.
 const PASSES: usize = 8;
@@ -316,7 +317,15 @@ impl Mender<'_> {
             Err(Error::Damage(_)) => return Ok(()),
             result => result?,
         };
-        let damaged = blobs::damaged(self.files, self.paths, blobs::needed(&chain)?)?;
+        let mut damaged = blobs::damaged(self.files, self.paths, blobs::needed(&chain)?)?;
+        for bad in damaged.extract_if(.., |bad| bad.whole.is_some()) {
+            let blob = bad.whole.expect("it was looked at");
+            let key = bad.key.escape_ascii();
+            sums::write_anew(self.files, &self.paths.blob(blob.id), blob)?;
+            repairs.push(format!(
+                "the checksums of the value of \"{key}\" are written anew: the value is whole"
+            ));
+        }
         let Some((newest, _)) = chain.segments.last().filter(|_| !damaged.is_empty()) else {
             return Ok(());
         };

@@ -25,10 +25,10 @@ use sys::file::Files;
 use super::chain::Chain;
 use crate::address::{DbId, Lsn};
 use crate::bindings::{Rebind, decode_changes};
-use crate::check::verify_blob;
 use crate::error::{Error, Result};
 use crate::paths::Paths;
 use crate::record::{BlobRef, Change, Entry, Value};
+use crate::sums::damage_of;
 use crate::walk::{Stop, Walk};
 
 /// Where the log ends instead.
@@ -69,7 +69,7 @@ pub(crate) fn find(files: &dyn Files, paths: &Paths, chain: &Chain) -> Result<Op
             let reason = match known.entry((id, len, checksum)) {
                 MapEntry::Occupied(known) => known.into_mut(),
                 MapEntry::Vacant(unknown) => {
-                    let damage = verify_blob(files, &paths.blob(id), named.blob)?;
+                    let damage = damage_of(files, &paths.blob(id), named.blob)?;
                     unknown.insert(damage.map(|damage| damage.to_string()))
                 }
             };

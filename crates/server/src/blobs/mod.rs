@@ -40,7 +40,7 @@ use crate::pool::{Job, Pool};
 use crate::server::Server;
 
 use send::ReadIn;
-pub(crate) use send::{FilePart, Ready, Sending, Sent};
+pub(crate) use send::{Before, FilePart, Ready, Sending, Sent};
 pub(crate) use upload::{Shared, Upload};
 
 /// What has become of a large value that came with a request: its file, or why there is none.

@@ -1,4 +1,5 @@
 //! One part of a large value on its way from its file: pieces that a thread reads and a worker sends, the next while the last is sent.
+//! What was read is checked before it is handed over: whole pieces of [`BLOB_PIECE_BYTES`], each of which has a checksum in the file.
 //!
 //! A value is read past the page cache the first few times: to fill pages for it costs several times as much as reading it. What
 //! is asked for again and again is read into the page cache, and from there.
@@ -19,13 +20,14 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use ferrite_log::{BLOB_PIECE_BYTES, BlobFile};
 use parking_lot::{Mutex, MutexGuard};
-use sys::file::{DIRECT_BLOCK, File, is_cached};
+use sys::file::{DIRECT_BLOCK, is_cached};
 use sys::poller::Poller;
 use sys::socket::Socket;
 
 use super::Work;
-use super::send::{FilePart, Ready, Sent};
+use super::send::{FilePart, Opening, Ready, Sent};
 use crate::clients::Client;
 use crate::config::Setting;
 use crate::limits::{
@@ -69,7 +71,7 @@ fn size(limit: usize, taken: usize) -> Option<usize> {
     let free = whole.saturating_sub(taken);
     let fair = free / (SEND_PIECES * SEND_ROOM_PART);
     let size = fair.clamp(SEND_PIECE_LEAST, SEND_PIECE_BYTES);
-    let size = size - size % DIRECT_BLOCK;
+    let size = size - size % BLOB_PIECE_BYTES;
     (size * SEND_PIECES <= free).then_some(size)
 }
 
@@ -116,12 +118,13 @@ struct State {
     is_abandoned: bool,
     /// The connection waits for a piece.
     wants_word: bool,
-    failed: bool,
+    /// Why there will be no more.
+    failed: Option<Arc<str>>,
 }
 
 /// A file, and how it is read.
 struct Source {
-    file: Box<dyn File>,
+    file: BlobFile,
     /// By way of the page cache.
     is_kept: bool,
     /// The system was asked to read so far.
@@ -188,6 +191,19 @@ impl Pieces {
         self.shared.size * SEND_PIECES
     }
 
+    /// Whether the first piece is there, or never will be; if that is not known, asks for word of it.
+    pub(super) fn opening(&self) -> Opening {
+        let mut state = self.shared.state.lock();
+        match &state.failed {
+            _ if !state.ready.is_empty() => Opening::Goes,
+            Some(problem) => Opening::Fails(Arc::clone(problem)),
+            None => {
+                state.wants_word = true;
+                Opening::Later
+            }
+        }
+    }
+
     /// Sends what the socket takes of one piece, `most` bytes at most.
     ///
     /// # Errors
@@ -217,7 +233,9 @@ impl Pieces {
         let mut state = self.shared.state.lock();
         match state.ready.pop_front() {
             Some(piece) => self.sending = piece,
-            None if state.failed => return Err(io::Error::other("its file cannot be read")),
+            None if state.failed.is_some() => {
+                return Err(io::Error::other("its file cannot be read"));
+            }
             None => {
                 state.wants_word = true;
                 return Ok(false);
@@ -265,7 +283,7 @@ impl Shared {
         let mut source = self.file.lock();
         loop {
             let mut state = self.state.lock();
-            if state.is_abandoned || state.failed || state.next >= self.part.range.end {
+            if state.is_abandoned || state.failed.is_some() || state.next >= self.part.range.end {
                 state.is_running = false;
                 return true;
             }
@@ -312,7 +330,7 @@ impl Shared {
         let middle = range.start + (range.end - range.start) / 2;
         let is_there = |file| is_cached(file, middle..middle + 1) == Some(true);
         let is_kept =
-            blob.note_read() >= READ_PAST_TIMES && !file.descriptor().is_some_and(is_there);
+            blob.note_read() >= READ_PAST_TIMES && !file.file().descriptor().is_some_and(is_there);
         Ok(source.insert(Source {
             file,
             is_kept,
@@ -320,11 +338,13 @@ impl Shared {
         }))
     }
 
-    /// Reads the piece that begins at `from`, with the blocks that it is in as a whole.
+    /// Reads the piece that begins at `from`, with all of what has a checksum together with it, and checks that.
     fn read_piece(&self, source: &mut Source, mut bytes: Vec<u8>, from: u64) -> io::Result<Piece> {
-        let skew = from % DIRECT_BLOCK as u64;
+        let FilePart { blob, range, .. } = &self.part;
+        let skew = from % BLOB_PIECE_BYTES as u64;
         let begin = from - skew;
-        let left = self.part.range.end - begin;
+        let end = range.end.next_multiple_of(BLOB_PIECE_BYTES as u64);
+        let left = end.min(blob.reference().len) - begin;
         let wanted = left.min(self.size as u64) as usize;
         let room = wanted.next_multiple_of(DIRECT_BLOCK);
         if bytes.len() < room {
@@ -332,7 +352,7 @@ impl Shared {
         }
         if source.is_kept && begin >= source.asked_until {
             let ahead = left.min(READ_IN_BYTES);
-            source.file.will_need(begin, ahead);
+            source.file.file().will_need(begin, ahead);
             source.asked_until = begin + ahead;
         }
         let began = sys::clock::ticks();
@@ -340,16 +360,18 @@ impl Shared {
         while done < wanted {
             let (rest, at) = (&mut bytes[done..room], begin + done as u64);
             let count = match source.is_kept {
-                true => source.file.read_at(rest, at)?,
-                false => source.file.scan_at(rest, at)?,
+                true => source.file.file().read_at(rest, at)?,
+                false => source.file.file().scan_at(rest, at)?,
             };
             if count == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             done += count;
         }
-        let part = skew as usize..wanted;
-        let is_first = from == self.part.range.start;
+        let checked = source.file.verify(&bytes[..wanted], begin);
+        checked.map_err(io::Error::other)?;
+        let part = skew as usize..wanted.min((range.end - begin) as usize);
+        let is_first = from == range.start;
         let reading = &self.server.persistence.reading;
         reading.note_part(part.len(), is_first, began);
         Ok(Piece { bytes, part })
@@ -365,9 +387,9 @@ impl Shared {
     }
 
     fn fail(&self, error: &io::Error) {
-        log::error!("a large value cannot be sent: {error}");
+        let problem = self.server.note_unsent(error);
         let mut state = self.state.lock();
-        state.failed = true;
+        state.failed = Some(problem);
         state.is_running = false;
         self.send_word(&mut state);
     }

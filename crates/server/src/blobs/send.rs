@@ -1,9 +1,13 @@
 //! Parts of large values that are sent from their files: by way of pieces in memory ([`super::pieces`]), or, while too many are sent for
 //! that, from the page cache to the socket, without a copy in this process.
 //!
-//! The second way costs this process less, and who receives on the same machine more: pages that nobody has touched for long are
-//! copied slowly. Whether what comes next is in the page cache is asked before, for [`SEND_CHUNK_BYTES`] at a time: where it is not, a
-//! thread reads it.
+//! The second way takes no memory that stays, and costs who receives on the same machine more: pages that nobody has touched for long
+//! are copied slowly. A thread reads what comes next, [`READ_IN_BYTES`] at a time, and checks it; it is in the page cache then, and is sent
+//! from there.
+//!
+//! The header of the reply goes to the socket with the first bytes of the value, and not before. If these cannot be read, or are not what
+//! was written, an error takes its place ([`Opening`]). Where that is found out later, the connection has to end: the header has
+//! promised the rest.
 
 use std::io;
 use std::ops::Range;
@@ -11,9 +15,9 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use ferrite_log::{Blob, BlobStore};
+use ferrite_log::{BLOB_PIECE_BYTES, Blob, BlobFile, BlobStore};
 use keyspace::ColdValue;
-use sys::file::{File, is_cached};
+use parking_lot::Mutex;
 use sys::poller::Poller;
 use sys::socket::Socket;
 
@@ -21,7 +25,7 @@ use super::Work;
 use super::pieces::Pieces;
 use crate::clients::Client;
 use crate::command::Failure;
-use crate::limits::{CACHED_STEP_BYTES, READ_IN_BYTES, READ_IN_STEP_BYTES, SEND_CHUNK_BYTES};
+use crate::limits::{READ_IN_BYTES, READ_IN_STEP_BYTES};
 use crate::persistence::{NOT_THERE, Persistence};
 use crate::server::{Message, Server};
 use crate::worker::Worker;
@@ -38,23 +42,47 @@ pub(crate) struct FilePart {
 pub(crate) struct Sending {
     part: FilePart,
     way: Way,
+    /// The header of the reply, before it is sent.
+    header: Option<Vec<u8>>,
+}
+
+/// What is known of the first bytes of a part.
+pub(super) enum Opening {
+    /// They are there.
+    Goes,
+    /// They cannot be sent: why.
+    Fails(Arc<str>),
+    /// Nothing yet.
+    Later,
+}
+
+/// What goes to the socket before a part does.
+pub(crate) enum Before {
+    /// Nothing any more.
+    Nothing,
+    /// Nothing is known before a thread has read.
+    Later,
+    /// The header of the reply.
+    Header(Vec<u8>),
+    /// An error, in the place of the header and the part, without the end of its line.
+    Error(Vec<u8>),
 }
 
 enum Way {
     Unbegun,
     Pieces(Pieces),
     PageCache(Pages),
-    /// Its file cannot be read.
-    Failed,
+    /// Its file cannot be read: why.
+    Failed(Arc<str>),
 }
 
 /// What is sent from the page cache.
 #[derive(Default)]
 struct Pages {
-    /// None before it is opened.
-    file: Option<Arc<dyn File>>,
-    /// Everything before is in the page cache, or was a moment ago.
-    cached_until: u64,
+    /// None before it is opened. A thread has it, or nobody.
+    file: Option<Arc<Mutex<BlobFile>>>,
+    /// Everything before was checked, and is in the page cache, or was a moment ago.
+    checked_until: u64,
 }
 
 /// What came of sending from a file.
@@ -74,16 +102,16 @@ pub(crate) struct Ready {
 enum What {
     /// A piece, or that there will be none.
     Piece,
-    /// The page cache has the file up to a position.
-    Pages(Arc<dyn File>, u64),
-    Nothing,
+    /// The page cache has the file up to a position, and that was checked.
+    Pages(Arc<Mutex<BlobFile>>, u64),
+    Nothing(Arc<str>),
 }
 
 /// A part of a file that a thread is to read into the page cache.
 pub(crate) struct ReadIn {
     server: &'static Server,
     part: FilePart,
-    file: Option<Arc<dyn File>>,
+    file: Option<Arc<Mutex<BlobFile>>>,
     client: Arc<Client>,
     number: u64,
 }
@@ -100,6 +128,17 @@ impl Persistence {
     }
 }
 
+impl Server {
+    /// Notes that a large value cannot be sent. Returns what the client is told, if it can be told.
+    pub(super) fn note_unsent(&self, error: &io::Error) -> Arc<str> {
+        log::error!("a large value cannot be sent: {error}");
+        let failures = &self.persistence.reading.failures;
+        failures.fetch_add(1, Relaxed);
+        let line = format!("IOERR {error}");
+        line.replace(['\r', '\n'], " ").into()
+    }
+}
+
 impl FilePart {
     /// Its bytes.
     pub(crate) fn len(&self) -> u64 {
@@ -110,15 +149,35 @@ impl FilePart {
     ///
     /// # Errors
     /// The disk refuses.
-    pub(super) fn open(&self) -> io::Result<Box<dyn File>> {
+    pub(super) fn open(&self) -> io::Result<BlobFile> {
         self.store.open(&self.blob).map_err(io::Error::other)
     }
 }
 
 impl Sending {
-    pub(crate) fn new(part: FilePart) -> Sending {
+    /// A part, and the header of the reply that it is, which goes in front of it.
+    pub(crate) fn new(part: FilePart, header: Option<Vec<u8>>) -> Sending {
         let way = Way::Unbegun;
-        Sending { part, way }
+        Sending { part, way, header }
+    }
+
+    /// What is to be sent first.
+    pub(crate) fn before(&mut self) -> Before {
+        if self.header.is_none() {
+            return Before::Nothing;
+        }
+        let opening = match &self.way {
+            Way::Unbegun => Opening::Later,
+            Way::Pieces(pieces) => pieces.opening(),
+            Way::PageCache(pages) if pages.checked_until > self.part.range.start => Opening::Goes,
+            Way::PageCache(_) => Opening::Later,
+            Way::Failed(problem) => Opening::Fails(Arc::clone(problem)),
+        };
+        match opening {
+            Opening::Goes => self.header.take().map_or(Before::Nothing, Before::Header),
+            Opening::Fails(problem) => Before::Error(format!("-{problem}").into_bytes()),
+            Opening::Later => Before::Later,
+        }
     }
 
     /// Whether all of it was sent.
@@ -130,7 +189,7 @@ impl Sending {
     pub(crate) fn memory(&self) -> usize {
         match &self.way {
             Way::Pieces(pieces) => pieces.memory(),
-            Way::Unbegun | Way::PageCache(_) | Way::Failed => 0,
+            Way::Unbegun | Way::PageCache(_) | Way::Failed(_) => 0,
         }
     }
 
@@ -148,7 +207,7 @@ impl Sending {
             Way::Unbegun => return Ok(Sent::Later),
             Way::Pieces(pieces) => pieces.send(poller, socket, most)?,
             Way::PageCache(pages) => pages.send(&self.part.range, poller, socket, most)?,
-            Way::Failed => return Err(io::Error::other("its file cannot be read")),
+            Way::Failed(_) => return Err(io::Error::other("its file cannot be read")),
         };
         if let Sent::Bytes(count) = sent {
             self.part.range.start += count as u64;
@@ -180,7 +239,7 @@ impl Sending {
         }
         match &self.way {
             Way::Pieces(pieces) => pieces.number(),
-            Way::Unbegun | Way::Failed => 0,
+            Way::Unbegun | Way::Failed(_) => 0,
             Way::PageCache(pages) => {
                 let number = server.waits.next();
                 server.blobs.slow.add([Work::ReadIn(Box::new(ReadIn {
@@ -203,9 +262,9 @@ impl Sending {
         match (&mut self.way, &ready.what) {
             (Way::PageCache(pages), What::Pages(file, until)) => {
                 pages.file = Some(Arc::clone(file));
-                pages.cached_until = pages.cached_until.max(*until);
+                pages.checked_until = pages.checked_until.max(*until);
             }
-            (way, What::Nothing) => *way = Way::Failed,
+            (way, What::Nothing(problem)) => *way = Way::Failed(Arc::clone(problem)),
             _ => {}
         }
         true
@@ -220,21 +279,17 @@ impl Pages {
         socket: &Socket,
         most: usize,
     ) -> io::Result<Sent> {
-        let Some(file) = &self.file else {
+        // Nobody has the file but a thread that is told to read, and then nothing is sent.
+        let file = self.file.as_ref().and_then(|file| file.try_lock());
+        let at = range.start;
+        let Some(file) = file.filter(|_| at < self.checked_until) else {
             return Ok(Sent::Later);
         };
         let descriptor = file
+            .file()
             .descriptor()
             .ok_or_else(|| io::Error::other("the file is none of the system's"))?;
-        let at = range.start;
-        if at >= self.cached_until {
-            let until = (at + SEND_CHUNK_BYTES).min(range.end);
-            if is_cached(descriptor, at..until) != Some(true) {
-                return Ok(Sent::Later);
-            }
-            self.cached_until = until;
-        }
-        let most = (self.cached_until - at).min(most as u64) as usize;
+        let most = (self.checked_until - at).min(most as u64) as usize;
         match poller.send_file(socket.as_fd(), descriptor, at, most)? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             sent => Ok(Sent::Bytes(sent)),
@@ -248,10 +303,7 @@ impl ReadIn {
         let worker = self.client.worker;
         let what = match self.read_pages() {
             Ok((file, until)) => What::Pages(file, until),
-            Err(error) => {
-                log::error!("a large value cannot be sent: {error}");
-                What::Nothing
-            }
+            Err(error) => What::Nothing(self.server.note_unsent(&error)),
         };
         let ready = Ready {
             client: self.client,
@@ -261,25 +313,34 @@ impl ReadIn {
         self.server.workers[worker].send(Message::Ready(ready));
     }
 
-    fn read_pages(&self) -> io::Result<(Arc<dyn File>, u64)> {
-        let file = match &self.file {
+    fn read_pages(&self) -> io::Result<(Arc<Mutex<BlobFile>>, u64)> {
+        let shared = match &self.file {
             Some(file) => Arc::clone(file),
-            None => Arc::from(self.part.open()?),
+            None => Arc::new(Mutex::new(self.part.open()?)),
         };
+        let mut file = shared.lock();
+        let piece = BLOB_PIECE_BYTES as u64;
         let Range { start, end } = self.part.range;
-        let until = (start + READ_IN_BYTES).min(end);
+        let begin = start - start % piece;
+        let end = end
+            .next_multiple_of(piece)
+            .min(self.part.blob.reference().len);
+        let until = (begin + READ_IN_BYTES).min(end);
         // All of it is asked for before any of it is waited for, in pieces that the system takes whole; and what comes behind it, which
         // the disk can read while this is sent.
         let ahead = (until + READ_IN_BYTES).min(end);
-        for at in (start..ahead).step_by(READ_IN_STEP_BYTES) {
-            file.will_need(at, (ahead - at).min(READ_IN_STEP_BYTES as u64));
+        for at in (begin..ahead).step_by(READ_IN_STEP_BYTES) {
+            file.file()
+                .will_need(at, (ahead - at).min(READ_IN_STEP_BYTES as u64));
         }
-        // A byte here and there waits for what is around it, and costs no copy.
-        let touched = (start..until).step_by(CACHED_STEP_BYTES);
-        for at in touched.chain([until - 1]) {
-            file.read_exact_at(&mut [0], at)?;
+        let mut bytes = vec![0; BLOB_PIECE_BYTES];
+        for at in (begin..until).step_by(BLOB_PIECE_BYTES) {
+            let bytes = &mut bytes[..(until - at).min(piece) as usize];
+            file.file().read_exact_at(bytes, at)?;
+            file.verify(bytes, at).map_err(io::Error::other)?;
         }
-        Ok((file, until))
+        drop(file);
+        Ok((shared, until))
     }
 }
 

@@ -65,7 +65,7 @@ struct State {
 /// How far the file is.
 enum Writer {
     Unbegun,
-    Draft(BlobDraft),
+    Draft(Box<BlobDraft>),
     Failed(Failure),
     Over,
 }
@@ -234,7 +234,7 @@ impl Writer {
     fn put(&mut self, shared: &Shared, piece: &mut Vec<u8>, is_end: bool) {
         if matches!(self, Writer::Unbegun) {
             *self = match shared.store.begin(shared.len) {
-                Ok(draft) => Writer::Draft(draft),
+                Ok(draft) => Writer::Draft(Box::new(draft)),
                 Err(error) => Writer::Failed(failure(&error)),
             };
         }

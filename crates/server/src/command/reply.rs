@@ -37,12 +37,14 @@ pub(crate) struct Pinned<V = LargeValue> {
 pub(crate) enum Apart {
     Memory(LargeValue),
     File(FilePart),
+    /// A value that no entry has.
+    Own(LargeValue),
 }
 
 impl Apart {
     fn len(&self) -> usize {
         match self {
-            Apart::Memory(value) => value.len(),
+            Apart::Memory(value) | Apart::Own(value) => value.len(),
             Apart::File(part) => part.len() as usize,
         }
     }
@@ -142,7 +144,7 @@ impl<'c> Reply<'c> {
         self.large
             .extend(log.large_in(&part).iter().map(|pinned| Pinned {
                 at: pinned.at - part.start + base,
-                value: Apart::Memory(LargeValue::clone(&pinned.value)),
+                value: Apart::Own(LargeValue::clone(&pinned.value)),
             }));
         self.writer.out.extend_from_slice(&log.bytes()[part]);
     }
@@ -172,7 +174,7 @@ impl<'c> Reply<'c> {
         self.writer.bulk_header(value.len());
         self.large.push(Pinned {
             at: self.writer.out.len(),
-            value: Apart::Memory(LargeValue::clone(value)),
+            value: Apart::Own(LargeValue::clone(value)),
         });
         self.writer.crlf();
     }

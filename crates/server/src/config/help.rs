@@ -77,6 +77,7 @@ pub(super) fn placeholder(kind: Kind) -> String {
         Kind::Path => "PATH".into(),
         Kind::Directory => "DIRECTORY".into(),
         Kind::Addresses { .. } => "ADDRESS...".into(),
+        Kind::Hosts { .. } => "NAME...".into(),
         Kind::OutputLimits => "CLASS HARD SOFT SECONDS...".into(),
         Kind::FileName => "NAME".into(),
         Kind::SavePoints => "SECONDS CHANGES...".into(),

@@ -250,10 +250,12 @@ fn line_for(row: &Row, settings: &Settings, others: &[&Settings]) -> String {
             quote(&settings.text(setting))
         }
         // Several words, of which none needs quotes.
-        Kind::Addresses { .. } | Kind::SavePoints => match &*settings.text(setting) {
-            "" => quote(""),
-            words => words.to_owned(),
-        },
+        Kind::Addresses { .. } | Kind::Hosts { .. } | Kind::SavePoints => {
+            match &*settings.text(setting) {
+                "" => quote(""),
+                words => words.to_owned(),
+            }
+        }
         Kind::OutputLimits => limits_for(settings, others),
         kind => number_file_text(kind, settings.int(setting)),
     };
@@ -467,6 +469,7 @@ mod tests {
         (Setting::Hz, "500"),
         (Setting::HttpPort, "9121"),
         (Setting::HttpBind, "* -::1"),
+        (Setting::HttpHosts, "db1 db1.example"),
         (Setting::SlowlogLogSlowerThan, "-1"),
         (Setting::SlowlogMaxLen, "9223372036854775807"),
         (Setting::LatencyMonitorThreshold, "100"),

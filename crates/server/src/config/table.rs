@@ -66,6 +66,7 @@ pub(crate) enum Setting {
     Hz,
     HttpPort,
     HttpBind,
+    HttpHosts,
     SlowlogLogSlowerThan,
     SlowlogMaxLen,
     LatencyMonitorThreshold,
@@ -150,6 +151,10 @@ pub(crate) enum Kind {
     Addresses {
         most: usize,
     },
+    /// Names of hosts.
+    Hosts {
+        most: usize,
+    },
     /// Letters that name classes of keyspace events, held as their bits.
     Events,
     /// Limits for classes of clients.
@@ -174,7 +179,7 @@ impl Kind {
     pub(crate) fn takes_many_words(self) -> bool {
         matches!(
             self,
-            Kind::Addresses { .. } | Kind::OutputLimits | Kind::SavePoints
+            Kind::Addresses { .. } | Kind::Hosts { .. } | Kind::OutputLimits | Kind::SavePoints
         )
     }
 }

@@ -47,6 +47,7 @@ pub(super) fn parse(row: &Row, text: &str) -> Result<Value, String> {
         Kind::Secret | Kind::Path => Ok(Value::Text(text.into())),
         Kind::Directory => parse_directory(text).map(Value::Text),
         Kind::Addresses { most } => parse_addresses(text, most).map(Value::Text),
+        Kind::Hosts { most } => parse_hosts(text, most).map(Value::Text),
         Kind::Events => parse_events(text).map(Value::Number),
         Kind::OutputLimits => parse_limits(text).map(Value::Limits),
         Kind::FileName => parse_file_name(text).map(Value::Text),
@@ -188,6 +189,20 @@ fn parse_addresses(text: &str, most: usize) -> Result<Arc<str>, String> {
     Ok(words.join(" ").into())
 }
 
+fn parse_hosts(text: &str, most: usize) -> Result<Arc<str>, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words.len() > most {
+        return Err(format!("more than {most} names"));
+    }
+    let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    match words.iter().find(|word| !word.bytes().all(is_of_a_name)) {
+        Some(word) => Err(format!(
+            "'{word}' is not the name of a host (without scheme, port and wildcards)"
+        )),
+        None => Ok(words.join(" ").into()),
+    }
+}
+
 fn parse_limits(text: &str) -> Result<[Option<OutputLimit>; ClientClass::ALL.len()], String> {
     let mut limits = [None; ClientClass::ALL.len()];
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -308,6 +323,7 @@ pub(super) fn allowed(kind: Kind) -> String {
         Kind::Path => "a path".into(),
         Kind::Directory => "the path of a directory".into(),
         Kind::Addresses { most } => format!("up to {most} addresses"),
+        Kind::Hosts { most } => format!("up to {most} names"),
         Kind::OutputLimits => {
             "any number of: class (normal, replica, pubsub), hard limit, soft limit, seconds".into()
         }

@@ -149,7 +149,7 @@ impl Work for Gather {
     fn memory(&self) -> usize {
         let tables = size_of_val(&*self.ends) + size_of_val(&*self.order);
         let found = size_of_val(&*self.found) + size_of_val(&*self.expiring);
-        tables + found + self.values.len() * PIECE_BYTES + self.answer.len()
+        tables + found + self.values.len() * PIECE_BYTES + self.answer.memory()
     }
 }
 

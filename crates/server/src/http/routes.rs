@@ -10,9 +10,15 @@
 //! | `/healthz` | 200 while the process answers at all |
 //! | `/readyz` | 200 while every command may run, else 503 and why not |
 //!
-//! Where a password is set, all but health wants it (Basic, any user name): key names and slow commands are data. A
-//! browser on this machine must mean this machine: a page of somebody else's whose name resolves to a loopback address is
-//! refused, as it could read everything otherwise.
+//! Key names and slow commands are data, so all but health is guarded as the data port is:
+//!
+//! 1. Where a password is set, a request needs it (Basic, any user name).
+//! 2. Where none is set, protected mode refuses requests from other machines.
+//! 3. Where none is set, or the peer is on this machine, the Host header must be an address, `localhost`, or a name from
+//!    `http-hosts` or `http-bind`. A page on the web whose own name resolves to this server's address (DNS rebinding) is
+//!    refused by that: its browser sends the page's name.
+//!
+//! Health is one word, and load balancers that ask for it know no password: other machines get it in any case.
 
 use std::net::IpAddr;
 
@@ -44,6 +50,15 @@ const FILES: &[(&str, &str, &str)] = &[
     ),
     ("/icon.svg", content::ICON, include_str!("page/icon.svg")),
 ];
+
+/// The answer to other machines in protected mode.
+const PROTECTED: &str = "Ferrite is running in protected mode: no password is set, so only requests from this machine are answered, \
+                         and /healthz and /readyz. To be answered, set a password (requirepass) or, on a network you trust, \
+                         turn the protection off (protected-mode no).";
+
+/// The answer to a request for another host.
+const OTHER_HOST: &str = "The Host header names another host. Ask for an address of this server, or for localhost, or add the name to \
+                          the setting http-hosts.";
 
 /// See the module. Keeps what was gathered for as long as it is fresh.
 pub(super) struct Routes {
@@ -82,18 +97,24 @@ impl Routes {
         socket: &Socket,
         turn: &mut Turn<'static>,
     ) -> Response {
-        let host = request.host.as_deref();
-        if socket.is_loopback_peer() && !host.is_none_or(means_this_machine) {
-            let text = "Ask for an address of this machine, or for localhost: the name in the Host header is another.";
-            return Response::line(Status::Forbidden, text);
+        let is_local = socket.is_loopback_peer();
+        if is_local && !self.accepts_host(request) {
+            return Response::line(Status::Forbidden, OTHER_HOST);
         }
         match &*request.path {
             "/healthz" => return Response::line(Status::Ok, "ok"),
             "/readyz" => return self.readiness(),
             _ => {}
         }
+        if self.server.is_protected_from(socket) {
+            return Response::line(Status::Forbidden, PROTECTED);
+        }
         let password = self.server.settings.text(Setting::RequirePass);
-        if !password.is_empty() && !is_authorized(request, &password) {
+        if password.is_empty() {
+            if !is_local && !self.accepts_host(request) {
+                return Response::line(Status::Forbidden, OTHER_HOST);
+            }
+        } else if !is_authorized(request, &password) {
             return Response::plain(Status::Unauthorized);
         }
         match &*request.path {
@@ -129,6 +150,20 @@ impl Routes {
                 None => Response::plain(Status::NotFound),
             },
         }
+    }
+
+    /// Whether the Host header of a request names this server. HTTP/1.0 allows none, and no browser leaves it out.
+    fn accepts_host(&self, request: &Request) -> bool {
+        let Some(name) = request.host.as_deref().map(host_name) else {
+            return true;
+        };
+        let settings = &self.server.settings;
+        let is_named = |setting| {
+            let names = settings.text(setting);
+            let mut words = names.split_whitespace();
+            words.any(|word| word.trim_start_matches('-').eq_ignore_ascii_case(name))
+        };
+        means_this_machine(name) || is_named(Setting::HttpHosts) || is_named(Setting::HttpBind)
     }
 
     fn readiness(&self) -> Response {
@@ -187,12 +222,17 @@ impl Routes {
     }
 }
 
-/// Whether a Host header names an address or `localhost`, not a name that somebody may have given to this machine.
-fn means_this_machine(host: &str) -> bool {
+/// The name or the address in a Host header, without brackets, port and a dot at the end.
+fn host_name(host: &str) -> &str {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
+    name.strip_suffix('.').unwrap_or(name)
+}
+
+/// Whether a host is an address or `localhost`, not a name that somebody may have given to this machine.
+fn means_this_machine(name: &str) -> bool {
     let is_local =
         name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost");
     is_local || name.parse::<IpAddr>().is_ok()
@@ -240,8 +280,9 @@ mod tests {
             "LocalHost:1",
             "a.localhost:1",
             "10.0.0.1:1",
+            "localhost.:1",
         ] {
-            assert!(means_this_machine(host), "{host}");
+            assert!(means_this_machine(host_name(host)), "{host}");
         }
         for host in [
             "",
@@ -251,7 +292,7 @@ mod tests {
             "localhost.evil.example",
             "[x]:1",
         ] {
-            assert!(!means_this_machine(host), "{host}");
+            assert!(!means_this_machine(host_name(host)), "{host}");
         }
     }
 

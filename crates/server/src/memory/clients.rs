@@ -4,12 +4,16 @@
 //! ([`Client::kept`]: subscriptions, watched and tracked keys, prefixes, names). Each worker keeps the sum over its
 //! own up to date as buffers grow and shrink ([`crate::connection::Connection::note_memory`]); each turn it compares that with its part
 //! of the limit, and beyond it looks at all. The control thread looks for those that have no turns. CLIENT NO-EVICT spares a client.
+//!
+//! A value that an entry has is the keyspace's memory, however many are sent it ([`keyspace::Lent`]). Unless somebody has set the limit, one
+//! request or reply may be larger, if there is room for it within `maxmemory`: it is not counted of the one client that has the largest.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clients::{Client, status};
 use crate::limits::CLIENTS_SPARED_MS;
+use crate::config::Setting;
 use crate::server::Server;
 use crate::worker::Worker;
 
@@ -27,10 +31,16 @@ impl Server {
     /// Drops the largest clients if all together take too much.
     pub(crate) fn bound_clients(&self) {
         if let Some(limit) = self.memory.clients()
-            && self.client_bytes() > limit
+            && self.client_bytes() > limit + self.memory.single.load(Relaxed)
         {
             self.drop_largest_clients(limit);
         }
+    }
+
+    /// As [`Server::bound_clients`], with another look at which client has the largest request or reply.
+    pub(crate) fn bound_clients_anew(&self) {
+        self.memory.single.store(0, Relaxed);
+        self.bound_clients();
     }
 
     #[cold]
@@ -45,17 +55,34 @@ impl Server {
         }
         let mut candidates: Vec<(usize, Arc<Client>)> = Vec::new();
         let mut bytes = 0;
+        // The bytes of the largest request with its replies, and its client.
+        let mut single = (0, 0);
         self.clients.for_each(|client| {
             // One that was killed already is as good as gone.
             if client.killed.load(Relaxed) {
                 return;
             }
             let its = client.memory.load(Relaxed);
+            let of_one = client.single_memory.load(Relaxed).min(its);
+            if of_one > single.0 {
+                single = (of_one, client.id);
+            }
             bytes += its;
             if its > 0 && !client.has_status(status::NO_EVICT) {
                 candidates.push((its, Arc::clone(client)));
             }
         });
+        // A limit that somebody has set holds for each of them. No command may need more than that.
+        let single_bytes = match self.settings.int(Setting::MaxMemoryClients) {
+            0 => single.0.min(self.most_held()),
+            _ => 0,
+        };
+        bytes -= single_bytes;
+        let largest = candidates.iter_mut().find(|(_, one)| one.id == single.1);
+        if let Some((its, _)) = largest {
+            *its -= single_bytes;
+        }
+        self.memory.single.store(single_bytes, Relaxed);
         candidates.sort_unstable_by_key(|(its, _)| std::cmp::Reverse(*its));
         for (its, client) in candidates {
             if bytes <= limit {
@@ -85,7 +112,8 @@ impl Worker {
     pub(crate) fn bound_clients(&mut self) {
         if let Some(limit) = self.server.memory.clients() {
             let own = self.stats.client_bytes.get() as usize;
-            if own.saturating_mul(self.server.workers.len()) > limit {
+            let single = self.server.memory.single.load(Relaxed);
+            if own.saturating_mul(self.server.workers.len()) > limit + single {
                 self.close_largest_clients();
             }
         }

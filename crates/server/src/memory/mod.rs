@@ -80,6 +80,9 @@ pub(crate) struct Budget {
     is_dropping: AtomicBool,
     /// When (Unix, ms) one has found that all clients that are left are spared, and take too much nevertheless.
     spared_ms: AtomicI64,
+    /// Bytes beyond what clients may take together: those of the largest request with its replies, if there was more than they may take
+    /// a moment ago.
+    single: AtomicUsize,
 }
 
 impl Budget {

@@ -128,6 +128,10 @@ impl Worker {
             self.close(token);
         }
         for token in slow {
+            if let Some(connection) = self.connections.get_mut(token) {
+                connection.backlog.look_at_lent();
+                connection.note_memory(self.stats);
+            }
             self.slow_reader(token);
         }
     }

@@ -1,11 +1,12 @@
 //! What a slow, greedy or confused client can do to the HTTP port: nothing to anybody else.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::browser::{Site, read_answer};
+use super::browser::{Answer, Site, read_answer};
+use super::support::PATIENCE;
 
 #[test]
 fn what_is_no_plain_request_is_refused_and_the_connection_closed() {
@@ -149,4 +150,97 @@ fn who_does_not_read_holds_nobody_up() {
     }
     let mut client = site.server.client();
     assert_eq!(client.ask("PING").text(), "PONG");
+}
+
+/// An address of this machine from which connections come as from another: none of the loopback's.
+fn outer_address() -> IpAddr {
+    // Nothing is sent: the kernel only looks up which address it would send from.
+    let routes = [
+        ("0.0.0.0:0", "198.51.100.1:9"),
+        ("[::]:0", "[2001:db8::1]:9"),
+    ];
+    let found = routes.iter().find_map(|(from, to)| {
+        let socket = UdpSocket::bind(from).ok()?;
+        socket.connect(to).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    });
+    found.expect("the machine has an address other than the loopback's")
+}
+
+/// What somebody on another machine is answered.
+fn ask_from_outside(site: &Site, path: &str, host: &str) -> Answer {
+    let address = SocketAddr::new(outer_address(), site.http.port());
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).expect("the HTTP port is open");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream
+        .write_all(request.as_bytes())
+        .expect("the server reads");
+    read_answer(&mut stream).expect("it is answered")
+}
+
+const OPEN: &[&str] = &["--http-bind", "*", "::*"];
+const GUARDED: &[&str] = &["/", "/stats.json", "/metrics", "/dashboard.js", "/nothing"];
+
+#[test]
+fn protected_mode_holds_for_strangers_here_as_well() {
+    let site = Site::start(OPEN);
+    let own = outer_address().to_string();
+    for path in GUARDED {
+        let answer = ask_from_outside(&site, path, "127.0.0.1");
+        assert_eq!(answer.status, 403, "{path}");
+        assert!(answer.body.contains("requirepass"), "{}", answer.body);
+    }
+    // Who looks after the server's life knows no password, and may know it by any name.
+    for path in ["/healthz", "/readyz"] {
+        let answer = ask_from_outside(&site, path, "balancer.example");
+        assert_eq!((answer.status, &*answer.body), (200, "ok\n"), "{path}");
+    }
+    assert_eq!(site.get("/stats.json").status, 200);
+    // It follows the settings as they are now.
+    let mut client = site.server.client();
+    let mut set = |setting, value| {
+        let reply = client.call(&["CONFIG", "SET", setting, value]);
+        assert_eq!(reply.expect("it is answered").text(), "OK", "{setting}");
+    };
+    set("requirepass", "secret");
+    assert_eq!(ask_from_outside(&site, "/stats.json", &own).status, 401);
+    set("requirepass", "");
+    assert_eq!(ask_from_outside(&site, "/stats.json", &own).status, 403);
+    set("protected-mode", "no");
+    assert_eq!(ask_from_outside(&site, "/stats.json", &own).status, 200);
+}
+
+#[test]
+fn without_a_password_a_request_is_for_an_address_or_for_a_name_that_is_allowed() {
+    let site = Site::start(&[OPEN, &["--protected-mode", "no"]].concat());
+    let mut client = site.server.client();
+    let outer = |host: &str| ask_from_outside(&site, "/stats.json", host).status;
+    let inner = |host: &str| {
+        let request = format!("GET /stats.json HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        site.send(request.as_bytes()).status
+    };
+    for host in [
+        "evil.example",
+        "evil.example:80",
+        "127.0.0.1.evil.example",
+        "db1",
+        "",
+    ] {
+        assert_eq!((outer(host), inner(host)), (403, 403), "{host}");
+    }
+    let set = ["CONFIG", "SET", "http-hosts", "db1 Db1.Example"];
+    assert_eq!(client.call(&set).expect("it is answered").text(), "OK");
+    for host in [
+        "db1:9121",
+        "DB1.example.",
+        "127.0.0.1",
+        "[::1]:1",
+        "localhost:1",
+    ] {
+        assert_eq!((outer(host), inner(host)), (200, 200), "{host}");
+    }
+    assert_eq!((outer("evil.example"), inner("evil.example")), (403, 403));
+    // The password of another origin is none that a browser sends by itself.
+    client.ask("CONFIG SET requirepass secret");
+    assert_eq!((outer("any.example"), inner("any.example")), (401, 403));
 }

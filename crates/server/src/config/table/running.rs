@@ -64,7 +64,7 @@ pub(super) const RUNNING: &[Row] = &[
         default: "0",
         section: Section::Monitoring,
         summary: "The TCP port of the dashboard, of /metrics for Prometheus, and of /healthz and /readyz; 0 turns HTTP off. \
-                  With requirepass, all but health wants that password.",
+                  With requirepass, all but health wants that password; without, protected-mode applies here as well.",
         ..BASE
     },
     Row {
@@ -74,6 +74,16 @@ pub(super) const RUNNING: &[Row] = &[
         default: "127.0.0.1 -::1",
         section: Section::Monitoring,
         summary: "The addresses to listen on for HTTP, as in bind.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::HttpHosts,
+        name: "http-hosts",
+        kind: Kind::Hosts { most: 16 },
+        mutable: true,
+        section: Section::Monitoring,
+        summary: "Names under which browsers and monitoring systems may ask for this server over HTTP, beside addresses and \
+                  localhost: without requirepass a request for any other host is refused (DNS rebinding).",
         ..BASE
     },
     Row {

@@ -195,6 +195,17 @@ fn addresses_are_words() {
 }
 
 #[test]
+fn hosts_are_names_alone() {
+    let kind = Kind::Hosts { most: 2 };
+    for (text, joined) in [("", ""), (" db1  Db.example ", "db1 Db.example")] {
+        assert_eq!(parse_as(kind, text), Ok(Value::Text(joined.into())));
+    }
+    for text in ["a b c", "*", "*.example", "db1:9121", "http://db1", "db1/"] {
+        assert!(parse_as(kind, text).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn limits_name_some_classes() {
     let limit = |hard, soft, soft_seconds| OutputLimit {
         hard,
