@@ -303,6 +303,9 @@ pub(crate) const SHARDS_PER_WORKER: usize = 64;
 pub(crate) const SPARE_QUEUES: usize = 16;
 pub(crate) const QUEUE_KEEP_BYTES: usize = 16 * 1024;
 
+/// The part of `maxmemory-clients`, in percent, that the queue of one transaction may take: less than what lets its client be dropped.
+pub(crate) const QUEUE_CLIENTS_PERCENT: usize = 75;
+
 /// Longest part of an argument that an error reply repeats.
 pub(crate) const ERROR_ECHO_BYTES: usize = 128;
 

@@ -31,6 +31,7 @@ mod hotkeys;
 mod http;
 mod journal;
 mod latency;
+mod leftover;
 mod limits;
 mod logging;
 mod memory;

@@ -56,6 +56,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
         Startup::RepairLog(directory) => return Ok(check_log::run(&directory, Task::Repair)),
     };
     change_directory(&settings)?;
+    persistence::check_place(&settings)?;
     if settings.flag(Setting::Daemonize) {
         sys::process::daemonize()
             .map_err(|error| format!("cannot run in the background: {error}"))?;
@@ -74,6 +75,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
     let server = build(settings, config_file)?;
     let recovery = persistence::open(server)?;
     announce(server, &listeners);
+    remove_leftovers(server);
     // The log says more than any snapshot.
     let loads = recovery.is_none() && snapshot::is_there(server)?;
     server
@@ -108,6 +110,14 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
             log::info!("Ferrite is now ready to exit, bye bye...");
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Removes what killed processes have not finished to write.
+fn remove_leftovers(server: &Server) {
+    snapshot::remove_leftovers(&server.settings);
+    if let Some(file) = &server.config_file {
+        config::remove_leftovers(file);
     }
 }
 

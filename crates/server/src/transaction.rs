@@ -238,6 +238,13 @@ pub(crate) struct Watched {
     pub(crate) key: Box<[u8]>,
 }
 
+impl Watched {
+    /// Bytes that a key of so many bytes takes.
+    pub(crate) const fn bytes_of(key: usize) -> usize {
+        key + size_of::<Watched>()
+    }
+}
+
 /// All keys that a connection watches.
 #[derive(Default)]
 pub(crate) struct WatchList {
@@ -255,7 +262,7 @@ impl WatchList {
         if self.keys.iter().any(is_same) {
             return false;
         }
-        self.bytes += key.bytes.len() + size_of::<Watched>();
+        self.bytes += Watched::bytes_of(key.bytes.len());
         self.keys.push(Watched {
             db,
             hash: key.hash,

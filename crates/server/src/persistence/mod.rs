@@ -43,7 +43,7 @@ use crate::shutdown;
 use crate::snapshot;
 
 pub(crate) use again::AgainError;
-pub(crate) use backup::backup_directory;
+pub(crate) use backup::{backup_directory, check_place};
 
 pub(crate) use bring_back::check_room;
 use compaction::Relocator;

@@ -24,5 +24,5 @@ pub use daemon::daemonize;
 pub use identity::{executable_path, hostname, os_text, pid};
 pub use memory::{peak_rss_bytes, rss_bytes, total_memory_bytes};
 pub use open_files::raise_open_files;
-pub use other::{ask_to_end, cpu_time_of, rss_bytes_of};
+pub use other::{ask_to_end, cpu_time_of, is_alive, rss_bytes_of};
 pub use threads::{ThreadId, ThreadTimes};
