@@ -41,6 +41,7 @@ mod notify;
 mod observe;
 mod pace;
 mod persistence;
+mod pid_file;
 mod pool;
 mod pubsub;
 mod rests;
@@ -59,6 +60,7 @@ mod transaction;
 mod watch;
 mod worker;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 /// For everything that is not an entry: those have slabs of their own. What it gives is counted, for there is a limit of all memory.
@@ -70,7 +72,8 @@ fn main() -> ExitCode {
     match start::run(std::env::args_os().skip(1)) {
         Ok(code) => code,
         Err(message) => {
-            eprintln!("ferrite-server: {message}");
+            // Nobody may be there to read it.
+            let _ = writeln!(std::io::stderr(), "ferrite-server: {message}");
             ExitCode::FAILURE
         }
     }
