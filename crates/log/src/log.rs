@@ -324,6 +324,8 @@ impl Core {
             writer.trim();
         }
         match self.refusal() {
+            // A full disk that has taken everything all the same.
+            Some(Refusal::Full(_)) if self.durable() == self.tail() => Ok(()),
             Some(refusal) => Err(refusal),
             None => Ok(()),
         }

@@ -346,6 +346,10 @@ pub(crate) const LOG_RING_SHARE: u64 = 16;
 pub(crate) const LEAST_LOG_RING_BYTES: usize = 1 << 20;
 pub(crate) const LOG_RING_APPENDER_BYTES: usize = 16 << 10;
 
+/// The part of a small file system that a segment of the log takes, and the bytes that it may have however small that is.
+pub(crate) const LOG_SEGMENT_DISK_SHARE: u64 = 16;
+pub(crate) const LEAST_LOG_SEGMENT_BYTES: u64 = 2 << 20;
+
 /// The part of a small `maxmemory` that hints of the running segment may take.
 pub(crate) const LOG_HINT_SHARE: u64 = 64;
 

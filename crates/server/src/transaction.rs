@@ -102,7 +102,7 @@ impl Transaction {
         } else {
             self.hashes.extend_from_slice(args.hashes);
         }
-        self.flags |= command.spec.flags;
+        self.flags |= command.spec.summed_flags();
         self.needs_data |= !command.spec.has(flag::LOADING);
         self.requests.push(Queued {
             command,
