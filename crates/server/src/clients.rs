@@ -13,6 +13,8 @@ use std::sync::atomic::{
 use parking_lot::{Mutex, RwLock};
 use sys::socket::Socket;
 
+use crate::logins::Origin;
+
 /// Stands for no command in [`Client::last_command`].
 pub(crate) const NO_COMMAND: u16 = u16::MAX;
 
@@ -33,6 +35,8 @@ pub(crate) struct Client {
     pub(crate) local: String,
     pub(crate) fd: i32,
     pub(crate) is_unix: bool,
+    /// Where its attempts to log in come from.
+    pub(crate) origin: Origin,
     /// The worker it lives on, and its token there.
     pub(crate) worker: usize,
     pub(crate) token: AtomicU64,
@@ -124,6 +128,7 @@ impl Client {
             local: socket.local_text(),
             fd: socket.fd_number(),
             is_unix: socket.is_unix(),
+            origin: Origin::of(socket.peer_address().map(|address| address.ip())),
             worker,
             token: AtomicU64::new(u64::MAX),
             created_ms: now,

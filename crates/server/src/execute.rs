@@ -146,7 +146,10 @@ impl Worker {
         let mut last_command = None;
         // The same for all of the turn.
         let may_be_cold = server.cold.is_on();
-        if let Some(parked) = parked.take() {
+        // One that has parked in an earlier window of this group still waits.
+        if *state != State::Parked
+            && let Some(parked) = parked.take()
+        {
             blocked::go_on(&mut context, *parked);
         }
         // Where the lane stops, and the requests that wait behind that.
@@ -232,7 +235,9 @@ impl Worker {
             context.session.client.note_command(command.id);
         }
         let mut rewritten = None;
-        *parked = context.parked.take();
+        if let Some(begun) = context.parked.take() {
+            *parked = Some(begun);
+        }
         let wanted = std::mem::take(&mut context.wanted);
         if let Some(comes_again) = context.received.take() {
             *received = Some(comes_again);

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod batch;
 mod blobs;
 mod blocked;
@@ -34,6 +35,7 @@ mod latency;
 mod leftover;
 mod limits;
 mod logging;
+mod logins;
 mod memory;
 mod metrics;
 mod monitor;

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use sys::poller::{Backend, Poller, Waker};
 use sys::signal::{Signal, Signals};
 
+use crate::addresses;
 use crate::blobs::Threads;
 use crate::blocked::WaitNumbers;
 use crate::check_log::{self, Task};
@@ -28,6 +29,7 @@ use crate::limits::{
     SHARDS_PER_WORKER,
 };
 use crate::logging;
+use crate::logins::Logins;
 use crate::memory::Budget;
 use crate::monitor::Monitors;
 use crate::notify;
@@ -57,6 +59,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
         Startup::CheckLog(directory) => return Ok(check_log::run(&directory, Task::Check)),
         Startup::RepairLog(directory) => return Ok(check_log::run(&directory, Task::Repair)),
     };
+    addresses::check(&settings, workers(&settings))?;
     change_directory(&settings)?;
     persistence::check_place(&settings)?;
     if settings.flag(Setting::Daemonize) {
@@ -156,15 +159,20 @@ fn allow_connections(settings: &Settings) {
     }
 }
 
+/// The number of workers.
+fn workers(settings: &Settings) -> usize {
+    match settings.int(Setting::Threads) as usize {
+        0 => sys::cpu::usable_cpus(),
+        threads => threads,
+    }
+}
+
 fn build(
     settings: Settings,
     config_file: Option<std::path::PathBuf>,
 ) -> Result<&'static Server, String> {
     let failed = |error: std::io::Error| format!("cannot start: {error}");
-    let workers = match settings.int(Setting::Threads) as usize {
-        0 => sys::cpu::usable_cpus(),
-        threads => threads,
-    };
+    let workers = workers(&settings);
     let shards = match settings.int(Setting::Shards) as usize {
         0 => default_shards(workers, settings.int(Setting::MaxMemory) as usize),
         shards => shards,
@@ -210,6 +218,7 @@ fn build(
         slowlog: Mutex::new(SlowLog::default()),
         latency: Mutex::new(LatencyMonitor::default()),
         errors: ErrorStats::default(),
+        logins: Logins::default(),
         survey: Survey::default(),
         totals: Totals::default(),
         control: Waker::new().map_err(failed)?,

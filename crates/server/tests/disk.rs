@@ -294,6 +294,6 @@ fn assert_refusing_but_removals(client: &mut Client) {
     assert_eq!(client.ask("MULTI"), ok());
     assert_eq!(client.ask("GET nothing").text(), "QUEUED");
     assert_eq!(client.ask("DEL nothing").text(), "QUEUED");
-    let replies = Value::Array(vec![Value::Null, Value::Int(0)]);
+    let replies = Value::Array(vec![Value::NullBulk, Value::Int(0)]);
     assert_eq!(client.ask("EXEC"), replies);
 }

@@ -24,6 +24,7 @@ use super::response::{Response, Status, content};
 use crate::config::Setting;
 use crate::figures::{self, View};
 use crate::limits::HTTP_FRESH_MS;
+use crate::logins::Origin;
 use crate::server::Server;
 
 /// The files of the dashboard: path, kind, bytes.
@@ -83,8 +84,10 @@ impl Routes {
             _ => {}
         }
         let password = self.server.settings.text(Setting::RequirePass);
-        if !password.is_empty() && !is_authorized(request, &password) {
-            return Response::plain(Status::Unauthorized);
+        if !password.is_empty()
+            && let Some(refusal) = self.refusal(request, socket, &password)
+        {
+            return refusal;
         }
         match &*request.path {
             "/metrics" => self.gathered(
@@ -104,6 +107,24 @@ impl Routes {
                 None => Response::plain(Status::NotFound),
             },
         }
+    }
+
+    /// Refuses a request without the right password, and one that comes before its turn after several wrong ones.
+    fn refusal(&self, request: &Request, socket: &Socket, password: &str) -> Option<Response> {
+        if request.authorization.is_none() {
+            return Some(Response::plain(Status::Unauthorized));
+        }
+        let (logins, now_ms) = (&self.server.logins, sys::clock::realtime_ms());
+        let origin = Origin::of(socket.peer_address().map(|address| address.ip()));
+        if !logins.has_turn_now(origin, now_ms) {
+            return Some(Response::plain(Status::TooManyRequests));
+        }
+        if !is_authorized(request, password) {
+            logins.note_failure(origin, now_ms);
+            return Some(Response::plain(Status::Unauthorized));
+        }
+        logins.note_success(origin);
+        None
     }
 
     fn readiness(&self) -> Response {

@@ -5,6 +5,7 @@
 //! before speed: most of it reads `/proc`. A fact that the system does not tell is 0 or `None`,
 //! never an error that would fail a whole `INFO`.
 
+mod address_space;
 mod background;
 mod cgroup;
 mod cpu_times;
@@ -15,6 +16,7 @@ mod open_files;
 mod other;
 mod threads;
 
+pub use address_space::{AddressLimit, address_limit};
 pub use background::work_in_background;
 pub use cgroup::cgroup_memory_limit;
 pub use cpu_times::{

@@ -90,6 +90,7 @@ fn block(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         let wait = Wait {
             until_ms,
             durable: None,
+            repeats: false,
             give_up: |context, _| context.reply.null_array(),
         };
         let is_there =
