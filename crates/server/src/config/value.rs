@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::settings::{ClientClass, OutputLimit};
 use super::table::{Kind, Row, Whole};
 use crate::addresses;
+use crate::limits::ADDRESSES_LEAST;
 use crate::notify::class;
 use crate::snapshot::SavePoint;
 
@@ -166,7 +167,8 @@ fn usable_memory() -> u64 {
     let memory = sys::process::cgroup_memory_limit().map_or(machine, |limit| limit.min(machine));
     let workers = sys::cpu::usable_cpus();
     let addresses = sys::process::address_limit().map(|limit| addresses::room(limit, workers));
-    addresses.map_or(memory, |room| room.min(memory))
+    // Nothing at all would be no limit.
+    addresses.map_or(memory, |room| room.max(ADDRESSES_LEAST).min(memory))
 }
 
 /// The directory in full, because the process may work elsewhere by the time somebody asks.
