@@ -494,6 +494,7 @@ mod tests {
         (Setting::AppendOnly, "no"),
         (Setting::AppendFsync, "always"),
         (Setting::AppendDirName, "other directory"),
+        (Setting::BackupDir, "other backups"),
         (Setting::AutoAofRewritePercentage, "50"),
         (Setting::AutoAofRewriteMinSize, "1000001"),
         (Setting::LogLazyLoadSize, "1mb"),
