@@ -327,12 +327,14 @@ impl Core {
         }
     }
 
-    /// Whether more is left than compaction's part of the reserve, free or as space that the log has taken already.
+    /// Whether more is left than compaction's part of the reserve, free or as space that the log has taken
+    /// already.
     pub(crate) fn has_reserve_for_removals(&self) -> bool {
         self.free_or_taken() >= self.options.reserve_bytes / COMPACTION_RESERVE_SHARE
     }
 
-    /// Bytes that can be appended: free ones, as of the last look, and those that segments have taken and not used.
+    /// Bytes that can be appended: free ones, as of the last look, and those that segments have taken and not
+    /// used.
     pub(crate) fn free_or_taken(&self) -> u64 {
         let running = self.room_until.load(Ordering::Relaxed);
         let taken = running.saturating_sub(self.ring.tail());

@@ -55,8 +55,8 @@ impl Core {
         }
     }
 
-    /// Sees to it that there is space for the next segment and a reserve beyond it. Returns why only removals may be accepted, if that
-    /// is so.
+    /// Sees to it that there is space for the next segment and a reserve beyond it. Returns why only removals
+    /// may be accepted, if that is so.
     ///
     /// # Errors
     /// Not even removals may be accepted.

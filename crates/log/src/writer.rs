@@ -431,8 +431,9 @@ fn begin(core: &Core, first: Lsn) -> Result<Begun> {
     })
 }
 
-/// Takes space for a segment: all that it may need, or part of what there is where the disk would be nearly full then. Returns the
-/// bytes of the file that have space, and the bytes of records after which the segment ends.
+/// Takes space for a segment: all that it may need, or part of what there is where the disk would be nearly
+/// full then. Returns the bytes of the file that have space, and the bytes of records after which the segment
+/// ends.
 fn take_space(core: &Core, file: &dyn File, header_bytes: u64) -> std::io::Result<(u64, u64)> {
     let full = header_bytes + room(core);
     let has_space = file.size().is_ok_and(|size| size >= full);

@@ -1,5 +1,5 @@
-//! Limits on the addresses of the process (`ulimit -v`): looked at before anything is mapped, because a mapping that is refused later
-//! ends the process, in a library or in the middle of a command.
+//! Limits on the addresses of the process (`ulimit -v`): looked at before anything is mapped, because a
+//! mapping that is refused later ends the process, in a library or in the middle of a command.
 
 use sys::process::AddressLimit;
 

@@ -474,8 +474,8 @@ impl Context<'_> {
         }
     }
 
-    /// Puts a request behind the others of its transaction, unless that has failed already. Beyond the limit of a transaction the request is
-    /// refused, and what was queued before it goes: EXEC will not run it.
+    /// Puts a request behind the others of its transaction, unless that has failed already. Beyond the limit
+    /// of a transaction the request is refused, and what was queued before it goes: EXEC will not run it.
     fn queue(&mut self, command: &'static Command, args: &mut Args<'_>) {
         let is_dirty = self.session.is_dirty();
         let fits = self.check_queue_limit(args.size());
@@ -495,7 +495,8 @@ impl Context<'_> {
         self.reply.simple("QUEUED");
     }
 
-    /// Whether `bytes` more may be kept for a transaction: no more than a request may have, nor than one client among all.
+    /// Whether `bytes` more may be kept for a transaction: no more than a request may have, nor than one
+    /// client among all.
     ///
     /// # Errors
     /// What to tell the client. Its connection stays.

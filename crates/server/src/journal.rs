@@ -281,8 +281,8 @@ impl Journal {
         inner.appender.ensure(bytes.min(most))
     }
 
-    /// Gets room for what requests of so many bytes will append that remove keys, on a disk that is nearly full. Called for each window of
-    /// requests; [`Journal::may_remove`] has the outcome.
+    /// Gets room for what requests of so many bytes will append that remove keys, on a disk that is nearly
+    /// full. Called for each window of requests; [`Journal::may_remove`] has the outcome.
     #[cold]
     pub(crate) fn ensure_for_removal(&self, bytes: u64) {
         let room = self.inner.borrow_mut().appender.ensure_for_removal(bytes);

@@ -1,14 +1,16 @@
 //! Drafts of files that a killed process has left behind: removed at the start.
 //!
-//! A draft carries the number of the process that writes it in its name, and is locked while that process lives. One is removed if
-//! no process has the number, or this one has it (processes in containers have few numbers), and nobody holds the lock: a server in
-//! another container may write to the same directory under a number that means another process here.
+//! A draft carries the number of the process that writes it in its name, and is locked while that process
+//! lives. One is removed if no process has the number, or this one has it (processes in containers have few
+//! numbers), and nobody holds the lock: a server in another container may write to the same directory under a
+//! number that means another process here.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// Removes all drafts in a directory. `writer_of` tells the process from the name of a draft, and `None` for any other name.
+/// Removes all drafts in a directory. `writer_of` tells the process from the name of a draft, and `None` for
+/// any other name.
 pub(crate) fn remove(directory: &Path, writer_of: impl Fn(&str) -> Option<u32>) {
     let Ok(entries) = fs::read_dir(directory) else {
         // Whoever needs the directory says what is wrong with it.

@@ -5,8 +5,8 @@
 //! ```
 //! The sign tells the level: `.` debug, `-` verbose, `*` notice, `#` warning.
 //!
-//! A line that cannot be written (a full disk, a terminal that is gone) is dropped: the log is no reason to end. The file is opened
-//! anew when a signal asks for it, after a rotation has renamed it.
+//! A line that cannot be written (a full disk, a terminal that is gone) is dropped: the log is no reason to
+//! end. The file is opened anew when a signal asks for it, after a rotation has renamed it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -76,8 +76,8 @@ pub(crate) fn start(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens `logfile` anew: a rotation may have renamed the file that is written to. The old one is kept where that fails.
-/// Whether there is a file at all.
+/// Opens `logfile` anew: a rotation may have renamed the file that is written to. The old one is kept where
+/// that fails. Whether there is a file at all.
 ///
 /// # Errors
 /// Which file cannot be opened, and why.

@@ -1,12 +1,16 @@
-//! Guesses at the password: after some wrong ones every further attempt from the same address waits for its turn, longer each time.
+//! Guesses at the password: after some wrong ones every further attempt from the same address waits for its
+//! turn, longer each time.
 //!
-//! An attempt takes its turn *before* its password is looked at, and turns of one address come one after the other: more connections
-//! give no more guesses, and a right password is not told from a wrong one by the time it takes. Whoever would have to wait too long
-//! is refused at once, without a look at the password. A right password ends it.
+//! An attempt takes its turn *before* its password is looked at, and turns of one address come one after the
+//! other: more connections give no more guesses, and a right password is not told from a wrong one by the
+//! time it takes. Whoever would have to wait too long is refused at once, without a look at the password. A
+//! right password ends it.
 //!
-//! What does not live here: how a connection waits ([`crate::blocked`]), and what it answers (`command/connection/handshake`).
+//! What does not live here: how a connection waits ([`crate::blocked`]), and what it answers
+//! (`command/connection/handshake`).
 //!
-//! Invariant: the table has [`LOGIN_ADDRESSES`] rows at most. Where another is needed, the one goes that was quiet for longest, of a few.
+//! Invariant: the table has [`LOGIN_ADDRESSES`] rows at most. Where another is needed, the one goes that was
+//! quiet for longest, of a few.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

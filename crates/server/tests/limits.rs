@@ -1,4 +1,5 @@
-//! Limits that the system sets to the process: a server that cannot work within them says so at its start and ends in order.
+//! Limits that the system sets to the process: a server that cannot work within them says so at its start and
+//! ends in order.
 
 #[path = "support/mod.rs"]
 mod support;

@@ -1,5 +1,5 @@
-//! Guesses at the password: attempts from an address that has sent many wrong ones wait for their turns, on whatever connections they
-//! come. Nobody else waits, and the right password is right after the wait.
+//! Guesses at the password: attempts from an address that has sent many wrong ones wait for their turns, on
+//! whatever connections they come. Nobody else waits, and the right password is right after the wait.
 //!
 //! Nothing here measures time: counters and the order of replies say who waited.
 

@@ -1,5 +1,5 @@
-//! Signals, and what a server leaves behind: its log goes on in a new file, orderly ends remove the file of the process, and nothing
-//! but a signal that means the end is one.
+//! Signals, and what a server leaves behind: its log goes on in a new file, orderly ends remove the file of
+//! the process, and nothing but a signal that means the end is one.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -99,7 +99,8 @@ fn no_other_signal_ends_a_server() {
     assert_eq!(server.client().ask("GET a").text(), "1");
 }
 
-/// The file names a server that runs: one that does not come up in the same directory neither changes nor removes it.
+/// The file names a server that runs: one that does not come up in the same directory neither changes nor
+/// removes it.
 #[test]
 fn the_file_of_a_process_stays_when_another_fails_to_start() {
     let mut server = Server::start(LOGGED, &OPTIONS);

@@ -143,7 +143,8 @@ fn at_gate(
     Some(Admission::Refuse(Some(command), refused))
 }
 
-/// Whether a command, or a transaction, does nothing to data but remove keys, and a full disk has room for that.
+/// Whether a command, or a transaction, does nothing to data but remove keys, and a full disk has room for
+/// that.
 fn may_remove(context: &Context<'_>, flags: u32) -> bool {
     let removes = flags & (flag::WRITE | flag::ADDS) == flag::WRITE;
     removes && context.store.journal.is_some_and(Journal::may_remove)

@@ -109,7 +109,8 @@ impl Routes {
         }
     }
 
-    /// Refuses a request without the right password, and one that comes before its turn after several wrong ones.
+    /// Refuses a request without the right password, and one that comes before its turn after several wrong
+    /// ones.
     fn refusal(&self, request: &Request, socket: &Socket, password: &str) -> Option<Response> {
         if request.authorization.is_none() {
             return Some(Response::plain(Status::Unauthorized));

@@ -12,8 +12,8 @@ use crate::config::{Setting, Settings};
 /// Bytes that the name of a backup has at most, as file systems have it.
 const NAME_BYTES: usize = 255;
 
-/// The directory of the backup called `name`, below `backup-dir`: no name reaches a file that the server itself uses.
-/// A server starts there with `--dir` alone.
+/// The directory of the backup called `name`, below `backup-dir`: no name reaches a file that the server
+/// itself uses. A server starts there with `--dir` alone.
 ///
 /// # Errors
 /// Why there is none, for the client.
@@ -61,7 +61,8 @@ pub(crate) fn check_place(settings: &Settings) -> Result<(), String> {
 }
 
 impl Persistence {
-    /// Makes a backup of everything that was committed, in a directory that need not exist. Takes as long as the disk does.
+    /// Makes a backup of everything that was committed, in a directory that need not exist. Takes as long as
+    /// the disk does.
     ///
     /// # Errors
     /// There is no log, there is something in the directory, or the disk refuses.

@@ -1,4 +1,5 @@
-//! Limits on the addresses that a process may map (`ulimit -v`, `ulimit -d`). Beyond one of them memory is refused that the machine has.
+//! Limits on the addresses that a process may map (`ulimit -v`, `ulimit -d`). Beyond one of them memory is
+//! refused that the machine has.
 
 use crate::syscall::check;
 

@@ -129,7 +129,8 @@ pub fn ignore_sigpipe() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
-/// Makes a write beyond the largest size that files may have (`ulimit -f`) an error instead of the end of the process.
+/// Makes a write beyond the largest size that files may have (`ulimit -f`) an error instead of the end of the
+/// process.
 pub fn ignore_file_limit() {
     // SAFETY: ignoring a signal installs no handler, so no code of ours can run at a bad moment.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };

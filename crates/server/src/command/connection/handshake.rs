@@ -43,8 +43,8 @@ pub(super) fn auth(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
     Ok(())
 }
 
-/// Authenticates the session. One that was authenticated stays so when this fails. Returns false if the connection waits for its
-/// turn first: the command comes again then.
+/// Authenticates the session. One that was authenticated stays so when this fails. Returns false if the
+/// connection waits for its turn first: the command comes again then.
 fn log_in(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Result<bool, Failure> {
     let (server, origin) = (context.server, context.session.client.origin);
     if server.needs_password() && !context.session.authenticated && !has_turn(context)? {
