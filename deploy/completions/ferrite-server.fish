@@ -38,6 +38,7 @@ complete -c ferrite-server -l appendfsync -d 'When the log is made durable: befo
 everysec\t''
 no\t''"
 complete -c ferrite-server -l appenddirname -d 'The directory of the log, in `dir`' -r -F
+complete -c ferrite-server -l backup-dir -d 'The directory that BACKUP makes backups in, each in a directory of its name' -r -F
 complete -c ferrite-server -l auto-aof-rewrite-percentage -d 'Accepted, and changes nothing: the log is kept small all the time, a segment after the other' -r -f
 complete -c ferrite-server -l auto-aof-rewrite-min-size -d 'Accepted, and changes nothing, as `auto-aof-rewrite-percentage`' -r -f
 complete -c ferrite-server -l log-lazy-load-size -d 'With maxmemory-policy offload, a log of at least so many bytes is loaded without its values: the server serves, and they come back in the background; 0 is never' -r -f

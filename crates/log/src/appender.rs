@@ -21,6 +21,14 @@ use crate::options::SyncPolicy;
 use crate::record::{self, Change, Draft, Record, Tag, Value};
 use crate::series::Series;
 
+/// What room in the ring is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Change,
+    Removal,
+    Compaction,
+}
+
 /// One thread's way into the log.
 pub struct Appender {
     pub(crate) core: Arc<Core>,
@@ -84,7 +92,19 @@ impl Appender {
         if self.credit >= bytes && self.core.is_healthy() {
             return Ok(());
         }
-        self.ensure_slowly(bytes.min(self.window()), false)
+        self.ensure_slowly(bytes.min(self.window()), Purpose::Change)
+    }
+
+    /// The same for records that remove keys, which may use part of what is kept in reserve on a full disk.
+    ///
+    /// # Errors
+    /// Even that is used up, or a write has failed.
+    pub fn ensure_for_removal(&mut self, bytes: u64) -> Result<(), Refusal> {
+        let bytes = bytes.min(self.window());
+        if self.credit >= bytes && self.core.takes_removals() {
+            return Ok(());
+        }
+        self.ensure_slowly(bytes, Purpose::Removal)
     }
 
     /// The same for compaction, which may use what is left of a full disk to make space.
@@ -94,7 +114,7 @@ impl Appender {
         if self.credit >= bytes && self.core.is_healthy() {
             return Ok(());
         }
-        self.ensure_slowly(bytes, true)
+        self.ensure_slowly(bytes, Purpose::Compaction)
     }
 
     /// Room that compaction gets before a record is handed over: what is written again can be larger than the record, because patches have
@@ -111,14 +131,18 @@ impl Appender {
     }
 
     #[cold]
-    fn ensure_slowly(&mut self, bytes: u64, even_if_full: bool) -> Result<(), Refusal> {
+    fn ensure_slowly(&mut self, bytes: u64, purpose: Purpose) -> Result<(), Refusal> {
         let core = self.core.clone();
-        let accepts = || core.is_healthy() || even_if_full && core.is_full();
+        let accepts = || match purpose {
+            Purpose::Change => core.is_healthy(),
+            Purpose::Removal => core.takes_removals(),
+            Purpose::Compaction => core.is_healthy() || core.is_full(),
+        };
         if !accepts() {
             return Err(core.refusal().unwrap_or(Refusal::Closed));
         }
         let brake = core.brake.load(Ordering::Relaxed);
-        let is_held_back = brake > 0 && !even_if_full && core.options.background;
+        let is_held_back = brake > 0 && purpose == Purpose::Change && core.options.background;
         if is_held_back {
             self.wait_for_compaction(brake, bytes);
         }

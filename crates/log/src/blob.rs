@@ -308,7 +308,7 @@ impl BlobStore {
     /// # Errors
     /// The log takes nothing now, or the disk refuses.
     pub fn begin(&self, len: u64) -> Result<BlobDraft> {
-        self.check()?;
+        self.check()?.check_space_for(len)?;
         let id = self.blobs.next.fetch_add(8, Ordering::Relaxed);
         self.blobs.make_directory(&*self.files, &self.paths, id)?;
         let path = self.paths.blob(id);

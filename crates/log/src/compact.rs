@@ -358,6 +358,14 @@ fn choose(map: &Map, core: &Core) -> Option<Arc<Segment>> {
     if needed(emptiest) == 0 {
         return Some(emptiest.clone());
     }
+    if core.is_full() {
+        // Whatever gives space back and has room for what it writes again.
+        let needed = needed(emptiest);
+        let garbage = emptiest.bytes().saturating_sub(needed);
+        let has_room = needed <= core.free_or_taken() / 2;
+        let is_worth_it = garbage * THOROUGH_SHARE > emptiest.bytes();
+        return (has_room && is_worth_it).then(|| emptiest.clone());
+    }
     let balance = Balance::of(map, &core.options);
     let tolerated = balance.live * TOMBSTONE_PERCENT / 100 + core.options.segment_bytes / 4;
     if balance.tombstones > tolerated {

@@ -25,7 +25,7 @@ use crate::blob::Blobs;
 use crate::credit::Credit;
 use crate::error::Refusal;
 use crate::filled::Filled;
-use crate::limits::{NAP, SYNC_HERE, WAKE_SHARE};
+use crate::limits::{COMPACTION_RESERVE_SHARE, NAP, SYNC_HERE, WAKE_SHARE};
 use crate::options::{Options, SyncPolicy};
 use crate::paths::Paths;
 use crate::segment::Name;
@@ -35,11 +35,13 @@ use crate::writer::{PIECE, Writer};
 
 /// All is well.
 const HEALTHY: u8 = 0;
-/// The disk is nearly full; passes.
-const FULL: u8 = 1;
+/// The disk is nearly full: removals and compaction may use the reserve; passes.
+const LOW: u8 = 1;
+/// The reserve of removals is used up, too, or a write found no space; passes.
+const FULL: u8 = 2;
 /// A write or a sync failed; stays.
-const FAILED: u8 = 2;
-const CLOSED: u8 = 3;
+const FAILED: u8 = 3;
+const CLOSED: u8 = 4;
 
 /// The log thread works, or is about to look whether there is work.
 const AWAKE: u8 = 0;
@@ -125,6 +127,14 @@ pub(crate) struct Core {
     pub(crate) writer: Mutex<Option<Writer>>,
     pub(crate) writer_thread: OnceLock<Thread>,
     pub(crate) is_closing: AtomicBool,
+    /// The log thread waits for space.
+    pub(crate) is_stuck: AtomicBool,
+    /// Free bytes of the file system, when they were looked at last.
+    pub(crate) free_bytes: AtomicU64,
+    /// The running segment has taken space for everything below.
+    pub(crate) room_until: AtomicU64,
+    /// Bytes that the space for the next segment takes, where that is made already.
+    pub(crate) spare_bytes: AtomicU64,
     /// Nanoseconds for each MiB that whoever appends waits, because there is more garbage than there may be; see the module `pace`.
     pub(crate) brake: AtomicU64,
     /// Compaction is to leave as little garbage as it can, once.
@@ -211,6 +221,10 @@ impl Core {
             writer: Mutex::new(None),
             writer_thread: OnceLock::new(),
             is_closing: AtomicBool::new(false),
+            is_stuck: AtomicBool::new(false),
+            free_bytes: AtomicU64::new(u64::MAX),
+            room_until: AtomicU64::new(start.0),
+            spare_bytes: AtomicU64::new(0),
             brake: AtomicU64::new(0),
             is_thorough: AtomicBool::new(false),
             holds: AtomicUsize::new(0),
@@ -299,8 +313,34 @@ impl Core {
         self.health.0.load(Ordering::SeqCst) >= FAILED
     }
 
+    /// Whether the disk is full, or nearly.
     pub(crate) fn is_full(&self) -> bool {
-        self.health.0.load(Ordering::SeqCst) == FULL
+        matches!(self.health.0.load(Ordering::SeqCst), LOW | FULL)
+    }
+
+    /// Whether records are accepted that remove keys.
+    pub(crate) fn takes_removals(&self) -> bool {
+        match self.health.0.load(Ordering::SeqCst) {
+            HEALTHY => true,
+            LOW => self.has_reserve_for_removals(),
+            _ => false,
+        }
+    }
+
+    /// Whether more is left than compaction's part of the reserve, free or as space that the log has taken
+    /// already.
+    pub(crate) fn has_reserve_for_removals(&self) -> bool {
+        self.free_or_taken() >= self.options.reserve_bytes / COMPACTION_RESERVE_SHARE
+    }
+
+    /// Bytes that can be appended: free ones, as of the last look, and those that segments have taken and not
+    /// used.
+    pub(crate) fn free_or_taken(&self) -> u64 {
+        let running = self.room_until.load(Ordering::Relaxed);
+        let taken = running.saturating_sub(self.ring.tail());
+        let spare = self.spare_bytes.load(Ordering::Relaxed);
+        let free = self.free_bytes.load(Ordering::Relaxed);
+        free.saturating_add(taken).saturating_add(spare)
     }
 
     /// Why nothing is accepted; `None` if all is well.
@@ -321,10 +361,28 @@ impl Core {
         });
     }
 
-    /// The disk is nearly full: nothing is accepted until [`Core::set_roomy`].
+    /// The disk is nearly full: nothing but removals is accepted until [`Core::set_roomy`].
+    pub(crate) fn set_low(&self, reason: String) {
+        if !self.is_stuck.load(Ordering::Relaxed) {
+            let mut kept = lock(&self.reason);
+            if self.health.0.load(Ordering::SeqCst) == FULL {
+                // There is some space again, for removals.
+                *kept = Some(Refusal::Full(reason.as_str().into()));
+                self.health.0.store(LOW, Ordering::SeqCst);
+            }
+        }
+        self.refuse(LOW, || {
+            log::warn!(
+                "{reason}: writes are refused until there is space again, keys can be deleted"
+            );
+            Refusal::Full(reason.into())
+        });
+    }
+
+    /// The disk is full: nothing is accepted until there is some space again.
     pub(crate) fn set_full(&self, reason: String) {
         self.refuse(FULL, || {
-            log::warn!("{reason}: writes are refused until there is space again");
+            log::warn!("{reason}: writes and deletions are refused until there is space again");
             Refusal::Full(reason.into())
         });
     }

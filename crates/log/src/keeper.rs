@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::hint;
 use crate::limits::LONGEST_SLEEP;
-use crate::writer::{is_full, prepare};
+use crate::writer::{is_full, prepare, room};
 
 impl Core {
     /// What the keeper does until the log is closed.
@@ -30,9 +30,10 @@ impl Core {
         if self.has_failed() {
             return;
         }
-        match self.take_space() {
-            Ok(()) if self.is_full() => self.set_roomy(),
-            Ok(()) => {}
+        match self.look_at_space() {
+            Ok(None) if self.is_full() => self.set_roomy(),
+            Ok(None) => {}
+            Ok(Some(reason)) => self.set_low(reason),
             Err(error) => self.set_full(error.to_string()),
         }
         self.trim_sealed();
@@ -54,31 +55,64 @@ impl Core {
         }
     }
 
-    /// Sees to it that there is space for the next segment and a reserve beyond it.
-    fn take_space(&self) -> Result<()> {
-        let log = &self.paths.log;
-        if self.spare_wanted.load(Ordering::Relaxed) {
+    /// Sees to it that there is space for the next segment and a reserve beyond it. Returns why only removals
+    /// may be accepted, if that is so.
+    ///
+    /// # Errors
+    /// Not even removals may be accepted.
+    fn look_at_space(&self) -> Result<Option<String>> {
+        if self.spare_wanted.load(Ordering::Relaxed) && self.has_space_for(room(self))? {
             prepare(self)?;
         }
-        let free = self
-            .files
-            .free_bytes(log)
-            .map_err(|error| Error::io("cannot ask for free space of", log, error))?;
         // Healing wants some more than what was too little, so that it does not flicker.
-        let wanted = self.options.reserve_bytes;
+        let reserve = self.options.reserve_bytes;
         let wanted = if self.is_full() {
-            wanted + wanted / 4
+            reserve + reserve / 4
         } else {
-            wanted
+            reserve
         };
-        if free < wanted {
-            let error = std::io::Error::new(
-                std::io::ErrorKind::StorageFull,
-                format!("{free} bytes are free and {wanted} are kept in reserve"),
-            );
-            return Err(Error::io("not enough space in", log, error));
+        let free = self.look_at_free_bytes()?;
+        if free >= wanted {
+            return Ok(None);
         }
-        Ok(())
+        let error = self.no_space(free, wanted);
+        if self.has_reserve_for_removals() {
+            Ok(Some(error.to_string()))
+        } else {
+            Err(error)
+        }
+    }
+
+    /// Whether there is space for so many bytes beside the reserve.
+    fn has_space_for(&self, bytes: u64) -> Result<bool> {
+        Ok(self.look_at_free_bytes()? >= bytes.saturating_add(self.options.reserve_bytes))
+    }
+
+    fn look_at_free_bytes(&self) -> Result<u64> {
+        let log = &self.paths.log;
+        let free = self.files.free_bytes(log);
+        let free = free.map_err(|error| Error::io("cannot ask for free space of", log, error))?;
+        self.free_bytes.store(free, Ordering::Relaxed);
+        Ok(free)
+    }
+
+    fn no_space(&self, free: u64, wanted: u64) -> Error {
+        let text = format!("{free} bytes are free and {wanted} are kept in reserve");
+        let error = std::io::Error::new(std::io::ErrorKind::StorageFull, text);
+        Error::io("not enough space in", &self.paths.log, error)
+    }
+
+    /// Looks whether a file of so many bytes leaves the reserve alone.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(crate) fn check_space_for(&self, bytes: u64) -> Result<()> {
+        if self.has_space_for(bytes)? {
+            return Ok(());
+        }
+        let free = self.free_bytes.load(Ordering::Relaxed);
+        let wanted = self.options.reserve_bytes.saturating_add(bytes);
+        Err(self.no_space(free, wanted))
     }
 
     /// Full segments give back the space behind their end.

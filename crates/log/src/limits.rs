@@ -47,6 +47,13 @@ pub(crate) const SYNC_HERE: Duration = Duration::from_micros(500);
 /// How often a write that found no space is tried again.
 pub(crate) const FULL_RETRY: Duration = Duration::from_millis(50);
 
+/// The part of the reserve of a full disk that is left to compaction: removals may use what is above it.
+pub(crate) const COMPACTION_RESERVE_SHARE: u64 = 4;
+
+/// On a nearly full disk a segment takes one part in so many of the free bytes, and so many bytes at least.
+pub(crate) const TIGHT_SHARE: u64 = 4;
+pub(crate) const TIGHT_MIN: u64 = 64 << 10;
+
 /// Zeroes that are written ahead of the log while every turn is synced: with short records, for thousands of syncs.
 pub(crate) const PAVE: u64 = 1 << 20;
 

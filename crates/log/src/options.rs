@@ -43,7 +43,9 @@ pub struct Options {
     pub sync: SyncPolicy,
     /// Values of this many bytes and more belong into a file of their own.
     pub blob_min: u64,
-    /// Below this many free bytes of the file system nothing is accepted any more.
+    /// Below this many free bytes of the file system nothing is accepted but removals. They are as long as
+    /// more than a quarter of that is left, which is compaction's; space that segments have taken and not
+    /// used counts here.
     pub reserve_bytes: u64,
     /// Garbage that compaction tolerates, in percent of live bytes.
     pub garbage_percent: u64,

@@ -134,7 +134,8 @@ impl Pace {
         if self.left == 0 {
             self.left = COMPACTION_SLICES;
             let balance = Balance::of(&core.segments.map(), &core.options);
-            self.rate = balance.rate(&core.options, core.is_thorough.load(Ordering::SeqCst));
+            let is_thorough = core.is_thorough.load(Ordering::SeqCst) || core.is_full();
+            self.rate = balance.rate(&core.options, is_thorough);
             core.brake.store(balance.brake(), Ordering::Relaxed);
             let rate = self.rate.unwrap_or(u64::MAX);
             core.counters.compaction_rate.store(rate, Ordering::Relaxed);

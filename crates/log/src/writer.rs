@@ -20,13 +20,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use sys::file::File;
 use sys::ring::{Consumer, Producer};
 
 use crate::address::Lsn;
 use crate::compact::is_named;
 use crate::core::{Core, lock};
 use crate::error::{Error, Result};
-use crate::limits::{MARK_INTERVAL, PAVE, PIECE_SHARE};
+use crate::limits::{MARK_INTERVAL, PAVE, PIECE_SHARE, TIGHT_MIN, TIGHT_SHARE};
 use crate::options::SyncPolicy;
 use crate::record::{self, Draft};
 use crate::scan::Scan;
@@ -79,8 +80,11 @@ impl Writer {
     /// Begins the first segment of this run at the ring's start.
     pub(crate) fn new(core: &Core, consumer: Consumer, producer: Producer) -> Result<Writer> {
         let first = Lsn(consumer.head());
-        let (segment, allocated) = begin(core, first)?;
-        let limit = first.0 + core.options.segment_bytes;
+        let Begun {
+            segment,
+            allocated,
+            limit,
+        } = begin(core, first)?;
         core.segments.push(segment.clone(), limit);
         Ok(Writer {
             limit,
@@ -120,6 +124,7 @@ impl Writer {
             }
         }
         turn.written = self.consumer.head() - start;
+        core.is_stuck.store(turn.is_stuck, Ordering::Relaxed);
         if core.policy() == SyncPolicy::Always && core.written() > core.durable() {
             self.pave(turn.written);
             // A failure is latched where it happens.
@@ -253,10 +258,14 @@ impl Writer {
             self.seal_at = None;
             return Ok(());
         }
-        let (segment, allocated) = begin(core, first).map_err(|error| stop(core, &error))?;
+        let Begun {
+            segment,
+            allocated,
+            limit,
+        } = begin(core, first).map_err(|error| stop(core, &error))?;
         self.segment.set_tally(self.scan.take_tally());
         self.segment.seal();
-        self.limit = first.0 + core.options.segment_bytes;
+        self.limit = limit;
         self.allocated = allocated;
         self.paved = 0;
         self.segment = segment.clone();
@@ -363,9 +372,18 @@ pub(crate) fn is_full(error: &std::io::Error) -> bool {
     )
 }
 
+/// A segment that has just begun.
+struct Begun {
+    segment: Arc<Segment>,
+    /// Bytes of the file that have space.
+    allocated: u64,
+    /// See [`Writer::limit`].
+    limit: u64,
+}
+
 /// Begins the segment at `first`: takes space, writes the header, gives it its name. It is not durable
-/// yet. With the bytes that have space.
-fn begin(core: &Core, first: Lsn) -> Result<(Arc<Segment>, u64)> {
+/// yet.
+fn begin(core: &Core, first: Lsn) -> Result<Begun> {
     let map = core.segments.map();
     let header = Header {
         epoch: core.options.epoch,
@@ -382,7 +400,6 @@ fn begin(core: &Core, first: Lsn) -> Result<(Arc<Segment>, u64)> {
     }
     .encode();
     let header_bytes = header.len() as u64;
-    let wanted = header_bytes + room(core);
     let _one = lock(&core.spare_lock);
     let spare = core.paths.temporary("next");
     let path = core.paths.segment(first);
@@ -394,9 +411,12 @@ fn begin(core: &Core, first: Lsn) -> Result<(Arc<Segment>, u64)> {
             .map_err(|error| Error::io("cannot make", &spare, error))?,
         Err(error) => return Err(Error::io("cannot open", &spare, error)),
     };
-    file.allocate(wanted)
+    let (allocated, bytes) = take_space(core, &*file, header_bytes)
         .map_err(|error| Error::io("cannot take space for", &path, error))?;
     core.spare_wanted.store(false, Ordering::Relaxed);
+    core.spare_bytes.store(0, Ordering::Relaxed);
+    let room_until = first.0 + allocated - header_bytes;
+    core.room_until.store(room_until, Ordering::Relaxed);
     file.write_at(&header, 0)
         .map_err(|error| Error::io("cannot write to", &spare, error))?;
     core.files
@@ -405,11 +425,39 @@ fn begin(core: &Core, first: Lsn) -> Result<(Arc<Segment>, u64)> {
     core.directory_changed.store(true, Ordering::Release);
     let segment = Arc::new(Segment::new(first, path, file, header_bytes));
     lock(&core.unsynced).push(segment.clone());
-    Ok((segment, wanted))
+    Ok(Begun {
+        segment,
+        allocated,
+        limit: first.0 + bytes,
+    })
+}
+
+/// Takes space for a segment: all that it may need, or part of what there is where the disk would be nearly
+/// full then. Returns the bytes of the file that have space, and the bytes of records after which the segment
+/// ends.
+fn take_space(core: &Core, file: &dyn File, header_bytes: u64) -> std::io::Result<(u64, u64)> {
+    let full = header_bytes + room(core);
+    let has_space = file.size().is_ok_and(|size| size >= full);
+    // A disk that does not tell what is free says it when space is taken.
+    let free = core.files.free_bytes(&core.paths.log).unwrap_or(u64::MAX);
+    if has_space || free >= full.saturating_add(core.options.reserve_bytes) {
+        match file.allocate(full) {
+            Ok(()) => return Ok((full, core.options.segment_bytes)),
+            Err(error) if !is_full(&error) => return Err(error),
+            // What a call has taken that failed is given back.
+            Err(_) => file.set_size(0)?,
+        }
+    }
+    let bytes = free.min(core.options.segment_bytes) / TIGHT_SHARE;
+    let bytes = bytes.max(TIGHT_MIN).min(core.options.segment_bytes);
+    let bytes = bytes.next_multiple_of(BLOCK as u64);
+    let allocated = header_bytes.next_multiple_of(BLOCK as u64) + bytes;
+    file.allocate(allocated)?;
+    Ok((allocated, bytes))
 }
 
 /// Bytes of space that a segment takes: its limit, and room for the record that reaches it.
-fn room(core: &Core) -> u64 {
+pub(crate) fn room(core: &Core) -> u64 {
     core.options.segment_bytes + core.credit.window
 }
 
@@ -427,5 +475,6 @@ pub(crate) fn prepare(core: &Core) -> Result<()> {
         let _ = core.files.unlink(&spare);
         return Err(Error::io("cannot take space for", &spare, error));
     }
+    core.spare_bytes.store(room(core), Ordering::Relaxed);
     Ok(())
 }

@@ -175,6 +175,86 @@ fn a_full_disk_is_refused_before_it_is_hit_and_heals() {
 }
 
 #[test]
+fn keys_can_be_removed_from_a_full_disk_until_the_reserve_is_used_up() {
+    let disk = Simulator::new();
+    disk.set_capacity(4 << 20);
+    let options = Options {
+        reserve_bytes: 1 << 20,
+        ..background()
+    };
+    let mut log = open(&disk, options)
+        .expect("it is new")
+        .start()
+        .expect("it is empty");
+    let store = std::sync::Arc::new(Store::default());
+    let mut appender = log.appender(None).expect("the first");
+    let mut keys = 0;
+    let key = |number: usize| (DB, format!("key:{number}").into_bytes());
+    while appender.ensure(2000).is_ok() {
+        let set = Op::Set(key(keys), vec![1; 1000], None);
+        store.run(&log, &mut appender, &set);
+        keys += 1;
+    }
+    let mut removed = 0;
+    // Without compaction nothing comes back: removals end before all of the disk is used.
+    while appender.ensure_for_removal(2000).is_ok() {
+        let record = Op::Set(key(keys), vec![1; 1000], None);
+        store.run(&log, &mut appender, &record);
+        keys += 1;
+        removed += 1;
+        if removed % 64 == 0 {
+            log.sync(log.tail())
+                .expect("there is room for what was accepted");
+        }
+        assert!(removed < 4000, "the reserve has an end");
+    }
+    assert!(
+        removed > 400,
+        "most of the reserve can be used: {removed} kilobytes"
+    );
+    let end = appender.commit();
+    log.sync(end).expect("there was room for what was accepted");
+    // Compaction has its part of the reserve: where all is garbage there is space again.
+    store.run(&log, &mut appender, &Op::ClearAll);
+    appender.commit();
+    log.start_compaction(store.clone());
+    wait_until("giving space back", || log.refusal().is_none());
+    appender.ensure(2000).expect("there is space");
+    drop(appender);
+    log.close().expect("all is written");
+}
+
+/// A disk that has no space for a whole segment, at the start and later.
+#[test]
+fn segments_are_short_where_space_is() {
+    let disk = Simulator::new();
+    let whole = Options {
+        segment_bytes: 1 << 20,
+        reserve_bytes: 64 << 10,
+        ..background()
+    };
+    disk.set_capacity(1 << 20);
+    let (log, mut appender) = running(&disk, whole.clone());
+    let refusal = append_until_refused(&mut appender);
+    assert!(matches!(refusal, Refusal::Full(_)), "{refusal:?}");
+    let used = disk.used();
+    assert!(used > 800 << 10, "most of the disk is used: {used} bytes");
+    assert!(log.status().segments > 2);
+    disk.set_capacity(16 << 20);
+    wait_until("healing", || log.refusal().is_none());
+    for _ in 0..3000 {
+        appender.ensure(2000).expect("there is space");
+        appender.set(DB, b"key", TAG, None, &[2; 1000]);
+        appender.commit();
+    }
+    log.sync(appender.commit()).expect("there is space");
+    drop(appender);
+    log.close().expect("all is written");
+    let mut recovery = open(&disk, options()).expect("it is whole");
+    load(&mut recovery, 1).expect("it is whole");
+}
+
+#[test]
 fn a_disk_that_is_full_all_the_same_is_tried_again() {
     let disk = Simulator::new();
     let (log, mut appender) = running(&disk, background());

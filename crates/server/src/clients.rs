@@ -13,6 +13,8 @@ use std::sync::atomic::{
 use parking_lot::{Mutex, RwLock};
 use sys::socket::Socket;
 
+use crate::logins::Origin;
+
 /// Stands for no command in [`Client::last_command`].
 pub(crate) const NO_COMMAND: u16 = u16::MAX;
 
@@ -40,6 +42,8 @@ pub(crate) struct Client {
     pub(crate) local: String,
     pub(crate) fd: i32,
     pub(crate) is_unix: bool,
+    /// Where its attempts to log in come from.
+    pub(crate) origin: Origin,
     /// The worker it lives on, and its token there.
     pub(crate) worker: usize,
     pub(crate) token: AtomicU64,
@@ -142,6 +146,7 @@ impl Client {
             local: socket.local_text(),
             fd: socket.fd_number(),
             is_unix: socket.is_unix(),
+            origin: Origin::of(socket.peer_address().map(|address| address.ip())),
             ..Client::unconnected(id, worker)
         }
     }
@@ -155,6 +160,7 @@ impl Client {
             local: String::new(),
             fd: -1,
             is_unix: false,
+            origin: Origin::of(None),
             worker,
             token: AtomicU64::new(u64::MAX),
             created_ms: now,

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use keyspace::Turn;
 use sys::poller::{Backend, Interest, Poller};
-use sys::signal::Signals;
+use sys::signal::{Signal, Signals};
 use sys::socket::{Listener, Socket};
 
 use crate::clients::Client;
 use crate::config::Setting;
 use crate::limits::{ACCEPT_BURST, CRON_MS};
+use crate::logging;
 use crate::server::{Message, Server};
 use crate::service::ServiceManager;
 use crate::shutdown;
@@ -105,7 +106,13 @@ impl Control {
 
     fn hear(&mut self) {
         while let Some(signal) = self.signals.read() {
-            shutdown::begin_by_signal(self.server, signal);
+            match signal {
+                Signal::Term | Signal::Int | Signal::Quit => {
+                    shutdown::begin_by_signal(self.server, signal);
+                }
+                Signal::Hup | Signal::Usr1 => reopen_log(self.server, signal),
+                Signal::Usr2 => log::info!("received {}: it means nothing", signal.name()),
+            }
         }
     }
 
@@ -284,6 +291,16 @@ impl Control {
             rate.set(now.saturating_sub(last));
         }
         self.last = now;
+    }
+}
+
+/// Goes on with a new log file: a rotation has renamed the old one.
+fn reopen_log(server: &Server, signal: Signal) {
+    let name = signal.name();
+    match logging::reopen(&server.settings) {
+        Ok(true) => log::info!("received {name}: the log file was opened anew"),
+        Ok(false) => log::info!("received {name}: there is no 'logfile' to open anew"),
+        Err(problem) => log::warn!("received {name}: {problem}; the old file is written on"),
     }
 }
 

@@ -22,8 +22,8 @@ impl Worker {
             // Once the gate says that writes are refused, it is the gate that decides about them: no worker goes on without
             // room because another one has just seen that there is some.
             while journal.ensure(bytes).is_err() && !self.server.follow_refusal() {}
-            if self.server.gate.has(Closed::LogRefuses) {
-                self.server.follow_refusal();
+            if self.server.gate.has(Closed::LogRefuses) && self.server.follow_refusal() {
+                journal.ensure_for_removal(bytes);
             }
         }
     }

@@ -19,11 +19,13 @@ use crate::command::{Args, Command, Context, Control, Failure, Handler, Reply, f
 use crate::config::Setting;
 use crate::connection::{Connection, State};
 use crate::hotkeys;
+use crate::limits::QUEUE_CLIENTS_PERCENT;
 use crate::notify::Notifier;
 use crate::server::Server;
 use crate::session::{ReplyMode, Session};
 use crate::store::Store;
 use crate::tracking;
+use crate::transaction::Transaction;
 use crate::worker::Worker;
 
 use admit::{Admission, admit};
@@ -144,7 +146,10 @@ impl Worker {
         let mut last_command = None;
         // The same for all of the turn.
         let may_be_cold = server.cold.is_on();
-        if let Some(parked) = parked.take() {
+        // One that has parked in an earlier window of this group still waits.
+        if *state != State::Parked
+            && let Some(parked) = parked.take()
+        {
             blocked::go_on(&mut context, *parked);
         }
         // Where the lane stops, and the requests that wait behind that.
@@ -230,7 +235,9 @@ impl Worker {
             context.session.client.note_command(command.id);
         }
         let mut rewritten = None;
-        *parked = context.parked.take();
+        if let Some(begun) = context.parked.take() {
+            *parked = Some(begun);
+        }
         let wanted = std::mem::take(&mut context.wanted);
         if let Some(comes_again) = context.received.take() {
             *received = Some(comes_again);
@@ -467,35 +474,49 @@ impl Context<'_> {
         }
     }
 
-    /// Puts a request behind the others of its transaction, unless that has failed already.
+    /// Puts a request behind the others of its transaction, unless that has failed already. Beyond the limit
+    /// of a transaction the request is refused, and what was queued before it goes: EXEC will not run it.
     fn queue(&mut self, command: &'static Command, args: &mut Args<'_>) {
-        self.reply.simple("QUEUED");
         let is_dirty = self.session.is_dirty();
+        let fits = self.check_queue_limit(args.size());
         let Some(transaction) = &mut self.session.transaction else {
             return;
         };
         if is_dirty || transaction.refused {
-            return;
+            return self.reply.simple("QUEUED");
+        }
+        if let Err(failure) = fits {
+            **transaction = Transaction::default();
+            self.session.note_queue();
+            return self.reject(Some(command), failure, args);
         }
         transaction.push(command, args);
         self.session.note_queue();
-        self.check_queue_limit();
+        self.reply.simple("QUEUED");
     }
 
-    /// Ends a connection whose transaction grows beyond what a request may.
-    pub(crate) fn check_queue_limit(&mut self) {
+    /// Whether `bytes` more may be kept for a transaction: no more than a request may have, nor than one
+    /// client among all.
+    ///
+    /// # Errors
+    /// What to tell the client. Its connection stays.
+    pub(crate) fn check_queue_limit(&self, bytes: usize) -> Result<(), Failure> {
+        let queued = self.session.transaction_bytes();
         let limit = self.server.settings.int(Setting::ClientQueryBufferLimit) as usize;
-        if self.session.transaction_bytes() <= limit {
-            return;
+        let clients = self.server.memory.clients();
+        let share = clients.map_or(usize::MAX, |bytes| bytes / 100 * QUEUE_CLIENTS_PERCENT);
+        if queued + bytes <= limit.min(share) {
+            return Ok(());
         }
-        let client = &self.session.client;
-        log::warn!(
-            "closing client {}: its transaction grew beyond client-query-buffer-limit",
-            client.id
-        );
-        let totals = &self.server.totals;
-        totals.query_limit_disconnects.fetch_add(1, Relaxed);
-        client.killed.store(true, Relaxed);
+        let setting = if limit <= share {
+            "client-query-buffer-limit"
+        } else {
+            "maxmemory-clients"
+        };
+        let limit = limit.min(share);
+        Err(Failure::new(format!(
+            "ERR a transaction and its watched keys may take {limit} bytes ({setting})"
+        )))
     }
 
     /// Ends the transaction without running it.

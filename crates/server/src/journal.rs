@@ -15,7 +15,7 @@
 
 mod offloading;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ use crate::limits::{JOURNAL_BATCH_BYTES, JOURNAL_KEEP_BYTES, PATCH_MIN_BYTES, PA
 /// See the module.
 pub(crate) struct Journal {
     inner: RefCell<Inner>,
+    /// While the disk is nearly full: there is room for the records of requests that remove keys.
+    may_remove: Cell<bool>,
     /// What the number of a database means in the log.
     ids: &'static [AtomicU16],
 }
@@ -252,6 +254,7 @@ impl Journal {
                 relog_left: 0,
                 relog_bytes: 0,
             }),
+            may_remove: Cell::new(false),
             ids,
         }
     }
@@ -276,6 +279,19 @@ impl Journal {
         let mut inner = self.inner.borrow_mut();
         let most = inner.appender.window();
         inner.appender.ensure(bytes.min(most))
+    }
+
+    /// Gets room for what requests of so many bytes will append that remove keys, on a disk that is nearly
+    /// full. Called for each window of requests; [`Journal::may_remove`] has the outcome.
+    #[cold]
+    pub(crate) fn ensure_for_removal(&self, bytes: u64) {
+        let room = self.inner.borrow_mut().appender.ensure_for_removal(bytes);
+        self.may_remove.set(room.is_ok());
+    }
+
+    /// Whether requests of this window may remove keys though the log refuses all else.
+    pub(crate) fn may_remove(&self) -> bool {
+        self.may_remove.get()
     }
 
     /// Hands over what was appended. Returns the position below which everything must be durable before replies leave;

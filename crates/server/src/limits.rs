@@ -324,6 +324,28 @@ pub(crate) const SHARDS_PER_WORKER: usize = 64;
 pub(crate) const SPARE_QUEUES: usize = 16;
 pub(crate) const QUEUE_KEEP_BYTES: usize = 16 * 1024;
 
+/// The part of `maxmemory-clients`, in percent, that the queue of one transaction may take: less than what
+/// lets its client be dropped.
+pub(crate) const QUEUE_CLIENTS_PERCENT: usize = 75;
+
+/// Wrong passwords from one address before attempts have to wait; how long the first of them waits and the
+/// last, each twice as long as the one before; the longest that one may wait for its turn; when an address is
+/// forgotten; and how many are remembered.
+pub(crate) const FREE_LOGINS: u32 = 10;
+pub(crate) const LOGIN_DELAY_MS: i64 = 50;
+pub(crate) const LOGIN_DELAY_MAX_MS: i64 = 2000;
+pub(crate) const LOGIN_WAIT_MAX_MS: i64 = 20_000;
+pub(crate) const LOGIN_FORGET_MS: i64 = 600_000;
+pub(crate) const LOGIN_ADDRESSES: usize = 4096;
+
+/// Addresses that a server maps without any data (less memory by far), and for each worker beside that; the
+/// least that has to be left for data; and the addresses that data takes for each byte of memory, as a
+/// fraction.
+pub(crate) const ADDRESSES_BASE: u64 = 2 << 30;
+pub(crate) const ADDRESSES_PER_WORKER: u64 = 128 << 20;
+pub(crate) const ADDRESSES_LEAST: u64 = 64 << 20;
+pub(crate) const ADDRESSES_FOR_DATA: (u64, u64) = (5, 4);
+
 /// Longest part of an argument that an error reply repeats.
 pub(crate) const ERROR_ECHO_BYTES: usize = 128;
 
@@ -363,6 +385,11 @@ pub(crate) const JOURNAL_REQUEST_BYTES: u64 = 128;
 pub(crate) const LOG_RING_SHARE: u64 = 16;
 pub(crate) const LEAST_LOG_RING_BYTES: usize = 1 << 20;
 pub(crate) const LOG_RING_APPENDER_BYTES: usize = 16 << 10;
+
+/// The part of a small file system that a segment of the log takes, and the bytes that it may have however
+/// small that is.
+pub(crate) const LOG_SEGMENT_DISK_SHARE: u64 = 16;
+pub(crate) const LEAST_LOG_SEGMENT_BYTES: u64 = 2 << 20;
 
 /// The part of a small `maxmemory` that hints of the running segment may take.
 pub(crate) const LOG_HINT_SHARE: u64 = 64;

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod batch;
 mod blobs;
 mod blocked;
@@ -32,8 +33,10 @@ mod http;
 mod journal;
 mod latency;
 mod leftovers;
+mod leftover;
 mod limits;
 mod logging;
+mod logins;
 mod memory;
 mod metrics;
 mod monitor;
@@ -42,6 +45,7 @@ mod notify;
 mod observe;
 mod pace;
 mod persistence;
+mod pid_file;
 mod pool;
 mod pubsub;
 mod rests;
@@ -60,6 +64,7 @@ mod transaction;
 mod watch;
 mod worker;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 /// For everything that is not an entry: those have slabs of their own. What it gives is counted, for there is a limit of all memory.
@@ -71,7 +76,8 @@ fn main() -> ExitCode {
     match start::run(std::env::args_os().skip(1)) {
         Ok(code) => code,
         Err(message) => {
-            eprintln!("ferrite-server: {message}");
+            // Nobody may be there to read it.
+            let _ = writeln!(std::io::stderr(), "ferrite-server: {message}");
             ExitCode::FAILURE
         }
     }

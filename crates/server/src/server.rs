@@ -18,6 +18,7 @@ use crate::errorstats::ErrorStats;
 use crate::gate::{Closed, Gate};
 use crate::latency::LatencyMonitor;
 use crate::limits::INBOX_BYTES;
+use crate::logins::Logins;
 use crate::memory::{Budget, Evictor};
 use crate::metrics::{Counter, WorkerStats};
 use crate::monitor::Monitors;
@@ -56,6 +57,8 @@ pub(crate) struct Server {
     pub(crate) deadlines: AtomicUsize,
     pub(crate) slowlog: Mutex<SlowLog>,
     pub(crate) latency: Mutex<LatencyMonitor>,
+    /// Who guesses at the password.
+    pub(crate) logins: Logins,
     pub(crate) errors: ErrorStats,
     /// What a walk through all keys has found.
     pub(crate) survey: Survey,
@@ -348,6 +351,7 @@ impl Server {
         self.totals.evicted_clients.store(0, Relaxed);
         self.memory.reset();
         self.errors.reset();
+        self.logins.reset_counters();
     }
 
     /// Whether protected mode refuses this peer, on every port: it is on another machine, and no password is set.

@@ -50,6 +50,8 @@ pub(crate) struct Session {
     pub(crate) protocol: Protocol,
     /// It gave the password, or there was none when it connected; see [`Session::is_admitted`].
     pub(crate) authenticated: bool,
+    /// When its attempt to log in has its turn (Unix, ms), for which it waits.
+    pub(crate) login_at_ms: Option<i64>,
     pub(crate) reply_mode: ReplyMode,
     /// CLIENT NO-TOUCH.
     pub(crate) no_touch: bool,
@@ -76,6 +78,7 @@ impl Session {
             db: 0,
             protocol: Protocol::Resp2,
             authenticated,
+            login_at_ms: None,
             reply_mode: ReplyMode::On,
             no_touch: false,
             monitor: false,

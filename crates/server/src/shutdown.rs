@@ -7,6 +7,7 @@ use keyspace::Exclusive;
 use sys::signal::Signal;
 
 use crate::persistence::Phase;
+use crate::pid_file;
 use crate::server::Server;
 use crate::snapshot::save_alone;
 
@@ -54,8 +55,9 @@ pub(crate) fn end(server: &Server, alone: &Exclusive<'_>, ending: Ending) -> Res
 /// Ends the server because of a signal, on a thread of its own: who asks a second time can still be heard.
 pub(crate) fn begin_by_signal(server: &'static Server, signal: Signal) {
     if server.set_ending(true) {
-        if signal == Signal::Int {
+        if signal != Signal::Term {
             log::warn!("You insist... exiting now.");
+            pid_file::remove(&server.settings);
             std::process::exit(1);
         }
         return;

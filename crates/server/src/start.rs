@@ -1,7 +1,7 @@
 //! From the command line to a running server, and its end.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use sys::poller::{Backend, Poller, Waker};
 use sys::signal::{Signal, Signals};
 
+use crate::addresses;
 use crate::blobs::Threads;
 use crate::blocked::WaitNumbers;
 use crate::check_log::{self, Task};
@@ -28,11 +29,13 @@ use crate::limits::{
     SHARDS_PER_WORKER,
 };
 use crate::logging;
+use crate::logins::Logins;
 use crate::memory::Budget;
 use crate::monitor::Monitors;
 use crate::notify;
 use crate::observe::Observers;
 use crate::persistence::{self, Persistence};
+use crate::pid_file::PidFile;
 use crate::pubsub::{Crowd, Registry};
 use crate::server::{Pause, Server, Totals, VERSION, WorkerHandle};
 use crate::slowlog::SlowLog;
@@ -49,31 +52,37 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
     let (settings, config_file) = match config::load(args).map_err(|error| error.to_string())? {
         Startup::Run { settings, file } => (settings, file),
         Startup::Help(text) | Startup::Version(text) => {
-            println!("{}", text.trim_end());
+            // Whoever reads it may have seen enough.
+            let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
             return Ok(ExitCode::SUCCESS);
         }
         Startup::CheckLog(directory) => return Ok(check_log::run(&directory, Task::Check)),
         Startup::RepairLog(directory) => return Ok(check_log::run(&directory, Task::Repair)),
     };
+    addresses::check(&settings, workers(&settings))?;
     change_directory(&settings)?;
+    persistence::check_place(&settings)?;
     if settings.flag(Setting::Daemonize) {
         sys::process::daemonize()
             .map_err(|error| format!("cannot run in the background: {error}"))?;
     }
     sys::signal::ignore_sigpipe();
-    let signals = Signals::block(&[Signal::Term, Signal::Int])
-        .map_err(|error| format!("cannot hear signals: {error}"))?;
+    sys::signal::ignore_file_limit();
+    let signals =
+        Signals::block(&Signal::ALL).map_err(|error| format!("cannot hear signals: {error}"))?;
     sys::memory::start_giving_back();
     logging::start(&settings)?;
     let listeners = control::listen(&settings)?;
     let http_listeners = http::listen(&settings)?;
-    let pid_file = write_pid_file(&settings)?;
+    let mut pid_file = PidFile::write(&settings)?;
     allow_connections(&settings);
     // Calibrates the clock before anything is timed.
     let _ = sys::clock::ticks_per_us();
     let server = build(settings, config_file)?;
     let recovery = persistence::open(server)?;
+    pid_file.settle();
     announce(server, &listeners);
+    remove_leftovers(server);
     // The log says more than any snapshot.
     let loads = recovery.is_none() && snapshot::is_there(server)?;
     server
@@ -97,17 +106,21 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
         // A worker that panicked has aborted the process already.
         let _ = thread.join();
     }
-    let closed = server.persistence.close();
-    if let Some(path) = pid_file {
-        let _ = std::fs::remove_file(path);
-    }
-    closed?;
+    server.persistence.close()?;
     match server.failure.get() {
         Some(problem) => Err(problem.clone()),
         None => {
             log::info!("Ferrite is now ready to exit, bye bye...");
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Removes what killed processes have not finished to write.
+fn remove_leftovers(server: &Server) {
+    snapshot::remove_leftovers(&server.settings);
+    if let Some(file) = &server.config_file {
+        config::remove_leftovers(file);
     }
 }
 
@@ -124,16 +137,6 @@ fn change_directory(settings: &Settings) -> Result<(), String> {
     let directory = settings.text(Setting::Dir);
     std::env::set_current_dir(&*directory)
         .map_err(|error| format!("cannot use 'dir' {directory}: {error}"))
-}
-
-fn write_pid_file(settings: &Settings) -> Result<Option<String>, String> {
-    let path = settings.text(Setting::PidFile);
-    if path.is_empty() {
-        return Ok(None);
-    }
-    std::fs::write(Path::new(&*path), format!("{}\n", sys::process::pid()))
-        .map_err(|error| format!("cannot write 'pidfile' {path}: {error}"))?;
-    Ok(Some(path.to_string()))
 }
 
 /// Raises the limit of open files as near to `wanted` clients as possible, and returns how many are possible.
@@ -156,15 +159,20 @@ fn allow_connections(settings: &Settings) {
     }
 }
 
+/// The number of workers.
+fn workers(settings: &Settings) -> usize {
+    match settings.int(Setting::Threads) as usize {
+        0 => sys::cpu::usable_cpus(),
+        threads => threads,
+    }
+}
+
 fn build(
     settings: Settings,
     config_file: Option<std::path::PathBuf>,
 ) -> Result<&'static Server, String> {
     let failed = |error: std::io::Error| format!("cannot start: {error}");
-    let workers = match settings.int(Setting::Threads) as usize {
-        0 => sys::cpu::usable_cpus(),
-        threads => threads,
-    };
+    let workers = workers(&settings);
     let shards = match settings.int(Setting::Shards) as usize {
         0 => default_shards(workers, settings.int(Setting::MaxMemory) as usize),
         shards => shards,
@@ -210,6 +218,7 @@ fn build(
         slowlog: Mutex::new(SlowLog::default()),
         latency: Mutex::new(LatencyMonitor::default()),
         errors: ErrorStats::default(),
+        logins: Logins::default(),
         survey: Survey::default(),
         totals: Totals::default(),
         control: Waker::new().map_err(failed)?,

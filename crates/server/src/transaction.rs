@@ -105,7 +105,7 @@ impl Transaction {
         } else {
             self.hashes.extend_from_slice(args.hashes);
         }
-        self.flags |= command.spec.flags;
+        self.flags |= command.spec.summed_flags();
         self.needs_data |= !command.spec.has(flag::LOADING);
         self.requests.push(Queued {
             command,
@@ -263,7 +263,12 @@ const WATCHED_BYTES: usize = 256;
 impl Watched {
     /// Bytes that it adds to the account of its connection.
     pub(crate) fn memory(&self) -> usize {
-        self.key.len() + WATCHED_BYTES
+        Watched::bytes_of(self.key.len())
+    }
+
+    /// Bytes that a key of so many bytes adds.
+    pub(crate) const fn bytes_of(key: usize) -> usize {
+        key + WATCHED_BYTES
     }
 }
 

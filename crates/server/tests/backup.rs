@@ -35,7 +35,7 @@ fn a_server_that_starts_from_a_backup_has_the_state_of_its_moment() {
                 }
             }
             client.ask("SWAPDB 0 7");
-            let name = format!("backups/{round}");
+            let name = format!("round {round}");
             // What was sent before in one go is part of it.
             client.send(&["SET", "last", &name]).expect("a connection");
             client.send(&["BACKUP", &name]).expect("a connection");
@@ -51,7 +51,7 @@ fn a_server_that_starts_from_a_backup_has_the_state_of_its_moment() {
         }
         client.ask("FLUSHALL");
         for (name, expected) in made {
-            let directory = server.dir().join(&name);
+            let directory = server.dir().join("backups").join(&name);
             assert!(directory.join("appendonlydir/MANIFEST").is_file());
             let directory = directory.to_str().expect("a path of UTF-8");
             let mut copy = Server::start(LOGGED, &["--dir", directory]);
@@ -97,7 +97,7 @@ fn a_backup_beside_writers_has_whole_commands_in_their_order() {
         stop.store(true, Ordering::SeqCst);
     });
     for (round, (before, after)) in bounds.into_iter().enumerate() {
-        let directory = server.dir().join(round.to_string());
+        let directory = server.dir().join("backups").join(round.to_string());
         let copy = Server::start(LOGGED, &["--dir", directory.to_str().expect("UTF-8")]);
         let mut client = copy.client();
         let part = |client: &mut Client, part: usize| -> u64 {
@@ -139,7 +139,7 @@ fn a_backup_that_lacks_something_does_not_start() {
     client.ask("SET behind 1");
     assert!(matches!(client.ask("BACKUP lacking"), Value::Array(_)));
     assert!(matches!(client.ask("BACKUP whole"), Value::Array(_)));
-    let directory = |name: &str| server.dir().join(name);
+    let directory = |name: &str| server.dir().join("backups").join(name);
     let values = files(&directory("lacking/appendonlydir/blobs"));
     assert_eq!(values.len(), 1);
     fs::remove_file(&values[0]).expect("it is there");
@@ -162,9 +162,9 @@ fn a_backup_that_lacks_something_does_not_start() {
 fn what_cannot_be_backed_up_is_refused() {
     let server = Server::start(LOGGED, &[]);
     let mut client = server.client();
-    let elsewhere = "ERR a backup goes to a directory inside of 'dir', named without '..'";
-    for name in ["/tmp/elsewhere", "../up", "a/../../b", ".", "\"\""] {
-        let name = name.trim_matches('"');
+    let elsewhere = "ERR the name of a backup is a plain name: no '/', no '.' or '-' at its beginning, no control characters";
+    let long = "n".repeat(256);
+    for name in ["/tmp/up", "../up", "a/b", ".", "", ".a", "-a", "a\n", &long] {
         let reply = client.call(&["BACKUP", name]).expect("a reply");
         assert_eq!(reply.text(), elsewhere, "{name}");
     }
@@ -185,7 +185,7 @@ fn what_cannot_be_backed_up_is_refused() {
     client.ask("SET a b");
     let reply = client.ask("BACKUP full").text();
     assert!(reply.starts_with("ERR the backup failed: "), "{reply}");
-    assert!(fs::metadata(server.dir().join("full/appendonlydir/MANIFEST")).is_err());
+    assert!(fs::metadata(server.dir().join("backups/full/appendonlydir/MANIFEST")).is_err());
 
     let server = Server::start(Target::Ferrite { threads: 1 }, &[]);
     let reply = server.client().ask("BACKUP a").text();
@@ -193,4 +193,50 @@ fn what_cannot_be_backed_up_is_refused() {
         reply,
         "ERR the backup failed: there is no log: 'appendonly' is no"
     );
+}
+
+/// Backups whose names are those of the server's own files.
+#[test]
+fn no_name_of_a_backup_reaches_what_the_server_itself_uses() {
+    let mut server = Server::start(LOGGED, &[]);
+    let mut client = server.client();
+    client.ask("SET a b");
+    let names = [
+        "appendonlydir/log/next.tmp",
+        "appendonlydir/LOCK",
+        "appendonlydir",
+        "dump.rdb",
+        "next.tmp",
+        "backups",
+    ];
+    for name in names {
+        let made = matches!(client.ask(&format!("BACKUP {name}")), Value::Array(_));
+        assert_eq!(made, !name.contains('/'), "{name}");
+        assert_eq!(server.dir().join("backups").join(name).is_dir(), made);
+    }
+    // The log goes on to its next segment, a snapshot is written, and the server starts again.
+    assert!(matches!(client.ask("BACKUP next"), Value::Array(_)));
+    client.ask("SET c d");
+    assert_eq!(client.ask("SAVE").text(), "OK");
+    server.start_again(LOGGED, Signal::TERM, &[]);
+    assert_eq!(server.client().ask("DBSIZE"), Value::Int(2));
+}
+
+#[test]
+fn backups_go_where_the_settings_say() {
+    let mut server = Server::start(LOGGED, &["--backup-dir", "deep/below"]);
+    server.client().ask("SET a b");
+    assert!(matches!(server.client().ask("BACKUP one"), Value::Array(_)));
+    let manifest = "deep/below/one/appendonlydir/MANIFEST";
+    assert!(server.dir().join(manifest).is_file());
+    server.start_again(LOGGED, Signal::TERM, &["--backup-dir", ""]);
+    assert_eq!(
+        server.client().ask("BACKUP two").text(),
+        "ERR BACKUP is turned off: 'backup-dir' is empty"
+    );
+    for place in ["appendonlydir", "./appendonlydir/log"] {
+        let refused = Server::try_start(LOGGED, &[], &["--backup-dir", place]);
+        let failure = refused.err().expect("it is the log's");
+        assert!(failure.output.contains("choose another"), "{failure}");
+    }
 }

@@ -43,7 +43,8 @@ const FULL: [&str; 2] = ["No space left on device", "not enough space"];
 /// Writes are refused, for one of these reasons, and so is PING; reads go on.
 fn assert_refusing(server: &Server, reasons: &[&str]) {
     let mut client = server.client();
-    for request in ["SET b 2", "INCR n", "DEL a", "PING", "MSET a 2 b 2"] {
+    // Keys may be deleted as long as nobody has found out that there is no space for that either.
+    for request in ["SET b 2", "INCR n", "RENAME a b", "PING", "MSET a 2 b 2"] {
         let reply = client.ask(request).text();
         assert!(
             reply.starts_with(MISCONF) && reasons.iter().any(|reason| reply.contains(reason)),
@@ -216,4 +217,84 @@ fn nothing_is_acknowledged_that_is_lost_when_a_disk_fails_under_load() {
             );
         }
     }
+}
+
+/// Somebody else has filled the disk: what frees space goes on in what the log has taken before.
+#[test]
+fn keys_can_be_deleted_on_a_full_disk() {
+    for policy in ["always", "everysec"] {
+        let options = ["--appendfsync", policy, "--log-segment-size", "2mb"];
+        let mut server = Server::start(LOGGED, &options);
+        let mut client = server.client();
+        let value = "v".repeat(1000);
+        for number in 0..3000 {
+            let set = ["SET", &format!("key:{number}"), &value];
+            assert_eq!(client.call(&set).expect("a reply"), ok());
+        }
+        let disk_bytes = |client: &mut Client| -> u64 {
+            let info = client.ask("INFO persistence").text();
+            let line = info
+                .lines()
+                .find_map(|line| line.strip_prefix("aof_current_size:"));
+            let number = line.and_then(|size| size.parse().ok());
+            number.expect("INFO has it")
+        };
+        let before = disk_bytes(&mut client);
+        assert_eq!(server.client().ask("DEBUG DISK TAKEN"), ok());
+        eventually("refusing", || is_refused(&server));
+        assert_refusing_but_removals(&mut client);
+        for number in 0..2900 {
+            assert_eq!(client.ask(&format!("DEL key:{number}")), Value::Int(1));
+        }
+        for (request, reply) in [
+            ("UNLINK key:2900 key:2901", Value::Int(2)),
+            ("GETDEL key:2902", Value::Bulk(value.clone().into())),
+            ("DELEX key:2903", Value::Int(1)),
+            ("DELIFEQ key:2904 other", Value::Int(0)),
+            ("DEL key:2904 nothing", Value::Int(1)),
+        ] {
+            assert_eq!(client.ask(request), reply, "{request}");
+        }
+        // Compaction gives space back though there is no other.
+        let less = before - (1 << 20);
+        eventually("giving space back", || disk_bytes(&mut client) < less);
+        assert_eq!(client.ask("DBSIZE"), Value::Int(95));
+        // What was deleted stays deleted, whoever kills the server.
+        server.start_again(LOGGED, Signal::TERM, &options);
+        let mut client = server.client();
+        assert_eq!(client.ask("DBSIZE"), Value::Int(95), "{policy}");
+        assert_eq!(client.ask("SELECT 1"), ok());
+        assert_eq!(client.ask("SET a 1"), ok());
+        assert_eq!(server.client().ask("DEBUG DISK TAKEN"), ok());
+        eventually("refusing", || is_refused(&server));
+        assert_eq!(client.ask("FLUSHDB"), ok());
+        assert_eq!(client.ask("FLUSHALL"), ok());
+        assert_eq!(client.ask("DEBUG DISK NONE"), ok());
+        eventually("healing", || client.ask("SET b 2") == ok());
+        server.start_again(LOGGED, Signal::TERM, &options);
+        assert_eq!(server.client().ask("DBSIZE"), Value::Int(0), "{policy}");
+    }
+}
+
+/// Whatever does more than remove keys is refused; a transaction that only removes them is not.
+fn assert_refusing_but_removals(client: &mut Client) {
+    for request in [
+        "SET b 2",
+        "APPEND key:1 x",
+        "EXPIRE key:1 100",
+        "RENAME key:1 b",
+        "PING",
+    ] {
+        let reply = client.ask(request).text();
+        assert!(reply.starts_with(MISCONF), "{request}: {reply}");
+    }
+    assert_eq!(client.ask("MULTI"), ok());
+    assert_eq!(client.ask("DEL nothing").text(), "QUEUED");
+    assert!(client.ask("SET a 3").text().starts_with(MISCONF));
+    assert!(client.ask("EXEC").text().starts_with("EXECABORT"));
+    assert_eq!(client.ask("MULTI"), ok());
+    assert_eq!(client.ask("GET nothing").text(), "QUEUED");
+    assert_eq!(client.ask("DEL nothing").text(), "QUEUED");
+    let replies = Value::Array(vec![Value::NullBulk, Value::Int(0)]);
+    assert_eq!(client.ask("EXEC"), replies);
 }

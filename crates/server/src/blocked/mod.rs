@@ -63,6 +63,8 @@ pub(crate) struct Wait {
     /// Where in the log everything below has to be durable, if that is what it waits for. Then nobody serves it: it gives up when
     /// that is so.
     pub(crate) durable: Option<Lsn>,
+    /// Its command runs again when the wait is over, instead of an answer.
+    pub(crate) repeats: bool,
     /// Answers that the time is up.
     pub(crate) give_up: fn(&mut Context<'_>, &Wait),
 }
@@ -231,6 +233,8 @@ pub(crate) fn go_on(context: &mut Context<'_>, parked: Parked) {
     let before = context.reply.mark();
     parked.leave(context.server);
     match parked.outcome {
+        // Its command comes again, and finds out what has become of what it waited for.
+        _ if parked.wait.repeats => {}
         Some(Outcome::Reply(bytes)) => context.reply.encoded(&bytes),
         Some(Outcome::Error) => {
             context.refuse(&Failure::of(

@@ -107,6 +107,15 @@ impl Spec {
         handler: super::container,
     };
 
+    /// What it does to data, as a transaction adds it up.
+    pub(crate) const fn summed_flags(&self) -> u32 {
+        if self.has(flag::WRITE) && !self.has(flag::REMOVES) {
+            self.flags | flag::ADDS
+        } else {
+            self.flags
+        }
+    }
+
     /// Whether all flags of `flags` are set.
     #[inline]
     pub(crate) const fn has(&self, flags: u32) -> bool {
@@ -164,6 +173,11 @@ pub(crate) mod flag {
     pub(crate) const NO_DATA: u32 = 1 << 26;
     /// Needs the leave of `enable-debug-command`. Not shown by COMMAND INFO.
     pub(crate) const PROTECTED: u32 = 1 << 25;
+    /// Does nothing to data but remove keys: a full disk keeps room for its records. Not shown by COMMAND
+    /// INFO.
+    pub(crate) const REMOVES: u32 = 1 << 24;
+    /// Of a transaction: changes data, and not only by removing keys.
+    pub(crate) const ADDS: u32 = 1 << 23;
     /// For the server's own use or that of its tests: `syscmd` in COMMAND DOCS. Not shown by COMMAND INFO.
     pub(crate) const SYSTEM: u32 = 1 << 30;
     /// Makes the server keep something for its connection that grows with its arguments: refused beyond `maxmemory`, unless that is little.

@@ -253,6 +253,8 @@ fn watch(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     }
     // Who has lost already need not watch more.
     if !context.session.is_dirty() {
+        let watched = args.keys().map(|key| Watched::bytes_of(key.bytes.len()));
+        context.check_queue_limit(watched.sum())?;
         let Context {
             server,
             store,
@@ -277,7 +279,6 @@ fn watch(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         }
         session.client.watched.store(session.watched.len(), Relaxed);
     }
-    context.check_queue_limit();
     context.reply.ok();
     Ok(())
 }

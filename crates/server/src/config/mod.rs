@@ -22,6 +22,6 @@ mod value;
 mod docs;
 
 pub(crate) use load::{Startup, load};
-pub(crate) use rewrite::rewrite;
+pub(crate) use rewrite::{remove_leftovers, rewrite};
 pub(crate) use settings::{Change, ClientClass, Settings};
 pub(crate) use table::{Row, Setting, TABLE};

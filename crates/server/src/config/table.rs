@@ -44,6 +44,7 @@ pub(crate) enum Setting {
     AppendOnly,
     AppendFsync,
     AppendDirName,
+    BackupDir,
     AutoAofRewritePercentage,
     AutoAofRewriteMinSize,
     LogLazyLoadSize,

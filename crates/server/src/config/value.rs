@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use super::settings::{ClientClass, OutputLimit};
 use super::table::{Kind, Row, Whole};
+use crate::addresses;
+use crate::limits::ADDRESSES_LEAST;
 use crate::notify::class;
 use crate::snapshot::SavePoint;
 
@@ -160,10 +162,14 @@ fn parse_share(text: &str, whole: Whole) -> Result<i64, String> {
     })
 }
 
-/// Bytes that the process may use: the machine's, or fewer by its cgroup.
+/// Bytes that the process may use: the machine's, or fewer by its cgroup or by a limit on its addresses.
 fn usable_memory() -> u64 {
     let machine = sys::process::total_memory_bytes();
-    sys::process::cgroup_memory_limit().map_or(machine, |limit| limit.min(machine))
+    let memory = sys::process::cgroup_memory_limit().map_or(machine, |limit| limit.min(machine));
+    let workers = sys::cpu::usable_cpus();
+    let addresses = sys::process::address_limit().map(|limit| addresses::room(limit, workers));
+    // Nothing at all would be no limit.
+    addresses.map_or(memory, |room| room.max(ADDRESSES_LEAST).min(memory))
 }
 
 /// The directory in full, because the process may work elsewhere by the time somebody asks.

@@ -7,6 +7,7 @@ use crate::clients::status;
 use crate::command::server::is_unprotected;
 use crate::command::{Args, Command, Context, Control, Failure, failure, flag};
 use crate::gate::Closed;
+use crate::journal::Journal;
 use crate::limits::{
     ERROR_ECHO_BYTES, JOURNAL_VALUE_BYTES, KEPT_ARGUMENT_BYTES, KEPT_FREELY_BYTES,
 };
@@ -56,7 +57,7 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
         return refuse(failure::NO_AUTH);
     }
     let control = command.control;
-    let mut flags = command.spec.flags;
+    let mut flags = command.spec.summed_flags();
     let mut needs_data = !command.spec.has(flag::LOADING);
     let is_queued = match &session.transaction {
         None => false,
@@ -93,7 +94,7 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
         return refuse(failure::TOO_LONG);
     }
     if !server.gate.is_open()
-        && let Some(admission) = at_gate(server, command, flags, needs_data)
+        && let Some(admission) = at_gate(context, command, flags, needs_data)
     {
         return admission;
     }
@@ -165,11 +166,12 @@ fn may_publish(server: &Server, flags: u32) -> bool {
 /// says whether some of it may not run while data is loaded.
 #[cold]
 fn at_gate(
-    server: &Server,
+    context: &Context<'_>,
     command: &'static Command,
     flags: u32,
     needs_data: bool,
 ) -> Option<Admission> {
+    let server = context.server;
     let gate = &server.gate;
     // As in Redis a PING finds out, too.
     let writes = flags & flag::WRITE != 0 || command.spec.name == "ping";
@@ -177,7 +179,7 @@ fn at_gate(
         return Some(Admission::End);
     } else if gate.has(Closed::SnapshotFailed) && writes {
         failure::SNAPSHOT_FAILED
-    } else if gate.has(Closed::LogRefuses) && writes {
+    } else if gate.has(Closed::LogRefuses) && writes && !may_remove(context, flags) {
         server.persistence.failure()
     } else if gate.has(Closed::Loading) && needs_data {
         failure::LOADING
@@ -185,6 +187,13 @@ fn at_gate(
         return None;
     };
     Some(Admission::Refuse(Some(command), refused))
+}
+
+/// Whether a command, or a transaction, does nothing to data but remove keys, and a full disk has room for
+/// that.
+fn may_remove(context: &Context<'_>, flags: u32) -> bool {
+    let removes = flags & (flag::WRITE | flag::ADDS) == flag::WRITE;
+    removes && context.store.journal.is_some_and(Journal::may_remove)
 }
 
 /// The text about a command nobody knows: its name and the beginning of its arguments.

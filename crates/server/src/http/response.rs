@@ -16,6 +16,7 @@ pub(super) enum Status {
     NotFound = 404,
     MethodNotAllowed = 405,
     ContentTooLarge = 413,
+    TooManyRequests = 429,
     HeadTooLarge = 431,
     Unavailable = 503,
 }
@@ -30,6 +31,7 @@ impl Status {
             Status::NotFound => "Not Found",
             Status::MethodNotAllowed => "Method Not Allowed",
             Status::ContentTooLarge => "Content Too Large",
+            Status::TooManyRequests => "Too Many Requests",
             Status::HeadTooLarge => "Request Header Fields Too Large",
             Status::Unavailable => "Service Unavailable",
         }

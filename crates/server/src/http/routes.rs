@@ -33,6 +33,7 @@ use super::response::{Response, Status, content};
 use crate::config::Setting;
 use crate::figures::{self, History, View};
 use crate::limits::HTTP_FRESH_MS;
+use crate::logins::Origin;
 use crate::server::Server;
 
 /// The files of the dashboard: path, kind, bytes.
@@ -114,8 +115,8 @@ impl Routes {
             if !is_local && !self.accepts_host(request) {
                 return Response::line(Status::Forbidden, OTHER_HOST);
             }
-        } else if !is_authorized(request, &password) {
-            return Response::plain(Status::Unauthorized);
+        } else if let Some(refusal) = self.refusal(request, socket, &password) {
+            return refusal;
         }
         match &*request.path {
             "/metrics" => self.gathered(
@@ -164,6 +165,25 @@ impl Routes {
             words.any(|word| word.trim_start_matches('-').eq_ignore_ascii_case(name))
         };
         means_this_machine(name) || is_named(Setting::HttpHosts) || is_named(Setting::HttpBind)
+    }
+
+    /// Refuses a request without the right password, and one that comes before its turn after several wrong
+    /// ones.
+    fn refusal(&self, request: &Request, socket: &Socket, password: &str) -> Option<Response> {
+        if request.authorization.is_none() {
+            return Some(Response::plain(Status::Unauthorized));
+        }
+        let (logins, now_ms) = (&self.server.logins, sys::clock::realtime_ms());
+        let origin = Origin::of(socket.peer_address().map(|address| address.ip()));
+        if !logins.has_turn_now(origin, now_ms) {
+            return Some(Response::plain(Status::TooManyRequests));
+        }
+        if !is_authorized(request, password) {
+            logins.note_failure(origin, now_ms);
+            return Some(Response::plain(Status::Unauthorized));
+        }
+        logins.note_success(origin);
+        None
     }
 
     fn readiness(&self) -> Response {

@@ -35,16 +35,16 @@ use crate::config::{Setting, Settings};
 use crate::gate::Closed;
 use crate::journal::Journal;
 use crate::limits::{
-    LEAST_LOG_RING_BYTES, LOADING_PATIENCE, LOG_GARBAGE_SEGMENTS, LOG_HINT_SHARE,
-    LOG_RING_APPENDER_BYTES, LOG_RING_SHARE, REPLAY_EXTRA_THREADS, REPLAY_FILLS_BYTES,
-    REPLAY_PARTS, REPLAY_REPORT_MS,
+    LEAST_LOG_RING_BYTES, LEAST_LOG_SEGMENT_BYTES, LOADING_PATIENCE, LOG_GARBAGE_SEGMENTS,
+    LOG_HINT_SHARE, LOG_RING_APPENDER_BYTES, LOG_RING_SHARE, LOG_SEGMENT_DISK_SHARE,
+    REPLAY_EXTRA_THREADS, REPLAY_FILLS_BYTES, REPLAY_PARTS, REPLAY_REPORT_MS,
 };
 use crate::server::Server;
 use crate::shutdown;
 use crate::snapshot;
 
 pub(crate) use again::AgainError;
-pub(crate) use backup::backup_directory;
+pub(crate) use backup::{backup_directory, check_place};
 
 pub(crate) use bring_back::check_room;
 use compaction::Relocator;
@@ -299,8 +299,7 @@ fn log_options(server: &Server) -> Options {
     // Beside the workers: compaction, what notes lost entries, and what writes all data to a new log.
     let appenders = server.workers.len() + 3;
     let limit = server.settings.int(Setting::MaxMemory).unsigned_abs();
-    let segment_bytes = server.settings.int(Setting::LogSegmentSize).unsigned_abs();
-    let segment_bytes = segment_bytes.next_multiple_of(4096);
+    let segment_bytes = segment_bytes(&server.settings);
     // No segment is smaller than the ring.
     let ring_bytes = ring_bytes(limit, appenders, usual.ring_bytes).min(1 << segment_bytes.ilog2());
     Options {
@@ -315,8 +314,27 @@ fn log_options(server: &Server) -> Options {
             limit => limit / LOG_HINT_SHARE,
         },
         garbage_bytes: LOG_GARBAGE_SEGMENTS * segment_bytes,
+        // What is on its way to the log always fits: no segment is smaller than the ring.
+        reserve_bytes: usual.reserve_bytes.min(segment_bytes),
         ..usual
     }
+}
+
+/// Bytes of a segment: what the settings say, but only a part of a small file system.
+fn segment_bytes(settings: &Settings) -> u64 {
+    let wanted = settings.int(Setting::LogSegmentSize).unsigned_abs();
+    let disk = [&*directory(settings), Path::new(".")]
+        .into_iter()
+        .find_map(|path| sys::file::file_system_bytes(path).ok());
+    // Some file systems do not tell.
+    let most = match disk {
+        None | Some(0) => u64::MAX,
+        Some(bytes) => (bytes / LOG_SEGMENT_DISK_SHARE).max(LEAST_LOG_SEGMENT_BYTES),
+    };
+    if wanted > most {
+        log::info!("the file system is small: segments of the log have {most} bytes, not {wanted}");
+    }
+    wanted.min(most).next_multiple_of(4096)
 }
 
 /// Bytes of the log's ring: a part of a small `maxmemory`, and what so many threads need at least.

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use sys::file::{DIRECT_BLOCK, Disk, Files};
 
 use crate::config::{Setting, Settings};
+use crate::leftover;
 use crate::limits::SNAPSHOT_WRITE_BYTES;
 
 /// The file that `dir` and `dbfilename` name. `None` if the name is empty.
@@ -27,11 +28,25 @@ pub(super) fn path(settings: &Settings) -> Option<PathBuf> {
     Some(Path::new(&*settings.text(Setting::Dir)).join(&*name))
 }
 
+/// Removes what killed processes have left of snapshots in `dir`.
+pub(crate) fn remove_leftovers(settings: &Settings) {
+    let snapshot = settings.text(Setting::DbFilename);
+    leftover::remove(Path::new(&*settings.text(Setting::Dir)), |name| {
+        let numbers = name.strip_prefix("temp-")?.strip_suffix(".rdb")?;
+        let (pid, number) = numbers.split_once('-')?;
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_draft = is_number(pid) && is_number(number) && !number.is_empty();
+        (is_draft && *name != *snapshot).then(|| pid.parse().ok())?
+    });
+}
+
 /// A file that has no name yet; it is removed unless it gets one.
 pub(super) struct Draft {
     path: PathBuf,
     target: PathBuf,
     kept: bool,
+    /// Locked, so that no server that starts takes it for a leftover.
+    _lock: File,
 }
 
 /// What writes to a draft.
@@ -74,6 +89,7 @@ impl Draft {
             at: 0,
         };
         let draft = Draft {
+            _lock: leftover::lock(&path)?,
             path,
             target,
             kept: false,

@@ -18,6 +18,7 @@ mod save;
 mod saver;
 mod state;
 
+pub(crate) use file::remove_leftovers;
 pub(crate) use load::Duplicates;
 pub(crate) use points::SavePoint;
 pub(crate) use reload::{Reload, ReloadError, reload};

@@ -178,6 +178,23 @@ fn with_a_password_all_but_health_wants_it() {
 }
 
 #[test]
+fn passwords_cannot_be_guessed_faster_over_http() {
+    let site = Site::start(&["--requirepass", "open sesame"]);
+    let statuses: Vec<u16> = (0..200)
+        .map(|_| {
+            site.get_with("/metrics", "authorization: Basic eDp4\r\n")
+                .status
+        })
+        .collect();
+    let looked_at = statuses.iter().filter(|status| **status == 401).count();
+    assert!(looked_at >= 10, "{statuses:?}");
+    assert!(statuses.contains(&429), "{statuses:?}");
+    // Without a password nothing is guessed, and health is nobody's secret.
+    assert_eq!(site.get("/metrics").status, 401);
+    assert_eq!(site.get("/healthz").status, 200);
+}
+
+#[test]
 fn a_name_that_somebody_gave_to_this_machine_is_refused() {
     let site = Site::start(&[]);
     let ask = |host: &str| {

@@ -89,6 +89,25 @@ fn what_waits_behind_is_answered_behind() {
     assert_eq!(read(&mut client), bulk("end"));
 }
 
+/// More requests behind it than are parsed at a time.
+#[test]
+fn a_wait_in_front_of_a_long_pipeline_lasts() {
+    let server = Server::start(TWO, &[]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    let id = id_of(&mut client);
+    let requests = [&b"DEBUG BLOCK k 0\r\n"[..], &b"PING\r\n".repeat(400)].concat();
+    client.send_bytes(&requests).expect("the server reads");
+    eventually("the wait", || {
+        listed(&mut admin, id, "flags").as_deref() == Some("b")
+    });
+    assert!(is_silent(&mut client));
+    admin.ask("SET k one");
+    assert_eq!(read(&mut client), taken("k", "one"));
+    for _ in 0..400 {
+        assert_eq!(read(&mut client).text(), "PONG");
+    }
+}
+
 #[test]
 fn a_transaction_serves_when_it_is_over_and_waits_for_nothing() {
     let server = Server::start(TWO, &[]);

@@ -426,26 +426,72 @@ fn who_leaves_watches_nothing_any_more() {
 }
 
 #[test]
-fn a_queue_without_end_ends_the_connection() {
-    let server = Server::start(
-        Target::Ferrite { threads: 1 },
-        &["--client-query-buffer-limit", "1mb"],
-    );
-    let mut client = server.client();
-    client.ask("MULTI");
-    let request = encode_request(&["SET", "key", &"v".repeat(1000)]);
-    let mut queued = 0;
-    loop {
-        // The end may show in either direction.
-        if client.send_bytes(&request).is_err() || client.read(PATIENCE).is_err() {
-            break;
+fn a_transaction_beyond_its_limit_is_refused_and_the_connection_stays() {
+    for (options, setting) in [
+        (
+            ["--client-query-buffer-limit", "1mb"],
+            "client-query-buffer-limit",
+        ),
+        (["--maxmemory-clients", "2mb"], "maxmemory-clients"),
+    ] {
+        let server = Server::start(Target::Ferrite { threads: 1 }, &options);
+        let mut client = server.client();
+        let request = encode_request(&["SET", "key", &"v".repeat(1000)]);
+        for _ in 0..2 {
+            client.ask("MULTI");
+            let mut queued = 0;
+            let refused = loop {
+                client.send_bytes(&request).expect("the connection stays");
+                let reply = client.read(PATIENCE).expect("an answer to each request");
+                if reply.text() != "QUEUED" {
+                    break reply.text();
+                }
+                queued += 1;
+                assert!(queued < 2000, "{queued} kilobytes are in the queue");
+            };
+            assert!(queued > 500, "only {queued} kilobytes were taken");
+            assert!(refused.starts_with("ERR a transaction"), "{refused}");
+            assert!(refused.contains(setting), "{refused}");
+            // What was queued takes no memory any more, and nothing of it runs.
+            let list = server.client().ask("CLIENT LIST").text();
+            let own = list.lines().find(|line| line.contains("multi=0"));
+            assert!(
+                own.is_some_and(|line| line.contains("multi-mem=0")),
+                "{list}"
+            );
+            assert_eq!(client.ask("SET other value").text(), "QUEUED");
+            let aborted = "EXECABORT Transaction discarded because of previous errors.";
+            assert_eq!(client.ask("EXEC").text(), aborted);
+            assert_eq!(client.ask("EXISTS key other"), Value::Int(0));
         }
-        queued += 1;
-        assert!(queued < 2000, "{queued} kilobytes are in the queue");
+        // The next one is as any other.
+        let reply = pipeline(&mut client, &["MULTI", "SET key 1", "EXEC"]);
+        assert_eq!(items(&reply).len(), 1);
+        let stats = server.client().ask("INFO stats").text();
+        assert!(stats.contains("client_query_buffer_limit_disconnections:0"));
     }
-    assert!(queued > 500, "only {queued} kilobytes were taken");
-    let stats = server.client().ask("INFO stats").text();
-    assert!(stats.contains("client_query_buffer_limit_disconnections:1"));
+}
+
+#[test]
+fn watched_keys_beyond_the_limit_are_refused_as_a_whole() {
+    let options = ["--client-query-buffer-limit", "1mb"];
+    let server = Server::start(Target::Ferrite { threads: 1 }, &options);
+    let mut client = server.client();
+    let keys: Vec<String> = (0..12_000).map(|at| format!("{at:0100}")).collect();
+    let watch = |keys: &[String]| {
+        let words = ["WATCH".to_owned()].into_iter().chain(keys.iter().cloned());
+        words.collect::<Vec<_>>()
+    };
+    let reply = client.call(&watch(&keys[..6000])).expect("a reply");
+    assert_eq!(reply.text(), "OK");
+    let reply = client
+        .call(&watch(&keys[6000..]))
+        .expect("the connection stays");
+    assert!(reply.text().starts_with("ERR a transaction"), "{reply:?}");
+    // Those of before are watched, the others are not.
+    server.client().ask(&format!("SET {} 1", keys[8000]));
+    let reply = pipeline(&mut client, &["MULTI", "PING", "EXEC"]);
+    assert_eq!(items(&reply).len(), 1);
 }
 
 #[test]

@@ -41,6 +41,27 @@ struct Locked {
 
 impl Lock for Locked {}
 
+/// Bytes of the file system that holds `path`, in use or not.
+///
+/// # Errors
+/// What the system says.
+pub fn file_system_bytes(path: &Path) -> io::Result<u64> {
+    let facts = file_system(path)?;
+    // The widths of the fields differ between systems.
+    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+    let all = (facts.f_blocks as u64).saturating_mul(facts.f_frsize as u64);
+    Ok(all)
+}
+
+fn file_system(path: &Path) -> io::Result<libc::statvfs> {
+    let file = fs::File::open(path)?;
+    // SAFETY: a statvfs is made of integers, for which all bits zero is a value.
+    let mut facts: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open and the call may write `facts`.
+    check(unsafe { libc::fstatvfs(file.as_raw_fd(), &mut facts) })?;
+    Ok(facts)
+}
+
 impl Files for Disk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let file = OpenOptions::new()
@@ -85,11 +106,7 @@ impl Files for Disk {
     }
 
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {
-        let file = fs::File::open(path)?;
-        // SAFETY: a statvfs is made of integers, for which all bits zero is a value.
-        let mut facts: libc::statvfs = unsafe { std::mem::zeroed() };
-        // SAFETY: the descriptor is open and the call may write `facts`.
-        check(unsafe { libc::fstatvfs(file.as_raw_fd(), &mut facts) })?;
+        let facts = file_system(path)?;
         // The widths of the fields differ between systems.
         #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
         let free = (facts.f_bavail as u64).saturating_mul(facts.f_frsize as u64);

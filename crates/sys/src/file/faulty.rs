@@ -29,16 +29,19 @@ pub enum Trouble {
     Syncs = 3,
     /// There is no space left.
     Full = 4,
+    /// There is no space left but what files have taken already.
+    Taken = 5,
 }
 
 impl Trouble {
     /// All, with the words that choose them.
-    pub const ALL: [(&'static str, Trouble); 5] = [
+    pub const ALL: [(&'static str, Trouble); 6] = [
         ("none", Trouble::None),
         ("volatile", Trouble::Volatile),
         ("writes", Trouble::Writes),
         ("syncs", Trouble::Syncs),
         ("full", Trouble::Full),
+        ("taken", Trouble::Taken),
     ];
 }
 
@@ -154,11 +157,8 @@ impl Files for Faulty {
 
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {
         let free = Disk.free_bytes(path)?;
-        Ok(if self.shared.has(Trouble::Full) {
-            0
-        } else {
-            free
-        })
+        let is_full = self.shared.has(Trouble::Full) || self.shared.has(Trouble::Taken);
+        Ok(if is_full { 0 } else { free })
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
@@ -167,6 +167,14 @@ impl Files for Faulty {
 }
 
 impl FaultyFile {
+    /// Whether the file may have so many bytes.
+    fn check_growth(&self, bytes: u64) -> io::Result<()> {
+        if self.shared.has(Trouble::Taken) && bytes > self.file.size()? {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        Ok(())
+    }
+
     /// Writes by `write`, or keeps it back.
     fn write(
         &self,
@@ -178,6 +186,7 @@ impl FaultyFile {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
         self.shared.check_space()?;
+        self.check_growth(offset + bytes.len() as u64)?;
         let mut held = lock(&self.held);
         if held.is_empty() && !self.shared.has(Trouble::Volatile) {
             return write(&*self.file, bytes, offset);
@@ -256,6 +265,7 @@ impl File for FaultyFile {
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {
         self.shared.check_space()?;
+        self.check_growth(bytes)?;
         self.file.allocate(bytes)
     }
 
@@ -382,12 +392,19 @@ mod tests {
             (Trouble::Writes, [0, 1, 1, 1, 1]),
             (Trouble::Syncs, [1, 1, 0, 0, 1]),
             (Trouble::Full, [0, 0, 1, 1, 0]),
+            // The file has taken a hundred bytes before.
+            (Trouble::Taken, [1, 1, 1, 1, 0]),
             (Trouble::None, [1, 1, 1, 1, 1]),
         ] {
             assert_eq!(works(trouble), expected, "{trouble:?}");
         }
         let error = file.write_at(b"x", 0).err();
         assert!(error.is_none());
+        disk.set_trouble(Trouble::Taken);
+        for grown in [file.write_at(b"x", 100), file.allocate(101)] {
+            let error = grown.expect_err("it grows");
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        }
         disk.set_trouble(Trouble::Full);
         let error = file.write_at(b"x", 0).expect_err("it is full");
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);

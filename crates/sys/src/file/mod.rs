@@ -18,7 +18,7 @@ mod faulty;
 mod scan;
 
 pub use cached::is_cached;
-pub use disk::Disk;
+pub use disk::{Disk, file_system_bytes};
 pub use faulty::{Faulty, Trouble};
 
 use std::fmt;

@@ -5,6 +5,7 @@
 //! before speed: most of it reads `/proc`. A fact that the system does not tell is 0 or `None`,
 //! never an error that would fail a whole `INFO`.
 
+mod address_space;
 mod background;
 mod cgroup;
 mod cpu_times;
@@ -15,6 +16,7 @@ mod open_files;
 mod other;
 mod threads;
 
+pub use address_space::{AddressLimit, address_limit};
 pub use background::work_in_background;
 pub use cgroup::cgroup_memory_limit;
 pub use cpu_times::{
@@ -24,5 +26,5 @@ pub use daemon::daemonize;
 pub use identity::{executable_path, hostname, os_text, pid};
 pub use memory::{peak_rss_bytes, rss_bytes, total_memory_bytes};
 pub use open_files::raise_open_files;
-pub use other::{ask_to_end, cpu_time_of, rss_bytes_of};
+pub use other::{ask_to_end, cpu_time_of, is_alive, rss_bytes_of};
 pub use threads::{ThreadId, ThreadTimes};

@@ -58,6 +58,20 @@ pub fn ask_to_end(pid: u32) -> io::Result<()> {
     }
 }
 
+/// Whether there is a process of this number, whoever it belongs to.
+#[must_use]
+pub fn is_alive(pid: u32) -> bool {
+    match libc::pid_t::try_from(pid) {
+        // SAFETY: the call takes integers, and signal 0 is never delivered.
+        Ok(pid) if pid > 0 => match check(unsafe { libc::kill(pid, 0) }) {
+            Ok(_) => true,
+            Err(error) => error.raw_os_error() != Some(libc::ESRCH),
+        },
+        // Zero and less mean whole groups of processes.
+        _ => false,
+    }
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
@@ -88,8 +102,10 @@ mod tests {
             .spawn()
             .expect("every machine can sleep");
         assert!(rss_bytes_of(child.id()).is_some());
+        assert!(is_alive(child.id()));
         ask_to_end(child.id()).expect("it is ours");
         let status = child.wait().expect("it is ours");
+        assert!(!is_alive(child.id()));
         assert!(!status.success());
     }
 
@@ -98,6 +114,7 @@ mod tests {
         for pid in [0, u32::MAX, i32::MAX as u32] {
             assert_eq!(rss_bytes_of(pid), None);
             assert_eq!(cpu_time_of(pid), None);
+            assert!(!is_alive(pid));
             let error = ask_to_end(pid).expect_err("there is no such process");
             assert_eq!(error.kind(), io::ErrorKind::NotFound);
         }

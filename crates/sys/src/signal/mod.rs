@@ -49,6 +49,16 @@ const NUMBERS: [(Signal, libc::c_int); 6] = [
 ];
 
 impl Signal {
+    /// All of them.
+    pub const ALL: [Signal; 6] = [
+        Signal::Term,
+        Signal::Int,
+        Signal::Hup,
+        Signal::Quit,
+        Signal::Usr1,
+        Signal::Usr2,
+    ];
+
     /// The kernel's number of the signal.
     #[must_use]
     pub fn number(self) -> i32 {
@@ -119,6 +129,13 @@ pub fn ignore_sigpipe() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
+/// Makes a write beyond the largest size that files may have (`ulimit -f`) an error instead of the end of the
+/// process.
+pub fn ignore_file_limit() {
+    // SAFETY: ignoring a signal installs no handler, so no code of ours can run at a bad moment.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// An empty set of signals with these added.
 #[cfg(target_os = "linux")]
 fn set_of(signals: &[Signal]) -> libc::sigset_t {
@@ -142,6 +159,7 @@ mod tests {
     fn the_table_is_in_the_order_of_the_enum() {
         for (index, (signal, number)) in NUMBERS.into_iter().enumerate() {
             assert_eq!(signal as usize, index);
+            assert_eq!(Signal::ALL[index], signal);
             assert_eq!(signal.number(), number);
             assert_eq!(Signal::from_number(number), Some(signal));
         }

@@ -7,9 +7,11 @@ use resp::number;
 use resp::reply::Protocol;
 
 use super::client::check_name;
+use crate::blocked::Wait;
 use crate::command::{Args, Context, Failure, failure};
 use crate::config::Setting;
 use crate::limits::{LEAVE_SLICE, SLICE_KEYS};
+use crate::logins::Turn;
 use crate::server::{REDIS_VERSION, Server};
 use crate::session::Session;
 use crate::slow::{Around, Pieces, Progress, Slice, Work};
@@ -19,6 +21,9 @@ pub(super) const DEFAULT_USER: &str = "default";
 
 const WRONG_PASSWORD: Failure =
     Failure::of("WRONGPASS invalid username-password pair or user is disabled.");
+const TOO_MANY_ATTEMPTS: Failure = Failure::of(
+    "ERR too many wrong passwords came from this address: this one was not looked at, try again later",
+);
 const NO_PASSWORD_SET: Failure = Failure::of(
     "ERR AUTH <password> called without any password configured for the default user. \
      Are you sure your configuration is correct?",
@@ -35,19 +40,57 @@ pub(super) fn auth(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         3 => (args.get(1), args.get(2)),
         _ => return Err(failure::SYNTAX),
     };
-    log_in(context, user, password)?;
-    context.reply.ok();
+    if log_in(context, user, password)? {
+        context.reply.ok();
+    }
     Ok(())
 }
 
-/// Authenticates the session. One that was authenticated stays so when this fails.
-fn log_in(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Result<(), Failure> {
-    let is_right = user == DEFAULT_USER.as_bytes() && is_password(context.server, password);
+/// Authenticates the session. One that was authenticated stays so when this fails. Returns false if the
+/// connection waits for its turn first: the command comes again then.
+fn log_in(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Result<bool, Failure> {
+    let (server, origin) = (context.server, context.session.client.origin);
+    if server.needs_password() && !context.session.authenticated && !has_turn(context)? {
+        return Ok(false);
+    }
+    let is_right = user == DEFAULT_USER.as_bytes() && is_password(server, password);
     if !is_right {
+        if server.logins.note_failure(origin, context.store.now) {
+            let peer = &context.session.client.peer;
+            log::warn!("many wrong passwords from {peer}: further attempts from its address wait");
+        }
         return Err(WRONG_PASSWORD);
     }
+    server.logins.note_success(origin);
     context.session.authenticated = true;
-    Ok(())
+    Ok(true)
+}
+
+/// Whether an attempt to log in may be looked at now. If not, the connection waits until it may.
+fn has_turn(context: &mut Context<'_>) -> Result<bool, Failure> {
+    let (server, now_ms) = (context.server, context.store.now);
+    let turn = match context.session.login_at_ms.take() {
+        Some(turn_ms) if turn_ms > now_ms => Turn::At(turn_ms),
+        Some(_) => Turn::Now,
+        None => server
+            .logins
+            .take_turn(context.session.client.origin, now_ms),
+    };
+    match turn {
+        Turn::Now => Ok(true),
+        Turn::At(turn_ms) if context.may_wait() => {
+            context.session.login_at_ms = Some(turn_ms);
+            context.again = true;
+            context.park(Wait {
+                until_ms: Some(turn_ms),
+                durable: None,
+                repeats: true,
+                give_up: |_, _| {},
+            });
+            Ok(false)
+        }
+        Turn::At(_) | Turn::Never => Err(TOO_MANY_ATTEMPTS),
+    }
 }
 
 /// Whether this is the default user's password; any is where none is set.
@@ -78,7 +121,11 @@ pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     while at < args.len() {
         let option = HelloOption::at(args, at);
         match option {
-            HelloOption::Auth => log_in(context, args.get(at + 1), args.get(at + 2))?,
+            HelloOption::Auth => {
+                if !log_in(context, args.get(at + 1), args.get(at + 2))? {
+                    return Ok(());
+                }
+            }
             HelloOption::SetName => context.session.set_name(check_name(args.get(at + 1))?),
             HelloOption::Wrong => {
                 return Err(Failure::about(

@@ -106,7 +106,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "del",
         arity: -2,
-        flags: WRITE | BOUNDED,
+        flags: WRITE | REMOVES | BOUNDED,
         keys: &[KeySpec::rest(1, 1, &["RM", "delete"])],
         complexity: "O(N), N being the number of keys; memory of large values is freed in the background",
         summary: "Removes keys, all in one step; tells how many there were",
@@ -119,7 +119,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "unlink",
         arity: -2,
-        flags: WRITE | FAST,
+        flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::rest(1, 1, &["RM", "delete"])],
         since: "4.0.0",
         complexity: "O(N), N being the number of keys; memory of large values is freed in the background",
@@ -432,7 +432,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "flushdb",
         arity: -1,
-        flags: WRITE,
+        flags: WRITE | REMOVES,
         group: Group::Server,
         categories: &["@keyspace", "@dangerous"],
         complexity: "O(N), N being the number of keys in the database, all of it in the background",
@@ -446,7 +446,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "flushall",
         arity: -1,
-        flags: WRITE,
+        flags: WRITE | REMOVES,
         group: Group::Server,
         categories: &["@keyspace", "@dangerous"],
         complexity: "O(N), N being the number of keys in all databases, all of it in the background",

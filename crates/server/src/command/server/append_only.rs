@@ -92,6 +92,7 @@ fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let wait = Wait {
         until_ms: (request.timeout_ms > 0).then(|| now.saturating_add(request.timeout_ms)),
         durable: journal.map(Journal::tail),
+        repeats: false,
         give_up: answer,
     };
     match journal {

@@ -90,6 +90,7 @@ fn block(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         let wait = Wait {
             until_ms,
             durable: None,
+            repeats: false,
             give_up: |context, _| context.reply.null_array(),
         };
         let is_there =
@@ -403,9 +404,9 @@ fn print_help(context: &mut Context<'_>) {
             "    Return a digest of all keys and values.",
             "DIGEST-VALUE <key> [<key> ...]",
             "    Return a digest of the value of each key.",
-            "DISK <none|volatile|writes|syncs|full>",
+            "DISK <none|volatile|writes|syncs|full|taken>",
             "    Make trouble with the disk of the log: what is not synced goes with the process, writes or",
-            "    syncs fail, or there is no space. NONE ends it.",
+            "    syncs fail, or there is no space (but what files have taken). NONE ends it.",
             "ERROR <text>",
             "    Answer an error with this text.",
             "LOADAOF",

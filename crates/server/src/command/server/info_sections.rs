@@ -370,6 +370,11 @@ pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
     report.field("io_threaded_reads_processed", by_threads(reads));
     report.field("io_threaded_writes_processed", by_threads(writes));
     report.zeroes(&["reply_buffer_shrinks", "reply_buffer_expands"]);
+    let logins = &server.logins;
+    report.field("auth_failures", logins.failed.load(Relaxed));
+    report.field("auth_delayed", logins.delayed.load(Relaxed));
+    report.field("auth_refused", logins.refused.load(Relaxed));
+    report.field("auth_addresses", logins.addresses());
     report.field(
         "client_query_buffer_limit_disconnections",
         totals.query_limit_disconnects.load(Relaxed),

@@ -56,9 +56,9 @@ pub(super) const BACKUP: Spec = Spec {
     flags: SAVES | flag::NO_MULTI,
     group: Group::Server,
     since: "0.1.0",
-    summary: "Makes a backup of this moment: links to the files of the log, in a new directory that a server can start from",
+    summary: "Makes a backup of this moment: links to the files of the log, in a new directory of backup-dir that a server can start from",
     complexity: "O(N) where N is the number of files of the log and of large values",
-    args: &[Arg::of("directory", ArgKind::String)],
+    args: &[Arg::of("name", ArgKind::String)],
     handler: backup,
     ..Spec::BASE
 };
@@ -106,20 +106,14 @@ fn background_save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
 /// The connection waits for the disk, as with SAVE.
 fn backup(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let server = context.server;
-    let directory = std::str::from_utf8(args.get(1)).ok();
-    let directory = directory.and_then(|name| backup_directory(&server.settings, name));
-    let Some(directory) = directory else {
-        return Err(Failure::of(
-            "ERR a backup goes to a directory inside of 'dir', named without '..'",
-        ));
-    };
+    let directory = backup_directory(&server.settings, args.get(1)).map_err(Failure::of)?;
     if let Some(journal) = context.store.journal {
         // What this worker has not handed over would be waited for in vain.
         journal.flush();
     }
     let protocol = context.reply.protocol();
     slow::do_apart(context, args, move || {
-        let made = server.persistence.back_up(&directory);
+        let made = server.persistence.back_up(&directory, &server.settings);
         let made =
             made.map_err(|problem| Failure::new(format!("ERR the backup failed: {problem}")))?;
         let mut bytes = Vec::new();

@@ -35,6 +35,7 @@ pub(super) fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
     context.park(Wait {
         until_ms,
         durable: None,
+        repeats: false,
         give_up: |context, _| context.reply.integer(0),
     });
     Ok(())

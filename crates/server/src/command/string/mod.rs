@@ -157,7 +157,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "getdel",
         arity: 2,
-        flags: WRITE | FAST,
+        flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
         group: Group::String,
         since: "6.2.0",
@@ -420,7 +420,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "delex",
         arity: -2,
-        flags: WRITE | FAST,
+        flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::one(1, &["RW", "delete", "variable_flags"])],
         group: Group::String,
         since: "8.4.0",
@@ -436,7 +436,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "delifeq",
         arity: 3,
-        flags: WRITE | BOUNDED,
+        flags: WRITE | REMOVES | BOUNDED,
         keys: &[KeySpec::one(1, &["RM", "access", "delete"])],
         group: Group::String,
         since: "9.0.0",

@@ -81,10 +81,17 @@ fn manual_page_and_completions_are_up_to_date() {
         sections: vec![
             section(
                 "SIGNALS",
-                &[(
-                    "SIGTERM, SIGINT",
-                    "Ends the server, after a snapshot if there are save points.",
-                )],
+                &[
+                    (
+                        "SIGTERM, SIGINT, SIGQUIT",
+                        "Ends the server, after a snapshot if there are save points.",
+                    ),
+                    (
+                        "SIGHUP, SIGUSR1",
+                        "Opens the file of logfile anew, after a rotation has renamed it.",
+                    ),
+                    ("SIGUSR2", "Is noted in the log, and means nothing."),
+                ],
             ),
             section(
                 "ENVIRONMENT",

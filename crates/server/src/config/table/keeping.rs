@@ -144,6 +144,16 @@ pub(super) const KEEPING: &[Row] = &[
         ..BASE
     },
     Row {
+        setting: Setting::BackupDir,
+        name: "backup-dir",
+        kind: Kind::Path,
+        default: "backups",
+        section: Section::Data,
+        summary: "The directory that BACKUP makes backups in, each in a directory of its name. On the file system of the log \
+                  a backup is made of links; empty refuses BACKUP.",
+        ..BASE
+    },
+    Row {
         setting: Setting::AutoAofRewritePercentage,
         name: "auto-aof-rewrite-percentage",
         kind: Kind::Integer {

@@ -121,6 +121,30 @@ pub(super) const CLIENTS: &[Figure] = &[
     )
     .in_info("client_output_buffer_limit_disconnections"),
     counter(
+        "ferrite_auth_failures_total",
+        "Wrong passwords, over any protocol.",
+        |view, samples| {
+            samples.count(view.server.logins.failed.load(Relaxed));
+        },
+    )
+    .in_info("auth_failures"),
+    counter(
+        "ferrite_auth_delayed_total",
+        "Attempts to log in that waited because wrong passwords had come from their address.",
+        |view, samples| {
+            samples.count(view.server.logins.delayed.load(Relaxed));
+        },
+    )
+    .in_info("auth_delayed"),
+    counter(
+        "ferrite_auth_refused_total",
+        "Attempts to log in that were refused unseen: too many waited before them.",
+        |view, samples| {
+            samples.count(view.server.logins.refused.load(Relaxed));
+        },
+    )
+    .in_info("auth_refused"),
+    counter(
         "ferrite_query_limit_disconnections_total",
         "Clients dropped because a request grew beyond its limit.",
         |view, samples| {
