@@ -1,3 +1,6 @@
+complete -c ferrite-server -l check-config -d 'Starts nothing: prints which directives of FILE are ignored or refused, and why' -r -F
+complete -c ferrite-server -l check-log -d 'Reads the log in DIR, which no server may use meanwhile, and tells what is wrong with it' -r -f
+complete -c ferrite-server -l repair-log -d 'The same, and mends it; what is taken out is kept in DIR/lost' -r -f
 complete -c ferrite-server -l bind -d 'The addresses to listen on; * is every IPv4 address and ::* every IPv6 one' -r -f
 complete -c ferrite-server -s p -l port -d 'The TCP port to listen on; 0 turns TCP off' -r -f
 complete -c ferrite-server -l tcp-backlog -d 'How many connections may wait to be accepted; the kernel may lower it' -r -f

@@ -46,11 +46,24 @@ const OWN_DESCRIPTORS: u64 = 64;
 /// Runs the program. An error is what the user has to be told.
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, String> {
     end_on_panic();
-    let (settings, config_file) = match config::load(args).map_err(|error| error.to_string())? {
-        Startup::Run { settings, file } => (settings, file),
+    let loaded = config::load(args).map_err(|error| error.to_string())?;
+    let (settings, config_file, ignored) = match loaded {
+        Startup::Run {
+            settings,
+            file,
+            ignored,
+        } => (settings, file, ignored),
         Startup::Help(text) | Startup::Version(text) => {
             println!("{}", text.trim_end());
             return Ok(ExitCode::SUCCESS);
+        }
+        Startup::CheckConfig { text, is_right } => {
+            println!("{}", text.trim_end());
+            return Ok(if is_right {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            });
         }
         Startup::CheckLog(directory) => return Ok(check_log::run(&directory, Task::Check)),
         Startup::RepairLog(directory) => return Ok(check_log::run(&directory, Task::Repair)),
@@ -65,9 +78,10 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
         .map_err(|error| format!("cannot hear signals: {error}"))?;
     sys::memory::start_giving_back();
     logging::start(&settings)?;
+    tell_of_configuration(&settings, &ignored);
     let listeners = control::listen(&settings)?;
     let http_listeners = http::listen(&settings)?;
-    let pid_file = write_pid_file(&settings)?;
+    let pid_file = write_pid_file(&settings);
     allow_connections(&settings);
     // Calibrates the clock before anything is timed.
     let _ = sys::clock::ticks_per_us();
@@ -126,14 +140,35 @@ fn change_directory(settings: &Settings) -> Result<(), String> {
         .map_err(|error| format!("cannot use 'dir' {directory}: {error}"))
 }
 
-fn write_pid_file(settings: &Settings) -> Result<Option<String>, String> {
+/// Says which directives have no effect, and what a user of redis-server might not expect.
+fn tell_of_configuration(settings: &Settings, ignored: &[&str]) {
+    if !ignored.is_empty() {
+        log::info!(
+            "{} directives of redis-server are accepted and change nothing here (--check-config says why): {}",
+            ignored.len(),
+            ignored.join(", ")
+        );
+    }
+    if let Some(note) = settings.note_of_nothing_kept() {
+        log::warn!("{note}");
+    }
+}
+
+/// Writes the file that `pidfile` names, and returns its path. As with redis-server, a file that cannot be written stops
+/// nothing: its directory may be one that only a service manager makes.
+fn write_pid_file(settings: &Settings) -> Option<String> {
     let path = settings.text(Setting::PidFile);
     if path.is_empty() {
-        return Ok(None);
+        return None;
     }
-    std::fs::write(Path::new(&*path), format!("{}\n", sys::process::pid()))
-        .map_err(|error| format!("cannot write 'pidfile' {path}: {error}"))?;
-    Ok(Some(path.to_string()))
+    let text = format!("{}\n", sys::process::pid());
+    match std::fs::write(Path::new(&*path), text) {
+        Ok(()) => Some(path.to_string()),
+        Err(error) => {
+            log::warn!("cannot write 'pidfile' {path}: {error}");
+            None
+        }
+    }
 }
 
 /// Raises the limit of open files as near to `wanted` clients as possible, and returns how many are possible.
