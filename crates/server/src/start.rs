@@ -21,6 +21,7 @@ use crate::config::{self, Setting, Settings, Startup};
 use crate::control::{self, Control};
 use crate::errorstats::ErrorStats;
 use crate::gate::{Closed, Gate};
+use crate::hotkeys;
 use crate::http::{self, Http};
 use crate::latency::LatencyMonitor;
 use crate::limits::{
@@ -246,6 +247,7 @@ fn build(
         latency: Mutex::new(LatencyMonitor::default()),
         errors: ErrorStats::default(),
         survey: Survey::default(),
+        hot_key_session: hotkeys::Session::default(),
         totals: Totals::default(),
         control: Waker::new().map_err(failed)?,
         http: Waker::new().map_err(failed)?,

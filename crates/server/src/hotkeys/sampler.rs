@@ -10,6 +10,7 @@ use keyspace::Key;
 use parking_lot::Mutex;
 
 use super::HotKey;
+use super::session::Tally;
 use super::sketch::{Found, Rank, Sketch, Use};
 use crate::command::{Args, Command, Context};
 use crate::metrics::COUNTS;
@@ -35,6 +36,8 @@ struct Sampler {
     random: fastrand::Rng,
     /// By operations and by bytes, from the first use on.
     sketches: Option<[Sketch; 2]>,
+    /// What was seen of a session of HOTKEYS START.
+    tally: Option<Tally>,
 }
 
 impl Default for HotKeys {
@@ -46,6 +49,7 @@ impl Default for HotKeys {
                 in_window: 0,
                 random: fastrand::Rng::new(),
                 sketches: None,
+                tally: None,
             }),
         }
     }
@@ -110,15 +114,43 @@ impl HotKeys {
     pub(super) fn reset(&self) {
         self.sampler.lock().sketches = None;
     }
+
+    /// Begins to add samples to a session that ends at a moment, if at any. The first commands are all looked at.
+    pub(super) fn start_tally(&self, ends_ms: Option<i64>) {
+        let mut sampler = self.sampler.lock();
+        sampler.tally = Some(Tally::new(ends_ms));
+        sampler.period = 1;
+        // A worker that counts at this moment may write over it, and looks at its next a little later.
+        self.countdown.store(0, Relaxed);
+    }
+
+    /// Ends that; what was added stays.
+    pub(super) fn stop_tally(&self) {
+        if let Some(tally) = &mut self.sampler.lock().tally {
+            tally.stop();
+        }
+    }
+
+    pub(super) fn drop_tally(&self) {
+        self.sampler.lock().tally = None;
+    }
+
+    /// Looks at what was added to the session, if there is one.
+    pub(super) fn with_tally(&self, look: impl FnOnce(&Tally)) {
+        if let Some(tally) = &self.sampler.lock().tally {
+            look(tally);
+        }
+    }
 }
 
-/// Looks at a command that has run and replied with so many bytes.
+/// Looks at a command that has run for so many ticks and replied with so many bytes.
 #[cold]
 #[inline(never)]
 pub(crate) fn sample(
     command: &'static Command,
     context: &Context<'_>,
     args: &Args<'_>,
+    ticks: u64,
     replied: usize,
 ) {
     let hot_keys = &context.store.stats.hot_keys;
@@ -146,6 +178,7 @@ pub(crate) fn sample(
         command: command.id,
         operations: (period * keys as u64) as f64,
         bytes: (period * (args.size() + replied) as u64) as f64,
+        us: (period * sys::clock::ticks_to_ns(ticks)) as f64 / 1000.0,
     };
     sampler.add(&used, context.store.now);
 }
@@ -167,6 +200,9 @@ impl Sampler {
         let made = || [Rank::Operations, Rank::Bytes].map(|rank| Sketch::new(rank, now_ms));
         for sketch in self.sketches.get_or_insert_with(made) {
             sketch.add(used, now_ms);
+        }
+        if let Some(tally) = &mut self.tally {
+            tally.add(used, now_ms);
         }
     }
 }
@@ -194,6 +230,7 @@ mod tests {
                 command: 7,
                 operations: period as f64,
                 bytes: 100.0 * period as f64,
+                us: period as f64,
             };
             sampler.add(&used, now_ms);
         }
