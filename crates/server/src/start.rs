@@ -89,6 +89,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
     let server = build(settings, config_file)?;
     let recovery = persistence::open(server)?;
     announce(server, &listeners);
+    persistence::tell(server, recovery.as_ref());
     // The log says more than any snapshot.
     let loads = recovery.is_none() && snapshot::is_there(server)?;
     server

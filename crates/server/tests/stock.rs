@@ -10,6 +10,7 @@ use std::process::Command;
 #[path = "support/mod.rs"]
 mod support;
 
+use rustix::process::Signal;
 use support::{Server, Target};
 
 /// The directives of the file, in its order, with their values.
@@ -239,4 +240,55 @@ fn the_installed_file_starts_a_server() {
     let server = Server::try_start(Target::Ferrite { threads: 1 }, &placed(&lines), &[]);
     let server = server.unwrap_or_else(|failure| panic!("{failure}"));
     assert!(server.output().contains("accepted and change nothing"));
+}
+
+/// The line of the log that says where data is.
+fn told_of_directory(server: &Server) -> String {
+    let said = server.output();
+    let line = said.lines().find(|line| line.contains("Data directory "));
+    let line = line.unwrap_or_else(|| panic!("no line says where data is: {said}"));
+    let dir = fs::canonicalize(server.dir()).expect("it is there");
+    let beginning = format!("Data directory {}: ", dir.display());
+    let (_, found) = line.split_once(&beginning).expect("it names the directory");
+    found.to_owned()
+}
+
+#[test]
+fn a_start_says_where_data_is_and_what_was_there() {
+    let logged = Target::Logged { threads: 1 };
+    let mut server = Server::start(logged, &[]);
+    assert_eq!(
+        told_of_directory(&server),
+        "new ('dir' or -d chooses another)"
+    );
+    assert_eq!(server.client().ask("SET k v").text(), "OK");
+    server.start_again(logged, Signal::TERM, &[]);
+    let found = told_of_directory(&server);
+    assert!(found.starts_with("existing log, 1 segments, "), "{found}");
+
+    let cache = Target::Ferrite { threads: 1 };
+    let mut server = Server::start(cache, &[]);
+    assert_eq!(server.client().ask("SET k v").text(), "OK");
+    assert_eq!(server.client().ask("SAVE").text(), "OK");
+    server.start_again(cache, Signal::TERM, &[]);
+    let found = told_of_directory(&server);
+    assert!(found.starts_with("existing snapshot, "), "{found}");
+}
+
+/// The data of a redis-server that kept an append-only file is not lost: the log says that it is not read, and what to do.
+#[test]
+fn an_append_only_file_of_redis_is_told_of() {
+    let logged = Target::Logged { threads: 1 };
+    let mut redis = Server::start(Target::Redis, &["--appendonly", "yes"]);
+    assert_eq!(redis.client().ask("SET k v").text(), "OK");
+    redis.start_again(logged, Signal::TERM, &[]);
+    let said = redis.output();
+    assert!(
+        said.contains("appendonly.aof.manifest is an append-only file of redis-server"),
+        "{said}"
+    );
+    // Once there is data of its own, the question is settled.
+    assert_eq!(redis.client().ask("SET k v").text(), "OK");
+    redis.start_again(logged, Signal::TERM, &[]);
+    assert!(!redis.output().contains("append-only file of redis-server"));
 }

@@ -10,6 +10,7 @@ mod again;
 mod backup;
 mod bring_back;
 mod compaction;
+mod place;
 mod reading;
 mod replay;
 mod sizes;
@@ -47,6 +48,7 @@ pub(crate) use backup::backup_directory;
 
 pub(crate) use bring_back::check_room;
 use compaction::Relocator;
+pub(crate) use place::tell;
 pub(crate) use reading::NOT_THERE;
 use reading::Reading;
 use replay::Loader;
