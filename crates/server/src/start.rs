@@ -21,6 +21,7 @@ use crate::config::{self, Setting, Settings, Startup};
 use crate::control::{self, Control};
 use crate::errorstats::ErrorStats;
 use crate::gate::{Closed, Gate};
+use crate::health;
 use crate::hotkeys;
 use crate::http::{self, Http};
 use crate::latency::LatencyMonitor;
@@ -58,6 +59,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
             println!("{}", text.trim_end());
             return Ok(ExitCode::SUCCESS);
         }
+        Startup::Health(settings) => return health::check(&settings).map(|()| ExitCode::SUCCESS),
         Startup::CheckConfig { text, is_right } => {
             println!("{}", text.trim_end());
             return Ok(if is_right {

@@ -4,6 +4,7 @@
 //!   ferrite-server [FILE | -] [--NAME WORD...]... [--NAME=WORD]... [-p PORT]... [-]
 //!   ferrite-server --check-config FILE [--NAME WORD...]...
 //!   ferrite-server --check-log DIR | --repair-log DIR
+//!   ferrite-server --health [[FILE] [--NAME WORD...]...]
 //! ```
 //!
 //! The flags are those of redis-server: `--NAME` and all words up to the next flag make one directive. The first word
@@ -38,6 +39,8 @@ pub(super) enum Request {
     CheckConfig,
     CheckLog(PathBuf),
     RepairLog(PathBuf),
+    /// Whether the server that was started with these arguments answers.
+    Health,
 }
 
 /// Takes the arguments behind the program's name apart.
@@ -55,6 +58,10 @@ pub(super) fn read(args: impl Iterator<Item = OsString>) -> Typed {
                 typed.request.get_or_insert(Request::Version);
             }
             Ok(Some(Arg::Long("check-config"))) => typed.take_checked_file(&mut parser),
+            Ok(Some(Arg::Long("health"))) => {
+                typed.request.get_or_insert(Request::Health);
+                typed.take_file(&mut parser);
+            }
             Ok(Some(Arg::Long("check-log"))) => {
                 typed.take_directory("check-log", Request::CheckLog, &mut parser);
             }
@@ -77,6 +84,11 @@ pub(super) fn read(args: impl Iterator<Item = OsString>) -> Typed {
 }
 
 impl Typed {
+    /// Whether nothing says what a server would be started with.
+    pub(super) fn is_bare(&self) -> bool {
+        self.file.is_none() && !self.reads_standard_input && self.directives.is_empty()
+    }
+
     /// A configuration file is the first argument or none.
     fn take_file(&mut self, parser: &mut Parser) {
         if let Some(mut words) = parser.try_raw_args()

@@ -17,6 +17,7 @@ use super::report;
 use super::settings::Settings;
 use super::table::{Kind, Row, Setting};
 use super::value::{self, allowed};
+use crate::health;
 
 /// The most problems that one message lists: more than any configuration that is meant seriously has.
 const MAX_PROBLEMS: usize = 1000;
@@ -35,6 +36,8 @@ pub(crate) enum Startup {
     Help(String),
     /// Nothing but this text on the standard output.
     Version(String),
+    /// A PING for the server that was started with these settings.
+    Health(Settings),
     /// Nothing but this text on the standard output: what a start would say about the configuration.
     CheckConfig { text: String, is_right: bool },
     /// A look at the log in this directory, which no server uses meanwhile.
@@ -47,6 +50,19 @@ pub(crate) enum Startup {
 #[derive(Debug)]
 pub(crate) struct StartupError {
     problems: Vec<Problem>,
+}
+
+impl StartupError {
+    /// A problem that is at no place.
+    fn of(wrong: String) -> StartupError {
+        StartupError {
+            problems: vec![Problem {
+                place: Place::CommandLine.to_string(),
+                typed: String::new(),
+                wrong,
+            }],
+        }
+    }
 }
 
 impl fmt::Display for StartupError {
@@ -87,16 +103,23 @@ fn load_from(
         }
         Some(Request::CheckLog(directory)) => return Ok(Startup::CheckLog(directory.clone())),
         Some(Request::RepairLog(directory)) => return Ok(Startup::RepairLog(directory.clone())),
-        Some(Request::CheckConfig) | None => {}
+        Some(Request::CheckConfig | Request::Health) | None => {}
     }
-    let is_check = typed.request.is_some();
+    let request = typed.request.clone();
+    let typed = match &request {
+        Some(Request::Health) if typed.is_bare() && typed.problems.is_empty() => {
+            let args = health::args_of_first_process().map_err(StartupError::of)?;
+            flags::read(args.into_iter())
+        }
+        _ => typed,
+    };
     // Files are named in full, as the process may work elsewhere later.
     let file = typed
         .file
         .as_deref()
         .map(|file| path::absolute(file).unwrap_or(file.to_owned()));
     let read = Meaning::of(typed, file.as_deref(), standard_input);
-    if is_check {
+    if request == Some(Request::CheckConfig) {
         return Ok(Startup::CheckConfig {
             text: report::text(&read.fates, &read.others, &read.settings),
             is_right: read.problems().next().is_none(),
@@ -105,6 +128,9 @@ fn load_from(
     let problems: Vec<Problem> = read.problems().collect();
     if !problems.is_empty() {
         return Err(StartupError { problems });
+    }
+    if request == Some(Request::Health) {
+        return Ok(Startup::Health(read.settings));
     }
     let mut ignored: Vec<&'static str> = Vec::new();
     for (_, fate) in &read.fates {
@@ -308,6 +334,7 @@ pub(super) mod tests {
             Ok(
                 Startup::Help(text) | Startup::Version(text) | Startup::CheckConfig { text, .. },
             ) => Err(text),
+            Ok(Startup::Health(_)) => Err("a check of health".into()),
             Ok(Startup::CheckLog(directory) | Startup::RepairLog(directory)) => {
                 Err(directory.display().to_string())
             }

@@ -30,6 +30,13 @@ fn groups() -> Vec<manual::Group> {
             ),
             (
                 None,
+                "health",
+                "",
+                "Asks a running server for a PING, and ends with 0 if it answers. The arguments of its start follow; without \
+                 any, the server is the first process of the container.",
+            ),
+            (
+                None,
                 "check-log",
                 "DIR",
                 "Reads the log in DIR, which no server may use meanwhile, and tells what is wrong with it. Ends with 0 if it \
@@ -93,6 +100,7 @@ fn manual_page_and_completions_are_up_to_date() {
         usage: &[
             "[FILE | -] [--NAME VALUE...]...",
             "--check-config FILE [--NAME VALUE...]...",
+            "--health [FILE] [--NAME VALUE...]...",
         ],
         description: &[
             "FILE holds one setting per line, as NAME VALUE..., in the syntax of redis.conf; - reads such lines from the standard \
