@@ -79,3 +79,4 @@ complete -c ferrite-server -l latency-monitor-threshold -d 'Milliseconds from wh
 complete -c ferrite-server -l notify-keyspace-events -d 'Which changes of keys are published: K to the channel __keyspace@N__:KEY, E to the channel __keyevent@N__:EVENT, and of which class: g general, $ strings, l lists, s sets, h hashes, z sorted sets, t streams, d modules, x expired, e evicted, A all of these, n new keys, m missed keys' -r -f
 complete -c ferrite-server -s h -l help -d 'Prints all flags'
 complete -c ferrite-server -s v -l version -d 'Prints the version'
+complete -c ferrite-server -l health -d 'Asks a running server for a PING, and ends with 0 if it answers'

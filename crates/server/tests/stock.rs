@@ -146,7 +146,7 @@ fn the_directives_of_the_stock_file_start_a_server() {
         );
     }
     assert!(
-        said.contains("nothing is kept on disk: appendonly is no"),
+        said.contains("Nothing is kept on disk: appendonly is no"),
         "{said}"
     );
     let mut client = server.client();

@@ -66,7 +66,7 @@ const FOREIGN_INTRODUCTION: &str = "
 ## Directives of redis-server
 
 Directives of redis-server 7.0 to 7.4 and of Valkey 8 that are no settings here. A value in the column *Accepted* is
-accepted and changes nothing, any other stops the start. `CONFIG GET` shows the value that was given, or the default of
+accepted and changes nothing, any other stops the start; *any* is whatever redis-server takes. `CONFIG GET` shows the value that was given, or the default of
 redis-server; `CONFIG SET` accepts the same values as the file.
 
 | Directive | Accepted | Why |

@@ -522,7 +522,7 @@ pub(super) mod tests {
             "port 1\nappendonly no\n",
         );
         assert!(is_right);
-        assert!(said.starts_with("note: nothing is kept on disk"), "{said}");
+        assert!(said.starts_with("note: Nothing is kept on disk"), "{said}");
         let (said, is_right) = check(&["--check-config", "/no/such"], "");
         assert!(
             !is_right && said.starts_with("/no/such: refused: (cannot be read"),

@@ -241,7 +241,7 @@ impl Settings {
             // Also where it was chosen that there are none.
             || self.is_chosen(Setting::Save);
         (!is_kept).then_some(
-            "nothing is kept on disk: appendonly is no, and there are no save points. redis-server would have these \
+            "Nothing is kept on disk: appendonly is no, and there are no save points. redis-server would have these \
              by default: save 3600 1 300 100 60 10000",
         )
     }
