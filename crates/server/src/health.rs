@@ -1,8 +1,9 @@
-//! `--health`: asks a running server for a PING, by the configuration that it was started with. A container's health check
-//! runs it: the address, the password and the unix socket are wherever the server itself has them from.
+//! `--health`: asks a running server for a PING, by the configuration that it was started with. A container's
+//! health check runs it: the address, the password and the unix socket are wherever the server itself has
+//! them from.
 //!
-//! Without further arguments the server is the first process of the container, and its arguments are those of that
-//! process. Otherwise they follow, as they would for a start.
+//! Without further arguments the server is the first process of the container, and its arguments are those of
+//! that process. Otherwise they follow, as they would for a start.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -25,7 +26,8 @@ const FIRST_PROCESS: &str = "/proc/1/cmdline";
 /// The name of this program's file.
 const PROGRAM: &str = "ferrite-server";
 
-/// The arguments of the server that is the first process, or that the first process has started (`docker run --init`).
+/// The arguments of the server that is the first process, or that the first process has started (`docker run
+/// --init`).
 ///
 /// # Errors
 /// It is neither.

@@ -158,8 +158,8 @@ fn tell_of_configuration(settings: &Settings, ignored: &[&str]) {
     }
 }
 
-/// Writes the file that `pidfile` names, and returns its path. As with redis-server, a file that cannot be written stops
-/// nothing: its directory may be one that only a service manager makes.
+/// Writes the file that `pidfile` names, and returns its path. As with redis-server, a file that cannot be
+/// written stops nothing: its directory may be one that only a service manager makes.
 fn write_pid_file(settings: &Settings) -> Option<String> {
     let path = settings.text(Setting::PidFile);
     if path.is_empty() {

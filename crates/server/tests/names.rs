@@ -98,7 +98,8 @@ fn memory_stats_has_the_fields_that_redis_has() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// Tools that read settings find each that redis-server has. Those that change nothing here have its defaults.
+/// Tools that read settings find each that redis-server has. Those that change nothing here have its
+/// defaults.
 #[test]
 fn each_setting_of_redis_is_there() {
     let settings = |target| -> BTreeMap<String, String> {

@@ -1,7 +1,7 @@
 //! The configuration file that Debian's package of redis-server 7.0.15 installs starts this server, too.
 //!
-//! The text of that file is not here, only its directives and their values. Where the file itself is installed, it is
-//! used as well.
+//! The text of that file is not here, only its directives and their values. Where the file itself is
+//! installed, it is used as well.
 
 use std::fs;
 use std::path::Path;
@@ -88,7 +88,8 @@ const STOCK: &[&str] = &[
     "jemalloc-bg-thread yes",
 ];
 
-/// Directives that Redis 7.2, Redis 7.4 and Valkey 8 have beside them in their files, or that their CONFIG REWRITE adds.
+/// Directives that Redis 7.2, Redis 7.4 and Valkey 8 have beside them in their files, or that their CONFIG
+/// REWRITE adds.
 const NEWER: &[&str] = &[
     "set-max-listpack-entries 128",
     "set-max-listpack-value 64",
@@ -227,7 +228,8 @@ fn a_check_of_the_stock_file_lists_what_is_ignored() {
     fs::remove_file(&file).expect("it was written");
 }
 
-/// The file itself, where it is installed. It names directories that a test leaves alone, so that a copy says otherwise.
+/// The file itself, where it is installed. It names directories that a test leaves alone, so that a copy says
+/// otherwise.
 #[test]
 fn the_installed_file_starts_a_server() {
     let Ok(text) = fs::read_to_string(INSTALLED) else {
@@ -275,7 +277,8 @@ fn a_start_says_where_data_is_and_what_was_there() {
     assert!(found.starts_with("existing snapshot, "), "{found}");
 }
 
-/// The data of a redis-server that kept an append-only file is not lost: the log says that it is not read, and what to do.
+/// The data of a redis-server that kept an append-only file is not lost: the log says that it is not read,
+/// and what to do.
 #[test]
 fn an_append_only_file_of_redis_is_told_of() {
     let logged = Target::Logged { threads: 1 };

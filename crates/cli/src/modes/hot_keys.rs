@@ -1,5 +1,6 @@
-//! `--hotkeys`: the keys that are used most. A server that knows them is asked (HOTKEYS TOP of Ferrite); of others all keys
-//! are walked through, as far as a server with a policy of LFU remembers how often each is used.
+//! `--hotkeys`: the keys that are used most. A server that knows them is asked (HOTKEYS TOP of Ferrite); of
+//! others all keys are walked through, as far as a server with a policy of LFU remembers how often each is
+//! used.
 
 use std::io::{self, Write};
 

@@ -162,7 +162,8 @@ pub(crate) mod flag {
     pub(crate) const PUSHES: u32 = 1 << 27;
     /// Neither reads nor changes data, and stops nobody: a transaction that has it need not be alone. Not shown by COMMAND INFO.
     pub(crate) const NO_DATA: u32 = 1 << 26;
-    /// Needs leave that a connection may not have (`enable-debug-command`, modules). Not shown by COMMAND INFO.
+    /// Needs leave that a connection may not have (`enable-debug-command`, modules). Not shown by COMMAND
+    /// INFO.
     pub(crate) const PROTECTED: u32 = 1 << 25;
     /// For the server's own use or that of its tests: `syscmd` in COMMAND DOCS. Not shown by COMMAND INFO.
     pub(crate) const SYSTEM: u32 = 1 << 30;

@@ -1,8 +1,8 @@
 //! From a command line to the settings of a server: what was typed gets its meaning.
 //!
-//! The configuration file counts first, then the standard input, then flags; of several values for one setting the last
-//! counts. Everything that is wrong is reported, not only the first thing, and then nothing starts. Directives of
-//! redis-server that change nothing here are accepted and counted ([`foreign`]).
+//! The configuration file counts first, then the standard input, then flags; of several values for one
+//! setting the last counts. Everything that is wrong is reported, not only the first thing, and then nothing
+//! starts. Directives of redis-server that change nothing here are accepted and counted ([`foreign`]).
 
 use std::ffi::OsString;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! What `--check-config` prints: each directive that is ignored or refused in a line of its own, then what to know, then
-//! the counts.
+//! What `--check-config` prints: each directive that is ignored or refused in a line of its own, then what to
+//! know, then the counts.
 
 use std::fmt::Write as _;
 

@@ -22,7 +22,8 @@ pub(crate) struct Settings {
     slots: Box<[Slot]>,
     /// Which of them somebody has set, be it to what they were.
     chosen: Box<[AtomicBool]>,
-    /// What was said about directives that are no settings ([`Foreign`]), by name. It changes nothing but CONFIG GET.
+    /// What was said about directives that are no settings ([`Foreign`]), by name. It changes nothing but
+    /// CONFIG GET.
     foreign: RwLock<BTreeMap<&'static str, Arc<str>>>,
     /// Held while a change is prepared and made, and while the file is rewritten.
     changing: Mutex<()>,
@@ -137,8 +138,8 @@ impl Settings {
         self.foreign.read().get(row.name).cloned()
     }
 
-    /// What CONFIG GET prints of a directive that is no setting: what was said, or the default of redis-server where that
-    /// program knows it.
+    /// What CONFIG GET prints of a directive that is no setting: what was said, or the default of
+    /// redis-server where that program knows it.
     pub(crate) fn foreign_text(&self, row: &Foreign) -> Option<Arc<str>> {
         let default = || row.is_shown.then(|| row.default().into());
         self.said_foreign(row).or_else(default)
@@ -234,8 +235,8 @@ impl Settings {
         self.chosen[setting as usize].load(Relaxed)
     }
 
-    /// What an operator should know who has chosen neither a log nor snapshots, and may be used to the save points that
-    /// redis-server has by default.
+    /// What an operator should know who has chosen neither a log nor snapshots, and may be used to the save
+    /// points that redis-server has by default.
     pub(crate) fn note_of_nothing_kept(&self) -> Option<&'static str> {
         let is_kept = self.flag(Setting::AppendOnly)
             // Also where it was chosen that there are none.

@@ -1,8 +1,8 @@
 //! Which keys are used most, now: by operations and by bytes.
 //!
-//! Each worker looks at one command in so many ([`sampler`]) and keeps the heaviest keys it sees in a [`sketch`] of fixed size, in which
-//! the past fades; HOTKEYS TOP adds up what all workers have. A command that is not looked at pays one counter that is
-//! decremented.
+//! Each worker looks at one command in so many ([`sampler`]) and keeps the heaviest keys it sees in a
+//! [`sketch`] of fixed size, in which the past fades; HOTKEYS TOP adds up what all workers have. A command
+//! that is not looked at pays one counter that is decremented.
 //!
 //! [`session`] is HOTKEYS of Redis 8.6: what was used between two moments, from the same samples.
 

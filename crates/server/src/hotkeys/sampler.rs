@@ -115,7 +115,8 @@ impl HotKeys {
         self.sampler.lock().sketches = None;
     }
 
-    /// Begins to add samples to a session that ends at a moment, if at any. The first commands are all looked at.
+    /// Begins to add samples to a session that ends at a moment, if at any. The first commands are all looked
+    /// at.
     pub(super) fn start_tally(&self, ends_ms: Option<i64>) {
         let mut sampler = self.sampler.lock();
         sampler.tally = Some(Tally::new(ends_ms));

@@ -1,8 +1,9 @@
-//! Tracking sessions, as HOTKEYS START of Redis 8.6 begins them: which keys took most processor time and most bytes of the
-//! network between two moments.
+//! Tracking sessions, as HOTKEYS START of Redis 8.6 begins them: which keys took most processor time and most
+//! bytes of the network between two moments.
 //!
-//! The samples are those that are always taken ([`super::sampler`]). While a session runs, each worker adds them to two
-//! sketches that do not fade. There is one session at most; its results stay until the next begins or HOTKEYS RESET.
+//! The samples are those that are always taken ([`super::sampler`]). While a session runs, each worker adds
+//! them to two sketches that do not fade. There is one session at most; its results stay until the next
+//! begins or HOTKEYS RESET.
 //!
 //! Lock order: the session, then the samplers of the workers.
 
@@ -304,7 +305,7 @@ mod tests {
                 bytes: key.as_bytes(),
                 hash: key
                     .bytes()
-                    .fold(7, |hash, byte| hash * 31 + u64::from(byte)),
+                    .fold(7_u64, |hash, byte| hash.wrapping_mul(31) + u64::from(byte)),
             },
             command: 1,
             operations: 1.0,

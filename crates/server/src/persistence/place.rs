@@ -1,5 +1,5 @@
-//! Where data is, told in the first lines of the server's log: somebody who started it in another directory than the last
-//! time should see that at once.
+//! Where data is, told in the first lines of the server's log: somebody who started it in another directory
+//! than the last time should see that at once.
 
 use std::fs;
 use std::path::{Path, PathBuf};

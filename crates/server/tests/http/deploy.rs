@@ -1,5 +1,5 @@
-//! What `deploy` ships: the container's health check, and for Prometheus and Grafana what parses, does what it says, and names
-//! figures that exist.
+//! What `deploy` ships: the container's health check, and for Prometheus and Grafana what parses, does what
+//! it says, and names figures that exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -93,8 +93,8 @@ fn arguments(pid: u32) -> Vec<String> {
     words.skip(1).map(str::to_owned).collect()
 }
 
-/// Runs the health check of the image for a server that was started with these arguments. In a container it finds them by
-/// itself. Returns how it ended and what it said.
+/// Runs the health check of the image for a server that was started with these arguments. In a container it
+/// finds them by itself. Returns how it ended and what it said.
 fn health_check(arguments: &[String]) -> (bool, String) {
     let text = read("deploy/Dockerfile");
     let (_, command) = text

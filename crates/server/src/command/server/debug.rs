@@ -47,8 +47,8 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     Ok(())
 }
 
-/// Why a connection may not use a command that needs leave: DEBUG that of `enable-debug-command`, while nobody may load
-/// modules.
+/// Why a connection may not use a command that needs leave: DEBUG that of `enable-debug-command`, while
+/// nobody may load modules.
 #[cold]
 pub(crate) fn protection(command: &Command, server: &Server, session: &Session) -> Option<Failure> {
     if command.full_name.starts_with("module|") {

@@ -1,7 +1,7 @@
 //! HOTKEYS: the keys that are used most. They are found by [`crate::hotkeys`].
 //!
-//! START, STOP, GET and RESET are those of Redis 8.6: a session between two moments. TOP is Ferrite's own: what is used most
-//! now, without a session.
+//! START, STOP, GET and RESET are those of Redis 8.6: a session between two moments. TOP is Ferrite's own:
+//! what is used most now, without a session.
 
 use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
 use crate::command::{failure, table};

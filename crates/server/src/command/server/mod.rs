@@ -1,10 +1,10 @@
 //! The server itself: what it is, what it does, what it can, and its end.
 //!
-//! Here is the table of the family; the subcommands of a container are in the file of its handlers. Reading order:
-//! `introspection` answers COMMAND, with `description` for what a command is, `documentation` for its documentation and
-//! `key_finder` for its keys; `info` with `info_sections` is INFO; `memory`, `slowlog`, `latency`, `hotkeys` and `survey` are for
-//! operators, `debug` with `digest` for tests; `cluster` and `module` say that there is none; `persistence` saves; `process` has the
-//! small ones, from TIME to SHUTDOWN.
+//! Here is the table of the family; the subcommands of a container are in the file of its handlers. Reading
+//! order: `introspection` answers COMMAND, with `description` for what a command is, `documentation` for its
+//! documentation and `key_finder` for its keys; `info` with `info_sections` is INFO; `memory`, `slowlog`,
+//! `latency`, `hotkeys` and `survey` are for operators, `debug` with `digest` for tests; `cluster` and
+//! `module` say that there is none; `persistence` saves; `process` has the small ones, from TIME to SHUTDOWN.
 //!
 //! Not here: CONFIG, whose table and handlers are in `config`.
 

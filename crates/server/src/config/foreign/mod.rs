@@ -1,8 +1,9 @@
-//! Directives that are no settings here: those of redis.conf that this server has no use for, and misspelled ones.
+//! Directives that are no settings here: those of redis.conf that this server has no use for, and misspelled
+//! ones.
 //!
-//! A directive whose value asks for what this server does anyway, or that only tunes the inside of redis-server, is
-//! accepted and kept for CONFIG GET. A value that would change what clients or operators see is refused with the
-//! reason. `table` holds each directive once.
+//! A directive whose value asks for what this server does anyway, or that only tunes the inside of
+//! redis-server, is accepted and kept for CONFIG GET. A value that would change what clients or operators see
+//! is refused with the reason. `table` holds each directive once.
 
 mod table;
 

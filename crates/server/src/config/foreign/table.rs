@@ -1,8 +1,8 @@
-//! The directives of redis-server and Valkey that are no settings here, each once: its names, its default, the values
-//! that are accepted, and why it changes nothing.
+//! The directives of redis-server and Valkey that are no settings here, each once: its names, its default,
+//! the values that are accepted, and why it changes nothing.
 //!
-//! The names are those of redis-server 7.0 to 7.4 and of Valkey 8. The defaults are those of redis-server 7.0.15, which
-//! a test compares with a real one (`tests/names.rs`).
+//! The names are those of redis-server 7.0 to 7.4 and of Valkey 8. The defaults are those of redis-server
+//! 7.0.15, which a test compares with a real one (`tests/names.rs`).
 
 use super::{Accepts, Foreign};
 

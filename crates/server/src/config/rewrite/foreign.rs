@@ -1,5 +1,5 @@
-//! Directives that are no settings here, in a file that is rewritten: their lines stay, and a value that CONFIG SET has
-//! changed takes the place of the last of them.
+//! Directives that are no settings here, in a file that is rewritten: their lines stay, and a value that
+//! CONFIG SET has changed takes the place of the last of them.
 
 use super::{Document, Fate, Meaning};
 use crate::config::file::Directive;
@@ -7,7 +7,8 @@ use crate::config::foreign::{Foreign, Verdict, judge};
 use crate::config::settings::Settings;
 use crate::config::syntax::quote;
 
-/// The directive of a line and the value that it says, if the line names one that is no setting and is accepted.
+/// The directive of a line and the value that it says, if the line names one that is no setting and is
+/// accepted.
 pub(super) fn meaning(directive: &Directive) -> Option<(&'static Foreign, String)> {
     match judge(directive) {
         Verdict::Ignored { row, value, .. } => Some((row, value)),
@@ -32,8 +33,8 @@ pub(super) fn update(document: &mut Document<'_>, row: &'static Foreign, setting
             Meaning::Included(directives) => {
                 let of_row =
                     |(of, value): (&Foreign, String)| (of.name == row.name).then_some(value);
-                let values = directives.iter().filter_map(meaning).filter_map(of_row);
-                if let Some(value) = values.last() {
+                let mut values = directives.iter().filter_map(meaning).filter_map(of_row);
+                if let Some(value) = values.next_back() {
                     said = Some(value);
                     place = None;
                 }
