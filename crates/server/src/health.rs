@@ -138,12 +138,12 @@ mod tests {
         for (line, expected) in [
             (&b"ferrite-server\0"[..], Some(&[][..])),
             (
-                b"ferrite-server\0/etc/ferrite/ferrite.conf\0--port\07000\0--save\0\0",
-                Some(&["/etc/ferrite/ferrite.conf", "--port", "7000", "--save", ""]),
+                b"ferrite-server\0/etc/ferrite/ferrite.conf\0--port\08000\0--save\0\0",
+                Some(&["/etc/ferrite/ferrite.conf", "--port", "8000", "--save", ""]),
             ),
             (
-                b"/sbin/docker-init\0--\0/usr/bin/ferrite-server\0-p\07000\0",
-                Some(&["-p", "7000"]),
+                b"/sbin/docker-init\0--\0/usr/bin/ferrite-server\0-p\08000\0",
+                Some(&["-p", "8000"]),
             ),
             (b"/sbin/init\0", None),
             (b"", None),

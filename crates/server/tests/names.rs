@@ -140,3 +140,42 @@ fn documented_as_foreign() -> BTreeSet<String> {
     let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
     names.map(str::to_owned).collect()
 }
+
+/// Commands that redis-server 7.0 does not have, and that are none of our own.
+const OF_LATER_VERSIONS: &[&str] = &["waitaof"];
+
+/// Each command of our own that is about the server says how it is used, rather than doing something with the word.
+#[test]
+fn each_command_of_our_own_has_help() {
+    let names = |server: &Server| -> BTreeSet<String> {
+        let Value::Array(names) = server.client().ask("COMMAND LIST") else {
+            panic!("COMMAND LIST answers names");
+        };
+        let names = names.iter().map(Value::text);
+        names.filter(|name| !name.contains('|')).collect()
+    };
+    let ferrite = Server::start(Target::Logged { threads: 1 }, &[]);
+    let redis = Server::start(Target::Redis, &[]);
+    let mut client = ferrite.client();
+    let mut tried = 0;
+    for name in names(&ferrite).difference(&names(&redis)) {
+        let Value::Array(keys) = client.ask(&format!("COMMAND INFO {name}")) else {
+            panic!("COMMAND INFO answers descriptions");
+        };
+        let Value::Array(fields) = &keys[0] else {
+            panic!("{name} is described");
+        };
+        let has_keys = fields[3] != Value::Int(0);
+        if has_keys || OF_LATER_VERSIONS.contains(&name.as_str()) {
+            continue;
+        }
+        tried += 1;
+        let Value::Array(lines) = client.ask(&format!("{name} help")) else {
+            panic!("{name} HELP answers no lines");
+        };
+        let first = lines[0].text();
+        let beginning = format!("{} <subcommand>", name.to_uppercase());
+        assert!(first.starts_with(&beginning), "{name}: {first}");
+    }
+    assert!(tried >= 4, "{tried}");
+}

@@ -268,7 +268,16 @@ fn a_start_says_where_data_is_and_what_was_there() {
     let found = told_of_directory(&server);
     assert!(found.starts_with("existing log, 1 segments, "), "{found}");
 
+    // Somebody who starts without the log is told that the data is not gone.
     let cache = Target::Ferrite { threads: 1 };
+    server.start_again(cache, Signal::TERM, &[]);
+    assert_eq!(told_of_directory(&server), "nothing that is read");
+    let said = server.output();
+    assert!(
+        said.contains("The log in ./appendonlydir is not read, because appendonly is no"),
+        "{said}"
+    );
+
     let mut server = Server::start(cache, &[]);
     assert_eq!(server.client().ask("SET k v").text(), "OK");
     assert_eq!(server.client().ask("SAVE").text(), "OK");

@@ -19,6 +19,9 @@ use crate::metrics::COUNTS;
 const MANY: u32 = 64;
 const FEW: u32 = 8;
 
+/// How many times longer than usual a command may take to stand for others that take as long.
+const UNUSUAL: u64 = 16;
+
 /// The longest period.
 const LONGEST: u64 = 1 << 16;
 
@@ -170,6 +173,8 @@ pub(crate) fn sample(
         .key_positions(args.len())
         .nth(sampler.random.usize(..keys));
     let bytes = args.get(at.expect("there are so many"));
+    let counters = context.store.stats.command(command.id);
+    let usual = counters.ticks.get().checked_div(counters.calls.get());
     let used = Use {
         db: context.store.db,
         key: Key {
@@ -179,9 +184,18 @@ pub(crate) fn sample(
         command: command.id,
         operations: (period * keys as u64) as f64,
         bytes: (period * (args.size() + replied) as u64) as f64,
-        us: (period * sys::clock::ticks_to_ns(ticks)) as f64 / 1000.0,
+        us: sys::clock::ticks_to_ns(ticks_of_all(period, ticks, usual)) as f64 / 1000.0,
     };
     sampler.add(&used, context.store.now);
+}
+
+/// Ticks of a command that took so many and stands for a number of them, where such a command usually takes `usual`.
+///
+/// A thread that is interrupted while it runs the one that is looked at would make a key weigh more than everything else
+/// together. So the commands that were passed over take [`UNUSUAL`] times what is usual at most.
+fn ticks_of_all(period: u64, ticks: u64, usual: Option<u64>) -> u64 {
+    let most = usual.map_or(ticks, |usual| UNUSUAL * (usual + 1));
+    ticks + (period - 1) * ticks.min(most)
 }
 
 impl Sampler {
@@ -236,6 +250,16 @@ mod tests {
             sampler.add(&used, now_ms);
         }
         looked_at
+    }
+
+    #[test]
+    fn an_interrupted_command_stands_for_itself_alone() {
+        assert_eq!(ticks_of_all(1, 1_000_000, Some(100)), 1_000_000);
+        assert_eq!(ticks_of_all(256, 100, Some(99)), 25_600);
+        assert_eq!(ticks_of_all(256, 1500, Some(99)), 256 * 1500);
+        let interrupted = ticks_of_all(256, 1_000_000, Some(99));
+        assert_eq!(interrupted, 1_000_000 + 255 * 1600);
+        assert_eq!(ticks_of_all(256, 100, None), 25_600);
     }
 
     #[test]

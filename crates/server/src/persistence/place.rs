@@ -23,9 +23,16 @@ pub(crate) fn tell(server: &Server, log: Option<&Recovery>) {
             log.log_bytes()
         ),
         (None, Some(bytes)) => format!("existing snapshot, {bytes} bytes"),
+        (None, None) if has_unread_log(server) => "nothing that is read".to_owned(),
         (None, None) => "new ('dir' or -d chooses another)".to_owned(),
     };
     log::info!("Data directory {dir}: {found}");
+    if has_unread_log(server) {
+        log::warn!(
+            "The log in {} is not read, because appendonly is no: its data is not served",
+            directory(settings).display()
+        );
+    }
     if existing_log.is_none()
         && let Some(path) = append_only_file(server)
     {
@@ -35,6 +42,15 @@ pub(crate) fn tell(server: &Server, log: Option<&Recovery>) {
             path.display()
         );
     }
+}
+
+/// Whether there is a log though the server keeps none.
+fn has_unread_log(server: &Server) -> bool {
+    let settings = &server.settings;
+    // Where segments are (docs/format.md).
+    let segments = directory(settings).join("log");
+    !settings.flag(Setting::AppendOnly)
+        && fs::read_dir(segments).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// The size of the snapshot that a start loads, if there is one.

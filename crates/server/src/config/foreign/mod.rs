@@ -17,6 +17,9 @@ use table::GROUPS;
 /// The most letters by which a name may differ from the one that is suggested for it.
 const MAX_DISTANCE: usize = 2;
 
+/// The most bytes of a value: it is kept for CONFIG GET, and clients may set it.
+const MAX_VALUE_BYTES: usize = 4096;
+
 /// The words that describe the user that every client is: it may do everything.
 const WORDS_OF_DEFAULT_USER: &[&str] = &[
     "on",
@@ -125,6 +128,9 @@ impl Foreign {
     /// Why redis-server or this server refuses it.
     pub(crate) fn accept(&self, words: &[&str]) -> Result<String, String> {
         let value = words.join(" ");
+        if value.len() > MAX_VALUE_BYTES {
+            return Err(format!("argument has more than {MAX_VALUE_BYTES} bytes"));
+        }
         let refuse = |takes: &dyn fmt::Display| {
             let (name, reason) = (self.name, self.reason());
             Err(format!("not possible here: {reason}; {name} takes {takes}"))
@@ -330,6 +336,14 @@ mod tests {
         ] {
             assert_eq!(judged(line).as_deref(), Ok(value), "{line}");
         }
+    }
+
+    #[test]
+    fn values_have_a_bound() {
+        let row = Foreign::find(b"masterauth").expect("it is a directive of redis-server");
+        let long = "x".repeat(MAX_VALUE_BYTES);
+        assert_eq!(row.accept(&[&long]).as_deref(), Ok(long.as_str()));
+        assert!(row.accept(&[&long, "y"]).is_err());
     }
 
     #[test]
