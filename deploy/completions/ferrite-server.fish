@@ -1,3 +1,6 @@
+complete -c ferrite-server -l check-config -d 'Starts nothing: prints which directives of FILE are ignored or refused, and why' -r -F
+complete -c ferrite-server -l check-log -d 'Reads the log in DIR, which no server may use meanwhile, and tells what is wrong with it' -r -f
+complete -c ferrite-server -l repair-log -d 'The same, and mends it; what is taken out is kept in DIR/lost' -r -f
 complete -c ferrite-server -l bind -d 'The addresses to listen on; * is every IPv4 address and ::* every IPv6 one' -r -f
 complete -c ferrite-server -s p -l port -d 'The TCP port to listen on; 0 turns TCP off' -r -f
 complete -c ferrite-server -l tcp-backlog -d 'How many connections may wait to be accepted; the kernel may lower it' -r -f
@@ -78,3 +81,4 @@ complete -c ferrite-server -l latency-monitor-threshold -d 'Milliseconds from wh
 complete -c ferrite-server -l notify-keyspace-events -d 'Which changes of keys are published: K to the channel __keyspace@N__:KEY, E to the channel __keyevent@N__:EVENT, and of which class: g general, $ strings, l lists, s sets, h hashes, z sorted sets, t streams, d modules, x expired, e evicted, A all of these, n new keys, m missed keys' -r -f
 complete -c ferrite-server -s h -l help -d 'Prints all flags'
 complete -c ferrite-server -s v -l version -d 'Prints the version'
+complete -c ferrite-server -l health -d 'Asks a running server for a PING, and ends with 0 if it answers'

@@ -269,6 +269,8 @@ impl Control {
             self.server.survey.go_on(self.server, &self.turn);
         }
         self.turn.leave();
+        let now_ms = sys::clock::realtime_ms();
+        self.server.hot_key_session.stop_if_due(self.server, now_ms);
         self.note_resizing();
         self.note_disk();
         self.rounds += 1;

@@ -336,6 +336,8 @@ pub(crate) fn run_and_look<'c>(
     args: &mut Args<'_>,
 ) {
     let before = context.reply.mark();
+    // The time of a command that is not looked at is not taken here.
+    let began = (context.store.stats.hot_keys.left() == 0).then(sys::clock::ticks);
     match command.spec.large.takes {
         Some((_, handler)) if context.received.is_some() => {
             run_handler(command, handler, context, args);
@@ -344,7 +346,8 @@ pub(crate) fn run_and_look<'c>(
     }
     if context.store.stats.hot_keys.is_due() {
         let replied = context.reply.bytes_since(before);
-        hotkeys::sample(command, context, args, replied);
+        let ticks = began.map_or(0, |began| sys::clock::ticks().saturating_sub(began));
+        hotkeys::sample(command, context, args, ticks, replied);
     }
 }
 

@@ -28,6 +28,7 @@ mod figures;
 mod gate;
 mod gather;
 mod glob;
+mod health;
 mod hotkeys;
 mod http;
 mod journal;

@@ -166,6 +166,12 @@ impl WorkerStats {
         &self.by_command[usize::from(id)]
     }
 
+    /// Ticks that all commands ran.
+    pub(crate) fn ticks(&self) -> u64 {
+        let ticks = self.by_command.iter().map(|command| command.ticks.get());
+        ticks.sum()
+    }
+
     /// Sets all to zero, as CONFIG RESETSTAT does. Another thread's addition may survive it.
     pub(crate) fn reset(&self) {
         for counter in [

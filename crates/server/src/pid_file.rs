@@ -13,11 +13,9 @@ pub(crate) struct PidFile {
 }
 
 impl PidFile {
-    /// Writes it, if there is to be one.
-    ///
-    /// # Errors
-    /// What to tell the operator.
-    pub(crate) fn write(settings: &Settings) -> Result<PidFile, String> {
+    /// Writes it, if there is to be one. As with redis-server, a file that cannot be written stops nothing: its directory may be one
+    /// that only a service manager makes.
+    pub(crate) fn write(settings: &Settings) -> PidFile {
         let path = settings.text(Setting::PidFile).to_string();
         let mut before = None;
         if !path.is_empty() {
@@ -25,10 +23,11 @@ impl PidFile {
                 let pid = text.trim().parse();
                 pid.is_ok_and(|pid| pid != sys::process::pid() && sys::process::is_alive(pid))
             });
-            fs::write(&path, format!("{}\n", sys::process::pid()))
-                .map_err(|error| format!("cannot write 'pidfile' {path}: {error}"))?;
+            if let Err(error) = fs::write(&path, format!("{}\n", sys::process::pid())) {
+                log::warn!("cannot write 'pidfile' {path}: {error}");
+            }
         }
-        Ok(PidFile { path, before })
+        PidFile { path, before }
     }
 
     /// No other server uses the same data, so the file is this one's alone.

@@ -16,6 +16,7 @@ use crate::cold::{Cold, Fetch};
 use crate::config::{Setting, Settings};
 use crate::errorstats::ErrorStats;
 use crate::gate::{Closed, Gate};
+use crate::hotkeys;
 use crate::latency::LatencyMonitor;
 use crate::limits::INBOX_BYTES;
 use crate::logins::Logins;
@@ -62,6 +63,8 @@ pub(crate) struct Server {
     pub(crate) errors: ErrorStats,
     /// What a walk through all keys has found.
     pub(crate) survey: Survey,
+    /// Which keys were used most between two moments.
+    pub(crate) hot_key_session: hotkeys::Session,
     pub(crate) totals: Totals,
     /// Wakes the control thread.
     pub(crate) control: Waker,
@@ -337,6 +340,8 @@ impl Server {
 
     /// Sets statistics to zero, as CONFIG RESETSTAT does.
     pub(crate) fn reset_stats(&self) {
+        self.hot_key_session.note_reset_of_stats(self);
+        hotkeys::reset(self);
         self.workers.iter().for_each(|worker| worker.stats.reset());
         self.totals.connections.set(0);
         self.totals.rejected.set(0);

@@ -22,6 +22,8 @@ use crate::config::{self, Setting, Settings, Startup};
 use crate::control::{self, Control};
 use crate::errorstats::ErrorStats;
 use crate::gate::{Closed, Gate};
+use crate::health;
+use crate::hotkeys;
 use crate::http::{self, Http};
 use crate::latency::LatencyMonitor;
 use crate::limits::{
@@ -49,12 +51,26 @@ const OWN_DESCRIPTORS: u64 = 64;
 /// Runs the program. An error is what the user has to be told.
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, String> {
     end_on_panic();
-    let (settings, config_file) = match config::load(args).map_err(|error| error.to_string())? {
-        Startup::Run { settings, file } => (settings, file),
+    let loaded = config::load(args).map_err(|error| error.to_string())?;
+    let (settings, config_file, ignored) = match loaded {
+        Startup::Run {
+            settings,
+            file,
+            ignored,
+        } => (settings, file, ignored),
         Startup::Help(text) | Startup::Version(text) => {
             // Whoever reads it may have seen enough.
             let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
             return Ok(ExitCode::SUCCESS);
+        }
+        Startup::Health(settings) => return health::check(&settings).map(|()| ExitCode::SUCCESS),
+        Startup::CheckConfig { text, is_right } => {
+            println!("{}", text.trim_end());
+            return Ok(if is_right {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            });
         }
         Startup::CheckLog(directory) => return Ok(check_log::run(&directory, Task::Check)),
         Startup::RepairLog(directory) => return Ok(check_log::run(&directory, Task::Repair)),
@@ -72,9 +88,10 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
         Signals::block(&Signal::ALL).map_err(|error| format!("cannot hear signals: {error}"))?;
     sys::memory::start_giving_back();
     logging::start(&settings)?;
+    tell_of_configuration(&settings, &ignored);
     let listeners = control::listen(&settings)?;
     let http_listeners = http::listen(&settings)?;
-    let mut pid_file = PidFile::write(&settings)?;
+    let mut pid_file = PidFile::write(&settings);
     allow_connections(&settings);
     // Calibrates the clock before anything is timed.
     let _ = sys::clock::ticks_per_us();
@@ -83,6 +100,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
     pid_file.settle();
     announce(server, &listeners);
     remove_leftovers(server);
+    persistence::tell(server, recovery.as_ref());
     // The log says more than any snapshot.
     let loads = recovery.is_none() && snapshot::is_there(server)?;
     server
@@ -137,6 +155,20 @@ fn change_directory(settings: &Settings) -> Result<(), String> {
     let directory = settings.text(Setting::Dir);
     std::env::set_current_dir(&*directory)
         .map_err(|error| format!("cannot use 'dir' {directory}: {error}"))
+}
+
+/// Says which directives have no effect, and what a user of redis-server might not expect.
+fn tell_of_configuration(settings: &Settings, ignored: &[&str]) {
+    if !ignored.is_empty() {
+        log::info!(
+            "{} directives of redis-server are accepted and change nothing here (--check-config says why): {}",
+            ignored.len(),
+            ignored.join(", ")
+        );
+    }
+    if let Some(note) = settings.note_of_nothing_kept() {
+        log::warn!("{note}");
+    }
 }
 
 /// Raises the limit of open files as near to `wanted` clients as possible, and returns how many are possible.
@@ -220,6 +252,7 @@ fn build(
         errors: ErrorStats::default(),
         logins: Logins::default(),
         survey: Survey::default(),
+        hot_key_session: hotkeys::Session::default(),
         totals: Totals::default(),
         control: Waker::new().map_err(failed)?,
         http: Waker::new().map_err(failed)?,

@@ -2,7 +2,7 @@
 //!
 //! Ferrite may have more of them. What it lacks on purpose is listed here with its reason. Values are not compared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[path = "support/mod.rs"]
 mod support;
@@ -98,33 +98,84 @@ fn memory_stats_has_the_fields_that_redis_has() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// Mistakes of a configuration that a start shows at once.
-const SHOWN: usize = 10;
-
-/// An operator who starts with a redis.conf hears of each directive that is not there, and why.
+/// Tools that read settings find each that redis-server has. Those that change nothing here have its
+/// defaults.
 #[test]
-fn each_setting_of_redis_is_one_here_or_has_a_reason_not_to_be() {
-    let names = |target| -> BTreeSet<String> {
+fn each_setting_of_redis_is_there() {
+    let settings = |target| -> BTreeMap<String, String> {
         let server = Server::start(target, &[]);
         let Value::Array(pairs) = server.client().ask("CONFIG GET *") else {
             panic!("CONFIG GET answers pairs");
         };
-        pairs.iter().step_by(2).map(Value::text).collect()
+        let texts: Vec<String> = pairs.iter().map(Value::text).collect();
+        let pairs = texts.chunks(2);
+        pairs
+            .map(|pair| (pair[0].clone(), pair[1].clone()))
+            .collect()
     };
     let ferrite = Target::Ferrite { threads: 1 };
-    let (theirs, ours) = (names(Target::Redis), names(ferrite));
+    let (theirs, ours) = (settings(Target::Redis), settings(ferrite));
     assert!(theirs.len() > 150, "{theirs:?}");
-    let missing: Vec<&String> = theirs.difference(&ours).collect();
-    for some in missing.chunks(SHOWN) {
-        let lines: Vec<String> = some.iter().map(|name| format!("{name} x")).collect();
-        let failure = Server::try_start(ferrite, &lines, &[]);
-        let said = failure.err().expect("it does not start").output;
-        for name in some {
-            let mut lines = said
-                .lines()
-                .skip_while(|line| !line.contains(name.as_str()));
-            let reason = lines.nth(1).unwrap_or_default();
-            assert!(reason.contains("has no meaning here"), "{name}: {said}");
+    let documented = documented_as_foreign();
+    assert!(documented.len() > 100, "{documented:?}");
+    for (name, value) in &theirs {
+        let Some(own) = ours.get(name) else {
+            panic!("{name} is missing");
+        };
+        if documented.contains(name) {
+            assert_eq!(own, value, "{name}");
         }
     }
+}
+
+/// The directives that docs/config.md, which is made from the table, lists as those that change nothing.
+fn documented_as_foreign() -> BTreeSet<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md");
+    let text = std::fs::read_to_string(path).expect("the documentation is there");
+    let (_, section) = text
+        .split_once("\n## Directives of redis-server\n")
+        .expect("it has the section");
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let cells = rows.filter_map(|row| row.split(" | ").next());
+    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    names.map(str::to_owned).collect()
+}
+
+/// Commands that redis-server 7.0 does not have, and that are none of our own.
+const OF_LATER_VERSIONS: &[&str] = &["waitaof"];
+
+/// Each command of our own that is about the server says how it is used, rather than doing something with the word.
+#[test]
+fn each_command_of_our_own_has_help() {
+    let names = |server: &Server| -> BTreeSet<String> {
+        let Value::Array(names) = server.client().ask("COMMAND LIST") else {
+            panic!("COMMAND LIST answers names");
+        };
+        let names = names.iter().map(Value::text);
+        names.filter(|name| !name.contains('|')).collect()
+    };
+    let ferrite = Server::start(Target::Logged { threads: 1 }, &[]);
+    let redis = Server::start(Target::Redis, &[]);
+    let mut client = ferrite.client();
+    let mut tried = 0;
+    for name in names(&ferrite).difference(&names(&redis)) {
+        let Value::Array(keys) = client.ask(&format!("COMMAND INFO {name}")) else {
+            panic!("COMMAND INFO answers descriptions");
+        };
+        let Value::Array(fields) = &keys[0] else {
+            panic!("{name} is described");
+        };
+        let has_keys = fields[3] != Value::Int(0);
+        if has_keys || OF_LATER_VERSIONS.contains(&name.as_str()) {
+            continue;
+        }
+        tried += 1;
+        let Value::Array(lines) = client.ask(&format!("{name} help")) else {
+            panic!("{name} HELP answers no lines");
+        };
+        let first = lines[0].text();
+        let beginning = format!("{} <subcommand>", name.to_uppercase());
+        assert!(first.starts_with(&beginning), "{name}: {first}");
+    }
+    assert!(tried >= 4, "{tried}");
 }

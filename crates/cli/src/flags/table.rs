@@ -257,7 +257,7 @@ pub(super) const TABLE: &[Flag] = &[
         |options| set_mode(options, Mode::KeyStats)),
     word(None, "keystats-samples", "COUNT", Section::Keys, "The same, from a look at COUNT elements of each value.",
         |options, word| { options.keys.samples = samples(word)?; set_mode(options, Mode::KeyStats) }),
-    switch(None, "hotkeys", Section::Keys, "The keys used most; needs a maxmemory-policy of LFU.",
+    switch(None, "hotkeys", Section::Keys, "The keys used most; a server other than Ferrite needs a policy of LFU.",
         |options| set_mode(options, Mode::HotKeys)),
     word(None, "pattern", "PATTERN", Section::Keys, "Only keys that match, like 'user:*'.",
         |options, word| { options.keys.pattern = Some(word.to_vec()); Ok(()) }),

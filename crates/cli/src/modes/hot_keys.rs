@@ -1,4 +1,6 @@
-//! `--hotkeys`: the keys that are used most, as far as a server with a policy of LFU remembers.
+//! `--hotkeys`: the keys that are used most. A server that knows them is asked (HOTKEYS TOP of Ferrite); of
+//! others all keys are walked through, as far as a server with a policy of LFU remembers how often each is
+//! used.
 
 use std::io::{self, Write};
 
@@ -11,7 +13,13 @@ use crate::format::quoted;
 use crate::limits::HOT_KEYS;
 use crate::session::Session;
 
-pub(super) fn run(session: Session, options: &Options) -> Result {
+pub(super) fn run(mut session: Session, options: &Options) -> Result {
+    // Which keys match a pattern only a walk tells.
+    if options.keys.pattern.is_none()
+        && let Some(keys) = known_to_server(&mut session)?
+    {
+        return show(&keys);
+    }
     let mut out = io::stdout().lock();
     let mut walk = Walk::begin(session, options)?;
     write!(
@@ -47,6 +55,74 @@ pub(super) fn run(session: Session, options: &Options) -> Result {
     writeln!(out, "Sampled {sampled} keys in the keyspace!")?;
     for (counter, key) in hottest.iter().rev() {
         writeln!(out, "hot key found with counter: {counter}\tkeyname: {key}")?;
+    }
+    Ok(())
+}
+
+/// A key, as HOTKEYS TOP tells of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Known {
+    key: Vec<u8>,
+    db: i64,
+    command: Vec<u8>,
+    operations_per_s: i64,
+    bytes_per_s: i64,
+}
+
+/// The keys that the server knows to be used most; `None` if it does not answer that.
+fn known_to_server(session: &mut Session) -> Result<Option<Vec<Known>>> {
+    let count = HOT_KEYS.to_string();
+    let request = ["HOTKEYS", "TOP", "COUNT", &count].map(|word| word.as_bytes().to_vec());
+    Ok(match session.ask(&request)? {
+        Value::Array(keys) => keys.into_iter().map(known).collect(),
+        _ => None,
+    })
+}
+
+/// One key of the reply: a map, or pairs in an array. `None` if it is neither.
+fn known(reply: Value) -> Option<Known> {
+    let pairs: Vec<(Value, Value)> = match reply {
+        Value::Map(pairs) => pairs,
+        Value::Array(words) => {
+            let mut words = words.into_iter();
+            std::iter::from_fn(|| Some((words.next()?, words.next()?))).collect()
+        }
+        _ => return None,
+    };
+    let mut known = Known::default();
+    for (name, value) in pairs {
+        let Value::Bulk(name) = name else { continue };
+        match (name.as_slice(), value) {
+            (b"key", Value::Bulk(key)) => known.key = key,
+            (b"command", Value::Bulk(command)) => known.command = command,
+            (b"db", Value::Integer(db)) => known.db = db,
+            (b"ops_per_sec", Value::Integer(rate)) => known.operations_per_s = rate,
+            (b"bytes_per_sec", Value::Integer(rate)) => known.bytes_per_s = rate,
+            _ => {}
+        }
+    }
+    Some(known)
+}
+
+fn show(keys: &[Known]) -> Result {
+    let mut out = io::stdout().lock();
+    write!(
+        out,
+        "\n# The keys that are used most, as the server has seen them.\n\n"
+    )?;
+    if keys.is_empty() {
+        writeln!(out, "No key was used lately.")?;
+    }
+    for known in keys {
+        writeln!(
+            out,
+            "{:>9} operations/s {:>12} bytes/s  db{}  {:<10} {}",
+            known.operations_per_s,
+            known.bytes_per_s,
+            known.db,
+            String::from_utf8_lossy(&known.command),
+            quoted(&known.key)
+        )?;
     }
     Ok(())
 }
@@ -91,6 +167,36 @@ fn keep(hottest: &mut Vec<(u64, String)>, key: &[u8], counter: u64) -> Option<St
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_are_read_from_either_protocol() {
+        let bulk = |text: &str| Value::Bulk(text.as_bytes().to_vec());
+        let words = vec![
+            bulk("key"),
+            bulk("k"),
+            bulk("db"),
+            Value::Integer(3),
+            bulk("command"),
+            bulk("get"),
+            bulk("new"),
+            bulk("field"),
+            bulk("ops_per_sec"),
+            Value::Integer(7),
+        ];
+        let pairs = words.chunks(2);
+        let pairs = pairs.map(|pair| (pair[0].clone(), pair[1].clone()));
+        let expected = Known {
+            key: b"k".to_vec(),
+            db: 3,
+            command: b"get".to_vec(),
+            operations_per_s: 7,
+            bytes_per_s: 0,
+        };
+        let map = known(Value::Map(pairs.collect()));
+        assert_eq!(map.as_ref(), Some(&expected));
+        assert_eq!(known(Value::Array(words)), map);
+        assert_eq!(known(Value::Integer(1)), None);
+    }
 
     #[test]
     fn the_hottest_stay() {

@@ -7,6 +7,7 @@
 //!   # a comment
 //!   @ ferrite-cli            the next run is not redis-cli's: it lacks this, or differs on purpose (say why)
 //!   @ redis-server           the next run needs what Ferrite does not have yet
+//!   @ ferrite-server         the next run is about what Ferrite alone has
 //!   @ NAME=VALUE             the next run has this in its environment
 //!   @ lines 3                the next run would go on for ever, and is ended after so many lines
 //!   $ -n 1 SET "a b" v       runs the program; the connection's flags come in front, unless `$-` is written

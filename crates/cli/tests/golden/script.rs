@@ -20,6 +20,7 @@ pub(crate) struct Step {
     pub(crate) line: usize,
     pub(crate) only_ferrite_cli: bool,
     only_redis_server: bool,
+    only_ferrite_server: bool,
     pub(crate) environment: Vec<(String, String)>,
     /// Ended after so many lines.
     pub(crate) lines: Option<usize>,
@@ -101,6 +102,7 @@ struct Pending {
     comments: Vec<String>,
     only_ferrite_cli: bool,
     only_redis_server: bool,
+    only_ferrite_server: bool,
     environment: Vec<(String, String)>,
     lines: Option<usize>,
 }
@@ -110,6 +112,7 @@ impl Pending {
         match directive {
             "ferrite-cli" => self.only_ferrite_cli = true,
             "redis-server" => self.only_redis_server = true,
+            "ferrite-server" => self.only_ferrite_server = true,
             _ if directive.starts_with("lines ") => {
                 let lines = directive["lines ".len()..].parse();
                 self.lines = Some(lines.unwrap_or_else(|_| panic!("{place}: no number")));
@@ -128,6 +131,7 @@ impl Pending {
             line,
             only_ferrite_cli: self.only_ferrite_cli,
             only_redis_server: self.only_redis_server,
+            only_ferrite_server: self.only_ferrite_server,
             environment: self.environment,
             lines: self.lines,
             connects,
@@ -164,7 +168,9 @@ impl Step {
 
     /// Whether the step can run with this program and server.
     pub(crate) fn is_for(&self, is_redis_cli: bool, is_ferrite_server: bool) -> bool {
-        !(self.only_ferrite_cli && is_redis_cli || self.only_redis_server && is_ferrite_server)
+        !(self.only_ferrite_cli && is_redis_cli
+            || self.only_redis_server && is_ferrite_server
+            || self.only_ferrite_server && !is_ferrite_server)
     }
 
     pub(crate) fn expects(&self, found: &Outcome) -> bool {
@@ -216,6 +222,9 @@ impl fmt::Display for Step {
         }
         if self.only_redis_server {
             writeln!(f, "@ redis-server")?;
+        }
+        if self.only_ferrite_server {
+            writeln!(f, "@ ferrite-server")?;
         }
         for (name, value) in &self.environment {
             writeln!(f, "@ {name}={value}")?;

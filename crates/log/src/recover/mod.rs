@@ -141,6 +141,11 @@ impl Recovery {
         map.segments.iter().map(|segment| segment.bytes()).sum()
     }
 
+    /// Files that the log consists of.
+    pub fn segments(&self) -> usize {
+        self.segments.map().segments.len()
+    }
+
     /// Where the log ends: the position of the next record.
     pub fn end(&self) -> Lsn {
         self.end

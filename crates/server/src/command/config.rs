@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::failure;
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
-use crate::config::{self, Change, Row, Setting, TABLE};
+use crate::config::{self, Change, Foreign, Row, Setting, Settings, TABLE};
 use crate::glob::{self, Case};
 use crate::logging;
 use crate::notify;
@@ -105,33 +105,91 @@ const SUBCOMMANDS: &[Spec] = &[
 
 /// `CONFIG GET pattern...`
 fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let found = find(args.from(2));
-    context.reply.map(found.len());
-    for (name, row) in found {
+    let settings = &context.server.settings;
+    let found = find(args.from(2)).into_iter();
+    let values = found.filter_map(|(name, entry)| Some((name, entry.value(settings)?)));
+    let values: Vec<(&[u8], String)> = values.collect();
+    context.reply.map(values.len());
+    for (name, value) in values {
         context.reply.bulk(name);
-        let value = context.server.settings.get_text(row.setting);
         context.reply.bulk(value.as_bytes());
     }
     Ok(())
 }
 
+/// What a name of CONFIG GET or SET stands for.
+#[derive(Clone, Copy)]
+enum Entry {
+    Setting(&'static Row),
+    /// A directive of redis-server that changes nothing here, with the name that was meant.
+    Foreign(&'static Foreign, &'static str),
+}
+
+impl Entry {
+    /// The entry of a name in any case.
+    fn find(name: &[u8]) -> Option<Entry> {
+        Row::find(name).map(Entry::Setting).or_else(|| {
+            let row = Foreign::find(name)?;
+            let own = row
+                .names()
+                .find(|own| own.as_bytes().eq_ignore_ascii_case(name))?;
+            Some(Entry::Foreign(row, own))
+        })
+    }
+
+    /// Every entry, one for each name.
+    fn all() -> impl Iterator<Item = Entry> {
+        let foreign =
+            Foreign::all().flat_map(|row| row.names().map(move |name| Entry::Foreign(row, name)));
+        TABLE.iter().map(Entry::Setting).chain(foreign)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Entry::Setting(row) => row.name,
+            Entry::Foreign(_, name) => name,
+        }
+    }
+
+    /// As CONFIG GET shows it, if it does.
+    fn value(self, settings: &Settings) -> Option<String> {
+        match self {
+            Entry::Setting(row) => Some(settings.get_text(row.setting)),
+            Entry::Foreign(row, _) => settings.foreign_text(row).map(|text| text.to_string()),
+        }
+    }
+
+    fn is_mutable(self) -> bool {
+        match self {
+            Entry::Setting(row) => row.mutable,
+            Entry::Foreign(row, _) => row.mutable,
+        }
+    }
+
+    fn is_secret(self) -> bool {
+        match self {
+            Entry::Setting(row) => row.is_secret(),
+            Entry::Foreign(row, _) => row.is_secret(),
+        }
+    }
+}
+
 /// The settings that patterns name, each once, under the name that the reply gives it: a name without wildcards comes
 /// back as it was spelled, for clients that look for what they asked.
-fn find<'a>(patterns: impl Iterator<Item = &'a [u8]>) -> Vec<(&'a [u8], &'static Row)> {
-    let mut found: Vec<(&[u8], &Row)> = Vec::new();
-    let mut add = |name, row: &'static Row| {
-        if found.iter().all(|(_, known)| known.setting != row.setting) {
-            found.push((name, row));
+fn find<'a>(patterns: impl Iterator<Item = &'a [u8]>) -> Vec<(&'a [u8], Entry)> {
+    let mut found: Vec<(&[u8], Entry)> = Vec::new();
+    let mut add = |name, entry: Entry| {
+        if found.iter().all(|(_, known)| known.name() != entry.name()) {
+            found.push((name, entry));
         }
     };
     for pattern in patterns {
         if pattern.iter().any(|byte| b"*?[".contains(byte)) {
-            TABLE
-                .iter()
-                .filter(|row| glob::matches(pattern, row.name.as_bytes(), Case::Insensitive))
-                .for_each(|row| add(row.name.as_bytes(), row));
-        } else if let Some(row) = Row::find(pattern) {
-            add(pattern, row);
+            Entry::all()
+                .filter(|entry| glob::matches(pattern, entry.name().as_bytes(), Case::Insensitive))
+                .for_each(|entry| add(entry.name().as_bytes(), entry));
+        } else if let Some(entry) = Entry::find(pattern) {
+            add(pattern, entry);
         }
     }
     found
@@ -139,20 +197,37 @@ fn find<'a>(patterns: impl Iterator<Item = &'a [u8]>) -> Vec<(&'a [u8], &'static
 
 /// Whether the argument at `at` of CONFIG SET is the value of a setting that is not for everybody's eyes.
 fn is_secret_value(args: &Args<'_>, at: usize) -> bool {
-    at >= 3 && at % 2 == 1 && Row::find(args.get(at - 1)).is_some_and(Row::is_secret)
+    at >= 3 && at % 2 == 1 && Entry::find(args.get(at - 1)).is_some_and(Entry::is_secret)
 }
 
 /// `CONFIG SET name value [name value ...]`
 fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let pairs = pair_up(args.from(2))?;
     let settings = &context.server.settings;
+    let mut foreign: Vec<(&'static Foreign, String)> = Vec::new();
+    let mut own: Vec<(Setting, &str)> = Vec::new();
+    for (entry, value) in pairs {
+        match entry {
+            Entry::Setting(row) => own.push((row.setting, value)),
+            Entry::Foreign(row, name) => {
+                let words: Vec<&str> = value.split(' ').collect();
+                let value = row
+                    .accept(&words)
+                    .map_err(|reason| refused(name, &reason))?;
+                foreign.push((row, value));
+            }
+        }
+    }
     let change = settings
-        .prepare(pairs)
+        .prepare(own)
         .map_err(|refusal| refused(refusal.setting.row().name, &refusal.reason))?;
     allow_clients(&change)?;
     switch_log(context, &change)?;
     let limit_before = settings.int(Setting::MaxMemory);
     change.commit();
+    for (row, value) in foreign {
+        settings.set_foreign(row, &value);
+    }
     logging::set_level(settings);
     notify::apply_setting(context.server);
     context.server.persistence.apply_settings(settings);
@@ -169,27 +244,27 @@ fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
 /// The settings and values of a CONFIG SET, of which the first that cannot be set refuses all.
 fn pair_up<'a>(
     mut words: impl ExactSizeIterator<Item = &'a [u8]>,
-) -> Result<Vec<(Setting, &'a str)>, Failure> {
+) -> Result<Vec<(Entry, &'a str)>, Failure> {
     if !words.len().is_multiple_of(2) {
         return Err(failure::SYNTAX);
     }
-    let mut pairs: Vec<(Setting, &str)> = Vec::new();
+    let mut pairs: Vec<(Entry, &str)> = Vec::new();
     while let (Some(typed), Some(value)) = (words.next(), words.next()) {
         let name = String::from_utf8_lossy(typed);
-        let Some(row) = Row::find(typed) else {
+        let Some(entry) = Entry::find(typed) else {
             return Err(Failure::new(format!(
                 "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
             )));
         };
-        if !row.mutable {
+        if !entry.is_mutable() {
             return Err(refused(&name, "can't set immutable config"));
         }
-        if pairs.iter().any(|(setting, _)| *setting == row.setting) {
+        if pairs.iter().any(|(known, _)| known.name() == entry.name()) {
             return Err(refused(&name, "duplicate parameter"));
         }
         let value =
             str::from_utf8(value).map_err(|_| refused(&name, "argument must be valid UTF-8"))?;
-        pairs.push((row.setting, value));
+        pairs.push((entry, value));
     }
     Ok(pairs)
 }
@@ -306,12 +381,16 @@ mod tests {
         );
         assert_eq!(names(&["timeout", "nosuch", "hz"]), ["timeout", "hz"]);
         assert_eq!(names(&["", "nosuch", "x*", "\\port"]), [""; 0]);
-        assert_eq!(names(&["*", "port"]).len(), TABLE.len());
+        assert_eq!(names(&["*", "port"]).len(), Entry::all().count());
+        assert_eq!(
+            names(&["slave-priority", "*-priority"]),
+            ["slave-priority", "replica-priority"]
+        );
     }
 
     fn refusal(words: &[&str]) -> String {
         let words = words.iter().map(|word| word.as_bytes());
-        let failure = pair_up(words).expect_err("it cannot be set");
+        let failure = pair_up(words).err().expect("it cannot be set");
         String::from_utf8(failure.0.into_owned()).expect("the words are text")
     }
 
@@ -329,6 +408,10 @@ mod tests {
                 format!("{failed}'Port') - can't set immutable config"),
             ),
             (
+                &["io-threads", "2"],
+                format!("{failed}'io-threads') - can't set immutable config"),
+            ),
+            (
                 &["timeout", "1", "TIMEOUT", "2", "b", "2"],
                 format!("{failed}'TIMEOUT') - duplicate parameter"),
             ),
@@ -338,9 +421,11 @@ mod tests {
         let bytes = [&b"requirepass"[..], b"\xff"].into_iter();
         assert!(pair_up(bytes).is_err());
         let words = ["TimeOut", "1", "hz", "x"].map(str::as_bytes).into_iter();
-        assert_eq!(
-            pair_up(words),
-            Ok(vec![(Setting::Timeout, "1"), (Setting::Hz, "x")])
-        );
+        let pairs = pair_up(words).expect("both can be set");
+        let pairs: Vec<(&str, &str)> = pairs
+            .iter()
+            .map(|(entry, value)| (entry.name(), *value))
+            .collect();
+        assert_eq!(pairs, [("timeout", "1"), ("hz", "x")]);
     }
 }

@@ -93,6 +93,10 @@ pub(crate) const PROTECTED: Failure = Failure::of(
     "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a \
      local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
 );
+pub(crate) const NO_MODULES: Failure = Failure::of(
+    "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can run it from a \
+     local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
+);
 pub(crate) const OUT_OF_MEMORY: Failure =
     Failure::of("OOM command not allowed when used memory > 'maxmemory'.");
 pub(crate) const SNAPSHOT_FAILED: Failure = Failure::of(

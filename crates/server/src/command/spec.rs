@@ -171,7 +171,8 @@ pub(crate) mod flag {
     pub(crate) const PUSHES: u32 = 1 << 27;
     /// Neither reads nor changes data, and stops nobody: a transaction that has it need not be alone. Not shown by COMMAND INFO.
     pub(crate) const NO_DATA: u32 = 1 << 26;
-    /// Needs the leave of `enable-debug-command`. Not shown by COMMAND INFO.
+    /// Needs leave that a connection may not have (`enable-debug-command`, modules). Not shown by COMMAND
+    /// INFO.
     pub(crate) const PROTECTED: u32 = 1 << 25;
     /// Does nothing to data but remove keys: a full disk keeps room for its records. Not shown by COMMAND
     /// INFO.

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use super::foreign::Foreign;
 use super::table::{Row, Section, TABLE};
 use super::value::allowed;
 
@@ -41,8 +42,16 @@ White space separates words. Between double quotes `\\n`, `\\r`, `\\t`, `\\a`, `
 between single quotes only `\\'` is. `include PATH` stands for the lines of another file, or of all files that match
 if its name has the wildcards `*`, `?` or `[...]`; a relative path begins at the directory of the file that includes it.
 
-A name that is unknown or a value that is not allowed stops the start, and the message names file and line. That goes for
-directives of redis.conf that mean nothing here as well: no line is read and ignored.
+A name that is unknown or a value that is not allowed stops the start. The message lists every problem with its file and
+line.
+
+A redis.conf can be used as it is. A directive of redis-server that asks for what Ferrite does anyway, or that only tunes
+the inside of redis-server, is accepted and changes nothing; the log names those directives in one line. A directive that
+would change what clients or operators see is refused with the reason. The list is [below](#directives-of-redis-server).
+
+`ferrite-server --check-config FILE` starts nothing. It prints a line for each directive that is ignored or refused, with
+its line number and the reason, and ends with 0 if a server would start with the file, with 1 if not. Flags behind FILE are
+checked with it.
 
 Sizes are bytes, or have a unit: `k`, `m`, `g` are powers of 1000, `kb`, `mb`, `gb` are powers of 1024.
 
@@ -51,6 +60,17 @@ Sizes are bytes, or have a unit: `k`, `m`, `g` are powers of 1000, `kb`, `mb`, `
 `CONFIG GET pattern...` shows settings, `CONFIG SET name value...` changes several of them together or none; the column
 *CONFIG SET* says which. `CONFIG REWRITE` puts the current values into the configuration file: comments, order and
 lines that are still true stay as they are, and what the file did not say goes to its end.
+";
+
+const FOREIGN_INTRODUCTION: &str = "
+## Directives of redis-server
+
+Directives of redis-server 7.0 to 7.4 and of Valkey 8 that are no settings here. A value in the column *Accepted* is
+accepted and changes nothing, any other stops the start; *any* is whatever redis-server takes. `CONFIG GET` shows the value that was given, or the default of
+redis-server; `CONFIG SET` accepts the same values as the file.
+
+| Directive | Accepted | Why |
+| --- | --- | --- |
 ";
 
 fn markdown() -> String {
@@ -65,6 +85,18 @@ fn markdown() -> String {
         );
         for row in TABLE.iter().filter(|row| row.section == *section) {
             let _ = writeln!(text, "{}", line(row));
+        }
+    }
+    text.push_str(FOREIGN_INTRODUCTION);
+    for (reason, rows) in Foreign::groups() {
+        for row in rows {
+            let names: Vec<String> = row.names().map(|name| format!("`{name}`")).collect();
+            let _ = writeln!(
+                text,
+                "| {} | {} | {reason} |",
+                names.join(", "),
+                row.accepted()
+            );
         }
     }
     text

@@ -2,7 +2,9 @@
 //!
 //! ```text
 //!   ferrite-server [FILE | -] [--NAME WORD...]... [--NAME=WORD]... [-p PORT]... [-]
+//!   ferrite-server --check-config FILE [--NAME WORD...]...
 //!   ferrite-server --check-log DIR | --repair-log DIR
+//!   ferrite-server --health [[FILE] [--NAME WORD...]...]
 //! ```
 //!
 //! The flags are those of redis-server: `--NAME` and all words up to the next flag make one directive. The first word
@@ -33,8 +35,12 @@ pub(super) struct Typed {
 pub(super) enum Request {
     Help,
     Version,
+    /// What a start would say about the configuration that was typed.
+    CheckConfig,
     CheckLog(PathBuf),
     RepairLog(PathBuf),
+    /// Whether the server that was started with these arguments answers.
+    Health,
 }
 
 /// Takes the arguments behind the program's name apart.
@@ -50,6 +56,11 @@ pub(super) fn read(args: impl Iterator<Item = OsString>) -> Typed {
             }
             Ok(Some(Arg::Long("version") | Arg::Short('v'))) => {
                 typed.request.get_or_insert(Request::Version);
+            }
+            Ok(Some(Arg::Long("check-config"))) => typed.take_checked_file(&mut parser),
+            Ok(Some(Arg::Long("health"))) => {
+                typed.request.get_or_insert(Request::Health);
+                typed.take_file(&mut parser);
             }
             Ok(Some(Arg::Long("check-log"))) => {
                 typed.take_directory("check-log", Request::CheckLog, &mut parser);
@@ -73,6 +84,11 @@ pub(super) fn read(args: impl Iterator<Item = OsString>) -> Typed {
 }
 
 impl Typed {
+    /// Whether nothing says what a server would be started with.
+    pub(super) fn is_bare(&self) -> bool {
+        self.file.is_none() && !self.reads_standard_input && self.directives.is_empty()
+    }
+
     /// A configuration file is the first argument or none.
     fn take_file(&mut self, parser: &mut Parser) {
         if let Some(mut words) = parser.try_raw_args()
@@ -89,6 +105,16 @@ impl Typed {
             let wrong = "belongs to no flag; a configuration file has to come first";
             self.refuse(&value.to_string_lossy(), wrong);
         }
+    }
+
+    /// Takes the file that `--check-config` is about; `-` is the standard input.
+    fn take_checked_file(&mut self, parser: &mut Parser) {
+        match parser.value() {
+            Ok(file) if file == "-" => self.reads_standard_input = true,
+            Ok(file) if !file.is_empty() && self.file.is_none() => self.file = Some(file.into()),
+            _ => return self.refuse("--check-config", "one configuration file has to follow"),
+        }
+        self.request.get_or_insert(Request::CheckConfig);
     }
 
     /// Takes the directory behind a flag that asks for something else than a server.

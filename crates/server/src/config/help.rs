@@ -29,6 +29,8 @@ pub(super) fn text() -> String {
          Sizes take the units kb, mb and gb (of 1024) and k, m and g (of 1000).\n\
          \n  -h, --help\n        Prints this text.\n\
          \n  -v, --version\n        Prints the version.\n\
+         \n  --check-config FILE\n        Starts nothing: prints which directives of FILE are ignored or\n        refused, and why. Ends with 0 if a server would start with it.\n\
+         \n  --health [FILE] [--NAME VALUE...]...\n        Asks the server that was started with these arguments for a PING;\n        without any, the first process of the container. Ends with 0 if it\n        answers.\n\
          \n  --check-log DIR\n        Reads the log in DIR, which no server may use meanwhile, and tells\n        what is wrong with it. Ends with 0 if it is whole, 1 if it is\n        damaged, 2 if nobody can tell.\n\
          \n  --repair-log DIR\n        The same, and mends it; what is taken out is kept in DIR/lost.\n",
     );

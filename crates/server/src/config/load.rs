@@ -1,23 +1,26 @@
 //! From a command line to the settings of a server: what was typed gets its meaning.
 //!
-//! The configuration file counts first, then the standard input, then flags; of several values for one setting the last
-//! counts. Everything that is wrong is reported, not only the first thing, and then nothing starts.
+//! The configuration file counts first, then the standard input, then flags; of several values for one
+//! setting the last counts. Everything that is wrong is reported, not only the first thing, and then nothing
+//! starts. Directives of redis-server that change nothing here are accepted and counted ([`foreign`]).
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read};
-use std::path::{self, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 use super::file::{Collector, Directive, Place, Problem};
-use super::flags::{self, Request};
-use super::foreign;
+use super::flags::{self, Request, Typed};
+use super::foreign::{self, Verdict};
 use super::help;
+use super::report;
 use super::settings::Settings;
 use super::table::{Kind, Row, Setting};
 use super::value::{self, allowed};
+use crate::health;
 
-/// The most problems that one message lists.
-const MAX_PROBLEMS: usize = 20;
+/// The most problems that one message lists: more than any configuration that is meant seriously has.
+const MAX_PROBLEMS: usize = 1000;
 
 /// What the command line asks for.
 pub(crate) enum Startup {
@@ -26,11 +29,17 @@ pub(crate) enum Startup {
         settings: Settings,
         /// The configuration file as an absolute path, if one was named.
         file: Option<PathBuf>,
+        /// Directives of redis-server that are accepted and change nothing, by name.
+        ignored: Vec<&'static str>,
     },
     /// Nothing but this text on the standard output.
     Help(String),
     /// Nothing but this text on the standard output.
     Version(String),
+    /// A PING for the server that was started with these settings.
+    Health(Settings),
+    /// Nothing but this text on the standard output: what a start would say about the configuration.
+    CheckConfig { text: String, is_right: bool },
     /// A look at the log in this directory, which no server uses meanwhile.
     CheckLog(PathBuf),
     /// The same, and it is mended.
@@ -41,6 +50,19 @@ pub(crate) enum Startup {
 #[derive(Debug)]
 pub(crate) struct StartupError {
     problems: Vec<Problem>,
+}
+
+impl StartupError {
+    /// A problem that is at no place.
+    fn of(wrong: String) -> StartupError {
+        StartupError {
+            problems: vec![Problem {
+                place: Place::CommandLine.to_string(),
+                typed: String::new(),
+                wrong,
+            }],
+        }
+    }
 }
 
 impl fmt::Display for StartupError {
@@ -71,7 +93,7 @@ fn load_from(
     standard_input: impl Read,
 ) -> Result<Startup, StartupError> {
     let typed = flags::read(args);
-    match typed.request {
+    match &typed.request {
         Some(Request::Help) => return Ok(Startup::Help(help::text())),
         Some(Request::Version) => return Ok(Startup::Version(help::version())),
         Some(Request::CheckLog(_) | Request::RepairLog(_)) if !typed.problems.is_empty() => {
@@ -79,46 +101,142 @@ fn load_from(
                 problems: typed.problems,
             });
         }
-        Some(Request::CheckLog(directory)) => return Ok(Startup::CheckLog(directory)),
-        Some(Request::RepairLog(directory)) => return Ok(Startup::RepairLog(directory)),
-        None => {}
+        Some(Request::CheckLog(directory)) => return Ok(Startup::CheckLog(directory.clone())),
+        Some(Request::RepairLog(directory)) => return Ok(Startup::RepairLog(directory.clone())),
+        Some(Request::CheckConfig | Request::Health) | None => {}
     }
-    let mut collector = Collector::default();
-    // Files are named in full, as the process may work elsewhere later.
-    let file = typed.file.map(|file| path::absolute(&file).unwrap_or(file));
-    if let Some(file) = &file {
-        collector.file(file);
-    }
-    if typed.reads_standard_input {
-        collector.standard_input(standard_input);
-    }
-    collector.problems.extend(typed.problems);
-    typed
-        .directives
-        .into_iter()
-        .for_each(|directive| collector.directive(directive, None));
-
-    let settings = Settings::new();
-    let mut problems = collector.problems;
-    for directive in &collector.directives {
-        if let Err(wrong) = apply(&settings, directive) {
-            problems.push(Problem::with(directive, wrong));
+    let request = typed.request.clone();
+    let typed = match &request {
+        Some(Request::Health) if typed.is_bare() && typed.problems.is_empty() => {
+            let args = health::args_of_first_process().map_err(StartupError::of)?;
+            flags::read(args.into_iter())
         }
+        _ => typed,
+    };
+    // Files are named in full, as the process may work elsewhere later.
+    let file = typed
+        .file
+        .as_deref()
+        .map(|file| path::absolute(file).unwrap_or(file.to_owned()));
+    let read = Meaning::of(typed, file.as_deref(), standard_input);
+    if request == Some(Request::CheckConfig) {
+        return Ok(Startup::CheckConfig {
+            text: report::text(&read.fates, &read.others, &read.settings),
+            is_right: read.problems().next().is_none(),
+        });
     }
-    find_directory(&settings, &mut problems);
+    let problems: Vec<Problem> = read.problems().collect();
     if !problems.is_empty() {
         return Err(StartupError { problems });
     }
-    Ok(Startup::Run { settings, file })
+    if request == Some(Request::Health) {
+        return Ok(Startup::Health(read.settings));
+    }
+    let mut ignored: Vec<&'static str> = Vec::new();
+    for (_, fate) in &read.fates {
+        if let Fate::Ignored { name, .. } = fate
+            && !ignored.contains(name)
+        {
+            ignored.push(name);
+        }
+    }
+    Ok(Startup::Run {
+        settings: read.settings,
+        file,
+        ignored,
+    })
 }
 
-/// Gives a directive its meaning.
+/// What becomes of a directive.
+pub(super) enum Fate {
+    Applied,
+    /// It is accepted and changes nothing, for a reason.
+    Ignored {
+        name: &'static str,
+        reason: &'static str,
+    },
+    Refused(String),
+}
+
+/// Everything that was typed, with its meaning.
+struct Meaning {
+    settings: Settings,
+    /// Directives in the order in which they count.
+    fates: Vec<(Directive, Fate)>,
+    /// What is wrong beside refused directives: lines that are none, files that cannot be read.
+    others: Vec<Problem>,
+}
+
+impl Meaning {
+    fn of(typed: Typed, file: Option<&Path>, standard_input: impl Read) -> Meaning {
+        let mut collector = Collector::default();
+        if let Some(file) = file {
+            collector.file(file);
+        }
+        if typed.reads_standard_input {
+            collector.standard_input(standard_input);
+        }
+        collector.problems.extend(typed.problems);
+        typed
+            .directives
+            .into_iter()
+            .for_each(|directive| collector.directive(directive, None));
+
+        let settings = Settings::new();
+        let give_fate = |directive: Directive| {
+            let fate = fate(&settings, &directive);
+            (directive, fate)
+        };
+        let fates = collector.directives.into_iter().map(give_fate).collect();
+        let mut others = collector.problems;
+        find_directory(&settings, &mut others);
+        Meaning {
+            settings,
+            fates,
+            others,
+        }
+    }
+
+    /// Everything that stops the start.
+    fn problems(&self) -> impl Iterator<Item = Problem> {
+        let refused = self
+            .fates
+            .iter()
+            .filter_map(|(directive, fate)| match fate {
+                Fate::Refused(wrong) => Some(Problem::with(directive, wrong)),
+                _ => None,
+            });
+        self.others.iter().cloned().chain(refused)
+    }
+}
+
+/// Gives a directive its meaning, whatever it is.
+fn fate(settings: &Settings, directive: &Directive) -> Fate {
+    if Row::find(directive.name.as_bytes()).is_some() {
+        return match apply(settings, directive) {
+            Ok(()) => Fate::Applied,
+            Err(wrong) => Fate::Refused(wrong),
+        };
+    }
+    match foreign::judge(directive) {
+        Verdict::Ignored { row, value, reason } => {
+            settings.set_foreign(row, &value);
+            Fate::Ignored {
+                name: row.name,
+                reason,
+            }
+        }
+        Verdict::Refused(wrong) => Fate::Refused(wrong),
+    }
+}
+
+/// Gives a directive that names a setting its meaning.
 ///
 /// # Errors
 /// What is wrong with it, and what would be right.
 pub(super) fn apply(settings: &Settings, directive: &Directive) -> Result<(), String> {
     let Some(row) = Row::find(directive.name.as_bytes()) else {
-        return Err(foreign::explain(&directive.name));
+        return Err("no setting has this name".into());
     };
     let text = text_of(row, &directive.words)?;
     let wrong = |wrong| format!("{wrong}; {} takes {}", row.name, allowed(row.kind));
@@ -174,7 +292,6 @@ fn find_directory(settings: &Settings, problems: &mut Vec<Problem>) {
 pub(super) mod tests {
     use super::*;
     use std::fs;
-    use std::path::Path;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// A directory of a test's own, removed with it.
@@ -213,8 +330,11 @@ pub(super) mod tests {
     fn start(args: &[&str], standard_input: &str) -> Result<(Settings, Option<PathBuf>), String> {
         let args = args.iter().map(OsString::from);
         match load_from(args, standard_input.as_bytes()) {
-            Ok(Startup::Run { settings, file }) => Ok((settings, file)),
-            Ok(Startup::Help(text) | Startup::Version(text)) => Err(text),
+            Ok(Startup::Run { settings, file, .. }) => Ok((settings, file)),
+            Ok(
+                Startup::Help(text) | Startup::Version(text) | Startup::CheckConfig { text, .. },
+            ) => Err(text),
+            Ok(Startup::Health(_)) => Err("a check of health".into()),
             Ok(Startup::CheckLog(directory) | Startup::RepairLog(directory)) => {
                 Err(directory.display().to_string())
             }
@@ -329,7 +449,7 @@ pub(super) mod tests {
              {path}:4: 'port none'\n  \
                argument couldn't be parsed into an integer; port takes a number from 0 to 65535\n\
              {path}:5: 'cluster-enabled yes'\n  \
-               this directive of redis-server has no meaning here: there is no cluster mode\n\
+               not possible here: there is no cluster mode; cluster-enabled takes 'no'\n\
              {path}:6: 'maxmemory 10 gigs'\n  \
                wrong number of arguments; maxmemory takes a size such as 100mb or a share such as 80%\n\
              command line: '--loglevel loud'\n  \
@@ -337,6 +457,79 @@ pub(super) mod tests {
                loglevel takes debug, verbose, notice, warning"
         );
         assert_eq!(error(&[path, "--loglevel", "loud"]), expected);
+    }
+
+    #[test]
+    fn what_redis_only_tunes_is_accepted_and_told_of_once() {
+        let text = "hash-max-listpack-entries 512\nslave-priority 7\nhz 20\nreplica-priority 8\n";
+        let args = ["-", "--io-threads", "4"].iter().map(OsString::from);
+        let Ok(Startup::Run {
+            settings, ignored, ..
+        }) = load_from(args, text.as_bytes())
+        else {
+            panic!("nothing is wrong");
+        };
+        assert_eq!(
+            ignored,
+            [
+                "hash-max-listpack-entries",
+                "replica-priority",
+                "io-threads"
+            ]
+        );
+        assert_eq!(settings.int(Setting::Hz), 20);
+        let row = foreign::Foreign::find(b"slave-priority").expect("it is a directive");
+        assert_eq!(settings.foreign_text(row).as_deref(), Some("8"));
+    }
+
+    #[test]
+    fn a_check_tells_of_each_directive_with_its_place() {
+        let scratch = Scratch::new();
+        let text = "port 1\nactivedefrag yes\n\ncluster-enabled yes\nbind \"a\nprot 1\nmasterauth hidden\n";
+        let path = scratch.write("a.conf", text);
+        let path = path.to_str().expect("a path of UTF-8");
+        let check = |args: &[&str], input: &str| match load_from(
+            args.iter().map(OsString::from),
+            input.as_bytes(),
+        ) {
+            Ok(Startup::CheckConfig { text, is_right }) => (text, is_right),
+            _ => panic!("{args:?} asks for a check"),
+        };
+        let (said, is_right) = check(&["--check-config", path, "--hz", "none"], "");
+        assert!(!is_right);
+        assert!(!said.contains("hidden"), "{said}");
+        for line in [
+            format!("{path}:2: ignored: activedefrag yes (it tunes the memory allocator"),
+            format!(
+                "{path}:4: refused: cluster-enabled yes (not possible here: there is no cluster mode"
+            ),
+            format!("{path}:5: refused: bind \"a (Unbalanced quotes"),
+            format!("{path}:6: refused: prot 1 (unknown directive; did you mean 'port'?)"),
+            format!("{path}:7: ignored: masterauth ... (there is no replication)"),
+            "command line: refused: --hz none (argument couldn't be parsed".to_owned(),
+        ] {
+            assert!(
+                said.lines().any(|said| said.starts_with(&line)),
+                "{line}: {said}"
+            );
+        }
+        let counts =
+            "7 directives: 1 take effect, 2 are accepted and change nothing, 4 are refused\n";
+        assert!(said.ends_with(counts), "{said}");
+
+        let (said, is_right) = check(
+            &["--check-config", "-", "--dir=/"],
+            "port 1\nappendonly no\n",
+        );
+        assert!(is_right);
+        assert!(said.starts_with("note: Nothing is kept on disk"), "{said}");
+        let (said, is_right) = check(&["--check-config", "/no/such"], "");
+        assert!(
+            !is_right && said.starts_with("/no/such: refused: (cannot be read"),
+            "{said}"
+        );
+        assert!(error(&["--check-config"]).contains("one configuration file has to follow"));
+        assert!(error(&["a", "--check-config", "b"]).contains("one configuration file"));
     }
 
     #[test]
@@ -374,7 +567,7 @@ pub(super) mod tests {
             (&["--shards", "100"], "0 or a power of two"),
             (
                 &["--replicaof", "host", "1"],
-                "no meaning here: there is no replication",
+                "not possible here: there is no replication",
             ),
             (&["--foo", "1"], "unknown directive"),
             (&["-x"], "unknown flag"),

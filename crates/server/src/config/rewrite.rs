@@ -7,6 +7,8 @@
 //!
 //! The new file replaces the old one in one step: it is written beside it, synced, renamed, and the directory synced.
 
+mod foreign;
+
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,6 +16,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::file::{Collector, Directive, Place, is_include, read_line};
+use super::foreign::Foreign;
 use super::load::{apply, text_of};
 use super::settings::{ClientClass, Settings};
 use super::syntax::quote;
@@ -43,6 +46,7 @@ pub(crate) fn rewrite(settings: &Settings, file: &Path) -> io::Result<()> {
 fn rewritten(old: &[u8], path: &Path, settings: &Settings) -> io::Result<Vec<u8>> {
     let mut document = Document::read(old, path)?;
     TABLE.iter().for_each(|row| document.update(row, settings));
+    Foreign::all().for_each(|row| foreign::update(&mut document, row, settings));
     Ok(document.text())
 }
 
@@ -63,6 +67,8 @@ enum Meaning {
     /// A comment, a blank line, or something that is no directive of ours and stays.
     Other,
     Setting(&'static Row, Directive),
+    /// A directive that is no setting, and its value.
+    Foreign(&'static Foreign, String),
     /// What another file says.
     Included(Vec<Directive>),
 }
@@ -218,7 +224,10 @@ fn meaning(line: &[u8], path: &Path) -> io::Result<Meaning> {
     }
     Ok(match Row::find(directive.name.as_bytes()) {
         Some(row) => Meaning::Setting(row, directive),
-        None => Meaning::Other,
+        None => match foreign::meaning(&directive) {
+            Some((row, value)) => Meaning::Foreign(row, value),
+            None => Meaning::Other,
+        },
     })
 }
 

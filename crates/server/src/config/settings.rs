@@ -7,11 +7,13 @@
 //! 2. A [`Change`] of several settings happens as a whole or not at all, and one at a time.
 //! 3. As long as nobody has chosen a policy for the limit of memory, it is the one that fits the log (`follow_log`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
+use super::foreign::Foreign;
 use super::table::{Kind, Setting, TABLE};
 use super::value::{self, Value};
 
@@ -20,6 +22,9 @@ pub(crate) struct Settings {
     slots: Box<[Slot]>,
     /// Which of them somebody has set, be it to what they were.
     chosen: Box<[AtomicBool]>,
+    /// What was said about directives that are no settings ([`Foreign`]), by name. It changes nothing but
+    /// CONFIG GET.
+    foreign: RwLock<BTreeMap<&'static str, Arc<str>>>,
     /// Held while a change is prepared and made, and while the file is rewritten.
     changing: Mutex<()>,
 }
@@ -118,8 +123,26 @@ impl Settings {
         Settings {
             slots: TABLE.iter().map(Slot::of_default).collect(),
             chosen: TABLE.iter().map(|_| AtomicBool::new(false)).collect(),
+            foreign: RwLock::default(),
             changing: Mutex::new(()),
         }
+    }
+
+    /// Keeps what was said about a directive that is no setting.
+    pub(crate) fn set_foreign(&self, row: &'static Foreign, value: &str) {
+        self.foreign.write().insert(row.name, value.into());
+    }
+
+    /// What was said about a directive that is no setting.
+    pub(super) fn said_foreign(&self, row: &Foreign) -> Option<Arc<str>> {
+        self.foreign.read().get(row.name).cloned()
+    }
+
+    /// What CONFIG GET prints of a directive that is no setting: what was said, or the default of
+    /// redis-server where that program knows it.
+    pub(crate) fn foreign_text(&self, row: &Foreign) -> Option<Arc<str>> {
+        let default = || row.is_shown.then(|| row.default().into());
+        self.said_foreign(row).or_else(default)
     }
 
     /// The value of a setting that is a number: an integer, bytes, permissions, the index of a choice.
@@ -210,6 +233,18 @@ impl Settings {
     /// Whether somebody has set it: the command line, a file, CONFIG SET.
     pub(super) fn is_chosen(&self, setting: Setting) -> bool {
         self.chosen[setting as usize].load(Relaxed)
+    }
+
+    /// What an operator should know who has chosen neither a log nor snapshots, and may be used to the save
+    /// points that redis-server has by default.
+    pub(crate) fn note_of_nothing_kept(&self) -> Option<&'static str> {
+        let is_kept = self.flag(Setting::AppendOnly)
+            // Also where it was chosen that there are none.
+            || self.is_chosen(Setting::Save);
+        (!is_kept).then_some(
+            "Nothing is kept on disk: appendonly is no, and there are no save points. redis-server would have these \
+             by default: save 3600 1 300 100 60 10000",
+        )
     }
 
     /// Gives the policy for the limit of memory the value that fits, unless somebody has chosen one: values can be left in the log only

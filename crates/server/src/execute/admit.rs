@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::batch::Request;
 use crate::clients::status;
-use crate::command::server::is_unprotected;
+use crate::command::server::protection;
 use crate::command::{Args, Command, Context, Control, Failure, failure, flag};
 use crate::gate::Closed;
 use crate::journal::Journal;
@@ -50,8 +50,10 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
     if !command.takes(args.len()) {
         return refuse(Failure::wrong_arity(&command.full_name));
     }
-    if command.spec.has(flag::PROTECTED) && !is_unprotected(server, session) {
-        return refuse(failure::PROTECTED);
+    if command.spec.has(flag::PROTECTED)
+        && let Some(failure) = protection(command, server, session)
+    {
+        return refuse(failure);
     }
     if !command.spec.has(flag::NO_AUTH) && !session.is_admitted(server) {
         return refuse(failure::NO_AUTH);

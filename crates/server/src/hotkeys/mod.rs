@@ -1,20 +1,24 @@
 //! Which keys are used most, now: by operations and by bytes.
 //!
-//! Each worker looks at one command in so many ([`sampler`]) and keeps the heaviest keys it sees in a [`sketch`] of fixed size, in which
-//! the past fades; HOTKEYS adds up what all workers have. A command that is not looked at pays one counter that is
-//! decremented.
+//! Each worker looks at one command in so many ([`sampler`]) and keeps the heaviest keys it sees in a
+//! [`sketch`] of fixed size, in which the past fades; HOTKEYS TOP adds up what all workers have. A command
+//! that is not looked at pays one counter that is decremented.
+//!
+//! [`session`] is HOTKEYS of Redis 8.6: what was used between two moments, from the same samples.
 
 mod sampler;
+mod session;
 mod sketch;
 
 use std::collections::HashMap;
 
 pub(crate) use sampler::{HotKeys, sample};
+pub(crate) use session::{Active, Asked, Report, Session};
 pub(crate) use sketch::{Rank, Rates};
 
 use crate::server::Server;
 
-/// Keys that HOTKEYS and the dashboard tell of.
+/// Keys that HOTKEYS TOP and the dashboard tell of.
 pub(crate) const MOST: usize = 32;
 
 /// A key that is used much.
@@ -52,7 +56,7 @@ pub(crate) fn heaviest(server: &Server, rank: Rank, most: usize) -> Vec<HotKey> 
     keys
 }
 
-/// Forgets everything.
+/// Forgets everything but a session.
 pub(crate) fn reset(server: &Server) {
     server
         .workers

@@ -10,6 +10,7 @@ use keyspace::Key;
 use parking_lot::Mutex;
 
 use super::HotKey;
+use super::session::Tally;
 use super::sketch::{Found, Rank, Sketch, Use};
 use crate::command::{Args, Command, Context};
 use crate::metrics::COUNTS;
@@ -17,6 +18,9 @@ use crate::metrics::COUNTS;
 /// Commands that are looked at in a window: more double the period, fewer halve it.
 const MANY: u32 = 64;
 const FEW: u32 = 8;
+
+/// How many times longer than usual a command may take to stand for others that take as long.
+const UNUSUAL: u64 = 16;
 
 /// The longest period.
 const LONGEST: u64 = 1 << 16;
@@ -35,6 +39,8 @@ struct Sampler {
     random: fastrand::Rng,
     /// By operations and by bytes, from the first use on.
     sketches: Option<[Sketch; 2]>,
+    /// What was seen of a session of HOTKEYS START.
+    tally: Option<Tally>,
 }
 
 impl Default for HotKeys {
@@ -46,6 +52,7 @@ impl Default for HotKeys {
                 in_window: 0,
                 random: fastrand::Rng::new(),
                 sketches: None,
+                tally: None,
             }),
         }
     }
@@ -110,15 +117,44 @@ impl HotKeys {
     pub(super) fn reset(&self) {
         self.sampler.lock().sketches = None;
     }
+
+    /// Begins to add samples to a session that ends at a moment, if at any. The first commands are all looked
+    /// at.
+    pub(super) fn start_tally(&self, ends_ms: Option<i64>) {
+        let mut sampler = self.sampler.lock();
+        sampler.tally = Some(Tally::new(ends_ms));
+        sampler.period = 1;
+        // A worker that counts at this moment may write over it, and looks at its next a little later.
+        self.countdown.store(0, Relaxed);
+    }
+
+    /// Ends that; what was added stays.
+    pub(super) fn stop_tally(&self) {
+        if let Some(tally) = &mut self.sampler.lock().tally {
+            tally.stop();
+        }
+    }
+
+    pub(super) fn drop_tally(&self) {
+        self.sampler.lock().tally = None;
+    }
+
+    /// Looks at what was added to the session, if there is one.
+    pub(super) fn with_tally(&self, look: impl FnOnce(&Tally)) {
+        if let Some(tally) = &self.sampler.lock().tally {
+            look(tally);
+        }
+    }
 }
 
-/// Looks at a command that has run and replied with so many bytes.
+/// Looks at a command that has run for so many ticks and replied with so many bytes.
 #[cold]
 #[inline(never)]
 pub(crate) fn sample(
     command: &'static Command,
     context: &Context<'_>,
     args: &Args<'_>,
+    ticks: u64,
     replied: usize,
 ) {
     let hot_keys = &context.store.stats.hot_keys;
@@ -137,6 +173,8 @@ pub(crate) fn sample(
         .key_positions(args.len())
         .nth(sampler.random.usize(..keys));
     let bytes = args.get(at.expect("there are so many"));
+    let counters = context.store.stats.command(command.id);
+    let usual = counters.ticks.get().checked_div(counters.calls.get());
     let used = Use {
         db: context.store.db,
         key: Key {
@@ -146,8 +184,18 @@ pub(crate) fn sample(
         command: command.id,
         operations: (period * keys as u64) as f64,
         bytes: (period * (args.size() + replied) as u64) as f64,
+        us: sys::clock::ticks_to_ns(ticks_of_all(period, ticks, usual)) as f64 / 1000.0,
     };
     sampler.add(&used, context.store.now);
+}
+
+/// Ticks of a command that took so many and stands for a number of them, where such a command usually takes `usual`.
+///
+/// A thread that is interrupted while it runs the one that is looked at would make a key weigh more than everything else
+/// together. So the commands that were passed over take [`UNUSUAL`] times what is usual at most.
+fn ticks_of_all(period: u64, ticks: u64, usual: Option<u64>) -> u64 {
+    let most = usual.map_or(ticks, |usual| UNUSUAL * (usual + 1));
+    ticks + (period - 1) * ticks.min(most)
 }
 
 impl Sampler {
@@ -167,6 +215,9 @@ impl Sampler {
         let made = || [Rank::Operations, Rank::Bytes].map(|rank| Sketch::new(rank, now_ms));
         for sketch in self.sketches.get_or_insert_with(made) {
             sketch.add(used, now_ms);
+        }
+        if let Some(tally) = &mut self.tally {
+            tally.add(used, now_ms);
         }
     }
 }
@@ -194,10 +245,21 @@ mod tests {
                 command: 7,
                 operations: period as f64,
                 bytes: 100.0 * period as f64,
+                us: period as f64,
             };
             sampler.add(&used, now_ms);
         }
         looked_at
+    }
+
+    #[test]
+    fn an_interrupted_command_stands_for_itself_alone() {
+        assert_eq!(ticks_of_all(1, 1_000_000, Some(100)), 1_000_000);
+        assert_eq!(ticks_of_all(256, 100, Some(99)), 25_600);
+        assert_eq!(ticks_of_all(256, 1500, Some(99)), 256 * 1500);
+        let interrupted = ticks_of_all(256, 1_000_000, Some(99));
+        assert_eq!(interrupted, 1_000_000 + 255 * 1600);
+        assert_eq!(ticks_of_all(256, 100, None), 25_600);
     }
 
     #[test]

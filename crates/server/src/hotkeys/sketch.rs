@@ -29,6 +29,8 @@ const RESCALE: f64 = 40.0;
 pub(crate) enum Rank {
     Operations,
     Bytes,
+    /// The time that commands took. Only of a session.
+    Time,
 }
 
 /// How much a key is used.
@@ -42,7 +44,7 @@ pub(crate) struct Rates {
 impl Rates {
     pub(crate) fn of(&self, rank: Rank) -> f64 {
         match rank {
-            Rank::Operations => self.operations_per_s,
+            Rank::Operations | Rank::Time => self.operations_per_s,
             Rank::Bytes => self.bytes_per_s,
         }
     }
@@ -61,11 +63,15 @@ pub(super) struct Use<'k> {
     pub(super) command: u16,
     pub(super) operations: f64,
     pub(super) bytes: f64,
+    /// Microseconds that the command took.
+    pub(super) us: f64,
 }
 
 /// See the module.
 pub(super) struct Sketch {
     rank: Rank,
+    /// Bytes kept of a key.
+    key_bytes: usize,
     /// Which key is in which slot, by hash and database: all that a search reads.
     ids: Vec<u64>,
     slots: Vec<Slot>,
@@ -97,8 +103,14 @@ pub(super) struct Found {
 
 impl Sketch {
     pub(super) fn new(rank: Rank, now_ms: i64) -> Sketch {
+        Sketch::with_key_bytes(rank, now_ms, KEY_BYTES)
+    }
+
+    /// The same, which keeps so many bytes of a key.
+    pub(super) fn with_key_bytes(rank: Rank, now_ms: i64, key_bytes: usize) -> Sketch {
         Sketch {
             rank,
+            key_bytes,
             ids: Vec::new(),
             slots: Vec::new(),
             began_ms: now_ms,
@@ -113,6 +125,7 @@ impl Sketch {
         let weight = match self.rank {
             Rank::Operations => operations,
             Rank::Bytes => bytes,
+            Rank::Time => used.us * scale,
         };
         let id = used.key.hash ^ (used.db as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let at = match self.ids.iter().position(|&known| known == id) {
@@ -129,7 +142,7 @@ impl Sketch {
     /// A slot for a key that has none.
     #[cold]
     fn make_room(&mut self, id: u64, used: &Use<'_>) -> usize {
-        let key = &used.key.bytes[..used.key.bytes.len().min(KEY_BYTES)];
+        let key = &used.key.bytes[..used.key.bytes.len().min(self.key_bytes)];
         if self.slots.len() < SLOTS {
             self.ids.push(id);
             self.slots.push(Slot {
@@ -178,6 +191,13 @@ impl Sketch {
         1.0
     }
 
+    /// Tells of each key what it weighs for certain, in a sketch whose moment never changes.
+    pub(super) fn weights(&self, mut tell: impl FnMut(&[u8], f64)) {
+        for slot in &self.slots {
+            tell(&slot.key, slot.weight - slot.error);
+        }
+    }
+
     /// The keys whose weight is at least half their own.
     pub(super) fn all(&mut self, now_ms: i64) -> Vec<Found> {
         let scale = self.scale(now_ms);
@@ -213,6 +233,7 @@ mod tests {
             command: 1,
             operations: 1.0,
             bytes: 10.0,
+            us: 1.0,
         }
     }
 

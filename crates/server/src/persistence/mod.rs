@@ -11,6 +11,7 @@ mod amendments;
 mod backup;
 mod bring_back;
 mod compaction;
+mod place;
 mod reading;
 mod replay;
 mod sizes;
@@ -48,6 +49,7 @@ pub(crate) use backup::{backup_directory, check_place};
 
 pub(crate) use bring_back::check_room;
 use compaction::Relocator;
+pub(crate) use place::tell;
 pub(crate) use reading::NOT_THERE;
 use reading::Reading;
 use replay::Loader;

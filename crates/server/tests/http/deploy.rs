@@ -1,9 +1,13 @@
-//! What `deploy` ships for Prometheus and Grafana: it parses, its alerts do what they say, and it names figures that exist.
+//! What `deploy` ships: the container's health check, and for Prometheus and Grafana what parses, does what
+//! it says, and names figures that exist.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{Server, Target};
 
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -80,4 +84,107 @@ fn alerts_are_valid_and_do_what_they_say() {
             + &String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {said}");
     }
+}
+
+/// The arguments of a running process, without its program.
+fn arguments(pid: u32) -> Vec<String> {
+    let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).expect("the process runs");
+    let words = line.trim_end_matches('\0').split('\0');
+    words.skip(1).map(str::to_owned).collect()
+}
+
+/// Runs the health check of the image for a server that was started with these arguments. In a container it
+/// finds them by itself. Returns how it ended and what it said.
+fn health_check(arguments: &[String]) -> (bool, String) {
+    let text = read("deploy/Dockerfile");
+    let (_, command) = text
+        .lines()
+        .find(|line| line.starts_with("HEALTHCHECK "))
+        .and_then(|line| line.split_once(" CMD "))
+        .expect("the image has a health check");
+    let words: Vec<String> = serde_json::from_str(command).expect("it needs no shell");
+    assert_eq!(words[0], "ferrite-server", "the image has no other program");
+    let output = Command::new(env!("CARGO_BIN_EXE_ferrite-server"))
+        .args(&words[1..])
+        .args(arguments)
+        .output()
+        .expect("the program is there");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.success(), said)
+}
+
+#[test]
+fn the_health_check_works_with_any_port_and_password() {
+    let target = Target::Ferrite { threads: 1 };
+    for options in [&[][..], &["--requirepass", "two words"]] {
+        let mut server = Server::start(target, options);
+        let arguments = arguments(server.pid());
+        let (is_healthy, said) = health_check(&arguments);
+        assert!(is_healthy, "{said}");
+        let mut client = server.client();
+        client.ask("AUTH \"two words\"");
+        // Whoever asks for another password lives.
+        client.ask("CONFIG SET requirepass other");
+        let (is_healthy, said) = health_check(&arguments);
+        assert!(is_healthy, "{said}");
+        server.signal(rustix::process::Signal::KILL);
+        server.wait_for_exit();
+        let (is_healthy, said) = health_check(&arguments);
+        assert!(!is_healthy);
+        assert!(said.contains("cannot connect to 127.0.0.1:"), "{said}");
+    }
+}
+
+/// A process that is ended with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_health_check_works_with_a_configuration_file_and_a_unix_socket_alone() {
+    let dir = std::env::temp_dir().join(format!("ferrite-health-{}", std::process::id()));
+    fs::create_dir_all(&dir).expect("the directory for temporary files is writable");
+    let file = dir.join("server.conf");
+    let lines = format!(
+        "port 0\nunixsocket server.sock\nrequirepass secret\nappendonly no\ndir {}\n",
+        dir.display()
+    );
+    fs::write(&file, lines).expect("the directory is the test's own");
+    let started = Command::new(env!("CARGO_BIN_EXE_ferrite-server"))
+        .arg(&file)
+        .stdout(Stdio::null())
+        .spawn();
+    let server = Process(started.expect("the program is there"));
+    let began = Instant::now();
+    while !Path::new(&dir.join("server.sock")).exists() && began.elapsed() < Duration::from_secs(60)
+    {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let arguments = arguments(server.0.id());
+    // The socket is there a moment before somebody listens.
+    let (mut is_healthy, mut said) = health_check(&arguments);
+    while !is_healthy && began.elapsed() < Duration::from_secs(60) {
+        (is_healthy, said) = health_check(&arguments);
+    }
+    assert!(is_healthy, "{said}");
+    drop(server);
+    let (is_healthy, said) = health_check(&arguments);
+    assert!(!is_healthy && said.contains("server.sock"), "{said}");
+    fs::remove_dir_all(&dir).expect("the directory is the test's own");
+}
+
+/// Where no server is the first process, the check says what it needs.
+#[test]
+fn the_health_check_outside_of_a_container_says_what_it_needs() {
+    let (is_healthy, said) = health_check(&[]);
+    assert!(!is_healthy, "no server is the first process here");
+    assert!(
+        said.contains("--health needs the arguments of the server's start"),
+        "{said}"
+    );
 }

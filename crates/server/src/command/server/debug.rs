@@ -15,7 +15,7 @@ use sys::file::Trouble;
 use super::digest::Digest;
 use super::{Args, Context, Failure, help};
 use crate::blocked::{self, KeyWait, Served, Unit, Wait};
-use crate::command::{Reply, failure};
+use crate::command::{Command, Reply, failure};
 use crate::config::Setting;
 use crate::notify::Event;
 use crate::persistence::{AgainError, Persistence};
@@ -47,13 +47,19 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     Ok(())
 }
 
-/// Whether a connection may use commands that `enable-debug-command` protects.
-pub(crate) fn is_unprotected(server: &Server, session: &Session) -> bool {
-    match server.settings.choice(Setting::EnableDebugCommand) {
+/// Why a connection may not use a command that needs leave: DEBUG that of `enable-debug-command`, while
+/// nobody may load modules.
+#[cold]
+pub(crate) fn protection(command: &Command, server: &Server, session: &Session) -> Option<Failure> {
+    if command.full_name.starts_with("module|") {
+        return Some(failure::NO_MODULES);
+    }
+    let is_allowed = match server.settings.choice(Setting::EnableDebugCommand) {
         "yes" => true,
         "local" => is_local(session),
         _ => false,
-    }
+    };
+    (!is_allowed).then_some(failure::PROTECTED)
 }
 
 /// Whether a connection comes from this machine.

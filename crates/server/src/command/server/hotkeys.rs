@@ -1,15 +1,31 @@
 //! HOTKEYS: the keys that are used most. They are found by [`crate::hotkeys`].
+//!
+//! START, STOP, GET and RESET are those of Redis 8.6: a session between two moments. TOP is Ferrite's own:
+//! what is used most now, without a session.
 
 use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
 use crate::command::{failure, table};
-use crate::hotkeys::{self, MOST, Rank};
+use crate::hotkeys::{self, Active, Asked, MOST, Rank, Report};
+
+/// Metrics that there are: CPU and NET.
+const METRICS: i64 = 2;
+
+/// Keys of each list unless COUNT says how many, and the most of them.
+const LISTED: usize = 10;
+const MOST_LISTED: i64 = 64;
+
+/// The longest session, in seconds.
+const LONGEST_S: i64 = 1_000_000;
+
+/// The last hash slot: a session is about all of them.
+const LAST_SLOT: i64 = 16383;
 
 /// What the rows below have in common.
 const ROW: Spec = Spec {
     flags: flag::ADMIN | flag::LOADING | flag::STALE | flag::NO_DATA,
     group: Group::Server,
     since: "8.6.0",
-    tips: &["request_policy:all_nodes", "nondeterministic_output"],
+    tips: &["request_policy:special", "response_policy:special"],
     ..Spec::BASE
 };
 
@@ -18,7 +34,7 @@ pub(super) const HOTKEYS: Spec = Spec {
     arity: -2,
     group: Group::Server,
     since: "8.6.0",
-    summary: "Container of the commands that tell which keys are used most; Ferrite's own",
+    summary: "Container of the commands that tell which keys are used most",
     complexity: "Depends on subcommand.",
     subcommands: SUBCOMMANDS,
     ..Spec::BASE
@@ -26,10 +42,66 @@ pub(super) const HOTKEYS: Spec = Spec {
 
 const SUBCOMMANDS: &[Spec] = &[
     Spec {
-        name: "get",
+        name: "start",
         arity: -2,
-        summary: "Returns the keys that are used most now, by operations or by bytes",
+        summary: "Begins to track which keys take most time and most bytes",
+        args: &[
+            Arg::block(
+                "metrics",
+                &[
+                    Arg::of("count", ArgKind::Integer).token("METRICS"),
+                    Arg::word("cpu", "CPU").optional(),
+                    Arg::word("net", "NET").optional(),
+                ],
+            ),
+            Arg::of("k", ArgKind::Integer).token("COUNT").optional(),
+            Arg::of("seconds", ArgKind::Integer)
+                .token("DURATION")
+                .optional(),
+            Arg::of("ratio", ArgKind::Integer)
+                .token("SAMPLE")
+                .optional(),
+            Arg::block(
+                "slots",
+                &[
+                    Arg::of("count", ArgKind::Integer).token("SLOTS"),
+                    Arg::of("slot", ArgKind::Integer).multiple(),
+                ],
+            )
+            .optional(),
+        ],
+        handler: start,
+        ..ROW
+    },
+    Spec {
+        name: "stop",
+        arity: 2,
+        summary: "Ends the tracking of keys; what was found stays",
+        handler: stop,
+        ..ROW
+    },
+    Spec {
+        name: "get",
+        arity: 2,
+        summary: "Returns the keys that were found since the tracking began, and what it was",
         complexity: "O(N) where N is the number of threads",
+        handler: get,
+        ..ROW
+    },
+    Spec {
+        name: "reset",
+        arity: 2,
+        summary: "Forgets what a tracking that has ended found",
+        handler: reset,
+        ..ROW
+    },
+    Spec {
+        name: "top",
+        arity: -2,
+        since: "0.1.0",
+        summary: "Returns the keys that are used most now, by operations or by bytes; Ferrite's own",
+        complexity: "O(N) where N is the number of threads",
+        tips: &["request_policy:all_nodes", "nondeterministic_output"],
         args: &[
             Arg::one_of(
                 "rank",
@@ -39,15 +111,7 @@ const SUBCOMMANDS: &[Spec] = &[
             .optional(),
             Arg::of("count", ArgKind::Integer).token("COUNT").optional(),
         ],
-        handler: get,
-        ..ROW
-    },
-    Spec {
-        name: "reset",
-        arity: 2,
-        summary: "Forgets which keys were used",
-        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
-        handler: reset,
+        handler: top,
         ..ROW
     },
     Spec {
@@ -61,7 +125,182 @@ const SUBCOMMANDS: &[Spec] = &[
     },
 ];
 
-fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn start(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    let server = context.server;
+    let now_ms = context.store.now;
+    server.hot_key_session.stop_if_due(server, now_ms);
+    if server.hot_key_session.is_active() {
+        return Err(ALREADY);
+    }
+    let asked = parse_start(args)?;
+    let started = server.hot_key_session.start(server, asked, now_ms);
+    started.map_err(|Active| ALREADY)?;
+    context.reply.ok();
+    Ok(())
+}
+
+const ALREADY: Failure = Failure::of("ERR hotkey tracking session already in progress");
+const IN_PROGRESS: Failure =
+    Failure::of("ERR hotkey tracking session in progress, stop tracking first");
+
+/// A number within bounds; what is none, or beyond them, is refused with one text.
+fn bounded(args: &Args<'_>, at: usize, most: i64, refusal: &'static str) -> Result<i64, Failure> {
+    match args.integer(at) {
+        Ok(number) if (1..=most).contains(&number) => Ok(number),
+        _ => Err(Failure::of(refusal)),
+    }
+}
+
+/// What HOTKEYS START asks for. The order of the checks is that of Redis.
+fn parse_start(args: &Args<'_>) -> Result<Asked, Failure> {
+    if args.len() < 4 || !args.is(2, "metrics") {
+        return Err(Failure::of("ERR METRICS parameter is required"));
+    }
+    let metrics = bounded(args, 3, METRICS, "ERR METRICS count must be > 0 and <= 2")?;
+    let mut asked = Asked {
+        cpu: false,
+        net: false,
+        count: LISTED,
+        duration_ms: None,
+        sample_ratio: 1,
+    };
+    // Further metrics, of later versions, are passed over.
+    let mut at = 4;
+    let until = (at + metrics as usize).min(args.len());
+    while at < until {
+        let (metric, twice) = if args.is(at, "cpu") {
+            (&mut asked.cpu, "ERR METRICS CPU defined more than once!")
+        } else if args.is(at, "net") {
+            (&mut asked.net, "ERR METRICS NET defined more than once!")
+        } else {
+            at += 1;
+            continue;
+        };
+        if std::mem::replace(metric, true) {
+            return Err(Failure::of(twice));
+        }
+        at += 1;
+    }
+    if at != 4 + metrics as usize {
+        return Err(Failure::of(
+            "ERR METRICS count does not match number of metric types provided",
+        ));
+    }
+    if !asked.cpu && !asked.net {
+        return Err(Failure::of(
+            "ERR METRICS no valid metrics passed. Supported: CPU|NET",
+        ));
+    }
+    while at < args.len() {
+        if at + 1 == args.len() {
+            return Err(failure::SYNTAX);
+        }
+        if args.is(at, "count") {
+            let refusal = "ERR COUNT must be between 1 and 64";
+            asked.count = bounded(args, at + 1, MOST_LISTED, refusal)? as usize;
+        } else if args.is(at, "duration") {
+            let refusal = "ERR DURATION must be between 1 and 1000000";
+            asked.duration_ms = Some(1000 * bounded(args, at + 1, LONGEST_S, refusal)?);
+        } else if args.is(at, "sample") {
+            let refusal = "ERR SAMPLE ratio must be positive";
+            asked.sample_ratio = bounded(args, at + 1, i64::from(i32::MAX), refusal)?;
+        } else if args.is(at, "slots") {
+            return Err(Failure::of(
+                "ERR SLOTS parameter cannot be used in non-cluster mode",
+            ));
+        } else {
+            return Err(failure::SYNTAX);
+        }
+        at += 2;
+    }
+    Ok(asked)
+}
+
+fn stop(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    let server = context.server;
+    let now_ms = context.store.now;
+    server.hot_key_session.stop_if_due(server, now_ms);
+    if server.hot_key_session.stop(server, now_ms) {
+        context.reply.ok();
+    } else {
+        context.reply.null();
+    }
+    Ok(())
+}
+
+fn get(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    let server = context.server;
+    let now_ms = context.store.now;
+    server.hot_key_session.stop_if_due(server, now_ms);
+    match server.hot_key_session.report(server, now_ms) {
+        Some(report) => tell(context, &report),
+        None => context.reply.null(),
+    }
+    Ok(())
+}
+
+/// Writes a report as Redis does: one map in an array.
+fn tell(context: &mut Context<'_>, report: &Report) {
+    let (asked, totals) = (&report.asked, &report.totals);
+    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let reply = &mut context.reply;
+    reply.array(1);
+    reply.map(7 + 3 * usize::from(asked.cpu) + 2 * usize::from(asked.net));
+    reply.bulk(b"tracking-active");
+    reply.integer(i64::from(report.is_active));
+    reply.bulk(b"sample-ratio");
+    reply.integer(asked.sample_ratio);
+    reply.bulk(b"selected-slots");
+    reply.array(1);
+    reply.array(2);
+    reply.integer(0);
+    reply.integer(LAST_SLOT);
+    reply.bulk(b"all-commands-all-slots-us");
+    reply.integer(number(totals.commands_us));
+    reply.bulk(b"net-bytes-all-commands-all-slots");
+    reply.integer(number(totals.net_bytes));
+    reply.bulk(b"collection-start-time-unix-ms");
+    reply.integer(report.began_ms);
+    reply.bulk(b"collection-duration-ms");
+    reply.integer(report.duration_ms);
+    if asked.cpu {
+        reply.bulk(b"total-cpu-time-user-ms");
+        reply.integer(number(totals.user_ms));
+        reply.bulk(b"total-cpu-time-sys-ms");
+        reply.integer(number(totals.system_ms));
+    }
+    if asked.net {
+        reply.bulk(b"total-net-bytes");
+        reply.integer(number(report.key_bytes));
+    }
+    for (name, is_asked, keys) in [
+        (&b"by-cpu-time-us"[..], asked.cpu, &report.by_cpu),
+        (b"by-net-bytes", asked.net, &report.by_net),
+    ] {
+        if !is_asked {
+            continue;
+        }
+        reply.bulk(name);
+        reply.array(2 * keys.len());
+        for (key, weight) in keys {
+            reply.bulk(key);
+            reply.integer(number(*weight));
+        }
+    }
+}
+
+fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+    let server = context.server;
+    server
+        .hot_key_session
+        .stop_if_due(server, context.store.now);
+    let reset = server.hot_key_session.reset(server);
+    reset.map_err(|Active| IN_PROGRESS)?;
+    context.reply.ok();
+    Ok(())
+}
+
+fn top(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let (mut rank, mut most) = (Rank::Operations, MOST);
     let mut at = 2;
     while at < args.len() {
@@ -103,23 +342,25 @@ fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
-    hotkeys::reset(context.server);
-    context.reply.ok();
-    Ok(())
-}
-
 fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     help(
         context,
         "HOTKEYS",
         &[
-            "GET [BY <OPS|BYTES>] [COUNT <count>]",
-            "    Return the keys that are used most now (default: by operations, 32 of them).",
+            "START METRICS <count> [CPU] [NET] [COUNT <k>] [DURATION <seconds>] [SAMPLE <ratio>]",
+            "    Begin to track which keys take most time of commands (CPU) and most bytes of requests and",
+            "    replies (NET): k of each (default: 10), for so many seconds or until STOP. The server takes",
+            "    up to a thousand samples a second on each thread, whatever the ratio is.",
+            "STOP",
+            "    End that. What was found stays.",
+            "GET",
+            "    Return what was found, and since when; nil if nothing was begun.",
+            "RESET",
+            "    Forget what was found.",
+            "TOP [BY <OPS|BYTES>] [COUNT <count>]",
+            "    Return the keys that are used most now (default: by operations, 32 of them), without START.",
             "    Of each: its name, its database, the command that used it last, operations and bytes",
             "    per second. What is a minute ago counts a quarter.",
-            "RESET",
-            "    Forget which keys were used.",
         ],
     );
     Ok(())

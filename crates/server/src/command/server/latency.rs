@@ -292,7 +292,7 @@ fn about_workers(server: &Server) -> String {
             server.workers.len()
         );
     }
-    text.push_str("LATENCY HISTOGRAM shows how long each command usually takes, HOTKEYS GET which keys are used most.\n");
+    text.push_str("LATENCY HISTOGRAM shows how long each command usually takes, HOTKEYS TOP which keys are used most.\n");
     text
 }
 

@@ -1,10 +1,10 @@
 //! The server itself: what it is, what it does, what it can, and its end.
 //!
-//! Here is the table of the family; the subcommands of a container are in the file of its handlers. Reading order:
-//! `introspection` answers COMMAND, with `description` for what a command is, `documentation` for its documentation and
-//! `key_finder` for its keys; `info` with `info_sections` is INFO; `memory`, `slowlog`, `latency`, `hotkeys` and `survey` are for
-//! operators, `debug` with `digest` for tests; `cluster` says that there is none; `persistence` saves; `process` has the
-//! small ones, from TIME to SHUTDOWN.
+//! Here is the table of the family; the subcommands of a container are in the file of its handlers. Reading
+//! order: `introspection` answers COMMAND, with `description` for what a command is, `documentation` for its
+//! documentation and `key_finder` for its keys; `info` with `info_sections` is INFO; `memory`, `slowlog`,
+//! `latency`, `hotkeys` and `survey` are for operators, `debug` with `digest` for tests; `cluster` and
+//! `module` say that there is none; `persistence` saves; `process` has the small ones, from TIME to SHUTDOWN.
 //!
 //! Not here: CONFIG, whose table and handlers are in `config`.
 
@@ -24,12 +24,13 @@ mod latency;
 mod lolwut;
 mod memory;
 pub(crate) mod memory_figures;
+mod module;
 mod persistence;
 mod process;
 mod slowlog;
 mod survey;
 
-pub(crate) use debug::is_unprotected;
+pub(crate) use debug::protection;
 
 use super::{Arg, ArgKind, Args, Context, Failure, Group, KeySpec, Spec, flag, help};
 
@@ -103,6 +104,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         subcommands: latency::SUBCOMMANDS,
         ..Spec::BASE
     },
+    module::MODULE,
     hotkeys::HOTKEYS,
     survey::BIGKEYS,
     survey::PREFIXES,

@@ -3,7 +3,7 @@
 
 use resp::reply::Writer;
 
-use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag};
+use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
 use crate::command::failure;
 use crate::persistence::backup_directory;
 use crate::slow::{self, Pieces};
@@ -105,6 +105,10 @@ fn background_save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
 
 /// The connection waits for the disk, as with SAVE.
 fn backup(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    if args.is(1, "help") {
+        print_help_of_backup(context);
+        return Ok(());
+    }
     let server = context.server;
     let directory = backup_directory(&server.settings, args.get(1)).map_err(Failure::of)?;
     if let Some(journal) = context.store.journal {
@@ -131,6 +135,20 @@ fn backup(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         }
         Ok(Pieces::beginning(bytes))
     })
+}
+
+/// `BACKUP HELP`. A backup of that name can be made as `./HELP`.
+fn print_help_of_backup(context: &mut Context<'_>) {
+    help(
+        context,
+        "BACKUP",
+        &[
+            "<directory>",
+            "    Make a backup of this moment in a new directory, from which a server can start. Return the",
+            "    position in the log, segments, bytes, and large values. The files are links: they take no",
+            "    space while the log has them, too.",
+        ],
+    );
 }
 
 fn last_save(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {

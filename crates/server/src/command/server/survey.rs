@@ -90,6 +90,10 @@ fn parse_count(args: &Args<'_>, from: usize, otherwise: usize) -> Result<usize, 
 }
 
 fn big_keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    if args.len() == 2 && args.is(1, "help") {
+        print_help_of_big_keys(context);
+        return Ok(());
+    }
     let most = parse_count(args, 1, MOST)?;
     let mut known = context.server.survey.biggest();
     // As they are now: some may have gone, or have become smaller.
@@ -117,6 +121,18 @@ fn big_keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         reply.integer(big.bytes as i64);
     }
     Ok(())
+}
+
+fn print_help_of_big_keys(context: &mut Context<'_>) {
+    help(
+        context,
+        "BIGKEYS",
+        &[
+            "[COUNT <count>]",
+            "    Return the keys that take most memory, as far as they were seen in the background; the",
+            "    largest first. Of each: its name, its database and its bytes.",
+        ],
+    );
 }
 
 fn start(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {

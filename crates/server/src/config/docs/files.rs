@@ -19,13 +19,40 @@ fn groups() -> Vec<manual::Group> {
     let this = manual::Group {
         title: "This program".to_owned(),
         flags: [
-            ('h', "help", "Prints all flags."),
-            ('v', "version", "Prints the version."),
+            (Some('h'), "help", "", "Prints all flags."),
+            (Some('v'), "version", "", "Prints the version."),
+            (
+                None,
+                "check-config",
+                "FILE",
+                "Starts nothing: prints which directives of FILE are ignored or refused, and why. Ends with 0 if a server \
+                 would start with it, with 1 if not.",
+            ),
+            (
+                None,
+                "health",
+                "",
+                "Asks a running server for a PING, and ends with 0 if it answers. The arguments of its start follow; without \
+                 any, the server is the first process of the container.",
+            ),
+            (
+                None,
+                "check-log",
+                "DIR",
+                "Reads the log in DIR, which no server may use meanwhile, and tells what is wrong with it. Ends with 0 if it \
+                 is whole, 1 if it is damaged, 2 if nobody can tell.",
+            ),
+            (
+                None,
+                "repair-log",
+                "DIR",
+                "The same, and mends it; what is taken out is kept in DIR/lost.",
+            ),
         ]
-        .map(|(letter, name, summary)| manual::Flag {
-            short: Some(letter),
+        .map(|(short, name, value, summary)| manual::Flag {
+            short,
             names: vec![name.to_owned()],
-            value: String::new(),
+            value: value.to_owned(),
             summary: summary.to_owned(),
         })
         .into(),
@@ -70,7 +97,11 @@ fn manual_page_and_completions_are_up_to_date() {
         name: "ferrite-server",
         version: env!("CARGO_PKG_VERSION"),
         summary: "key-value server that speaks the Redis protocol",
-        usage: &["[FILE | -] [--NAME VALUE...]..."],
+        usage: &[
+            "[FILE | -] [--NAME VALUE...]...",
+            "--check-config FILE [--NAME VALUE...]...",
+            "--health [FILE] [--NAME VALUE...]...",
+        ],
         description: &[
             "FILE holds one setting per line, as NAME VALUE..., in the syntax of redis.conf; - reads such lines from the standard \
              input. Flags count more than both. A flag takes all words up to the next flag; --NAME=VALUE takes exactly that.",
