@@ -94,6 +94,8 @@ impl Places {
     /// # Errors
     /// The system has no boots, or the directory cannot be looked at.
     pub fn of(directory: &Path) -> io::Result<Places> {
+        // The process may work in another directory when it removes the file.
+        let directory = &directory.canonicalize()?;
         let facts = fs::metadata(directory)?;
         let mut owner = [0; 16];
         owner[..8].copy_from_slice(&facts.dev().to_le_bytes());
