@@ -64,6 +64,10 @@ pub(crate) fn make_ring(
             return Ring::new(capacity, start.get(), producers).map_err(failed);
         }
     };
+    let orphans = places.remove_orphans();
+    if orphans > 0 {
+        log::info!("{orphans} rings of killed servers are removed whose directories are gone");
+    }
     let placed = places.make(name, capacity, start.get(), producers);
     let placed = placed.map_err(failed)?;
     match &placed.path {

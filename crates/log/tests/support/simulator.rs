@@ -534,6 +534,8 @@ impl Files for Simulator {
     fn ring_places(&self, _directory: &Path) -> io::Result<Places> {
         let disk = self.disk();
         Ok(Places {
+            directory: "/data".into(),
+            mounts: 1,
             boot: [disk.boot; 16],
             owner: [1; 16],
             memory: Ok(disk.memory.0.clone()),

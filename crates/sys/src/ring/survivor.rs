@@ -6,15 +6,14 @@
 //! was filled its bytes are there, as long as it is at or above [`Survivor::passed`]; if not, a [`Claim`] says so.
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 pub use super::watermarks::Claim;
 
-use super::file::{Identity, Places, Shape, read_header};
+use super::file::{Identity, Places, Shape, open_private, read_header};
 use super::memory::{HEADER, control_bytes};
 use super::watermarks::{Watermarks, Words};
 
@@ -42,13 +41,7 @@ impl Survivor {
             boot: places.boot,
         };
         let failed = |error: io::Error| error.to_string();
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-            .open(path)
-            .map_err(failed)?;
-        let facts = file.metadata().map_err(failed)?;
-        check_private(&facts)?;
+        let file = open_private(path)?;
         let mut header = [0; HEADER];
         file.read_exact_at(&mut header, 0)
             .map_err(|_| "it is too short for a ring".to_owned())?;
@@ -57,7 +50,8 @@ impl Survivor {
             producers,
         } = read_header(&header, &identity)?;
         let control = control_bytes(producers);
-        if facts.len() != control as u64 + capacity {
+        let size = file.metadata().map_err(failed)?.len();
+        if size != control as u64 + capacity {
             return Err("it has another size than its header says".into());
         }
         let mut words = vec![0; Watermarks::bytes(producers)];
@@ -104,20 +98,5 @@ impl Survivor {
         let (front, back) = out.split_at_mut(first);
         front.copy_from_slice(&self.bytes[at..at + first]);
         back.copy_from_slice(&self.bytes[..back.len()]);
-    }
-}
-
-/// Whether nobody else could have written the file.
-fn check_private(facts: &fs::Metadata) -> Result<(), String> {
-    // SAFETY: the call only answers a number.
-    let own = unsafe { libc::geteuid() };
-    if !facts.is_file() || facts.nlink() != 1 {
-        Err("it is no file of its own".into())
-    } else if facts.uid() != own {
-        Err(format!("it belongs to user {}", facts.uid()))
-    } else if facts.mode() & 0o077 != 0 {
-        Err("others may write or read it".into())
-    } else {
-        Ok(())
     }
 }

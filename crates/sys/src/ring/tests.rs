@@ -202,6 +202,8 @@ impl Home {
 
     fn places(&self) -> Places {
         Places {
+            directory: self.0.clone(),
+            mounts: 5,
             boot: [1; 16],
             owner: [2; 16],
             memory: Ok(self.0.join("memory")),
@@ -359,4 +361,28 @@ fn a_file_that_is_not_private_or_not_whole_is_none() {
     assert!(reason(&path).contains("another size"));
     file.set_len(100).expect("it is ours");
     assert!(reason(&path).contains("too short"));
+}
+
+#[test]
+fn rings_of_directories_that_are_gone_are_removed() {
+    let home = Home::new("orphans");
+    let gone = home.0.join("gone");
+    let its = |owner, directory: &std::path::Path, mounts| Places {
+        owner: [owner; 16],
+        directory: directory.to_owned(),
+        mounts,
+        ..home.places()
+    };
+    let orphan = its(3, &gone, 5);
+    // Seen from elsewhere a path says nothing, and a directory of the same name can be another one.
+    let others = [its(4, &gone, 6), its(5, &home.0, 6)];
+    let replaced = its(6, &home.0, 5);
+    for places in others.iter().chain([&orphan, &replaced]) {
+        places.make(LOG, 1 << 16, 0, 1).expect("there is room");
+    }
+    fs::write(home.0.join("memory/ferrite-strange.ring"), b"no ring").expect("ours");
+    assert_eq!(home.places().remove_orphans(), 2);
+    assert_eq!(others.map(|places| places.left().len()), [1, 1]);
+    assert_eq!((orphan.left().len(), replaced.left().len()), (0, 0));
+    assert_eq!(home.places().remove_orphans(), 0);
 }

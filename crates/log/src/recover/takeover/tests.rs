@@ -120,6 +120,8 @@ impl Files for Home {
 
     fn ring_places(&self, _directory: &Path) -> std::io::Result<Places> {
         Ok(Places {
+            directory: "/data".into(),
+            mounts: 1,
             boot: [self.boot; 16],
             owner: [2; 16],
             memory: Ok(self.path.clone()),
@@ -471,8 +473,8 @@ fn what_is_not_this_logs_is_left_out() {
     let changes: [(&str, Change, usize); 7] = [
         ("as it is", |_| (), 2),
         ("another boot", |home| home.boot = 2, 1),
-        ("another log", |home| home.damage(32, &[1]), 1),
-        ("another version", |home| home.damage(8, &[2]), 1),
+        ("another log", |home| home.damage(40, &[1]), 1),
+        ("another version", |home| home.damage(16, &[2]), 1),
         ("a header of zeroes", |home| home.damage(0, &[0; 4096]), 1),
         (
             "another size",
