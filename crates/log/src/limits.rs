@@ -27,7 +27,7 @@ pub(crate) const BEHIND_SHARE: u64 = 2;
 
 /// Ways that are tried through the gaps of a ring whose writers had not noted their places. One is right; a thread has to die between
 /// two instructions for a second one to be possible.
-pub(crate) const TAKEOVER_ATTEMPTS: u32 = 10_000;
+pub(crate) const TAKEOVER_ATTEMPTS: u32 = 1000;
 
 /// So often, while the disk does not keep up, the way that was slower is tried.
 pub(crate) const WAY_RETRY: u32 = 64;

@@ -78,7 +78,7 @@ pub(crate) fn make_ring(
                 path.display()
             );
         }
-        Some(path) => log::warn!(
+        Some(path) => log::info!(
             "what has yet to be written to the log is kept in {}, not in memory: {}",
             path.display(),
             placed.refused.join("; ")
@@ -130,10 +130,13 @@ pub(crate) fn look(files: &dyn Files, paths: &Paths, chain: &Chain) -> Result<Ve
         lines.push(match &left.found {
             Err(reason) => format!("{path} is left out by the next start: {reason}"),
             Ok(plan) => {
-                let bytes = plan.end.saturating_sub(chain.end.get());
+                let takes = match plan.end.saturating_sub(chain.end.get()) {
+                    0 => "has nothing that the log lacks".to_owned(),
+                    bytes => format!("has {bytes} bytes more, which the next start takes over"),
+                };
                 let flaw = plan.flaw.as_ref();
                 let flaw = flaw.map_or_else(String::new, |flaw| format!("; it is damaged: {flaw}"));
-                format!("{path} has {bytes} bytes more, which the next start takes over{flaw}")
+                format!("{path} {takes}{flaw}")
             }
         });
     }
