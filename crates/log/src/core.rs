@@ -209,7 +209,7 @@ impl Core {
             paths,
             name,
             credit: Credit::new(options.ring_bytes, options.appenders),
-            filled: Filled::new(start.0, options.ring_bytes as u64, options.charge),
+            filled: Filled::new(&ring, start.0, options.charge),
             segments,
             blobs,
             bindings: Mutex::new(History::new(bindings)),

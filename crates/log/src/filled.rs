@@ -1,9 +1,12 @@
-//! How much memory the ring takes: what was filled at least once.
+//! How much memory the ring takes.
 //!
-//! The ring is mapped as a whole, and its pages take memory when they are first written to. Whoever counts memory is told as the log
-//! thread gets there; once the ring has been filled to its end, nothing changes any more until it goes with the log.
+//! A ring that outlives its process has all of its memory from the beginning, and counts as a whole. Any other is mapped as a whole, and its
+//! pages take memory when they are first written to: it counts as far as it was filled at least once. Whoever counts memory is told as
+//! the log thread gets there; once the ring has been filled to its end, nothing changes any more until it goes with the log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use sys::ring::Ring;
 
 /// See the module. Written by the log thread alone.
 #[derive(Debug)]
@@ -16,12 +19,29 @@ pub(crate) struct Filled {
 }
 
 impl Filled {
-    pub(crate) fn new(start: u64, capacity: u64, charge: fn(i64)) -> Filled {
+    /// For a ring that begins at `start`.
+    pub(crate) fn new(ring: &Ring, start: u64, charge: fn(i64)) -> Filled {
+        let capacity = ring.capacity() as u64;
+        match ring.reserved_bytes() {
+            Some(bytes) => Filled::all(start, bytes, charge),
+            None => Filled::from_nothing(start, capacity, charge),
+        }
+    }
+
+    fn from_nothing(start: u64, capacity: u64, charge: fn(i64)) -> Filled {
         Filled {
             start,
             capacity,
             bytes: AtomicU64::new(0),
             charge,
+        }
+    }
+
+    fn all(start: u64, bytes: u64, charge: fn(i64)) -> Filled {
+        charge(bytes.cast_signed());
+        Filled {
+            bytes: AtomicU64::new(bytes),
+            ..Filled::from_nothing(start, bytes, charge)
         }
     }
 
@@ -66,7 +86,7 @@ mod tests {
 
     #[test]
     fn what_was_filled_once_counts_once_until_the_ring_goes() {
-        let filled = Filled::new(1000, 4096, charge);
+        let filled = Filled::from_nothing(1000, 4096, charge);
         for (position, bytes) in [
             (1000, 0),
             (1100, 100),
@@ -79,6 +99,12 @@ mod tests {
             assert_eq!(filled.bytes(), bytes);
             assert_eq!(CHARGED.load(Ordering::Relaxed), bytes.cast_signed());
         }
+        drop(filled);
+        assert_eq!(CHARGED.load(Ordering::Relaxed), 0);
+        let filled = Filled::all(1000, 5000, charge);
+        filled.note(50_000);
+        assert_eq!(filled.bytes(), 5000);
+        assert_eq!(CHARGED.load(Ordering::Relaxed), 5000);
         drop(filled);
         assert_eq!(CHARGED.load(Ordering::Relaxed), 0);
     }

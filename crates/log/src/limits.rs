@@ -25,11 +25,14 @@ pub(crate) const DIRECT_SHARE: u64 = 256;
 /// The part of the ring that, once filled, says that the disk does not keep up.
 pub(crate) const BEHIND_SHARE: u64 = 2;
 
+/// Ways that are tried through the gaps of a ring whose writers had not noted their places. One is right; a thread has to die between
+/// two instructions for a second one to be possible.
+pub(crate) const TAKEOVER_ATTEMPTS: u32 = 1000;
+
 /// So often, while the disk does not keep up, the way that was slower is tried.
 pub(crate) const WAY_RETRY: u32 = 64;
 
-/// How long the log thread naps while there is traffic: what a process that is killed can lose, unless it syncs
-/// always.
+/// How long the log thread naps while there is traffic.
 pub(crate) const NAP: Duration = Duration::from_millis(2);
 
 /// Naps without anything to write before the log thread sleeps until it is woken.

@@ -188,6 +188,14 @@ impl Log {
         self.core.ring.capacity() as u64
     }
 
+    /// Takes the name of the ring's file away: what is in the ring is lost with the process from here on, as with the power. For
+    /// tests of power losses.
+    pub fn forget_ring(&self) {
+        if let Err(error) = self.core.ring.forget() {
+            log::warn!("cannot remove the log's ring: {error}");
+        }
+    }
+
     /// The state of the log, for people.
     pub fn status(&self) -> Status {
         let map = self.core.segments.map();
@@ -264,6 +272,10 @@ impl Log {
             }
         }
         let result = core.finish();
+        if result.is_ok() {
+            // Everything is in the segments. If not, the next start takes what it finds.
+            self.forget_ring();
+        }
         core.set_closed();
         lock(&core.writer).take();
         result.map_err(Error::Refused)

@@ -155,13 +155,18 @@ impl Writer {
     fn discard(&mut self, core: &Core) {
         self.fill_mark();
         let complete = self.consumer.complete();
-        self.release(core, complete);
+        self.make_room(core, complete, Consumer::discard);
     }
 
+    /// Gives back the room of what was written below a position.
     fn release(&mut self, core: &Core, position: u64) {
+        self.make_room(core, position, Consumer::release);
+    }
+
+    fn make_room(&mut self, core: &Core, position: u64, give_back: fn(&mut Consumer, u64)) {
         core.filled.note(position);
         core.credit.released(position - self.consumer.head());
-        self.consumer.release(position);
+        give_back(&mut self.consumer, position);
         core.room.ring();
     }
 

@@ -1,5 +1,5 @@
 //! Power losses: after any of them, at any call of the disk, the store is what it was after some change, none
-//! that was durable is missing, and the log goes on.
+//! that was durable is missing, and the log goes on. And deaths of the process alone: none is missing at all.
 
 mod support;
 
@@ -13,6 +13,8 @@ struct History {
     /// Where the change's last record ends, and the state then.
     steps: Vec<(Lsn, State)>,
     durable: Lsn,
+    /// The process died by itself, with a disk that did what it was told: nothing is lost.
+    is_lossless: bool,
     /// The time: what has expired by now is gone.
     now: i64,
 }
@@ -125,6 +127,12 @@ fn survive(
     let expected = survived
         .checked_sub(1)
         .map_or_else(State::default, |step| history.steps[step].1.clone());
+    let made = history.steps.len();
+    assert!(
+        !std::mem::take(&mut history.is_lossless) || survived == made,
+        "seed {seed}: {survived} of {made} changes survived the process: the log ends at {end}\n{}",
+        disk.history().join("\n")
+    );
     let (found, expected) = (
         store.snapshot().living(history.now),
         expected.living(history.now),
@@ -163,6 +171,7 @@ fn lives(seed: u64, count: usize, changes: usize) {
     let mut history = History {
         steps: Vec::new(),
         durable: Lsn::FIRST,
+        is_lossless: false,
         now: 0,
     };
     let options = Options {
@@ -182,10 +191,12 @@ fn lives(seed: u64, count: usize, changes: usize) {
                 kind: FaultKind::PowerLoss,
             }));
         }
+        let mut is_well = false;
         if let Ok(log) = recovery.start() {
             // What was found is durable when the log takes writes, not before.
             history.durable = history.durable.max(end);
             run(&log, &store, &mut random, changes, &mut history);
+            is_well = log.refusal().is_none();
             if random.u8(..4) == 0 {
                 drop(log.close());
             } else {
@@ -193,7 +204,10 @@ fn lives(seed: u64, count: usize, changes: usize) {
             }
         }
         disk = match random.u8(..5) {
-            0 => disk.after_kill(),
+            0 | 1 => {
+                history.is_lossless = is_well;
+                disk.after_kill()
+            }
             _ => disk.after_power_loss(random.u64(..)),
         };
         let _ = life;
@@ -229,6 +243,7 @@ fn power_is_lost_at_every_call() {
         let mut history = History {
             steps: Vec::new(),
             durable: Lsn::FIRST,
+            is_lossless: false,
             now: 0,
         };
         let mut random = fastrand::Rng::with_seed(3);
@@ -242,6 +257,7 @@ fn power_is_lost_at_every_call() {
             let mut history = History {
                 steps: history.steps.clone(),
                 durable: history.durable,
+                is_lossless: false,
                 now: history.now,
             };
             survive(&disk.after_power_loss(seed), &mut history, &options(), call);
@@ -269,6 +285,7 @@ fn every_call_fails() {
             let mut history = History {
                 steps: Vec::new(),
                 durable: Lsn::FIRST,
+                is_lossless: false,
                 now: 0,
             };
             let mut random = fastrand::Rng::with_seed(4);
@@ -282,6 +299,7 @@ fn every_call_fails() {
                 let mut history = History {
                     steps: history.steps.clone(),
                     durable: history.durable,
+                    is_lossless: false,
                     now: history.now,
                 };
                 survive(&disk.after_power_loss(seed), &mut history, &options(), call);

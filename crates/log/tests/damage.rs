@@ -345,7 +345,12 @@ fn reports_say_what_is_wrong_and_what_a_repair_would_do() {
     };
     let used = used(&disk, path);
     tell("a log that was closed", &disk);
+    let killed = small_log(false).0.after_kill();
+    let ring = killed.ring().expect("it is there");
+    tell("a process that was killed", &killed);
+    tell("another boot", &killed.after_power_loss(1));
     let torn = small_log(false).0.after_kill();
+    std::fs::remove_file(torn.ring().expect("it is there")).expect("it is ours");
     torn.damage(path, |bytes| bytes[used - 60..used].fill(7));
     tell("a torn end", &torn);
     let holed = disk.after_kill();
@@ -361,6 +366,7 @@ fn reports_say_what_is_wrong_and_what_a_repair_would_do() {
     tell("a file that is too short", &short);
     large.remove(&names[1]);
     tell("a file that is missing", &large);
+    let told = told.replace(&*ring.to_string_lossy(), "/memory/ferrite.ring");
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reports.txt");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, &told).expect("the reports can be written");

@@ -5,13 +5,14 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::{Client, Server, Target, Value};
+use support::{Client, PATIENCE, Server, Target, Value};
 
 const ONE: Target = Target::Logged { threads: 1 };
 const TWO: Target = Target::Logged { threads: 2 };
@@ -403,6 +404,63 @@ fn what_was_acknowledged_survives_a_kill() {
 }
 
 /// A figure of INFO.
+/// The file of the server's ring: in memory, or beside the log.
+fn ring(server: &Server) -> Option<PathBuf> {
+    let directory = server.dir().join("appendonlydir");
+    let facts = fs::metadata(&directory).expect("the log is there");
+    let owner = [facts.dev().to_le_bytes(), facts.ino().to_le_bytes()].concat();
+    let owner: String = owner.iter().map(|byte| format!("{byte:02x}")).collect();
+    let prefix = format!("/dev/shm/ferrite-{owner}-");
+    let in_memory = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    let mut paths = in_memory
+        .map(|entry| entry.path())
+        .chain([directory.join("RING")]);
+    paths.find(|path| {
+        path.to_string_lossy().starts_with(&prefix) || path.ends_with("RING") && path.exists()
+    })
+}
+
+#[test]
+fn what_was_not_written_outlives_the_process_and_an_end_on_demand_leaves_nothing() {
+    let mut server = Server::start(TWO, &["--maxmemory", "64mb"]);
+    let path = ring(&server).expect("a log has a ring");
+    let facts = fs::metadata(&path).expect("it is there");
+    assert_eq!(facts.mode() & 0o7777, 0o600);
+    let mut client = server.client();
+    assert_eq!(info(&mut client, "mem_aof_buffer"), facts.len().to_string());
+    let used: u64 = info(&mut client, "used_memory").parse().expect("a number");
+    assert!(
+        used > facts.len(),
+        "{used} of which the ring is {}",
+        facts.len()
+    );
+    for round in 0..5 {
+        for key in 0..300 {
+            client
+                .send(&["SET".to_owned(), format!("key:{key}"), format!("{round}")])
+                .expect("a connection");
+        }
+        for _ in 0..300 {
+            client.read(PATIENCE).expect("a reply");
+        }
+        server.start_again(TWO, Signal::KILL, &["--maxmemory", "64mb"]);
+        assert_ne!(ring(&server), None);
+        client = server.client();
+        for key in 0..300 {
+            let value = text(&client.ask(&format!("GET key:{key}")));
+            assert_eq!(value, round.to_string(), "{}", server.output());
+        }
+    }
+    server.signal(Signal::TERM);
+    assert!(
+        server
+            .wait_for_exit()
+            .is_some_and(|status| status.success())
+    );
+    assert_eq!(ring(&server), None);
+    assert!(!path.exists());
+}
+
 fn info(client: &mut Client, name: &str) -> String {
     let all = text(&client.ask("INFO persistence"));
     let line = all

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
-use sys::ring::watermarks::{Watermarks, Word};
+use sys::ring::watermarks::{Line, Mark, Watermarks, Word};
 
 #[derive(Debug)]
 struct ModelWord(loom::sync::atomic::AtomicU64);
@@ -31,7 +31,7 @@ impl Word for ModelWord {
 
 /// A ring of positions that are never used twice, each a cell.
 struct Model {
-    marks: Watermarks<ModelWord>,
+    marks: Box<Watermarks<ModelWord>>,
     cells: Vec<UnsafeCell<u64>>,
 }
 
@@ -39,9 +39,10 @@ struct Model {
 unsafe impl Sync for Model {}
 
 impl Model {
-    fn new(producers: usize, cells: usize) -> Arc<Model> {
+    fn new<const PRODUCERS: usize>(cells: usize) -> Arc<Model> {
+        let marks: Watermarks<_, [Line<Mark<ModelWord>>; PRODUCERS]> = Watermarks::new(0);
         Arc::new(Model {
-            marks: Watermarks::new(0, producers),
+            marks: Box::new(marks),
             cells: (0..cells).map(|_| UnsafeCell::new(0)).collect(),
         })
     }
@@ -72,17 +73,19 @@ fn explore(model: impl Fn() + Send + Sync + 'static) {
 #[test]
 fn what_is_complete_is_filled() {
     explore(|| {
-        let model = Model::new(2, 4);
+        let model = Model::new::<2>(4);
         let threads: Vec<_> = (0..2)
             .map(|producer| {
                 let model = model.clone();
                 loom::thread::spawn(move || {
-                    model.marks.begin(producer, 0);
+                    let mark = model.marks.producer(producer);
+                    mark.begin(0, 1);
                     for _ in 0..2 - producer {
                         let at = model.marks.reserve(1);
+                        mark.claimed(at + 1);
                         model.fill(at);
                     }
-                    model.marks.end(producer);
+                    mark.end();
                 })
             })
             .collect();
@@ -98,24 +101,26 @@ fn what_is_complete_is_filled() {
 #[test]
 fn a_second_turn_is_as_safe_as_the_first() {
     explore(|| {
-        let model = Model::new(2, 4);
+        let model = Model::new::<2>(4);
         let thread = loom::thread::spawn({
             let model = model.clone();
             move || {
                 let mut from = 0;
                 for _ in 0..2 {
-                    model.marks.begin(0, from);
+                    let mark = model.marks.producer(0);
+                    mark.begin(from, 1);
                     let at = model.marks.reserve(1);
+                    mark.claimed(at + 1);
                     model.fill(at);
-                    model.marks.end(0);
+                    mark.end();
                     from = at + 1;
                 }
             }
         });
-        model.marks.begin(1, 0);
+        model.marks.producer(1).begin(0, 1);
         let at = model.marks.reserve(1);
         model.fill(at);
-        model.marks.end(1);
+        model.marks.producer(1).end();
         let seen = model.check(0);
         model.check(seen);
         thread.join().expect("the producer ends");
@@ -126,22 +131,23 @@ fn a_second_turn_is_as_safe_as_the_first() {
 #[test]
 fn a_part_that_was_published_is_filled() {
     explore(|| {
-        let model = Model::new(2, 4);
+        let model = Model::new::<2>(4);
         let thread = loom::thread::spawn({
             let model = model.clone();
             move || {
-                model.marks.begin(0, 0);
+                let mark = model.marks.producer(0);
+                mark.begin(0, 2);
                 let at = model.marks.reserve(2);
                 model.fill(at);
-                model.marks.publish(0, at + 1);
+                mark.publish(at + 1);
                 model.fill(at + 1);
-                model.marks.end(0);
+                mark.end();
             }
         });
-        model.marks.begin(1, 0);
+        model.marks.producer(1).begin(0, 1);
         let at = model.marks.reserve(1);
         model.fill(at);
-        model.marks.end(1);
+        model.marks.producer(1).end();
         let seen = model.check(0);
         model.check(seen);
         thread.join().expect("the producer ends");
@@ -154,7 +160,7 @@ fn a_part_that_was_published_is_filled() {
 #[should_panic]
 fn a_consumer_that_trusts_the_tail_is_caught() {
     explore(|| {
-        let model = Model::new(1, 2);
+        let model = Model::new::<1>(2);
         let thread = loom::thread::spawn({
             let model = model.clone();
             move || {

@@ -24,7 +24,7 @@ use crate::manifest;
 use crate::paths::Paths;
 use crate::record::{self, Entry, HEADER};
 use crate::recover::chain::{self, Candidate};
-use crate::recover::lock_directory;
+use crate::recover::{lock_directory, takeover};
 use crate::segment::Extent;
 use crate::walk::{Stop, Walk};
 
@@ -47,6 +47,8 @@ pub struct Report {
     pub end: u64,
     /// A torn tail: not damage, the next start puts it aside.
     pub tail: Option<String>,
+    /// What processes that were killed have left in memory for the next start: a line for each.
+    pub rings: Vec<String>,
     /// What is wrong.
     pub damage: Vec<Damage>,
     /// What a repair does about each of them, as in "takes out 24 bytes".
@@ -80,6 +82,9 @@ impl fmt::Display for Report {
         }
         if let Some(line) = &self.tail {
             writeln!(f, "torn: {line}")?;
+        }
+        for line in &self.rings {
+            writeln!(f, "ring: {line}")?;
         }
         for line in &self.repairs {
             writeln!(f, "repaired: {line}")?;
@@ -167,6 +172,7 @@ fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
         Ok(chain) => {
             report.end = chain.end.get();
             report.tail = chain.cut.as_ref().map(|cut| cut.line(chain.end, paths));
+            report.rings = takeover::look(files, paths, &chain)?;
             // What is behind the end is no damage: the next start puts it aside.
             let found = std::mem::take(&mut report.damage).into_iter();
             let remedies = std::mem::take(&mut report.remedies);

@@ -26,7 +26,7 @@ pub(crate) use read::{
     Entry, Flaw, Found, Glance, before_data, glance, guess, looks_like_a_mark, parse, read,
     read_hint, stride,
 };
-pub(crate) use write::{Draft, batch_header, write, write_hint, write_in_parts};
+pub(crate) use write::{Draft, batch_header, void_header, write, write_hint, write_in_parts};
 
 use crate::address::{Address, DbId, Lsn};
 

@@ -266,6 +266,24 @@ pub(crate) fn batch_header(lsn: Lsn, count: u32, inside: u64) -> [u8; HEADER] {
     header
 }
 
+/// The header of a `Void` record of `bytes` bytes, which are zeroes behind it.
+pub(crate) fn void_header(lsn: Lsn, bytes: u64) -> [u8; HEADER] {
+    const ZEROES: [u8; 4096] = [0; 4096];
+    let length = u32::try_from(bytes).expect("a claim is below MAX_RECORD");
+    let mut header = [0; HEADER];
+    header[..4].copy_from_slice(&length.to_le_bytes());
+    header[8] = Kind::Void as u8;
+    let mut checksum = crc32c::crc32c_append(seed(lsn, length), &header[8..]);
+    let mut left = bytes.saturating_sub(HEADER as u64) as usize;
+    while left > 0 {
+        let count = left.min(ZEROES.len());
+        checksum = crc32c::crc32c_append(checksum, &ZEROES[..count]);
+        left -= count;
+    }
+    header[4..8].copy_from_slice(&checksum.to_le_bytes());
+    header
+}
+
 /// Appends a hint: the position of a record, and what there is of it before its data.
 pub(crate) fn write_hint(out: &mut Vec<u8>, lsn: Lsn, before_data: &[u8]) {
     out.extend_from_slice(&lsn.0.to_le_bytes());

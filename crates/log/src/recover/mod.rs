@@ -1,6 +1,7 @@
 //! The start: from what is on the disk to a log that takes writes.
 //!
-//! [`Log::open`](crate::Log::open) finds out what the log is and changes nothing. [`Recovery::replay`] hands its records
+//! [`Log::open`](crate::Log::open) finds out what the log is. It changes nothing, unless a process was killed that had not
+//! written everything: that is added to the newest segment ([`takeover`]). [`Recovery::replay`] hands its records
 //! to the caller. [`Recovery::start`] puts aside what is behind the end, and begins a new segment: an old one is
 //! never written to again.
 
@@ -8,13 +9,13 @@ pub(crate) mod chain;
 pub(crate) mod pieces;
 mod replay;
 pub(crate) mod routes;
+pub(crate) mod takeover;
 mod torn;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sys::file::{File, Files, Lock};
-use sys::ring::Ring;
 
 use crate::address::Lsn;
 use crate::bindings::Bindings;
@@ -92,6 +93,7 @@ impl Recovery {
         }
         let lock = lock_directory(&*files, &paths)?;
         let chain = chain::find(&*files, &paths)?;
+        let chain = takeover::take_over(&*files, &paths, chain)?;
         if options.epoch < chain.epoch {
             return Err(Error::Options("the log was written by a later epoch"));
         }
@@ -200,9 +202,8 @@ impl Recovery {
             Some(name) => name,
             None => new_name()?,
         };
-        let ring_bytes = self.options.ring_bytes;
-        let (ring, consumer) = Ring::new(ring_bytes, self.end.0, self.options.appenders + 1)
-            .map_err(|error| Error::io("cannot map the ring for", &self.paths.log, error))?;
+        let (files, paths) = (&*self.files, &self.paths);
+        let (ring, consumer) = takeover::make_ring(files, paths, &self.options, name, self.end)?;
         let producer = ring.producer().expect("a fresh ring has none yet");
         let core = Arc::new(Core::new(Beginning {
             files: self.files,

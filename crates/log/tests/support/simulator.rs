@@ -5,14 +5,19 @@
 //! reordered and torn. Names are changed by operations that are durable when their directory is synced;
 //! losing power keeps a beginning of the others, directory by directory.
 //!
+//! The ring's memory is a real file in a directory of the disk's own, which a power loss leaves there, too, but with another boot: nobody
+//! may read it then. A process that is killed leaves it as it is.
+//!
 //! Every call is counted, and one of them can be made to fail.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use sys::file::{DIRECT_BLOCK, File, Files, Lock};
+use sys::ring::file::Places;
 
 const SECTOR: usize = 512;
 
@@ -38,6 +43,29 @@ struct Disk {
     direct_bytes: u64,
     /// What was done, for a person who looks at a failure.
     history: Vec<String>,
+    memory: Arc<Memory>,
+    boot: u8,
+}
+
+/// A directory for rings, gone with the last disk that has it.
+#[derive(Debug)]
+struct Memory(PathBuf);
+
+impl Default for Memory {
+    fn default() -> Memory {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ferrite-simulator-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("the directory for temporary files is writable");
+        Memory(path)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// What one call of all does.
@@ -220,8 +248,9 @@ impl Simulator {
                 change.apply(&mut names);
             }
         }
-        let after = Simulator::with(inodes, names, disk.capacity);
+        let after = Simulator::with(inodes, names, &disk);
         after.disk().history = disk.history.clone();
+        after.disk().boot += 1;
         after
     }
 
@@ -229,11 +258,7 @@ impl Simulator {
     /// more durable than it was.
     pub(crate) fn after_kill(&self) -> Simulator {
         let disk = self.disk();
-        let after = Simulator::with(
-            disk.inodes.clone(),
-            disk.durable_names.clone(),
-            disk.capacity,
-        );
+        let after = Simulator::with(disk.inodes.clone(), disk.durable_names.clone(), &disk);
         {
             let mut new = after.disk();
             new.history = disk.history.clone();
@@ -243,12 +268,14 @@ impl Simulator {
         after
     }
 
-    fn with(inodes: Vec<Inode>, names: BTreeMap<PathBuf, usize>, capacity: u64) -> Simulator {
+    fn with(inodes: Vec<Inode>, names: BTreeMap<PathBuf, usize>, before: &Disk) -> Simulator {
         let disk = Disk {
             inodes,
             durable_names: names.clone(),
             names,
-            capacity,
+            capacity: before.capacity,
+            memory: before.memory.clone(),
+            boot: before.boot,
             ..Disk::default()
         };
         Simulator {
@@ -304,6 +331,16 @@ impl Simulator {
     pub(crate) fn contents(&self, path: &Path) -> Vec<u8> {
         let disk = self.disk();
         disk.inodes[disk.names[path]].bytes.clone()
+    }
+
+    /// The file of the ring that a process has left, or has now.
+    pub(crate) fn ring(&self) -> Option<PathBuf> {
+        let left = self
+            .ring_places(Path::new("/"))
+            .expect("there are some")
+            .left();
+        assert!(left.len() <= 1, "{left:?}");
+        left.first().cloned()
     }
 
     /// Changes a file behind everybody's back.
@@ -492,6 +529,18 @@ impl Files for Simulator {
         }
         disk.is_locked = true;
         Ok(Box::new(Held(self.clone())))
+    }
+
+    fn ring_places(&self, _directory: &Path) -> io::Result<Places> {
+        let disk = self.disk();
+        Ok(Places {
+            directory: "/data".into(),
+            mounts: 1,
+            boot: [disk.boot; 16],
+            owner: [1; 16],
+            memory: Ok(disk.memory.0.clone()),
+            beside: Err("the disk is not there".into()),
+        })
     }
 }
 

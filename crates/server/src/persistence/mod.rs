@@ -139,6 +139,13 @@ impl Persistence {
         self.log.read().as_ref().map(Log::status)
     }
 
+    /// Lets what has yet to be written to the log end with the process.
+    pub(crate) fn forget_ring(&self) {
+        if let Some(log) = self.log.read().as_ref() {
+            log.forget_ring();
+        }
+    }
+
     /// Bytes of memory that changes on their way to the log have taken since it was opened.
     pub(crate) fn ring_bytes(&self) -> u64 {
         self.log.read().as_ref().map_or(0, Log::ring_bytes)

@@ -8,13 +8,14 @@
 //! | `life` | connections at work until the server dies |
 //! | `verdict` | whether what is there after that can be |
 //!
-//! A kill leaves what the system was given, so it would not show an acknowledgement that came before the sync. In most lives the
-//! server therefore keeps what it has not synced to itself (`DEBUG DISK VOLATILE`): then a kill is a loss of power.
+//! A kill leaves what the system was given, so it would not show an acknowledgement that came before the sync. In most lives under
+//! `always` and `everysec` the server therefore keeps what it has not synced to itself (`DEBUG DISK VOLATILE`): then a kill is a loss
+//! of power.
 //!
 //! What must hold after every crash, for each connection: the data is what it was after some number of its changes, whole
-//! transactions and MSETs among them; nothing that was acknowledged is missing (`always`), or nothing that was acknowledged
-//! longer ago than the sync interval (`everysec`); and if a change is there, so is everything that was acknowledged before it
-//! was sent, by whomever.
+//! transactions and MSETs among them; nothing that was acknowledged is missing (`always`, and any policy if the process alone died), or
+//! nothing that was acknowledged longer ago than the sync interval (`everysec` and a loss of power); and if a change is there, so is
+//! everything that was acknowledged before it was sent, by whomever.
 //!
 //! Some lives end in good order: then nothing at all is missing. Before every start `--check-log` has to find the log whole.
 //!
@@ -53,8 +54,10 @@ fn everysec_bound() -> Duration {
 struct Plan {
     policy: &'static str,
     sizes: Sizes,
-    /// How old what is lost may be.
+    /// How old what a loss of power loses may be. A kill loses nothing.
     bound: Duration,
+    /// The share of the lives that end with a loss of power; the others end with a kill.
+    power_percent: u8,
     longest_life_ms: u64,
     /// Rounds, unless somebody asks for more.
     usual: u64,
@@ -75,7 +78,7 @@ fn rounds(plan: &Plan) {
         }
         let process = process.as_mut().expect("the first round makes one");
         let life = Life {
-            is_volatile: random.u8(..3) > 0,
+            is_volatile: random.u8(..100) < plan.power_percent,
             has_snapshots: sizes == Sizes::Large || random.u8(..3) == 0,
             is_stopped: random.u8(..5) == 0,
             sizes,
@@ -85,14 +88,15 @@ fn rounds(plan: &Plan) {
         let what = format!("{policy}, round {round} of seed {seed}: {life:?}");
         eprintln!("{what}");
         let end = life.run(process, &base);
-        if random.u8(..4) == 0 {
-            // A server that dies while it starts.
+        // A server that dies while it starts, and again.
+        while random.u8(..4) == 0 {
             process.start_and_kill(Duration::from_millis(random.u64(..150)));
         }
         process.check_log();
         process.start();
         let found = life::read_everything(process);
-        let bound = match life.is_stopped {
+        // Only a loss of power loses anything.
+        let bound = match life.is_stopped || !life.is_volatile {
             true => Duration::ZERO,
             false => plan.bound,
         };
@@ -107,6 +111,7 @@ fn with_always_nothing_acknowledged_is_lost() {
         policy: "always",
         sizes: Sizes::Small,
         bound: Duration::ZERO,
+        power_percent: 66,
         longest_life_ms: 600,
         usual: 4,
     });
@@ -118,6 +123,7 @@ fn with_everysec_only_the_last_moment_is_lost() {
         policy: "everysec",
         sizes: Sizes::Small,
         bound: everysec_bound(),
+        power_percent: 66,
         longest_life_ms: 2500,
         usual: 3,
     });
@@ -130,7 +136,30 @@ fn large_values_come_back_as_they_were() {
         policy: "everysec",
         sizes: Sizes::Large,
         bound: everysec_bound(),
+        power_percent: 66,
         longest_life_ms: 1500,
         usual: 3,
     });
+}
+
+/// Kills alone: nothing that was acknowledged is lost, whatever `appendfsync` says.
+fn kills(policy: &'static str) {
+    rounds(&Plan {
+        policy,
+        sizes: Sizes::Small,
+        bound: Duration::ZERO,
+        power_percent: 0,
+        longest_life_ms: 600,
+        usual: 4,
+    });
+}
+
+#[test]
+fn with_everysec_a_kill_loses_nothing() {
+    kills("everysec");
+}
+
+#[test]
+fn with_no_a_kill_loses_nothing() {
+    kills("no");
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 use super::direct::Direct;
 use super::scan::Scan;
 use super::{File, Files, Lock, cached};
+use crate::ring::file::Places;
 use crate::syscall::{check, retry};
 
 /// See the module.
@@ -128,6 +129,10 @@ impl Files for Disk {
         file.set_len(0)?;
         writeln!(file, "{}", std::process::id())?;
         Ok(Box::new(Locked { _file: file }))
+    }
+
+    fn ring_places(&self, directory: &Path) -> io::Result<Places> {
+        Places::of(directory)
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Disk, File, Files, Lock};
+use crate::ring::file::Places;
 
 /// What is wrong with the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +164,10 @@ impl Files for Faulty {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         Disk.lock(path)
+    }
+
+    fn ring_places(&self, directory: &Path) -> io::Result<Places> {
+        Disk.ring_places(directory)
     }
 }
 

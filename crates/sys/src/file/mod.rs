@@ -26,6 +26,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+use crate::ring::file::Places;
+
 /// What [`File::write_direct_at`] and [`File::scan_at`] want everything to be a multiple of: no disk has larger blocks.
 pub const DIRECT_BLOCK: usize = 4096;
 
@@ -91,6 +93,14 @@ pub trait Files: Send + Sync + fmt::Debug {
     /// # Errors
     /// `WouldBlock` if another has it; or what the system says.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
+
+    /// Where the memory of a ring can be for whoever keeps data in a directory, which exists, so that it outlives the process.
+    ///
+    /// # Errors
+    /// Nowhere.
+    fn ring_places(&self, _directory: &Path) -> io::Result<Places> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// An open file.

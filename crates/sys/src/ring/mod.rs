@@ -14,27 +14,34 @@
 //! 3. The consumer reads only `head..complete`, and `complete` is at most every position that a
 //!    producer may still write to.
 //!
+//! The ring's memory can be a file with a name, so that it outlives its process: see [`file`]. Then [`survivor`] reads what is left.
+//!
 //! What is not here: waiting. Whoever finds no room asks again; how it passes the time is its own.
 
+pub mod file;
 mod memory;
+pub mod survivor;
 pub mod watermarks;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use memory::Mirror;
-use watermarks::{Line, Watermarks};
+use file::Name;
+use memory::{Mirror, Shared, anonymous_file, control_bytes};
+use watermarks::{Mark, Watermarks};
 
 /// What producers and the consumer share.
 #[derive(Debug)]
 pub struct Ring {
     memory: Mirror,
-    marks: Watermarks<AtomicU64>,
-    /// Everything below was released; written by the consumer alone.
-    head: Line<AtomicU64>,
+    /// The watermarks, and how far the consumer is: it alone writes that.
+    shared: Shared,
     /// Which producers exist.
     taken: Mutex<Box<[bool]>>,
+    /// The name of its file, if it has one.
+    name: Mutex<Option<Name>>,
+    is_named: bool,
 }
 
 /// One thread's right to fill the ring.
@@ -71,15 +78,29 @@ impl Ring {
         start: u64,
         producers: usize,
     ) -> std::io::Result<(Arc<Ring>, Consumer)> {
+        let file = anonymous_file()?;
+        file.set_len((control_bytes(producers) as u64).saturating_add(capacity as u64))?;
+        Ring::of_file(&file, None, capacity, start, producers)
+    }
+
+    /// A ring whose memory is this file, which is so long and all zeroes behind its header.
+    fn of_file(
+        file: &std::fs::File,
+        name: Option<Name>,
+        capacity: usize,
+        start: u64,
+        producers: usize,
+    ) -> std::io::Result<(Arc<Ring>, Consumer)> {
         assert!(
             capacity.is_power_of_two(),
             "a ring's capacity is a power of two"
         );
         let ring = Arc::new(Ring {
-            memory: Mirror::new(capacity)?,
-            marks: Watermarks::new(start, producers),
-            head: Line(AtomicU64::new(start)),
+            memory: Mirror::new(file, control_bytes(producers), capacity)?,
+            shared: Shared::new(file, producers, start)?,
             taken: Mutex::new(vec![false; producers].into()),
+            is_named: name.is_some(),
+            name: Mutex::new(name),
         });
         let consumer = Consumer {
             ring: ring.clone(),
@@ -109,16 +130,36 @@ impl Ring {
         self.memory.len()
     }
 
+    /// Bytes that its file takes, if it has one with a name: all of them are there from the beginning.
+    pub fn reserved_bytes(&self) -> Option<u64> {
+        let bytes = control_bytes(self.marks().producers()) + self.capacity();
+        self.is_named.then_some(bytes as u64)
+    }
+
+    /// Takes the name of the ring's file away, if it has one: what is in the ring ends with the process from here on.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn forget(&self) -> std::io::Result<()> {
+        let mut name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
+        name.take().map_or(Ok(()), Name::remove)
+    }
+
+    #[inline]
+    fn marks(&self) -> &Watermarks<AtomicU64> {
+        self.shared.marks()
+    }
+
     /// The position that the next claim gets, or one that it has passed.
     #[inline]
     pub fn tail(&self) -> u64 {
-        self.marks.tail()
+        self.marks().tail()
     }
 
     /// Everything below has been released.
     #[inline]
     pub fn head(&self) -> u64 {
-        self.head.0.load(Ordering::Acquire)
+        self.marks().progress().head.load(Ordering::Acquire)
     }
 
     /// Where position `at` lives.
@@ -135,6 +176,11 @@ impl Producer {
         self.number
     }
 
+    #[inline]
+    fn mark(&self) -> &Mark<AtomicU64> {
+        self.ring.marks().producer(self.number)
+    }
+
     /// The ring it fills.
     pub fn ring(&self) -> &Arc<Ring> {
         &self.ring
@@ -144,13 +190,15 @@ impl Producer {
     /// filled by now. One atomic addition.
     #[inline]
     pub fn claim(&mut self, bytes: u64) -> u64 {
-        if !self.is_active {
-            self.ring.marks.begin(self.number, self.end);
-            self.is_active = true;
-        }
-        let start = self.ring.marks.reserve(bytes);
-        self.end = start + bytes;
-        self.claim = start..self.end;
+        let marks = self.ring.marks();
+        let mark = marks.producer(self.number);
+        mark.begin(self.end, bytes);
+        let start = marks.reserve(bytes);
+        let end = start + bytes;
+        mark.claimed(end);
+        self.is_active = true;
+        self.end = end;
+        self.claim = start..end;
         start
     }
 
@@ -171,7 +219,7 @@ impl Producer {
             if end > self.limit {
                 // Everything claimed before is filled. Without saying so this producer could wait for
                 // room that the consumer cannot make, because it waits for this producer.
-                self.ring.marks.publish(self.number, self.claim.start);
+                self.mark().publish(self.claim.start);
                 return None;
             }
         }
@@ -193,7 +241,7 @@ impl Producer {
     pub fn publish(&mut self, position: u64) {
         assert!(self.claim.start <= position && position <= self.claim.end);
         self.claim.start = position;
-        self.ring.marks.publish(self.number, position);
+        self.mark().publish(position);
     }
 
     /// Lets the consumer read everything that was claimed: all of it is filled.
@@ -202,7 +250,7 @@ impl Producer {
         if self.is_active {
             self.is_active = false;
             self.claim = 0..0;
-            self.ring.marks.end(self.number);
+            self.mark().end();
         }
     }
 
@@ -232,7 +280,7 @@ impl Drop for Producer {
 impl Consumer {
     /// Everything below the returned position is filled and can be read.
     pub fn complete(&mut self) -> u64 {
-        self.complete = self.ring.marks.complete().max(self.complete);
+        self.complete = self.ring.marks().complete().max(self.complete);
         self.complete
     }
 
@@ -265,9 +313,21 @@ impl Consumer {
     /// # Panics
     /// If some of them have not been complete.
     pub fn release(&mut self, position: u64) {
+        // First: what lies below is where it was passed on to, and its place may be filled again from the next store on.
+        let progress = self.ring.marks().progress();
+        progress.passed.store(position, Ordering::Release);
+        self.discard(position);
+    }
+
+    /// The same for bytes that were not passed on to anybody: who reads the ring's file when its process is dead finds them missing.
+    ///
+    /// # Panics
+    /// As [`Consumer::release`].
+    pub fn discard(&mut self, position: u64) {
         assert!(self.head <= position && position <= self.complete);
         self.head = position;
-        self.ring.head.0.store(position, Ordering::Release);
+        let progress = self.ring.marks().progress();
+        progress.head.store(position, Ordering::Release);
     }
 }
 

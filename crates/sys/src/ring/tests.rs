@@ -1,5 +1,11 @@
-//! The ring's own rules, and many threads through a small ring: every byte arrives, once, in order.
+//! The ring's own rules, many threads through a small ring (every byte arrives, once, in order), and what is left in its file.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use super::file::{BESIDE, Places};
+use super::survivor::{Claim, Survivor};
 use super::*;
 
 fn ring(capacity: usize, start: u64, producers: usize) -> (Arc<Ring>, Consumer) {
@@ -181,4 +187,202 @@ fn every_byte_of_many_threads_arrives_in_order() {
     for thread in threads {
         thread.join().expect("the thread passes");
     }
+}
+
+/// Places in a directory of the test's own, gone at the end.
+struct Home(PathBuf);
+
+impl Home {
+    fn new(name: &str) -> Home {
+        let name = format!("ferrite-ring-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(path.join("memory")).expect("a directory");
+        Home(path)
+    }
+
+    fn places(&self) -> Places {
+        Places {
+            directory: self.0.clone(),
+            mounts: 5,
+            boot: [1; 16],
+            owner: [2; 16],
+            memory: Ok(self.0.join("memory")),
+            beside: Ok(self.0.clone()),
+        }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const LOG: [u8; 16] = [7; 16];
+
+fn fill(producer: &mut Producer, bytes: &[u8]) -> u64 {
+    let at = producer.claim(bytes.len() as u64);
+    let slot = producer.fill(at, bytes.len()).expect("there is room");
+    slot.copy_from_slice(bytes);
+    at
+}
+
+#[test]
+fn a_file_has_what_was_filled_and_what_was_not() {
+    let home = Home::new("left");
+    let places = home.places();
+    assert_eq!(places.left(), Vec::<PathBuf>::new());
+    let placed = places.make(LOG, 1 << 16, 4096, 4).expect("there is room");
+    let (ring, mut consumer) = (placed.ring, placed.consumer);
+    let path = placed.path.expect("it has a file");
+    assert!(path.starts_with(home.0.join("memory")) && placed.refused.is_empty());
+    assert_eq!(places.left(), std::slice::from_ref(&path));
+    let mode = fs::metadata(&path)
+        .expect("it is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o7777, 0o600);
+    let producers = [(); 4].map(|()| ring.producer().expect("one of four"));
+    let [mut done, mut filling, beginning, mut partly] = producers;
+    fill(&mut done, b"first   ");
+    done.commit();
+    fill(&mut filling, b"half");
+    fill(&mut done, b"second  ");
+    done.commit();
+    let long = partly.claim(32);
+    partly.fill(long, 8).expect("there is room").fill(b'x');
+    partly.publish(long + 8);
+    // A thread that died right before its claim, or right behind it.
+    beginning.mark().begin(4096, 40);
+    assert_eq!(consumer.complete(), 4096);
+    let survivor = Survivor::read(&path, &places, LOG).expect("it is whole");
+    assert_eq!((survivor.passed(), survivor.tail()), (4096, 4096 + 52));
+    let claims = [
+        Claim::Made {
+            start: 4104,
+            end: 4108,
+        },
+        Claim::Begun {
+            from: 4096,
+            bytes: 40,
+        },
+        Claim::Made {
+            start: 4116,
+            end: 4148,
+        },
+    ];
+    assert_eq!(survivor.claims(), claims);
+    let mut bytes = [0; 28];
+    survivor.copy(4096..4124, &mut bytes);
+    assert_eq!(&bytes, b"first   halfsecond  xxxxxxxx");
+    for mut producer in [filling, beginning, partly] {
+        producer.is_active = true;
+        producer.commit();
+    }
+    consumer.complete();
+    consumer.release(4104);
+    let survivor = Survivor::read(&path, &places, LOG).expect("it is whole");
+    assert_eq!((survivor.passed(), survivor.claims()), (4104, &[][..]));
+    // What is thrown away was not passed on.
+    consumer.discard(4116);
+    let survivor = Survivor::read(&path, &places, LOG).expect("it is whole");
+    assert_eq!((survivor.passed(), ring.head()), (4104, 4116));
+    ring.forget().expect("it is ours");
+    ring.forget().expect("it is gone");
+    assert_eq!(places.left(), Vec::<PathBuf>::new());
+    assert_eq!(fill(&mut done, b"goes on "), 4148);
+}
+
+#[test]
+fn bytes_are_found_beyond_the_end_of_the_memory() {
+    let home = Home::new("wraps");
+    let placed = home.places().make(LOG, 1 << 16, (1 << 16) - 4, 1);
+    let placed = placed.expect("there is room");
+    let mut producer = placed.ring.producer().expect("the first");
+    let at = fill(&mut producer, b"12345678");
+    let path = placed.path.expect("it has a file");
+    let survivor = Survivor::read(&path, &home.places(), LOG).expect("it is whole");
+    let mut bytes = [0; 8];
+    survivor.copy(at..at + 8, &mut bytes);
+    assert_eq!(&bytes, b"12345678");
+}
+
+#[test]
+fn the_next_place_is_taken_where_one_has_no_room() {
+    let home = Home::new("places");
+    let mut places = home.places();
+    places.memory = Ok(home.0.join("nowhere"));
+    let placed = places.make(LOG, 1 << 16, 0, 1).expect("there is room");
+    assert_eq!(placed.path, Some(home.0.join(BESIDE)));
+    assert!(
+        placed.refused[0].contains("nowhere"),
+        "{:?}",
+        placed.refused
+    );
+    assert_eq!(placed.ring.reserved_bytes(), Some((64 << 10) + (1 << 16)));
+    // The name is taken now, and what has it stays.
+    let second = places.make(LOG, 1 << 16, 0, 1).expect("there is room");
+    assert_eq!((second.path, second.refused.len()), (None, 2));
+    assert_eq!(second.ring.reserved_bytes(), None);
+    assert_eq!(places.left(), [home.0.join(BESIDE)]);
+    drop(placed.ring);
+    assert!(Survivor::read(&home.0.join(BESIDE), &places, LOG).is_ok());
+}
+
+#[test]
+fn a_file_that_is_not_private_or_not_whole_is_none() {
+    let home = Home::new("strange");
+    let places = home.places();
+    let placed = places.make(LOG, 1 << 16, 0, 1).expect("there is room");
+    let path = placed.path.expect("it has a file");
+    let reason = |path: &std::path::Path| {
+        let read = Survivor::read(path, &places, LOG);
+        read.map_or_else(|reason| reason, |_| "nothing is wrong".into())
+    };
+    assert_eq!(reason(&path), "nothing is wrong");
+    let set_mode = |mode| {
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(&path, permissions).expect("it is ours");
+    };
+    set_mode(0o660);
+    assert!(reason(&path).contains("others"));
+    set_mode(0o600);
+    let link = home.0.join("link");
+    std::os::unix::fs::symlink(&path, &link).expect("a link");
+    assert_ne!(reason(&link), "nothing is wrong");
+    let second = home.0.join("second");
+    fs::hard_link(&path, &second).expect("a link");
+    assert!(reason(&path).contains("file of its own"));
+    fs::remove_file(&second).expect("it is ours");
+    assert_eq!(reason(&path), "nothing is wrong");
+    let file = fs::File::options().write(true).open(&path);
+    let file = file.expect("it is ours");
+    file.set_len(1 << 16).expect("it is ours");
+    assert!(reason(&path).contains("another size"));
+    file.set_len(100).expect("it is ours");
+    assert!(reason(&path).contains("too short"));
+}
+
+#[test]
+fn rings_of_directories_that_are_gone_are_removed() {
+    let home = Home::new("orphans");
+    let gone = home.0.join("gone");
+    let its = |owner, directory: &std::path::Path, mounts| Places {
+        owner: [owner; 16],
+        directory: directory.to_owned(),
+        mounts,
+        ..home.places()
+    };
+    let orphan = its(3, &gone, 5);
+    // Seen from elsewhere a path says nothing, and a directory of the same name can be another one.
+    let others = [its(4, &gone, 6), its(5, &home.0, 6)];
+    let replaced = its(6, &home.0, 5);
+    for places in others.iter().chain([&orphan, &replaced]) {
+        places.make(LOG, 1 << 16, 0, 1).expect("there is room");
+    }
+    fs::write(home.0.join("memory/ferrite-strange.ring"), b"no ring").expect("ours");
+    assert_eq!(home.places().remove_orphans(), 2);
+    assert_eq!(others.map(|places| places.left().len()), [1, 1]);
+    assert_eq!((orphan.left().len(), replaced.left().len()), (0, 0));
+    assert_eq!(home.places().remove_orphans(), 0);
 }

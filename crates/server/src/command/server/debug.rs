@@ -275,7 +275,12 @@ fn disk(context: &mut Context<'_>, wanted: &[u8]) -> Result<(), Failure> {
             names.join("|")
         )));
     };
-    context.server.persistence.disk.set_trouble(*trouble);
+    let persistence = &context.server.persistence;
+    persistence.disk.set_trouble(*trouble);
+    if *trouble == Trouble::Volatile {
+        // The power takes memory, too.
+        persistence.forget_ring();
+    }
     context.reply.ok();
     Ok(())
 }

@@ -1,0 +1,553 @@
+//! The file that holds a ring's memory, so that what is in the ring outlives its process.
+//!
+//! It lies in the system's memory ([`MEMORY`]) where that outlives the process too, else beside the log. All of its space is taken
+//! when it is made, so that no store into the mapping can fail. A power loss ends it: the boot in its header is another one then.
+//!
+//! ```text
+//!  0         8          16        20          24         32      40      56      72      88       96      98     4096
+//!  +---------+----------+---------+-----------+----------+-------+-------+-------+-------+--------+-------+- - -+
+//!  | magic 8 | checksum | version | producers | capacity | start | log   | owner | boot  | mounts | bytes | path | words, bytes: see
+//!  |         | u64      | u32     | u32       | u64      | u64   | 16    | 16    | 16    | u64    | u16   |      | `memory`
+//!  +---------+----------+---------+-----------+----------+-------+-------+-------+-------+--------+-------+- - -+
+//! ```
+//!
+//! `mounts` and `path` tell other processes when the file is an orphan: killed servers whose directories were removed would fill the
+//! memory else.
+//!
+//! Invariants:
+//! 1. The header is written last: a file that has one is complete.
+//! 2. Mode 0600, made by this process under a name that did not exist, never through a symbolic link.
+//! 3. Whoever makes or removes a file of an owner holds the lock of the directory that the owner is.
+
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::memory::{HEADER, control_bytes};
+use super::{Consumer, Ring};
+use crate::syscall::{check, retry};
+
+/// Files in memory that belong to the system, not to a process.
+pub const MEMORY: &str = "/dev/shm";
+/// The file's name beside the log.
+pub const BESIDE: &str = "RING";
+
+/// What the names of all rings in memory begin with.
+const PREFIX: &str = "ferrite-";
+
+const MAGIC: [u8; 8] = *b"ferrring";
+const VERSION: u32 = 1;
+const CHECKSUM_AT: usize = 8;
+/// The checksum covers everything from here on.
+const COVERED_FROM: usize = 16;
+const VERSION_AT: usize = 16;
+const PRODUCERS_AT: usize = 20;
+const CAPACITY_AT: usize = 24;
+const START_AT: usize = 32;
+const LOG_AT: usize = 40;
+const OWNER_AT: usize = 56;
+const BOOT_AT: usize = 72;
+const MOUNTS_AT: usize = 88;
+const PATH_BYTES_AT: usize = 96;
+const PATH_AT: usize = 98;
+/// The part of the free space of the system's memory that a ring may take, so that others find some.
+const FREE_SHARE: u64 = 2;
+/// No ring is larger, and none has more producers: what is read is not trusted.
+const LARGEST: u64 = 1 << 30;
+const MOST_PRODUCERS: u32 = 1 << 16;
+
+/// Whose ring it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The log's name.
+    pub log: [u8; 16],
+    /// The log's directory.
+    pub owner: [u8; 16],
+    /// The system's boot.
+    pub boot: [u8; 16],
+}
+
+/// Where a ring's file can be.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The log's directory, from the root.
+    pub directory: PathBuf,
+    /// The namespace in which the directory has this path; 0 if that is not known.
+    pub mounts: u64,
+    /// The system's boot.
+    pub boot: [u8; 16],
+    /// The log's directory.
+    pub owner: [u8; 16],
+    /// A directory in memory that outlives the process, or why there is none.
+    pub memory: Result<PathBuf, String>,
+    /// The log's directory, or why a mapped file cannot be there.
+    pub beside: Result<PathBuf, String>,
+}
+
+/// The name of a ring's file.
+#[derive(Debug)]
+pub(super) struct Name(PathBuf);
+
+impl Name {
+    pub(super) fn remove(self) -> io::Result<()> {
+        fs::remove_file(self.0)
+    }
+}
+
+/// A ring, and where its file is.
+#[derive(Debug)]
+pub struct Placed {
+    /// The ring.
+    pub ring: Arc<Ring>,
+    /// Its consumer.
+    pub consumer: Consumer,
+    /// Its file; `None` if it ends with the process.
+    pub path: Option<PathBuf>,
+    /// Why it is not where it should be, for each place that comes before the one it is in.
+    pub refused: Vec<String>,
+}
+
+impl Places {
+    /// The places for a log in a directory, which exists.
+    ///
+    /// # Errors
+    /// The system has no boots, or the directory cannot be looked at.
+    pub fn of(directory: &Path) -> io::Result<Places> {
+        // The process may work in another directory when it removes the file.
+        let directory = &directory.canonicalize()?;
+        Ok(Places {
+            directory: directory.to_owned(),
+            mounts: mounts(),
+            boot: boot()?,
+            owner: owner_of(directory)?,
+            memory: system_memory(),
+            beside: beside(directory),
+        })
+    }
+
+    /// The rings that earlier processes have left for this directory, whatever is in them.
+    pub fn left(&self) -> Vec<PathBuf> {
+        let mut left = Vec::new();
+        if let Ok(memory) = &self.memory {
+            left = rings(memory, &prefix(&self.owner));
+        }
+        if let Ok(beside) = &self.beside {
+            let path = beside.join(BESIDE);
+            left.extend(path.symlink_metadata().is_ok().then_some(path));
+        }
+        left
+    }
+
+    /// Removes rings of killed processes whose logs' directories are gone, and returns how many.
+    pub fn remove_orphans(&self) -> usize {
+        let Ok(memory) = &self.memory else { return 0 };
+        let is_orphan = |path: &PathBuf| is_orphan(path, self.mounts).unwrap_or(false);
+        let orphans = rings(memory, PREFIX).into_iter().filter(is_orphan);
+        orphans.filter(|path| fs::remove_file(path).is_ok()).count()
+    }
+
+    /// Makes a ring as [`Ring::new`] does, in the first place that has room; if none has, it ends with the process. No other
+    /// ring is left for this directory.
+    ///
+    /// # Errors
+    /// The system has no memory or no address space for it.
+    pub fn make(
+        &self,
+        log: [u8; 16],
+        capacity: usize,
+        start: u64,
+        producers: usize,
+    ) -> io::Result<Placed> {
+        let mut refused = Vec::new();
+        let in_memory = self.memory.as_ref().map(|directory| {
+            let name = format!("{}{}.ring", prefix(&self.owner), hexadecimal(&log));
+            (directory.join(name), true)
+        });
+        let beside = self.beside.as_ref();
+        let beside = beside.map(|directory| (directory.join(BESIDE), false));
+        for place in [in_memory, beside] {
+            let (path, in_memory) = match place {
+                Ok(place) => place,
+                Err(reason) => {
+                    refused.push(reason.clone());
+                    continue;
+                }
+            };
+            match self.make_at(&path, in_memory, log, capacity, start, producers) {
+                Ok((ring, consumer)) => {
+                    return Ok(Placed {
+                        ring,
+                        consumer,
+                        path: Some(path),
+                        refused,
+                    });
+                }
+                Err(error) => refused.push(format!("{}: {error}", path.display())),
+            }
+        }
+        let (ring, consumer) = Ring::new(capacity, start, producers)?;
+        Ok(Placed {
+            ring,
+            consumer,
+            path: None,
+            refused,
+        })
+    }
+
+    fn make_at(
+        &self,
+        path: &Path,
+        in_memory: bool,
+        log: [u8; 16],
+        capacity: usize,
+        start: u64,
+        producers: usize,
+    ) -> io::Result<(Arc<Ring>, Consumer)> {
+        let bytes = (control_bytes(producers) + capacity) as u64;
+        let directory = path.parent().unwrap_or(Path::new("."));
+        if in_memory && facts_of(directory)?.free < bytes.saturating_mul(FREE_SHARE) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(path)?;
+        let made = file
+            .set_permissions(fs::Permissions::from_mode(0o600))
+            .and_then(|()| reserve(&file, bytes))
+            .and_then(|()| {
+                let name = Some(Name(path.to_owned()));
+                Ring::of_file(&file, name, capacity, start, producers)
+            })
+            .and_then(|made| {
+                let header = header(self, log, capacity as u64, start, producers as u32);
+                file.write_all_at(&header, 0).map(|()| made)
+            });
+        if made.is_err() {
+            // It has no header, so nobody would take it for a ring.
+            let _ = fs::remove_file(path);
+        }
+        made
+    }
+}
+
+/// What the names of all rings of a directory begin with.
+fn prefix(owner: &[u8; 16]) -> String {
+    format!("{PREFIX}{}-", hexadecimal(owner))
+}
+
+/// The rings in a directory whose names begin with this.
+fn rings(directory: &Path, prefix: &str) -> Vec<PathBuf> {
+    let is_one = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(prefix) && name.ends_with(".ring"))
+    };
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut rings: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_one).collect();
+    rings.sort();
+    rings
+}
+
+fn hexadecimal(bytes: &[u8; 16]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Takes space for all of the file.
+#[cfg(target_os = "linux")]
+fn reserve(file: &fs::File, bytes: u64) -> io::Result<()> {
+    let bytes = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: the call takes integers; the descriptor is open.
+    retry(|| check(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) })).map(drop)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn reserve(_file: &fs::File, _bytes: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// What a header says beside whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) capacity: u64,
+    pub(super) producers: usize,
+}
+
+fn header(
+    places: &Places,
+    log: [u8; 16],
+    capacity: u64,
+    start: u64,
+    producers: u32,
+) -> [u8; HEADER] {
+    let mut bytes = [0; HEADER];
+    let mut put = |at: usize, part: &[u8]| bytes[at..at + part.len()].copy_from_slice(part);
+    put(0, &MAGIC);
+    put(VERSION_AT, &VERSION.to_le_bytes());
+    put(PRODUCERS_AT, &producers.to_le_bytes());
+    put(CAPACITY_AT, &capacity.to_le_bytes());
+    put(START_AT, &start.to_le_bytes());
+    put(LOG_AT, &log);
+    put(OWNER_AT, &places.owner);
+    put(BOOT_AT, &places.boot);
+    put(MOUNTS_AT, &places.mounts.to_le_bytes());
+    let path = places.directory.as_os_str().as_bytes();
+    // A ring whose path is not known is nobody's orphan.
+    if path.len() <= HEADER - PATH_AT {
+        put(PATH_BYTES_AT, &(path.len() as u16).to_le_bytes());
+        put(PATH_AT, path);
+    }
+    let checksum = checksum(&bytes[COVERED_FROM..]);
+    bytes[CHECKSUM_AT..COVERED_FROM].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// FNV-1a with 64 bits.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn u64_at(bytes: &[u8; HEADER], at: usize) -> u64 {
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("it is longer"))
+}
+
+/// Whether it is a header that was written, of this format. `Err` says why not.
+fn check_header(bytes: &[u8; HEADER]) -> Result<(), String> {
+    if bytes[..8] != MAGIC {
+        return Err("it has no header of a ring".into());
+    }
+    if u64_at(bytes, CHECKSUM_AT) != checksum(&bytes[COVERED_FROM..]) {
+        return Err("the header's checksum does not match".into());
+    }
+    let version = u64_at(bytes, VERSION_AT) as u32;
+    if version != VERSION {
+        return Err(format!(
+            "it has format {version}, and this version of the server reads format {VERSION}"
+        ));
+    }
+    Ok(())
+}
+
+/// Takes a header apart. `Err` says why it is none of this identity's.
+pub(super) fn read_header(bytes: &[u8; HEADER], identity: &Identity) -> Result<Shape, String> {
+    check_header(bytes)?;
+    let is = |at: usize, wanted: &[u8; 16]| bytes[at..at + 16] == *wanted;
+    if !is(BOOT_AT, &identity.boot) {
+        return Err("it is from before the system was started".into());
+    }
+    if !is(LOG_AT, &identity.log) {
+        return Err("it belongs to another log".into());
+    }
+    if !is(OWNER_AT, &identity.owner) {
+        return Err("it belongs to a log in another directory".into());
+    }
+    let capacity = u64_at(bytes, CAPACITY_AT);
+    let producers = (u64_at(bytes, VERSION_AT) >> 32) as u32;
+    if !capacity.is_power_of_two() || capacity > LARGEST || producers > MOST_PRODUCERS {
+        return Err("no ring has such a size".into());
+    }
+    Ok(Shape {
+        capacity,
+        producers: producers as usize,
+    })
+}
+
+/// Whether nobody can ever take over what is in a ring: its log's directory, seen from here, is gone.
+fn is_orphan(path: &Path, mounts: u64) -> io::Result<bool> {
+    let file = open_private(path).map_err(io::Error::other)?;
+    let mut bytes = [0; HEADER];
+    file.read_exact_at(&mut bytes, 0)?;
+    check_header(&bytes).map_err(io::Error::other)?;
+    let count = u64_at(&bytes, PATH_BYTES_AT) as u16 as usize;
+    if mounts == 0 || u64_at(&bytes, MOUNTS_AT) != mounts || count == 0 || count > HEADER - PATH_AT
+    {
+        return Ok(false);
+    }
+    let directory = Path::new(OsStr::from_bytes(&bytes[PATH_AT..PATH_AT + count]));
+    match owner_of(directory) {
+        Ok(owner) => Ok(bytes[OWNER_AT..OWNER_AT + 16] != owner),
+        Err(error) => Ok(error.kind() == io::ErrorKind::NotFound),
+    }
+}
+
+/// Opens a file to read it, if nobody else could have written it.
+pub(super) fn open_private(path: &Path) -> Result<fs::File, String> {
+    let failed = |error: io::Error| error.to_string();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+        .map_err(failed)?;
+    let facts = file.metadata().map_err(failed)?;
+    // SAFETY: the call only answers a number.
+    let own = unsafe { libc::geteuid() };
+    if !facts.is_file() || facts.nlink() != 1 {
+        Err("it is no file of its own".into())
+    } else if facts.uid() != own {
+        Err(format!("it belongs to user {}", facts.uid()))
+    } else if facts.mode() & 0o077 != 0 {
+        Err("others may write or read it".into())
+    } else {
+        Ok(file)
+    }
+}
+
+/// What tells a directory from all others of the system.
+fn owner_of(directory: &Path) -> io::Result<[u8; 16]> {
+    let facts = fs::metadata(directory)?;
+    let mut owner = [0; 16];
+    owner[..8].copy_from_slice(&facts.dev().to_le_bytes());
+    owner[8..].copy_from_slice(&facts.ino().to_le_bytes());
+    Ok(owner)
+}
+
+/// The namespace of mounts that the process is in; 0 if that is not known.
+fn mounts() -> u64 {
+    fs::metadata("/proc/self/ns/mnt").map_or(0, |facts| facts.ino())
+}
+
+/// The number of this boot.
+fn boot() -> io::Result<[u8; 16]> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let text = std::str::from_utf8(&digits).unwrap_or_default();
+    let number = u128::from_str_radix(text, 16).ok();
+    let number = number.filter(|_| digits.len() == 32);
+    Ok(number.ok_or(io::ErrorKind::InvalidData)?.to_be_bytes())
+}
+
+/// What a directory's file system is.
+struct Facts {
+    kind: i64,
+    free: u64,
+}
+
+#[cfg(target_os = "linux")]
+fn facts_of(directory: &Path) -> io::Result<Facts> {
+    let file = fs::File::open(directory)?;
+    // SAFETY: a statfs is made of integers, for which all bits zero is a value.
+    let mut facts: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open and the call may write `facts`.
+    check(unsafe { libc::fstatfs(file.as_raw_fd(), &mut facts) })?;
+    // The widths of the fields differ between systems.
+    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+    Ok(Facts {
+        kind: facts.f_type as i64,
+        free: (facts.f_bavail as u64).saturating_mul(facts.f_bsize as u64),
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn facts_of(_directory: &Path) -> io::Result<Facts> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+const TMPFS: i64 = 0x0102_1994;
+const EXT: i64 = 0xef53;
+const XFS: i64 = 0x5846_5342;
+const F2FS: i64 = 0xf2f5_2010;
+const OVERLAY: i64 = 0x794c_7630;
+
+/// The system's memory, if it is one that outlives this process.
+fn system_memory() -> Result<PathBuf, String> {
+    if is_in_container() {
+        return Err(format!("the memory of a container ({MEMORY}) ends with it"));
+    }
+    match facts_of(Path::new(MEMORY)) {
+        Ok(Facts { kind: TMPFS, .. }) => Ok(PathBuf::from(MEMORY)),
+        Ok(_) => Err(format!("{MEMORY} is not in memory")),
+        Err(error) => Err(format!("{MEMORY}: {error}")),
+    }
+}
+
+/// The log's directory, if its file system keeps space that was taken for a file: else a store into a mapping could fail.
+fn beside(directory: &Path) -> Result<PathBuf, String> {
+    match facts_of(directory) {
+        Ok(Facts {
+            kind: TMPFS | EXT | XFS | F2FS | OVERLAY,
+            ..
+        }) => Ok(directory.to_owned()),
+        Ok(Facts { kind, .. }) => Err(format!(
+            "{}: a file system of type {kind:#x} does not keep space for a mapped file",
+            directory.display()
+        )),
+        Err(error) => Err(format!("{}: {error}", directory.display())),
+    }
+}
+
+/// Whether the process is in a container: in a namespace of processes that is not the system's first one. What such a container has in
+/// [`MEMORY`] usually goes when its first process ends.
+fn is_in_container() -> bool {
+    const FIRST: &str = "pid:[4026531836]";
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() != FIRST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDENTITY: Identity = Identity {
+        log: [1; 16],
+        owner: [2; 16],
+        boot: [3; 16],
+    };
+
+    fn places() -> Places {
+        Places {
+            directory: "/data/log".into(),
+            mounts: 4,
+            boot: IDENTITY.boot,
+            owner: IDENTITY.owner,
+            memory: Err("there is none".into()),
+            beside: Err("there is none".into()),
+        }
+    }
+
+    #[test]
+    fn a_header_is_its_own_and_undamaged() {
+        let good = header(&places(), IDENTITY.log, 1 << 16, 4096, 3);
+        let shape = Shape {
+            capacity: 1 << 16,
+            producers: 3,
+        };
+        assert_eq!(read_header(&good, &IDENTITY), Ok(shape));
+        for at in 0..HEADER {
+            let mut bad = good;
+            bad[at] ^= 1;
+            assert!(read_header(&bad, &IDENTITY).is_err(), "{at}");
+        }
+        let log = Identity {
+            log: [9; 16],
+            ..IDENTITY
+        };
+        let owner = Identity {
+            owner: [9; 16],
+            ..IDENTITY
+        };
+        let boot = Identity {
+            boot: [9; 16],
+            ..IDENTITY
+        };
+        for (change, words) in [
+            (log, "another log"),
+            (owner, "another directory"),
+            (boot, "system was started"),
+        ] {
+            let reason = read_header(&good, &change).expect_err("it is not");
+            assert!(reason.contains(words), "{reason}");
+        }
+        for (capacity, producers) in [(100, 3), (1 << 40, 3), (1 << 16, u32::MAX)] {
+            let bad = header(&places(), IDENTITY.log, capacity, 4096, producers);
+            assert!(read_header(&bad, &IDENTITY).is_err());
+        }
+    }
+}
