@@ -17,6 +17,8 @@ pub(crate) enum Deed {
     Request(Request),
     /// Another connection has changed the keys of all, with the request of this number.
     Global(Vec<Global>),
+    /// The connection was closed, and is another one from here on.
+    Reconnect,
 }
 
 /// How a step was answered.
@@ -60,6 +62,10 @@ impl Step {
                 for global in globals {
                     model.apply_global(global, touched);
                 }
+                return None;
+            }
+            Deed::Reconnect => {
+                *model = Model::new(std::mem::take(&mut model.keys));
                 return None;
             }
         };
@@ -182,29 +188,53 @@ impl History {
         *self = History::new(keys);
     }
 
+    /// The connection was closed, and so many steps were there at this moment, which counts as their answer.
+    pub(crate) fn reconnect(&mut self, kept: Kept, stamp: u64, at_ms: u64, is_durable: bool) {
+        self.steps.truncate(kept.most);
+        self.steps.push(Step {
+            deed: Deed::Reconnect,
+            global: None,
+            sent: stamp,
+            sent_ms: at_ms,
+            answer: None,
+        });
+        for step in &mut self.steps[self.answered..] {
+            step.answer = Some(Answer {
+                stamp,
+                at_ms,
+                is_durable,
+                was_refused: false,
+                was_dirty: None,
+            });
+            step.play(&mut self.model, at_ms, &mut Vec::new());
+        }
+        self.answered = self.steps.len();
+    }
+
     /// After how many steps the keys are what was found.
     ///
     /// # Errors
     /// They never were; the text says what is nearest.
     pub(crate) fn judge(&self, found: &Keys, asked: Span, may_lose: bool) -> Result<Kept, String> {
-        let end = Search::new(found, asked);
-        let (kept, mut nearest) = end.run(&self.model, &self.steps[self.answered..]);
+        let search = Search { found, asked };
+        // Where steps may be lost, what is least has to be looked for from the beginning on.
+        let from_base = self.floor(may_lose) < self.answered;
+        let (kept, nearest) = if from_base {
+            search.run(&self.base, &self.steps)
+        } else {
+            search.run(&self.model, &self.steps[self.answered..])
+        };
+        let skipped = if from_base { 0 } else { self.answered };
         if let Some(kept) = kept {
             return Ok(Kept {
-                least: self.answered + kept.least,
-                most: self.answered + kept.most,
+                least: skipped + kept.least,
+                most: skipped + kept.most,
             });
         }
-        nearest.after += self.answered;
-        if self.floor(may_lose) < self.answered {
-            let (kept, other) = end.run(&self.base, &self.steps);
-            if let Some(kept) = kept {
-                return Ok(kept);
-            }
-            if other.wrong.len() < nearest.wrong.len() {
-                nearest = other;
-            }
-        }
+        let nearest = Nearest {
+            after: skipped + nearest.after,
+            ..nearest
+        };
         Err(self.explain(&nearest, found, asked))
     }
 
@@ -251,11 +281,7 @@ struct Search<'a> {
     asked: Span,
 }
 
-impl<'a> Search<'a> {
-    fn new(found: &'a Keys, asked: Span) -> Search<'a> {
-        Search { found, asked }
-    }
-
+impl Search<'_> {
     fn is_wrong(&self, model: &Model, key: &Key) -> bool {
         !may_be(model.keys.get(key), self.found.get(key), self.asked)
     }
@@ -305,6 +331,7 @@ pub(crate) fn describe_deed(deed: &Deed) -> String {
             words.join(" ")
         }
         Deed::Global(globals) => format!("{globals:?} by another connection"),
+        Deed::Reconnect => "a new connection".to_owned(),
     }
 }
 

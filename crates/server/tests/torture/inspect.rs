@@ -3,14 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use crate::known::UNFINISHED_SNAPSHOTS_GO;
 use crate::model::DATABASES;
 use crate::process::LOG;
 use crate::support::{PATIENCE, Value, encode_request};
 use crate::values::{Entry, KINDS, Key, Keys, Kind, Span};
 use crate::wire::{Connection, Silence, now_ms};
-
-/// Whether snapshots that were not finished are gone after the next start (issue 16, item 5).
-const UNFINISHED_SNAPSHOTS_GO: bool = false;
 
 /// Keys that are read in one go.
 const CHUNK: usize = 32;
@@ -133,16 +131,9 @@ pub(crate) fn large_value_files(directory: &Path) -> usize {
         .sum()
 }
 
-/// Names below a server's directory that are not meant to stay.
+/// Names in a server's directory that are not meant to stay.
 pub(crate) fn left_over(directory: &Path) -> Vec<String> {
-    let folders = [
-        directory.to_owned(),
-        directory.join(LOG),
-        directory.join(LOG).join("log"),
-    ];
-    let entries = folders
-        .iter()
-        .flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names
         .filter(|name| {
@@ -156,10 +147,11 @@ pub(crate) fn left_over(directory: &Path) -> Vec<String> {
 pub(crate) fn complaints(output: &str, has_trouble: bool) -> Vec<String> {
     /// What a warning may say.
     const EXPECTED: &[&str] = &[
-        "User requested shutdown",
-        "Received SIGTERM",
-        "behind the last whole record",
-        "is torn",
+        "Append Only File loaded by DEBUG LOADAOF",
+        "received SIGTERM",
+        "are put aside in",
+        "the log is still being begun or ended",
+        "Saving a snapshot was broken off",
     ];
     let is_bad = |line: &&str| {
         let is_warning = line.split_whitespace().nth(5) == Some("#");

@@ -5,12 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::history::History;
 use crate::inspect;
+use crate::known::KILL_LOSES_NOTHING;
 use crate::run::{Find, LANES, Life, Runner};
 use crate::support::PATIENCE;
 use crate::verdict;
-
-/// Whether a killed process loses nothing that was acknowledged, under every `appendfsync` (issue 16, item 8).
-pub(crate) const KILL_LOSES_NOTHING: bool = false;
 
 /// How much more than its limit of memory a server may take.
 const TOLERATED_PERCENT: u64 = 10;
@@ -139,7 +137,8 @@ impl Runner {
         self.rule = self.may_lose();
         self.process.kill();
         self.totals.kills += 1;
-        self.drain()
+        self.drain()?;
+        self.look_at_output()
     }
 
     /// SIGTERM. A server whose log has failed is killed, because it may not end.

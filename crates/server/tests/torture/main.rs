@@ -25,6 +25,7 @@ mod support;
 mod commands;
 mod history;
 mod inspect;
+mod known;
 mod lives;
 mod model;
 mod operate;
@@ -99,7 +100,7 @@ fn report(find: &Find, lines: Vec<Line>, seed: u64, rounds: u64, began: Instant)
         file.display()
     );
     let time = Duration::from_secs(setting("FERRITE_TORTURE_SHRINK").unwrap_or(120));
-    let (short, runs) = Shrinker::new(find.class, time).shrink(lines);
+    let (short, runs) = Shrinker::new(find.clone(), time).shrink(lines);
     let again = replay(&short).err();
     let text = write(&short, again.as_ref().unwrap_or(find));
     panic!(
@@ -115,7 +116,13 @@ fn everything_at_once() {
     if let Ok(path) = std::env::var("FERRITE_TORTURE_SCRIPT")
         && !path.is_empty()
     {
-        return run_script(Path::new(&path)).unwrap_or_else(|find| panic!("{path}: {find}"));
+        let Err(find) = run_script(Path::new(&path)) else {
+            return;
+        };
+        match setting("FERRITE_TORTURE_SHRINK") {
+            Some(1..) => report(&find, read_script(Path::new(&path)), 0, 0, Instant::now()),
+            _ => panic!("{path}: {find}"),
+        }
     }
     let asked = setting("FERRITE_TORTURE_SECONDS");
     let seed = setting("FERRITE_SEED").unwrap_or(SEED);
@@ -138,11 +145,14 @@ fn everything_at_once() {
     }
 }
 
-fn run_script(path: &Path) -> Result<(), Find> {
+fn read_script(path: &Path) -> Vec<Line> {
     let text = std::fs::read_to_string(path);
     let text = text.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let lines = script::parse(&text).unwrap_or_else(|problem| panic!("{problem}"));
-    replay(&lines)
+    script::parse(&text).unwrap_or_else(|problem| panic!("{}: {problem}", path.display()))
+}
+
+fn run_script(path: &Path) -> Result<(), Find> {
+    replay(&read_script(path))
 }
 
 #[test]

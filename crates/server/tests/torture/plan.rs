@@ -291,13 +291,13 @@ impl Plan {
             "int" => word(random.i64(-3..4)),
             "big" => word([i64::MAX, i64::MIN + 1, 1 << 62][random.usize(..3)]),
             "quarter" => vec![Arg::word(format!("{}", f64::from(random.i32(-8..9)) / 4.0))],
-            "secs" => word(100_000 + 1000 * random.i64(..100)),
+            "secs" => word(100_000 + 1000 * random.i64(0..100)),
             "future" => word((FUTURE_MS + 1_000_000 * random.u64(..100)) as i64),
             "future-s" => word((FUTURE_MS / 1000 + 1000 * random.u64(..100)) as i64),
             "short" => word(random.i64(20..1500)),
             "hz" => word(random.i64(1..100)),
-            "db" => word(random.i64(..i64::from(DATABASES))),
-            "01" => word(random.i64(..2)),
+            "db" => word(random.i64(0..i64::from(DATABASES))),
+            "01" => word(random.i64(0..2)),
             "at" => {
                 let at = self.len();
                 word(at as i64)

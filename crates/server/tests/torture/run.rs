@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -21,7 +21,6 @@ use crate::process::Process;
 use crate::script::{Line, Request};
 use crate::support::{PATIENCE, Value};
 use crate::values::Keys;
-use crate::verdict;
 use crate::wire::{Connection, Reply, Silence, encode, now_ms};
 
 /// Connections.
@@ -45,6 +44,15 @@ impl Find {
             class,
             text: text.into(),
         }
+    }
+
+    /// Whether another find is of the same kind: of the same class, and where the server has said something, with these words.
+    pub(crate) fn is_like(&self, other: &Find) -> bool {
+        let words = |find: &Find| -> String {
+            let text = find.text.split_once(" # ").map_or("", |(_, text)| text);
+            text.chars().filter(char::is_ascii_alphabetic).take(24).collect()
+        };
+        self.class == other.class && (self.class != "output" || words(self) == words(other))
     }
 }
 
@@ -287,7 +295,7 @@ impl Runner {
                 let row = crate::commands::row(&command_name(request));
                 row.is_some_and(|row| matches!(row.effect, crate::commands::Effect::Global(_)))
             }
-            Deed::Global(..) => false,
+            Deed::Global(..) | Deed::Reconnect => false,
         };
         let history = &self.lanes[number].history;
         let is_on_its_way = history.steps[history.answered..].iter().any(is_global);
@@ -355,6 +363,11 @@ impl Runner {
         match connection.receive(wait) {
             Ok(reply) => self.take(number, &reply).map(|()| true),
             Err(Silence::TimedOut) if self.life.is_stuck => Ok(false),
+            // Where what an answer tells of cannot be made durable, the connection is closed in its place.
+            Err(Silence::Closed) if self.life.is_stuck => {
+                lane.connection = None;
+                Ok(false)
+            }
             Err(silence) => {
                 let text = format!("connection {number}: {silence:?}\n{}", self.process.tail());
                 Err(Find::new("silence", text))
@@ -462,13 +475,17 @@ impl Runner {
         let mut reader = self.reader()?;
         let found = inspect::read(&mut reader, LANES, Some(number));
         let found = found.map_err(|problem| Find::new("read", problem))?;
-        let history = &self.lanes[number].history;
-        let (own, lane_found) = (std::slice::from_ref(&history), &found.keys[number..=number]);
-        let judged = verdict::judge(own, lane_found, found.asked, false);
-        judged.map_err(|wrong| {
+        let history = &mut self.lanes[number].history;
+        let kept = history.judge(&found.keys[number], found.asked, false);
+        let kept = kept.and_then(|kept| match kept.most < history.answered {
+            true => Err(format!("{} of {} steps are there", kept.most, history.answered)),
+            false => Ok(kept),
+        });
+        let kept = kept.map_err(|wrong| {
             Find::new("cut", format!("connection {number} was closed; {wrong}"))
         })?;
-        self.lanes[number].history = History::new(found.keys[number].clone());
+        let stamp = self.clock.fetch_add(1, Ordering::SeqCst);
+        history.reconnect(kept, stamp, found.asked.most, self.life.is_always);
         self.connect(number)
     }
 

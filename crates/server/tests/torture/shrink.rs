@@ -1,10 +1,10 @@
 //! Making the script of a find short: lines are left out as long as the find stays, within a bound of time.
 //!
-//! What is left out is a half, then quarters, and so on to single lines; the order stays. A script that finds something else does not count.
+//! First goes what is of a kind, or of a connection. Then what is left out is a half, then quarters, and so on to single lines; the order stays. A script that finds something else does not count.
 
 use std::time::{Duration, Instant};
 
-use crate::run::{Find, Runner};
+use crate::run::{Find, LANES, Runner};
 use crate::script::{Arg, Line};
 
 /// Runs a script to its end.
@@ -22,18 +22,28 @@ pub(crate) fn replay(lines: &[Line]) -> Result<(), Find> {
 /// How often a candidate is tried: what depends on timing does not show each time.
 const TRIES: usize = 2;
 
+/// Kinds of lines that are left out all at once, if they can be.
+const KINDS: &[fn(&Line) -> bool] = &[
+    |line| matches!(line, Line::Cut(..) | Line::Kick(_) | Line::Sleep(_) | Line::Check),
+    |line| matches!(line, Line::Backup(_) | Line::Open(_) | Line::Snapshot | Line::Relog),
+    |line| matches!(line, Line::Trouble(_)),
+    |line| matches!(line, Line::Operator(request) if request[0] != Arg::word("BGREWRITEAOF")),
+    |line| matches!(line, Line::StartKill(_) | Line::Verify),
+    |line| matches!(line, Line::Request(_, request) if request.iter().all(|arg| matches!(arg, Arg::Word(_)))),
+];
+
 /// See the module.
 pub(crate) struct Shrinker {
-    class: &'static str,
+    find: Find,
     ends: Instant,
     runs: u64,
 }
 
 impl Shrinker {
-    /// One for finds of this class.
-    pub(crate) fn new(class: &'static str, time: Duration) -> Shrinker {
+    /// One for finds like this.
+    pub(crate) fn new(find: Find, time: Duration) -> Shrinker {
         Shrinker {
-            class,
+            find,
             ends: Instant::now() + time,
             runs: 0,
         }
@@ -43,7 +53,7 @@ impl Shrinker {
         (0..TRIES).any(|_| {
             self.runs += 1;
             Instant::now() < self.ends
-                && replay(lines).is_err_and(|find| find.class == self.class)
+                && replay(lines).is_err_and(|find| find.is_like(&self.find))
         })
     }
 
@@ -61,6 +71,19 @@ impl Shrinker {
             lines = ordered;
         } else if !self.finds(&lines) {
             return (lines, self.runs);
+        }
+        for kind in KINDS {
+            let candidate: Vec<Line> = lines.iter().filter(|line| !kind(line)).cloned().collect();
+            if candidate.len() < lines.len() && self.finds(&candidate) {
+                lines = candidate;
+            }
+        }
+        for lane in 0..LANES {
+            let is_other = |line: &&Line| !matches!(line, Line::Request(number, _) if *number == lane);
+            let candidate: Vec<Line> = lines.iter().filter(is_other).cloned().collect();
+            if candidate.len() < lines.len() && self.finds(&candidate) {
+                lines = candidate;
+            }
         }
         let mut size = lines.len() / 2;
         while size > 0 && Instant::now() < self.ends {

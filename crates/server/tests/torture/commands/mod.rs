@@ -147,7 +147,7 @@ pub(crate) const COMMANDS: &[Row] = &[
     operator("config", 40, &["SET hz {hz}", "SET appendfsync always", "SET appendfsync everysec", "SET appendfsync no",
         "SET maxmemory-policy noeviction", "SET maxmemory-policy offload", "SET rdbcompression no", "SET rdbcompression yes",
         "SET notify-keyspace-events KEA", "SET latency-monitor-threshold 1", "SET slowlog-log-slower-than 0",
-        "REWRITE", "RESETSTAT", "SET io-threads 1"]),
+        "REWRITE", "RESETSTAT"]),
     operator("debug", 20, &["RELOAD", "RELOAD", "LOADAOF", "OFFLOAD-ALL 1", "OFFLOAD-ALL 0", "OFFLOAD-ALL 0"]),
     operator("memory", 3, &["PURGE"]),
     operator("info", 3, &["everything"]),
