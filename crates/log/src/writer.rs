@@ -261,7 +261,8 @@ impl Writer {
         self.paved = 0;
         self.segment = segment.clone();
         core.segments.push(segment, self.limit);
-        self.seal_at = None;
+        // A segment that was full before the position to be sealed leaves that to its successor.
+        self.seal_at = self.seal_at.filter(|seal_at| *seal_at > first);
         core.chores.ring();
         core.room.ring();
         Ok(())

@@ -10,8 +10,9 @@ use crate::support::{PATIENCE, Value, encode_request};
 use crate::values::{Entry, KINDS, Key, Keys, Kind, Span};
 use crate::wire::{Connection, Silence, now_ms};
 
-/// Keys that are read in one go.
+/// Keys that are read in one go, and where memory is scarce.
 const CHUNK: usize = 32;
+const SMALL_CHUNK: usize = 1;
 
 /// The name of a connection's key begins with its number and this.
 pub(crate) const SEPARATOR: u8 = b':';
@@ -36,7 +37,9 @@ pub(crate) fn read(
     connection: &mut Connection,
     lanes: usize,
     only: Option<usize>,
+    is_scarce: bool,
 ) -> Result<Found, String> {
+    let chunk = if is_scarce { SMALL_CHUNK } else { CHUNK };
     let least = now_ms();
     let pattern = only.map_or("*".to_owned(), |lane| format!("{lane}:*"));
     let mut keys = vec![Keys::new(); lanes];
@@ -49,7 +52,7 @@ pub(crate) fn read(
             .iter()
             .filter_map(|name| Some(name.bytes()?.to_vec()))
             .collect();
-        for names in names.chunks(CHUNK) {
+        for names in names.chunks(chunk) {
             for (key, entry) in read_chunk(connection, db, names)? {
                 let lane = owner(&key.1).filter(|&lane| lane < lanes);
                 let lane =
@@ -144,7 +147,7 @@ pub(crate) fn left_over(directory: &Path) -> Vec<String> {
 }
 
 /// Lines of the server's log that tell of trouble nobody has made.
-pub(crate) fn complaints(output: &str, has_trouble: bool) -> Vec<String> {
+pub(crate) fn complaints(output: &str, has_trouble: bool, is_scarce: bool) -> Vec<String> {
     /// What a warning may say.
     const EXPECTED: &[&str] = &[
         "Append Only File loaded by DEBUG LOADAOF",
@@ -153,10 +156,16 @@ pub(crate) fn complaints(output: &str, has_trouble: bool) -> Vec<String> {
         "the log is still being begun or ended",
         "Saving a snapshot was broken off",
     ];
+    /// And where memory is scarce.
+    const EXPECTED_IF_SCARCE: &[&str] = &["clients take more than maxmemory-clients", "maxmemory is"];
+    let says = |line: &str, texts: &[&str]| texts.iter().any(|text| line.contains(text));
     let is_bad = |line: &&str| {
         let is_warning = line.split_whitespace().nth(5) == Some("#");
         line.contains("panicked")
-            || (is_warning && !has_trouble && !EXPECTED.iter().any(|text| line.contains(text)))
+            || (is_warning
+                && !has_trouble
+                && !says(line, EXPECTED)
+                && !(is_scarce && says(line, EXPECTED_IF_SCARCE)))
     };
     output
         .lines()

@@ -65,7 +65,7 @@ impl Runner {
     /// Reads everything and judges it. What was found is the base of what follows.
     fn look(&mut self, rule: Rule) -> Result<(), Find> {
         let mut reader = self.reader()?;
-        let found = inspect::read(&mut reader, LANES, None);
+        let found = inspect::read(&mut reader, LANES, None, self.life.maxmemory.is_some());
         let found = found
             .map_err(|problem| Find::new("read", format!("{problem}\n{}", self.process.tail())))?;
         let histories: Vec<&History> = self.lanes.iter().map(|lane| &lane.history).collect();
@@ -92,7 +92,7 @@ impl Runner {
     /// [`Runner::look`] beside connections that go on: their histories go on, too.
     fn look_beside(&mut self, rule: Rule) -> Result<(), Find> {
         let mut reader = self.reader()?;
-        let found = inspect::read(&mut reader, LANES, None);
+        let found = inspect::read(&mut reader, LANES, None, self.life.maxmemory.is_some());
         let found = found.map_err(|problem| Find::new("read", problem))?;
         let histories: Vec<&History> = self.lanes.iter().map(|lane| &lane.history).collect();
         let may_lose = rule == Rule::KeepsDurable;
@@ -105,7 +105,11 @@ impl Runner {
     /// Lines of its log, and its memory, before it ends.
     fn look_at_output(&mut self) -> Result<(), Find> {
         let output = self.process.new_output();
-        let complaints = inspect::complaints(&output, self.life.has_trouble);
+        let complaints = inspect::complaints(
+            &output,
+            self.life.has_trouble,
+            self.life.maxmemory.is_some(),
+        );
         if !complaints.is_empty() {
             return Err(Find::new("output", complaints.join("\n")));
         }

@@ -251,7 +251,7 @@ impl Runner {
         let mut reader = copy
             .connect(true, &self.clock)
             .map_err(|error| wrong(error.to_string()))?;
-        let found = inspect::read(&mut reader, LANES, None).map_err(wrong)?;
+        let found = inspect::read(&mut reader, LANES, None, true).map_err(wrong)?;
         for (keys, there) in keys.iter().zip(&found.keys) {
             let names = keys.keys().chain(there.keys());
             let mut different =

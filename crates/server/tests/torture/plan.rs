@@ -96,7 +96,12 @@ impl Plan {
         choose(random, "log-lazy-load-size", &["", "1"]);
         choose(random, "maxmemory", &["", "", "", "", "", "64mb"]);
         choose(random, "save", &["", "", "1,10"]);
-        let is_small = options.iter().any(|option| option.starts_with("maxmemory="));
+        let is_small = options
+            .iter()
+            .any(|option| option.starts_with("maxmemory="));
+        if is_small {
+            options.push("maxmemory-clients=32mb".to_owned());
+        }
         self.lines.push(Line::Server(options));
         if self.chance(6) {
             self.lines.push(Line::StartKill(self.random.u64(..60)));

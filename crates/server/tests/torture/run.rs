@@ -368,6 +368,10 @@ impl Runner {
                 lane.connection = None;
                 Ok(false)
             }
+            // A client whose replies take too much memory is closed.
+            Err(Silence::Closed) if self.life.maxmemory.is_some() => {
+                self.reconnect(number).map(|()| true)
+            }
             Err(silence) => {
                 let text = format!("connection {number}: {silence:?}\n{}", self.process.tail());
                 Err(Find::new("silence", text))
@@ -473,7 +477,8 @@ impl Runner {
             Ok(!list.lines().any(|line| line.starts_with(&id)))
         })?;
         let mut reader = self.reader()?;
-        let found = inspect::read(&mut reader, LANES, Some(number));
+        let is_scarce = self.life.maxmemory.is_some();
+        let found = inspect::read(&mut reader, LANES, Some(number), is_scarce);
         let found = found.map_err(|problem| Find::new("read", problem))?;
         let history = &mut self.lanes[number].history;
         let kept = history.judge(&found.keys[number], found.asked, false);
