@@ -126,6 +126,10 @@ impl Plan {
             2..4 if !self.has_trouble => {
                 let rewrite = vec![Arg::word("BGREWRITEAOF")];
                 self.lines.extend([Line::Operator(rewrite), Line::Idle]);
+                if self.random.bool() {
+                    // Until what was emptied has gone.
+                    self.lines.push(Line::Sleep(300));
+                }
             }
             4 if !self.has_trouble => {
                 let lane = self.lane();
