@@ -143,7 +143,7 @@ impl History {
             at_ms: reply.at_ms,
             is_durable,
             was_refused,
-            was_dirty: is_unsure.then(|| !matches!(reply.value, Value::Array(_))),
+            was_dirty: is_unsure.then_some(!matches!(reply.value, Value::Array(_))),
         });
         self.answered += 1;
         match step.play(&mut self.model, reply.at_ms, &mut Vec::new()) {
@@ -254,9 +254,8 @@ impl History {
         });
         let from = nearest.after.saturating_sub(4);
         let steps = self.steps.iter().enumerate().skip(from).take(7);
-        let steps = steps.map(|(index, step)| {
-            format!("\n  step {}: {}", index + 1, describe_deed(&step.deed))
-        });
+        let steps = steps
+            .map(|(index, step)| format!("\n  step {}: {}", index + 1, describe_deed(&step.deed)));
         format!(
             "no state that ever was ({} of {} steps were answered); after {} of them {} keys differ:{}{}",
             self.answered,
@@ -320,7 +319,10 @@ impl Search<'_> {
                 }
             }
         }
-        (kept, nearest.expect("there is a state before the first step"))
+        (
+            kept,
+            nearest.expect("there is a state before the first step"),
+        )
     }
 }
 

@@ -55,8 +55,7 @@ pub(crate) fn read(
         for names in names.chunks(chunk) {
             for (key, entry) in read_chunk(connection, db, names)? {
                 let lane = owner(&key.1).filter(|&lane| lane < lanes);
-                let lane =
-                    lane.ok_or_else(|| format!("nobody wrote {}", key.1.escape_ascii()))?;
+                let lane = lane.ok_or_else(|| format!("nobody wrote {}", key.1.escape_ascii()))?;
                 keys[lane].insert(key, entry);
             }
         }
@@ -80,7 +79,9 @@ fn next(connection: &mut Connection) -> Result<Value, String> {
             value => Ok(value),
         },
         Err(Silence::Closed) => Err("the connection that reads everything was closed".to_owned()),
-        Err(Silence::TimedOut) => Err("the connection that reads everything waits for ever".to_owned()),
+        Err(Silence::TimedOut) => {
+            Err("the connection that reads everything waits for ever".to_owned())
+        }
     }
 }
 
@@ -155,21 +156,18 @@ pub(crate) fn complaints(output: &str, has_trouble: bool, is_scarce: bool) -> Ve
         "are put aside in",
         "the log is still being begun or ended",
         "Saving a snapshot was broken off",
+        // The log that is being ended.
+        "is in use by another server",
     ];
     /// And where memory is scarce.
-    const EXPECTED_IF_SCARCE: &[&str] = &["clients take more than maxmemory-clients", "maxmemory is"];
+    const EXPECTED_IF_SCARCE: &[&str] =
+        &["clients take more than maxmemory-clients", "maxmemory is"];
     let says = |line: &str, texts: &[&str]| texts.iter().any(|text| line.contains(text));
     let is_bad = |line: &&str| {
         let is_warning = line.split_whitespace().nth(5) == Some("#");
-        line.contains("panicked")
-            || (is_warning
-                && !has_trouble
-                && !says(line, EXPECTED)
-                && !(is_scarce && says(line, EXPECTED_IF_SCARCE)))
+        let is_expected =
+            has_trouble || says(line, EXPECTED) || (is_scarce && says(line, EXPECTED_IF_SCARCE));
+        line.contains("panicked") || (is_warning && !is_expected)
     };
-    output
-        .lines()
-        .filter(is_bad)
-        .map(str::to_owned)
-        .collect()
+    output.lines().filter(is_bad).map(str::to_owned).collect()
 }

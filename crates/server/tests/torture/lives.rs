@@ -191,12 +191,23 @@ impl Runner {
     pub(crate) fn until(
         &mut self,
         what: &str,
+        holds: impl FnMut(&mut Runner) -> Result<bool, Find>,
+    ) -> Result<(), Find> {
+        self.until_within(PATIENCE, what, holds)
+    }
+
+    /// The same, with less patience.
+    pub(crate) fn until_within(
+        &mut self,
+        patience: Duration,
+        what: &str,
         mut holds: impl FnMut(&mut Runner) -> Result<bool, Find>,
     ) -> Result<(), Find> {
         let start = Instant::now();
         while !holds(self)? {
-            if start.elapsed() > PATIENCE {
-                return Err(Find::new("never", format!("{what}: not within a minute")));
+            if start.elapsed() > patience {
+                let text = format!("{what}: not within {} s", patience.as_secs());
+                return Err(Find::new("never", text));
             }
             sleep(Duration::from_millis(5));
         }

@@ -87,8 +87,15 @@ fn run_lives(
 fn report(find: &Find, lines: Vec<Line>, seed: u64, rounds: u64, began: Instant) -> ! {
     let file = std::env::temp_dir().join(format!("torture-{seed}-{rounds}.txt"));
     let write = |lines: &[Line], find: &Find| {
-        let comment: String = find.to_string().lines().map(|line| format!("# {line}\n")).collect();
-        let text = format!("# seed {seed}, round {rounds}\n{comment}{}", script::print(lines));
+        let comment: String = find
+            .to_string()
+            .lines()
+            .map(|line| format!("# {line}\n"))
+            .collect();
+        let text = format!(
+            "# seed {seed}, round {rounds}\n{comment}{}",
+            script::print(lines)
+        );
         std::fs::write(&file, &text).expect("the directory for temporary files is writable");
         text
     };

@@ -11,6 +11,8 @@ const VALUES: u32 = 12;
 const NUMBERS: u32 = 3;
 const BIG_NUMBERS: u32 = 2;
 const SHORT_LIVES: u32 = 3;
+/// Keys that no other request names.
+const SELDOM: u32 = 64;
 
 /// Milliseconds of a moment that is far away.
 const FUTURE_MS: u64 = 4_102_444_800_000;
@@ -60,6 +62,7 @@ impl Plan {
                 6..9 if !self.has_trouble => self.disturb(),
                 9..20 => at += self.transaction(),
                 20..23 => at += self.burst(),
+                23..25 => at += self.fill(),
                 _ => {
                     let lane = self.lane();
                     let request = self.request(lane);
@@ -88,9 +91,17 @@ impl Plan {
             }
         };
         let random = &mut self.random;
-        choose(random, "appendfsync", &["always", "always", "everysec", "everysec", "no"]);
+        choose(
+            random,
+            "appendfsync",
+            &["always", "always", "everysec", "everysec", "no"],
+        );
         choose(random, "log-segment-size", &["2mb", "2mb", "2mb", "4mb"]);
-        choose(random, "log-blob-size", &["", "16kb", "64kb", "256kb", "256kb"]);
+        choose(
+            random,
+            "log-blob-size",
+            &["", "16kb", "64kb", "256kb", "256kb"],
+        );
         choose(random, "threads", &["1", "2", "2", "3"]);
         choose(random, "io", &["auto", "epoll"]);
         choose(random, "log-lazy-load-size", &["", "1"]);
@@ -113,7 +124,11 @@ impl Plan {
         if self.chance(3) {
             self.lines.push(Line::Trouble("volatile".to_owned()));
         }
-        let depth = if is_small || self.chance(4) { 1 } else { self.random.usize(2..24) };
+        let depth = if is_small || self.chance(4) {
+            1
+        } else {
+            self.random.usize(2..24)
+        };
         self.lines.push(Line::Depth(depth));
         if let Some(name) = self.open.pop() {
             self.lines.push(Line::Open(name));
@@ -123,7 +138,7 @@ impl Plan {
     fn end(&mut self) {
         match self.random.u32(..10) {
             0..2 => self.lines.push(Line::Settle),
-            2..4 if !self.has_trouble => {
+            2..5 if !self.has_trouble => {
                 let rewrite = vec![Arg::word("BGREWRITEAOF")];
                 self.lines.extend([Line::Operator(rewrite), Line::Idle]);
                 if self.random.bool() {
@@ -131,9 +146,13 @@ impl Plan {
                     self.lines.push(Line::Sleep(300));
                 }
             }
-            4 if !self.has_trouble => {
+            5 if !self.has_trouble => {
                 let lane = self.lane();
-                let name = if self.random.bool() { "FLUSHALL" } else { "SWAPDB" };
+                let name = if self.random.bool() {
+                    "FLUSHALL"
+                } else {
+                    "SWAPDB"
+                };
                 let mut request = vec![Arg::word(name)];
                 if name == "SWAPDB" {
                     request.extend([self.token(lane, "{db}"), self.token(lane, "{db}")].concat());
@@ -244,6 +263,25 @@ impl Plan {
         count / 8
     }
 
+    /// Keys that are written seldom, one after the other: a segment is soon full of what is live. How many requests that is.
+    fn fill(&mut self) -> usize {
+        let lane = self.lane();
+        let len = self.random.usize(2_000..30_000);
+        let count = self.random.usize(1..12);
+        let first = self.random.u32(..SELDOM);
+        for group in 0..count as u32 {
+            let mut request = vec![Arg::word("MSET")];
+            for name in 0..8 {
+                let name = (first + group * 8 + name) % SELDOM;
+                let key = format!("{lane}{}f{name}", char::from(SEPARATOR));
+                let seed = self.random.u32(..);
+                request.extend([Arg::word(key), Arg::Text { len, seed }]);
+            }
+            self.lines.push(Line::Request(lane, request));
+        }
+        count
+    }
+
     fn choose(&mut self, is_wanted: impl Fn(&&'static Row) -> bool) -> &'static Row {
         let rows: Vec<&'static Row> = COMMANDS.iter().filter(is_wanted).collect();
         let total: u32 = rows.iter().map(|row| row.weight).sum();
@@ -288,14 +326,19 @@ impl Plan {
             "n" => vec![key('n', NUMBERS)],
             "b" => vec![key('b', BIG_NUMBERS)],
             "x" => vec![key('x', SHORT_LIVES)],
-            "vs" => (0..random.usize(1..5)).flat_map(|_| self.token(lane, "{v}")).collect(),
+            "vs" => (0..random.usize(1..5))
+                .flat_map(|_| self.token(lane, "{v}"))
+                .collect(),
             "pairs" => (0..random.usize(1..5))
                 .flat_map(|_| [self.token(lane, "{v}"), self.token(lane, "{text}")].concat())
                 .collect(),
             "text" => vec![self.text()],
             "tail" => {
                 let len = random.usize(..60);
-                vec![Arg::Text { len, seed: random.u32(..) }]
+                vec![Arg::Text {
+                    len,
+                    seed: random.u32(..),
+                }]
             }
             "int" => word(random.i64(-3..4)),
             "big" => word([i64::MAX, i64::MIN + 1, 1 << 62][random.usize(..3)]),
@@ -335,9 +378,15 @@ impl Plan {
                 1..4 => self.random.usize(..200_000),
                 _ => self.random.usize(..400),
             };
-            let at = if self.random.bool() { format!("#{}", at / 8) } else { at.to_string() };
+            let at = if self.random.bool() {
+                format!("#{}", at / 8)
+            } else {
+                at.to_string()
+            };
             match self.random.u8(..3) {
-                0 => ["GET", kind, &at].iter().for_each(|text| word((*text).to_owned())),
+                0 => ["GET", kind, &at]
+                    .iter()
+                    .for_each(|text| word((*text).to_owned())),
                 1 => ["SET", kind, &at, &self.random.u8(..).to_string()]
                     .iter()
                     .for_each(|text| word((*text).to_owned())),

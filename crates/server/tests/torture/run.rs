@@ -50,7 +50,10 @@ impl Find {
     pub(crate) fn is_like(&self, other: &Find) -> bool {
         let words = |find: &Find| -> String {
             let text = find.text.split_once(" # ").map_or("", |(_, text)| text);
-            text.chars().filter(char::is_ascii_alphabetic).take(24).collect()
+            text.chars()
+                .filter(char::is_ascii_alphabetic)
+                .take(24)
+                .collect()
         };
         self.class == other.class && (self.class != "output" || words(self) == words(other))
     }
@@ -68,7 +71,6 @@ pub(crate) struct Totals {
     pub(crate) starts: u64,
     pub(crate) kills: u64,
     pub(crate) answered: u64,
-    pub(crate) refused: u64,
     pub(crate) lost: u64,
     pub(crate) kept_unanswered: u64,
     pub(crate) copies: u64,
@@ -223,7 +225,7 @@ impl Runner {
     /// Connects a lane anew, with RESP3 where its number says so.
     pub(crate) fn connect(&mut self, number: usize) -> Result<(), Find> {
         let failed = |what: String| Find::new("connect", what);
-        let connection = self.process.connect(number % 2 == 0, &self.clock);
+        let connection = self.process.connect(number.is_multiple_of(2), &self.clock);
         let mut connection = connection.map_err(|error| failed(error.to_string()))?;
         if number % 4 >= 2 {
             let reply = connection.ask("HELLO 3", PATIENCE);
@@ -244,7 +246,11 @@ impl Runner {
 
     fn request(&mut self, number: usize, request: &Request) -> Result<(), Find> {
         self.need_server()?;
-        let depth = if self.life.may_refuse() { 1 } else { self.depth };
+        let depth = if self.life.may_refuse() {
+            1
+        } else {
+            self.depth
+        };
         while self.lanes[number].history.pending() >= depth
             || self.lanes[number].unanswered_bytes.iter().sum::<usize>() > UNANSWERED_BYTES_MAX
         {
@@ -255,16 +261,18 @@ impl Runner {
         }
         let lane = &mut self.lanes[number];
         let name = command_name(request);
-        let is_queued = lane.in_multi && !matches!(&name[..], "exec" | "discard" | "multi" | "watch");
+        let is_queued =
+            lane.in_multi && !matches!(&name[..], "exec" | "discard" | "multi" | "watch");
         match &name[..] {
             "multi" => lane.in_multi = true,
             "exec" | "discard" => lane.in_multi = false,
             "watch" => lane.is_watching = true,
             _ => {}
         }
-        let is_global = |row: &crate::commands::Row| matches!(row.effect, crate::commands::Effect::Global(_));
-        let may_be_global = !is_queued
-            && (name == "exec" || crate::commands::row(&name).is_some_and(is_global));
+        let is_global =
+            |row: &crate::commands::Row| matches!(row.effect, crate::commands::Effect::Global(_));
+        let may_be_global =
+            !is_queued && (name == "exec" || crate::commands::row(&name).is_some_and(is_global));
         let mut globals = Vec::new();
         if may_be_global && (name != "exec" || self.has_queued_globals(number)?) {
             if self.life.is_stuck {
@@ -336,9 +344,17 @@ impl Runner {
         };
         let deed = Deed::Request(request.clone());
         lane.history.steps.push(step(deed));
-        if let Some(global) = global {
-            for (_, other) in self.lanes.iter_mut().enumerate().filter(|(index, _)| *index != number) {
-                other.history.steps.push(step(Deed::Global(globals.clone())));
+        if global.is_some() {
+            for (_, other) in self
+                .lanes
+                .iter_mut()
+                .enumerate()
+                .filter(|(index, _)| *index != number)
+            {
+                other
+                    .history
+                    .steps
+                    .push(step(Deed::Global(globals.clone())));
             }
         }
     }
@@ -352,7 +368,13 @@ impl Runner {
         };
         let lane = &mut self.lanes[number];
         let is_others = lane.history.steps.get(lane.history.answered);
-        if matches!(is_others, Some(Step { deed: Deed::Global(..), .. })) {
+        if matches!(
+            is_others,
+            Some(Step {
+                deed: Deed::Global(..),
+                ..
+            })
+        ) {
             // Whoever has asked for it waits for the answer.
             let asker = self.asker();
             return asker.map_or(Ok(false), |asker| self.pump(asker));
@@ -395,14 +417,17 @@ impl Runner {
             lane.unanswered_bytes.remove(0);
         }
         let index = lane.history.answered;
-        let answered = lane
-            .history
-            .answer(reply, life.is_always, life.refusals());
+        let answered = lane.history.answer(reply, life.is_always, life.refusals());
         let step = lane.history.steps.get(index);
         let global = step.and_then(|step| Some((step.global?, step.answer.clone()?)));
         self.totals.answered += 1;
         if let Some((_, answer)) = global {
-            for (_, other) in self.lanes.iter_mut().enumerate().filter(|(index, _)| *index != number) {
+            for (_, other) in self
+                .lanes
+                .iter_mut()
+                .enumerate()
+                .filter(|(index, _)| *index != number)
+            {
                 other.history.answer_global(&answer);
             }
         }
@@ -465,10 +490,15 @@ impl Runner {
         let lane = &mut self.lanes[number];
         if let Some(mut connection) = lane.connection.take() {
             while lane.history.pending() > 0 {
-                let Ok(reply) = connection.receive(PATIENCE) else { break };
+                let Ok(reply) = connection.receive(PATIENCE) else {
+                    break;
+                };
                 lane.connection = None;
-                let answered = lane.history.answer(&reply, self.life.is_always, self.life.refusals());
-                answered.map_err(|wrong| Find::new("reply", format!("connection {number}: {wrong}")))?;
+                let answered =
+                    lane.history
+                        .answer(&reply, self.life.is_always, self.life.refusals());
+                answered
+                    .map_err(|wrong| Find::new("reply", format!("connection {number}: {wrong}")))?;
             }
         }
         let id = format!("id={} ", self.lanes[number].id);
@@ -483,7 +513,10 @@ impl Runner {
         let history = &mut self.lanes[number].history;
         let kept = history.judge(&found.keys[number], found.asked, false);
         let kept = kept.and_then(|kept| match kept.most < history.answered {
-            true => Err(format!("{} of {} steps are there", kept.most, history.answered)),
+            true => Err(format!(
+                "{} of {} steps are there",
+                kept.most, history.answered
+            )),
             false => Ok(kept),
         });
         let kept = kept.map_err(|wrong| {

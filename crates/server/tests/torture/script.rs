@@ -54,14 +54,6 @@ impl Arg {
         bytes
     }
 
-    /// How many bytes are sent.
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Arg::Word(word) => word.len(),
-            Arg::Text { len, .. } => *len,
-        }
-    }
-
     fn parse(token: &str) -> Result<Arg, String> {
         let bad = || format!("not an argument: {token}");
         if let Some(text) = token.strip_prefix('@') {

@@ -24,8 +24,18 @@ const TRIES: usize = 2;
 
 /// Kinds of lines that are left out all at once, if they can be.
 const KINDS: &[fn(&Line) -> bool] = &[
-    |line| matches!(line, Line::Cut(..) | Line::Kick(_) | Line::Sleep(_) | Line::Check),
-    |line| matches!(line, Line::Backup(_) | Line::Open(_) | Line::Snapshot | Line::Relog),
+    |line| {
+        matches!(
+            line,
+            Line::Cut(..) | Line::Kick(_) | Line::Sleep(_) | Line::Check
+        )
+    },
+    |line| {
+        matches!(
+            line,
+            Line::Backup(_) | Line::Open(_) | Line::Snapshot | Line::Relog
+        )
+    },
     |line| matches!(line, Line::Trouble(_)),
     |line| matches!(line, Line::Operator(request) if request[0] != Arg::word("BGREWRITEAOF")),
     |line| matches!(line, Line::StartKill(_) | Line::Verify),
@@ -52,8 +62,7 @@ impl Shrinker {
     fn finds(&mut self, lines: &[Line]) -> bool {
         (0..TRIES).any(|_| {
             self.runs += 1;
-            Instant::now() < self.ends
-                && replay(lines).is_err_and(|find| find.is_like(&self.find))
+            Instant::now() < self.ends && replay(lines).is_err_and(|find| find.is_like(&self.find))
         })
     }
 
@@ -79,7 +88,8 @@ impl Shrinker {
             }
         }
         for lane in 0..LANES {
-            let is_other = |line: &&Line| !matches!(line, Line::Request(number, _) if *number == lane);
+            let is_other =
+                |line: &&Line| !matches!(line, Line::Request(number, _) if *number == lane);
             let candidate: Vec<Line> = lines.iter().filter(is_other).cloned().collect();
             if candidate.len() < lines.len() && self.finds(&candidate) {
                 lines = candidate;

@@ -134,10 +134,6 @@ impl Connection {
         stamp
     }
 
-    pub(crate) fn send(&mut self, request: &Request) -> u64 {
-        self.send_bytes(&encode(request))
-    }
-
     /// The next reply. An answer that is no reply closes the connection.
     ///
     /// # Errors

@@ -145,11 +145,7 @@ pub(super) fn mset(call: &mut Call<'_>) -> Expect {
 }
 
 pub(super) fn msetnx(call: &mut Call<'_>) -> Expect {
-    if call
-        .args
-        .chunks(2)
-        .any(|pair| call.get(&pair[0]).is_some())
-    {
+    if call.args.chunks(2).any(|pair| call.get(&pair[0]).is_some()) {
         return Expect::int(0);
     }
     mset(call);
