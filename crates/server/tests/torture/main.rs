@@ -6,7 +6,7 @@
 //! | `values`, `model` | what a key holds; what a connection has, and what replies have to be |
 //! | `script` | what a run does, as lines of text |
 //! | `plan` | a script from a seed |
-//! | `run`, `lives`, `operate` | a script against a server: requests; starts and ends; maintenance, trouble, copies |
+//! | `run`, `disturb`, `lives`, `operate` | a script against a server: requests; cut connections; starts and ends; maintenance, trouble, copies |
 //! | `wire`, `process` | connections; the server's process |
 //! | `history`, `verdict`, `inspect` | what can be there; whether it is; reading it |
 //! | `shrink` | the short script of a find |
@@ -23,6 +23,7 @@
 mod support;
 
 mod commands;
+mod disturb;
 mod history;
 mod inspect;
 mod known;
@@ -166,7 +167,8 @@ fn run_script(path: &Path) -> Result<(), Find> {
 fn former_finds_are_gone() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torture/finds");
     let entries = std::fs::read_dir(&folder).expect("the repository has the folder");
-    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut paths: Vec<_> = paths.filter(|path| path.is_file()).collect();
     paths.sort();
     assert!(!paths.is_empty(), "{} is empty", folder.display());
     let finds: Vec<String> = paths

@@ -9,17 +9,16 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::thread::sleep;
 use std::time::Duration;
 
 use crate::history::{Deed, History, Step};
-use crate::inspect;
 use crate::lives::Rule;
 use crate::model::command_name;
 use crate::process::Process;
 use crate::script::{Line, Request};
-use crate::support::{PATIENCE, Value};
+use crate::support::PATIENCE;
 use crate::values::Keys;
 use crate::wire::{Connection, Reply, Silence, encode, now_ms};
 
@@ -92,10 +91,10 @@ pub(crate) struct Lane {
     pub(crate) id: i64,
     pub(crate) history: History,
     /// Bytes of the requests that have no answer yet.
-    unanswered_bytes: Vec<usize>,
+    pub(crate) unanswered_bytes: Vec<usize>,
     /// A transaction is open, on the sending side; keys are watched.
-    in_multi: bool,
-    is_watching: bool,
+    pub(crate) in_multi: bool,
+    pub(crate) is_watching: bool,
 }
 
 /// See the module.
@@ -133,7 +132,7 @@ pub(crate) struct Life {
 
 impl Life {
     /// Errors that mean that a request did nothing.
-    fn refusals(&self) -> &'static [&'static str] {
+    pub(crate) fn refusals(&self) -> &'static [&'static str] {
         match (self.has_trouble, self.maxmemory.is_some()) {
             (true, true) => &["MISCONF", "OOM", "EXECABORT"],
             (true, false) => &["MISCONF", "EXECABORT"],
@@ -222,28 +221,6 @@ impl Runner {
         }
     }
 
-    /// Connects a lane anew, with RESP3 where its number says so.
-    pub(crate) fn connect(&mut self, number: usize) -> Result<(), Find> {
-        let failed = |what: String| Find::new("connect", what);
-        let connection = self.process.connect(number.is_multiple_of(2), &self.clock);
-        let mut connection = connection.map_err(|error| failed(error.to_string()))?;
-        if number % 4 >= 2 {
-            let reply = connection.ask("HELLO 3", PATIENCE);
-            reply.map_err(|silence| failed(format!("HELLO 3: {silence:?}")))?;
-        }
-        let id = match connection.ask("CLIENT ID", PATIENCE) {
-            Ok(Value::Int(id)) => id,
-            other => return Err(failed(format!("CLIENT ID answers {other:?}"))),
-        };
-        let lane = &mut self.lanes[number];
-        lane.connection = Some(connection);
-        lane.id = id;
-        lane.unanswered_bytes.clear();
-        lane.in_multi = false;
-        lane.is_watching = false;
-        Ok(())
-    }
-
     fn request(&mut self, number: usize, request: &Request) -> Result<(), Find> {
         self.need_server()?;
         let depth = if self.life.may_refuse() {
@@ -314,7 +291,7 @@ impl Runner {
     }
 
     /// Whether a command that changes the keys of all has no answer yet.
-    fn pending_global(&self) -> bool {
+    pub(crate) fn pending_global(&self) -> bool {
         let mut histories = self.lanes.iter().map(|lane| &lane.history);
         histories.any(|history| {
             let pending = &history.steps[history.answered..];
@@ -457,74 +434,6 @@ impl Runner {
         }
         self.operator = None;
         Ok(())
-    }
-
-    /// Sends a part of a request, closes the connection, and looks which of what was on its way has happened.
-    fn cut(&mut self, number: usize, share: u8, request: &Request) -> Result<(), Find> {
-        self.need_server()?;
-        if self.life.is_stuck || self.pending_global() {
-            return Ok(());
-        }
-        let bytes = encode(request);
-        let len = (bytes.len() * usize::from(share) / 100).min(bytes.len() - 1);
-        if let Some(connection) = &mut self.lanes[number].connection {
-            connection.send_bytes(&bytes[..len]);
-            connection.close();
-        }
-        self.reconnect(number)
-    }
-
-    /// Has the server close a connection.
-    fn kick(&mut self, number: usize) -> Result<(), Find> {
-        self.need_server()?;
-        if self.life.is_stuck || self.pending_global() {
-            return Ok(());
-        }
-        let id = self.lanes[number].id;
-        self.ask(&format!("CLIENT KILL ID {id}"))?;
-        self.reconnect(number)
-    }
-
-    /// Waits until the server has forgotten a connection, reads its keys, and connects it again.
-    fn reconnect(&mut self, number: usize) -> Result<(), Find> {
-        let lane = &mut self.lanes[number];
-        if let Some(mut connection) = lane.connection.take() {
-            while lane.history.pending() > 0 {
-                let Ok(reply) = connection.receive(PATIENCE) else {
-                    break;
-                };
-                lane.connection = None;
-                let answered =
-                    lane.history
-                        .answer(&reply, self.life.is_always, self.life.refusals());
-                answered
-                    .map_err(|wrong| Find::new("reply", format!("connection {number}: {wrong}")))?;
-            }
-        }
-        let id = format!("id={} ", self.lanes[number].id);
-        self.until("a closed connection goes", |runner| {
-            let list = runner.ask("CLIENT LIST")?.text();
-            Ok(!list.lines().any(|line| line.starts_with(&id)))
-        })?;
-        let mut reader = self.reader()?;
-        let is_scarce = self.life.maxmemory.is_some();
-        let found = inspect::read(&mut reader, LANES, Some(number), is_scarce);
-        let found = found.map_err(|problem| Find::new("read", problem))?;
-        let history = &mut self.lanes[number].history;
-        let kept = history.judge(&found.keys[number], found.asked, false);
-        let kept = kept.and_then(|kept| match kept.most < history.answered {
-            true => Err(format!(
-                "{} of {} steps are there",
-                kept.most, history.answered
-            )),
-            false => Ok(kept),
-        });
-        let kept = kept.map_err(|wrong| {
-            Find::new("cut", format!("connection {number} was closed; {wrong}"))
-        })?;
-        let stamp = self.clock.fetch_add(1, Ordering::SeqCst);
-        history.reconnect(kept, stamp, found.asked.most, self.life.is_always);
-        self.connect(number)
     }
 
     /// A connection that reads keys.
