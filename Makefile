@@ -1,7 +1,7 @@
 # What one does with this repository. `make` alone prints the list; each target is one script or one cargo command.
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup test clients linearizability broken crash fuzz bench bench-log cli churn
+.PHONY: help build setup test clients linearizability broken crash fuzz bench bench-log cli churn torture
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,3 +53,8 @@ deb: ## a Debian package of the three programs and the service: target/debian/fe
 
 churn: ## whether the limit of memory holds, for CHURN_SECONDS (1800) seconds, on the optimised server; CHURN_GROUP=1: in a cgroup that would kill it
 	FERRITE_CHURN_GROUP=$${CHURN_GROUP:-} FERRITE_CHURN_SECONDS=$${CHURN_SECONDS:-1800} cargo test --release -p ferrite-server --test memory -- churn --nocapture
+
+torture: build ## everything at once against a model, for SECONDS (600) seconds from SEED (the clock), on the optimised server; SCRIPT=file runs a script, SHRINK (300) bounds the seconds that make a find short
+	FERRITE_SERVER=$(abspath $(or $(CARGO_TARGET_DIR),target))/release/ferrite-server FERRITE_TORTURE_SECONDS=$${SECONDS:-600} \
+		FERRITE_SEED=$${SEED:-$$(date +%s)} FERRITE_TORTURE_SHRINK=$${SHRINK:-$(if $(SCRIPT),0,300)} FERRITE_TORTURE_SCRIPT=$(abspath $(SCRIPT)) \
+		cargo test -p ferrite-server --test torture -- everything_at_once --nocapture

@@ -1,0 +1,193 @@
+//! What commands of bits do to the model.
+
+use crate::model::{Call, Expect, number};
+use crate::support::Value;
+
+fn bit_of(bytes: &[u8], at: usize) -> u64 {
+    bytes
+        .get(at / 8)
+        .map_or(0, |byte| u64::from(byte >> (7 - at % 8) & 1))
+}
+
+fn put_bit(bytes: &mut [u8], at: usize, bit: u64) {
+    let mask = 0x80 >> (at % 8);
+    bytes[at / 8] = if bit == 0 {
+        bytes[at / 8] & !mask
+    } else {
+        bytes[at / 8] | mask
+    };
+}
+
+fn grow(bytes: &mut Vec<u8>, len: usize) {
+    if bytes.len() < len {
+        bytes.resize(len, 0);
+    }
+}
+
+pub(super) fn setbit(call: &mut Call<'_>) -> Expect {
+    let args = call.args;
+    let at: usize = number(&args[1]).expect("a shape has an offset here");
+    let bit = u64::from(args[2] == b"1");
+    let old = call.change(&args[0], |bytes| {
+        grow(bytes, at / 8 + 1);
+        let old = bit_of(bytes, at);
+        put_bit(bytes, at, bit);
+        old
+    });
+    Expect::int(old)
+}
+
+pub(super) fn getbit(call: &mut Call<'_>) -> Expect {
+    let at: usize = number(&call.args[1]).expect("a shape has an offset here");
+    Expect::int(bit_of(call.string(&call.args[0]).unwrap_or_default(), at))
+}
+
+pub(super) fn bitcount(call: &mut Call<'_>) -> Expect {
+    let bytes = call.string(&call.args[0]).unwrap_or_default();
+    Expect::int(
+        bytes
+            .iter()
+            .map(|byte| u64::from(byte.count_ones()))
+            .sum::<u64>(),
+    )
+}
+
+/// An integer of a BITFIELD: its sign, its width, where it begins.
+struct Field {
+    is_signed: bool,
+    bits: usize,
+    at: usize,
+}
+
+impl Field {
+    fn parse(kind: &[u8], offset: &[u8]) -> Field {
+        let bits = number(&kind[1..]).expect("a shape has a type here");
+        let at = match offset.strip_prefix(b"#") {
+            Some(count) => number::<usize>(count).map(|count| count * bits),
+            None => number(offset),
+        };
+        Field {
+            is_signed: kind[0] == b'i',
+            bits,
+            at: at.expect("a shape has an offset here"),
+        }
+    }
+
+    fn read(&self, bytes: &[u8]) -> i128 {
+        let bits = self.at..self.at + self.bits;
+        let value = bits.fold(0_i128, |value, at| {
+            value << 1 | i128::from(bit_of(bytes, at))
+        });
+        self.wrap(value)
+    }
+
+    fn write(&self, bytes: &mut Vec<u8>, value: i128) {
+        grow(bytes, (self.at + self.bits).div_ceil(8));
+        for index in 0..self.bits {
+            let bit = value >> (self.bits - 1 - index) & 1;
+            put_bit(bytes, self.at + index, bit as u64);
+        }
+    }
+
+    fn wrap(&self, value: i128) -> i128 {
+        let size = 1_i128 << self.bits;
+        let value = value.rem_euclid(size);
+        if self.is_signed && value >= size / 2 {
+            value - size
+        } else {
+            value
+        }
+    }
+
+    fn saturate(&self, value: i128) -> i128 {
+        let half = 1_i128 << (self.bits - 1);
+        if self.is_signed {
+            value.clamp(-half, half - 1)
+        } else {
+            value.clamp(0, 2 * half - 1)
+        }
+    }
+}
+
+pub(super) fn bitfield(call: &mut Call<'_>) -> Expect {
+    let args = call.args;
+    let word = |at: usize| args[at].to_ascii_uppercase();
+    let is_change = (1..args.len()).any(|at| matches!(&word(at)[..], b"SET" | b"INCRBY"));
+    let run = |bytes: &mut Vec<u8>| {
+        let (mut at, mut saturates, mut replies) = (1, false, Vec::new());
+        while at < args.len() {
+            if word(at) == b"OVERFLOW" {
+                saturates = word(at + 1) == b"SAT";
+                at += 2;
+                continue;
+            }
+            let field = Field::parse(&args[at + 1], &args[at + 2]);
+            let old = field.read(bytes);
+            let fit = |value| {
+                if saturates {
+                    field.saturate(value)
+                } else {
+                    field.wrap(value)
+                }
+            };
+            let operand = || number::<i128>(&args[at + 3]).expect("a shape has a number here");
+            let (reply, width) = match &word(at)[..] {
+                b"GET" => (old, 3),
+                b"SET" => {
+                    field.write(bytes, fit(operand()));
+                    (old, 4)
+                }
+                _ => {
+                    let new = fit(old + operand());
+                    field.write(bytes, new);
+                    (new, 4)
+                }
+            };
+            replies.push(Expect::Is(Value::Int(reply as i64)));
+            at += width;
+        }
+        replies
+    };
+    Expect::All(if is_change {
+        call.change(&args[0], run)
+    } else {
+        run(&mut call.string(&args[0]).unwrap_or_default().to_vec())
+    })
+}
+
+pub(super) fn bitop(call: &mut Call<'_>) -> Expect {
+    let args = call.args;
+    let sources: Vec<&[u8]> = args[2..]
+        .iter()
+        .map(|name| call.string(name).unwrap_or_default())
+        .collect();
+    let len = sources
+        .iter()
+        .map(|source| source.len())
+        .max()
+        .unwrap_or_default();
+    let mut result = sources[0].to_vec();
+    result.resize(len, 0);
+    let op: fn(u8, u8) -> u8 = match &args[0].to_ascii_uppercase()[..] {
+        b"AND" => |one, two| one & two,
+        b"OR" => |one, two| one | two,
+        b"XOR" => |one, two| one ^ two,
+        _ => {
+            result.iter_mut().for_each(|byte| *byte = !*byte);
+            |one, _| one
+        }
+    };
+    for source in &sources[1..] {
+        let (both, rest) = result.split_at_mut(source.len());
+        for (byte, &other) in both.iter_mut().zip(*source) {
+            *byte = op(*byte, other);
+        }
+        rest.iter_mut().for_each(|byte| *byte = op(*byte, 0));
+    }
+    if len == 0 {
+        call.remove(&args[1]);
+    } else {
+        call.set(&args[1], result, None);
+    }
+    Expect::int(len as u64)
+}

@@ -1,0 +1,161 @@
+//! The table of commands: one row for each, with the shapes of its requests and what it does to the model.
+//!
+//! A new command is one row and, if no function here does what it does, one function below `strings`, `bits`, `keys` or a file of its
+//! own. `every_write_command_has_a_row` in `main.rs` fails until the row is there.
+//!
+//! A shape is a request without its name, in words. A word in braces stands for what `plan.rs` puts in its place:
+//!
+//! | word | stands for |
+//! |---|---|
+//! | `{v}` `{n}` `{b}` `{x}` | a key of values, of small numbers, of big numbers, of short lives: each class has its own few names |
+//! | `{vs}` `{pairs}` | several keys of values; several with texts |
+//! | `{text}` `{tail}` | bytes of all lengths; of few |
+//! | `{int}` `{big}` `{quarter}` | numbers |
+//! | `{secs}` `{future}` `{future-s}` `{short}` | a long time; moments far away, in ms and s; milliseconds that pass soon |
+//! | `{at}` `{bit}` `{01}` `{fields}` | an offset in bytes, in bits; a bit; what BITFIELD does |
+//! | `{db}` | a database |
+//!
+//! Keys whose time is up soon (`{x}`) appear only in commands whose effect does not depend on whether they are there.
+
+mod bits;
+mod keys;
+mod reads;
+mod strings;
+
+use crate::model::{Call, Expect, Global};
+use crate::script::Request;
+
+/// What a command is to the model.
+pub(crate) enum Effect {
+    /// It reads and changes keys that it names.
+    Keys(fn(&mut Call<'_>) -> Expect),
+    /// It changes keys of everybody: what, in this database.
+    Global(fn(u16, &Request) -> Option<Global>),
+    /// It changes no keys; the operator's connection sends it.
+    Operator,
+}
+
+/// See the module.
+pub(crate) struct Row {
+    /// In lower case.
+    pub(crate) name: &'static str,
+    /// How often it is chosen.
+    pub(crate) weight: u32,
+    pub(crate) shapes: &'static [&'static str],
+    pub(crate) effect: Effect,
+}
+
+const fn keys(
+    name: &'static str,
+    weight: u32,
+    shapes: &'static [&'static str],
+    apply: fn(&mut Call<'_>) -> Expect,
+) -> Row {
+    let effect = Effect::Keys(apply);
+    Row {
+        name,
+        weight,
+        shapes,
+        effect,
+    }
+}
+
+const fn global(
+    name: &'static str,
+    weight: u32,
+    shapes: &'static [&'static str],
+    parse: fn(u16, &Request) -> Option<Global>,
+) -> Row {
+    let effect = Effect::Global(parse);
+    Row {
+        name,
+        weight,
+        shapes,
+        effect,
+    }
+}
+
+const fn operator(name: &'static str, weight: u32, shapes: &'static [&'static str]) -> Row {
+    Row {
+        name,
+        weight,
+        shapes,
+        effect: Effect::Operator,
+    }
+}
+
+/// All commands of the plan.
+#[rustfmt::skip]
+pub(crate) const COMMANDS: &[Row] = &[
+    keys("set", 160, &["{v} {text}", "{v} {text}", "{v} {text}", "{v} {text}", "{v} {text} EX {secs}", "{v} {text} PXAT {future}",
+        "{v} {text} EXAT {future-s}", "{v} {text} KEEPTTL", "{v} {text} NX", "{v} {text} XX GET", "{v} {text} GET", "{v} {text} PXAT 1000",
+        "{v} {text} IFEQ {tail}", "{n} {int}", "{b} {big}", "{x} {text} PX {short}", "{x} {text} PX {short}", "{x} {text}"],
+        strings::set),
+    keys("setnx", 8, &["{v} {text}"], strings::setnx),
+    keys("setex", 8, &["{v} {secs} {text}"], strings::setex),
+    keys("psetex", 8, &["{x} {short} {text}", "{v} {secs} {text}"], strings::psetex),
+    keys("getset", 8, &["{v} {text}"], strings::getset),
+    keys("getdel", 4, &["{v}", "{n}"], strings::getdel),
+    keys("getex", 8, &["{v}", "{v} PERSIST", "{v} EX {secs}", "{v} PXAT {future}", "{v} PXAT 1000"], strings::getex),
+    keys("append", 60, &["{v} {tail}", "{v} {tail}", "{v} {text}"], strings::append),
+    keys("setrange", 40, &["{v} {at} {tail}", "{v} {at} {tail}", "{v} {at} {text}"], strings::setrange),
+    keys("mset", 40, &["{pairs}"], strings::mset),
+    keys("msetnx", 8, &["{pairs}"], strings::msetnx),
+    keys("incr", 8, &["{n}", "{v}", "{b}"], strings::incr),
+    keys("decr", 8, &["{n}", "{b}"], strings::decr),
+    keys("incrby", 8, &["{n} {int}", "{b} {big}"], strings::incrby),
+    keys("decrby", 8, &["{n} {int}", "{b} {big}"], strings::decrby),
+    keys("incrbyfloat", 8, &["{n} {quarter}"], strings::incrbyfloat),
+    keys("delex", 6, &["{v}", "{n} IFEQ {int}", "{n} IFNE {int}", "{v} IFEQ {tail}"], strings::delex),
+    keys("delifeq", 6, &["{n} {int}", "{v} {tail}"], strings::delifeq),
+
+    keys("setbit", 30, &["{v} {bit} {01}"], bits::setbit),
+    keys("bitfield", 20, &["{v} {fields}"], bits::bitfield),
+    keys("bitop", 10, &["AND {v} {vs}", "OR {v} {vs}", "XOR {v} {vs}", "NOT {v} {v}"], bits::bitop),
+
+    keys("del", 20, &["{v}", "{vs}", "{n}", "{x}"], keys::del),
+    keys("unlink", 10, &["{v}", "{vs}"], keys::del),
+    keys("expire", 8, &["{v} {secs}", "{v} -1", "{n} {secs}"], keys::expire),
+    keys("pexpire", 8, &["{v} {secs}000", "{v} 0"], keys::pexpire),
+    keys("expireat", 8, &["{v} {future-s}", "{v} {future-s} NX", "{v} {future-s} XX"], keys::expireat),
+    keys("pexpireat", 8, &["{v} {future}", "{v} {future} GT", "{v} {future} LT", "{v} 1000"], keys::pexpireat),
+    keys("persist", 12, &["{v}", "{n}"], keys::persist),
+    keys("copy", 30, &["{v} {v} REPLACE", "{v} {v}", "{v} {v} DB {db} REPLACE", "{n} {n} DB {db}"], keys::copy),
+    keys("rename", 20, &["{v} {v}", "{n} {n}"], keys::rename),
+    keys("renamenx", 10, &["{v} {v}"], keys::renamenx),
+    keys("move", 16, &["{v} {db}"], keys::move_),
+    keys("select", 40, &["{db}"], reads::unreachable),
+
+    global("flushdb", 2, &["", "ASYNC", "SYNC"], keys::flushdb),
+    global("flushall", 1, &["", "ASYNC"], keys::flushall),
+    global("swapdb", 4, &["{db} {db}"], keys::swapdb),
+
+    keys("get", 20, &["{v}", "{n}", "{x}"], reads::get),
+    keys("mget", 8, &["{vs}"], reads::mget),
+    keys("getrange", 8, &["{v} {at} 3000000", "{v} 0 100"], reads::getrange),
+    keys("strlen", 6, &["{v}"], reads::strlen),
+    keys("exists", 4, &["{vs}"], reads::exists),
+    keys("touch", 2, &["{vs}"], reads::exists),
+    keys("type", 2, &["{v}"], reads::type_),
+    keys("pttl", 4, &["{v}"], reads::pttl),
+    keys("pexpiretime", 4, &["{v}"], reads::pexpiretime),
+    keys("getbit", 4, &["{v} {bit}"], bits::getbit),
+    keys("bitcount", 4, &["{v}"], bits::bitcount),
+
+    operator("bgrewriteaof", 50, &[""]),
+    operator("bgsave", 10, &[""]),
+    operator("config", 40, &["SET hz {hz}", "SET appendfsync always", "SET appendfsync everysec", "SET appendfsync no",
+        "SET maxmemory-policy noeviction", "SET maxmemory-policy offload", "SET rdbcompression no", "SET rdbcompression yes",
+        "SET notify-keyspace-events KEA", "SET latency-monitor-threshold 1", "SET slowlog-log-slower-than 0",
+        "REWRITE", "RESETSTAT"]),
+    operator("debug", 20, &["RELOAD", "RELOAD", "LOADAOF", "OFFLOAD-ALL 1", "OFFLOAD-ALL 0", "OFFLOAD-ALL 0"]),
+    operator("memory", 3, &["PURGE"]),
+    operator("info", 3, &["everything"]),
+    operator("bigkeys", 2, &[""]),
+    operator("client", 2, &["PAUSE 20 WRITE", "LIST"]),
+];
+
+/// The row of a command.
+pub(crate) fn row(name: &str) -> Option<&'static Row> {
+    COMMANDS.iter().find(|row| row.name == name)
+}

@@ -1,0 +1,101 @@
+//! Connections that are made, cut in the middle of a request, and closed by the server: which of what was on its way has happened?
+
+use std::sync::atomic::Ordering;
+
+use crate::inspect;
+use crate::run::{Find, LANES, Runner};
+use crate::script::Request;
+use crate::support::{PATIENCE, Value};
+use crate::wire::encode;
+
+impl Runner {
+    /// Connects a lane anew, with RESP3 where its number says so.
+    pub(crate) fn connect(&mut self, number: usize) -> Result<(), Find> {
+        let failed = |what: String| Find::new("connect", what);
+        let connection = self.process.connect(number.is_multiple_of(2), &self.clock);
+        let mut connection = connection.map_err(|error| failed(error.to_string()))?;
+        if number % 4 >= 2 {
+            let reply = connection.ask("HELLO 3", PATIENCE);
+            reply.map_err(|silence| failed(format!("HELLO 3: {silence:?}")))?;
+        }
+        let id = match connection.ask("CLIENT ID", PATIENCE) {
+            Ok(Value::Int(id)) => id,
+            other => return Err(failed(format!("CLIENT ID answers {other:?}"))),
+        };
+        let lane = &mut self.lanes[number];
+        lane.connection = Some(connection);
+        lane.id = id;
+        lane.unanswered_bytes.clear();
+        lane.in_multi = false;
+        lane.is_watching = false;
+        Ok(())
+    }
+
+    /// Sends a part of a request, closes the connection, and looks which of what was on its way has happened.
+    pub(crate) fn cut(&mut self, number: usize, share: u8, request: &Request) -> Result<(), Find> {
+        self.need_server()?;
+        if self.life.is_stuck || self.pending_global() {
+            return Ok(());
+        }
+        let bytes = encode(request);
+        let len = (bytes.len() * usize::from(share) / 100).min(bytes.len() - 1);
+        if let Some(connection) = &mut self.lanes[number].connection {
+            connection.send_bytes(&bytes[..len]);
+            connection.close();
+        }
+        self.reconnect(number)
+    }
+
+    /// Has the server close a connection.
+    pub(crate) fn kick(&mut self, number: usize) -> Result<(), Find> {
+        self.need_server()?;
+        if self.life.is_stuck || self.pending_global() {
+            return Ok(());
+        }
+        let id = self.lanes[number].id;
+        self.ask(&format!("CLIENT KILL ID {id}"))?;
+        self.reconnect(number)
+    }
+
+    /// Waits until the server has forgotten a connection, reads its keys, and connects it again.
+    pub(crate) fn reconnect(&mut self, number: usize) -> Result<(), Find> {
+        let lane = &mut self.lanes[number];
+        if let Some(mut connection) = lane.connection.take() {
+            while lane.history.pending() > 0 {
+                let Ok(reply) = connection.receive(PATIENCE) else {
+                    break;
+                };
+                lane.connection = None;
+                let answered =
+                    lane.history
+                        .answer(&reply, self.life.is_always, self.life.refusals());
+                answered
+                    .map_err(|wrong| Find::new("reply", format!("connection {number}: {wrong}")))?;
+            }
+        }
+        let id = format!("id={} ", self.lanes[number].id);
+        self.until("a closed connection goes", |runner| {
+            let list = runner.ask("CLIENT LIST")?.text();
+            Ok(!list.lines().any(|line| line.starts_with(&id)))
+        })?;
+        let mut reader = self.reader()?;
+        let is_scarce = self.life.maxmemory.is_some();
+        let found = inspect::read(&mut reader, LANES, Some(number), is_scarce);
+        let found = found.map_err(|problem| Find::new("read", problem))?;
+        let history = &mut self.lanes[number].history;
+        let kept = history.judge(&found.keys[number], found.asked, false);
+        let kept = kept.and_then(|kept| match kept.most < history.answered {
+            true => Err(format!(
+                "{} of {} steps are there",
+                kept.most, history.answered
+            )),
+            false => Ok(kept),
+        });
+        let kept = kept.map_err(|wrong| {
+            Find::new("cut", format!("connection {number} was closed; {wrong}"))
+        })?;
+        let stamp = self.clock.fetch_add(1, Ordering::SeqCst);
+        history.reconnect(kept, stamp, found.asked.most, self.life.is_always);
+        self.connect(number)
+    }
+}

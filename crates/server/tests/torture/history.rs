@@ -1,0 +1,346 @@
+//! What one connection has asked for since its keys were last read, and which of it can be there.
+//!
+//! A history is a base, what was acknowledged, and what is on its way. After the end of a server its keys are what they were after some
+//! beginning of the history: [`History::judge`] finds out which.
+
+use std::collections::HashSet;
+
+use crate::model::{Expect, Global, Model};
+use crate::script::Request;
+use crate::support::Value;
+use crate::values::{Key, Keys, SLACK_MS, Span, describe, may_be};
+use crate::wire::Reply;
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub(crate) enum Deed {
+    Request(Request),
+    /// Another connection has changed the keys of all, with the request of this number.
+    Global(Vec<Global>),
+    /// The connection was closed, and is another one from here on.
+    Reconnect,
+}
+
+/// How a step was answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// When, in the order of all connections, and in Unix ms.
+    pub(crate) stamp: u64,
+    pub(crate) at_ms: u64,
+    /// It must be there even if the power has failed.
+    pub(crate) is_durable: bool,
+    /// It was refused, and changed nothing.
+    was_refused: bool,
+    /// What the reply of EXEC told of watched keys, if that was open.
+    was_dirty: Option<bool>,
+}
+
+/// A request that was sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) deed: Deed,
+    /// The number of a request that changes the keys of all.
+    pub(crate) global: Option<u64>,
+    pub(crate) sent: u64,
+    pub(crate) sent_ms: u64,
+    pub(crate) answer: Option<Answer>,
+}
+
+impl Step {
+    /// When it ran, if it did before `end_ms`.
+    fn span(&self, end_ms: u64) -> Span {
+        Span {
+            least: self.sent_ms.saturating_sub(SLACK_MS),
+            most: self.answer.as_ref().map_or(end_ms, |answer| answer.at_ms),
+        }
+    }
+
+    fn play(&self, model: &mut Model, end_ms: u64, touched: &mut Vec<Key>) -> Option<Expect> {
+        let request = match &self.deed {
+            Deed::Request(request) => request,
+            Deed::Global(globals) => {
+                for global in globals {
+                    model.apply_global(global, touched);
+                }
+                return None;
+            }
+            Deed::Reconnect => {
+                *model = Model::new(std::mem::take(&mut model.keys));
+                return None;
+            }
+        };
+        if let Some(answer) = &self.answer {
+            if answer.was_refused {
+                model.refuse(request);
+                return None;
+            }
+            if let Some(was_dirty) = answer.was_dirty {
+                model.learn_dirty(was_dirty);
+            }
+        }
+        Some(model.apply(request, self.span(end_ms), touched))
+    }
+}
+
+/// How many steps are there: between these two, as far as can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) least: usize,
+    pub(crate) most: usize,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    base: Model,
+    /// After what was acknowledged.
+    pub(crate) model: Model,
+    pub(crate) steps: Vec<Step>,
+    /// How many steps were answered: the first ones.
+    pub(crate) answered: usize,
+}
+
+impl History {
+    /// Nothing was done yet to these keys.
+    pub(crate) fn new(keys: Keys) -> History {
+        let base = Model::new(keys);
+        History {
+            model: base.clone(),
+            base,
+            steps: Vec::new(),
+            answered: 0,
+        }
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        self.steps.len() - self.answered
+    }
+
+    /// Takes the answer of the oldest step that has none. `may_refuse` says which errors mean that nothing was done.
+    ///
+    /// # Errors
+    /// It is wrong.
+    pub(crate) fn answer(
+        &mut self,
+        reply: &Reply,
+        is_durable: bool,
+        may_refuse: &[&str],
+    ) -> Result<(), String> {
+        let Some(step) = self.steps.get_mut(self.answered) else {
+            return Err(format!("a reply to nothing: {:.200?}", reply.value));
+        };
+        let was_refused = match &reply.value {
+            Value::Error(text) => {
+                let text = String::from_utf8_lossy(text);
+                may_refuse.iter().any(|start| text.starts_with(start))
+            }
+            _ => false,
+        };
+        let is_exec = matches!(&step.deed, Deed::Request(request) if crate::model::command_name(request) == "exec");
+        let is_unsure = is_exec && self.model.is_unsure_of_exec();
+        step.answer = Some(Answer {
+            stamp: reply.stamp,
+            at_ms: reply.at_ms,
+            is_durable,
+            was_refused,
+            was_dirty: is_unsure.then_some(!matches!(reply.value, Value::Array(_))),
+        });
+        self.answered += 1;
+        match step.play(&mut self.model, reply.at_ms, &mut Vec::new()) {
+            Some(expect) if !expect.admits(&reply.value) => {
+                let deed = describe_deed(&step.deed);
+                Err(format!(
+                    "{deed}\nis answered {}\nin place of {}",
+                    shorten(format!("{:?}", reply.value)),
+                    shorten(format!("{expect:?}"))
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A command of another connection that changes all keys was answered.
+    pub(crate) fn answer_global(&mut self, like: &Answer) {
+        let step = &mut self.steps[self.answered];
+        step.answer = Some(like.clone());
+        if like.was_refused {
+            self.steps.truncate(self.answered);
+        } else {
+            step.play(&mut self.model, like.at_ms, &mut Vec::new());
+            self.answered += 1;
+        }
+    }
+
+    /// How many steps must be there: those that were answered, or those of them that had to be durable.
+    pub(crate) fn floor(&self, may_lose: bool) -> usize {
+        if !may_lose {
+            return self.answered;
+        }
+        let is_durable = |step: &Step| step.answer.as_ref().is_some_and(|answer| answer.is_durable);
+        self.steps
+            .iter()
+            .rposition(is_durable)
+            .map_or(0, |index| index + 1)
+    }
+
+    /// These keys are there: what follows begins with them, on a new connection.
+    pub(crate) fn rebase(&mut self, keys: Keys) {
+        *self = History::new(keys);
+    }
+
+    /// The connection was closed, and so many steps were there at this moment, which counts as their answer.
+    pub(crate) fn reconnect(&mut self, kept: Kept, stamp: u64, at_ms: u64, is_durable: bool) {
+        self.steps.truncate(kept.most);
+        self.steps.push(Step {
+            deed: Deed::Reconnect,
+            global: None,
+            sent: stamp,
+            sent_ms: at_ms,
+            answer: None,
+        });
+        for step in &mut self.steps[self.answered..] {
+            step.answer = Some(Answer {
+                stamp,
+                at_ms,
+                is_durable,
+                was_refused: false,
+                was_dirty: None,
+            });
+            step.play(&mut self.model, at_ms, &mut Vec::new());
+        }
+        self.answered = self.steps.len();
+    }
+
+    /// After how many steps the keys are what was found.
+    ///
+    /// # Errors
+    /// They never were; the text says what is nearest.
+    pub(crate) fn judge(&self, found: &Keys, asked: Span, may_lose: bool) -> Result<Kept, String> {
+        let search = Search { found, asked };
+        // Where steps may be lost, what is least has to be looked for from the beginning on.
+        let from_base = self.floor(may_lose) < self.answered;
+        let (kept, nearest) = if from_base {
+            search.run(&self.base, &self.steps)
+        } else {
+            search.run(&self.model, &self.steps[self.answered..])
+        };
+        let skipped = if from_base { 0 } else { self.answered };
+        if let Some(kept) = kept {
+            return Ok(Kept {
+                least: skipped + kept.least,
+                most: skipped + kept.most,
+            });
+        }
+        let nearest = Nearest {
+            after: skipped + nearest.after,
+            ..nearest
+        };
+        Err(self.explain(&nearest, found, asked))
+    }
+
+    fn explain(&self, nearest: &Nearest, found: &Keys, asked: Span) -> String {
+        let mut model = self.base.clone();
+        for step in &self.steps[..nearest.after] {
+            step.play(&mut model, asked.least, &mut Vec::new());
+        }
+        let keys = nearest.wrong.iter().take(4).map(|key| {
+            format!(
+                "\n  {} in database {}: {} is there, {} should be",
+                key.1.escape_ascii(),
+                key.0,
+                describe(found.get(key)),
+                describe(model.keys.get(key))
+            )
+        });
+        let from = nearest.after.saturating_sub(4);
+        let steps = self.steps.iter().enumerate().skip(from).take(7);
+        let steps = steps
+            .map(|(index, step)| format!("\n  step {}: {}", index + 1, describe_deed(&step.deed)));
+        format!(
+            "no state that ever was ({} of {} steps were answered); after {} of them {} keys differ:{}{}",
+            self.answered,
+            self.steps.len(),
+            nearest.after,
+            nearest.wrong.len(),
+            keys.collect::<String>(),
+            steps.collect::<String>()
+        )
+    }
+}
+
+/// The state that differs in the fewest keys.
+struct Nearest {
+    after: usize,
+    wrong: Vec<Key>,
+}
+
+/// A search for the state that was found.
+struct Search<'a> {
+    found: &'a Keys,
+    asked: Span,
+}
+
+impl Search<'_> {
+    fn is_wrong(&self, model: &Model, key: &Key) -> bool {
+        !may_be(model.keys.get(key), self.found.get(key), self.asked)
+    }
+
+    fn run(&self, base: &Model, steps: &[Step]) -> (Option<Kept>, Nearest) {
+        let mut model = base.clone();
+        let keys = base.keys.keys().chain(self.found.keys());
+        let mut wrong: HashSet<Key> = keys
+            .filter(|key| self.is_wrong(&model, key))
+            .cloned()
+            .collect();
+        let mut kept: Option<Kept> = None;
+        let mut nearest: Option<Nearest> = None;
+        for (index, step) in (0..).zip(steps.iter().map(Some).chain([None])) {
+            if wrong.is_empty() {
+                let least = kept.map_or(index, |kept| kept.least);
+                kept = Some(Kept { least, most: index });
+            }
+            if nearest
+                .as_ref()
+                .is_none_or(|nearest| wrong.len() <= nearest.wrong.len())
+            {
+                nearest = Some(Nearest {
+                    after: index,
+                    wrong: wrong.iter().cloned().collect(),
+                });
+            }
+            let Some(step) = step else { break };
+            let mut touched = Vec::new();
+            step.play(&mut model, self.asked.least, &mut touched);
+            for key in touched {
+                if self.is_wrong(&model, &key) {
+                    wrong.insert(key);
+                } else {
+                    wrong.remove(&key);
+                }
+            }
+        }
+        (
+            kept,
+            nearest.expect("there is a state before the first step"),
+        )
+    }
+}
+
+pub(crate) fn describe_deed(deed: &Deed) -> String {
+    match deed {
+        Deed::Request(request) => {
+            let words: Vec<String> = request.iter().map(ToString::to_string).collect();
+            words.join(" ")
+        }
+        Deed::Global(globals) => format!("{globals:?} by another connection"),
+        Deed::Reconnect => "a new connection".to_owned(),
+    }
+}
+
+fn shorten(text: String) -> String {
+    if text.len() <= 300 {
+        return text;
+    }
+    let start: String = text.chars().take(300).collect();
+    format!("{start}... ({} characters)", text.len())
+}

@@ -1,0 +1,216 @@
+//! How a server's lives begin and end in a script: start, stop, kill, and the look at what is there.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::history::History;
+use crate::inspect;
+use crate::known::KILL_LOSES_NOTHING;
+use crate::run::{Find, LANES, Life, Runner};
+use crate::support::PATIENCE;
+use crate::verdict;
+
+/// How much more than its limit of memory a server may take.
+const TOLERATED_PERCENT: u64 = 10;
+const TOLERATED_BYTES: u64 = 16 << 20;
+
+/// What the last end of the server may have cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Everything that was acknowledged is there.
+    KeepsAll,
+    /// The end of the history may be lost, from the last answer on that was given by a server with `appendfsync always`.
+    KeepsDurable,
+}
+
+impl Runner {
+    /// Starts the server and looks at all that is there.
+    pub(crate) fn start(&mut self) -> Result<(), Find> {
+        if self.process.is_running() {
+            return Ok(());
+        }
+        self.process.spawn(&self.options);
+        self.life = self.life_by_options();
+        self.totals.starts += 1;
+        let ready = self.process.wait_until_ready(&self.clock);
+        if let Err(problem) = ready {
+            self.process.kill();
+            let (code, text) = self.process.check_log();
+            let text = format!("{problem}\n--check-log ends with {code}: {}", text.trim());
+            return Err(Find::new("start", text));
+        }
+        self.look(self.rule)?;
+        self.rule = Rule::KeepsAll;
+        self.operator = Some(self.reader()?);
+        (0..LANES).try_for_each(|number| self.connect(number))?;
+        self.look_at_output()
+    }
+
+    fn life_by_options(&self) -> Life {
+        let option = |name: &str| {
+            let options = self.options.iter().rev();
+            let mut pairs = options.filter_map(|option| option.split_once('='));
+            pairs.find(|pair| pair.0 == name).map(|pair| pair.1)
+        };
+        let megabytes = option("maxmemory").and_then(|text| text.strip_suffix("mb"));
+        Life {
+            is_always: option("appendfsync") == Some("always"),
+            maxmemory: megabytes
+                .and_then(|text| text.parse().ok())
+                .map(|mb: u64| mb << 20),
+            ..Life::default()
+        }
+    }
+
+    /// Reads everything and judges it. What was found is the base of what follows.
+    fn look(&mut self, rule: Rule) -> Result<(), Find> {
+        let mut reader = self.reader()?;
+        let found = inspect::read(&mut reader, LANES, None, self.life.maxmemory.is_some());
+        let found = found
+            .map_err(|problem| Find::new("read", format!("{problem}\n{}", self.process.tail())))?;
+        let histories: Vec<&History> = self.lanes.iter().map(|lane| &lane.history).collect();
+        let may_lose = rule == Rule::KeepsDurable;
+        let counts = verdict::judge(&histories, &found.keys, found.asked, may_lose);
+        let counts = counts.map_err(|wrong| Find::new("verdict", wrong))?;
+        self.totals.lost += counts.lost;
+        self.totals.kept_unanswered += counts.kept_unanswered;
+        for (lane, keys) in self.lanes.iter_mut().zip(found.keys) {
+            lane.history.rebase(keys);
+        }
+        Ok(())
+    }
+
+    /// Compares what the running server has with the model.
+    pub(crate) fn verify_running(&mut self) -> Result<(), Find> {
+        if !self.process.is_running() || self.life.is_stuck {
+            return Ok(());
+        }
+        self.settle()?;
+        self.look_beside(Rule::KeepsAll)
+    }
+
+    /// [`Runner::look`] beside connections that go on: their histories go on, too.
+    fn look_beside(&mut self, rule: Rule) -> Result<(), Find> {
+        let mut reader = self.reader()?;
+        let found = inspect::read(&mut reader, LANES, None, self.life.maxmemory.is_some());
+        let found = found.map_err(|problem| Find::new("read", problem))?;
+        let histories: Vec<&History> = self.lanes.iter().map(|lane| &lane.history).collect();
+        let may_lose = rule == Rule::KeepsDurable;
+        let counts = verdict::judge(&histories, &found.keys, found.asked, may_lose);
+        counts
+            .map(|_| ())
+            .map_err(|wrong| Find::new("verdict", format!("while it runs: {wrong}")))
+    }
+
+    /// Lines of its log, and its memory, before it ends.
+    fn look_at_output(&mut self) -> Result<(), Find> {
+        let output = self.process.new_output();
+        let complaints = inspect::complaints(
+            &output,
+            self.life.has_trouble,
+            self.life.maxmemory.is_some(),
+        );
+        if !complaints.is_empty() {
+            return Err(Find::new("output", complaints.join("\n")));
+        }
+        let limit = self.life.maxmemory;
+        if let (Some(limit), Some(taken)) = (limit, self.process.most_resident_bytes()) {
+            let tolerated = limit / 100 * (100 + TOLERATED_PERCENT) + TOLERATED_BYTES;
+            if taken > tolerated {
+                let text = format!("{} MiB of {} are taken", taken >> 20, limit >> 20);
+                return Err(Find::new("memory", text));
+            }
+        }
+        Ok(())
+    }
+
+    fn may_lose(&self) -> Rule {
+        let keeps = (KILL_LOSES_NOTHING || self.life.is_always) && !self.life.is_volatile;
+        match keeps && !self.life.has_trouble {
+            true => Rule::KeepsAll,
+            false => Rule::KeepsDurable,
+        }
+    }
+
+    /// SIGKILL, whatever is on its way.
+    pub(crate) fn kill(&mut self) -> Result<(), Find> {
+        if !self.process.is_running() {
+            return Ok(());
+        }
+        self.look_at_output()?;
+        self.rule = self.may_lose();
+        self.process.kill();
+        self.totals.kills += 1;
+        self.drain()?;
+        self.look_at_output()
+    }
+
+    /// SIGTERM. A server whose log has failed is killed, because it may not end.
+    pub(crate) fn stop(&mut self) -> Result<(), Find> {
+        if !self.process.is_running() {
+            return Ok(());
+        }
+        if self.life.has_trouble {
+            return self.kill();
+        }
+        self.look_at_output()?;
+        self.rule = Rule::KeepsAll;
+        let stopped = self.process.stop();
+        stopped.map_err(|problem| Find::new("stop", problem))?;
+        self.drain()?;
+        self.look_at_output()
+    }
+
+    /// A start that is killed while it is about it.
+    pub(crate) fn start_kill(&mut self, ms: u64) -> Result<(), Find> {
+        if self.process.is_running() {
+            return Ok(());
+        }
+        self.process.spawn(&self.options);
+        sleep(Duration::from_millis(ms));
+        self.process.kill();
+        self.totals.kills += 1;
+        Ok(())
+    }
+
+    /// `--check-log` on the log of the stopped server: it has to be whole.
+    pub(crate) fn check(&mut self) -> Result<(), Find> {
+        if self.process.is_running() || self.totals.starts == 0 {
+            return Ok(());
+        }
+        match self.process.check_log() {
+            (0, _) => Ok(()),
+            (code, text) => {
+                let text = format!("--check-log ends with {code}: {}", text.trim());
+                Err(Find::new("check", text))
+            }
+        }
+    }
+
+    /// Waits until something holds.
+    pub(crate) fn until(
+        &mut self,
+        what: &str,
+        holds: impl FnMut(&mut Runner) -> Result<bool, Find>,
+    ) -> Result<(), Find> {
+        self.until_within(PATIENCE, what, holds)
+    }
+
+    /// The same, with less patience.
+    pub(crate) fn until_within(
+        &mut self,
+        patience: Duration,
+        what: &str,
+        mut holds: impl FnMut(&mut Runner) -> Result<bool, Find>,
+    ) -> Result<(), Find> {
+        let start = Instant::now();
+        while !holds(self)? {
+            if start.elapsed() > patience {
+                let text = format!("{what}: not within {} s", patience.as_secs());
+                return Err(Find::new("never", text));
+            }
+            sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,373 @@
+//! The model of what one connection has: its keys, and where it stands (database, transaction, watched keys).
+//!
+//! [`Model::apply`] runs a request and says what its reply has to be. The keys of connections are disjoint, so each has a model of its own.
+//! What commands of all keys (FLUSHALL, ...) do to the keys of another connection is [`Model::apply_global`].
+
+use crate::commands::{Effect, Row, row};
+use crate::script::Request;
+use crate::support::Value;
+use crate::values::{Data, Entry, Key, Keys, Span};
+
+/// Databases of the servers.
+pub(crate) const DATABASES: u16 = 4;
+
+/// What a reply has to be.
+#[derive(Clone, Debug)]
+pub(crate) enum Expect {
+    Is(Value),
+    /// Null of any kind.
+    Null,
+    /// An error that begins so.
+    Error(&'static str),
+    /// A number within these, both included.
+    Between(i64, i64),
+    /// Null, or this.
+    NullOr(Value),
+    All(Vec<Expect>),
+    /// Nothing is known of it, except that it is no error.
+    Any,
+}
+
+impl Expect {
+    pub(crate) fn ok() -> Expect {
+        Expect::Is(Value::Simple(b"OK".to_vec()))
+    }
+
+    pub(crate) fn int(number: impl TryInto<i64>) -> Expect {
+        let number = number.try_into().unwrap_or(i64::MAX);
+        Expect::Is(Value::Int(number))
+    }
+
+    pub(crate) fn bulk(bytes: &[u8]) -> Expect {
+        Expect::Is(Value::Bulk(bytes.to_vec()))
+    }
+
+    pub(crate) fn bulk_or_null(bytes: Option<&[u8]>) -> Expect {
+        bytes.map_or(Expect::Null, Expect::bulk)
+    }
+
+    /// Whether a reply is so.
+    pub(crate) fn admits(&self, reply: &Value) -> bool {
+        let is_null = matches!(reply, Value::NullBulk | Value::NullArray | Value::Null);
+        match (self, reply) {
+            (Expect::Any, _) => !matches!(reply, Value::Error(_)),
+            (Expect::Null, _) => is_null,
+            (Expect::NullOr(value), _) => is_null || value == reply,
+            (Expect::Is(value), _) => value == reply,
+            (Expect::Error(start), Value::Error(text)) => text.starts_with(start.as_bytes()),
+            (Expect::Between(least, most), Value::Int(number)) => (least..=most).contains(&number),
+            (Expect::All(items), Value::Array(replies)) => {
+                let mut pairs = items.iter().zip(replies);
+                items.len() == replies.len() && pairs.all(|(item, reply)| item.admits(reply))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The keys that a command sees.
+pub(crate) struct Call<'a> {
+    pub(crate) keys: &'a mut Keys,
+    /// Keys that were written or removed.
+    pub(crate) touched: &'a mut Vec<Key>,
+    pub(crate) db: u16,
+    /// The arguments behind the command's name.
+    pub(crate) args: &'a [Vec<u8>],
+    /// When it runs.
+    pub(crate) at: Span,
+}
+
+impl Call<'_> {
+    pub(crate) fn key(&self, name: &[u8]) -> Key {
+        (self.db, name.to_vec())
+    }
+
+    /// What a key holds, unless its time is certainly up. Whether that is certain tells [`Call::is_sure`].
+    pub(crate) fn get_key(&self, key: &Key) -> Option<&Entry> {
+        let entry = self.keys.get(key);
+        entry.filter(|entry| entry.expiry.is_none_or(|at| at.most > self.at.least))
+    }
+
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&Entry> {
+        self.get_key(&self.key(name))
+    }
+
+    /// A string's bytes. While strings are the only type, there is no wrong one.
+    pub(crate) fn string(&self, name: &[u8]) -> Option<&[u8]> {
+        self.get(name).map(|entry| {
+            let Data::String(bytes) = &entry.data;
+            &bytes[..]
+        })
+    }
+
+    /// Whether it is certain that a key is there, or not.
+    pub(crate) fn is_sure(&self, name: &[u8]) -> bool {
+        let expiry = self.get(name).and_then(|entry| entry.expiry);
+        expiry.is_none_or(|at| at.least > self.at.most)
+    }
+
+    pub(crate) fn put(&mut self, key: Key, data: Data, expiry: Option<Span>) {
+        self.touched.push(key.clone());
+        self.keys.insert(key, Entry { data, expiry });
+    }
+
+    pub(crate) fn set(&mut self, name: &[u8], bytes: Vec<u8>, expiry: Option<Span>) {
+        self.put(self.key(name), Data::string(bytes), expiry);
+    }
+
+    pub(crate) fn remove_key(&mut self, key: &Key) -> Option<Entry> {
+        let entry = self.keys.remove(key);
+        if entry.is_some() {
+            self.touched.push(key.clone());
+        }
+        entry
+    }
+
+    pub(crate) fn remove(&mut self, name: &[u8]) -> Option<Entry> {
+        self.remove_key(&self.key(name))
+    }
+
+    /// Changes a string in its place; its expiry stays. A missing one is empty, and becomes none if it stays so.
+    pub(crate) fn change<T>(&mut self, name: &[u8], change: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let key = self.key(name);
+        let expiry = self.get_key(&key).and_then(|entry| entry.expiry);
+        let was_there = self.get_key(&key).is_some();
+        let entry = self.keys.remove(&key).filter(|_| was_there);
+        let mut data = entry.map_or_else(|| Data::string(Vec::new()), |entry| entry.data);
+        let Data::String(bytes) = &mut data;
+        let bytes = std::sync::Arc::make_mut(bytes);
+        let result = change(bytes);
+        if was_there || !bytes.is_empty() {
+            self.put(key, data, expiry);
+        }
+        result
+    }
+}
+
+/// What a command of all keys does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Global {
+    FlushDb(u16),
+    FlushAll,
+    Swap(u16, u16),
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Model {
+    pub(crate) keys: Keys,
+    pub(crate) db: u16,
+    /// What MULTI has queued, and whether a request was refused meanwhile.
+    queue: Option<(Vec<Request>, bool)>,
+    watched: Vec<Key>,
+    /// Whether a watched key has changed; `None` if that is not known.
+    is_dirty: Option<bool>,
+}
+
+impl Model {
+    /// Keys, seen by a new connection.
+    pub(crate) fn new(keys: Keys) -> Model {
+        Model {
+            keys,
+            is_dirty: Some(false),
+            ..Model::default()
+        }
+    }
+
+    /// Runs a request. Keys that it may have changed are added to `touched`.
+    pub(crate) fn apply(&mut self, request: &Request, at: Span, touched: &mut Vec<Key>) -> Expect {
+        let name = command_name(request);
+        let args: Vec<Vec<u8>> = request[1..].iter().map(crate::script::Arg::bytes).collect();
+        let is_control = matches!(&name[..], "multi" | "exec" | "discard" | "watch");
+        if let (Some((queue, _)), false) = (&mut self.queue, is_control) {
+            queue.push(request.clone());
+            return Expect::Is(Value::Simple(b"QUEUED".to_vec()));
+        }
+        match &name[..] {
+            "multi" if self.queue.is_some() => Expect::Error("ERR"),
+            "multi" => {
+                self.queue = Some((Vec::new(), false));
+                Expect::ok()
+            }
+            "discard" if self.queue.take().is_some() => {
+                self.unwatch();
+                Expect::ok()
+            }
+            "exec" => match self.queue.take() {
+                Some(queue) => self.exec(queue, at, touched),
+                None => Expect::Error("ERR"),
+            },
+            "watch" if self.queue.is_some() => Expect::Error("ERR"),
+            "watch" => {
+                self.watched
+                    .extend(args.into_iter().map(|key| (self.db, key)));
+                Expect::ok()
+            }
+            "discard" => Expect::Error("ERR"),
+            "unwatch" => {
+                self.unwatch();
+                Expect::ok()
+            }
+            _ => self.run(request, &args, at, touched),
+        }
+    }
+
+    fn unwatch(&mut self) {
+        self.watched.clear();
+        self.is_dirty = Some(false);
+    }
+
+    fn exec(
+        &mut self,
+        (queue, was_refused): (Vec<Request>, bool),
+        at: Span,
+        touched: &mut Vec<Key>,
+    ) -> Expect {
+        let is_dirty = self.is_dirty == Some(true);
+        self.unwatch();
+        if was_refused {
+            return Expect::Error("EXECABORT");
+        }
+        if is_dirty {
+            return Expect::Null;
+        }
+        let run = |request: &Request| {
+            let args: Vec<Vec<u8>> = request[1..].iter().map(crate::script::Arg::bytes).collect();
+            self.run(request, &args, at, touched)
+        };
+        Expect::All(queue.iter().map(run).collect())
+    }
+
+    fn run(
+        &mut self,
+        request: &Request,
+        args: &[Vec<u8>],
+        at: Span,
+        touched: &mut Vec<Key>,
+    ) -> Expect {
+        let name = command_name(request);
+        if name == "select" {
+            let db = number(&args[0]).filter(|&db| db < DATABASES);
+            self.db = db.unwrap_or(self.db);
+            return db.map_or(Expect::Error("ERR"), |_| Expect::ok());
+        }
+        let Some(Row { effect, .. }) = row(&name) else {
+            panic!("the model knows no {name}");
+        };
+        let first = touched.len();
+        let watched = self.watched.iter();
+        let before: Vec<Option<Entry>> = watched.map(|key| self.keys.get(key).cloned()).collect();
+        let expect = match effect {
+            Effect::Keys(apply) => apply(&mut Call {
+                keys: &mut self.keys,
+                touched,
+                db: self.db,
+                args,
+                at,
+            }),
+            Effect::Global(_) => match self.global(request) {
+                Some(global) => {
+                    self.apply_global(&global, touched);
+                    Expect::ok()
+                }
+                None => Expect::Error("ERR"),
+            },
+            Effect::Operator => Expect::Any,
+        };
+        for (key, before) in self.watched.iter().zip(&before) {
+            if self.keys.get(key) != before.as_ref() {
+                self.is_dirty = Some(true);
+            } else if touched[first..].contains(key) && self.is_dirty == Some(false) {
+                // Written, and as before: whether that counts is left open.
+                self.is_dirty = None;
+            }
+        }
+        expect
+    }
+
+    /// What a request of the connection does to all keys; `None` if it is not that kind, or wrong.
+    pub(crate) fn global(&self, request: &Request) -> Option<Global> {
+        match row(&command_name(request))?.effect {
+            Effect::Global(parse) => parse(self.db, request),
+            _ => None,
+        }
+    }
+
+    /// What EXEC would do to all keys.
+    pub(crate) fn queued_globals(&self) -> Vec<Global> {
+        let mut model = Model {
+            db: self.db,
+            ..Model::default()
+        };
+        let Some((queue, false)) = &self.queue else {
+            return Vec::new();
+        };
+        let globals = queue.iter().filter_map(|request| {
+            if command_name(request) == "select" {
+                model.apply(request, Span::exactly(0), &mut Vec::new());
+            }
+            model.global(request)
+        });
+        globals.collect()
+    }
+
+    /// Does it to the keys of this connection, whoever asked for it.
+    pub(crate) fn apply_global(&mut self, global: &Global, touched: &mut Vec<Key>) {
+        touched.extend(self.keys.keys().cloned());
+        match *global {
+            Global::FlushAll => self.keys.clear(),
+            Global::FlushDb(db) => self.keys.retain(|key, _| key.0 != db),
+            Global::Swap(one, two) => {
+                let keys = std::mem::take(&mut self.keys);
+                let swap = |((db, name), entry)| match db {
+                    _ if db == one => ((two, name), entry),
+                    _ if db == two => ((one, name), entry),
+                    _ => ((db, name), entry),
+                };
+                self.keys = keys.into_iter().map(swap).collect();
+                touched.extend(self.keys.keys().cloned());
+            }
+        }
+        // Whether it counts for a watched key that was not there is left open.
+        if !self.watched.is_empty() && self.is_dirty == Some(false) {
+            self.is_dirty = None;
+        }
+    }
+
+    /// The server refused the request, which did nothing.
+    pub(crate) fn refuse(&mut self, request: &Request) {
+        match &command_name(request)[..] {
+            // What comes behind it is no transaction.
+            "multi" => {}
+            "exec" | "discard" => {
+                self.queue = None;
+                self.unwatch();
+            }
+            _ => {
+                if let Some((_, was_refused)) = &mut self.queue {
+                    *was_refused = true;
+                }
+            }
+        }
+    }
+
+    /// Whether it is open if EXEC runs anything: then its reply tells.
+    pub(crate) fn is_unsure_of_exec(&self) -> bool {
+        self.queue.is_some() && self.is_dirty.is_none()
+    }
+
+    /// Takes note of what the reply has told.
+    pub(crate) fn learn_dirty(&mut self, is_dirty: bool) {
+        self.is_dirty = Some(is_dirty);
+    }
+}
+
+/// A command's name in lower case.
+pub(crate) fn command_name(request: &Request) -> String {
+    String::from_utf8_lossy(&request[0].bytes()).to_ascii_lowercase()
+}
+
+/// A number of any type, as text.
+pub(crate) fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}

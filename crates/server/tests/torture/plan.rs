@@ -1,0 +1,423 @@
+//! The plan: a script from a seed, one life of the server after the other.
+
+use crate::commands::{COMMANDS, Effect, Row};
+use crate::inspect::SEPARATOR;
+use crate::model::DATABASES;
+use crate::run::LANES;
+use crate::script::{Arg, Line, Request};
+
+/// Names of each class of keys.
+const VALUES: u32 = 12;
+const NUMBERS: u32 = 3;
+const BIG_NUMBERS: u32 = 2;
+const SHORT_LIVES: u32 = 3;
+/// Keys that no other request names.
+const SELDOM: u32 = 64;
+
+/// Milliseconds of a moment that is far away.
+const FUTURE_MS: u64 = 4_102_444_800_000;
+
+/// See the module.
+pub(crate) struct Plan {
+    random: fastrand::Rng,
+    lines: Vec<Line>,
+    /// Lines of requests in a life.
+    longest: usize,
+    /// Sizes of large values are divided by this.
+    shrink: usize,
+    backups: u32,
+    open: Vec<String>,
+    /// The disk has trouble in this life.
+    has_trouble: bool,
+}
+
+impl Plan {
+    /// The plan of a seed. A short one has shorter lives and smaller values.
+    pub(crate) fn new(seed: u64, is_short: bool) -> Plan {
+        Plan {
+            random: fastrand::Rng::with_seed(seed),
+            lines: Vec::new(),
+            longest: if is_short { 150 } else { 500 },
+            shrink: if is_short { 4 } else { 1 },
+            backups: 0,
+            open: Vec::new(),
+            has_trouble: false,
+        }
+    }
+
+    /// The next life: from a start to the server's end.
+    pub(crate) fn life(&mut self) -> Vec<Line> {
+        self.has_trouble = false;
+        self.begin();
+        let count = self.random.usize(10..self.longest);
+        let trouble_at = self.random.usize(..count * 6);
+        let mut at = 0;
+        while at < count {
+            if at >= trouble_at && !self.has_trouble {
+                self.trouble();
+            }
+            at += 1;
+            match self.random.u32(..200) {
+                0..6 if !self.has_trouble => self.maintain(),
+                6..9 if !self.has_trouble => self.disturb(),
+                9..20 => at += self.transaction(),
+                20..23 => at += self.burst(),
+                23..25 => at += self.fill(),
+                _ => {
+                    let lane = self.lane();
+                    let request = self.request(lane);
+                    self.lines.push(Line::Request(lane, request));
+                }
+            }
+        }
+        self.end();
+        std::mem::take(&mut self.lines)
+    }
+
+    fn chance(&mut self, one_in: u32) -> bool {
+        self.random.u32(..one_in) == 0
+    }
+
+    fn lane(&mut self) -> usize {
+        self.random.usize(..LANES)
+    }
+
+    fn begin(&mut self) {
+        let mut options: Vec<String> = Vec::new();
+        let mut choose = |random: &mut fastrand::Rng, name: &str, values: &[&str]| {
+            let value = values[random.usize(..values.len())];
+            if !value.is_empty() {
+                options.push(format!("{name}={value}"));
+            }
+        };
+        let random = &mut self.random;
+        choose(
+            random,
+            "appendfsync",
+            &["always", "always", "everysec", "everysec", "no"],
+        );
+        choose(random, "log-segment-size", &["2mb", "2mb", "2mb", "4mb"]);
+        choose(
+            random,
+            "log-blob-size",
+            &["", "16kb", "64kb", "256kb", "256kb"],
+        );
+        choose(random, "threads", &["1", "2", "2", "3"]);
+        choose(random, "io", &["auto", "epoll"]);
+        choose(random, "log-lazy-load-size", &["", "1"]);
+        choose(random, "maxmemory", &["", "", "", "", "", "64mb"]);
+        choose(random, "save", &["", "", "1,10"]);
+        let is_small = options
+            .iter()
+            .any(|option| option.starts_with("maxmemory="));
+        if is_small {
+            options.push("maxmemory-clients=32mb".to_owned());
+        }
+        self.lines.push(Line::Server(options));
+        if self.chance(6) {
+            self.lines.push(Line::StartKill(self.random.u64(..60)));
+            if self.chance(2) {
+                self.lines.push(Line::StartKill(self.random.u64(..60)));
+            }
+        }
+        self.lines.push(Line::Start);
+        if self.chance(3) {
+            self.lines.push(Line::Trouble("volatile".to_owned()));
+        }
+        let depth = if is_small || self.chance(4) {
+            1
+        } else {
+            self.random.usize(2..24)
+        };
+        self.lines.push(Line::Depth(depth));
+        if let Some(name) = self.open.pop() {
+            self.lines.push(Line::Open(name));
+        }
+    }
+
+    fn end(&mut self) {
+        match self.random.u32(..10) {
+            0..2 => self.lines.push(Line::Settle),
+            2..5 if !self.has_trouble => {
+                let rewrite = vec![Arg::word("BGREWRITEAOF")];
+                self.lines.extend([Line::Operator(rewrite), Line::Idle]);
+                if self.random.bool() {
+                    // Until what was emptied has gone.
+                    self.lines.push(Line::Sleep(300));
+                }
+            }
+            5 if !self.has_trouble => {
+                let lane = self.lane();
+                let name = if self.random.bool() {
+                    "FLUSHALL"
+                } else {
+                    "SWAPDB"
+                };
+                let mut request = vec![Arg::word(name)];
+                if name == "SWAPDB" {
+                    request.extend([self.token(lane, "{db}"), self.token(lane, "{db}")].concat());
+                }
+                self.lines.push(Line::Request(lane, request));
+            }
+            _ => {}
+        }
+        if self.chance(4) && !self.has_trouble {
+            self.lines.push(Line::Stop);
+        } else {
+            if self.random.bool() {
+                self.lines.push(Line::Sleep(self.random.u64(..30)));
+            }
+            self.lines.push(Line::Kill);
+        }
+        if self.random.bool() {
+            self.lines.push(Line::Check);
+        }
+    }
+
+    /// A disk that fails: until the end of the life, or until there is space again.
+    fn trouble(&mut self) {
+        self.has_trouble = true;
+        let word = ["full", "full", "syncs", "writes"][self.random.usize(..4)];
+        self.lines.push(Line::Trouble(word.to_owned()));
+        for _ in 0..self.random.usize(..12) {
+            let lane = self.lane();
+            let request = self.request(lane);
+            self.lines.push(Line::Request(lane, request));
+        }
+        if word == "full" && self.random.bool() {
+            self.lines.push(Line::Trouble("none".to_owned()));
+        }
+    }
+
+    fn maintain(&mut self) {
+        match self.random.u32(..40) {
+            0 => self.lines.push(Line::Relog),
+            1 => self.lines.push(Line::Idle),
+            2 => self.lines.push(Line::Snapshot),
+            3 | 4 => {
+                self.backups += 1;
+                let name = format!("b{}", self.backups);
+                self.lines.push(Line::Backup(name.clone()));
+                self.open.push(name);
+            }
+            5 => self.lines.push(Line::Verify),
+            _ => {
+                let is_operator = |row: &&Row| matches!(row.effect, Effect::Operator);
+                let row = self.choose(is_operator);
+                let request = self.shape(0, row);
+                self.lines.push(Line::Operator(request));
+            }
+        }
+    }
+
+    fn disturb(&mut self) {
+        let lane = self.lane();
+        if self.chance(3) {
+            self.lines.push(Line::Kick(lane));
+        } else {
+            let request = self.request(lane);
+            let share = self.random.u8(..100);
+            self.lines.push(Line::Cut(lane, share, request));
+        }
+    }
+
+    /// MULTI, some requests, and its end. How many requests those are.
+    fn transaction(&mut self) -> usize {
+        let lane = self.lane();
+        let mut send = |request: Request| self.lines.push(Line::Request(lane, request));
+        let word = |name: &str| vec![Arg::word(name)];
+        if self.random.u8(..3) == 0 {
+            let name = self.random.u32(..VALUES);
+            let key = Arg::word(format!("{lane}{}v{name}", char::from(SEPARATOR)));
+            send(vec![Arg::word("WATCH"), key]);
+            if self.random.u8(..3) == 0 {
+                let request = self.request(lane);
+                self.lines.push(Line::Request(lane, request));
+            }
+        }
+        self.lines.push(Line::Request(lane, word("MULTI")));
+        let count = self.random.usize(1..7);
+        for _ in 0..count {
+            let request = self.request(lane);
+            self.lines.push(Line::Request(lane, request));
+        }
+        let end = if self.chance(12) { "DISCARD" } else { "EXEC" };
+        self.lines.push(Line::Request(lane, word(end)));
+        count
+    }
+
+    /// One key written again and again: a segment is soon full of garbage. How many requests that is.
+    fn burst(&mut self) -> usize {
+        let lane = self.lane();
+        let key = self.token(lane, "{v}").remove(0);
+        let len = self.random.usize(2_000..40_000);
+        let count = self.random.usize(5..100);
+        for _ in 0..count {
+            let text = Arg::Text {
+                len,
+                seed: self.random.u32(..),
+            };
+            let request = vec![Arg::word("SET"), key.clone(), text];
+            self.lines.push(Line::Request(lane, request));
+        }
+        count / 8
+    }
+
+    /// Keys that are written seldom, one after the other: a segment is soon full of what is live. How many requests that is.
+    fn fill(&mut self) -> usize {
+        let lane = self.lane();
+        let len = self.random.usize(2_000..30_000);
+        let count = self.random.usize(1..12);
+        let first = self.random.u32(..SELDOM);
+        for group in 0..count as u32 {
+            let mut request = vec![Arg::word("MSET")];
+            for name in 0..8 {
+                let name = (first + group * 8 + name) % SELDOM;
+                let key = format!("{lane}{}f{name}", char::from(SEPARATOR));
+                let seed = self.random.u32(..);
+                request.extend([Arg::word(key), Arg::Text { len, seed }]);
+            }
+            self.lines.push(Line::Request(lane, request));
+        }
+        count
+    }
+
+    fn choose(&mut self, is_wanted: impl Fn(&&'static Row) -> bool) -> &'static Row {
+        let rows: Vec<&'static Row> = COMMANDS.iter().filter(is_wanted).collect();
+        let total: u32 = rows.iter().map(|row| row.weight).sum();
+        let mut at = self.random.u32(..total);
+        let row = rows.iter().find(|row| {
+            let is_it = at < row.weight;
+            at = at.wrapping_sub(row.weight);
+            is_it
+        });
+        row.expect("the weights of all are more than any of them")
+    }
+
+    /// A request of a connection.
+    pub(crate) fn request(&mut self, lane: usize) -> Request {
+        let row = self.choose(|row| !matches!(row.effect, Effect::Operator));
+        self.shape(lane, row)
+    }
+
+    /// A request of a command in one of its shapes.
+    pub(crate) fn shape(&mut self, lane: usize, row: &'static Row) -> Request {
+        let shape = row.shapes[self.random.usize(..row.shapes.len())];
+        let mut request = vec![Arg::word(row.name.to_ascii_uppercase())];
+        for token in shape.split_whitespace() {
+            request.extend(self.token(lane, token));
+        }
+        request
+    }
+
+    /// What stands in the place of a word of a shape.
+    fn token(&mut self, lane: usize, token: &str) -> Vec<Arg> {
+        let Some((token, rest)) = token.strip_prefix('{').and_then(|it| it.split_once('}')) else {
+            return vec![Arg::word(token)];
+        };
+        let random = &mut self.random;
+        let mut key = |class: char, count: u32| {
+            let number = random.u32(..count);
+            Arg::word(format!("{lane}{}{class}{number}", char::from(SEPARATOR)))
+        };
+        let word = |number: i64| vec![Arg::word(format!("{number}{rest}"))];
+        match token {
+            "v" => vec![key('v', VALUES)],
+            "n" => vec![key('n', NUMBERS)],
+            "b" => vec![key('b', BIG_NUMBERS)],
+            "x" => vec![key('x', SHORT_LIVES)],
+            "vs" => (0..random.usize(1..5))
+                .flat_map(|_| self.token(lane, "{v}"))
+                .collect(),
+            "pairs" => (0..random.usize(1..5))
+                .flat_map(|_| [self.token(lane, "{v}"), self.token(lane, "{text}")].concat())
+                .collect(),
+            "text" => vec![self.text()],
+            "tail" => {
+                let len = random.usize(..60);
+                vec![Arg::Text {
+                    len,
+                    seed: random.u32(..),
+                }]
+            }
+            "int" => word(random.i64(-3..4)),
+            "big" => word([i64::MAX, i64::MIN + 1, 1 << 62][random.usize(..3)]),
+            "quarter" => vec![Arg::word(format!("{}", f64::from(random.i32(-8..9)) / 4.0))],
+            "secs" => word(100_000 + 1000 * random.i64(0..100)),
+            "future" => word((FUTURE_MS + 1_000_000 * random.u64(..100)) as i64),
+            "future-s" => word((FUTURE_MS / 1000 + 1000 * random.u64(..100)) as i64),
+            "short" => word(random.i64(20..1500)),
+            "hz" => word(random.i64(1..100)),
+            "db" => word(random.i64(0..i64::from(DATABASES))),
+            "01" => word(random.i64(0..2)),
+            "at" => {
+                let at = self.len();
+                word(at as i64)
+            }
+            "bit" => {
+                let at = self.len() * 8 + self.random.usize(..8);
+                word(at as i64)
+            }
+            "fields" => self.fields(),
+            other => panic!("shapes have no {{{other}}}"),
+        }
+    }
+
+    /// What a BITFIELD does.
+    fn fields(&mut self) -> Vec<Arg> {
+        let mut args = Vec::new();
+        let mut word = |text: String| args.push(Arg::word(text));
+        for _ in 0..self.random.usize(1..4) {
+            if self.random.u8(..4) == 0 {
+                word("OVERFLOW".to_owned());
+                word(if self.random.bool() { "WRAP" } else { "SAT" }.to_owned());
+            }
+            let kind = ["u8", "i8", "u16", "i5", "u63", "i64", "u1"][self.random.usize(..7)];
+            let at = match self.random.u8(..10) {
+                0 => self.random.usize(..4_000_000),
+                1..4 => self.random.usize(..200_000),
+                _ => self.random.usize(..400),
+            };
+            let at = if self.random.bool() {
+                format!("#{}", at / 8)
+            } else {
+                at.to_string()
+            };
+            match self.random.u8(..3) {
+                0 => ["GET", kind, &at]
+                    .iter()
+                    .for_each(|text| word((*text).to_owned())),
+                1 => ["SET", kind, &at, &self.random.u8(..).to_string()]
+                    .iter()
+                    .for_each(|text| word((*text).to_owned())),
+                _ => ["INCRBY", kind, &at, &self.random.i16(..).to_string()]
+                    .iter()
+                    .for_each(|text| word((*text).to_owned())),
+            }
+        }
+        args
+    }
+
+    fn text(&mut self) -> Arg {
+        let len = self.len();
+        let seed = self.random.u32(..);
+        Arg::Text { len, seed }
+    }
+
+    /// A length of any kind: most are short, some are about where values become large, or go to files.
+    fn len(&mut self) -> usize {
+        /// Lengths around which something changes.
+        const BORDERS: [usize; 5] = [4096, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+        let (random, shrink) = (&mut self.random, self.shrink);
+        match random.u32(..200) {
+            0..12 => 0,
+            12..90 => random.usize(..60),
+            90..120 => random.usize(..2000),
+            120..155 => random.usize(5_000..40_000),
+            155..170 => BORDERS[random.usize(..4)] + random.usize(..4) - 2,
+            170..194 => random.usize(200_000..700_000) / shrink,
+            194..198 => BORDERS[4] + random.usize(..4) - 2,
+            _ => random.usize(1_000_000..5_000_000) / shrink,
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The script: what a run does, line by line, as data and as text.
+//!
+//! A plan is a script made from a seed, a find is a script that was recorded and shrunk, and both are run by `run.rs`. Any subset of
+//! the lines of a script is a script: lines that make no sense where they stand do nothing. That is what shrinking relies on.
+//!
+//! ```text
+//! # a comment
+//! server appendfsync=always log-segment-size=2mb   options of the next start
+//! depth 1                                          requests of a connection that may be unanswered at a time
+//! 3 SET 3:v1 @300000.17 PX 50                      connection 3 sends a request; @LENGTH.SEED stands for bytes
+//! 3 cut 40 SET 3:v1 @300000.17                     it sends 40 % of a request, closes, and connects again
+//! kick 3                                           CLIENT KILL of connection 3
+//! op BGREWRITEAOF                                  a request of the operator's connection
+//! settle | idle | sleep 20 | relog | check | verify
+//! trouble volatile|full|syncs|writes|none          DEBUG DISK
+//! backup b1 | open b1 | snapshot                   a backup; a second server on it, or on a snapshot
+//! start | kill | start-kill 20 | stop
+//! ```
+
+use std::fmt;
+
+/// A word of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Arg {
+    Word(Vec<u8>),
+    /// So many bytes that follow from a seed.
+    Text {
+        len: usize,
+        seed: u32,
+    },
+}
+
+/// The length after which the bytes of a [`Arg::Text`] repeat: a prime, so that misplaced blocks of any usual size show.
+const PERIOD: usize = 4093;
+
+impl Arg {
+    pub(crate) fn word(text: impl Into<Vec<u8>>) -> Arg {
+        Arg::Word(text.into())
+    }
+
+    /// The bytes that are sent. A text begins with a letter, so that it is no number.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let (len, seed) = match self {
+            Arg::Word(word) => return word.clone(),
+            Arg::Text { len, seed } => (*len, *seed),
+        };
+        let mut chunk = vec![0; len.min(PERIOD)];
+        fastrand::Rng::with_seed(seed.into()).fill(&mut chunk);
+        if let Some(first) = chunk.first_mut() {
+            *first = b'v';
+        }
+        let mut bytes = chunk.repeat(len.div_ceil(PERIOD));
+        bytes.truncate(len);
+        bytes
+    }
+
+    fn parse(token: &str) -> Result<Arg, String> {
+        let bad = || format!("not an argument: {token}");
+        if let Some(text) = token.strip_prefix('@') {
+            let (len, seed) = text.split_once('.').ok_or_else(bad)?;
+            let len = len.parse().map_err(|_| bad())?;
+            let seed = seed.parse().map_err(|_| bad())?;
+            return Ok(Arg::Text { len, seed });
+        }
+        let mut word = Vec::new();
+        let mut bytes = token.bytes();
+        while let Some(byte) = bytes.next() {
+            if byte != b'%' {
+                word.push(byte);
+                continue;
+            }
+            let digits = [bytes.next(), bytes.next()].map(|digit| digit.map(char::from));
+            let [Some(high), Some(low)] = digits else {
+                return Err(bad());
+            };
+            let value = u8::from_str_radix(&format!("{high}{low}"), 16);
+            word.push(value.map_err(|_| bad())?);
+        }
+        Ok(Arg::Word(word))
+    }
+}
+
+impl fmt::Display for Arg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Arg::Text { len, seed } => write!(f, "@{len}.{seed}"),
+            Arg::Word(word) => {
+                for (index, &byte) in word.iter().enumerate() {
+                    let is_plain = byte.is_ascii_graphic() && byte != b'%';
+                    if is_plain && (index > 0 || byte != b'@') {
+                        write!(f, "{}", char::from(byte))?;
+                    } else {
+                        write!(f, "%{byte:02x}")?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A request: the command's name and its arguments.
+pub(crate) type Request = Vec<Arg>;
+
+/// One line; see the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    Server(Vec<String>),
+    Depth(usize),
+    Request(usize, Request),
+    Cut(usize, u8, Request),
+    Kick(usize),
+    Operator(Request),
+    Settle,
+    Idle,
+    Sleep(u64),
+    Relog,
+    Check,
+    Verify,
+    Trouble(String),
+    Backup(String),
+    Open(String),
+    Snapshot,
+    Start,
+    Kill,
+    StartKill(u64),
+    Stop,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = |f: &mut fmt::Formatter<'_>, request: &Request| {
+            request.iter().try_for_each(|arg| write!(f, " {arg}"))
+        };
+        match self {
+            Line::Server(options) => write!(f, "server {}", options.join(" ")),
+            Line::Depth(depth) => write!(f, "depth {depth}"),
+            Line::Request(lane, request) => {
+                write!(f, "{lane}")?;
+                words(f, request)
+            }
+            Line::Cut(lane, share, request) => {
+                write!(f, "{lane} cut {share}")?;
+                words(f, request)
+            }
+            Line::Kick(lane) => write!(f, "kick {lane}"),
+            Line::Operator(request) => {
+                f.write_str("op")?;
+                words(f, request)
+            }
+            Line::Settle => f.write_str("settle"),
+            Line::Idle => f.write_str("idle"),
+            Line::Sleep(ms) => write!(f, "sleep {ms}"),
+            Line::Relog => f.write_str("relog"),
+            Line::Check => f.write_str("check"),
+            Line::Verify => f.write_str("verify"),
+            Line::Trouble(word) => write!(f, "trouble {word}"),
+            Line::Backup(name) => write!(f, "backup {name}"),
+            Line::Open(name) => write!(f, "open {name}"),
+            Line::Snapshot => f.write_str("snapshot"),
+            Line::Start => f.write_str("start"),
+            Line::Kill => f.write_str("kill"),
+            Line::StartKill(ms) => write!(f, "start-kill {ms}"),
+            Line::Stop => f.write_str("stop"),
+        }
+    }
+}
+
+impl Line {
+    fn parse(text: &str) -> Result<Line, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let bad = || format!("not a line of a script: {text}");
+        let number = |at: usize| -> Result<u64, String> {
+            let word = words.get(at).ok_or_else(bad)?;
+            word.parse().map_err(|_| bad())
+        };
+        let word = |at: usize| words.get(at).map(|&word| word.to_owned()).ok_or_else(bad);
+        let request = |from: usize| -> Result<Request, String> {
+            let args = words.get(from..).filter(|args| !args.is_empty());
+            args.ok_or_else(bad)?
+                .iter()
+                .map(|token| Arg::parse(token))
+                .collect()
+        };
+        Ok(match words[0] {
+            "server" => Line::Server(words[1..].iter().map(|&word| word.to_owned()).collect()),
+            "depth" => Line::Depth(number(1)? as usize),
+            "kick" => Line::Kick(number(1)? as usize),
+            "op" => Line::Operator(request(1)?),
+            "settle" => Line::Settle,
+            "idle" => Line::Idle,
+            "sleep" => Line::Sleep(number(1)?),
+            "relog" => Line::Relog,
+            "check" => Line::Check,
+            "verify" => Line::Verify,
+            "trouble" => Line::Trouble(word(1)?),
+            "backup" => Line::Backup(word(1)?),
+            "open" => Line::Open(word(1)?),
+            "snapshot" => Line::Snapshot,
+            "start" => Line::Start,
+            "kill" => Line::Kill,
+            "start-kill" => Line::StartKill(number(1)?),
+            "stop" => Line::Stop,
+            _ => {
+                let lane = number(0)? as usize;
+                if words.get(1) == Some(&"cut") {
+                    Line::Cut(lane, number(2)?.min(99) as u8, request(3)?)
+                } else {
+                    Line::Request(lane, request(1)?)
+                }
+            }
+        })
+    }
+}
+
+/// Reads a script.
+///
+/// # Errors
+/// Names the line that is none.
+pub(crate) fn parse(text: &str) -> Result<Vec<Line>, String> {
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(Line::parse)
+        .collect()
+}
+
+/// The text of a script.
+pub(crate) fn print(lines: &[Line]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn a_script_is_its_text() {
+    let text = "server appendfsync=always\ndepth 1\n3 SET 3:v1 @300000.17 PX 50\n3 cut 40 SET 3:v1 @5.1\n0 SET %40a %25%00%20\n\
+        kick 3\nop DEBUG RELOAD\nsettle\nidle\nsleep 20\nrelog\ncheck\nverify\ntrouble full\nbackup b1\nopen b1\nsnapshot\nstart\nkill\n\
+        start-kill 20\nstop\n0 SET %40a %\n";
+    let (good, bad) = text.split_at(text.len() - "0 SET %40a %\n".len());
+    let lines = parse(good).expect("it is a script");
+    assert_eq!(print(&lines), good);
+    assert!(parse(bad).is_err() && parse("jump").is_err());
+}

@@ -1,0 +1,134 @@
+//! What a key holds in the model, and what of it a server may show.
+//!
+//! A type of values costs a variant of [`Data`] and a row of [`KINDS`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::support::Value;
+
+/// A moment that lies between two times, in Unix milliseconds: what happened there was sent after one and answered before the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) least: u64,
+    pub(crate) most: u64,
+}
+
+impl Span {
+    /// One that is known.
+    pub(crate) fn exactly(ms: u64) -> Span {
+        Span {
+            least: ms,
+            most: ms,
+        }
+    }
+
+    /// So much later.
+    pub(crate) fn after(self, ms: u64) -> Span {
+        Span {
+            least: self.least.saturating_add(ms),
+            most: self.most.saturating_add(ms),
+        }
+    }
+}
+
+/// A value. Cheap to copy: changes copy on write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Data {
+    String(Arc<Vec<u8>>),
+}
+
+impl Data {
+    pub(crate) fn string(bytes: Vec<u8>) -> Data {
+        Data::String(Arc::new(bytes))
+    }
+
+    /// What a message says of it.
+    pub(crate) fn summary(&self) -> String {
+        let Data::String(bytes) = self;
+        let start: &[u8] = &bytes[..bytes.len().min(16)];
+        format!(
+            "string of {} bytes, {} (crc {:08x})",
+            bytes.len(),
+            start.escape_ascii(),
+            sum(bytes)
+        )
+    }
+}
+
+/// A sum that tells values apart in messages.
+fn sum(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(7, |sum: u32, &byte| {
+        sum.wrapping_mul(31).wrapping_add(byte.into())
+    })
+}
+
+/// How a type is read back.
+pub(crate) struct Kind {
+    /// What TYPE answers.
+    pub(crate) name: &'static str,
+    /// The request that reads all of a value, with `KEY` in the place of the key.
+    pub(crate) read: &'static [&'static str],
+    /// The value that its reply is.
+    pub(crate) decode: fn(Value) -> Option<Data>,
+}
+
+/// All types.
+pub(crate) const KINDS: &[Kind] = &[Kind {
+    name: "string",
+    read: &["GET", "KEY"],
+    decode: |reply| match reply {
+        Value::Bulk(bytes) => Some(Data::string(bytes)),
+        _ => None,
+    },
+}];
+
+/// A key's value in the model. An expiry is the moment from which on the key is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) data: Data,
+    pub(crate) expiry: Option<Span>,
+}
+
+/// A key: its database and its name.
+pub(crate) type Key = (u16, Vec<u8>);
+
+/// Keys and what they hold.
+pub(crate) type Keys = HashMap<Key, Entry>;
+
+/// How long a command may run behind the moment that it takes for now.
+pub(crate) const SLACK_MS: u64 = 200;
+
+/// Whether a server that was asked during `asked` may have shown `found` for a key that holds `entry`. What was found has exact expiries.
+pub(crate) fn may_be(entry: Option<&Entry>, found: Option<&Entry>, asked: Span) -> bool {
+    let is_over = |expiry: Span| expiry.least <= asked.most;
+    match (entry, found) {
+        (None, None) => true,
+        (None, Some(_)) => false,
+        (Some(entry), None) => entry.expiry.is_some_and(is_over),
+        (Some(entry), Some(found)) => {
+            let is_past = |expiry: Span| expiry.most.saturating_add(SLACK_MS) < asked.least;
+            if entry.expiry.is_some_and(is_past) {
+                return false;
+            }
+            let expiries = match (entry.expiry, found.expiry) {
+                (None, None) => true,
+                (Some(span), Some(at)) => span.least <= at.least && at.least <= span.most,
+                _ => false,
+            };
+            expiries && entry.data == found.data
+        }
+    }
+}
+
+/// A key's contents for a message.
+pub(crate) fn describe(entry: Option<&Entry>) -> String {
+    match entry {
+        None => "nothing".to_owned(),
+        Some(Entry { data, expiry: None }) => data.summary(),
+        Some(Entry {
+            data,
+            expiry: Some(at),
+        }) => format!("{} until {}..{}", data.summary(), at.least, at.most),
+    }
+}

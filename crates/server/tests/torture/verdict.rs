@@ -1,0 +1,206 @@
+//! Whether what is there after the end of a server can be, for all connections together.
+//!
+//! 1. The keys of each connection are what they were after some beginning of its history.
+//! 2. What had to survive is in that beginning.
+//! 3. If a step is there, so is what was acknowledged before it was sent.
+//! 4. A command that changes the keys of all is there for all of them or for none.
+
+use std::collections::BTreeMap;
+
+use crate::history::{History, Kept, describe_deed};
+use crate::values::{Keys, Span};
+
+/// What a verdict counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Steps that were acknowledged and, as they may be, are lost.
+    pub(crate) lost: u64,
+    /// Steps that were on their way, and are there.
+    pub(crate) kept_unanswered: u64,
+}
+
+/// Judges all histories by what was found.
+///
+/// # Errors
+/// It cannot be.
+pub(crate) fn judge(
+    histories: &[&History],
+    found: &[Keys],
+    asked: Span,
+    may_lose: bool,
+) -> Result<Counts, String> {
+    let mut all = Vec::new();
+    for (number, (history, found)) in histories.iter().zip(found).enumerate() {
+        let kept = history
+            .judge(found, asked, may_lose)
+            .map_err(|wrong| format!("connection {number}: {wrong}"))?;
+        let floor = history.floor(may_lose);
+        if kept.most < floor {
+            return Err(format!(
+                "connection {number}: {} of {floor} steps that had to be kept are there; the first that is not: {}",
+                kept.most,
+                describe_deed(&history.steps[kept.most].deed)
+            ));
+        }
+        all.push(kept);
+    }
+    check_order(histories, &all)?;
+    check_globals(histories, &all)?;
+    let sum = |count: &dyn Fn(&History, &Kept) -> usize| {
+        let pairs = histories.iter().zip(&all);
+        pairs
+            .map(|(history, kept)| count(history, kept) as u64)
+            .sum()
+    };
+    Ok(Counts {
+        lost: sum(&|history, kept| history.answered.saturating_sub(kept.most)),
+        kept_unanswered: sum(&|history, kept| kept.least.saturating_sub(history.answered)),
+    })
+}
+
+fn check_order(histories: &[&History], all: &[Kept]) -> Result<(), String> {
+    let sent = histories.iter().zip(all);
+    let sent = sent.filter_map(|(history, kept)| {
+        let index = kept.least.checked_sub(1)?;
+        Some(history.steps[index].sent)
+    });
+    let Some(last_sent) = sent.max() else {
+        return Ok(());
+    };
+    for (number, (history, kept)) in histories.iter().zip(all).enumerate() {
+        let lost = history.steps.get(kept.most);
+        let Some((step, answer)) = lost.and_then(|step| Some((step, step.answer.as_ref()?))) else {
+            continue;
+        };
+        if answer.stamp < last_sent {
+            return Err(format!(
+                "connection {number} was told of a step that is lost, before another was sent that is there: {}",
+                describe_deed(&step.deed)
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_globals(histories: &[&History], all: &[Kept]) -> Result<(), String> {
+    let mut seen: BTreeMap<u64, (bool, bool)> = BTreeMap::new();
+    for (history, kept) in histories.iter().zip(all) {
+        for (index, step) in history.steps.iter().enumerate() {
+            let Some(number) = step.global else { continue };
+            let (is_there, is_not) = seen.entry(number).or_default();
+            *is_there |= index < kept.least;
+            *is_not |= index >= kept.most;
+        }
+    }
+    match seen.values().position(|&both| both == (true, true)) {
+        Some(index) => Err(format!(
+            "command {index} of those that change all keys is there for some connections and not for others"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The judge is judged: what must not be is found.
+mod tests {
+    use super::judge;
+    use crate::history::{Deed, History, Step};
+    use crate::model::Global;
+    use crate::script::{Line, Request, parse};
+    use crate::support::Value;
+    use crate::values::{Keys, Span};
+    use crate::wire::Reply;
+
+    fn request(text: &str) -> Request {
+        let lines = parse(&format!("0 {text}")).expect("it is a request");
+        let Some(Line::Request(_, request)) = lines.into_iter().next() else {
+            panic!("it is a request");
+        };
+        request
+    }
+
+    fn step(deed: Deed, global: Option<u64>, sent: u64) -> Step {
+        Step {
+            deed,
+            global,
+            sent,
+            sent_ms: 1000,
+            answer: None,
+        }
+    }
+
+    fn ok(stamp: u64) -> Reply {
+        Reply {
+            value: Value::Simple(b"OK".to_vec()),
+            stamp,
+            at_ms: 1001,
+        }
+    }
+
+    /// A history of SETs that are answered, sent from `first` on, and what its keys are after each.
+    fn history(first: u64, is_durable: bool, texts: &[&str]) -> (History, Vec<Keys>) {
+        let mut history = History::new(Keys::new());
+        let mut states = vec![Keys::new()];
+        for (index, text) in (0..).zip(texts) {
+            let sent = first + 2 * index;
+            history
+                .steps
+                .push(step(Deed::Request(request(text)), None, sent));
+            let answered = history.answer(&ok(sent + 1), is_durable, &[]);
+            answered.expect("it is the right answer");
+            states.push(history.model.keys.clone());
+        }
+        (history, states)
+    }
+
+    const ASKED: Span = Span {
+        least: 2000,
+        most: 2001,
+    };
+
+    #[test]
+    fn what_must_be_kept_is_missed_and_what_may_go_is_not() {
+        for (is_durable, may_lose, is_allowed) in [
+            (true, true, false),
+            (false, true, true),
+            (false, false, false),
+        ] {
+            let (history, states) = history(0, is_durable, &["SET 0:a 1", "MSET 0:a 2 0:b 2"]);
+            for (count, state) in states.iter().enumerate() {
+                let judged = judge(&[&history], std::slice::from_ref(state), ASKED, may_lose);
+                assert_eq!(judged.is_ok(), is_allowed || count == 2, "{judged:?}");
+            }
+            // Half of a command is never allowed.
+            let mut torn = states[2].clone();
+            torn.remove(&(0, b"0:b".to_vec()));
+            assert!(judge(&[&history], &[torn], ASKED, may_lose).is_err());
+        }
+    }
+
+    #[test]
+    fn a_step_without_what_came_before_it_is_out_of_order() {
+        let (one, first) = history(0, false, &["SET 0:a 1"]);
+        let (two, second) = history(2, false, &["SET 1:a 1"]);
+        let judged = |first: &Keys, second: &Keys| {
+            judge(&[&one, &two], &[first.clone(), second.clone()], ASKED, true).is_ok()
+        };
+        assert!(judged(&first[1], &second[1]) && judged(&first[1], &second[0]));
+        assert!(judged(&first[0], &second[0]));
+        assert!(!judged(&first[0], &second[1]));
+    }
+
+    #[test]
+    fn a_command_of_all_keys_is_there_for_all_connections_or_for_none() {
+        let (mut one, first) = history(0, true, &["SET 0:a 1"]);
+        let (mut two, second) = history(2, true, &["SET 1:a 1"]);
+        let flush = Deed::Request(request("FLUSHALL"));
+        one.steps.push(step(flush, Some(7), 9));
+        two.steps
+            .push(step(Deed::Global(vec![Global::FlushAll]), Some(7), 9));
+        let judged = |first: &Keys, second: &Keys| {
+            let found = [first.clone(), second.clone()];
+            judge(&[&one, &two], &found, ASKED, false).is_ok()
+        };
+        assert!(judged(&first[1], &second[1]) && judged(&first[0], &second[0]));
+        assert!(!judged(&first[1], &second[0]));
+    }
+}
