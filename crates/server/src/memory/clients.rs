@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clients::{Client, status};
-use crate::limits::CLIENTS_SPARED_MS;
 use crate::config::Setting;
+use crate::limits::CLIENTS_SPARED_MS;
 use crate::server::Server;
 use crate::worker::Worker;
 
