@@ -1,8 +1,9 @@
 //! How much memory the ring takes.
 //!
-//! A ring that outlives its process has all of its memory from the beginning, and counts as a whole. Any other is mapped as a whole, and its
-//! pages take memory when they are first written to: it counts as far as it was filled at least once. Whoever counts memory is told as
-//! the log thread gets there; once the ring has been filled to its end, nothing changes any more until it goes with the log.
+//! A ring that outlives its process has all of its memory from the beginning, and counts as a whole. Any
+//! other is mapped as a whole, and its pages take memory when they are first written to: it counts as far as
+//! it was filled at least once. Whoever counts memory is told as the log thread gets there; once the ring has
+//! been filled to its end, nothing changes any more until it goes with the log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -462,7 +462,7 @@ fn what_was_not_written_outlives_the_process_and_an_end_on_demand_leaves_nothing
 }
 
 fn info(client: &mut Client, name: &str) -> String {
-    let all = text(&client.ask("INFO persistence"));
+    let all = text(&client.ask("INFO"));
     let line = all
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

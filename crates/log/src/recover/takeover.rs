@@ -10,16 +10,20 @@
 //! ```
 //!
 //! - Below *passed* everything is in the newest segment's file, though its last record may go on in the ring.
-//! - A whole record has its own checksum, which begins with its position: bytes of another lap of the ring do not pass.
-//! - A gap was claimed and never filled: its writer died in between, holding the locks of its shards. Nobody has seen it, and nobody was
-//!   told of it. The writer's words say where it ends. It becomes a `Void` record, so that positions stay what they are, and what is
-//!   behind it, which may have been acknowledged, is kept. A batch is one claim: it is whole, or all of it is a gap.
+//! - A whole record has its own checksum, which begins with its position: bytes of another lap of the ring do
+//!   not pass.
+//! - A gap was claimed and never filled: its writer died in between, holding the locks of its shards. Nobody
+//!   has seen it, and nobody was told of it. The writer's words say where it ends. It becomes a `Void`
+//!   record, so that positions stay what they are, and what is behind it, which may have been acknowledged,
+//!   is kept. A batch is one claim: it is whole, or all of it is a gap.
 //!
-//! All of it is written where the log thread would have written it: behind what the newest segment has. So every byte goes where the same
-//! byte goes again if this is interrupted, anywhere, any number of times. The ring's file is removed when the segment is on the disk.
+//! All of it is written where the log thread would have written it: behind what the newest segment has. So
+//! every byte goes where the same byte goes again if this is interrupted, anywhere, any number of times. The
+//! ring's file is removed when the segment is on the disk.
 //!
-//! A ring that is from another boot, of another log or directory, of another format, damaged in its header, or beside a
-//! backup, is removed, with a line that says why. If bytes in it are damaged, what comes before them is taken.
+//! A ring that is from another boot, of another log or directory, of another format, damaged in its header,
+//! or beside a backup, is removed, with a line that says why. If bytes in it are damaged, what comes before
+//! them is taken.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -42,7 +46,8 @@ use crate::walk::{Stop, Walk};
 /// Bytes written with one call.
 const PIECE: u64 = 1 << 20;
 
-/// Makes the ring of a log that begins to take writes at `start`, in a file that outlives the process, where there can be one.
+/// Makes the ring of a log that begins to take writes at `start`, in a file that outlives the process, where
+/// there can be one.
 ///
 /// # Errors
 /// The system has no memory for it.
@@ -90,8 +95,8 @@ pub(crate) fn make_ring(
 const LOSES: &str =
     "the log's last few milliseconds have no place that outlives the process, should it be killed";
 
-/// Takes over what earlier processes have left for this log, and removes their rings. Returns what the log is then. The directory is
-/// locked.
+/// Takes over what earlier processes have left for this log, and removes their rings. Returns what the log is
+/// then. The directory is locked.
 ///
 /// # Errors
 /// The disk refuses, or the log is damaged. The rings stay.
@@ -199,7 +204,8 @@ fn plan(survivor: Survivor, chain: &Chain) -> Result<std::result::Result<Plan, S
     let Some((candidate, _)) = chain.segments.last() else {
         return Ok(Err("the log has no segment".into()));
     };
-    // From the segment's beginning, not from its end: what an interrupted takeover has written must not change what the claims mean.
+    // From the segment's beginning, not from its end: what an interrupted takeover has written must not
+    // change what the claims mean.
     let first = candidate.header.first.get();
     let mut search = Search {
         overlay: Overlay {
@@ -248,8 +254,8 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// Whether there is a way on from a position. A gap whose writer had not noted its place is tried wherever it can be: what follows
-    /// tells whether it was there.
+    /// Whether there is a way on from a position. A gap whose writer had not noted its place is tried
+    /// wherever it can be: what follows tells whether it was there.
     fn follow(&mut self, from: u64) -> Result<bool> {
         let tail = self.overlay.survivor.tail();
         let at = self.whole_until(from)?;
@@ -314,8 +320,8 @@ impl Search<'_> {
     }
 }
 
-/// The newest segment as it would be if the log thread had written everything: what was passed on is read from the file, what was not
-/// from the ring.
+/// The newest segment as it would be if the log thread had written everything: what was passed on is read
+/// from the file, what was not from the ring.
 #[derive(Debug)]
 struct Overlay<'s> {
     file: &'s dyn File,

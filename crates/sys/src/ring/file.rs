@@ -1,18 +1,19 @@
 //! The file that holds a ring's memory, so that what is in the ring outlives its process.
 //!
-//! It lies in the system's memory ([`MEMORY`]) where that outlives the process too, else beside the log. All of its space is taken
-//! when it is made, so that no store into the mapping can fail. A power loss ends it: the boot in its header is another one then.
+//! It lies in the system's memory ([`MEMORY`]) where that outlives the process too, else beside the log. All
+//! of its space is taken when it is made, so that no store into the mapping can fail. A power loss ends it:
+//! the boot in its header is another one then.
 //!
 //! ```text
 //!  0         8          16        20          24         32      40      56      72      88       96      98     4096
 //!  +---------+----------+---------+-----------+----------+-------+-------+-------+-------+--------+-------+- - -+
-//!  | magic 8 | checksum | version | producers | capacity | start | log   | owner | boot  | mounts | bytes | path | words, bytes: see
-//!  |         | u64      | u32     | u32       | u64      | u64   | 16    | 16    | 16    | u64    | u16   |      | `memory`
+//!  | magic 8 | checksum | version | producers | capacity | start | log   | owner | boot  | mounts | bytes | path |
+//!  |         | u64      | u32     | u32       | u64      | u64   | 16    | 16    | 16    | u64    | u16   |      |
 //!  +---------+----------+---------+-----------+----------+-------+-------+-------+-------+--------+-------+- - -+
 //! ```
 //!
-//! `mounts` and `path` tell other processes when the file is an orphan: killed servers whose directories were removed would fill the
-//! memory else.
+//! Watermarks and bytes follow: see `memory`. `mounts` and `path` tell other processes when the file is an
+//! orphan: killed servers whose directories were removed would fill the memory else.
 //!
 //! Invariants:
 //! 1. The header is written last: a file that has one is complete.
@@ -151,8 +152,8 @@ impl Places {
         orphans.filter(|path| fs::remove_file(path).is_ok()).count()
     }
 
-    /// Makes a ring as [`Ring::new`] does, in the first place that has room; if none has, it ends with the process. No other
-    /// ring is left for this directory.
+    /// Makes a ring as [`Ring::new`] does, in the first place that has room; if none has, it ends with the
+    /// process. No other ring is left for this directory.
     ///
     /// # Errors
     /// The system has no memory or no address space for it.
@@ -469,7 +470,8 @@ fn system_memory() -> Result<PathBuf, String> {
     }
 }
 
-/// The log's directory, if its file system keeps space that was taken for a file: else a store into a mapping could fail.
+/// The log's directory, if its file system keeps space that was taken for a file: else a store into a mapping
+/// could fail.
 fn beside(directory: &Path) -> Result<PathBuf, String> {
     match facts_of(directory) {
         Ok(Facts {
@@ -484,8 +486,8 @@ fn beside(directory: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Whether the process is in a container: in a namespace of processes that is not the system's first one. What such a container has in
-/// [`MEMORY`] usually goes when its first process ends.
+/// Whether the process is in a container: in a namespace of processes that is not the system's first one.
+/// What such a container has in [`MEMORY`] usually goes when its first process ends.
 fn is_in_container() -> bool {
     const FIRST: &str = "pid:[4026531836]";
     fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() != FIRST)

@@ -12,7 +12,8 @@
 //! whoever hands out slices of them sees to it that no byte is written through one while it is looked at
 //! through the other.
 //!
-//! In front of them the file has the ring's watermarks, mapped once ([`Shared`]), and in front of those a header, which is not mapped:
+//! In front of them the file has the ring's watermarks, mapped once ([`Shared`]), and in front of those a
+//! header, which is not mapped:
 //!
 //! ```text
 //!  offset  0        HEADER                 CONTROL or a multiple of it
@@ -21,7 +22,8 @@
 //!          +--------+----------------------+-----------------------------+
 //! ```
 //!
-//! The file is anonymous and exists in memory alone, or it has a name ([`super::file`]) and outlives the process.
+//! The file is anonymous and exists in memory alone, or it has a name ([`super::file`]) and outlives the
+//! process.
 
 use std::fs::File;
 use std::io;
@@ -170,8 +172,9 @@ impl Shared {
     /// The words.
     #[inline]
     pub(super) fn marks(&self) -> &Watermarks<AtomicU64> {
-        // The words are atomics, for which any bits are a value; the mapping is as long as they are (`Watermarks::bytes`), lies at a
-        // multiple of a page plus `HEADER`, and lives as long as `self`. No reference to them is ever exclusive.
+        // The words are atomics, for which any bits are a value; the mapping is as long as they are
+        // (`Watermarks::bytes`), lies at a multiple of a page plus `HEADER`, and lives as long as `self`. No
+        // reference to them is ever exclusive.
         // SAFETY: so the pointer is valid, aligned, and shared as atomics may be.
         unsafe { self.marks.as_ref() }
     }

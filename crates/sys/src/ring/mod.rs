@@ -14,7 +14,8 @@
 //! 3. The consumer reads only `head..complete`, and `complete` is at most every position that a
 //!    producer may still write to.
 //!
-//! The ring's memory can be a file with a name, so that it outlives its process: see [`file`]. Then [`survivor`] reads what is left.
+//! The ring's memory can be a file with a name, so that it outlives its process: see [`mod@file`]. Then
+//! [`survivor`] reads what is left.
 //!
 //! What is not here: waiting. Whoever finds no room asks again; how it passes the time is its own.
 
@@ -136,7 +137,8 @@ impl Ring {
         self.is_named.then_some(bytes as u64)
     }
 
-    /// Takes the name of the ring's file away, if it has one: what is in the ring ends with the process from here on.
+    /// Takes the name of the ring's file away, if it has one: what is in the ring ends with the process from
+    /// here on.
     ///
     /// # Errors
     /// The system refuses.
@@ -313,13 +315,15 @@ impl Consumer {
     /// # Panics
     /// If some of them have not been complete.
     pub fn release(&mut self, position: u64) {
-        // First: what lies below is where it was passed on to, and its place may be filled again from the next store on.
+        // First: what lies below is where it was passed on to, and its place may be filled again from the
+        // next store on.
         let progress = self.ring.marks().progress();
         progress.passed.store(position, Ordering::Release);
         self.discard(position);
     }
 
-    /// The same for bytes that were not passed on to anybody: who reads the ring's file when its process is dead finds them missing.
+    /// The same for bytes that were not passed on to anybody: who reads the ring's file when its process is
+    /// dead finds them missing.
     ///
     /// # Panics
     /// As [`Consumer::release`].

@@ -1,9 +1,11 @@
 //! What a dead process has left in its ring's file: bytes that were filled, and claims that were not.
 //!
-//! Nothing in the file is trusted beyond its header, which has a checksum: the reader of the bytes has to know by itself what is whole.
+//! Nothing in the file is trusted beyond its header, which has a checksum: the reader of the bytes has to
+//! know by itself what is whole.
 //!
-//! Each thread's stores up to its death are in the file, in the order of the program. So a position below the tail was claimed; if it
-//! was filled its bytes are there, as long as it is at or above [`Survivor::passed`]; if not, a [`Claim`] says so.
+//! Each thread's stores up to its death are in the file, in the order of the program. So a position below the
+//! tail was claimed; if it was filled its bytes are there, as long as it is at or above [`Survivor::passed`];
+//! if not, a [`Claim`] says so.
 
 use std::fmt;
 use std::io;
@@ -30,10 +32,12 @@ impl fmt::Debug for Survivor {
 }
 
 impl Survivor {
-    /// Reads a ring's file that an earlier process has left for this log. `Err` says why it is not one, or not this log's.
+    /// Reads a ring's file that an earlier process has left for this log. `Err` says why it is not one, or
+    /// not this log's.
     ///
     /// # Errors
-    /// The file is not private, damaged, from another boot or another log's, or the system refuses to read it.
+    /// The file is not private, damaged, from another boot or another log's, or the system refuses to read
+    /// it.
     pub fn read(path: &Path, places: &Places, log: [u8; 16]) -> Result<Survivor, String> {
         let identity = Identity {
             log,

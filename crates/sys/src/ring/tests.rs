@@ -1,4 +1,5 @@
-//! The ring's own rules, many threads through a small ring (every byte arrives, once, in order), and what is left in its file.
+//! The ring's own rules, many threads through a small ring (every byte arrives, once, in order), and what is
+//! left in its file.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -17,10 +17,11 @@
 //! producer's two writes. `tests/ring_model.rs` checks this with every interleaving of small cases
 //! in a model of the memory; for that the words are a type parameter.
 //!
-//! The words lie in memory that can outlive the process ([`super::file`]). Each thread's stores up to the moment of its death are there
-//! then, in the order of its program: that is what [`Words::decode`] relies on. A producer says how much it is about to claim, claims it,
-//! and says where the claim ends. So of every claim that was never filled the length is known, and the position too, unless the
-//! thread died between the second step and the third.
+//! The words lie in memory that can outlive the process ([`super::file`]). Each thread's stores up to the
+//! moment of its death are there then, in the order of its program: that is what [`Words::decode`] relies on.
+//! A producer says how much it is about to claim, claims it, and says where the claim ends. So of every claim
+//! that was never filled the length is known, and the position too, unless the thread died between the second
+//! step and the third.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,8 +69,8 @@ impl Word for AtomicU64 {
 
 /// A producer's words, on one line of its own.
 ///
-/// The claim is what a reader of the memory of a dead process needs: where the record ends that was never completed. Its words say
-/// nothing about what is filled, and nobody reads them while producers are at work.
+/// The claim is what a reader of the memory of a dead process needs: where the record ends that was never
+/// completed. Its words say nothing about what is filled, and nobody reads them while producers are at work.
 ///
 /// | words | means |
 /// |---|---|
@@ -93,12 +94,15 @@ impl<W: Word> Mark<W> {
         }
     }
 
-    /// Before a claim of `bytes` bytes, which will be at `from` or above: the end of the producer's last claim, say.
+    /// Before a claim of `bytes` bytes, which will be at `from` or above: the end of the producer's last
+    /// claim, say.
     #[inline]
     pub fn begin(&self, from: u64, bytes: u64) {
-        // Release, because whoever sees this word must see what was filled before (a Relaxed store fails `tests/ring_model.rs`).
+        // Release, because whoever sees this word must see what was filled before (a Relaxed store fails
+        // `tests/ring_model.rs`).
         self.filling_from.store(from, Ordering::Release);
-        // Ordered by the claim, which is an addition with Release and Acquire between this store and that of `claim_end`.
+        // Ordered by the claim, which is an addition with Release and Acquire between this store and that of
+        // `claim_end`.
         self.claim_bytes.store(bytes, Ordering::Relaxed);
     }
 

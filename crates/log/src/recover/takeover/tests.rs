@@ -178,7 +178,8 @@ impl Home {
         take_over(&*files, &paths, chain::find(&*files, &paths)?)
     }
 
-    /// What the log has after the death of its process: keys of sets, in order. Nothing that was no record is among it.
+    /// What the log has after the death of its process: keys of sets, in order. Nothing that was no record is
+    /// among it.
     fn keys(&self) -> Vec<String> {
         let chain = self.chain().expect("all is well");
         assert_eq!(self.ring(), None);
@@ -400,7 +401,8 @@ fn a_failed_write_loses_nothing_that_the_ring_still_has() {
     assert_eq!(home.keys(), ["a", "b", "c"]);
 }
 
-/// A takeover that dies at each of its writes is done again; random records, gaps and turns, around the end of the ring's memory.
+/// A takeover that dies at each of its writes is done again; random records, gaps and turns, around the end
+/// of the ring's memory.
 #[test]
 fn random_deaths_lose_nothing_that_was_whole() {
     for seed in 0..60 {
