@@ -159,11 +159,11 @@ impl History {
         }
     }
 
-    /// A command of another connection that changes all keys was answered.
-    pub(crate) fn answer_global(&mut self, like: &Answer) {
+    /// A command of another connection that changes all keys was answered; whether it was run.
+    pub(crate) fn answer_global(&mut self, like: &Answer, was_run: bool) {
         let step = &mut self.steps[self.answered];
         step.answer = Some(like.clone());
-        if like.was_refused {
+        if like.was_refused || !was_run {
             self.steps.truncate(self.answered);
         } else {
             step.play(&mut self.model, like.at_ms, &mut Vec::new());

@@ -18,7 +18,7 @@ use crate::lives::Rule;
 use crate::model::command_name;
 use crate::process::Process;
 use crate::script::{Line, Request};
-use crate::support::PATIENCE;
+use crate::support::{PATIENCE, Value};
 use crate::values::Keys;
 use crate::wire::{Connection, Reply, Silence, encode, now_ms};
 
@@ -399,13 +399,15 @@ impl Runner {
         let global = step.and_then(|step| Some((step.global?, step.answer.clone()?)));
         self.totals.answered += 1;
         if let Some((_, answer)) = global {
+            // A transaction whose watched keys have changed does nothing.
+            let was_run = matches!(reply.value, Value::Array(_) | Value::Simple(_));
             for (_, other) in self
                 .lanes
                 .iter_mut()
                 .enumerate()
                 .filter(|(index, _)| *index != number)
             {
-                other.history.answer_global(&answer);
+                other.history.answer_global(&answer, was_run);
             }
         }
         answered.map_err(|wrong| Find::new("reply", format!("connection {number}: {wrong}")))
