@@ -2,10 +2,10 @@
 //! then the torture keeps clear of it. Their scripts are in `finds/open`, and move to `finds` with the change.
 
 /// A killed process loses nothing that was acknowledged, under every `appendfsync` (issue 16, item 8).
-pub(crate) const KILL_LOSES_NOTHING: bool = false;
+pub(crate) const KILL_LOSES_NOTHING: bool = true;
 
 /// Files of snapshots that were not finished are gone after the next start (issue 16, item 5).
-pub(crate) const UNFINISHED_SNAPSHOTS_GO: bool = false;
+pub(crate) const UNFINISHED_SNAPSHOTS_GO: bool = true;
 
 /// A snapshot goes on beside DEBUG LOADAOF (`finds/open/bgsave-loadaof.txt`).
 pub(crate) const SNAPSHOT_SURVIVES_LOADAOF: bool = false;
