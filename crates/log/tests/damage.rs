@@ -489,7 +489,7 @@ fn a_flipped_byte_is_named_by_its_piece() {
         "{report}"
     );
     let remedies = [
-        "deletes the key \"broken\", whose value it is",
+        "deletes the key \"broken\" in database 0, with its value of 136072 bytes, which is damaged",
         "writes the checksums of the value of \"unsummed\" anew",
     ];
     assert_eq!(report.remedies, remedies);

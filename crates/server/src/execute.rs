@@ -504,19 +504,15 @@ impl Context<'_> {
     /// # Errors
     /// What to tell the client. Its connection stays.
     pub(crate) fn check_queue_limit(&self, bytes: usize) -> Result<(), Failure> {
-        let queued = self.session.transaction_bytes();
+        let (used, taken) = self.session.transaction_bytes_with(bytes);
         let limit = self.server.settings.int(Setting::ClientQueryBufferLimit) as usize;
         let clients = self.server.memory.clients();
         let share = clients.map_or(usize::MAX, |bytes| bytes / 100 * QUEUE_CLIENTS_PERCENT);
-        if queued + bytes <= limit.min(share) {
-            return Ok(());
-        }
-        let setting = if limit <= share {
-            "client-query-buffer-limit"
-        } else {
-            "maxmemory-clients"
+        let (limit, setting) = match (used > limit, taken > share) {
+            (false, false) => return Ok(()),
+            (true, _) => (limit, "client-query-buffer-limit"),
+            (false, true) => (share, "maxmemory-clients"),
         };
-        let limit = limit.min(share);
         Err(Failure::new(format!(
             "ERR a transaction and its watched keys may take {limit} bytes ({setting})"
         )))

@@ -75,6 +75,25 @@ impl Transaction {
             + bytes_of(&self.requests)
     }
 
+    /// Bytes of its requests, without free room.
+    pub(crate) fn used(&self) -> usize {
+        self.bytes.len()
+            + self.kept_bytes
+            + size_of_val(&*self.spans)
+            + size_of_val(&*self.hashes)
+            + size_of_val(&*self.requests)
+    }
+
+    /// Bytes that its requests take with one more, of so many bytes: a vector without room doubles.
+    pub(crate) fn memory_with(&self, bytes: usize) -> usize {
+        let free = self.bytes.capacity() - self.bytes.len();
+        let growth = match free < bytes {
+            true => self.bytes.capacity().max(bytes),
+            false => 0,
+        };
+        self.memory() + growth
+    }
+
     /// Adds a request. `args` are prepared for its command.
     pub(crate) fn push(&mut self, command: &'static Command, args: &Args<'_>) {
         let (first, last) = (args.spans[0], args.spans[args.len() - 1]);
@@ -384,9 +403,17 @@ impl Session {
             .map_or(0, |transaction| transaction.memory())
     }
 
-    /// Bytes that its transaction and what it watches take.
+    /// Bytes that its transaction and the keys it watches take.
     pub(crate) fn transaction_bytes(&self) -> usize {
         self.queue_bytes() + self.watched.bytes
+    }
+
+    /// Bytes that its transaction and the keys it watches have with so many bytes more, and what they take then.
+    pub(crate) fn transaction_bytes_with(&self, bytes: usize) -> (usize, usize) {
+        let watched = self.watched.bytes;
+        let of_queue = |queue: &Transaction| (queue.used() + bytes, queue.memory_with(bytes));
+        let (used, taken) = (self.transaction.as_deref()).map_or((bytes, bytes), of_queue);
+        (watched + used, watched + taken)
     }
 }
 

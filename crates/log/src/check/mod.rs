@@ -184,9 +184,9 @@ fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
             let needed = blobs::needed(&chain)?;
             report.blobs = needed.len();
             for bad in blobs::damaged(files, paths, needed)? {
-                let name = bad.name(&chain.bindings);
+                let (name, key) = (bad.name(&chain.bindings), bad.key.escape_ascii());
                 let remedy = match bad.whole {
-                    Some(_) => format!("writes the checksums of {name} anew"),
+                    Some(_) => format!("writes the checksums of the value of \"{key}\" anew"),
                     None => format!("deletes {name} which is damaged"),
                 };
                 report.push(bad.damage, remedy);

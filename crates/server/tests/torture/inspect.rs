@@ -158,6 +158,8 @@ pub(crate) fn complaints(output: &str, has_trouble: bool, is_scarce: bool) -> Ve
         "Saving a snapshot was broken off",
         // The log that is being ended.
         "is in use by another server",
+        // Killed before it began its first segment.
+        "is left out: the log has no segment",
     ];
     /// And where memory is scarce.
     const EXPECTED_IF_SCARCE: &[&str] =

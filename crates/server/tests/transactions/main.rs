@@ -477,19 +477,19 @@ fn watched_keys_beyond_the_limit_are_refused_as_a_whole() {
     let options = ["--client-query-buffer-limit", "1mb"];
     let server = Server::start(Target::Ferrite { threads: 1 }, &options);
     let mut client = server.client();
-    let keys: Vec<String> = (0..12_000).map(|at| format!("{at:0100}")).collect();
+    let keys: Vec<String> = (0..6_000).map(|at| format!("{at:0100}")).collect();
     let watch = |keys: &[String]| {
         let words = ["WATCH".to_owned()].into_iter().chain(keys.iter().cloned());
         words.collect::<Vec<_>>()
     };
-    let reply = client.call(&watch(&keys[..6000])).expect("a reply");
+    let reply = client.call(&watch(&keys[..2000])).expect("a reply");
     assert_eq!(reply.text(), "OK");
     let reply = client
-        .call(&watch(&keys[6000..]))
+        .call(&watch(&keys[2000..]))
         .expect("the connection stays");
     assert!(reply.text().starts_with("ERR a transaction"), "{reply:?}");
     // Those of before are watched, the others are not.
-    server.client().ask(&format!("SET {} 1", keys[8000]));
+    server.client().ask(&format!("SET {} 1", keys[4000]));
     let reply = pipeline(&mut client, &["MULTI", "PING", "EXEC"]);
     assert_eq!(items(&reply).len(), 1);
 }

@@ -101,9 +101,9 @@ pub(super) const MEMORY: &[Figure] = &[
     ),
     gauge(
         "ferrite_memory_other_bytes",
-        "Memory in use that none of the figures above counts; negative if something is counted twice.",
+        "Memory in use that none of the figures above counts, the slow log among it; negative if something is counted twice.",
         |view, samples| {
-            samples.number(view.memory.other() as f64);
+            samples.number(view.memory.other() as f64 + view.memory.slow_log as f64);
         },
     ),
     gauge(
