@@ -55,6 +55,6 @@ churn: ## whether the limit of memory holds, for CHURN_SECONDS (1800) seconds, o
 	FERRITE_CHURN_GROUP=$${CHURN_GROUP:-} FERRITE_CHURN_SECONDS=$${CHURN_SECONDS:-1800} cargo test --release -p ferrite-server --test memory -- churn --nocapture
 
 torture: build ## everything at once against a model, for SECONDS (600) seconds from SEED (the clock), on the optimised server; SCRIPT=file runs a script, SHRINK (300) bounds the seconds that make a find short
-	FERRITE_SERVER=$(abspath $(or $(CARGO_TARGET_DIR),target))/release/ferrite-server FERRITE_TORTURE_SECONDS=$${SECONDS:-600} \
-		FERRITE_SEED=$${SEED:-$$(date +%s)} FERRITE_TORTURE_SHRINK=$${SHRINK:-$(if $(SCRIPT),0,300)} FERRITE_TORTURE_SCRIPT=$(abspath $(SCRIPT)) \
+	FERRITE_SERVER=$(abspath $(or $(CARGO_TARGET_DIR),target))/release/ferrite-server FERRITE_TORTURE_SECONDS=$(or $(SECONDS),600) \
+		FERRITE_SEED=$(or $(SEED),$$(date +%s)) FERRITE_TORTURE_SHRINK=$(or $(SHRINK),$(if $(SCRIPT),0,300)) FERRITE_TORTURE_SCRIPT=$(abspath $(SCRIPT)) \
 		cargo test -p ferrite-server --test torture -- everything_at_once --nocapture

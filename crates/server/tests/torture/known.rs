@@ -12,3 +12,6 @@ pub(crate) const SNAPSHOT_SURVIVES_LOADAOF: bool = false;
 
 /// A SET of a large value that is on its way while the log ends is not refused (`finds/open/large-set-relog.txt`).
 pub(crate) const LARGE_SET_SURVIVES_END_OF_LOG: bool = false;
+
+/// DEBUG RELOAD and DEBUG LOADAOF keep to the limit of memory while they load (`finds/open/reload-memory.txt`).
+pub(crate) const RELOAD_KEEPS_TO_THE_LIMIT: bool = false;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::history::History;
 use crate::inspect;
-use crate::known::KILL_LOSES_NOTHING;
+use crate::known::{KILL_LOSES_NOTHING, RELOAD_KEEPS_TO_THE_LIMIT};
 use crate::run::{Find, LANES, Life, Runner};
 use crate::support::PATIENCE;
 use crate::verdict;
@@ -113,7 +113,8 @@ impl Runner {
         if !complaints.is_empty() {
             return Err(Find::new("output", complaints.join("\n")));
         }
-        let limit = self.life.maxmemory;
+        let is_checked = RELOAD_KEEPS_TO_THE_LIMIT || !self.life.has_reloaded;
+        let limit = self.life.maxmemory.filter(|_| is_checked);
         if let (Some(limit), Some(taken)) = (limit, self.process.most_resident_bytes()) {
             let tolerated = limit / 100 * (100 + TOLERATED_PERCENT) + TOLERATED_BYTES;
             if taken > tolerated {

@@ -277,8 +277,10 @@ impl Model {
         for (key, before) in self.watched.iter().zip(&before) {
             if self.keys.get(key) != before.as_ref() {
                 self.is_dirty = Some(true);
-            } else if touched[first..].contains(key) && self.is_dirty == Some(false) {
-                // Written, and as before: whether that counts is left open.
+            } else if self.is_dirty == Some(false)
+                && (touched[first..].contains(key) || args.contains(&key.1))
+            {
+                // Named, and as before: whether that counts as a change is left open.
                 self.is_dirty = None;
             }
         }

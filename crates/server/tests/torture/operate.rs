@@ -85,6 +85,7 @@ impl Runner {
             self.life.is_always = true;
         }
         if loads {
+            self.life.has_reloaded = true;
             self.verify_running()?;
         }
         Ok(())

@@ -63,6 +63,7 @@ impl Plan {
                 9..20 => at += self.transaction(),
                 20..23 => at += self.burst(),
                 23..25 => at += self.fill(),
+                25 if self.chance(4) && !self.has_trouble => at += self.layers(),
                 _ => {
                     let lane = self.lane();
                     let request = self.request(lane);
@@ -279,6 +280,36 @@ impl Plan {
             }
             self.lines.push(Line::Request(lane, request));
         }
+        count
+    }
+
+    /// The history of one key in layers, each in segments of its own, of which some are mostly garbage and some are not: compaction moves
+    /// some of it behind the rest. How many requests that is.
+    fn layers(&mut self) -> usize {
+        let lane = self.lane();
+        let key = self.token(lane, "{v}").remove(0);
+        let mut count = 0;
+        for layer in 0..self.random.usize(2..6) {
+            let seed = self.random.u32(..);
+            let (name, len) = match self.random.u8(..6) {
+                _ if layer == 0 => ("SET", 300_000),
+                0..2 => ("MSET", 20_000),
+                2 => ("SET", 300_000),
+                _ => ("APPEND", 10),
+            };
+            let request = vec![Arg::word(name), key.clone(), Arg::Text { len, seed }];
+            self.lines.push(Line::Request(lane, request));
+            for _ in 0..self.random.usize(1..4) {
+                count += if self.random.bool() {
+                    self.fill()
+                } else {
+                    self.burst()
+                };
+            }
+        }
+        (0..2).for_each(|_| count += self.fill());
+        let rewrite = vec![Arg::word("BGREWRITEAOF")];
+        self.lines.extend([Line::Operator(rewrite), Line::Idle]);
         count
     }
 
