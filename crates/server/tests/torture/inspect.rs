@@ -160,6 +160,8 @@ pub(crate) fn complaints(output: &str, has_trouble: bool, is_scarce: bool) -> Ve
         "is in use by another server",
         // Killed before it began its first segment.
         "is left out: the log has no segment",
+        // A power cut that only the disk had (`trouble volatile`): the ring is ahead of what the disk kept.
+        "and had been written up to",
     ];
     /// And where memory is scarce.
     const EXPECTED_IF_SCARCE: &[&str] =
