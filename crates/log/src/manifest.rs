@@ -75,14 +75,16 @@ pub(crate) fn path(paths: &Paths) -> PathBuf {
 /// Writes it, durably.
 pub(crate) fn write(files: &dyn Files, paths: &Paths, text: &str) -> Result<()> {
     let path = path(paths);
-    let io = |error| Error::io("cannot write", &path, error);
-    let file = files.create(&path).map_err(io)?;
-    file.write_at(text.as_bytes(), 0)
-        .and_then(|()| file.sync_data())
-        .map_err(io)?;
-    files
-        .sync_dir(&paths.root)
-        .map_err(|error| Error::io("cannot sync", &paths.root, error))
+    let draft = paths.temporary("manifest");
+    let write = || {
+        let file = files.create(&draft)?;
+        file.write_at(text.as_bytes(), 0)?;
+        file.sync_data()?;
+        // Half of one would be damage.
+        files.rename(&draft, &path)?;
+        files.sync_dir(&paths.root)
+    };
+    write().map_err(|error| Error::io("cannot write", &path, error))
 }
 
 /// Where the log ends, if it is a backup that no server has written to.

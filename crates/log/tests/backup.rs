@@ -75,6 +75,38 @@ fn a_backup_is_the_state_of_one_moment() {
     }
 }
 
+/// Whoever dies while it makes one leaves no half of what says that all is there.
+#[test]
+fn a_backup_that_was_not_finished_is_not_damaged() {
+    let mut unfinished = 0;
+    for calls in 0.. {
+        let disk = Simulator::new();
+        let log = open(&disk, options())
+            .expect("it is new")
+            .start()
+            .expect("it is empty");
+        let store = Store::default();
+        let mut appender = log.appender(None).expect("the first");
+        store.run(&log, &mut appender, &set("small", b"value"));
+        store.run(&log, &mut appender, &set("large", &[1; BLOB_MIN]));
+        disk.cut_power_behind(calls);
+        let made = log.backup(Path::new("/backup"));
+        let copy = disk.after_kill();
+        match Log::open(Arc::new(copy), Path::new("/backup"), options()).map(drop) {
+            Ok(()) => {}
+            Err(Error::Damage(damage)) => panic!("behind {calls} calls: {damage}"),
+            // It is not there yet.
+            Err(_) => assert!(made.is_err()),
+        }
+        drop(appender);
+        if made.is_ok() {
+            break;
+        }
+        unfinished += 1;
+    }
+    assert!(unfinished > 5);
+}
+
 #[test]
 fn a_backup_survives_what_happens_to_the_original() {
     let disk = Simulator::new();

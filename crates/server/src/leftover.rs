@@ -5,9 +5,10 @@
 //! numbers), and nobody holds the lock: a server in another container may write to the same directory under a
 //! number that means another process here.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Removes all drafts in a directory. `writer_of` tells the process from the name of a draft, and `None` for
 /// any other name.
@@ -36,6 +37,29 @@ pub(crate) fn remove(directory: &Path, writer_of: impl Fn(&str) -> Option<u32>) 
             Err(error) => log::warn!("cannot remove {}: {error}", path.display()),
         }
     }
+}
+
+/// The name of the draft of a file that this process writes, beside the file.
+pub(crate) fn draft_of(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".{}.tmp", sys::process::pid()));
+    name.into()
+}
+
+/// Removes all drafts of a file that killed processes have left beside it.
+pub(crate) fn remove_drafts_of(file: &Path) {
+    let directory = match file.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return,
+    };
+    let Some(own) = file.file_name().and_then(OsStr::to_str) else {
+        return;
+    };
+    remove(directory, |name| {
+        let pid = name.strip_prefix(own)?.strip_prefix('.')?;
+        pid.strip_suffix(".tmp")?.parse().ok()
+    });
 }
 
 /// Locks a draft for as long as the returned file is open.

@@ -174,17 +174,21 @@ fn a_server_in_the_background_serves_and_names_its_process() {
     };
     let timeout = connection.set_read_timeout(Some(PATIENCE));
     timeout.expect("it is a socket");
-    let pid = fs::read_to_string(&pid_file).expect("it is written before anybody is served");
-    let pid: u32 = pid.trim().parse().expect("a number");
-    assert_ne!(pid, 0);
     let question = connection.write_all(b"INFO server\r\n");
     question.expect("the server listens");
     let (mut reply, mut part) = (String::new(), [0; 4096]);
-    while !reply.contains(&format!("process_id:{pid}\r\n")) {
+    // It listens before it writes the file, and answers after that.
+    let pid = loop {
         let count = connection.read(&mut part).expect("the server answers");
         assert!(count > 0, "{reply}");
         reply += &String::from_utf8_lossy(&part[..count]);
-    }
+        let line = reply.split_once("process_id:").map(|(_, rest)| rest);
+        if let Some((pid, _)) = line.and_then(|rest| rest.split_once("\r\n")) {
+            break pid.parse::<u32>().expect("a number");
+        }
+    };
+    let named = fs::read_to_string(&pid_file).expect("it is written before anybody is served");
+    assert_eq!(named, format!("{pid}\n"));
     let end = connection.write_all(b"SHUTDOWN NOSAVE\r\n");
     end.expect("the server listens");
     // It says nothing any more, and closes the connection.

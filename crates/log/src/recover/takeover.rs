@@ -101,6 +101,9 @@ const LOSES: &str =
 /// # Errors
 /// The disk refuses, or the log is damaged. The rings stay.
 pub(crate) fn take_over(files: &dyn Files, paths: &Paths, mut chain: Chain) -> Result<Chain> {
+    if let Ok(places) = files.ring_places(&paths.root) {
+        places.remove_drafts();
+    }
     for left in left(files, paths, &chain)? {
         let path = left.path.display();
         match &left.found {

@@ -9,11 +9,10 @@
 
 mod foreign;
 
-use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::file::{Collector, Directive, Place, is_include, read_line};
 use super::foreign::Foreign;
@@ -291,7 +290,7 @@ fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     // Where the name is a symbolic link, the file behind it is meant.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let directory = file.parent().unwrap_or(Path::new("/"));
-    let temporary = temporary_name(&file);
+    let temporary = leftover::draft_of(&file);
     let written = write_beside(&temporary, &file, text)
         .and_then(|()| fs::rename(&temporary, &file))
         // Until the directory is on disk, a crash may bring the old file back.
@@ -303,28 +302,12 @@ fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     written
 }
 
-fn temporary_name(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    name.into()
-}
-
 /// Removes what killed processes have left of CONFIG REWRITE beside a configuration file.
 pub(crate) fn remove_leftovers(file: &Path) {
     let Ok(file) = fs::canonicalize(file) else {
         return;
     };
-    let (Some(directory), Some(own)) = (file.parent(), file.file_name().and_then(OsStr::to_str))
-    else {
-        return;
-    };
-    leftover::remove(directory, |name| {
-        let pid = name
-            .strip_prefix(own)?
-            .strip_prefix('.')?
-            .strip_suffix(".tmp")?;
-        pid.parse().ok()
-    });
+    leftover::remove_drafts_of(&file);
 }
 
 /// Writes and syncs a file that may be read by whom the old one may be.

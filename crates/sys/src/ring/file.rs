@@ -16,11 +16,12 @@
 //! orphan: killed servers whose directories were removed would fill the memory else.
 //!
 //! Invariants:
-//! 1. The header is written last: a file that has one is complete.
+//! 1. A file has its name when it is complete, its header included. Until then it has no
+//!    name, or that of a draft ([`Draft`]).
 //! 2. Mode 0600, made by this process under a name that did not exist, never through a symbolic link.
 //! 3. Whoever makes or removes a file of an owner holds the lock of the directory that the owner is.
 
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -40,6 +41,9 @@ pub const BESIDE: &str = "RING";
 
 /// What the names of all rings in memory begin with.
 const PREFIX: &str = "ferrite-";
+/// What they end with, and what those end with that are not complete.
+const END: &str = ".ring";
+const DRAFT_END: &str = ".ring.tmp";
 
 const MAGIC: [u8; 8] = *b"ferrring";
 const VERSION: u32 = 1;
@@ -135,7 +139,7 @@ impl Places {
     pub fn left(&self) -> Vec<PathBuf> {
         let mut left = Vec::new();
         if let Ok(memory) = &self.memory {
-            left = rings(memory, &prefix(&self.owner));
+            left = named(memory, &prefix(&self.owner), END);
         }
         if let Ok(beside) = &self.beside {
             let path = beside.join(BESIDE);
@@ -148,7 +152,7 @@ impl Places {
     pub fn remove_orphans(&self) -> usize {
         let Ok(memory) = &self.memory else { return 0 };
         let is_orphan = |path: &PathBuf| is_orphan(path, self.mounts).unwrap_or(false);
-        let orphans = rings(memory, PREFIX).into_iter().filter(is_orphan);
+        let orphans = named(memory, PREFIX, END).into_iter().filter(is_orphan);
         orphans.filter(|path| fs::remove_file(path).is_ok()).count()
     }
 
@@ -166,7 +170,7 @@ impl Places {
     ) -> io::Result<Placed> {
         let mut refused = Vec::new();
         let in_memory = self.memory.as_ref().map(|directory| {
-            let name = format!("{}{}.ring", prefix(&self.owner), hexadecimal(&log));
+            let name = format!("{}{}{END}", prefix(&self.owner), hexadecimal(&log));
             (directory.join(name), true)
         });
         let beside = self.beside.as_ref();
@@ -214,30 +218,123 @@ impl Places {
         if in_memory && facts_of(directory)?.free < bytes.saturating_mul(FREE_SHARE) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(path)?;
-        let made = file
-            .set_permissions(fs::Permissions::from_mode(0o600))
-            .and_then(|()| reserve(&file, bytes))
-            .and_then(|()| {
-                let name = Some(Name(path.to_owned()));
-                Ring::of_file(&file, name, capacity, start, producers)
-            })
-            .and_then(|made| {
-                let header = header(self, log, capacity as u64, start, producers as u32);
-                file.write_all_at(&header, 0).map(|()| made)
-            });
-        if made.is_err() {
-            // It has no header, so nobody would take it for a ring.
-            let _ = fs::remove_file(path);
-        }
-        made
+        let draft = Draft::create(path)?;
+        let file = &draft.file;
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        reserve(file, bytes)?;
+        let name = Some(Name(path.to_owned()));
+        let made = Ring::of_file(file, name, capacity, start, producers)?;
+        let header = header(self, log, capacity as u64, start, producers as u32);
+        file.write_all_at(&header, 0)?;
+        draft.publish(path)?;
+        Ok(made)
     }
+
+    /// Removes what killed processes had not finished. The directory's lock is held.
+    pub fn remove_drafts(&self) {
+        let mut drafts = Vec::new();
+        if let Ok(memory) = &self.memory {
+            drafts = named(memory, &prefix(&self.owner), DRAFT_END);
+        }
+        drafts.extend(
+            self.beside
+                .as_ref()
+                .map(|beside| aside(&beside.join(BESIDE))),
+        );
+        for draft in drafts {
+            let _ = fs::remove_file(draft);
+        }
+    }
+}
+
+/// A ring's file before it has its name.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) file: fs::File,
+    /// The name that it has meanwhile, where the file system makes no file without one.
+    aside: Option<PathBuf>,
+}
+
+impl Draft {
+    /// A file without a name goes with its process, one with a name at the next start of its log.
+    fn create(path: &Path) -> io::Result<Draft> {
+        match nameless(path.parent().unwrap_or(Path::new("."))) {
+            Ok(file) => Ok(Draft { file, aside: None }),
+            Err(_) => Draft::create_aside(path),
+        }
+    }
+
+    pub(super) fn create_aside(path: &Path) -> io::Result<Draft> {
+        let aside = aside(path);
+        let _ = fs::remove_file(&aside);
+        let file = private().create_new(true).open(&aside)?;
+        let aside = Some(aside);
+        Ok(Draft { file, aside })
+    }
+
+    /// Gives it its name, unless there is a file of that name.
+    pub(super) fn publish(mut self, path: &Path) -> io::Result<()> {
+        match &self.aside {
+            None => link(&self.file, path)?,
+            Some(aside) if path.symlink_metadata().is_err() => fs::rename(aside, path)?,
+            Some(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+        }
+        self.aside = None;
+        Ok(())
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Some(aside) = &self.aside {
+            let _ = fs::remove_file(aside);
+        }
+    }
+}
+
+/// The name of a ring's file while it is not complete, where it has to have one.
+fn aside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tmp");
+    name.into()
+}
+
+/// How a file is opened that this user alone may read and write.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options.custom_flags(libc::O_NOFOLLOW);
+    options
+}
+
+/// A file of a directory's file system that has no name yet.
+#[cfg(target_os = "linux")]
+fn nameless(directory: &Path) -> io::Result<fs::File> {
+    private().custom_flags(libc::O_TMPFILE).open(directory)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless(_directory: &Path) -> io::Result<fs::File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Gives a file without a name one that no other file has.
+#[cfg(target_os = "linux")]
+fn link(file: &fs::File, path: &Path) -> io::Result<()> {
+    // The call by descriptor alone is for privileged users.
+    let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let (from, to) = (
+        CString::new(from)?,
+        CString::new(path.as_os_str().as_bytes())?,
+    );
+    let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+    // SAFETY: both paths end with a zero byte and live as long as the call.
+    check(unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow) }).map(drop)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_file: &fs::File, _path: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// What the names of all rings of a directory begin with.
@@ -245,16 +342,16 @@ fn prefix(owner: &[u8; 16]) -> String {
     format!("{PREFIX}{}-", hexadecimal(owner))
 }
 
-/// The rings in a directory whose names begin with this.
-fn rings(directory: &Path, prefix: &str) -> Vec<PathBuf> {
+/// The files in a directory whose names begin and end with this.
+fn named(directory: &Path, prefix: &str, end: &str) -> Vec<PathBuf> {
     let is_one = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with(prefix) && name.ends_with(".ring"))
+        name.is_some_and(|name| name.starts_with(prefix) && name.ends_with(end))
     };
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut rings: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_one).collect();
-    rings.sort();
-    rings
+    let mut named: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_one).collect();
+    named.sort();
+    named
 }
 
 fn hexadecimal(bytes: &[u8; 16]) -> String {

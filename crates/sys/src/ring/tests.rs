@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use super::file::{BESIDE, Places};
+use super::file::{BESIDE, Draft, Places};
 use super::survivor::{Claim, Survivor};
 use super::*;
 
@@ -386,4 +386,68 @@ fn rings_of_directories_that_are_gone_are_removed() {
     assert_eq!(others.map(|places| places.left().len()), [1, 1]);
     assert_eq!((orphan.left().len(), replaced.left().len()), (0, 0));
     assert_eq!(home.places().remove_orphans(), 0);
+}
+
+#[test]
+fn a_file_that_was_not_finished_has_no_name() {
+    const PLACE: &str = "FERRITE_UNFINISHED_RING";
+    let of = |directory: PathBuf| Places {
+        directory: directory.clone(),
+        memory: Ok(directory.clone()),
+        beside: Ok(directory),
+        ..Home(PathBuf::new()).places()
+    };
+    if let Some(directory) = std::env::var_os(PLACE) {
+        // Its limit of a file's size ends the process while it takes the space.
+        let _ = of(directory.into()).make(LOG, 1 << 16, 0, 1);
+        unreachable!("a process cannot take more than its limit allows");
+    }
+    let home = Home::new("unfinished");
+    let program = std::env::current_exe().expect("a test has a program");
+    let name = "ring::tests::a_file_that_was_not_finished_has_no_name";
+    let dead = std::process::Command::new("sh")
+        .args(["-c", "ulimit -c 0; ulimit -f 8; exec \"$0\" \"$@\""])
+        .arg(program)
+        .args(["--exact", name, "--nocapture"])
+        .env(PLACE, &home.0)
+        .output()
+        .expect("there is a shell");
+    let signal = std::os::unix::process::ExitStatusExt::signal(&dead.status);
+    assert_eq!(signal, Some(libc::SIGXFSZ), "{dead:?}");
+    let places = of(home.0.clone());
+    assert_eq!(places.left(), Vec::<PathBuf>::new());
+    places.remove_drafts();
+    let files = fs::read_dir(&home.0).expect("it is ours");
+    let files: Vec<_> = files.flatten().map(|file| file.file_name()).collect();
+    assert_eq!(files, ["memory"]);
+}
+
+#[test]
+fn a_file_without_a_name_is_not_needed() {
+    let home = Home::new("drafts");
+    let places = home.places();
+    let path = home.0.join(BESIDE);
+    let aside = home.0.join("RING.tmp");
+    fs::write(&aside, b"of a killed process").expect("it is ours");
+    let draft = Draft::create_aside(&path).expect("the directory is ours");
+    assert!(aside.exists() && places.left().is_empty());
+    draft.publish(&path).expect("the name is free");
+    assert!(!aside.exists());
+    assert_eq!(places.left(), std::slice::from_ref(&path));
+    // What has the name keeps it.
+    let second = Draft::create_aside(&path).expect("the directory is ours");
+    let error = second.publish(&path).expect_err("the name is taken");
+    assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
+    assert!(path.exists() && !aside.exists());
+    let owner = "02".repeat(16);
+    let left = [
+        aside,
+        home.0.join(format!("memory/ferrite-{owner}-1.ring.tmp")),
+    ];
+    for draft in &left {
+        fs::write(draft, b"of a killed process").expect("it is ours");
+    }
+    assert_eq!(places.left(), std::slice::from_ref(&path));
+    places.remove_drafts();
+    assert!(path.exists() && left.iter().all(|draft| !draft.exists()));
 }
