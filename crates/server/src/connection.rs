@@ -61,7 +61,7 @@ pub(crate) struct Connection {
     /// The large value that it is sending: the next request's.
     pub(crate) upload: Option<Box<Upload>>,
     /// What has become of the large value of its next request.
-    pub(crate) received: Option<Received>,
+    pub(crate) received: Option<Box<Received>>,
     /// The beginning of a request, or requests that may not run yet.
     pub(crate) pending: Vec<u8>,
     /// What the parser knows of the request at the front of `pending`.

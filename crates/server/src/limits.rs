@@ -291,6 +291,10 @@ pub(crate) const SNAPSHOT_READERS: usize = 8;
 pub(crate) const SNAPSHOT_READ_BYTES: u64 = 4 << 20;
 pub(crate) const SNAPSHOT_READ_SHARE: u64 = 64;
 
+/// How long a log that is to end waits for large values of which nothing arrives, and how often it looks.
+pub(crate) const ARRIVING_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+pub(crate) const ARRIVING_LOOK: std::time::Duration = std::time::Duration::from_millis(1);
+
 /// How often is looked whether values that come back to memory after a start are all there.
 pub(crate) const WARMING_LOOK: std::time::Duration = std::time::Duration::from_millis(5);
 

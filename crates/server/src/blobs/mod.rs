@@ -43,8 +43,37 @@ use send::ReadIn;
 pub(crate) use send::{Before, FilePart, Ready, Sending, Sent};
 pub(crate) use upload::{Shared, Upload};
 
-/// What has become of a large value that came with a request: its file, or why there is none.
-pub(crate) type Received = Result<Arc<Blob>, Failure>;
+/// What has become of a large value: its file, or why there is none.
+type Outcome = Result<Arc<Blob>, Failure>;
+
+/// A large value that has come with a request which has yet to run.
+pub(crate) struct Received {
+    outcome: Outcome,
+    _arriving: Arriving,
+}
+
+/// A large value that is arriving, or whose request has yet to run.
+struct Arriving(&'static Server);
+
+impl Arriving {
+    fn new(server: &'static Server) -> Arriving {
+        server.cold.arriving.fetch_add(1, Relaxed);
+        Arriving(server)
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        self.0.cold.arriving.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Received {
+    fn new(server: &'static Server, outcome: Outcome) -> Box<Received> {
+        let _arriving = Arriving::new(server);
+        Box::new(Received { outcome, _arriving })
+    }
+}
 
 /// The threads, and what they share.
 #[derive(Default)]
@@ -139,8 +168,8 @@ impl<'c> Context<'c> {
     /// # Errors
     /// There is none, for the disk or the log.
     pub(crate) fn take_received(&mut self) -> Result<(Arc<Blob>, &'c Journal), Failure> {
-        let received = self.received.take();
-        let blob = received.unwrap_or(Err(LOG_CHANGED))?;
+        let received = self.received.take().ok_or(LOG_CHANGED)?;
+        let blob = received.outcome?;
         match self.store.journal {
             Some(journal) if journal.has_made(&blob) => Ok((blob, journal)),
             _ => Err(LOG_CHANGED),
@@ -158,7 +187,7 @@ impl<'c> Context<'c> {
 
     /// Lets the request come again soon: somebody relies on the shard's values for now.
     pub(crate) fn come_again(&mut self, received: Option<Arc<Blob>>) -> Failure {
-        self.received = received.map(Ok);
+        self.received = received.map(|blob| Received::new(self.server, Ok(blob)));
         self.again = true;
         LOG_CHANGED
     }

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Shared, Upload};
+use super::{Received, Shared, Upload};
 use crate::config::Setting;
 use crate::connection::State;
 use crate::limits::UPLOAD_TURN_BYTES;
@@ -120,9 +120,9 @@ impl Worker {
             return;
         }
         match upload.take_outcome() {
-            Some(received) => {
+            Some(outcome) => {
+                connection.received = Some(Received::new(self.server, outcome));
                 connection.upload = None;
-                connection.received = Some(received);
                 connection.need = 0;
                 connection.state = State::Open;
                 self.batch.add_pending(token);

@@ -17,7 +17,7 @@ use ferrite_log::{BlobDraft, BlobStore, Error, Refusal};
 use parking_lot::{Mutex, MutexGuard};
 use sys::file::DIRECT_BLOCK;
 
-use super::{Received, Work};
+use super::{Arriving, Outcome, Work};
 use crate::clients::Client;
 use crate::command::Failure;
 use crate::limits::{UPLOAD_PIECE_BYTES, UPLOAD_PIECES};
@@ -30,6 +30,7 @@ pub(crate) struct Upload {
     left: u64,
     /// The piece that is being filled; one without room is none.
     filling: Vec<u8>,
+    _arriving: Arriving,
 }
 
 /// What worker and thread share.
@@ -59,7 +60,7 @@ struct State {
     is_abandoned: bool,
     /// The connection waits for a piece.
     wants_word: bool,
-    outcome: Option<Received>,
+    outcome: Option<Outcome>,
 }
 
 /// How far the file is.
@@ -79,7 +80,6 @@ impl Upload {
         len: u64,
         arrived: &[u8],
     ) -> Upload {
-        server.cold.arriving.fetch_add(1, Relaxed);
         let room = arrived.len().next_multiple_of(DIRECT_BLOCK);
         let mut filling = Vec::with_capacity(UPLOAD_PIECE_BYTES.max(room));
         filling.extend_from_slice(arrived);
@@ -98,6 +98,7 @@ impl Upload {
             }),
             left: len,
             filling,
+            _arriving: Arriving::new(server),
         }
     }
 
@@ -152,7 +153,7 @@ impl Upload {
     }
 
     /// What has become of it, if it is over.
-    pub(super) fn take_outcome(&mut self) -> Option<Received> {
+    pub(super) fn take_outcome(&mut self) -> Option<Outcome> {
         self.shared.state.lock().outcome.take()
     }
 
@@ -164,7 +165,6 @@ impl Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        self.shared.server.cold.arriving.fetch_sub(1, Relaxed);
         let mut state = self.shared.state.lock();
         state.is_abandoned = true;
         state.queue.clear();
@@ -198,6 +198,7 @@ impl Shared {
                 let is_end = state.is_last && state.queue.is_empty();
                 drop(state);
                 writer.put(&self, &mut piece, is_end);
+                self.server.cold.arrived_pieces.fetch_add(1, Relaxed);
                 piece.clear();
                 let mut state = self.state.lock();
                 state.spare.push(piece);
@@ -253,7 +254,7 @@ impl Writer {
     }
 
     /// Completes the file. A value has at least one piece, so it was begun.
-    fn finish(&mut self) -> Received {
+    fn finish(&mut self) -> Outcome {
         match std::mem::replace(self, Writer::Over) {
             Writer::Draft(draft) => draft.finish().map_err(|error| failure(&error)),
             Writer::Failed(failure) => Err(failure),

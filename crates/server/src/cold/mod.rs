@@ -29,7 +29,7 @@ mod promise;
 mod resume;
 mod ring;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use keyspace::Exclusive;
 
@@ -50,8 +50,10 @@ pub(crate) struct Cold {
     is_on: AtomicBool,
     /// Whether values may be in the log alone because they are large.
     expects_large: AtomicBool,
-    /// Large values that are arriving.
+    /// Large values that are arriving, or whose requests have yet to run.
     pub(crate) arriving: AtomicUsize,
+    /// Pieces of such values that were written since the start.
+    pub(crate) arrived_pieces: AtomicU64,
     /// Whether values leave memory.
     is_offloading: AtomicBool,
     /// Whether somebody waits for that to begin, who needs so much that memory is short before it is nearly used up.

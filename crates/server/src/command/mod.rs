@@ -55,7 +55,7 @@ pub(crate) struct Context<'c> {
     /// Keys whose values the command uses that are in files of their own as well: database, hash, key.
     pub(crate) borrowed: Vec<(usize, u64, Box<[u8]>)>,
     /// The file of the large value that came with the request, or why there is none.
-    pub(crate) received: Option<Received>,
+    pub(crate) received: Option<Box<Received>>,
     /// The request has not run, and is to come again.
     pub(crate) again: bool,
     /// What was pinned for the command that runs.

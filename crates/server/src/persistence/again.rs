@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ferrite_log::{Error, Log, Recovery};
 
+use super::switch::alone_with_log;
 use super::{Imports, Persistence, Phase, directory, load, log_options};
 use crate::gate::Closed;
 use crate::limits::{AGAIN_PATIENCE, AGAIN_RETRY};
@@ -42,11 +43,10 @@ impl Persistence {
 }
 
 fn again(server: &'static Server) -> Result<(), AgainError> {
-    let alone = server.keyspace.turns().exclusive();
+    let alone = alone_with_log(server).map_err(|_| AgainError::NoLog)?;
     if server.is_loading() {
         return Err(AgainError::Loading);
     }
-    server.snapshots.cancel();
     server.gate.set(Closed::Loading, true);
     server.observers.tracking.flushed(server);
     server.persistence.current.store(0, Relaxed);

@@ -5,13 +5,14 @@
 //! not in the log yet, a few entries under each lock. So nobody is kept out, and an entry is logged once, with what it is then.
 //! A start that finds an incomplete log begins anew, with what the snapshot has.
 //!
+//! The log does not end under who is at it: a snapshot that reads it, a large value that is on its way there.
 //! When the log ends, what entries remember of it is taken away by a walk of the same kind, before another log can begin.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ferrite_log::{Appender, DbId, Error, Log, Rebind, Refusal};
 use keyspace::{Exclusive, Guard, ShardId};
@@ -20,7 +21,9 @@ use super::{Persistence, bring_back, directory, log_options};
 use crate::config::Setting;
 use crate::gate::Closed;
 use crate::journal::{stored, tag_of};
-use crate::limits::{BEGIN_BUCKETS, BEGIN_BYTES, BEGIN_RETRY_MS, BRING_BACK_LOOKS};
+use crate::limits::{
+    ARRIVING_LOOK, ARRIVING_PATIENCE, BEGIN_BUCKETS, BEGIN_BYTES, BEGIN_RETRY_MS, BRING_BACK_LOOKS,
+};
 use crate::server::Server;
 
 /// What is happening to the log as a whole.
@@ -219,7 +222,7 @@ impl Persistence {
 /// Nobody is inside a turn, and all values are in memory.
 fn have_all_back(server: &'static Server) -> Result<Exclusive<'static>, String> {
     for _ in 0..BRING_BACK_LOOKS {
-        let alone = server.keyspace.turns().exclusive();
+        let alone = alone_with_log(server)?;
         if !server.keyspace.has_cold(&alone) {
             return Ok(alone);
         }
@@ -227,6 +230,32 @@ fn have_all_back(server: &'static Server) -> Result<Exclusive<'static>, String> 
         bring_back::bring_back(server)?;
     }
     Err("values come to the log alone all the time, try again later".into())
+}
+
+/// Keeps everybody out when nobody is at the log: no snapshot reads what is in it, and no large value is on its way there. New
+/// large values do not go there while the log ends. One of which nothing arrives any more is not waited for.
+pub(super) fn alone_with_log(server: &'static Server) -> Result<Exclusive<'static>, String> {
+    let (mut arrived, mut since) = (None, Instant::now());
+    loop {
+        let pieces = server.cold.arrived_pieces.load(Relaxed);
+        if arrived.replace(pieces) != Some(pieces) {
+            since = Instant::now();
+        }
+        let is_used = || {
+            let is_arriving = server.cold.arriving.load(Relaxed) > 0;
+            server.snapshots.is_running() || is_arriving && since.elapsed() < ARRIVING_PATIENCE
+        };
+        if !is_used() {
+            let alone = server.keyspace.turns().exclusive();
+            if !is_used() {
+                return Ok(alone);
+            }
+        }
+        if server.is_shutting_down() {
+            return Err("the server ends".into());
+        }
+        std::thread::sleep(ARRIVING_LOOK);
+    }
 }
 
 /// Ends the log.

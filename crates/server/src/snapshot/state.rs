@@ -195,13 +195,13 @@ impl Snapshots {
                 return Err(Busy);
             }
             state.running = Some(Running { kind, started_s });
+            self.cancelled.store(false, Relaxed);
             state.history.count += 1;
             if kind == Kind::Background {
                 state.history.tried_at_s = started_s;
                 state.scheduled = false;
             }
         }
-        self.cancelled.store(false, Relaxed);
         // Values that are in the log alone stay where the snapshot finds them.
         let hold = server.persistence.hold();
         let (snapshot, dirty) = turn.exclusive(|alone| {
@@ -250,6 +250,11 @@ impl Snapshots {
         }
         state.scheduled = true;
         Ok(())
+    }
+
+    /// Whether one is under way.
+    pub(crate) fn is_running(&self) -> bool {
+        self.state.lock().running.is_some()
     }
 
     /// Makes sure that the snapshot that is under way, if one is, does not take the place of the file.

@@ -7,11 +7,5 @@ pub(crate) const KILL_LOSES_NOTHING: bool = true;
 /// Files of snapshots that were not finished are gone after the next start (issue 16, item 5).
 pub(crate) const UNFINISHED_SNAPSHOTS_GO: bool = true;
 
-/// A snapshot goes on beside DEBUG LOADAOF (`finds/open/bgsave-loadaof.txt`).
-pub(crate) const SNAPSHOT_SURVIVES_LOADAOF: bool = false;
-
-/// A SET of a large value that is on its way while the log ends is not refused (`finds/open/large-set-relog.txt`).
-pub(crate) const LARGE_SET_SURVIVES_END_OF_LOG: bool = false;
-
 /// DEBUG RELOAD and DEBUG LOADAOF keep to the limit of memory while they load (`finds/open/reload-memory.txt`).
 pub(crate) const RELOAD_KEEPS_TO_THE_LIMIT: bool = false;

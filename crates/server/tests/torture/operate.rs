@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use crate::history::History;
 use crate::inspect;
-use crate::known;
 use crate::process::{LOG, Process};
 use crate::run::{Find, LANES, Runner};
 use crate::script::Request;
@@ -65,11 +64,6 @@ impl Runner {
         }
         if policy.is_some() {
             self.life.is_always = false;
-        }
-        if upper == "DEBUG LOADAOF" && !known::SNAPSHOT_SURVIVES_LOADAOF {
-            self.until("a snapshot ends", |runner| {
-                Ok(runner.info("rdb_bgsave_in_progress")? == 0)
-            })?;
         }
         let reply = self.ask(&words)?;
         if let Value::Error(text) = &reply {
@@ -135,9 +129,6 @@ impl Runner {
         self.need_server()?;
         if self.life.has_trouble || self.life.is_volatile {
             return Ok(());
-        }
-        if !known::LARGE_SET_SURVIVES_END_OF_LOG {
-            self.settle()?;
         }
         if let Value::Error(_) = self.ask("CONFIG SET appendonly no")? {
             return Ok(());
