@@ -309,6 +309,11 @@ pub(crate) const SNAPSHOT_RETRY_S: i64 = 5;
 /// Bytes of keys and values that are put into the keyspace together while a snapshot is loaded.
 pub(crate) const LOAD_BUFFER_BYTES: usize = 128 * 1024;
 
+/// The part of the limit of memory, and of all shards, that is freed in one go while a snapshot is loaded; how often all shards are
+/// gone through for it.
+pub(crate) const RELIEF_SHARE: usize = 8;
+pub(crate) const RELIEF_PASSES: usize = 2;
+
 /// Buffers that wait for each of the threads that load a snapshot.
 pub(crate) const LOAD_BUFFERS_PER_THREAD: usize = 4;
 

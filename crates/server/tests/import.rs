@@ -162,3 +162,92 @@ fn a_snapshot_that_cannot_be_loaded_stops_the_start_and_leaves_no_log() {
     let server = data.start(LOGGED, &[]);
     assert_eq!(server.client().ask("DBSIZE"), Value::Int(0));
 }
+
+/// Bytes that do not get shorter when they are compressed.
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+#[test]
+fn a_snapshot_that_is_larger_than_memory_is_loaded_within_the_limit() {
+    const KEYS: u64 = 600;
+    const MOST: u64 = 64 << 20;
+    let data = Data::new();
+    let server = data.start(Target::Ferrite { threads: 2 }, &[]);
+    let mut client = server.client();
+    for number in 0..KEYS {
+        let (key, value) = (number.to_string(), noise(number, 200_000));
+        let reply = client.call(&[b"SET", key.as_bytes(), &value]);
+        assert_eq!(reply.expect("it answers"), Value::Simple("OK".into()));
+    }
+    client.ask("SAVE");
+    let expected = digest(&mut client);
+    drop(server);
+    let limit = [
+        "--maxmemory",
+        "64mb",
+        "--shards",
+        "16",
+        "--enable-debug-command",
+        "yes",
+    ];
+    let server = data.start(LOGGED, &limit);
+    let check = |what: &str| {
+        let most = server.most_resident_bytes();
+        assert!(
+            most <= MOST + MOST / 10 + (16 << 20),
+            "{what}: {most} bytes"
+        );
+        assert_eq!(digest(&mut server.client()), expected, "{what}");
+    };
+    check("a start");
+    for reload in [
+        "DEBUG RELOAD",
+        "DEBUG RELOAD NOSAVE NOFLUSH MERGE",
+        "DEBUG LOADAOF",
+    ] {
+        let reply = server.client().ask(reload);
+        assert_eq!(reply, Value::Simple("OK".into()), "{reload}");
+        check(reload);
+    }
+    kill(server);
+    fs::remove_file(data.snapshot()).expect("it was there");
+    let server = data.start(LOGGED, &limit);
+    assert_eq!(digest(&mut server.client()), expected);
+}
+
+#[test]
+fn a_broken_snapshot_takes_nothing_away() {
+    let value = noise(1, 2_000_000);
+    for limit in ["0", "32mb"] {
+        let data = Data::new();
+        let options = ["--maxmemory", limit, "--enable-debug-command", "yes"];
+        let server = data.start(LOGGED, &options);
+        let mut client = server.client();
+        for key in 0..12 {
+            let key = key.to_string();
+            let reply = client.call(&[b"SET", key.as_bytes(), &value]);
+            assert_eq!(reply.expect("it answers"), Value::Simple("OK".into()));
+        }
+        // In the log alone.
+        client.ask(&format!("SET cold {}", "x".repeat(500)));
+        assert_eq!(client.ask("DEBUG OFFLOAD cold"), Value::Int(1));
+        let expected = digest(&mut client);
+        client.ask("DEBUG OFFLOAD cold");
+        fs::write(data.snapshot(), b"REDIS0011 and nothing else").expect("the directory is ours");
+        let Value::Error(_) = client.ask("DEBUG RELOAD NOSAVE") else {
+            panic!("it was loaded");
+        };
+        assert_eq!(digest(&mut client), expected, "{limit}");
+        kill(server);
+        let server = data.start(LOGGED, &options);
+        assert_eq!(digest(&mut server.client()), expected, "{limit}");
+    }
+}

@@ -74,13 +74,25 @@ fn empty(server: &Server) -> Result<(), String> {
     let taken = server.keyspace.take_all(&alone);
     drop(alone);
     drop(taken);
-    while server.keyspace.pending_reclaims() > 0 {
-        if server.is_shutting_down() {
-            return Err("the server ends".into());
+    server.wait_for_reclaims()
+}
+
+impl Server {
+    /// Waits until what was let go of is gone, and its memory is the system's.
+    ///
+    /// # Errors
+    /// The server ends.
+    pub(crate) fn wait_for_reclaims(&self) -> Result<(), String> {
+        while self.keyspace.pending_reclaims() > 0 {
+            if self.is_shutting_down() {
+                return Err("the server ends".into());
+            }
+            std::thread::sleep(AGAIN_RETRY);
         }
-        std::thread::sleep(AGAIN_RETRY);
+        // What is loaded now is not made by the threads that had this.
+        self.memory.purge_if_much();
+        Ok(())
     }
-    Ok(())
 }
 
 /// Opens the log. It is locked until the last worker has noticed that it was closed.

@@ -13,6 +13,7 @@ mod bring_back;
 mod compaction;
 mod place;
 mod reading;
+mod relief;
 mod replay;
 mod sizes;
 mod switch;
@@ -52,6 +53,7 @@ use compaction::Relocator;
 pub(crate) use place::tell;
 pub(crate) use reading::NOT_THERE;
 use reading::Reading;
+pub(crate) use relief::Relief;
 use replay::Loader;
 pub(crate) use switch::Phase;
 pub(crate) use warming::Warming;
@@ -459,10 +461,6 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
     }
     let log = recovery.start();
     let log = log.map_err(|error| format!("cannot begin to write the log: {error}"))?;
-    if imports {
-        log::info!("The log is new: it begins with the snapshot");
-        snapshot::load_at_start(server)?;
-    }
     // A worker that begins a turn after this has a journal before it runs what was refused until now.
     let alone = server.keyspace.turns().exclusive();
     Persistence::install(server, log);
@@ -477,6 +475,8 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
         warming::begin(server);
     }
     if imports {
+        log::info!("The log is new: it begins with the snapshot");
+        snapshot::load_at_start(server)?;
         switch::log_everything(server)
             .and_then(|()| switch::mark_complete(&directory).map_err(|error| error.to_string()))
             .map_err(|problem| format!("cannot begin the log: {problem}"))?;

@@ -173,28 +173,37 @@ impl Persistence {
         .inspect_err(|_| own.settle())
     }
 
-    /// Logs everything anew, after data came that was not logged. Nobody else changes data meanwhile. `clears` says that nothing
-    /// counts any more that was logged before.
+    /// Begins to log everything anew, before or after data comes that is not logged. Nobody else changes data meanwhile. `clears` says
+    /// that nothing counts any more that was logged before.
     ///
     /// # Errors
     /// Why not, for people.
-    pub(crate) fn log_anew(server: &Server, clears: bool) -> Result<(), String> {
+    pub(crate) fn begin_anew(server: &Server, clears: bool) -> Result<(), String> {
         let own = &server.persistence;
         if !own.is_open() {
             return Ok(());
         }
-        let directory = directory(&server.settings);
-        let failed = |error: io::Error| error.to_string();
-        mark_incomplete(&directory).map_err(failed)?;
+        mark_incomplete(&directory(&server.settings)).map_err(|error| error.to_string())?;
         if clears {
             walk(server, |guard, position| guard.forget_log(position))?;
             own.appender()?.bind(&[Rebind::ClearAll]);
         }
-        log_everything(server)?;
-        mark_complete(&directory).map_err(failed)
+        Ok(())
     }
 
-    fn appender(&self) -> Result<Appender, String> {
+    /// Logs what is missing after [`Persistence::begin_anew`].
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub(crate) fn complete_anew(server: &Server) -> Result<(), String> {
+        if !server.persistence.is_open() {
+            return Ok(());
+        }
+        log_everything(server)?;
+        mark_complete(&directory(&server.settings)).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn appender(&self) -> Result<Appender, String> {
         let log = self.log.read();
         let appender = log.as_ref().and_then(|log| log.appender(None));
         appender.ok_or_else(|| "the log has been closed".to_owned())
@@ -318,7 +327,12 @@ pub(super) fn log_everything(server: &Server) -> Result<(), String> {
 }
 
 /// Logs what is missing of a few buckets.
-fn log_some(guard: &mut Guard<'_>, mut at: u64, id: DbId, appender: &mut Appender) -> Option<u64> {
+pub(super) fn log_some(
+    guard: &mut Guard<'_>,
+    mut at: u64,
+    id: DbId,
+    appender: &mut Appender,
+) -> Option<u64> {
     let mut bytes = 0;
     for _ in 0..BEGIN_BUCKETS {
         at = guard.log_missing(at, &mut |entry| {
@@ -334,7 +348,7 @@ fn log_some(guard: &mut Guard<'_>, mut at: u64, id: DbId, appender: &mut Appende
 }
 
 /// Gets room in the log; waits as long as the disk is full.
-fn ensure(server: &Server, appender: &mut Appender) -> Result<(), String> {
+pub(super) fn ensure(server: &Server, appender: &mut Appender) -> Result<(), String> {
     loop {
         if server.is_shutting_down() || !server.persistence.is_open() {
             return Err("the log was closed before all data was in it".into());

@@ -17,6 +17,7 @@ use rdb::{Entry, Item, Reader};
 
 use crate::config::Setting;
 use crate::limits::{LOAD_BUFFER_BYTES, LOAD_BUFFERS_PER_THREAD, LOAD_THREADS, LOAD_WINDOW};
+use crate::persistence::Relief;
 use crate::server::Server;
 
 /// What to do with a key that is there already.
@@ -32,6 +33,8 @@ pub(crate) enum Duplicates {
 struct Buffer {
     database: usize,
     records: Records,
+    /// Bytes of large values, which are not in the records.
+    large_bytes: usize,
 }
 
 /// What all threads of a load share.
@@ -40,28 +43,27 @@ struct Load<'s> {
     /// The time (Unix, ms) at which keys have expired or not.
     now: i64,
     duplicates: Duplicates,
+    /// What makes room where memory is short.
+    relief: Option<Relief<'s>>,
     /// What stopped a thread that fills the keyspace.
     problem: Mutex<Option<String>>,
     has_problem: AtomicBool,
 }
 
-/// Loads a file; the caller keeps commands away meanwhile. What was loaded stays if the file turns out to be wrong further on.
+/// Loads a file; the caller keeps commands away meanwhile. With `relief` values leave memory where it is short.
+/// What was loaded stays if the file turns out to be wrong further on.
 ///
 /// # Errors
 /// What to tell the operator: where the file is wrong and why, or what it holds that is not supported.
-pub(crate) fn load(server: &Server, path: &Path, duplicates: Duplicates) -> Result<(), String> {
+pub(crate) fn load(
+    server: &Server,
+    path: &Path,
+    duplicates: Duplicates,
+    relief: Option<Relief<'_>>,
+) -> Result<(), String> {
     let started = Instant::now();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let total_bytes = file.metadata().map_err(|error| error.to_string())?.len();
-    let load = Load {
-        server,
-        now: sys::clock::realtime_ms(),
-        duplicates,
-        problem: Mutex::new(None),
-        has_problem: AtomicBool::new(false),
-    };
+    let (load, file, total_bytes) = Load::begin(server, path, duplicates, relief)?;
     let loading = server.snapshots.loading();
-    loading.begin(load.now / 1000, total_bytes);
     if total_bytes as usize <= LOAD_BUFFERS_PER_THREAD * LOAD_BUFFER_BYTES {
         let mut turn = server.keyspace.turns().register();
         load.read(file, |buffer| load.fill(&mut turn, &buffer))?;
@@ -82,7 +84,45 @@ pub(crate) fn load(server: &Server, path: &Path, duplicates: Duplicates) -> Resu
     Ok(())
 }
 
-impl Load<'_> {
+/// Reads a file to its end, and changes nothing.
+///
+/// # Errors
+/// As [`load`].
+pub(super) fn check(server: &Server, path: &Path) -> Result<(), String> {
+    let (load, file, _) = Load::begin(server, path, Duplicates::Refused, None)?;
+    let wrong = |error: rdb::Error| error.to_string();
+    let checksum = server.settings.flag(Setting::RdbChecksum);
+    let mut reader = Reader::new(file, checksum).map_err(wrong)?;
+    while let Some(item) = reader.next().map_err(wrong)? {
+        load.check()?;
+        if let Item::Database(number) = item {
+            load.database(number)?;
+        }
+    }
+    Ok(())
+}
+
+impl<'s> Load<'s> {
+    fn begin(
+        server: &'s Server,
+        path: &Path,
+        duplicates: Duplicates,
+        relief: Option<Relief<'s>>,
+    ) -> Result<(Load<'s>, File, u64), String> {
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let total_bytes = file.metadata().map_err(|error| error.to_string())?.len();
+        let load = Load {
+            server,
+            now: sys::clock::realtime_ms(),
+            duplicates,
+            relief,
+            problem: Mutex::new(None),
+            has_problem: AtomicBool::new(false),
+        };
+        let loading = server.snapshots.loading();
+        loading.begin(load.now / 1000, total_bytes);
+        Ok((load, file, total_bytes))
+    }
     /// Reads on this thread and fills the keyspace on others.
     fn in_parallel(&self, file: File) -> Result<(), String> {
         let threads = self.server.workers.len().min(LOAD_THREADS);
@@ -150,7 +190,7 @@ impl Load<'_> {
                 Some(Item::Database(number)) => self.database(*number)?,
                 _ => buffer.database,
             };
-            let is_full = buffer.records.bytes() >= LOAD_BUFFER_BYTES;
+            let is_full = buffer.records.bytes() + buffer.large_bytes >= LOAD_BUFFER_BYTES;
             if is_full || next != buffer.database || item.is_none() {
                 self.check()?;
                 give(std::mem::replace(&mut buffer, Buffer::of(next)))?;
@@ -229,7 +269,11 @@ impl Load<'_> {
         turn.leave();
         let loading = self.server.snapshots.loading();
         loading.keys.fetch_add(buffer.records.len() as u64, Relaxed);
-        result
+        result?;
+        match &self.relief {
+            Some(relief) => relief.relieve(turn),
+            None => Ok(()),
+        }
     }
 
     fn fill_inside(&self, turn: &Turn<'_>, buffer: &Buffer) -> Result<(), String> {
@@ -299,6 +343,7 @@ impl Buffer {
         Buffer {
             database,
             records: Records::default(),
+            large_bytes: 0,
         }
     }
 
@@ -306,6 +351,7 @@ impl Buffer {
         let value = if entry.value.len() <= INLINE_VALUE_MAX {
             RecordValue::Inline(entry.value)
         } else {
+            self.large_bytes += entry.value.len();
             RecordValue::Large(LargeValue::new(Large::from(std::mem::take(entry.value))))
         };
         self.records

@@ -6,6 +6,7 @@ use super::load::{Duplicates, load};
 
 use super::state::Outcome;
 use crate::gate::Closed;
+use crate::persistence::Relief;
 use crate::server::Server;
 use crate::shutdown;
 
@@ -46,7 +47,8 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     let Some(path) = file::path(&server.settings) else {
         return Ok(());
     };
-    load(server, &path, Duplicates::Refused).map_err(|problem| {
+    let relief = Relief::new(server);
+    load(server, &path, Duplicates::Refused, relief).map_err(|problem| {
         format!(
             "the snapshot {} cannot be loaded: {problem}\n\
              Nothing was changed. Repair the file, or move it away to start without its data",

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use crate::known::UNFINISHED_SNAPSHOTS_GO;
 use crate::model::DATABASES;
 use crate::process::LOG;
 use crate::support::{PATIENCE, Value, encode_request};
@@ -142,7 +141,7 @@ pub(crate) fn left_over(directory: &Path) -> Vec<String> {
     names
         .filter(|name| {
             let is_snapshot = name.starts_with("temp-") && name.ends_with(".rdb");
-            (is_snapshot && UNFINISHED_SNAPSHOTS_GO) || name.ends_with(".tmp")
+            is_snapshot || name.ends_with(".tmp")
         })
         .collect()
 }

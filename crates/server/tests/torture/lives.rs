@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use crate::history::History;
 use crate::inspect;
-use crate::known::{KILL_LOSES_NOTHING, RELOAD_KEEPS_TO_THE_LIMIT};
 use crate::run::{Find, LANES, Life, Runner};
 use crate::support::PATIENCE;
 use crate::verdict;
@@ -113,9 +112,9 @@ impl Runner {
         if !complaints.is_empty() {
             return Err(Find::new("output", complaints.join("\n")));
         }
-        let is_checked = RELOAD_KEEPS_TO_THE_LIMIT || !self.life.has_reloaded;
-        let limit = self.life.maxmemory.filter(|_| is_checked);
-        if let (Some(limit), Some(taken)) = (limit, self.process.most_resident_bytes()) {
+        if let (Some(limit), Some(taken)) =
+            (self.life.maxmemory, self.process.most_resident_bytes())
+        {
             let tolerated = limit / 100 * (100 + TOLERATED_PERCENT) + TOLERATED_BYTES;
             if taken > tolerated {
                 let text = format!("{} MiB of {} are taken", taken >> 20, limit >> 20);
@@ -126,10 +125,9 @@ impl Runner {
     }
 
     fn may_lose(&self) -> Rule {
-        let keeps = (KILL_LOSES_NOTHING || self.life.is_always) && !self.life.is_volatile;
-        match keeps && !self.life.has_trouble {
-            true => Rule::KeepsAll,
-            false => Rule::KeepsDurable,
+        match self.life.is_volatile || self.life.has_trouble {
+            true => Rule::KeepsDurable,
+            false => Rule::KeepsAll,
         }
     }
 

@@ -26,7 +26,6 @@ mod commands;
 mod disturb;
 mod history;
 mod inspect;
-mod known;
 mod lives;
 mod model;
 mod operate;

@@ -79,7 +79,6 @@ impl Runner {
             self.life.is_always = true;
         }
         if loads {
-            self.life.has_reloaded = true;
             self.verify_running()?;
         }
         Ok(())

@@ -126,8 +126,6 @@ pub(crate) struct Life {
     pub(crate) is_stuck: bool,
     /// That ends when there is space again.
     pub(crate) is_full: bool,
-    /// All data was thrown away and loaded again.
-    pub(crate) has_reloaded: bool,
     /// There is a limit of memory, in bytes.
     pub(crate) maxmemory: Option<u64>,
 }

@@ -1,0 +1,145 @@
+//! Keeping to the limit of memory while a snapshot is loaded beside a log.
+//!
+//! What was loaded is in no log yet. When memory is short it is logged, some shards at a time, and its values
+//! leave memory. Under another policy, or without a log, what is loaded stays, as with redis-server.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use ferrite_log::{Appender, DbId};
+use keyspace::{Offloading, ShardId, Turn};
+use parking_lot::Mutex;
+
+use super::switch::{ensure, log_some};
+use crate::config::Setting;
+use crate::journal::address_of;
+use crate::limits::{PACK_SHARE, RELIEF_PASSES, RELIEF_SHARE};
+use crate::server::Server;
+
+/// See the module.
+pub(crate) struct Relief<'s> {
+    server: &'s Server,
+    own: Mutex<Own>,
+}
+
+/// What one thread at a time has.
+#[derive(Default)]
+struct Own {
+    appender: Option<Appender>,
+    /// The shard that is the next one.
+    hand: usize,
+}
+
+impl Relief<'_> {
+    /// What makes room; `None` where values do not leave memory.
+    pub(crate) fn new(server: &Server) -> Option<Relief<'_>> {
+        let is_possible = server.offloads() && server.may_offload();
+        let own = Mutex::default();
+        is_possible.then_some(Relief { server, own })
+    }
+
+    /// Makes room if memory is short. The turn is not inside.
+    ///
+    /// # Errors
+    /// The log takes nothing.
+    pub(crate) fn relieve(&self, turn: &mut Turn<'_>) -> Result<(), String> {
+        let (server, memory) = (self.server, &self.server.memory);
+        if !memory.is_near() {
+            return Ok(());
+        }
+        let own = &mut *self.own.lock();
+        if !server.cold.is_offloading() {
+            let alone = server.keyspace.turns().exclusive();
+            server.begin_offloading(&alone);
+        }
+        let limit = server.settings.int(Setting::MaxMemory).unsigned_abs() as usize;
+        let room = limit / RELIEF_SHARE;
+        let shards = server.keyspace.shards();
+        let portion = (shards / RELIEF_SHARE).max(1);
+        // What is used stays at the first pass.
+        for _ in 0..RELIEF_PASSES * shards.div_ceil(portion) {
+            if !memory.is_near_with(room) {
+                break;
+            }
+            let these: Vec<_> = (own.hand..own.hand + portion)
+                .map(|hand| ShardId(hand % shards))
+                .collect();
+            own.hand = (own.hand + portion) % shards;
+            self.log(turn, &mut own.appender, &these)?;
+            self.let_go(turn, own.appender.as_ref(), &these);
+            while server.keyspace.pending_reclaims() > 0 && memory.is_near() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        memory.purge_if_much();
+        Ok(())
+    }
+
+    /// Logs what is missing of these shards, in all databases, and waits until it is written.
+    fn log(
+        &self,
+        turn: &mut Turn<'_>,
+        appender: &mut Option<Appender>,
+        shards: &[ShardId],
+    ) -> Result<(), String> {
+        let (server, persistence) = (self.server, &self.server.persistence);
+        let appender = match appender {
+            Some(appender) => appender,
+            None => appender.insert(persistence.appender()?),
+        };
+        let before = appender.tail();
+        for (db, id) in persistence.ids.iter().enumerate() {
+            for &shard in shards {
+                let mut position = Some(0);
+                while let Some(at) = position {
+                    ensure(server, appender)?;
+                    turn.enter();
+                    let database = server.keyspace.existing(turn, db);
+                    position = database.and_then(|database| {
+                        let mut guard = database.lock_shard(shard, sys::clock::realtime_ms());
+                        log_some(&mut guard, at, DbId(id.load(Relaxed)), appender)
+                    });
+                    turn.leave();
+                    appender.commit();
+                }
+            }
+        }
+        let end = appender.commit();
+        if end == before {
+            return Ok(());
+        }
+        let log = persistence.log.read();
+        let log = log.as_ref().ok_or("the log has been closed")?;
+        log.sync(end).map_err(|refusal| refusal.to_string())
+    }
+
+    /// Lets values of these shards leave memory that the log has.
+    fn let_go(&self, turn: &mut Turn<'_>, appender: Option<&Appender>, shards: &[ShardId]) {
+        let keyspace = &self.server.keyspace;
+        turn.enter();
+        for db in 0..keyspace.databases() {
+            let Some(database) = keyspace.existing(turn, db) else {
+                continue;
+            };
+            for &shard in shards {
+                let most = database.shard_resident(shard);
+                let mut guard = database.lock_shard(shard, sys::clock::realtime_ms());
+                guard.offload(most, |entry| {
+                    let (key, value) = (entry.key().bytes.len(), entry.value_len());
+                    match (address_of(entry), appender) {
+                        (Some(address), Some(appender))
+                            if !address.is_patched()
+                                && !address.is_blob()
+                                && appender.is_written(address, key, value) =>
+                        {
+                            Offloading::Goes
+                        }
+                        _ => Offloading::Stays,
+                    }
+                });
+                while guard.pack(PACK_SHARE) {}
+            }
+        }
+        turn.leave();
+    }
+}
