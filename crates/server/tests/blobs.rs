@@ -679,3 +679,25 @@ fn large_values_come_to_memory_when_the_log_ends() {
     assert_eq!(support::info(&mut client, "cold_keys"), 0);
     check(&mut client);
 }
+
+#[test]
+fn the_log_does_not_end_under_a_value_on_its_way() {
+    for words in ["DEBUG LOADAOF", "CONFIG SET appendonly no"] {
+        let server = Server::start(TWO, SMALL);
+        let (mut client, mut other) = (server.client(), server.client());
+        let value = pattern(8_000_000, 5);
+        let request = support::encode_request(&[&b"SET"[..], b"a", &value]);
+        let (first, rest) = request.split_at(request.len() / 2);
+        client.send_bytes(first).expect("the server reads");
+        wait_for_files(&server, 1);
+        let ends: Vec<&str> = words.split(' ').collect();
+        other.send(&ends).expect("the server reads");
+        std::thread::sleep(Duration::from_millis(100));
+        client.send_bytes(rest).expect("the server reads");
+        let reply = client.read(PATIENCE).expect("the server replies");
+        assert_eq!(reply, ok(), "{words}");
+        let reply = other.read(PATIENCE).expect("the server replies");
+        assert_eq!(reply, ok(), "{words}");
+        assert!(client.ask("GET a") == bulk(&value), "{words}");
+    }
+}
