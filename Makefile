@@ -41,7 +41,7 @@ bench-log: ## the same with the log, synced every second
 	cargo build --release -p ferrite-server -p ferrite-bench
 	$${CARGO_TARGET_DIR:-target}/release/ferrite-bench side-by-side --log --docs docs $(BENCH)
 
-.PHONY: docs deb
+.PHONY: docs deb instructions
 docs: ## brings up to date what is made from tables: docs/config.md, the client's commands, manual pages, completions, ferrite.conf
 	UPDATE_DOCS=1 cargo test -p ferrite-server --bin ferrite-server docs
 	UPDATE_DOCS=1 cargo test -p ferrite-cli --test commands
@@ -50,6 +50,9 @@ docs: ## brings up to date what is made from tables: docs/config.md, the client'
 deb: ## a Debian package of the three programs and the service: target/debian/ferrite_*.deb; needs cargo-deb
 	cargo build --release -p ferrite-server -p ferrite-cli -p ferrite-bench
 	cargo deb --no-build -p ferrite-server
+
+instructions: ## instructions per operation beside those of BASE (a commit; the one where this branch left main), both built and counted in one run; fails above TOLERANCE (2) per cent more
+	@scripts/instructions --base "$(BASE)" --tolerance $(or $(TOLERANCE),2)
 
 churn: ## whether the limit of memory holds, for CHURN_SECONDS (1800) seconds, on the optimised server; CHURN_GROUP=1: in a cgroup that would kill it
 	FERRITE_CHURN_GROUP=$${CHURN_GROUP:-} FERRITE_CHURN_SECONDS=$${CHURN_SECONDS:-1800} cargo test --release -p ferrite-server --test memory -- churn --nocapture
