@@ -130,6 +130,13 @@ impl Appender {
         self.credit >= self.relocation_bytes(record).min(self.window())
     }
 
+    /// Whether a record of so many bytes finds room without waiting for a disk that has no space. Who holds a lock may wait for the
+    /// disk, and not for the space: nobody knows when there is some.
+    #[inline]
+    pub fn may_append(&self, bytes: u64) -> bool {
+        self.credit >= bytes || self.core.has_space(bytes)
+    }
+
     #[cold]
     fn ensure_slowly(&mut self, bytes: u64, purpose: Purpose) -> Result<(), Refusal> {
         let core = self.core.clone();

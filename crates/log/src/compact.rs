@@ -61,8 +61,9 @@ pub trait Relocate: Send + Sync {
 
     /// For each record, locks the shard of its key, asks [`judge`] what has to happen, and does it with `appender`. The address that an
     /// entry had before it was written again is reported as dead, as always; a large value whose entry is not patched
-    /// goes on in its file ([`Appender::keep_blob`]). Returns how many records it was done for: the first of them in any case, and more as
-    /// long as the appender has room for them ([`Appender::may_relocate`]).
+    /// goes on in its file ([`Appender::keep_blob`]). Returns how many records it was done for: the first of them, and more as
+    /// long as the appender has room for them ([`Appender::may_relocate`]). It ends where what an entry has become has no room
+    /// on a full disk ([`Appender::may_append`]), be it the first.
     fn relocate(&self, appender: &mut Appender, records: &[Replayed<'_>], is_oldest: bool)
     -> usize;
 
@@ -255,7 +256,10 @@ impl Compactor {
                 self.appender.ensure_for_compaction(room)?;
                 let before = self.appender.appended();
                 let done = relocate.relocate(&mut self.appender, left, is_oldest);
-                assert!(done > 0, "there was room for the first");
+                if done == 0 {
+                    // What the first has become is larger than the room, and the disk has no space.
+                    return Err(self.core.refusal().unwrap_or(Refusal::Closed));
+                }
                 let moved = self.appender.appended() - before;
                 let counter = &self.core.counters.moved_bytes;
                 counter.fetch_add(moved, Ordering::Relaxed);

@@ -333,6 +333,19 @@ impl Core {
         self.free_or_taken() >= self.options.reserve_bytes / COMPACTION_RESERVE_SHARE
     }
 
+    /// Whether so many bytes can be written, as far as is known.
+    #[cold]
+    pub(crate) fn has_space(&self, bytes: u64) -> bool {
+        let is_stuck = self.is_stuck.load(Ordering::Relaxed);
+        match self.health.0.load(Ordering::SeqCst) {
+            HEALTHY => !is_stuck,
+            LOW => !is_stuck && self.free_or_taken() >= bytes,
+            FULL => false,
+            // Nothing is written any more, and nobody waits.
+            _ => true,
+        }
+    }
+
     /// Bytes that can be appended: free ones, as of the last look, and those that segments have taken and not
     /// used.
     pub(crate) fn free_or_taken(&self) -> u64 {

@@ -303,3 +303,43 @@ fn assert_refusing_but_removals(client: &mut Client) {
     let replies = Value::Array(vec![Value::NullBulk, Value::Int(0)]);
     assert_eq!(client.ask("EXEC"), replies);
 }
+
+/// Patches have made a value larger than the room of the log: compaction leaves it alone until there is space, and
+/// locks nobody out.
+#[test]
+fn compaction_of_a_large_value_on_a_full_disk_keeps_nobody_waiting() {
+    let options = [
+        "--log-segment-size",
+        "2mb",
+        "--shards",
+        "1",
+        "--log-blob-size",
+        "256kb",
+    ];
+    let server = Server::start(LOGGED, &options);
+    let mut client = server.client();
+    client.ask("SETRANGE large 6000000 x");
+    let filler = "f".repeat(100_000);
+    for number in 0..100 {
+        client.ask(&format!("SETRANGE large {number} y"));
+        client.ask(&format!("SET filler:{} {filler}", number % 10));
+    }
+    client.ask("SET a 1");
+    assert_eq!(client.ask("DEBUG DISK FULL"), ok());
+    client.send(&["SET", "b", "2"]).expect("the server reads");
+    eventually("writes are refused", || is_refused(&server));
+    let mut other = server.client();
+    other.ask("BGREWRITEAOF");
+    sleep(Duration::from_millis(300));
+    for _ in 0..20 {
+        other.send(&["GET", "a"]).expect("the server reads");
+        let reply = other.read(Duration::from_secs(10)).expect("reads go on");
+        assert_eq!(reply.text(), "1");
+        sleep(Duration::from_millis(50));
+    }
+    assert_eq!(server.client().ask("DEBUG DISK NONE"), ok());
+    eventually("compaction ends", || {
+        support::info(&mut server.client(), "aof_rewrite_in_progress") == 0
+    });
+    assert_eq!(server.client().ask("STRLEN large"), Value::Int(6_000_001));
+}

@@ -45,8 +45,7 @@ impl Relocate for Relocator {
             if done > 0 && !appender.may_relocate(&its.record) {
                 return false;
             }
-            self.relocate_one(guard, appender, its, is_oldest);
-            true
+            self.relocate_one(guard, appender, its, is_oldest)
         })
     }
 
@@ -72,6 +71,11 @@ impl Relocate for Relocator {
         self.sizes.lock().note(self.server, &turn);
         turn.leave();
     }
+}
+
+/// Whether the value is in a file of its own, all of it.
+fn stays_apart(entry: &EntryMut<'_, '_>) -> bool {
+    address_of(entry).is_some_and(|address| address.is_blob() && !address.is_patched())
 }
 
 /// What the log has to know of an entry; `None` if it is in memory alone.
@@ -132,20 +136,28 @@ impl Relocator {
         done
     }
 
+    /// Whether it was done: not if the disk has no space for it.
     fn relocate_one(
         &self,
         guard: &mut Guard<'_>,
         appender: &mut Appender,
         its: &Replayed<'_>,
         is_oldest: bool,
-    ) {
+    ) -> bool {
         let record = &its.record;
         let entry = guard.find(key_of(its));
         match (
             judge(record, entry.as_ref().and_then(current), is_oldest),
             entry,
         ) {
-            (Verdict::Rewrite, Some(entry)) => self.rewrite(appender, record, entry),
+            (Verdict::Rewrite, Some(entry)) => {
+                // Patches have come together in a value that may be much larger than the record.
+                let bytes = Appender::bytes_of(record.key.len(), entry.value_len());
+                if !stays_apart(&entry) && !appender.may_append(bytes) {
+                    return false;
+                }
+                self.rewrite(appender, record, entry);
+            }
             (Verdict::Expire, Some(entry)) => {
                 appender.expire(record.db, record.key, entry.expiry());
             }
@@ -154,10 +166,11 @@ impl Relocator {
             }
             (Verdict::Drop | Verdict::Rewrite | Verdict::Expire, _) => {}
         }
+        true
     }
 
     fn rewrite(&self, appender: &mut Appender, record: &Record<'_>, mut entry: EntryMut<'_, '_>) {
-        if address_of(&entry).is_some_and(|address| address.is_blob() && !address.is_patched()) {
+        if stays_apart(&entry) {
             // Its value is in a file of its own, where it stays.
             let (tag, expiry) = (tag_of(entry.as_ref()), entry.expiry());
             let address = appender.keep_blob(record, tag, expiry);
