@@ -23,7 +23,7 @@
 //!
 //! A ring that is from another boot, of another log or directory, of another format, damaged in its header,
 //! or beside a backup, is removed, with a line that says why. If bytes in it are damaged, what comes before
-//! them is taken.
+//! them is taken. So it is if the log had failed and has thrown away what came, more than the ring holds.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ pub(crate) fn take_over(files: &dyn Files, paths: &Paths, mut chain: Chain) -> R
             Err(reason) => log::warn!("the ring in {path} is left out: {reason}"),
             Ok(plan) => {
                 if let Some(flaw) = &plan.flaw {
-                    log::warn!("the ring in {path} is damaged: {flaw}");
+                    log::warn!("the ring in {path} {flaw}");
                 }
                 if plan.end > chain.end.get() {
                     log::info!("{}", plan.line(&left.path, chain.end));
@@ -143,7 +143,7 @@ pub(crate) fn look(files: &dyn Files, paths: &Paths, chain: &Chain) -> Result<Ve
                     bytes => format!("has {bytes} bytes more, which the next start takes over"),
                 };
                 let flaw = plan.flaw.as_ref();
-                let flaw = flaw.map_or_else(String::new, |flaw| format!("; it is damaged: {flaw}"));
+                let flaw = flaw.map_or_else(String::new, |flaw| format!("; it {flaw}"));
                 format!("{path} {takes}{flaw}")
             }
         });
@@ -184,7 +184,7 @@ struct Plan {
     end: u64,
     /// Gaps below, ascending.
     voids: Vec<Range<u64>>,
-    /// What is wrong at the end, if it is not where the ring ends.
+    /// What is said of the ring, if the end is not where the ring ends.
     flaw: Option<String>,
 }
 
@@ -234,7 +234,13 @@ fn plan(survivor: Survivor, chain: &Chain) -> Result<std::result::Result<Plan, S
     }
     let flaw = (!reaches_tail).then(|| {
         let (at, bytes) = (Lsn(end), survivor.tail() - end);
-        format!("there is no record at {at}; {bytes} bytes are left out")
+        // A log that has failed throws away what comes, and the ring goes on without what was passed on.
+        if survivor.tail() - survivor.passed() > survivor.capacity() {
+            return format!(
+                "is of a log that had failed: {bytes} bytes behind {at} were thrown away"
+            );
+        }
+        format!("is damaged: there is no record at {at}; {bytes} bytes are left out")
     });
     Ok(Ok(Plan {
         survivor,

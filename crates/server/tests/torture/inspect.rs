@@ -161,10 +161,15 @@ pub(crate) fn complaints(output: &str, has_trouble: bool, is_scarce: bool) -> Ve
         "is left out: the log has no segment",
         // A power cut that only the disk had (`trouble volatile`): the ring is ahead of what the disk kept.
         "and had been written up to",
+        // The disk had trouble when the process was killed.
+        "is of a log that had failed",
     ];
     /// And where memory is scarce.
-    const EXPECTED_IF_SCARCE: &[&str] =
-        &["clients take more than maxmemory-clients", "maxmemory is"];
+    const EXPECTED_IF_SCARCE: &[&str] = &[
+        "clients take more than maxmemory-clients",
+        "maxmemory is",
+        "do not fit into memory",
+    ];
     let says = |line: &str, texts: &[&str]| texts.iter().any(|text| line.contains(text));
     let is_bad = |line: &&str| {
         let is_warning = line.split_whitespace().nth(5) == Some("#");

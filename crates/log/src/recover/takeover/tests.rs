@@ -401,6 +401,37 @@ fn a_failed_write_loses_nothing_that_the_ring_still_has() {
     assert_eq!(home.keys(), ["a", "b", "c"]);
 }
 
+/// Behind a failed write nothing is kept, and the ring goes round: that is no damage.
+#[test]
+fn a_ring_that_a_failed_log_has_overwritten_is_not_damaged() {
+    for much in [false, true] {
+        let home = Home::new(&format!("overwritten-{much}"));
+        let log = home.start();
+        let mut appender = log.appender(None).expect("the first");
+        set(&mut appender, "a", 10);
+        log.turn();
+        home.writes.store(0, Ordering::Relaxed);
+        set(&mut appender, "b", 10);
+        log.turn();
+        assert!(log.refusal().is_some());
+        let count = if much { 40 } else { 2 };
+        for _ in 0..count {
+            set(&mut appender, "thrown away", 4000);
+            log.turn();
+        }
+        std::mem::forget((appender, log));
+        let paths = Paths::new(&home.log_directory());
+        let chain = chain::find(&home, &paths).expect("all is well");
+        let lines = look(&home, &paths, &chain).expect("all is well");
+        let is_told = lines[0].contains("it is of a log that had failed: ");
+        assert_eq!(is_told, much, "{lines:?}");
+        assert!(!lines[0].contains("damaged"), "{lines:?}");
+        // What was half written is cut off like any torn end.
+        let chain = home.chain().expect("all is well");
+        assert_eq!(keys_of(&chain)[0], "a");
+    }
+}
+
 /// A takeover that dies at each of its writes is done again; random records, gaps and turns, around the end
 /// of the ring's memory.
 #[test]
