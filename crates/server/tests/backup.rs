@@ -1,7 +1,6 @@
 //! BACKUP: links to the files of the log, from which a server starts with the state of one moment.
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,17 +1,17 @@
 //! Values in files of their own: they go there while they arrive and are sent from there, and but for the room they take nobody
 //! sees a difference.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value};
+use support::{Client, PATIENCE, Server, Target, Value, eventually};
 
 const TWO: Target = Target::Logged { threads: 2 };
 
@@ -48,16 +48,8 @@ fn files(server: &Server) -> Vec<PathBuf> {
         .collect()
 }
 
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !done() {
-        assert!(Instant::now() < until, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 fn wait_for_files(server: &Server, count: usize) {
-    wait_until(&format!("{count} files: {:?}", files(server)), || {
+    eventually(&format!("{count} files: {:?}", files(server)), || {
         files(server).len() == count
     });
 }
@@ -323,7 +315,7 @@ fn what_breaks_off_leaves_nothing() {
         "{refused:?}"
     );
     assert_eq!(client.ask("DEBUG DISK NONE"), ok());
-    wait_until("space again", || {
+    eventually("space again", || {
         call(&mut client, &[b"SET", b"other", &value]) == ok()
     });
     wait_for_files(&server, 2);
@@ -556,7 +548,7 @@ fn any_number_of_slow_readers_takes_no_more_memory() {
         reader.read_exact(&mut got).expect("it goes on");
         assert!(got[..value.len()] == value && got.ends_with(b"\r\n"));
     }
-    wait_until("nothing is kept for them", || {
+    eventually("nothing is kept for them", || {
         clients_bytes(&mut client) < 1 << 20
     });
 }
@@ -583,7 +575,7 @@ fn everything_is_there_after_a_kill_a_snapshot_and_a_backup() {
         Value::Int(values[4].len() as i64 + 4)
     );
     assert_eq!(client.ask("PEXPIRE k5 1"), Value::Int(1));
-    wait_until("it expires", || client.ask("EXISTS k5") == Value::Int(0));
+    eventually("it expires", || client.ask("EXISTS k5") == Value::Int(0));
     let check = |client: &mut Client| {
         for (key, value) in [
             (&b"renamed"[..], values[0].clone()),
@@ -673,7 +665,7 @@ fn large_values_come_to_memory_when_the_log_ends() {
     };
     check(&mut client);
     // Until it has ended another cannot begin.
-    wait_until("the log does not end", || {
+    eventually("the log does not end", || {
         client.ask("CONFIG SET appendonly yes") == ok()
     });
     assert_eq!(support::info(&mut client, "cold_keys"), 0);

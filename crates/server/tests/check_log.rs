@@ -1,7 +1,6 @@
 //! `--check-log` and `--repair-log`: what they say, their exit codes, and that a server starts with what was mended.
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -6,8 +6,7 @@
 
 use std::collections::BTreeMap;
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use support::{Proto, Server, Target, Value};
 

@@ -2,7 +2,7 @@
 //!
 //! Nothing here compares a time; waits are bounded generously and only their order counts.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};

@@ -4,28 +4,19 @@
 //! The trouble is made with DEBUG DISK, in the place where the log meets the system; what a log does about failing calls in detail
 //! is tested in `crates/log/tests/failure.rs`, call by call.
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value};
+use support::{Client, PATIENCE, Server, Target, Value, eventually};
 
 const LOGGED: Target = Target::Logged { threads: 2 };
 const MISCONF: &str = "MISCONF Errors writing to the AOF file: ";
 
 fn ok() -> Value {
     Value::Simple(b"OK".to_vec())
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what} did not come true");
-        sleep(Duration::from_millis(5));
-    }
 }
 
 /// Whether writes are refused. Whoever asks at the very moment may wait with those whose writes were on their way: so with

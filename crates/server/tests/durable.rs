@@ -1,7 +1,6 @@
 //! The server and its log: whatever was acknowledged is there after a restart, however the process ended.
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -3,7 +3,7 @@
 //!
 //! The writers here go on until the reader has seen enough; no test depends on who gets how far meanwhile.
 
-mod support;
+use crate::support;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;

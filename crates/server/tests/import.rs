@@ -1,7 +1,6 @@
 //! A snapshot and no log yet: the log begins with what the snapshot holds, and has it from the first answer on.
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::PathBuf;

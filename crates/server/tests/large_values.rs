@@ -1,7 +1,7 @@
 //! Large values on their way in and out: the buffer a request arrived in may become the value, so what came before and
 //! behind it, and what is done to the value later, must not show.
 
-mod support;
+use crate::support;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,8 +1,7 @@
 //! Limits that the system sets to the process: a server that cannot work within them says so at its start and
 //! ends in order.
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};

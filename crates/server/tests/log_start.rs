@@ -1,8 +1,7 @@
 //! A log that is whole starts, whatever compaction has moved in it: what a record in the middle of a replay rests on may be gone,
 //! because a later record replaces it.
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

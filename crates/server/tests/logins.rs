@@ -3,13 +3,9 @@
 //!
 //! Nothing here measures time: counters and the order of replies say who waited.
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
-use support::{Client, PATIENCE, Server, Target, encode_request};
+use support::{Client, PATIENCE, Server, Target, encode_request, eventually};
 
 const ONE: Target = Target::Ferrite { threads: 1 };
 const WRONG: &str = "WRONGPASS invalid username-password pair or user is disabled.";
@@ -29,14 +25,6 @@ fn figure(client: &mut Client, name: &str) -> u64 {
     let line = info.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|rest| rest.strip_prefix(':')?.parse().ok());
     number.unwrap_or_else(|| panic!("INFO has no {name}"))
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what} did not come true");
-        sleep(Duration::from_millis(5));
-    }
 }
 
 /// Wrong passwords as long as they are answered without a wait.

@@ -4,8 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use support::{Client, Proto, Server, Target, Value};
 

@@ -1,30 +1,19 @@
 //! Signals, and what a server leaves behind: its log goes on in a new file, orderly ends remove the file of
 //! the process, and nothing but a signal that means the end is one.
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::{PATIENCE, Server, Target, Value};
+use support::{Server, Target, Value, eventually};
 
 const LOGGED: Target = Target::Logged { threads: 2 };
 const OPTIONS: [&str; 4] = ["--logfile", "server.log", "--pidfile", "server.pid"];
 
 fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what} did not come true");
-        sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Replies of the same commands where they take no time are in the golden scripts.
 
-mod support;
+use crate::support;
 
 use std::collections::HashSet;
 

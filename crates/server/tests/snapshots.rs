@@ -3,18 +3,16 @@
 //!
 //! Replies of single commands are in the golden scripts.
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value};
+use support::{Client, Server, Target, Value, eventually};
 
 const TWO: Target = Target::Ferrite { threads: 2 };
 
@@ -62,15 +60,6 @@ impl Drop for Data {
 
 fn ok() -> Value {
     Value::Simple(b"OK".to_vec())
-}
-
-/// Asks until the answer is right.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what} did not come true");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn info(client: &mut Client, field: &str) -> String {

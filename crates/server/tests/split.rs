@@ -4,7 +4,7 @@
 //! No test here waits for a time: before the second part is sent, the replies to the requests that are whole in the
 //! first part are read, so the server has seen the cut.
 
-mod support;
+use crate::support;
 
 use support::{Client, PATIENCE, Proto, Server, Target, encode_request, parse_value};
 

@@ -7,8 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use rustix::process::Signal;
 use support::{Server, Target};

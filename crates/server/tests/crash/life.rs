@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use crate::change::{CONNECTIONS, Change, DATABASES, Entry, Sizes, State, parse_name};
-use crate::process::Process;
+use crate::crash::change::{CONNECTIONS, Change, DATABASES, Entry, Sizes, State, parse_name};
+use crate::crash::process::Process;
 use crate::support::{Client, PATIENCE, Value};
 
 /// One life of a server.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::change::{DATABASES, Sizes};
+use crate::crash::change::{DATABASES, Sizes};
 use crate::support::{Client, PATIENCE, Value};
 
 /// Small segments, so that compaction has something to do.

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::fmt;
 use std::time::Duration;
 
-use crate::change::{Place, State};
-use crate::life::{End, Step};
-use crate::process::Process;
+use crate::crash::change::{Place, State};
+use crate::crash::life::{End, Step};
+use crate::crash::process::Process;
 
 /// What all rounds together were.
 #[derive(Debug, Default)]
@@ -184,8 +184,8 @@ mod tests {
     use std::time::Instant;
 
     use super::{Kept, check_order, find};
-    use crate::change::{Change, State, Text};
-    use crate::life::Step;
+    use crate::crash::change::{Change, State, Text};
+    use crate::crash::life::Step;
 
     fn text(seed: u32) -> Text {
         Text { seed, len: 8 }

@@ -9,9 +9,9 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::info;
+use crate::memory::info;
+use crate::memory::watch::{Refusals, watch};
 use crate::support::{MemoryGroup, PATIENCE, Server, Target, encode_request};
-use crate::watch::{Refusals, watch};
 
 /// What a server may take, in bytes: enough that the program itself is a small part of it.
 const LIMIT: u64 = 256 << 20;

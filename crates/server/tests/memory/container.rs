@@ -1,8 +1,8 @@
 //! In a container: its limit is what memory is measured by, and the kernel has no reason to kill.
 
+use crate::memory::watch::used;
+use crate::memory::{PATIENCE, TWO, info};
 use crate::support::{MemoryGroup, Server, Value, encode_request};
-use crate::watch::used;
-use crate::{PATIENCE, TWO, info};
 
 /// What the container may take, page cache included.
 const GROUP: u64 = 160 << 20;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::memory::{FEW_SHARDS, ONE, TWO, eventually, fill, info};
 use crate::support::{Client, Server, Value};
-use crate::{FEW_SHARDS, ONE, TWO, eventually, fill, info};
 
 const MIB: u64 = 1 << 20;
 

@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 
+use crate::memory::{TWO, eventually, figures};
 use crate::support::{Client, PATIENCE, Proto, Server, Target, Value, encode_request, info};
-use crate::{TWO, eventually, figures};
 
 const MIB: u64 = 1 << 20;
 

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use crate::offload::{TWO, bulk, check, fill, ok, saved_digest};
 use crate::support::{Client, PATIENCE, Server, Target, Value, info};
-use crate::{TWO, bulk, check, fill, ok, saved_digest};
 
 const LAZY: &[&str] = &[
     "--shards",
@@ -102,7 +102,7 @@ fn the_log_ends_when_there_is_memory_for_what_was_left_there() {
     let server = Server::start(TWO, &limited);
     let mut client = server.client();
     let count = fill(&mut client, 100);
-    crate::settles(&mut client, 48 << 20);
+    crate::offload::settles(&mut client, 48 << 20);
     let digest = client.ask("DEBUG DIGEST");
     let refused = client.ask("CONFIG SET appendonly no");
     let Value::Error(text) = refused else {
@@ -191,12 +191,15 @@ fn values_come_back_as_far_as_there_is_memory() {
     let (_server, mut client, count, _) = started_again(100, &limited);
     warmed(&mut client);
     let limit = info(&mut client, "maxmemory");
-    crate::settles(&mut client, limit);
+    crate::offload::settles(&mut client, limit);
     let cold = info(&mut client, "cold_keys") as usize;
     assert!(cold > count / 3 && cold < count, "{cold} of {count}");
     assert_eq!(info(&mut client, "offload_active"), 1);
     check(&mut client, count);
-    assert_eq!(client.ask("GET key:7"), bulk(crate::filling(7).as_bytes()));
+    assert_eq!(
+        client.ask("GET key:7"),
+        bulk(crate::offload::filling(7).as_bytes())
+    );
     // All of it goes, and there is nothing left to leave in the log.
     assert_eq!(client.ask("FLUSHALL"), ok());
     assert_eq!(info(&mut client, "cold_keys"), 0);

@@ -8,6 +8,9 @@
 // Each test program uses its own part of this module; the rest would be reported as dead code there.
 #![allow(dead_code, unused_imports)]
 
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 mod client;
 mod group;
 mod server;
@@ -17,6 +20,20 @@ pub(crate) use client::{Client, Link, PATIENCE, encode_request};
 pub(crate) use group::MemoryGroup;
 pub(crate) use server::{Server, StartFailure, Target};
 pub(crate) use value::{Proto, Value, parse_value};
+
+/// Asks until the answer is right; the wait between two questions grows from 5 to 50 ms.
+///
+/// # Panics
+/// After [`PATIENCE`]; the message names what was waited for.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(5);
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "never came true: {what}");
+        sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
 
 /// A figure of INFO.
 pub(crate) fn info(client: &mut Client, field: &str) -> u64 {

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::inspect;
-use crate::run::{Find, LANES, Runner};
-use crate::script::Request;
 use crate::support::{PATIENCE, Value};
-use crate::wire::encode;
+use crate::torture::inspect;
+use crate::torture::run::{Find, LANES, Runner};
+use crate::torture::script::Request;
+use crate::torture::wire::encode;
 
 impl Runner {
     /// Connects a lane anew, with RESP3 where its number says so.

@@ -5,11 +5,11 @@
 
 use std::collections::HashSet;
 
-use crate::model::{Expect, Global, Model};
-use crate::script::Request;
 use crate::support::Value;
-use crate::values::{Key, Keys, SLACK_MS, Span, describe, may_be};
-use crate::wire::Reply;
+use crate::torture::model::{Expect, Global, Model};
+use crate::torture::script::Request;
+use crate::torture::values::{Key, Keys, SLACK_MS, Span, describe, may_be};
+use crate::torture::wire::Reply;
 
 /// What a step does.
 #[derive(Clone, Debug)]
@@ -136,7 +136,7 @@ impl History {
             }
             _ => false,
         };
-        let is_exec = matches!(&step.deed, Deed::Request(request) if crate::model::command_name(request) == "exec");
+        let is_exec = matches!(&step.deed, Deed::Request(request) if crate::torture::model::command_name(request) == "exec");
         let is_unsure = is_exec && self.model.is_unsure_of_exec();
         step.answer = Some(Answer {
             stamp: reply.stamp,

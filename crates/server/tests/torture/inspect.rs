@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use crate::model::DATABASES;
-use crate::process::LOG;
 use crate::support::{PATIENCE, Value, encode_request};
-use crate::values::{Entry, KINDS, Key, Keys, Kind, Span};
-use crate::wire::{Connection, Silence, now_ms};
+use crate::torture::model::DATABASES;
+use crate::torture::process::LOG;
+use crate::torture::values::{Entry, KINDS, Key, Keys, Kind, Span};
+use crate::torture::wire::{Connection, Silence, now_ms};
 
 /// Keys that are read in one go, and where memory is scarce.
 const CHUNK: usize = 32;

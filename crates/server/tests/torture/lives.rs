@@ -3,11 +3,11 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::history::History;
-use crate::inspect;
-use crate::run::{Find, LANES, Life, Runner};
 use crate::support::PATIENCE;
-use crate::verdict;
+use crate::torture::history::History;
+use crate::torture::inspect;
+use crate::torture::run::{Find, LANES, Life, Runner};
+use crate::torture::verdict;
 
 /// How much more than its limit of memory a server may take.
 const TOLERATED_PERCENT: u64 = 10;

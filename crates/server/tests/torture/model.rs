@@ -3,10 +3,10 @@
 //! [`Model::apply`] runs a request and says what its reply has to be. The keys of connections are disjoint, so each has a model of its own.
 //! What commands of all keys (FLUSHALL, ...) do to the keys of another connection is [`Model::apply_global`].
 
-use crate::commands::{Effect, Row, row};
-use crate::script::Request;
 use crate::support::Value;
-use crate::values::{Data, Entry, Key, Keys, Span};
+use crate::torture::commands::{Effect, Row, row};
+use crate::torture::script::Request;
+use crate::torture::values::{Data, Entry, Key, Keys, Span};
 
 /// Databases of the servers.
 pub(crate) const DATABASES: u16 = 4;
@@ -177,7 +177,10 @@ impl Model {
     /// Runs a request. Keys that it may have changed are added to `touched`.
     pub(crate) fn apply(&mut self, request: &Request, at: Span, touched: &mut Vec<Key>) -> Expect {
         let name = command_name(request);
-        let args: Vec<Vec<u8>> = request[1..].iter().map(crate::script::Arg::bytes).collect();
+        let args: Vec<Vec<u8>> = request[1..]
+            .iter()
+            .map(crate::torture::script::Arg::bytes)
+            .collect();
         let is_control = matches!(&name[..], "multi" | "exec" | "discard" | "watch");
         if let (Some((queue, _)), false) = (&mut self.queue, is_control) {
             queue.push(request.clone());
@@ -232,7 +235,10 @@ impl Model {
             return Expect::Null;
         }
         let run = |request: &Request| {
-            let args: Vec<Vec<u8>> = request[1..].iter().map(crate::script::Arg::bytes).collect();
+            let args: Vec<Vec<u8>> = request[1..]
+                .iter()
+                .map(crate::torture::script::Arg::bytes)
+                .collect();
             self.run(request, &args, at, touched)
         };
         Expect::All(queue.iter().map(run).collect())

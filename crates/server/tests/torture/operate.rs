@@ -3,14 +3,14 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::history::History;
-use crate::inspect;
-use crate::process::{LOG, Process};
-use crate::run::{Find, LANES, Runner};
-use crate::script::Request;
 use crate::support::{PATIENCE, Value};
-use crate::values::{Keys, may_be};
-use crate::wire::Silence;
+use crate::torture::history::History;
+use crate::torture::inspect;
+use crate::torture::process::{LOG, Process};
+use crate::torture::run::{Find, LANES, Runner};
+use crate::torture::script::Request;
+use crate::torture::values::{Keys, may_be};
+use crate::torture::wire::Silence;
 
 /// Errors that maintenance may answer: something else is about it.
 const BUSY: &[&str] = &[

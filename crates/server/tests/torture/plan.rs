@@ -1,10 +1,10 @@
 //! The plan: a script from a seed, one life of the server after the other.
 
-use crate::commands::{COMMANDS, Effect, Row};
-use crate::inspect::SEPARATOR;
-use crate::model::DATABASES;
-use crate::run::LANES;
-use crate::script::{Arg, Line, Request};
+use crate::torture::commands::{COMMANDS, Effect, Row};
+use crate::torture::inspect::SEPARATOR;
+use crate::torture::model::DATABASES;
+use crate::torture::run::LANES;
+use crate::torture::script::{Arg, Line, Request};
 
 /// Names of each class of keys.
 const VALUES: u32 = 12;

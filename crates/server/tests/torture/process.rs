@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::model::DATABASES;
 use crate::support::{PATIENCE, Value};
-use crate::wire::Connection;
+use crate::torture::model::DATABASES;
+use crate::torture::wire::Connection;
 
 /// The directory of the log in that of the server.
 pub(crate) const LOG: &str = "appendonlydir";

@@ -13,14 +13,14 @@ use std::sync::atomic::AtomicU64;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::history::{Deed, History, Step};
-use crate::lives::Rule;
-use crate::model::command_name;
-use crate::process::Process;
-use crate::script::{Line, Request};
 use crate::support::{PATIENCE, Value};
-use crate::values::Keys;
-use crate::wire::{Connection, Reply, Silence, encode, now_ms};
+use crate::torture::history::{Deed, History, Step};
+use crate::torture::lives::Rule;
+use crate::torture::model::command_name;
+use crate::torture::process::Process;
+use crate::torture::script::{Line, Request};
+use crate::torture::values::Keys;
+use crate::torture::wire::{Connection, Reply, Silence, encode, now_ms};
 
 /// Connections.
 pub(crate) const LANES: usize = 8;
@@ -246,10 +246,11 @@ impl Runner {
             "watch" => lane.is_watching = true,
             _ => {}
         }
-        let is_global =
-            |row: &crate::commands::Row| matches!(row.effect, crate::commands::Effect::Global(_));
-        let may_be_global =
-            !is_queued && (name == "exec" || crate::commands::row(&name).is_some_and(is_global));
+        let is_global = |row: &crate::torture::commands::Row| {
+            matches!(row.effect, crate::torture::commands::Effect::Global(_))
+        };
+        let may_be_global = !is_queued
+            && (name == "exec" || crate::torture::commands::row(&name).is_some_and(is_global));
         let mut globals = Vec::new();
         if may_be_global && (name != "exec" || self.has_queued_globals(number)?) {
             if self.life.is_stuck {
@@ -277,8 +278,10 @@ impl Runner {
     fn has_queued_globals(&mut self, number: usize) -> Result<bool, Find> {
         let is_global = |step: &Step| match &step.deed {
             Deed::Request(request) => {
-                let row = crate::commands::row(&command_name(request));
-                row.is_some_and(|row| matches!(row.effect, crate::commands::Effect::Global(_)))
+                let row = crate::torture::commands::row(&command_name(request));
+                row.is_some_and(|row| {
+                    matches!(row.effect, crate::torture::commands::Effect::Global(_))
+                })
             }
             Deed::Global(..) | Deed::Reconnect => false,
         };
@@ -299,7 +302,12 @@ impl Runner {
         })
     }
 
-    fn send(&mut self, number: usize, request: &Request, globals: Vec<crate::model::Global>) {
+    fn send(
+        &mut self,
+        number: usize,
+        request: &Request,
+        globals: Vec<crate::torture::model::Global>,
+    ) {
         let bytes = encode(request);
         let sent_ms = now_ms();
         let lane = &mut self.lanes[number];

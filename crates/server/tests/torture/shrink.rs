@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::run::{Find, LANES, Runner};
-use crate::script::{Arg, Line};
+use crate::torture::run::{Find, LANES, Runner};
+use crate::torture::script::{Arg, Line};
 
 /// Runs a script to its end.
 ///

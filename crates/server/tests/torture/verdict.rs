@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::{History, Kept, describe_deed};
-use crate::values::{Keys, Span};
+use crate::torture::history::{History, Kept, describe_deed};
+use crate::torture::values::{Keys, Span};
 
 /// What a verdict counts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,12 +103,12 @@ fn check_globals(histories: &[&History], all: &[Kept]) -> Result<(), String> {
 /// The judge is judged: what must not be is found.
 mod tests {
     use super::judge;
-    use crate::history::{Deed, History, Step};
-    use crate::model::Global;
-    use crate::script::{Line, Request, parse};
     use crate::support::Value;
-    use crate::values::{Keys, Span};
-    use crate::wire::Reply;
+    use crate::torture::history::{Deed, History, Step};
+    use crate::torture::model::Global;
+    use crate::torture::script::{Line, Request, parse};
+    use crate::torture::values::{Keys, Span};
+    use crate::torture::wire::Reply;
 
     fn request(text: &str) -> Request {
         let lines = parse(&format!("0 {text}")).expect("it is a request");

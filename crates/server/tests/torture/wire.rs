@@ -10,8 +10,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::script::Request;
 use crate::support::{PATIENCE, Value, parse_value};
+use crate::torture::script::Request;
 
 /// Unix time in milliseconds, as the server has it.
 pub(crate) fn now_ms() -> u64 {
@@ -171,7 +171,10 @@ impl Drop for Connection {
 
 /// A request as the protocol writes it.
 pub(crate) fn encode(request: &Request) -> Vec<u8> {
-    let args: Vec<Vec<u8>> = request.iter().map(crate::script::Arg::bytes).collect();
+    let args: Vec<Vec<u8>> = request
+        .iter()
+        .map(crate::torture::script::Arg::bytes)
+        .collect();
     crate::support::encode_request(&args)
 }
 

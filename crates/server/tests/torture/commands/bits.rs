@@ -1,7 +1,7 @@
 //! What commands of bits do to the model.
 
-use crate::model::{Call, Expect, number};
 use crate::support::Value;
+use crate::torture::model::{Call, Expect, number};
 
 fn bit_of(bytes: &[u8], at: usize) -> u64 {
     bytes

@@ -1,8 +1,8 @@
 //! What commands of keys of any type do to the model, and those of all keys.
 
-use crate::model::{Call, DATABASES, Expect, Global, number};
-use crate::script::Request;
-use crate::values::{Key, Span};
+use crate::torture::model::{Call, DATABASES, Expect, Global, number};
+use crate::torture::script::Request;
+use crate::torture::values::{Key, Span};
 
 pub(super) fn del(call: &mut Call<'_>) -> Expect {
     let (mut certain, mut possible) = (0, 0);

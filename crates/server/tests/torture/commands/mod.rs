@@ -22,8 +22,8 @@ mod keys;
 mod reads;
 mod strings;
 
-use crate::model::{Call, Expect, Global};
-use crate::script::Request;
+use crate::torture::model::{Call, Expect, Global};
+use crate::torture::script::Request;
 
 /// What a command is to the model.
 pub(crate) enum Effect {

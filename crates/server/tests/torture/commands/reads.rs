@@ -1,7 +1,7 @@
 //! What commands that only read have to answer.
 
-use crate::model::{Call, Expect, number};
 use crate::support::Value;
+use crate::torture::model::{Call, Expect, number};
 
 pub(super) fn get(call: &mut Call<'_>) -> Expect {
     let name = &call.args[0];

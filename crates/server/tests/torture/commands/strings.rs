@@ -1,7 +1,7 @@
 //! What commands of strings do to the model.
 
-use crate::model::{Call, Expect, number};
-use crate::values::Span;
+use crate::torture::model::{Call, Expect, number};
+use crate::torture::values::Span;
 
 /// When a key is gone whose option says so; `None` if the option is no expiry.
 fn expiry(call: &Call<'_>, unit: &[u8], count: &[u8]) -> Option<Span> {

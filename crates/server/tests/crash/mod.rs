@@ -22,9 +22,6 @@
 //! `FERRITE_CRASHES=300` makes it thorough (`make crash ROUNDS=300`), `FERRITE_SEED` repeats a run as far as threads allow.
 //! `FERRITE_SERVER` is the server that is tested, if it is another than the one that was just built.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod change;
 mod life;
 mod process;

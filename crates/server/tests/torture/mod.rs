@@ -19,8 +19,7 @@
 //! A new command is a row of `commands/mod.rs`. A new type is a variant of `values::Data`, a row of `values::KINDS`, and the rows of its
 //! commands. A new kind of maintenance is a line of `script.rs`, its effect in `operate.rs`, its place in `plan.rs`.
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 mod commands;
 mod disturb;

@@ -25,8 +25,7 @@ mod strings;
 mod walk;
 mod words;
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -9,5 +9,4 @@ mod hostile;
 mod keys;
 mod survey;
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;

@@ -11,13 +11,11 @@ mod parked;
 mod slow;
 mod told;
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use support::{Client, Link, PATIENCE, Target, Value};
+use support::{Client, Link, PATIENCE, Target, Value, eventually};
 
 const ONE: Target = Target::Ferrite { threads: 1 };
 const TWO: Target = Target::Logged { threads: 2 };
@@ -56,15 +54,6 @@ fn listed(asker: &mut Client, id: i64, field: &str) -> Option<String> {
     let field = format!("{field}=");
     line.split_whitespace()
         .find_map(|pair| pair.strip_prefix(&field).map(str::to_owned))
-}
-
-/// Asks until the answer is right.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what} did not come true");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn info(client: &mut Client, field: &str) -> String {

@@ -18,8 +18,7 @@ mod tests;
 mod update;
 mod words;
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

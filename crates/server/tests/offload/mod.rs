@@ -10,8 +10,7 @@
 //!
 //! `FERRITE_OFFLOAD_MB=5000` makes the data of the model that large, and the limit of memory a tenth of it.
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 mod lazy;
 mod model;

@@ -8,13 +8,9 @@ mod counted;
 mod order;
 mod unread;
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
-use std::thread;
-use std::time::{Duration, Instant};
-
-use support::{Client, PATIENCE, Target, Value, info};
+use support::{Client, PATIENCE, Target, Value, eventually, info};
 
 const TWO: Target = Target::Ferrite { threads: 2 };
 const FOUR: Target = Target::Ferrite { threads: 4 };
@@ -50,14 +46,5 @@ fn confirmed(client: &mut Client, words: &[&str], messages: &mut Vec<Vec<String>
             return got;
         }
         messages.push(got);
-    }
-}
-
-/// Asks until the answer is right.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let give_up = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < give_up, "never came: {what}");
-        thread::sleep(Duration::from_millis(5));
     }
 }

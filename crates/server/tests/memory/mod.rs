@@ -1,7 +1,6 @@
 //! The limit of memory: what is evicted and who is told, which clients are dropped, and that the limit holds.
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 mod churn;
 mod container;
@@ -10,9 +9,7 @@ mod kept;
 mod large;
 mod watch;
 
-use std::time::Duration;
-
-use support::{Client, PATIENCE, Server, Target, Value, info};
+use support::{Client, PATIENCE, Server, Target, Value, eventually, info};
 
 const ONE: Target = Target::Ferrite { threads: 1 };
 const TWO: Target = Target::Ferrite { threads: 2 };
@@ -40,17 +37,6 @@ fn fill(client: &mut Client, prefix: &str, count: usize, len: usize, tail: &[&st
         }
     }
     refused
-}
-
-/// Waits until something is so.
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..600 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("{what}, but it never did");
 }
 
 #[test]

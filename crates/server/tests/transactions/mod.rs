@@ -4,8 +4,7 @@
 //! Every test asserts an order or a sum that holds however the threads take turns. Replies of single commands are in the golden
 //! scripts.
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;

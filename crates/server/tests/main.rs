@@ -1,0 +1,36 @@
+//! The integration tests of the server: one program, so that it is linked once, and its tests fill all processors.
+//!
+//! `cargo test -p ferrite-server --test all golden` runs those of one module.
+
+mod backup;
+mod blobs;
+mod check_log;
+mod command_table;
+mod connections;
+mod crash;
+mod differential;
+mod disk;
+mod durable;
+mod gather;
+mod golden;
+mod http;
+mod import;
+mod inbox_model;
+mod large_values;
+mod limits;
+mod log_start;
+mod logins;
+mod memory;
+mod names;
+mod offload;
+mod pubsub;
+mod service;
+mod sessions;
+mod signals;
+mod slow;
+mod snapshots;
+mod split;
+mod stock;
+mod support;
+mod torture;
+mod transactions;
