@@ -1,8 +1,7 @@
 //! The table of commands that the client has without a server, made from the server's own. The test fails when they differ; with
 //! `UPDATE_DOCS=1` it writes the file instead.
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +14,7 @@ use support::{Kind, Server};
 
 const HEAD: &str = "\
 # The commands of ferrite-server, for ferrite-cli without a server. The form is described in builtin.rs.
-# Made by `UPDATE_DOCS=1 cargo test -p ferrite-cli --test commands`.
+# Made by `UPDATE_DOCS=1 cargo test -p ferrite-cli --test all commands`.
 ";
 
 #[test]

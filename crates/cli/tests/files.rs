@@ -1,7 +1,6 @@
 //! `import` and `export` between real servers, in both directions: what one had, the other has, to the last byte and expiry.
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

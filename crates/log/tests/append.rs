@@ -1,6 +1,6 @@
 //! Appending and opening again: what was appended is there, in its order, whatever it is.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
 //! Backups, and large values in files of their own.
 
-mod support;
+use crate::support;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Compaction: space stays in proportion, and a replay at any moment gives what memory has.
 
-mod support;
+use crate::support;
 
 use ferrite_log::{DbId, Log, Options};
 use support::simulator::Simulator;

@@ -1,7 +1,7 @@
 //! Power losses: after any of them, at any call of the disk, the store is what it was after some change, none
 //! that was durable is missing, and the log goes on. And deaths of the process alone: none is missing at all.
 
-mod support;
+use crate::support;
 
 use ferrite_log::{DbId, Log, Lsn, Options, Recovery, SyncPolicy};
 use support::options;

@@ -1,7 +1,7 @@
 //! Damage: every cut and every flipped bit of a small log gives a beginning of what was, or a clear refusal; and
 //! repair makes it open again.
 
-mod support;
+use crate::support;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Disks that fail and disks that are full, with all threads running.
 
-mod support;
+use crate::support;
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};

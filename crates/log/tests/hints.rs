@@ -1,6 +1,6 @@
 //! Hints: a start that reads them finds what a start that reads everything finds, and values one by one.
 
-mod support;
+use crate::support;
 
 use std::path::PathBuf;
 

@@ -6,7 +6,7 @@
 //! `FERRITE_SEEDS` directories are tried, `FERRITE_SECONDS` go on for so long, `FERRITE_SEED` is the first or only one. A seed
 //! repeats itself.
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! A sweep reads what segments hold: every value that a start could have left there.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 

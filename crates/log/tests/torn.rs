@@ -1,6 +1,6 @@
 //! Logs whose last large values did not reach the disk: they end where what they need is there.
 
-mod support;
+use crate::support;
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! How records get to the disk: past the page cache or through it, in how much space, and what is known of them then.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 

@@ -150,6 +150,13 @@ fn ask(port: u16, line: &str) -> Option<String> {
 pub(crate) fn ferrite_server() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
+        // Beside our own program, in the directory of the profile that is being tested.
+        let beside =
+            Path::new(env!("CARGO_BIN_EXE_ferrite-bench")).with_file_name("ferrite-server");
+        // `make test` has built everything before.
+        if std::env::var_os("FERRITE_SERVER_IS_BUILT").is_some() {
+            return beside;
+        }
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
         let status = Command::new(cargo)
             .args(["build", "--quiet", "-p", "ferrite-server"])
@@ -157,9 +164,7 @@ pub(crate) fn ferrite_server() -> &'static Path {
             .status()
             .expect("cargo runs these tests");
         assert!(status.success(), "ferrite-server does not build");
-        // Beside our own program, in the directory of the profile that is being tested.
-        let beside = Path::new(env!("CARGO_BIN_EXE_ferrite-bench"));
-        beside.with_file_name("ferrite-server")
+        beside
     })
 }
 

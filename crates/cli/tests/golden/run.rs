@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
 
-use crate::script::{Outcome, Step};
+use crate::golden::script::{Outcome, Step};
 use crate::support::{Server, fresh_directory};
 
 /// What is run.

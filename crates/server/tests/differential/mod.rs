@@ -1,6 +1,6 @@
 //! The differential test: one random stream of requests to a real redis-server and to Ferrite, and every reply compared.
 //!
-//! - `cargo test --test differential` sends 400,000 requests, over RESP2 and RESP3, to one and to two threads.
+//! - `cargo test --test all differential` sends 400,000 requests, over RESP2 and RESP3, to one and to two threads.
 //! - `FERRITE_COMMANDS=5000000` sends that many; `FERRITE_SEED=N` sends another stream, `FERRITE_SEED=random` a new one.
 //! - `FERRITE_SUBJECT=redis` compares redis-server with itself, which shows that the stream is fair.
 //!

@@ -2,7 +2,7 @@
 //! with two threads, over RESP2 and over RESP3. The expectation itself is thereby tested; where Ferrite differs on
 //! purpose, the script says so.
 //!
-//! - `cargo test --test golden` runs all.
+//! - `cargo test --test all golden` runs all.
 //! - `UPDATE_GOLDEN=1` rewrites expectations that redis-server does not meet, and fills in missing ones.
 //! - `GOLDEN_TARGETS=synced1` runs them against Ferrite whose log is on the disk before each reply.
 //! - `GOLDEN_TARGETS=redis,ferrite1` and `GOLDEN_ONLY=strings/set` (a part of the path) select.

@@ -1,7 +1,6 @@
 //! The client at a real terminal: what a person types, and what the screen shows then.
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 mod tmux;
 

@@ -26,8 +26,7 @@
 //!
 //! `UPDATE_GOLDEN=1` writes down what redis-cli says, or ferrite-cli where it alone runs; then read what was written.
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 mod run;
 mod script;

@@ -1,0 +1,11 @@
+//! The integration tests of the client: one program, so that it is linked once, and its tests fill all processors.
+//!
+//! `cargo test -p ferrite-cli --test all golden` runs those of one module.
+
+mod check;
+mod commands;
+mod files;
+mod golden;
+mod strange_servers;
+mod support;
+mod terminal;
