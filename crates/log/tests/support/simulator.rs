@@ -10,6 +10,7 @@
 //!
 //! Every call is counted, and one of them can be made to fail.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -47,9 +48,26 @@ struct Disk {
     boot: u8,
 }
 
-/// A directory for rings, gone with the last disk that has it.
+/// A directory for rings, gone with the last disk that has it. A log that a test forgets, as a kill would, keeps its disk
+/// for ever: the directory goes with the test's thread then.
 #[derive(Debug)]
 struct Memory(PathBuf);
+
+/// Directories of one thread's disks.
+#[derive(Default)]
+struct Made(Vec<PathBuf>);
+
+thread_local! {
+    static MADE: RefCell<Made> = RefCell::default();
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
 
 impl Default for Memory {
     fn default() -> Memory {
@@ -58,6 +76,7 @@ impl Default for Memory {
         let name = format!("ferrite-simulator-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).expect("the directory for temporary files is writable");
+        MADE.with_borrow_mut(|made| made.0.push(path.clone()));
         Memory(path)
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::memory::{TWO, eventually, figures};
-use crate::support::{Client, PATIENCE, Proto, Server, Target, Value, encode_request, info};
+use crate::support::{Client, Link, PATIENCE, Proto, Server, Target, Value, encode_request, info};
 
 const MIB: u64 = 1 << 20;
 
@@ -17,12 +17,19 @@ const STAYS: u64 = 5 * MIB;
 
 const LIMIT: &[&str] = &["--maxmemory", "100mb", "--shards", "16"];
 
-/// Sends a request and reads as many answers as it has. Whether the server still listens.
+/// Sends a request and reads as many answers as it has. `false` if the server refused it, or closed the connection.
+///
+/// # Panics
+/// The server does neither.
 fn sent(client: &mut Client, words: &[String], answers: usize) -> bool {
     if client.send_bytes(&encode_request(words)).is_err() {
         return false;
     }
-    (0..answers).all(|_| client.read(PATIENCE).is_ok())
+    (0..answers).all(|_| match client.read(PATIENCE) {
+        Ok(Value::Error(_)) | Err(Link::Closed) => false,
+        Ok(_) => true,
+        Err(link) => panic!("{}: {link}", words[0]),
+    })
 }
 
 /// Sends `verb` with `count` names in all, `batch` at a time, each of them confirmed. Whether the server took all.
