@@ -19,16 +19,16 @@ test: setup ## all that CI runs: format, lints, unit, golden, split, connection,
 	@scripts/test
 
 clients: setup build ## all clients of tests/clients against the optimised server, the slow ones (Java) too
-	tests/clients/run all $${CARGO_TARGET_DIR:-target}/release/ferrite-server
+	scripts/guarded tests/clients/run all $${CARGO_TARGET_DIR:-target}/release/ferrite-server
 
 linearizability: setup build ## 880 histories of many clients at once, half of them with kills (HISTORIES=200 of a kind)
-	tests/linearizability/run long $${CARGO_TARGET_DIR:-target}/release/ferrite-server
+	scripts/guarded tests/linearizability/run long $${CARGO_TARGET_DIR:-target}/release/ferrite-server
 
 broken: setup ## a server that leaves locks out must be found out by the linearizability check
-	tests/linearizability/run broken
+	scripts/guarded tests/linearizability/run broken
 
 crash: ## kills the server ROUNDS (300) times under appendfsync always, and as often under everysec, and looks for what is lost
-	FERRITE_CRASHES=$${ROUNDS:-300} FERRITE_CRASH_BOUND_MS=1200 cargo test -p ferrite-server --test all -- crash:: --nocapture --test-threads 1
+	scripts/guarded env FERRITE_CRASHES=$${ROUNDS:-300} FERRITE_CRASH_BOUND_MS=1200 cargo test -p ferrite-server --test all -- crash:: --nocapture --test-threads 1
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (600) seconds, on the nightly toolchain
 	@scripts/fuzz
@@ -55,9 +55,9 @@ instructions: ## instructions per operation beside those of BASE (a commit; the 
 	@scripts/instructions --base "$(BASE)" --tolerance $(or $(TOLERANCE),2)
 
 churn: ## whether the limit of memory holds, for CHURN_SECONDS (1800) seconds, on the optimised server; CHURN_GROUP=1: in a cgroup that would kill it
-	FERRITE_CHURN_GROUP=$${CHURN_GROUP:-} FERRITE_CHURN_SECONDS=$${CHURN_SECONDS:-1800} cargo test --release -p ferrite-server --test all -- memory::churn --nocapture
+	scripts/guarded env FERRITE_CHURN_GROUP=$${CHURN_GROUP:-} FERRITE_CHURN_SECONDS=$${CHURN_SECONDS:-1800} cargo test --release -p ferrite-server --test all -- memory::churn --nocapture
 
 torture: build ## everything at once against a model, for SECONDS (600) seconds from SEED (the clock), on the optimised server; SCRIPT=file runs a script, SHRINK (300) bounds the seconds that make a find short
-	FERRITE_SERVER=$(abspath $(or $(CARGO_TARGET_DIR),target))/release/ferrite-server FERRITE_TORTURE_SECONDS=$(or $(SECONDS),600) \
+	scripts/guarded env FERRITE_SERVER=$(abspath $(or $(CARGO_TARGET_DIR),target))/release/ferrite-server FERRITE_TORTURE_SECONDS=$(or $(SECONDS),600) \
 		FERRITE_SEED=$(or $(SEED),$$(date +%s)) FERRITE_TORTURE_SHRINK=$(or $(SHRINK),$(if $(SCRIPT),0,300)) FERRITE_TORTURE_SCRIPT=$(abspath $(SCRIPT)) \
 		cargo test -p ferrite-server --test all -- torture::everything_at_once --nocapture

@@ -458,6 +458,11 @@ fn take_space(core: &Core, file: &dyn File, header_bytes: u64) -> std::io::Resul
     let bytes = bytes.next_multiple_of(BLOCK as u64);
     let allocated = header_bytes.next_multiple_of(BLOCK as u64) + bytes;
     file.allocate(allocated)?;
+    // Writes are refused from here on, not when the keeper looks the next time: what is accepted until then may be
+    // more than the reserve.
+    if let Err(error) = core.check_space_for(0) {
+        core.set_low(error.to_string());
+    }
     Ok((allocated, bytes))
 }
 

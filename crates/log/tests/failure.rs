@@ -175,6 +175,29 @@ fn a_full_disk_is_refused_before_it_is_hit_and_heals() {
 }
 
 #[test]
+fn a_disk_that_is_nearly_full_is_noticed_where_a_segment_begins() {
+    let disk = Simulator::new();
+    disk.set_capacity(1 << 20);
+    let options = Options {
+        reserve_bytes: 128 << 10,
+        ..options()
+    };
+    // Nobody looks at free space but the writer.
+    let (log, mut appender) = running(&disk, options);
+    let mut accepted = 0;
+    while appender.ensure(2000).is_ok() {
+        appender.set(DB, b"key", TAG, None, &[1; 1000]);
+        appender.commit();
+        log.turn();
+        accepted += 1;
+        assert!(accepted < 1024, "the disk has no room for it");
+    }
+    let end = appender.commit();
+    log.sync(end).expect("there was room for it");
+    assert!(log.durable() >= end);
+}
+
+#[test]
 fn keys_can_be_removed_from_a_full_disk_until_the_reserve_is_used_up() {
     let disk = Simulator::new();
     disk.set_capacity(4 << 20);

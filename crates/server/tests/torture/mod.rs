@@ -14,7 +14,7 @@
 //!
 //! `make torture SECONDS=600 SEED=1` runs it for longer on the optimised server, `make torture SCRIPT=file` runs a script. Environment:
 //! `FERRITE_TORTURE_SECONDS`, `FERRITE_SEED`, `FERRITE_TORTURE_SCRIPT`, `FERRITE_SERVER` (another program),
-//! `FERRITE_TORTURE_SHRINK` (seconds for making a find short), `FERRITE_TORTURE_KEEP` (directories stay).
+//! `FERRITE_TORTURE_SHRINK` (seconds for making a find short), `FERRITE_TORTURE_KEEP` (directories stay, unless `make` runs it).
 //!
 //! A new command is a row of `commands/mod.rs`. A new type is a variant of `values::Data`, a row of `values::KINDS`, and the rows of its
 //! commands. A new kind of maintenance is a line of `script.rs`, its effect in `operate.rs`, its place in `plan.rs`.
@@ -84,7 +84,8 @@ fn run_lives(
 
 /// Makes a find short and says everything about it.
 fn report(find: &Find, lines: Vec<Line>, seed: u64, rounds: u64, began: Instant) -> ! {
-    let file = std::env::temp_dir().join(format!("torture-{seed}-{rounds}.txt"));
+    // What is in the folder for temporary files does not outlive the tests.
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("torture-{seed}-{rounds}.txt"));
     let write = |lines: &[Line], find: &Find| {
         let comment: String = find
             .to_string()
@@ -95,7 +96,7 @@ fn report(find: &Find, lines: Vec<Line>, seed: u64, rounds: u64, began: Instant)
             "# seed {seed}, round {rounds}\n{comment}{}",
             script::print(lines)
         );
-        std::fs::write(&file, &text).expect("the directory for temporary files is writable");
+        std::fs::write(&file, &text).expect("cargo has made the directory");
         text
     };
     let _ = write(&lines, find);
