@@ -3,7 +3,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	process "os/exec"
@@ -126,5 +128,24 @@ func (s *server) kill() {
 
 func (s *server) end() {
 	s.kill()
+	removeRings(s.directory)
 	os.RemoveAll(s.directory)
+}
+
+// removeRings removes the rings that a killed server has left in the system's memory for the next start in a directory:
+// their headers name it.
+func removeRings(directory string) {
+	rings, _ := filepath.Glob("/dev/shm/ferrite-*")
+	for _, ring := range rings {
+		file, err := os.Open(ring)
+		if err != nil {
+			continue
+		}
+		header := make([]byte, 4096)
+		count, _ := io.ReadFull(file, header)
+		file.Close()
+		if bytes.Contains(header[:count], []byte(directory+"/")) {
+			os.Remove(ring)
+		}
+	}
 }

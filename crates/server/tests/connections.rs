@@ -338,7 +338,7 @@ fn a_unix_socket_has_its_permissions() {
             "{target}"
         );
         assert!(!path.exists(), "{target}");
-        let _ = fs::remove_dir_all(&dir);
+        crate::support::remove_data(&dir);
     }
 }
 

@@ -22,7 +22,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.directory);
+        crate::support::remove_data(&self.directory);
     }
 }
 
@@ -193,5 +193,5 @@ fn a_server_in_the_background_serves_and_names_its_process() {
     end.expect("the server listens");
     // It says nothing any more, and closes the connection.
     while connection.read(&mut part).is_ok_and(|count| count > 0) {}
-    fs::remove_dir_all(&directory).expect("it is ours");
+    crate::support::remove_data(&directory);
 }

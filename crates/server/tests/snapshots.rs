@@ -54,7 +54,7 @@ impl Data {
 
 impl Drop for Data {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        crate::support::remove_data(&self.0);
     }
 }
 

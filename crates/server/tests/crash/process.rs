@@ -159,7 +159,7 @@ impl Drop for Process {
         if std::thread::panicking() {
             eprintln!("what is left is in {}", self.directory.display());
         } else {
-            let _ = fs::remove_dir_all(&self.directory);
+            crate::support::remove_data(&self.directory);
         }
     }
 }

@@ -8,6 +8,10 @@
 // Each test program uses its own part of this module; the rest would be reported as dead code there.
 #![allow(dead_code, unused_imports)]
 
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -33,6 +37,28 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
     }
+}
+
+/// Removes the directory of a server that has ended, and the rings that it has left in the system's memory: a killed server
+/// leaves them for the next start of its log.
+pub(crate) fn remove_data(directory: &Path) {
+    // One without a directory has given it to another.
+    let Ok(path) = directory.canonicalize() else {
+        return;
+    };
+    let rings = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    for ring in rings.filter(|entry| entry.file_name().as_bytes().starts_with(b"ferrite-")) {
+        // Its header names the log's directory. Another test may remove its own at the same time.
+        let mut header = Vec::new();
+        let read =
+            fs::File::open(ring.path()).and_then(|file| file.take(4096).read_to_end(&mut header));
+        let inside = [path.as_os_str().as_bytes(), b"/"].concat();
+        if read.is_ok() && header.windows(inside.len()).any(|part| part == inside) {
+            let _ = fs::remove_file(ring.path());
+        }
+    }
+    // A directory left behind harms no later run: no name is used twice.
+    let _ = fs::remove_dir_all(directory);
 }
 
 /// A figure of INFO.

@@ -397,8 +397,7 @@ impl Drop for Server {
         // Both fail only where the process has ended already, which is what they are for.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // A directory left behind in the system's temporary directory harms no later run: no name is used twice.
-        let _ = fs::remove_dir_all(&self.dir);
+        super::remove_data(&self.dir);
     }
 }
 

@@ -237,7 +237,7 @@ impl Drop for Process {
         if std::env::var_os("FERRITE_TORTURE_KEEP").is_some() {
             eprintln!("what is left is in {}", self.directory.display());
         } else {
-            let _ = fs::remove_dir_all(&self.directory);
+            crate::support::remove_data(&self.directory);
         }
     }
 }
