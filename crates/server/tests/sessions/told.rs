@@ -183,6 +183,9 @@ fn running_out_of_descriptors_hurts_only_who_comes_then() {
     let server = Server::start(TWO, &[]);
     let mut client = server.client();
     assert_eq!(client.ask("PING"), Value::Simple(b"PONG".to_vec()));
+    // The log has its first segment, and has synced the directory.
+    integer(&client.ask("INCR k"));
+    client.ask("WAITAOF 1 0 0");
     let pid = Pid::from_raw(server.pid().try_into().expect("a process id")).expect("not zero");
     let open = std::fs::read_dir(format!("/proc/{}/fd", server.pid()))
         .expect("the process runs")
