@@ -75,14 +75,19 @@ fn main() -> ExitCode {
         && flag == "--case"
     {
         run_here(name, Path::new(socket));
-    } else if arguments.iter().any(|argument| argument == "--list") {
-        for case in CASES {
+    } else if has(&arguments, "--list") {
+        // The runner asks for those that are left out by themselves: there are none.
+        for case in CASES.iter().filter(|_| !has(&arguments, "--ignored")) {
             println!("{}: test", case.name);
         }
     } else {
         run_all(&arguments);
     }
     ExitCode::SUCCESS
+}
+
+fn has(arguments: &[String], flag: &str) -> bool {
+    arguments.iter().any(|argument| argument == flag)
 }
 
 /// The child: this process is the case's own.
@@ -97,14 +102,19 @@ fn run_here(name: &str, socket: &Path) {
     (case.run)(&mut report);
 }
 
-/// The parent: every case that the arguments name a part of, or all.
+/// The parent: every case that the arguments name a part of, or all; with `--exact`, those that they name.
 fn run_all(arguments: &[String]) {
+    let is_exact = has(arguments, "--exact");
     let filters: Vec<_> = arguments
         .iter()
         .filter(|argument| !argument.starts_with('-'))
         .collect();
     for case in CASES {
-        if filters.is_empty() || filters.iter().any(|filter| case.name.contains(*filter)) {
+        let is_named = |filter: &&String| match is_exact {
+            true => case.name == **filter,
+            false => case.name.contains(filter.as_str()),
+        };
+        if filters.is_empty() || filters.iter().any(is_named) {
             in_a_process(case);
             println!("test {} ... ok", case.name);
         }

@@ -38,6 +38,7 @@ mod physical;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
 
 use keyspace::{Access, Order, Policy};
+use parking_lot::Mutex;
 
 use crate::config::Setting;
 use crate::limits::{
@@ -51,6 +52,8 @@ pub(crate) use keys::{Evictor, Room};
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Budget {
+    /// Held while the budget is brought up to date: the control thread must not put back what it read before CONFIG SET.
+    update: Mutex<()>,
     /// `maxmemory`; [`i64::MAX`] without a limit.
     limit: AtomicI64,
     /// What threads may have published before a request looks closer.
@@ -200,6 +203,7 @@ impl Server {
     /// Brings the budget up to date with the settings, and with how many threads there are.
     pub(crate) fn check_memory(&self) {
         let (memory, settings) = (&self.memory, &self.settings);
+        let _one = memory.update.lock();
         let limit = match settings.int(Setting::MaxMemory) {
             0 => i64::MAX,
             limit => limit,
