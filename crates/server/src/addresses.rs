@@ -21,13 +21,13 @@ pub(crate) fn room(limit: AddressLimit, workers: usize) -> u64 {
 ///
 /// # Errors
 /// Which limit is too small, what is needed, and what to do.
-pub(crate) fn check(settings: &Settings, workers: usize) -> Result<(), String> {
+pub(crate) fn check(settings: &Settings) -> Result<(), String> {
     let Some(limit) = sys::process::address_limit() else {
         return Ok(());
     };
     judge(
         limit,
-        workers,
+        settings.workers(),
         settings.int(Setting::MaxMemory).unsigned_abs(),
     )
 }

@@ -75,7 +75,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
         Startup::CheckLog(directory) => return Ok(check_log::run(&directory, Task::Check)),
         Startup::RepairLog(directory) => return Ok(check_log::run(&directory, Task::Repair)),
     };
-    addresses::check(&settings, workers(&settings))?;
+    addresses::check(&settings)?;
     change_directory(&settings)?;
     persistence::check_place(&settings)?;
     if settings.flag(Setting::Daemonize) {
@@ -192,19 +192,12 @@ fn allow_connections(settings: &Settings) {
 }
 
 /// The number of workers.
-fn workers(settings: &Settings) -> usize {
-    match settings.int(Setting::Threads) as usize {
-        0 => sys::cpu::usable_cpus(),
-        threads => threads,
-    }
-}
-
 fn build(
     settings: Settings,
     config_file: Option<std::path::PathBuf>,
 ) -> Result<&'static Server, String> {
     let failed = |error: std::io::Error| format!("cannot start: {error}");
-    let workers = workers(&settings);
+    let workers = settings.workers();
     let shards = match settings.int(Setting::Shards) as usize {
         0 => default_shards(workers, settings.int(Setting::MaxMemory) as usize),
         shards => shards,

@@ -60,11 +60,26 @@ fn too_few_addresses_are_an_error_that_says_what_to_do() {
 /// The default of `maxmemory` is a part of what the process may use, and that much data fits.
 #[test]
 fn a_limit_of_addresses_bounds_the_memory_that_is_used() {
-    let directory = directory("enough");
+    fill("enough", "-v 2600000", "");
+}
+
+/// The default leaves to each worker what it needs, however few processors there are.
+#[test]
+fn the_default_memory_leaves_room_for_more_workers_than_processors() {
+    fill("workers", "-v 4400000", "--threads 16");
+}
+
+/// A server within a limit of less than 400 MiB for data takes more than that.
+fn fill(name: &str, ulimit: &str, options: &str) {
+    let directory = directory(name);
     let socket = directory.join("socket");
-    let mut child = command("-v 2600000", "--unixsocket socket", &directory)
-        .spawn()
-        .expect("there is a shell");
+    let mut child = command(
+        ulimit,
+        &format!("--unixsocket socket {options}"),
+        &directory,
+    )
+    .spawn()
+    .expect("there is a shell");
     let began = Instant::now();
     let mut client = loop {
         if let Ok(client) = Client::connect_unix(&socket) {

@@ -188,6 +188,7 @@ impl Meaning {
             (directive, fate)
         };
         let fates = collector.directives.into_iter().map(give_fate).collect();
+        settings.follow_workers();
         let mut others = collector.problems;
         find_directory(&settings, &mut others);
         Meaning {

@@ -263,6 +263,21 @@ impl Settings {
         self.store(setting, value);
     }
 
+    /// Threads that run commands: as many as were asked for, or one for each processor that the process may use.
+    pub(crate) fn workers(&self) -> usize {
+        match self.int(Setting::Threads) as usize {
+            0 => sys::cpu::usable_cpus(),
+            threads => threads,
+        }
+    }
+
+    /// Gives the limit of memory the default for the workers there are, unless somebody has chosen one.
+    pub(super) fn follow_workers(&self) {
+        if !self.is_chosen(Setting::MaxMemory) {
+            self.store(Setting::MaxMemory, value::default_memory(self.workers()));
+        }
+    }
+
     /// Keeps everything as it is until the guard is dropped.
     pub(super) fn freeze(&self) -> MutexGuard<'_, ()> {
         self.changing.lock()

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::settings::{ClientClass, OutputLimit};
-use super::table::{Kind, Row, Whole};
+use super::table::{Kind, Row, Setting, Whole};
 use crate::addresses;
 use crate::limits::ADDRESSES_LEAST;
 use crate::notify::class;
@@ -154,19 +154,29 @@ fn parse_share(text: &str, whole: Whole) -> Result<i64, String> {
     let percent = resp::parse_i64(percent.as_bytes()).ok_or(not_a_size)?;
     let percent = within(percent, 0, 100)?;
     Ok(match whole {
-        Whole::Machine => {
-            let all = usable_memory() / 100 * percent.unsigned_abs();
-            i64::try_from(all).unwrap_or(i64::MAX)
-        }
+        Whole::Machine => share_of_machine(percent.unsigned_abs(), sys::cpu::usable_cpus()),
         Whole::MaxMemory => -percent,
     })
 }
 
-/// Bytes that the process may use: the machine's, or fewer by its cgroup or by a limit on its addresses.
-fn usable_memory() -> u64 {
+/// The default of `maxmemory` in bytes, for a server with so many workers.
+pub(super) fn default_memory(workers: usize) -> Value {
+    let default = Setting::MaxMemory.row().default;
+    let percent = default.strip_suffix('%').and_then(|text| text.parse().ok());
+    let percent = percent.expect("the default is a share of the machine");
+    Value::Number(share_of_machine(percent, workers))
+}
+
+fn share_of_machine(percent: u64, workers: usize) -> i64 {
+    let bytes = usable_memory(workers) / 100 * percent;
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Bytes that the process may use: the machine's, or fewer by its cgroup or by a limit on its addresses, of which
+/// each worker takes some.
+fn usable_memory(workers: usize) -> u64 {
     let machine = sys::process::total_memory_bytes();
     let memory = sys::process::cgroup_memory_limit().map_or(machine, |limit| limit.min(machine));
-    let workers = sys::cpu::usable_cpus();
     let addresses = sys::process::address_limit().map(|limit| addresses::room(limit, workers));
     // Nothing at all would be no limit.
     addresses.map_or(memory, |room| room.max(ADDRESSES_LEAST).min(memory))
