@@ -86,7 +86,7 @@ fn a_backup_beside_writers_has_whole_commands_in_their_order() {
         let mut client = server.client();
         for round in 0..4 {
             while counted.load(Ordering::SeqCst) < 200 * (round + 1) {
-                thread::yield_now();
+                thread::sleep(std::time::Duration::from_millis(1));
             }
             let before = counted.load(Ordering::SeqCst);
             let reply = client.ask(&format!("BACKUP {round}"));

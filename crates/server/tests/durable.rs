@@ -375,7 +375,7 @@ fn what_was_acknowledged_survives_a_kill() {
     let mut random = fastrand::Rng::new();
     for _ in 0..crashes() {
         let mut server = Server::start(TWO, &ALWAYS);
-        let until = random.usize(50..3000);
+        let until = random.usize(50..1000);
         let told = AtomicUsize::new(0);
         let accounts: Vec<Account> = thread::scope(|scope| {
             let (server, told) = (&server, &told);
@@ -386,7 +386,7 @@ fn what_was_acknowledged_survives_a_kill() {
                 })
                 .collect();
             while told.load(Ordering::Relaxed) < until {
-                thread::yield_now();
+                thread::sleep(Duration::from_millis(1));
             }
             server.signal(Signal::KILL);
             let join = |thread: thread::ScopedJoinHandle<'_, Account>| {

@@ -431,7 +431,7 @@ fn snapshots_beside_writers_are_what_the_writers_had_noted() {
 fn await_changes(changes: &AtomicUsize, count: usize, stop: &AtomicBool) {
     let until = changes.load(SeqCst) + count;
     while changes.load(SeqCst) < until && !stop.load(SeqCst) {
-        std::thread::yield_now();
+        std::thread::sleep(std::time::Duration::from_micros(100));
     }
 }
 

@@ -82,7 +82,7 @@ fn flat(mut out: Outgoing, data: &Data) -> Vec<u8> {
         .send(&mut poller, socket.as_fd(), data)
         .expect("it is connected")
     {
-        std::thread::yield_now();
+        std::thread::sleep(std::time::Duration::from_micros(100));
     }
     reader.join().expect("it reads to the end")
 }

@@ -45,7 +45,7 @@ pub(super) fn accept(listener: &Listener) -> Socket {
         if let Some(socket) = listener.accept().expect("an open listener") {
             return socket;
         }
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_micros(100));
     }
 }
 
