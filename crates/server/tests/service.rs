@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixDatagram, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -193,5 +193,7 @@ fn a_server_in_the_background_serves_and_names_its_process() {
     end.expect("the server listens");
     // It says nothing any more, and closes the connection.
     while connection.read(&mut part).is_ok_and(|count| count > 0) {}
+    let process = format!("/proc/{pid}");
+    crate::support::eventually("its end", || !Path::new(&process).exists());
     crate::support::remove_data(&directory);
 }

@@ -153,9 +153,9 @@ fn the_parts_of_memory_add_up() {
     assert!(parts.len() >= 9, "{parts:?}");
     let sum: f64 = parts.iter().map(|name| figure(name)).sum();
     assert_eq!(sum, figure("ferrite_memory_used_bytes"), "{parts:?}");
-    // What is left over is small beside the rest.
+    // What is left over is small beside the rest, also where no io_uring has buffers that count.
     let other = figure("ferrite_memory_other_bytes");
-    assert!((0.0..sum / 4.0).contains(&other), "{other} of {sum}");
+    assert!((0.0..sum / 3.0).contains(&other), "{other} of {sum}");
     assert!(
         figure("ferrite_history_bytes") <= other,
         "the history is counted"
