@@ -132,6 +132,11 @@ impl Batch {
         }
     }
 
+    /// Whether something that a connection has sent has yet to run.
+    pub(crate) fn has_lane(&self, token: u64) -> bool {
+        self.lanes.iter().any(|lane| lane.token == token)
+    }
+
     /// Gives room back that only a request of very many arguments needed. No request is under way.
     pub(crate) fn trim(&mut self) {
         if self.spans.capacity() * size_of::<Span>() > OUTPUT_KEEP_BYTES {
@@ -169,7 +174,9 @@ impl Batch {
         if lane.stopped || lane.error.is_some() {
             return true;
         }
-        if connection.backlog.len() > BACKLOG_STOP_BYTES {
+        if connection.backlog.weight() > BACKLOG_STOP_BYTES
+            && connection.backlog.weight() > around.server.most_unsent(around.stats)
+        {
             // The rest runs when the client has read what it got.
             lane.stopped = true;
             return true;

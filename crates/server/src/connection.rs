@@ -22,7 +22,8 @@ use crate::clients::{Client, status};
 use crate::cold::FetchState;
 use crate::command::{Apart, Output};
 use crate::limits::{
-    PIECE_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SEND_TURN_BYTES, SHARE_BYTES, SHARE_LATE_BYTES,
+    AHEAD_PIECE_BYTES, PIECE_BYTES, PIECE_WEIGHT_BYTES, READ_AHEAD_BYTES, SEND_SLICES,
+    SEND_TURN_BYTES, SHARE_BYTES, SHARE_LATE_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::pubsub::Log;
@@ -70,6 +71,12 @@ pub(crate) struct Connection {
     pub(crate) need: usize,
     /// Bytes of the last request if it was a large one: the next is read into a buffer of that size at once.
     pub(crate) expected: usize,
+    /// What was read behind that before it could run.
+    pub(crate) ahead: Option<Box<Ahead>>,
+    /// Whether it is read from though nothing of that can run.
+    pub(crate) reads_ahead: bool,
+    /// It is in its worker's list of those that have something to run.
+    pub(crate) is_listed: bool,
     pub(crate) backlog: Backlog,
     pub(crate) interest: Interest,
     /// The backlog is not sent before everything below this position in the log is durable.
@@ -97,6 +104,9 @@ impl Connection {
             resume: Resume::default(),
             need: 0,
             expected: 0,
+            ahead: None,
+            reads_ahead: false,
+            is_listed: false,
             backlog: Backlog::default(),
             interest: Interest::READ,
             held: None,
@@ -106,21 +116,64 @@ impl Connection {
         }
     }
 
-    /// What the poller has to tell about: requests, unless replies are waiting to be read first. Of a connection that waits, or is
-    /// held back by CLIENT PAUSE, that its peer has finished: it would wait for nothing.
-    pub(crate) fn wanted_interest(&self, is_paused: bool) -> Interest {
-        let ends = match self.state {
-            State::Parked | State::Working | State::Fetching => true,
-            State::Paused => is_paused,
-            // What its peer has sent before its end counts.
-            State::Open | State::Uploading | State::Closing => false,
+    /// Whether what it sends runs now: nothing keeps it, and no more than `most` bytes of replies wait to be sent. What it has to be told
+    /// comes before any reply.
+    #[inline]
+    pub(crate) fn runs(&self, most: usize) -> bool {
+        let may_wait = self.held.is_none() && !self.owes_news && self.backlog.weight() <= most;
+        self.state == State::Open && (self.backlog.is_empty() || may_wait)
+    }
+
+    /// Whether it does nothing but wait for requests: nothing is to be sent, and nothing is here but the beginning of a request.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state == State::Open
+            && self.backlog.is_empty()
+            && !self.reads_ahead
+            && !self.has_more()
+    }
+
+    /// Whether something is here that has not run, beside the beginning of a request; or the end of all that its peer sends.
+    #[inline]
+    pub(crate) fn has_more(&self) -> bool {
+        self.ahead.is_some() || (self.need == 0 && !self.pending.is_empty())
+    }
+
+    /// Whether its peer has finished sending, and that was found out before all of it could run.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ahead.as_ref().is_some_and(|ahead| ahead.ended)
+    }
+
+    /// Receives what comes next into the front of `buffer`: what was read ahead, or from the socket. 0 is the end.
+    #[inline]
+    pub(crate) fn receive(&mut self, poller: &mut Poller, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.ahead {
+            None => poller.recv(self.socket.as_fd(), buffer),
+            ahead => Ok(Ahead::take(ahead, buffer.len(), |bytes| {
+                buffer[..bytes.len()].copy_from_slice(bytes);
+            })),
+        }
+    }
+
+    /// What the poller has to tell about, of a connection whose requests run or do not.
+    pub(crate) fn wanted_interest(&self, runs: bool) -> Interest {
+        let reads = match runs {
+            true => !self.has_more(),
+            false => self.reads_ahead && !self.has_ended(),
         };
-        let reads = self.state == State::Open && self.backlog.is_empty();
+        // What its peer has sent before its end counts, except behind what may never be over.
+        let ends = self.waits_for_others();
         Interest {
             readable: reads,
             writable: !self.backlog.is_empty() && self.held.is_none() && !self.backlog.waits(),
             ends,
         }
+    }
+
+    /// Whether it is parked until others do something, which may be never.
+    pub(crate) fn waits_for_others(&self) -> bool {
+        let parked = self.parked.as_ref();
+        self.state == State::Parked && parked.is_some_and(|parked| parked.is_for_others())
     }
 
     pub(crate) fn set_interest(&mut self, interest: Interest) {
@@ -140,6 +193,13 @@ impl Connection {
         client
             .input_free
             .store(self.pending.capacity() - self.pending.len(), Relaxed);
+    }
+
+    /// The same, with what was read ahead.
+    pub(crate) fn note_all_input(&self) {
+        let ahead = self.ahead.as_ref().map_or(0, |ahead| ahead.bytes);
+        let bytes = self.pending.len() + ahead;
+        self.session.client.input_bytes.store(bytes, Relaxed);
     }
 
     /// Tells CLIENT LIST how much waits to be sent.
@@ -197,6 +257,7 @@ impl Connection {
         let deferred = self.session.deferred.as_ref();
         self.session.client.kept.load(Relaxed)
             + self.pending.capacity()
+            + self.ahead.as_ref().map_or(0, |ahead| ahead.memory())
             + self.backlog.memory()
             + self.backlog.file_memory()
             + self.upload.as_ref().map_or(0, |upload| upload.memory())
@@ -248,7 +309,12 @@ impl Connection {
             }
             return Ok(sent);
         }
+        let waited = !self.backlog.is_empty();
         self.queue(output, from, until);
+        if waited {
+            // The poller will say when there is room.
+            return Ok(0);
+        }
         self.flush(poller, SEND_TURN_BYTES)
     }
 
@@ -327,6 +393,89 @@ impl Connection {
     }
 }
 
+/// What a connection has sent that could not run when it was read: beyond a bound of unsent replies, or while it waits.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    pieces: VecDeque<Vec<u8>>,
+    /// Bytes of the first piece that were taken.
+    taken: usize,
+    /// Bytes that are left.
+    bytes: usize,
+    /// Bytes of memory of all pieces.
+    capacity: usize,
+    /// Its peer has finished sending.
+    pub(crate) ended: bool,
+}
+
+impl Ahead {
+    /// Bytes that are left.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes
+    }
+
+    fn memory(&self) -> usize {
+        self.capacity + size_of::<Ahead>()
+    }
+
+    /// Receives behind what is there. 0 is the end.
+    pub(crate) fn receive(&mut self, poller: &mut Poller, socket: &Socket) -> io::Result<usize> {
+        let has_room = |piece: &Vec<u8>| piece.capacity() - piece.len() >= AHEAD_PIECE_BYTES / 4;
+        if !self.pieces.back().is_some_and(has_room) {
+            self.pieces.push_back(Vec::with_capacity(AHEAD_PIECE_BYTES));
+            self.capacity += AHEAD_PIECE_BYTES;
+        }
+        let last = self.pieces.back_mut().expect("there is one now");
+        let received = poller.recv_spare(socket.as_fd(), last);
+        match &received {
+            Ok(count) => self.bytes += count,
+            Err(_) => {}
+        }
+        if last.is_empty() {
+            self.pieces.pop_back();
+            self.capacity -= AHEAD_PIECE_BYTES;
+        }
+        received
+    }
+
+    /// Takes up to `most` of the first bytes; nothing is left of it when all are taken and more may come. Returns how many they are: 0 at the end.
+    fn take(ahead: &mut Option<Box<Ahead>>, most: usize, put: impl FnOnce(&[u8])) -> usize {
+        let Some(own) = ahead else { return 0 };
+        let Some(first) = own.pieces.front() else {
+            return 0;
+        };
+        let left = &first[own.taken..];
+        let count = left.len().min(most);
+        put(&left[..count]);
+        own.taken += count;
+        own.bytes -= count;
+        if own.taken == first.len() {
+            own.taken = 0;
+            own.capacity -= AHEAD_PIECE_BYTES;
+            own.pieces.pop_front();
+        }
+        if own.bytes == 0 && !own.ended {
+            *ahead = None;
+        }
+        count
+    }
+
+    /// As [`Connection::receive`], into the spare capacity of a buffer.
+    pub(crate) fn take_or_receive(
+        ahead: &mut Option<Box<Ahead>>,
+        poller: &mut Poller,
+        socket: &Socket,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<usize> {
+        if ahead.is_none() {
+            return poller.recv_spare(socket.as_fd(), buffer);
+        }
+        let free = buffer.capacity() - buffer.len();
+        Ok(Ahead::take(ahead, free, |bytes| {
+            buffer.extend_from_slice(bytes)
+        }))
+    }
+}
+
 /// Replies that the socket did not take yet.
 #[derive(Default)]
 pub(crate) struct Backlog {
@@ -381,6 +530,12 @@ impl Piece {
 impl Backlog {
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
+    }
+
+    /// Bytes that wait, and some for each piece: one that is in a file has none in memory.
+    #[inline]
+    pub(crate) fn weight(&self) -> usize {
+        self.bytes + self.pieces.len() * PIECE_WEIGHT_BYTES
     }
 
     /// Bytes that wait in memory, values sent by reference included.

@@ -93,8 +93,27 @@ pub(crate) const SLICE_KEYS: usize = 128;
 /// Bytes sent to one connection before others have their turn: what is copied in about 100 us.
 pub(crate) const SEND_TURN_BYTES: usize = 256 * 1024;
 
-/// Unsent bytes of one connection at which its requests wait until it has read some.
+/// Unsent bytes of one connection at which its requests wait until it has read some: as a part of what all clients may take, one in so many,
+/// within bounds; and the lower bound where clients take more than half of what they may.
+pub(crate) const BACKLOG_STOP_SHARE: usize = 16;
 pub(crate) const BACKLOG_STOP_BYTES: usize = 1024 * 1024;
+pub(crate) const BACKLOG_STOP_MOST_BYTES: usize = 16 * 1024 * 1024;
+
+/// Bytes that a piece of unsent replies counts for beside its own.
+pub(crate) const PIECE_WEIGHT_BYTES: usize = 256;
+
+/// Milliseconds for which a connection that is not read from has not moved, after which it is read from all the same: its peer may send all
+/// it has to say before it reads.
+pub(crate) const STALL_MS: i64 = 100;
+
+/// Bytes of memory that are taken at a time for what is read so.
+pub(crate) const AHEAD_PIECE_BYTES: usize = 64 * 1024;
+
+/// Reads, of 4 KiB each, of what nobody will look at before a connection is closed.
+pub(crate) const DROPPED_READS: usize = 256;
+
+/// Milliseconds after which a peer that has finished sending and reads nothing is given up.
+pub(crate) const HALF_CLOSED_MS: i64 = 30_000;
 
 /// Room kept in a worker's reply buffer between turns.
 pub(crate) const OUTPUT_KEEP_BYTES: usize = 1024 * 1024;

@@ -11,6 +11,7 @@
 //! What is not here: what a request means (`command`), how its bytes are read and sent (`connection`, `sys`), and what
 //! is sent later than its group ([`sending`]) or done for no request at all ([`upkeep`]).
 
+mod ahead;
 mod bulk;
 mod closing;
 mod room;
@@ -36,7 +37,7 @@ use crate::clients::{Client, status};
 use crate::cold::Reads;
 use crate::command::{Output, Table, table};
 use crate::config::Setting;
-use crate::connection::{Connection, State};
+use crate::connection::{Ahead, Connection, State};
 use crate::connections::Connections;
 use crate::expiring::Expiring;
 use crate::journal::Journal;
@@ -89,6 +90,8 @@ pub(crate) struct Worker {
     /// Connections that wait for commands which take long.
     pub(crate) waiting: Waiting,
     pub(crate) bulk: Bulk,
+    /// Connections that have something to run which was read before.
+    pub(crate) ready: Vec<u64>,
     /// Transactions that ended, for those that begin.
     pub(crate) spares: Spares,
     /// What the command that runs has pinned: database and hash. Empty between commands.
@@ -140,6 +143,7 @@ impl Worker {
             paused_gone: 0,
             waiting: Waiting::default(),
             bulk: Bulk::default(),
+            ready: Vec::new(),
             spares: Spares::default(),
             pins: Vec::new(),
             next_cron: 0,
@@ -189,6 +193,7 @@ impl Worker {
     fn timeout(&self) -> Duration {
         if self.listeners.anybody_waits()
             || self.waiting.is_busy()
+            || !self.ready.is_empty()
             || leftovers::any()
             || self.sweep.goes_on()
             || !self.waits_for_disk()
@@ -236,13 +241,16 @@ impl Worker {
             if (event.readable || event.hangup) && !resumed {
                 used += self.read(event.token, used);
             }
-            if event.hangup {
-                self.hang_up(event.token);
+            if event.hangup || event.finished {
+                self.peer_ended(event);
             }
             if used >= GROUP_BYTES {
                 self.run_group();
                 used = 0;
             }
+        }
+        if !self.ready.is_empty() {
+            self.go_on_with_ready(used);
         }
         self.take_reads();
         self.run_group();
@@ -263,19 +271,19 @@ impl Worker {
 
     /// Reads what a connection has sent and makes a lane of it. Returns the bytes of scratch it took.
     fn read(&mut self, token: u64, used: usize) -> usize {
+        let (server, stats) = (self.server, self.stats);
         let Some(connection) = self.connections.get_mut(token) else {
             return 0;
         };
-        if connection.state != State::Open || !connection.backlog.is_empty() {
+        let is_idle = connection.state == State::Open && connection.backlog.is_empty();
+        if !is_idle && !connection.runs(server.most_unsent(stats)) {
+            self.read_ahead(token);
             return 0;
         }
         if connection.pending.is_empty() && connection.expected == 0 {
             let until = (used + READ_BYTES).min(SCRATCH_BYTES);
-            match self
-                .poller
-                .recv(connection.socket.as_fd(), &mut self.scratch[used..until])
-            {
-                Ok(0) => self.close(token),
+            match connection.receive(&mut self.poller, &mut self.scratch[used..until]) {
+                Ok(0) => self.end_of_input(token),
                 Ok(count) => {
                     connection
                         .session
@@ -300,6 +308,10 @@ impl Worker {
             self.bulk.push(token);
             return 0;
         }
+        if connection.need == 0 && !connection.pending.is_empty() {
+            self.batch.add_pending(token);
+            return 0;
+        }
         let mut need = connection.need.max(connection.expected);
         let growth = room::growth(&connection.pending, need, &connection.resume);
         if self.server.memory.is_near_with(growth) && self.make_room(growth) {
@@ -310,11 +322,14 @@ impl Worker {
             return 0;
         };
         room::reserve(&mut connection.pending, need, &connection.resume);
-        match self
-            .poller
-            .recv_spare(connection.socket.as_fd(), &mut connection.pending)
-        {
-            Ok(0) => self.close(token),
+        let Connection {
+            ahead,
+            socket,
+            pending,
+            ..
+        } = connection;
+        match Ahead::take_or_receive(ahead, &mut self.poller, socket, pending) {
+            Ok(0) => self.end_of_input(token),
             Ok(count) => {
                 connection
                     .session
@@ -324,19 +339,13 @@ impl Worker {
                 connection.note_input();
                 connection.note_memory(self.stats);
                 self.stats.note_read(count);
-                let limit = self.server.settings.int(Setting::ClientQueryBufferLimit) as usize;
-                if connection.pending.len() > limit {
-                    log::warn!(
-                        "closing client {}: its request grew beyond client-query-buffer-limit",
-                        connection.session.client.id
-                    );
-                    self.server
-                        .totals
-                        .query_limit_disconnects
-                        .fetch_add(1, Relaxed);
+                let is_complete = connection.pending.len() >= connection.need;
+                if self.is_over_query_limit(token) {
                     self.close(token);
-                } else if connection.pending.len() >= connection.need {
+                } else if is_complete {
                     self.batch.add_pending(token);
+                } else {
+                    self.settle(token);
                 }
             }
             Err(error) => {
@@ -349,16 +358,6 @@ impl Worker {
             }
         }
         0
-    }
-
-    /// Both directions are closed: a connection that isn't being read from would never find out.
-    fn hang_up(&mut self, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else {
-            return;
-        };
-        if connection.state != State::Open || !connection.backlog.is_empty() {
-            self.close(token);
-        }
     }
 
     pub(crate) fn read_failed(&mut self, token: u64, error: &std::io::Error) {
@@ -403,10 +402,12 @@ impl Worker {
             server,
             table,
             limits,
+            stats,
             ..
         } = self;
         batch.parse_window(&mut Parsing {
             connections,
+            stats,
             scratch,
             limits,
             table,
@@ -487,9 +488,7 @@ impl Worker {
         }
         connection.need = need;
         if connection.session.closing {
-            connection.state = State::Closing;
-            connection.session.client.set_status(status::CLOSING, true);
-            connection.pending = Vec::new();
+            connection.begin_closing();
         }
         connection.note_input();
         if connection.parked.is_some() {
@@ -516,6 +515,11 @@ impl Worker {
             };
             connection.state = State::Open;
             connection.session.client.set_status(status::BLOCKED, false);
+            connection
+                .session
+                .client
+                .last_active_ms
+                .store(self.now, Relaxed);
             self.batch.add_pending(token);
         }
         self.run_group();
@@ -589,6 +593,7 @@ pub(crate) struct Parsing<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) table: &'static Table,
     pub(crate) server: &'static Server,
+    pub(crate) stats: &'static WorkerStats,
     pub(crate) keyspace: &'static keyspace::Keyspace,
     pub(crate) turn: &'a Turn<'static>,
 }

@@ -1,12 +1,11 @@
 //! Connections that send a large value: how they begin to, how it is read, and how their request runs in the end.
 
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Received, Shared, Upload};
 use crate::config::Setting;
-use crate::connection::State;
+use crate::connection::{Ahead, Connection, State};
 use crate::limits::UPLOAD_TURN_BYTES;
 use crate::persistence::Phase;
 use crate::worker::Worker;
@@ -66,25 +65,33 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(token) else {
             return 0;
         };
-        let Some(upload) = &mut connection.upload else {
+        let Connection {
+            upload: Some(upload),
+            ahead,
+            socket,
+            state,
+            pending,
+            ..
+        } = connection
+        else {
             return 0;
         };
         while used < most.min(UPLOAD_TURN_BYTES) {
             let Some(room) = upload.room() else {
-                connection.state = State::Uploading;
+                *state = State::Uploading;
                 break;
             };
             let free = room.capacity() - room.len();
-            match self.poller.recv_spare(connection.socket.as_fd(), room) {
+            match Ahead::take_or_receive(ahead, &mut self.poller, socket, room) {
                 Ok(0) => {
-                    self.close(token);
+                    self.end_of_input(token);
                     return used;
                 }
                 Ok(count) => {
                     used += count;
                     if let Some(behind) = upload.take_end() {
-                        connection.pending.extend_from_slice(&behind);
-                        connection.state = State::Uploading;
+                        pending.extend_from_slice(&behind);
+                        *state = State::Uploading;
                         break;
                     }
                     if count < free {

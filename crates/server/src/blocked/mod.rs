@@ -128,6 +128,11 @@ pub(crate) struct Parked {
 }
 
 impl Parked {
+    /// Whether it waits for what others do: not for the disk, nor for its own turn.
+    pub(crate) fn is_for_others(&self) -> bool {
+        self.wait.durable.is_none() && !self.wait.repeats
+    }
+
     /// Leaves all lines.
     fn leave(&self, server: &Server) {
         if let Some(wait) = &self.key_wait {
@@ -340,6 +345,11 @@ impl Worker {
         parked.outcome = Some(outcome);
         connection.state = State::Open;
         connection.session.client.set_status(status::BLOCKED, false);
+        connection
+            .session
+            .client
+            .last_active_ms
+            .store(self.now, Relaxed);
         let (until_ms, durable) = (parked.wait.until_ms, parked.wait.durable);
         self.forget_wait(token, until_ms, durable);
         self.batch.add_pending(token);

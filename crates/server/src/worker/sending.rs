@@ -4,6 +4,8 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
+use sys::poller::Interest;
+
 use super::Worker;
 use crate::connection::State;
 use crate::limits::SEND_TURN_BYTES;
@@ -17,6 +19,9 @@ impl Worker {
         };
         let ended = connection.state == State::Closing && connection.backlog.is_empty();
         if ended || connection.session.client.killed.load(Relaxed) {
+            if ended {
+                connection.drop_input(&mut self.poller);
+            }
             self.close(token);
             return;
         }
@@ -32,16 +37,37 @@ impl Worker {
         }
         connection.note_output();
         connection.note_memory(self.stats);
-        let is_paused =
-            connection.state == State::Paused && self.server.pause.until(self.now).is_some();
-        let wanted = connection.wanted_interest(is_paused);
+        if !connection.is_idle() || connection.interest != Interest::READ {
+            self.watch(token);
+        }
+    }
+
+    /// Makes the poller watch for what a connection waits for that does anything but wait for requests. If it has some that may run, they will.
+    #[inline(never)]
+    fn watch(&mut self, token: u64) {
+        let most = self.most_unsent();
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        // Who has been stopped goes on when half of it is sent.
+        let most = match connection.interest.readable {
+            true => most,
+            false => most / 2,
+        };
+        connection.note_all_input();
+        let runs = connection.runs(most);
+        if runs {
+            connection.reads_ahead = false;
+            if connection.has_more() && !connection.is_listed {
+                connection.is_listed = true;
+                self.ready.push(token);
+            }
+        }
+        let wanted = connection.wanted_interest(runs);
         if wanted != connection.interest {
             connection.set_interest(wanted);
-            if self
-                .poller
-                .modify(connection.socket.as_fd(), token, wanted)
-                .is_err()
-            {
+            let watched = self.poller.modify(connection.socket.as_fd(), token, wanted);
+            if watched.is_err() {
                 self.close(token);
             }
         }
@@ -72,6 +98,7 @@ impl Worker {
                         .client
                         .last_active_ms
                         .store(self.now, Relaxed);
+                    connection.reads_ahead = false;
                 }
                 if connection.backlog.is_empty() {
                     connection.over_soft_since = None;

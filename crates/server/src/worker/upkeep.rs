@@ -91,7 +91,7 @@ impl Worker {
             }
         }
         let timeout_ms = self.server.settings.int(Setting::Timeout) * 1000;
-        let (mut idle, mut slow) = (Vec::new(), Vec::new());
+        let (mut idle, mut slow, mut stalled) = (Vec::new(), Vec::new(), Vec::new());
         for connection in self.connections.iter_mut() {
             // Others may have taken something off its account.
             connection.note_memory(self.stats);
@@ -111,6 +111,9 @@ impl Worker {
             }
             if !connection.backlog.is_empty() {
                 slow.push(connection.token);
+            }
+            if connection.is_stalled(quiet) {
+                stalled.push(connection.token);
             }
         }
         self.sweep.begin_if_asked(&self.server.observers.tracking);
@@ -134,6 +137,7 @@ impl Worker {
             }
             self.slow_reader(token);
         }
+        self.move_on(&stalled);
     }
 
     /// Counts the memory that the poller maps past the allocator. What it had at the start counts as the program's.

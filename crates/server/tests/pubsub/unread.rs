@@ -63,7 +63,12 @@ fn what_many_leave_unread_is_held_once() {
     for (bytes, at_once) in [(1_000, 20), (1_000, 1), (100_000, 20)] {
         let messages = MESSAGES * 20_000 / bytes;
         // What is shared counts for each of them: no limit of all clients may depend on the machine.
-        let limits = ["--client-output-buffer-limit", "pubsub 0 0 0", "--maxmemory", "0"];
+        let limits = [
+            "--client-output-buffer-limit",
+            "pubsub 0 0 0",
+            "--maxmemory",
+            "0",
+        ];
         let server = Server::start(TWO, &limits);
         let mut publisher = server.client();
         let mut lazy: Vec<Client> = (0..LISTENERS).map(|_| server.client()).collect();

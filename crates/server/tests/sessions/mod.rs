@@ -4,6 +4,7 @@
 //! Every test asserts an order or an outcome. Where two threads race, the test repeats the race and accepts what either
 //! order allows and nothing else. Replies of single commands are in the golden scripts.
 
+mod ahead;
 mod cached;
 mod held_back;
 mod killed;

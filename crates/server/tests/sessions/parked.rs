@@ -237,8 +237,10 @@ fn a_connection_that_ends_while_it_waits_is_noticed_at_once() {
         let mut client = server.client();
         let id = block(&mut admin, &mut client, "SET a 1");
         drop(client);
-        eventually("the end", || listed(&mut admin, id, "id").is_none());
+        // What a pause holds back has been sent, and runs.
         admin.ask("CLIENT UNPAUSE");
+        eventually("the end", || listed(&mut admin, id, "id").is_none());
+        assert_eq!(admin.ask("GET a"), bulk("1"), "{io}");
         // Nobody stands in line for it.
         admin.ask("SET k 1");
         assert_eq!(admin.ask("GET k"), bulk("1"), "{io}");

@@ -1,12 +1,13 @@
-//! A connection whose replies are read by a thread of its own, so that neither side waits for the other with its hands full.
+//! A connection whose replies are read by a thread of its own: at once, or, on a *lazy* one, only while somebody asks for a reply. A lazy one
+//! writes all that may be unanswered before it reads any of the answers.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -63,9 +64,31 @@ impl Stream {
     }
 }
 
+/// Whether replies may be read now.
+#[derive(Default)]
+struct Gate {
+    is_closed: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn set(&self, is_closed: bool) {
+        *self.is_closed.lock().expect("nobody panics with it") = is_closed;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let is_closed = self.is_closed.lock().expect("nobody panics with it");
+        let passed = self.opened.wait_while(is_closed, |is_closed| *is_closed);
+        drop(passed.expect("nobody panics with it"));
+    }
+}
+
 /// See the module.
 pub(crate) struct Connection {
     stream: Stream,
+    gate: Arc<Gate>,
+    is_lazy: bool,
     replies: Receiver<Reply>,
     clock: Arc<AtomicU64>,
 }
@@ -95,9 +118,15 @@ impl Connection {
     fn new(stream: Stream, clock: &Arc<AtomicU64>) -> std::io::Result<Connection> {
         let (sender, replies) = channel();
         let (mut reading, ticks) = (stream.try_clone()?, clock.clone());
+        let gate = Arc::new(Gate::default());
+        let gate_of_thread = gate.clone();
         thread::spawn(move || {
             let (mut pending, mut chunk) = (Vec::new(), vec![0; 64 * 1024]);
-            while let Ok(count @ 1..) = reading.read(&mut chunk) {
+            loop {
+                gate_of_thread.pass();
+                let Ok(count @ 1..) = reading.read(&mut chunk) else {
+                    return;
+                };
                 pending.extend_from_slice(&chunk[..count]);
                 let mut used = 0;
                 while let Some((value, len)) = next(&pending[used..]) {
@@ -116,20 +145,28 @@ impl Connection {
         });
         Ok(Connection {
             stream,
+            gate,
+            is_lazy: false,
             replies,
             clock: clock.clone(),
         })
     }
 
+    /// Reads replies from now on only while somebody asks for one.
+    pub(crate) fn be_lazy(&mut self) {
+        self.is_lazy = true;
+    }
+
     /// Sends bytes. When, in the order of all connections. What cannot be sent shows as a closed connection.
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) -> u64 {
         let stamp = self.clock.fetch_add(1, Ordering::SeqCst);
+        self.gate.set(self.is_lazy);
         let sent = match &mut self.stream {
             Stream::Tcp(stream) => stream.write_all(bytes),
             Stream::Unix(stream) => stream.write_all(bytes),
         };
         if sent.is_err() {
-            self.stream.close();
+            self.close();
         }
         stamp
     }
@@ -139,6 +176,7 @@ impl Connection {
     /// # Errors
     /// There is none.
     pub(crate) fn receive(&mut self, wait: Duration) -> Result<Reply, Silence> {
+        self.gate.set(false);
         self.replies
             .recv_timeout(wait)
             .map_err(|error| match error {
@@ -160,6 +198,7 @@ impl Connection {
     /// Closes the connection at once.
     pub(crate) fn close(&mut self) {
         self.stream.close();
+        self.gate.set(false);
     }
 }
 

@@ -183,8 +183,8 @@ fn translate(ready: &libc::epoll_event) -> Event {
         token,
         readable: events & bits(libc::EPOLLIN) != 0,
         writable: events & bits(libc::EPOLLOUT) != 0,
-        // The end of what the peer sends is reported only to who asked for it.
-        hangup: events & bits(libc::EPOLLHUP | libc::EPOLLERR | libc::EPOLLRDHUP) != 0,
+        hangup: events & bits(libc::EPOLLHUP | libc::EPOLLERR) != 0,
+        finished: events & bits(libc::EPOLLRDHUP) != 0,
     }
 }
 

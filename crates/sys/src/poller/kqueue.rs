@@ -128,6 +128,7 @@ fn translate(ready: &libc::kevent) -> Event {
         writable: is_write,
         // The end of the read side alone is only the end of the stream.
         hangup: ready.flags & libc::EV_ERROR != 0 || (is_write && ready.flags & libc::EV_EOF != 0),
+        finished: false,
     }
 }
 

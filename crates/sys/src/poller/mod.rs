@@ -71,9 +71,10 @@ pub struct Event {
     pub writable: bool,
     /// The connection is closed in both directions or broken: nothing that is sent will arrive.
     /// Bytes that came before may still wait to be received. A peer that has only finished sending
-    /// is `readable` (the end of the stream) and not `hangup`: it may well be waiting for replies. With
-    /// [`Interest::ends`] it is `hangup`.
+    /// is `readable` (the end of the stream) and not `hangup`: it may well be waiting for replies.
     pub hangup: bool,
+    /// The peer has finished sending, and [`Interest::ends`] asks for that.
+    pub finished: bool,
 }
 
 /// A file's bytes that [`Poller::read_file`] was asked for.
@@ -98,8 +99,7 @@ pub struct Interest {
     pub readable: bool,
     /// Report that there is room to send.
     pub writable: bool,
-    /// Report as a hangup that the peer has finished sending, whatever it has sent before: for a connection that is not read,
-    /// and serves nobody once its peer has gone. Linux only.
+    /// Report that the peer has finished sending, whatever it has sent before: for a connection that is not read. Linux only.
     pub ends: bool,
 }
 

@@ -36,7 +36,7 @@ on_each_backend! {
     #[cfg(target_os = "linux")]
     a_hangup_is_reported_to_those_who_want_nothing,
     #[cfg(target_os = "linux")]
-    an_end_behind_unread_bytes_is_a_hangup_to_those_who_asked,
+    an_end_behind_unread_bytes_is_reported_to_those_who_asked,
     a_reset_connection_is_a_hangup_and_an_error,
     a_full_socket_takes_a_part_and_says_when_there_is_room,
     a_full_socket_is_not_writable,
@@ -124,7 +124,8 @@ fn what_is_not_read_is_reported_again(backend: Backend) {
                 token: 7,
                 readable: true,
                 writable: false,
-                hangup: false
+                hangup: false,
+                finished: false,
             }
         );
     }
@@ -315,13 +316,14 @@ fn a_hangup_is_reported_to_those_who_want_nothing(backend: Backend) {
             token: 1,
             readable: false,
             writable: false,
-            hangup: true
+            hangup: true,
+            finished: false,
         }
     );
 }
 
 #[cfg(target_os = "linux")]
-fn an_end_behind_unread_bytes_is_a_hangup_to_those_who_asked(backend: Backend) {
+fn an_end_behind_unread_bytes_is_reported_to_those_who_asked(backend: Backend) {
     for is_read_first in [false, true] {
         let (mut poller, (socket, mut other)) = (poller(backend), tcp_pair());
         let fd = socket.as_fd();
@@ -342,7 +344,8 @@ fn an_end_behind_unread_bytes_is_a_hangup_to_those_who_asked(backend: Backend) {
             token: 1,
             readable: false,
             writable: false,
-            hangup: true,
+            hangup: false,
+            finished: true,
         };
         assert_eq!(wait_one(&mut poller), ended);
         // To those who don't ask it is the end of a stream, behind everything that came before.
@@ -604,7 +607,8 @@ fn a_listener_is_readable_while_connections_wait(backend: Backend) {
             token: 5,
             readable: true,
             writable: false,
-            hangup: false
+            hangup: false,
+            finished: false,
         }
     );
     assert!(listener.accept().expect("an open listener").is_some());

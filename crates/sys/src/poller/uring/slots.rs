@@ -175,12 +175,14 @@ impl Slot {
             !self.queue.is_empty() || self.is_ready || self.is_ended || self.recv_error != 0;
         let readable = self.interest.readable && has_input;
         let writable = self.interest.writable && !self.is_full && self.residue.is_empty();
-        let hangup = self.is_broken || (self.interest.ends && self.is_ended);
-        (readable || writable || hangup).then_some(Event {
+        let hangup = self.is_broken;
+        let finished = self.interest.ends && self.is_ended;
+        (readable || writable || hangup || finished).then_some(Event {
             token: self.token,
             readable,
             writable,
             hangup,
+            finished,
         })
     }
 
