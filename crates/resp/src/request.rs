@@ -83,8 +83,7 @@ pub struct Limits {
     pub max_bulk_len: usize,
     /// The most arguments of one request.
     pub max_args: usize,
-    /// The longest inline request, and the longest header line, in bytes before the end of the
-    /// line.
+    /// The longest inline request, in bytes before the end of the line.
     pub max_inline_len: usize,
     /// Without it, a request may have at most 10 arguments of at most 16 KiB: enough to
     /// authenticate, too little to fill the memory of a server that the sender has no access to.
@@ -101,6 +100,9 @@ impl Default for Limits {
         }
     }
 }
+
+/// Bytes of the longest header line: its sign and the 20 characters of the longest number.
+const LONGEST_HEADER: usize = 21;
 
 /// The most arguments of a request before authentication.
 const UNAUTHENTICATED_ARGS: usize = 10;
@@ -185,7 +187,8 @@ impl Resume {
             return None;
         };
         let header = request.get(start..)?.strip_prefix(b"$")?;
-        let digits = header.iter().position(|&byte| byte == b'\r')?;
+        let longest = &header[..header.len().min(LONGEST_HEADER)];
+        let digits = longest.iter().position(|&byte| byte == b'\r')?;
         let payload = start + 1 + digits + 2;
         Some(Awaited {
             argument: self.spans.len(),
@@ -336,7 +339,8 @@ fn parse_inline(
     limits: &Limits,
     spans: &mut Vec<Span>,
 ) -> Result<Progress, ProtocolError> {
-    let newline = match find_line_end(request, 0, scanned, b'\n', limits) {
+    let longest = limits.max_inline_len.max(LONGEST_SHORT_LINE);
+    let newline = match find_line_end(request, 0, scanned, b'\n', longest) {
         Line::Ends { at } => at,
         Line::Waiting { scanned, need } => {
             return Ok(Progress::Waiting {
@@ -364,7 +368,7 @@ fn parse_multibulk(
     limits: &Limits,
     spans: &mut Vec<Span>,
 ) -> Result<Progress, ProtocolError> {
-    let line_end = match find_header_end(request, 0, scanned, limits) {
+    let line_end = match find_header_end(request, 0, scanned) {
         Line::Ends { at } => at,
         Line::Waiting { scanned, need } => {
             return Ok(Progress::Waiting {
@@ -401,7 +405,7 @@ fn parse_bulks(
     while missing > 0 {
         let payload = match short_bulk(request, start) {
             Some(payload) => payload,
-            None => match find_header_end(request, start, scanned, limits) {
+            None => match find_header_end(request, start, scanned) {
                 Line::Ends { at } => Span {
                     start: at + 2,
                     len: parse_header(&request[start..at], limits)?,
@@ -470,8 +474,8 @@ enum Line {
 }
 
 /// Finds the `\r` of a header line. The byte behind it has to be there, though nobody looks at it.
-fn find_header_end(request: &[u8], start: usize, scanned: usize, limits: &Limits) -> Line {
-    match find_line_end(request, start, scanned, b'\r', limits) {
+fn find_header_end(request: &[u8], start: usize, scanned: usize) -> Line {
+    match find_line_end(request, start, scanned, b'\r', LONGEST_HEADER) {
         Line::Ends { at } if at + 1 == request.len() => Line::Waiting {
             scanned: at - start,
             need: at + 2,
@@ -486,10 +490,9 @@ fn find_line_end(
     start: usize,
     scanned: usize,
     terminator: u8,
-    limits: &Limits,
+    longest: usize,
 ) -> Line {
     let line = &request[start..];
-    let longest = limits.max_inline_len.max(LONGEST_SHORT_LINE);
     let searched = &line[..line.len().min(longest.saturating_add(1))];
     // The limit may have changed since the bytes were scanned.
     let scanned = scanned.min(searched.len());

@@ -208,46 +208,51 @@ fn error_replies_repeat_the_byte_as_it_is() {
 #[test]
 fn lines_end_within_the_limit() {
     let limits = Limits::default();
-    let cases = [
-        ("", "\n", "Protocol error: too big inline request"),
-        ("*", "\r\n", "Protocol error: too big mbulk count string"),
-        (
-            "*1\r\n$",
-            "\r\n",
-            "Protocol error: too big bulk count string",
-        ),
-    ];
-    for (head, tail, error) in cases {
-        let line_start = head.rfind('$').unwrap_or(0);
-        for (line_len, fits) in [
-            (65_535, true),
-            (65_536, true),
-            (65_537, false),
-            (70_000, false),
-        ] {
-            let line = "1".repeat(line_len + line_start - head.len());
-            let input = format!("{head}{line}");
-            let ended = format!("{input}{tail}");
-            if fits {
-                assert_eq!(need_of(input.as_bytes()), input.len() + 1);
-                // All that is wrong with it now is the number.
-                let outcome = parse_one(ended.as_bytes(), &limits);
-                assert_eq!(outcome.is_ok(), head.is_empty());
-                assert!(
-                    outcome.map_or_else(|error| error.to_string().contains("invalid"), |_| true)
-                );
-            } else {
-                assert_eq!(error_of(input.as_bytes(), &limits), error);
-                assert_eq!(error_of(ended.as_bytes(), &limits), error);
-            }
+    let error = "Protocol error: too big inline request";
+    for (line_len, fits) in [
+        (65_535, true),
+        (65_536, true),
+        (65_537, false),
+        (70_000, false),
+    ] {
+        let line = "1".repeat(line_len);
+        let ended = format!("{line}\n");
+        if fits {
+            assert_eq!(need_of(line.as_bytes()), line_len + 1);
+            assert!(parse_one(ended.as_bytes(), &limits).is_ok());
+        } else {
+            assert_eq!(error_of(line.as_bytes(), &limits), error);
+            assert_eq!(error_of(ended.as_bytes(), &limits), error);
+        }
+    }
+}
+
+#[test]
+fn a_length_has_an_end_or_is_too_long() {
+    for (head, line_start) in [("*", 0), ("*1\r\n$", 4), ("*2\r\n$1\r\na\r\n$", 11)] {
+        let longest = format!("{head}{}", "9".repeat(LONGEST_HEADER - 1));
+        assert_eq!(need_of(longest.as_bytes()), line_start + LONGEST_HEADER + 1);
+        let ends = format!("{longest}\r");
+        assert_eq!(need_of(ends.as_bytes()), ends.len() + 1);
+        let ended = error_of(format!("{longest}\r\n").as_bytes(), &Limits::default());
+        assert!(ended.contains("invalid"), "{ended}");
+        for longer in ["9", "9\r\n", &"9".repeat(70_000)] {
+            let error = error_of(format!("{longest}{longer}").as_bytes(), &Limits::default());
+            assert!(error.contains("too big"), "{error}");
         }
     }
 }
 
 #[test]
 fn a_nul_hides_the_end_of_a_line() {
-    let longest = Limits::default().max_inline_len;
-    for head in ["PING\0\r\n", "\0\n", "*1\0\r\n", "*1\r\n$1\0\r\n"] {
+    let inline = Limits::default().max_inline_len;
+    let cases = [
+        ("PING\0\r\n", inline),
+        ("\0\n", inline),
+        ("*1\0\r\n", LONGEST_HEADER),
+        ("*1\r\n$1\0\r\n", LONGEST_HEADER),
+    ];
+    for (head, longest) in cases {
         let line_start = head.find('$').unwrap_or(0);
         let mut input = format!("{head}{}", "\r\n".repeat(longest / 2)).into_bytes();
         input.truncate(line_start + longest);
@@ -399,17 +404,17 @@ fn what_was_seen_is_not_searched_again() {
     let _ = parse(&mut input, 0, &Limits::default(), &mut resume, &mut vec![]);
     assert!(matches!(resume.stage, Stage::Inline { scanned: 100 }));
     resume.clear();
-    input = format!("*{}", "1".repeat(99)).into_bytes();
+    input = format!("*{}", "1".repeat(19)).into_bytes();
     let _ = parse(&mut input, 0, &Limits::default(), &mut resume, &mut vec![]);
-    assert!(matches!(resume.stage, Stage::Count { scanned: 100 }));
+    assert!(matches!(resume.stage, Stage::Count { scanned: 20 }));
     resume.clear();
-    input = format!("*2\r\n$1\r\na\r\n${}", "1".repeat(99)).into_bytes();
+    input = format!("*2\r\n$1\r\na\r\n${}", "1".repeat(19)).into_bytes();
     let _ = parse(&mut input, 0, &Limits::default(), &mut resume, &mut vec![]);
     assert!(matches!(
         resume.stage,
         Stage::Bulk {
             start: 11,
-            scanned: 100
+            scanned: 20
         }
     ));
     assert_eq!(resume.missing, 1);
