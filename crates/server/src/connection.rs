@@ -3,6 +3,8 @@
 //! A connection that waits for nothing owns no buffer: requests are read into its worker's scratch buffer and replies
 //! are sent from its worker's output. Only the exceptions live here.
 
+mod ahead;
+
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -22,13 +24,15 @@ use crate::clients::{Client, status};
 use crate::cold::FetchState;
 use crate::command::{Apart, Output};
 use crate::limits::{
-    AHEAD_PIECE_BYTES, PIECE_BYTES, PIECE_WEIGHT_BYTES, READ_AHEAD_BYTES, SEND_SLICES,
-    SEND_TURN_BYTES, SHARE_BYTES, SHARE_LATE_BYTES,
+    PIECE_BYTES, PIECE_WEIGHT_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SEND_TURN_BYTES, SHARE_BYTES,
+    SHARE_LATE_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::pubsub::Log;
 use crate::server::Server;
 use crate::session::Session;
+
+pub(crate) use ahead::Ahead;
 
 /// What a connection does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +201,7 @@ impl Connection {
 
     /// The same, with what was read ahead.
     pub(crate) fn note_all_input(&self) {
-        let ahead = self.ahead.as_ref().map_or(0, |ahead| ahead.bytes);
+        let ahead = self.ahead.as_ref().map_or(0, |ahead| ahead.len());
         let bytes = self.pending.len() + ahead;
         self.session.client.input_bytes.store(bytes, Relaxed);
     }
@@ -390,89 +394,6 @@ impl Connection {
             total += sent;
         }
         Ok(total)
-    }
-}
-
-/// What a connection has sent that could not run when it was read: beyond a bound of unsent replies, or while it waits.
-#[derive(Default)]
-pub(crate) struct Ahead {
-    pieces: VecDeque<Vec<u8>>,
-    /// Bytes of the first piece that were taken.
-    taken: usize,
-    /// Bytes that are left.
-    bytes: usize,
-    /// Bytes of memory of all pieces.
-    capacity: usize,
-    /// Its peer has finished sending.
-    pub(crate) ended: bool,
-}
-
-impl Ahead {
-    /// Bytes that are left.
-    pub(crate) fn len(&self) -> usize {
-        self.bytes
-    }
-
-    fn memory(&self) -> usize {
-        self.capacity + size_of::<Ahead>()
-    }
-
-    /// Receives behind what is there. 0 is the end.
-    pub(crate) fn receive(&mut self, poller: &mut Poller, socket: &Socket) -> io::Result<usize> {
-        let has_room = |piece: &Vec<u8>| piece.capacity() - piece.len() >= AHEAD_PIECE_BYTES / 4;
-        if !self.pieces.back().is_some_and(has_room) {
-            self.pieces.push_back(Vec::with_capacity(AHEAD_PIECE_BYTES));
-            self.capacity += AHEAD_PIECE_BYTES;
-        }
-        let last = self.pieces.back_mut().expect("there is one now");
-        let received = poller.recv_spare(socket.as_fd(), last);
-        match &received {
-            Ok(count) => self.bytes += count,
-            Err(_) => {}
-        }
-        if last.is_empty() {
-            self.pieces.pop_back();
-            self.capacity -= AHEAD_PIECE_BYTES;
-        }
-        received
-    }
-
-    /// Takes up to `most` of the first bytes; nothing is left of it when all are taken and more may come. Returns how many they are: 0 at the end.
-    fn take(ahead: &mut Option<Box<Ahead>>, most: usize, put: impl FnOnce(&[u8])) -> usize {
-        let Some(own) = ahead else { return 0 };
-        let Some(first) = own.pieces.front() else {
-            return 0;
-        };
-        let left = &first[own.taken..];
-        let count = left.len().min(most);
-        put(&left[..count]);
-        own.taken += count;
-        own.bytes -= count;
-        if own.taken == first.len() {
-            own.taken = 0;
-            own.capacity -= AHEAD_PIECE_BYTES;
-            own.pieces.pop_front();
-        }
-        if own.bytes == 0 && !own.ended {
-            *ahead = None;
-        }
-        count
-    }
-
-    /// As [`Connection::receive`], into the spare capacity of a buffer.
-    pub(crate) fn take_or_receive(
-        ahead: &mut Option<Box<Ahead>>,
-        poller: &mut Poller,
-        socket: &Socket,
-        buffer: &mut Vec<u8>,
-    ) -> io::Result<usize> {
-        if ahead.is_none() {
-            return poller.recv_spare(socket.as_fd(), buffer);
-        }
-        let free = buffer.capacity() - buffer.len();
-        Ok(Ahead::take(ahead, free, |bytes| {
-            buffer.extend_from_slice(bytes)
-        }))
     }
 }
 

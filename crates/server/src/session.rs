@@ -135,7 +135,15 @@ impl Session {
     /// Makes it what it was when it was new, but for what its library said about itself. Whoever calls this has taken it
     /// from the list of those that monitor and from those that listen, and has ended its transaction and its tracking.
     pub(crate) fn reset(&mut self, authenticated: bool) {
-        *self = Session::new(Arc::clone(&self.client), authenticated);
+        // Its own reply may be the one that is skipped.
+        let reply_mode = match self.reply_mode {
+            ReplyMode::Skip => ReplyMode::Skip,
+            _ => ReplyMode::On,
+        };
+        *self = Session {
+            reply_mode,
+            ..Session::new(Arc::clone(&self.client), authenticated)
+        };
         self.select(self.db);
         self.set_protocol(self.protocol);
         self.client

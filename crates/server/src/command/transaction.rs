@@ -197,9 +197,13 @@ fn run_all(context: &mut Context<'_>, transaction: &Transaction) -> Option<Vec<u
     context.in_transaction = true;
     for at in 0..transaction.len() {
         let before = context.reply.mark();
+        // A connection that has killed itself runs the rest, and hears nothing of it.
+        let has_ended = context.session.closing;
         let mut args = transaction.args(at, context.store.keyspace);
-        run(context, transaction.command(at), &mut args, &mut timer);
-        if context.session.reply_mode.is_silent() {
+        let command = transaction.command(at);
+        run(context, command, &mut args, &mut timer);
+        let is_silent = context.session.reply_mode.is_silent() && !command.spec.has(flag::PUSHES);
+        if is_silent || has_ended {
             context.reply.take_back(before);
         }
         if let Some(databases) = &mut databases {

@@ -124,3 +124,20 @@ fn a_connection_that_leaves_its_replies_unread_can_be_killed() {
     assert!(closed && bytes.len() < 2 * BIG);
     assert_eq!(info(&mut admin, "connected_clients"), "1");
 }
+
+#[test]
+fn who_kills_itself_in_a_transaction_runs_the_rest_and_hears_nothing_of_it() {
+    for target in [Target::Redis, TWO] {
+        let server = Server::start(target, &[]);
+        let mut client = server.client();
+        let requests = "MULTI\r\nPING\r\nCLIENT KILL TYPE normal SKIPME no\r\nPING\r\nSET after 1\r\nEXEC\r\nPING\r\n";
+        client
+            .send_bytes(requests.as_bytes())
+            .expect("the server reads");
+        let (bytes, closed) = client.read_until_quiet(PATIENCE);
+        let replies = format!("+OK\r\n{}*4\r\n+PONG\r\n:1\r\n", "+QUEUED\r\n".repeat(4));
+        assert!(closed);
+        assert_eq!(String::from_utf8_lossy(&bytes), replies, "{target}");
+        assert_eq!(server.client().ask("EXISTS after"), Value::Int(1));
+    }
+}

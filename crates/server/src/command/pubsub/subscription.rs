@@ -24,6 +24,10 @@ pub(super) fn psubscribe(context: &mut Context<'_>, args: &Args<'_>) -> Result<(
 }
 
 pub(super) fn ssubscribe(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    if context.in_transaction {
+        let refused = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client";
+        return Err(Failure::of(refused));
+    }
     begin(context, args, NameKind::Shard, b"ssubscribe")
 }
 
