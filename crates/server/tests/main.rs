@@ -11,6 +11,7 @@ mod crash;
 mod differential;
 mod disk;
 mod durable;
+mod flows;
 mod gather;
 mod golden;
 mod http;

@@ -228,6 +228,7 @@ impl Connection {
         self.session.client.set_status(status::CLOSING, true);
         self.pending = Vec::new();
         self.ahead = None;
+        self.upload = None;
         self.need = 0;
     }
 }

@@ -4,6 +4,7 @@
 //! Who is left out is reported again by the next wait, which does not sleep then. Turns begin at one connection after the other.
 
 use super::Worker;
+use crate::connection::State;
 use crate::limits::BULK_TURN_BYTES;
 
 /// Connections that can move some of a large value in this turn.
@@ -55,11 +56,17 @@ impl Worker {
             let Some(connection) = self.connections.get_mut(token) else {
                 continue;
             };
-            let moved = match connection.upload {
-                Some(_) => self.read_upload(token, left),
-                None => self.write_some(token, left).0,
-            };
-            left = left.saturating_sub(moved);
+            // One may do both: send a large value, and be sent another that was asked for before.
+            let (sends, is_sent) = (
+                connection.upload.is_some() && connection.state == State::Open,
+                connection.backlog.begins_with_file(),
+            );
+            if is_sent {
+                left = left.saturating_sub(self.write_some(token, left).0);
+            }
+            if sends && left > 0 {
+                left = left.saturating_sub(self.read_upload(token, left));
+            }
         }
         ready.clear();
         self.bulk.ready = ready;

@@ -451,6 +451,11 @@ fn pause(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
 fn reply(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let mode = &mut context.session.reply_mode;
     match () {
+        // In a transaction the reply behind EXEC may be one that is skipped, as in Redis.
+        () if args.is(2, "on") && *mode == ReplyMode::SkipNext => {
+            context.reply.ok();
+            return Ok(());
+        }
         () if args.is(2, "on") => *mode = ReplyMode::On,
         () if args.is(2, "off") => *mode = ReplyMode::Off,
         () if !args.is(2, "skip") => return Err(failure::SYNTAX),
