@@ -500,15 +500,19 @@ fn the_log_begins_and_ends_beside_clients_that_write() {
     }
     thread::scope(|scope| {
         for seed in 0..2 {
-            let (mut client, done) = (server.client(), &done);
+            let (mut client, done, server) = (server.client(), &done, &server);
             scope.spawn(move || {
                 let mut random = fastrand::Rng::with_seed(seed);
+                let mut ask = |request: &[Vec<u8>]| {
+                    if let Err(link) = client.call(request) {
+                        panic!("{link}: {}", server.output());
+                    }
+                };
                 while !done.load(Ordering::Relaxed) {
                     for request in random_transaction(&mut random) {
-                        client.call(&request).expect("the server answers");
+                        ask(&request);
                     }
-                    let request = random_request(&mut random);
-                    client.call(&request).expect("the server answers");
+                    ask(&random_request(&mut random));
                 }
             });
         }
