@@ -22,6 +22,8 @@ mod atomic;
 mod barrier;
 mod holding;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use parking_lot::{Condvar, Mutex};
 
 use barrier::Barrier;
@@ -35,6 +37,8 @@ pub struct Turns {
     free: Mutex<Vec<usize>>,
     gate: Mutex<()>,
     opened: Condvar,
+    /// Workers in the middle of a turn that was interrupted: by a wait to be alone, or for something else.
+    interrupted: AtomicUsize,
 }
 
 /// One worker's right to enter; not shared between threads. Dropping it ends its turn and makes room for another.
@@ -61,6 +65,7 @@ impl Turns {
             free: Mutex::new((0..workers).rev().collect()),
             gate: Mutex::new(()),
             opened: Condvar::new(),
+            interrupted: AtomicUsize::new(0),
         }
     }
 
@@ -152,19 +157,18 @@ impl<'a> Turn<'a> {
             self.alone = Some(alone);
             return result;
         }
-        self.leave();
-        let result = {
-            let alone = self.turns.exclusive();
+        let turns = self.turns;
+        self.pause(|| {
+            let alone = turns.exclusive();
             task(&alone)
-        };
-        self.enter();
-        result
+        })
     }
 
     /// Waits until no other worker is inside, and keeps it so until [`Turn::end_alone`]. Called inside a turn and without any lock
     /// held: that turn ends before the wait, and another has begun when this returns.
     pub fn begin_alone(&mut self) {
         assert!(self.is_inside(), "being alone begins inside a turn");
+        let _interrupted = Interrupted::new(self.turns);
         self.leave();
         let alone = self.turns.exclusive();
         self.step_in();
@@ -188,6 +192,7 @@ impl Turn<'_> {
     /// inside a turn and without any lock held.
     pub fn pause<R>(&mut self, task: impl FnOnce() -> R) -> R {
         assert!(self.is_inside(), "a pause is made inside a turn");
+        let _interrupted = Interrupted::new(self.turns);
         self.leave();
         let result = task();
         self.enter();
@@ -219,12 +224,36 @@ impl Turns {
         Exclusive { turns: self }
     }
 
+    /// As [`Turns::exclusive`], if no worker is in the middle of a turn that was interrupted either: such a one goes on with what it found when
+    /// its turn began. `None` if one is.
+    pub fn exclusive_between_turns(&self) -> Option<Exclusive<'_>> {
+        let alone = self.exclusive();
+        // Whoever is interrupted says so inside its turn, which is over by now, and takes it back inside the next one.
+        (self.interrupted.load(Ordering::SeqCst) == 0).then_some(alone)
+    }
+
     #[cold]
     fn wait_until_open(&self) {
         let mut gate = self.gate.lock();
         while self.barrier.is_closed() {
             self.opened.wait(&mut gate);
         }
+    }
+}
+
+/// One turn that is interrupted, as long as this lives.
+struct Interrupted<'a>(&'a AtomicUsize);
+
+impl<'a> Interrupted<'a> {
+    fn new(turns: &'a Turns) -> Interrupted<'a> {
+        turns.interrupted.fetch_add(1, Ordering::SeqCst);
+        Interrupted(&turns.interrupted)
+    }
+}
+
+impl Drop for Interrupted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -250,7 +279,19 @@ impl Drop for Exclusive<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn a_turn_that_is_interrupted_is_waited_for() {
+        let turns = Turns::new(2);
+        let mut worker = turns.register();
+        worker.enter();
+        worker.pause(|| assert!(turns.exclusive_between_turns().is_none()));
+        worker.exclusive(|_| ());
+        worker.begin_alone();
+        worker.end_alone();
+        worker.leave();
+        assert!(turns.exclusive_between_turns().is_some());
+    }
 
     #[test]
     fn a_snapshot_passes_when_those_inside_have_left() {

@@ -314,6 +314,9 @@ pub(crate) const SNAPSHOT_READ_SHARE: u64 = 64;
 pub(crate) const ARRIVING_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 pub(crate) const ARRIVING_LOOK: std::time::Duration = std::time::Duration::from_millis(1);
 
+/// How often a log that begins or ends looks whether all workers are between two turns.
+pub(crate) const BETWEEN_TURNS_LOOK: std::time::Duration = std::time::Duration::from_micros(100);
+
 /// How often is looked whether values that come back to memory after a start are all there.
 pub(crate) const WARMING_LOOK: std::time::Duration = std::time::Duration::from_millis(5);
 

@@ -531,9 +531,9 @@ fn the_log_begins_and_ends_beside_clients_that_write() {
         client.ask("WAITAOF 1 0 0"),
         Value::Array(vec![Value::Int(1), Value::Int(0)])
     );
-    let before = digest(&server);
+    let (before, said) = (digest(&server), server.output());
     server.start_again(TWO, Signal::KILL, &[]);
-    assert_eq!(digest(&server), before);
+    assert_eq!(digest(&server), before, "{said}\n{}", server.output());
 }
 
 #[test]

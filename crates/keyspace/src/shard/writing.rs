@@ -180,6 +180,8 @@ impl Guard<'_> {
                 if let Some(address) = log(EntryRef::new(entry), replaced) {
                     self.note_log_address(slot, key.hash, entry, address);
                 }
+                // It may have moved to have room for its address.
+                let entry = self.index().entry(slot);
                 if entry.is_cold() {
                     self.note_new_cold(key.hash, entry);
                 }

@@ -43,7 +43,8 @@ impl Persistence {
 }
 
 fn again(server: &'static Server) -> Result<(), AgainError> {
-    let alone = alone_with_log(server).map_err(|_| AgainError::NoLog)?;
+    let alone = alone_with_log(server, || Some(server.keyspace.turns().exclusive()))
+        .map_err(|_| AgainError::NoLog)?;
     if server.is_loading() {
         return Err(AgainError::Loading);
     }

@@ -22,7 +22,8 @@ use crate::config::Setting;
 use crate::gate::Closed;
 use crate::journal::{stored, tag_of};
 use crate::limits::{
-    ARRIVING_LOOK, ARRIVING_PATIENCE, BEGIN_BUCKETS, BEGIN_BYTES, BEGIN_RETRY_MS, BRING_BACK_LOOKS,
+    ARRIVING_LOOK, ARRIVING_PATIENCE, BEGIN_BUCKETS, BEGIN_BYTES, BEGIN_RETRY_MS,
+    BETWEEN_TURNS_LOOK, BRING_BACK_LOOKS,
 };
 use crate::server::Server;
 
@@ -128,9 +129,12 @@ impl Persistence {
         let directory = directory(&server.settings);
         let log = begin_fresh(server, &directory).inspect_err(|_| own.settle())?;
         log::info!("Writing all data to the log");
-        // On a thread of its own, because a worker that is inside a turn would go on in it without a journal.
+        // On a thread of its own and between turns, because a worker that is inside a turn goes on in it without a journal: what it
+        // changes would be missing from the log.
         spawn("log-begin", move || {
-            let alone = server.keyspace.turns().exclusive();
+            let Some(alone) = alone_between_turns(server) else {
+                return server.persistence.settle();
+            };
             for (number, id) in (0..=u16::MAX).zip(&own.ids) {
                 id.store(number, Relaxed);
             }
@@ -231,7 +235,7 @@ impl Persistence {
 /// Nobody is inside a turn, and all values are in memory.
 fn have_all_back(server: &'static Server) -> Result<Exclusive<'static>, String> {
     for _ in 0..BRING_BACK_LOOKS {
-        let alone = alone_with_log(server)?;
+        let alone = alone_with_log(server, || alone_between_turns(server))?;
         if !server.keyspace.has_cold(&alone) {
             return Ok(alone);
         }
@@ -242,8 +246,11 @@ fn have_all_back(server: &'static Server) -> Result<Exclusive<'static>, String> 
 }
 
 /// Keeps everybody out when nobody is at the log: no snapshot reads what is in it, and no large value is on its way there. New
-/// large values do not go there while the log ends. One of which nothing arrives any more is not waited for.
-pub(super) fn alone_with_log(server: &'static Server) -> Result<Exclusive<'static>, String> {
+/// large values do not go there while the log ends. One of which nothing arrives any more is not waited for. `keep_out` keeps everybody out.
+pub(super) fn alone_with_log(
+    server: &'static Server,
+    keep_out: impl Fn() -> Option<Exclusive<'static>>,
+) -> Result<Exclusive<'static>, String> {
     let (mut arrived, mut since) = (None, Instant::now());
     loop {
         let pieces = server.cold.arrived_pieces.load(Relaxed);
@@ -255,7 +262,7 @@ pub(super) fn alone_with_log(server: &'static Server) -> Result<Exclusive<'stati
             server.snapshots.is_running() || is_arriving && since.elapsed() < ARRIVING_PATIENCE
         };
         if !is_used() {
-            let alone = server.keyspace.turns().exclusive();
+            let alone = keep_out().ok_or("the server ends")?;
             if !is_used() {
                 return Ok(alone);
             }
@@ -265,6 +272,17 @@ pub(super) fn alone_with_log(server: &'static Server) -> Result<Exclusive<'stati
         }
         std::thread::sleep(ARRIVING_LOOK);
     }
+}
+
+/// Keeps everybody out when no worker is in the middle of a turn, though it may be outside for a while. `None` if the server ends.
+fn alone_between_turns(server: &'static Server) -> Option<Exclusive<'static>> {
+    while !server.is_shutting_down() {
+        if let Some(alone) = server.keyspace.turns().exclusive_between_turns() {
+            return Some(alone);
+        }
+        std::thread::sleep(BETWEEN_TURNS_LOOK);
+    }
+    None
 }
 
 /// Ends the log.
