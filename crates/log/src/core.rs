@@ -1,7 +1,8 @@
 //! What all threads of a log share: the ring, how far the disk is, and whether all is well.
 //!
-//! Positions, each at most the one before: *tail* (claimed), *written* (in the file), *durable* (synced). Only the log
-//! thread moves `written`, only whoever holds the sync lock moves `durable`.
+//! Positions, each at most the one before: *tail* (claimed), *written* (in the file), *whole* (the last end of a record or
+//! batch in the file), *durable* (synced). Only the log thread moves `written` and `whole`, only the holder of the sync
+//! lock moves `durable`.
 //!
 //! Invariants:
 //! 1. Once the log has failed, `written` and `durable` never move again, and nothing is accepted.
@@ -157,6 +158,7 @@ pub(crate) struct Core {
     /// Held by whoever takes files of the log away, or needs them to stay.
     pub(crate) deletion: Mutex<()>,
     written: Line<AtomicU64>,
+    whole: Line<AtomicU64>,
     durable: Line<AtomicU64>,
     health: Line<AtomicU8>,
     reason: Mutex<Option<Refusal>>,
@@ -238,6 +240,7 @@ impl Core {
             spare_lock: Mutex::new(()),
             deletion: Mutex::new(()),
             written: Line(AtomicU64::new(start.0)),
+            whole: Line(AtomicU64::new(start.0)),
             durable: Line(AtomicU64::new(start.0)),
             health: Line(AtomicU8::new(HEALTHY)),
             reason: Mutex::new(None),
@@ -255,6 +258,16 @@ impl Core {
 
     pub(crate) fn set_written(&self, lsn: u64) {
         self.written.0.store(lsn, Ordering::Release);
+    }
+
+    /// The end of the last record, or batch, that is in the file with all in front of it: as far as a sync makes anything
+    /// durable. A position inside of a record would be evidence that the whole record had been synced.
+    pub(crate) fn whole(&self) -> Lsn {
+        Lsn(self.whole.0.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_whole(&self, lsn: u64) {
+        self.whole.0.store(lsn, Ordering::Release);
     }
 
     #[inline]

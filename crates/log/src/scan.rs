@@ -30,6 +30,8 @@ pub(crate) struct Tally {
 pub(crate) struct Scan {
     /// Where the next record begins. Behind what is complete, if the record in front of it is not.
     at: u64,
+    /// The last place up to what is complete where a record, or the batch that it is in, ends.
+    boundary: u64,
     /// Where the batch ends that the scan is or was inside of.
     batch_end: u64,
     /// Where the segment begins.
@@ -47,6 +49,7 @@ impl Scan {
     pub(crate) fn new(start: u64, options: &Options) -> Scan {
         Scan {
             at: start,
+            boundary: start,
             batch_end: start,
             start,
             bases: 0,
@@ -69,12 +72,22 @@ impl Scan {
         self.at >= self.batch_end
     }
 
+    /// The last place up to what was complete in the last [`Scan::advance`] where a record or a batch ends.
+    pub(crate) fn boundary(&self) -> u64 {
+        self.boundary
+    }
+
     /// Goes on until everything complete was looked at, or to the first place at or behind `limit` where a segment can end.
     /// Returns how far whole segments or unfinished ones can be written now.
     pub(crate) fn advance(&mut self, consumer: &Consumer, complete: u64, limit: u64) -> u64 {
         loop {
-            if self.is_between() && self.at >= limit {
-                return self.at.min(complete);
+            if self.is_between() {
+                if self.at <= complete {
+                    self.boundary = self.at;
+                }
+                if self.at >= limit {
+                    return self.at.min(complete);
+                }
             }
             if self.at >= complete {
                 return complete;

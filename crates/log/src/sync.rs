@@ -1,8 +1,8 @@
 //! Making what was written durable.
 //!
 //! One sync at a time, by whoever needs it: the log thread after every write (`always`), the sync thread once a
-//! second (`everysec`), compaction and backup when they have to know. What a sync covers is what was written
-//! when it began, in however many segments that is, and before them the files of large values that it may name.
+//! second (`everysec`), compaction and backup when they have to know. A sync covers the records that were whole in the
+//! files when it began, in however many segments, and before them the files of large values that they may name.
 
 use std::sync::atomic::Ordering;
 
@@ -13,14 +13,14 @@ use crate::limits::{LONGEST_SLEEP, SYNC_INTERVAL};
 use crate::options::SyncPolicy;
 
 impl Core {
-    /// Makes everything durable that is written now.
+    /// Makes all records durable that are written now.
     pub(crate) fn sync(&self) -> Result<Lsn, Refusal> {
         let _one = lock(&self.sync_lock);
         if self.has_failed() {
             return Err(self.refusal().unwrap_or(Refusal::Closed));
         }
         // What a record below it names was complete before the record was written.
-        let target = self.written();
+        let target = self.whole();
         if target <= self.durable() && !self.blobs.are_many_waiting() {
             // A segment can have been sealed since.
             self.forget_synced(target);
@@ -85,8 +85,8 @@ impl Core {
     /// Writes and makes durable everything below `lsn`, which has been committed.
     pub(crate) fn force(&self, lsn: Lsn) -> Result<(), Refusal> {
         while self.durable() < lsn {
-            if self.written() < lsn {
-                self.wait_for_room(|| self.has_failed() || self.written() >= lsn);
+            if self.whole() < lsn {
+                self.wait_for_room(|| self.has_failed() || self.whole() >= lsn);
             }
             self.sync()?;
         }

@@ -125,7 +125,7 @@ impl Writer {
         }
         turn.written = self.consumer.head() - start;
         core.is_stuck.store(turn.is_stuck, Ordering::Relaxed);
-        if core.policy() == SyncPolicy::Always && core.written() > core.durable() {
+        if core.policy() == SyncPolicy::Always && core.whole() > core.durable() {
             self.pave(turn.written);
             // A failure is latched where it happens.
             let _ = core.sync();
@@ -252,6 +252,9 @@ impl Writer {
             core.chores.ring();
         }
         core.set_written(end);
+        if end >= self.scan.boundary() {
+            core.set_whole(self.scan.boundary());
+        }
         self.release(core, end);
         Ok(())
     }

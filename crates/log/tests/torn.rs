@@ -241,3 +241,41 @@ fn what_a_start_has_found_is_durable() {
         recovery.start().expect("all of it is there");
     }
 }
+
+/// A sync may fall into the time in which a record larger than the ring is written. What it makes durable ends in front of
+/// that record: a position inside of it would say later that the whole record had been synced.
+#[test]
+fn what_is_durable_never_ends_inside_of_a_record() {
+    use ferrite_log::{Options, SyncPolicy, Tag};
+
+    let disk = Simulator::new();
+    let options = Options {
+        sync: SyncPolicy::Always,
+        ..options()
+    };
+    let log = open(&disk, options)
+        .expect("it is new")
+        .start()
+        .expect("it is empty");
+    let mut appender = log.appender(None).expect("the first");
+    let value = vec![7; 4 * log.ring_capacity() as usize];
+    for number in 0..4_u8 {
+        let (before, mut seen) = (log.tail(), Vec::new());
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                appender.ensure(8000).expect("all is well");
+                appender.set(DbId(0), &[number], Tag::default(), None, &value);
+                appender.commit()
+            });
+            while !writer.is_finished() || log.turn() {
+                log.turn();
+                seen.push(log.durable());
+            }
+            let end = writer.join().expect("it ends");
+            assert!(end > before);
+            let inside = seen.iter().find(|&&at| at > before && at < end);
+            assert_eq!(inside, None, "{before:?} {end:?}");
+        });
+        assert_eq!(log.durable(), log.tail());
+    }
+}
