@@ -83,8 +83,11 @@ pub struct Limits {
     pub max_bulk_len: usize,
     /// The most arguments of one request.
     pub max_args: usize,
-    /// The longest inline request, in bytes before the end of the line.
+    /// The longest inline request that may wait for its end, in bytes before the end of the line.
     pub max_inline_len: usize,
+    /// Bytes more that an inline request may have if its end is there when it becomes longer than that: Redis looks at
+    /// the length after each read of 16 KiB.
+    pub whole_inline_extra: usize,
     /// Without it, a request may have at most 10 arguments of at most 16 KiB: enough to
     /// authenticate, too little to fill the memory of a server that the sender has no access to.
     pub authenticated: bool,
@@ -96,6 +99,7 @@ impl Default for Limits {
             max_bulk_len: 512 << 20,
             max_args: i32::MAX as usize,
             max_inline_len: 64 << 10,
+            whole_inline_extra: (16 << 10) - 1,
             authenticated: true,
         }
     }
@@ -179,6 +183,12 @@ impl Resume {
     #[inline]
     pub fn arguments(&self) -> usize {
         self.spans.len()
+    }
+
+    /// Whether the request under way is an inline line: how much of it is to come is not known.
+    #[inline]
+    pub fn is_inline(&self) -> bool {
+        matches!(self.stage, Stage::Inline { .. })
     }
 
     /// The argument of which some bytes are missing, if its header is there: `request` is what has arrived of the request under way.
@@ -340,16 +350,18 @@ fn parse_inline(
     spans: &mut Vec<Span>,
 ) -> Result<Progress, ProtocolError> {
     let longest = limits.max_inline_len.max(LONGEST_SHORT_LINE);
-    let newline = match find_line_end(request, 0, scanned, b'\n', longest) {
+    // A line without an end is refused beyond its limit. One whose end has arrived with it may be longer.
+    let whole = longest.saturating_add(limits.whole_inline_extra);
+    let newline = match find_line_end(request, 0, scanned, b'\n', whole) {
         Line::Ends { at } => at,
-        Line::Waiting { scanned, need } => {
+        Line::Waiting { scanned, need } if request.len() <= longest => {
             return Ok(Progress::Waiting {
                 stage: Stage::Inline { scanned },
                 missing: 0,
-                need,
+                need: need.min(longest.saturating_add(1)),
             });
         }
-        Line::TooLong => return Err(ProtocolError::InlineTooBig),
+        Line::Waiting { .. } | Line::TooLong => return Err(ProtocolError::InlineTooBig),
     };
     let line = &mut request[..newline];
     let line = match line {

@@ -209,19 +209,24 @@ fn error_replies_repeat_the_byte_as_it_is() {
 fn lines_end_within_the_limit() {
     let limits = Limits::default();
     let error = "Protocol error: too big inline request";
-    for (line_len, fits) in [
-        (65_535, true),
-        (65_536, true),
-        (65_537, false),
-        (70_000, false),
+    for (line_len, may_wait, may_be_whole) in [
+        (65_535, true, true),
+        (65_536, true, true),
+        (65_537, false, true),
+        (81_919, false, true),
+        (81_920, false, false),
+        (90_000, false, false),
     ] {
         let line = "1".repeat(line_len);
         let ended = format!("{line}\n");
-        if fits {
+        if may_wait {
             assert_eq!(need_of(line.as_bytes()), line_len + 1);
-            assert!(parse_one(ended.as_bytes(), &limits).is_ok());
         } else {
             assert_eq!(error_of(line.as_bytes(), &limits), error);
+        }
+        if may_be_whole {
+            assert!(parse_one(ended.as_bytes(), &limits).is_ok());
+        } else {
             assert_eq!(error_of(ended.as_bytes(), &limits), error);
         }
     }
@@ -276,6 +281,7 @@ fn limits_are_inclusive() {
         max_bulk_len: 20_000,
         max_args: 12,
         max_inline_len: 100,
+        whole_inline_extra: 0,
         authenticated: true,
     };
     let too_many = "Protocol error: invalid multibulk length";
@@ -350,6 +356,7 @@ fn absurd_limits_do_not_overflow() {
         max_args: usize::MAX,
         max_inline_len: usize::MAX,
         authenticated: true,
+        whole_inline_extra: usize::MAX,
     };
     let (outcome, _) = parse_one(b"*9223372036854775807\r\n$9223372036854775807\r\n", &limits)
         .expect("both are in the limits");
@@ -448,6 +455,7 @@ fn a_changed_limit_does_no_harm_to_a_line_under_way() {
     let mut resume = Resume::default();
     let mut limits = Limits {
         max_inline_len: 300,
+        whole_inline_extra: 0,
         ..Limits::default()
     };
     let _ = parse(&mut input, 0, &limits, &mut resume, &mut vec![]);

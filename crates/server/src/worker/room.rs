@@ -8,7 +8,7 @@ use crate::limits::{MANY_ARGUMENTS, READ_AHEAD_BYTES, READ_MANY_BYTES, READ_MIN_
 /// Makes room for the rest of a request that takes `need` bytes in all, no further than
 /// [`READ_AHEAD_BYTES`] or what has arrived already: a claim costs nothing until it is kept. A large request gets the room it
 /// needs and no more, for its buffer may become a value; but not one of many arguments, of which `need` knows only the
-/// next.
+/// next, nor an inline line, of which it knows one byte.
 pub(super) fn reserve(pending: &mut Vec<u8>, need: usize, resume: &Resume) {
     let growth = growth(pending, need, resume);
     if growth > 0 {
@@ -22,6 +22,7 @@ pub(super) fn growth(pending: &Vec<u8>, need: usize, resume: &Resume) -> usize {
     let missing = need.saturating_sub(pending.len());
     let least = match need > INLINE_VALUE_MAX {
         true if resume.arguments() > MANY_ARGUMENTS => READ_MANY_BYTES,
+        true if resume.is_inline() => READ_MIN_BYTES,
         true => 1,
         false => READ_MIN_BYTES,
     };
@@ -73,6 +74,13 @@ mod tests {
         let request = request(&[b"0123456789abcdef".as_slice(); 100_000]);
         let (reads, _) = read(&request);
         assert!(reads <= request.len() / READ_MANY_BYTES + 1, "{reads}");
+    }
+
+    #[test]
+    fn an_inline_line_takes_few_reads() {
+        let line = [&[b'x'; 65_530][..], b"\r\n"].concat();
+        let (reads, _) = read(&line);
+        assert!(reads <= line.len() / READ_MIN_BYTES + 1, "{reads}");
     }
 
     #[test]
