@@ -6,6 +6,9 @@ import { readFileSync } from 'node:fs';
 export const PORT = Number(process.env.CLIENTS_PORT);
 export const LOCKED_PORT = Number(process.env.CLIENTS_LOCKED_PORT);
 export const PASSWORD = process.env.CLIENTS_PASSWORD;
+/** Pipelines: how many requests, and the bytes of the value that each is answered with. */
+const DEEPEST = Number(process.env.CLIENTS_DEEPEST);
+export const DEPTHS = [[1, 1], [DEEPEST, 1], [DEEPEST / 10, 1e3], [DEEPEST / 1e3, 1e5], [DEEPEST / 1e4, 1e6]];
 export const EVERY_BYTE = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
 export const MEGABYTE = Buffer.concat(Array(4096).fill(EVERY_BYTE));
 

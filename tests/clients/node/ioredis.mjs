@@ -1,7 +1,7 @@
 // ioredis against the server: the checks of tests/clients/run with its default (RESP3), with RESP2 and auto-pipelining.
 
 import Redis, { ReplyError } from 'ioredis';
-import { between, equal, EVERY_BYTE, LOCKED_PORT, MEGABYTE, PASSWORD, PORT, rejects, run, until } from './check.mjs';
+import { between, DEPTHS, equal, EVERY_BYTE, LOCKED_PORT, MEGABYTE, PASSWORD, PORT, rejects, run, until } from './check.mjs';
 
 const MODES = { default: {}, resp2: { protocol: 2 }, resp3: { protocol: 3 }, auto_pipelining: { enableAutoPipelining: true } };
 
@@ -138,6 +138,17 @@ const CHECKS = {
     equal(await pipe.exec(), expected);
     const calls = Array.from({ length: 1000 }, () => c.incr('pipe-counter'));
     equal(await Promise.all(calls), Array.from({ length: 1000 }, (_, i) => i + 1));
+  },
+
+  async deep_pipeline(c) {
+    for (const [count, size] of DEPTHS) {
+      const value = 'x'.repeat(size);
+      const pipe = c.pipeline().set('deep', value);
+      for (let i = 0; i < count; i++) pipe.get('deep');
+      const replies = await pipe.exec();
+      equal(replies.length, count + 1);
+      equal(replies.slice(1).every(([error, reply]) => error === null && reply === value), true);
+    }
   },
 
   async select(c, options) {

@@ -1,7 +1,7 @@
 // node-redis against the server: the checks of tests/clients/run with its default (RESP3), with RESP2, and with its cache.
 
 import { RESP_TYPES, createClient, SimpleError, ErrorReply } from 'redis';
-import { between, equal, EVERY_BYTE, LOCKED_PORT, MEGABYTE, PASSWORD, PORT, rejects, run, until } from './check.mjs';
+import { between, DEPTHS, equal, EVERY_BYTE, LOCKED_PORT, MEGABYTE, PASSWORD, PORT, rejects, run, until } from './check.mjs';
 
 const MODES = {
   default: {},
@@ -147,6 +147,17 @@ const CHECKS = {
     const batch = c.multi();
     for (let i = 0; i < 1000; i++) batch.incr('pipe-counter');
     equal(await batch.execAsPipeline(), Array.from({ length: 1000 }, (_, i) => i + 1));
+  },
+
+  async deep_pipeline(c) {
+    for (const [count, size] of DEPTHS) {
+      const value = 'x'.repeat(size);
+      const batch = c.multi().set('deep', value);
+      for (let i = 0; i < count; i++) batch.get('deep');
+      const replies = await batch.execAsPipeline();
+      equal(replies.length, count + 1);
+      equal(replies.slice(1).every((reply) => reply === value), true);
+    }
   },
 
   async select(c, options) {

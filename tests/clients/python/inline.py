@@ -49,6 +49,19 @@ def pipelined():
     lines(b"SET inline 1\r\nINCR inline\r\n" * 500, *[b"+OK\r\n", b":2\r\n"] * 500)
 
 
+def all_written_first():
+    """`cat FILE | nc -N`: all requests and the end of them, before the first reply is read."""
+    deepest = int(os.environ["CLIENTS_DEEPEST"])
+    for count, size in [(deepest, 1), (deepest // 10, 1000), (deepest // 1000, 100_000), (deepest // 10_000, 1_000_000)]:
+        value = b"x" * size
+        with Connection(PORT) as connection:
+            connection.send(encode("SET", "deep", value) + b"GET deep\r\n" * count)
+            connection.finish()
+            received = connection.stream.read()
+        if received != b"+OK\r\n" + (b"$%d\r\n%s\r\n" % (size, value)) * count:
+            raise AssertionError(f"{count} replies of {size} bytes came as {len(received)} bytes")
+
+
 def mixed():
     lines(b"SET m 1\r\n" + encode("INCR", "m") + b"INCR m\r\n" + encode("GET", "m"), b"+OK\r\n:2\r\n:3\r\n$1\r\n3\r\n")
 
@@ -112,7 +125,7 @@ def quit_closes():
 
 
 CHECKS = [
-    plain, empty_lines, quoted, pipelined, mixed, empty_arrays, byte_by_byte, half_request, unbalanced, too_big,
+    plain, empty_lines, quoted, pipelined, all_written_first, mixed, empty_arrays, byte_by_byte, half_request, unbalanced, too_big,
     wrong_lengths, good_before_bad, web_browser, quit_closes,
 ]  # fmt: skip
 

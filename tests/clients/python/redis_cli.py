@@ -15,7 +15,7 @@ import time
 PORT = os.environ["CLIENTS_PORT"]
 LOCKED_PORT = os.environ["CLIENTS_LOCKED_PORT"]
 PASSWORD = os.environ["CLIENTS_PASSWORD"]
-TIMEOUT_SECONDS = 30
+TIMEOUT_SECONDS = 120
 MODES = {"resp2": ["-2"], "resp3": ["-3"]}
 
 
@@ -129,6 +129,14 @@ def mass_insertion(options):
     contains(cli(*options, "--pipe", stdin=commands), "errors: 0, replies: 5000")
 
 
+def deep_pipe(options):
+    """What `--pipe` sends while it does not read; replies of 5 bytes, and of 100 KB."""
+    deepest = int(os.environ["CLIENTS_DEEPEST"])
+    contains(cli(*options, "--pipe", stdin=b"SET deep 1\r\n" * deepest), f"errors: 0, replies: {deepest}")
+    cli(*options, "-x", "SET", "deep", stdin=b"x" * 100_000)
+    contains(cli(*options, "--pipe", stdin=b"GET deep\r\n" * (deepest // 1000)), f"errors: 0, replies: {deepest // 1000}")
+
+
 def scan(options):
     cli("FLUSHALL")
     cli(*options, "--pipe", stdin=b"".join(b"SET scan:%d x\r\n" % i for i in range(1000)))
@@ -154,7 +162,7 @@ def wrong_password(options):
     contains(done.stdout + done.stderr, "WRONGPASS", "NOAUTH")
 
 
-CHECKS = [interactive, words, filtered, mass_insertion, scan, big_keys, password, wrong_password]
+CHECKS = [interactive, words, filtered, mass_insertion, deep_pipe, scan, big_keys, password, wrong_password]
 
 
 def main():

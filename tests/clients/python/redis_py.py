@@ -20,6 +20,9 @@ PORT = int(os.environ["CLIENTS_PORT"])
 LOCKED_PORT = int(os.environ["CLIENTS_LOCKED_PORT"])
 PASSWORD = os.environ["CLIENTS_PASSWORD"]
 MEGABYTE = bytes(range(256)) * 4096
+DEEPEST = int(os.environ["CLIENTS_DEEPEST"])
+# Pipelines: how many requests, and the bytes of the value that each is answered with.
+DEPTHS = [(1, 1), (DEEPEST, 1), (DEEPEST // 10, 1000), (DEEPEST // 1000, 100_000), (DEEPEST // 10_000, 1_000_000)]
 
 MODES = {
     "default": {},
@@ -167,6 +170,16 @@ class Checks:
         pipe.set("pipe:text", "x").incr("pipe:text").get("pipe:text")
         ok, error, value = pipe.execute(raise_on_error=False)
         equal((ok, type(error), value), (True, redis.ResponseError, b"x"))
+
+    def deep_pipeline(self):
+        """This client writes all requests before it reads the first reply."""
+        for count, size in DEPTHS:
+            value = b"x" * size
+            pipe = self.client.pipeline(transaction=False)
+            pipe.set("deep", value)
+            for _ in range(count):
+                pipe.get("deep")
+            equal(pipe.execute() == [True] + [value] * count, True)
 
     def select(self):
         self.client.set("where", "zero")

@@ -6,7 +6,7 @@ Unlike a client library it hides nothing, so that a check can say "exactly one r
 import socket
 from dataclasses import dataclass
 
-TIMEOUT_SECONDS = 10
+TIMEOUT_SECONDS = 60
 
 
 class Disconnected(Exception):
@@ -54,6 +54,10 @@ class Connection:
 
     def send(self, data):
         self.socket.sendall(data)
+
+    def finish(self):
+        """Says that no more will be sent; replies can still be read."""
+        self.socket.shutdown(socket.SHUT_WR)
 
     def ask(self, *words):
         """Sends one request and reads one reply."""

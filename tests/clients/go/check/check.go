@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"runtime/debug"
+	"strconv"
 	"time"
 )
 
@@ -16,6 +17,12 @@ var (
 	Locked   = "127.0.0.1:" + os.Getenv("CLIENTS_LOCKED_PORT")
 	Password = os.Getenv("CLIENTS_PASSWORD")
 )
+
+// Deepest is how many requests the longest pipeline has.
+var Deepest = Must(strconv.Atoi(os.Getenv("CLIENTS_DEEPEST")))
+
+// Depths are pipelines: how many requests, and the bytes of the value that each is answered with.
+var Depths = [][2]int{{1, 1}, {Deepest, 1}, {Deepest / 10, 1000}, {Deepest / 1000, 100_000}, {Deepest / 10_000, 1_000_000}}
 
 // EveryByte has each byte value once; Megabyte repeats it to 1 MiB.
 var (

@@ -64,7 +64,8 @@ func (s suite) checks() []check.Check {
 		{Name: "empty", Body: s.empty}, {Name: "megabyte", Body: s.megabyte}, {Name: "set_options", Body: s.setOptions},
 		{Name: "expire", Body: s.expire}, {Name: "increment", Body: s.increment}, {Name: "multi_key", Body: s.multiKey},
 		{Name: "ranges", Body: s.ranges}, {Name: "bits", Body: s.bits}, {Name: "delete", Body: s.delete},
-		{Name: "scan", Body: s.scan}, {Name: "pipeline", Body: s.pipeline}, {Name: "select", Body: s.selectDB},
+		{Name: "scan", Body: s.scan}, {Name: "pipeline", Body: s.pipeline}, {Name: "deep_pipeline", Body: s.deepPipeline},
+		{Name: "select", Body: s.selectDB},
 		{Name: "client_info", Body: s.clientInfo}, {Name: "info", Body: s.info}, {Name: "config", Body: s.config},
 		{Name: "command", Body: s.command}, {Name: "not_an_integer", Body: s.notAnInteger},
 		{Name: "unknown_command", Body: s.unknownCommand}, {Name: "password", Body: s.password},
@@ -191,6 +192,23 @@ func (s suite) pipeline() {
 	for i, reply := range check.Must(pipe.Exec(ctx)) {
 		if get, ok := reply.(*redis.StringCmd); ok {
 			equal(get.Val(), strconv.Itoa(i/2))
+		}
+	}
+}
+
+// deepPipeline writes all requests before it reads the first reply.
+func (s suite) deepPipeline() {
+	for _, depth := range check.Depths {
+		value := strings.Repeat("x", depth[1])
+		pipe := s.c.Pipeline()
+		pipe.Set(ctx, "deep", value, 0)
+		for range depth[0] {
+			pipe.Get(ctx, "deep")
+		}
+		replies := check.Must(pipe.Exec(ctx))
+		equal(len(replies), depth[0]+1)
+		for _, reply := range replies[1:] {
+			check.True(reply.(*redis.StringCmd).Val() == value, "a reply is not the value")
 		}
 	}
 }

@@ -79,7 +79,8 @@ func (s suite) checks(caching bool) []check.Check {
 		{Name: "empty", Body: s.empty}, {Name: "megabyte", Body: s.megabyte}, {Name: "set_options", Body: s.setOptions},
 		{Name: "expire", Body: s.expire}, {Name: "increment", Body: s.increment}, {Name: "multi_key", Body: s.multiKey},
 		{Name: "ranges", Body: s.ranges}, {Name: "bits", Body: s.bits}, {Name: "delete", Body: s.delete},
-		{Name: "scan", Body: s.scan}, {Name: "pipeline", Body: s.pipeline}, {Name: "select", Body: s.selectDB},
+		{Name: "scan", Body: s.scan}, {Name: "pipeline", Body: s.pipeline}, {Name: "deep_pipeline", Body: s.deepPipeline},
+		{Name: "select", Body: s.selectDB},
 		{Name: "client_info", Body: s.clientInfo}, {Name: "info", Body: s.info}, {Name: "config", Body: s.config},
 		{Name: "command", Body: s.command}, {Name: "not_an_integer", Body: s.notAnInteger},
 		{Name: "unknown_command", Body: s.unknownCommand}, {Name: "password", Body: s.password},
@@ -198,6 +199,20 @@ func (s suite) pipeline() {
 	}
 	for i, reply := range s.c.DoMulti(ctx, commands...) {
 		equal(check.Must(reply.AsInt64()), int64(i+1))
+	}
+}
+
+func (s suite) deepPipeline() {
+	for _, depth := range check.Depths {
+		value := strings.Repeat("x", depth[1])
+		s.str("SET", "deep", value)
+		commands := make(rueidis.Commands, depth[0])
+		for i := range commands {
+			commands[i] = s.c.B().Get().Key("deep").Build()
+		}
+		for _, reply := range s.c.DoMulti(ctx, commands...) {
+			check.True(check.Must(reply.ToString()) == value, "a reply is not the value")
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use redis::{
-    Connection, ConnectionLike, ErrorKind, ExistenceCheck, FromRedisValue, RedisResult, SetExpiry,
+    Connection, ErrorKind, ExistenceCheck, FromRedisValue, RedisResult, SetExpiry,
     SetOptions, TypedCommands, Value,
 };
 
@@ -88,7 +88,7 @@ impl Mode {
 
 type Check = (&'static str, fn(Mode, &mut Connection));
 
-const CHECKS: [Check; 25] = [
+const CHECKS: [Check; 26] = [
     ("connect", connect),
     ("text", text),
     ("binary", binary),
@@ -103,6 +103,7 @@ const CHECKS: [Check; 25] = [
     ("delete", delete),
     ("scan", scan),
     ("pipeline", pipeline),
+    ("deep_pipeline", deep_pipeline),
     ("select", select),
     ("client_info", client_info),
     ("info", info),
@@ -291,6 +292,28 @@ fn pipeline(_: Mode, c: &mut Connection) {
             .get(format!("pipe:{i}"));
     }
     equal(pipe.query::<Vec<i64>>(c), (0..500).collect());
+}
+
+fn deep_pipeline(_: Mode, c: &mut Connection) {
+    let deepest: usize = variable("CLIENTS_DEEPEST").parse().expect("a number");
+    let depths = [
+        (1, 1),
+        (deepest, 1),
+        (deepest / 10, 1000),
+        (deepest / 1000, 100_000),
+        (deepest / 10_000, 1_000_000),
+    ];
+    for (count, size) in depths {
+        let value = "x".repeat(size);
+        let mut pipe = redis::pipe();
+        pipe.set("deep", &value).ignore();
+        for _ in 0..count {
+            pipe.get("deep");
+        }
+        let replies = pipe.query::<Vec<String>>(c).expect("the pipeline");
+        equal(Ok(replies.len()), count);
+        assert!(replies.iter().all(|reply| *reply == value));
+    }
 }
 
 fn select(mode: Mode, c: &mut Connection) {

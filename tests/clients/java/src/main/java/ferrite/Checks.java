@@ -9,6 +9,11 @@ final class Checks {
   static final int PORT = Integer.parseInt(System.getenv("CLIENTS_PORT"));
   static final int LOCKED_PORT = Integer.parseInt(System.getenv("CLIENTS_LOCKED_PORT"));
   static final String PASSWORD = System.getenv("CLIENTS_PASSWORD");
+  private static final int DEEPEST = Integer.parseInt(System.getenv("CLIENTS_DEEPEST"));
+  /** Pipelines: how many requests, and the bytes of the value that each is answered with. */
+  static final int[][] DEPTHS = {
+    {1, 1}, {DEEPEST, 1}, {DEEPEST / 10, 1_000}, {DEEPEST / 1_000, 100_000}, {DEEPEST / 10_000, 1_000_000}
+  };
   static final byte[] MEGABYTE = megabyte();
 
   private final String mode;

@@ -73,6 +73,7 @@ final class JedisChecks {
         .check("delete", this::delete)
         .check("scan", this::scan)
         .check("pipeline", this::pipeline)
+        .check("deep_pipeline", this::deepPipeline)
         .check("select", this::select)
         .check("client_info", this::clientInfo)
         .check("info", this::info)
@@ -199,6 +200,18 @@ final class JedisChecks {
     for (int i = 0; i < 1000; i++) replies.add(pipe.incr("pipe-counter"));
     pipe.sync();
     for (int i = 0; i < 1000; i++) equal(replies.get(i).get(), i + 1L);
+  }
+
+  private void deepPipeline() {
+    for (int[] depth : Checks.DEPTHS) {
+      String value = "x".repeat(depth[1]);
+      c.set("deep", value);
+      var pipe = c.pipelined();
+      List<Response<String>> replies = new ArrayList<>();
+      for (int i = 0; i < depth[0]; i++) replies.add(pipe.get("deep"));
+      pipe.sync();
+      for (var reply : replies) isTrue(value.equals(reply.get()), "a reply is not the value");
+    }
   }
 
   private void select() {

@@ -91,6 +91,7 @@ final class LettuceChecks implements AutoCloseable {
         .check("delete", this::delete)
         .check("scan", this::scan)
         .check("pipeline", this::pipeline)
+        .check("deep_pipeline", this::deepPipeline)
         .check("select", this::select)
         .check("client_info", this::clientInfo)
         .check("info", this::info)
@@ -214,6 +215,15 @@ final class LettuceChecks implements AutoCloseable {
   private void pipeline() throws Exception {
     var calls = IntStream.range(0, 1000).mapToObj(i -> (Future<Long>) connection.async().incr("pipe-counter")).toList();
     for (int i = 0; i < 1000; i++) equal(calls.get(i).get(), i + 1L);
+  }
+
+  private void deepPipeline() throws Exception {
+    for (int[] depth : Checks.DEPTHS) {
+      String value = "x".repeat(depth[1]);
+      c.set("deep", value);
+      var calls = IntStream.range(0, depth[0]).mapToObj(i -> (Future<String>) connection.async().get("deep")).toList();
+      for (var call : calls) isTrue(value.equals(call.get()), "a reply is not the value");
+    }
   }
 
   private void select() {
