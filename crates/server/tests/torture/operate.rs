@@ -33,7 +33,7 @@ impl Runner {
         };
         let reply = operator.ask(words, PATIENCE);
         reply.map_err(|silence: Silence| {
-            let text = format!("{words}: {silence:?}\n{}", self.process.tail());
+            let text = format!("{words}: {silence:?}\n{}", self.process.silent());
             Find::new("silence", text)
         })
     }

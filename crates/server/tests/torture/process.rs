@@ -131,7 +131,7 @@ impl Process {
             }
             sleep(Duration::from_millis(3));
         }
-        Err(format!("the server does not answer\n{}", self.tail()))
+        Err(format!("the server does not answer\n{}", self.silent()))
     }
 
     fn has_ended(&mut self) -> Option<ExitStatus> {
@@ -166,7 +166,7 @@ impl Process {
                 None => sleep(Duration::from_millis(3)),
             }
         }
-        Err(format!("it does not end\n{}", self.tail()))
+        Err(format!("it does not end\n{}", self.silent()))
     }
 
     /// A new connection, over one or the other kind of socket.
@@ -221,6 +221,22 @@ impl Process {
     fn output(&self) -> String {
         let bytes = fs::read(self.directory.join(OUTPUT)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The last lines of the output of a server that does not answer, and where its threads are if there is a debugger.
+    pub(crate) fn silent(&self) -> String {
+        let threads = self.child.as_ref().and_then(|child| {
+            let output = Command::new("gdb")
+                .args(["-batch", "-p", &child.id().to_string()])
+                .args(["-ex", "set print frame-arguments none"])
+                .args(["-ex", "thread apply all backtrace 24"])
+                .stdin(Stdio::null())
+                .output()
+                .ok()?;
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            text.find("Thread ").map(|from| text[from..].to_owned())
+        });
+        format!("{}\n{}", self.tail(), threads.unwrap_or_default())
     }
 
     /// The last lines of the output.

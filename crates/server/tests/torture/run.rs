@@ -380,7 +380,10 @@ impl Runner {
                 self.reconnect(number).map(|()| true)
             }
             Err(silence) => {
-                let text = format!("connection {number}: {silence:?}\n{}", self.process.tail());
+                let text = format!(
+                    "connection {number}: {silence:?}\n{}",
+                    self.process.silent()
+                );
                 Err(Find::new("silence", text))
             }
         }
