@@ -47,6 +47,7 @@ bench-log: ## the same with the log, synced every second
 .PHONY: docs deb instructions
 docs: ## brings up to date what is made from tables: docs/config.md, the client's commands, manual pages, completions, ferrite.conf
 	UPDATE_DOCS=1 cargo test -p ferrite-server --bin ferrite-server docs
+	UPDATE_DOCS=1 cargo test -p ferrite-server --test all defaults
 	UPDATE_DOCS=1 cargo test -p ferrite-cli --test all commands
 	UPDATE_DOCS=1 cargo test -p ferrite-cli -p ferrite-bench --bins manual
 

@@ -63,7 +63,14 @@ impl Server {
         drop(free);
         let mut command = Command::new(&options.program);
         command.args(["--port", &addr.port().to_string(), "--save", ""]);
-        command.args(["--notify-keyspace-events", "Ex", "--appendonly", "no"]);
+        command.args([
+            "--notify-keyspace-events",
+            "Ex",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]);
         let more = options.flags.get("options").map_or("", String::as_str);
         command.args(more.split_whitespace());
         let child = command.stdout(Stdio::null()).spawn();

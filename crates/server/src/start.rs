@@ -88,7 +88,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
         Signals::block(&Signal::ALL).map_err(|error| format!("cannot hear signals: {error}"))?;
     sys::memory::start_giving_back();
     logging::start(&settings)?;
-    tell_of_configuration(&settings, &ignored);
+    tell_of_ignored(&ignored);
     let listeners = control::listen(&settings)?;
     let http_listeners = http::listen(&settings)?;
     let mut pid_file = PidFile::write(&settings);
@@ -157,17 +157,14 @@ fn change_directory(settings: &Settings) -> Result<(), String> {
         .map_err(|error| format!("cannot use 'dir' {directory}: {error}"))
 }
 
-/// Says which directives have no effect, and what a user of redis-server might not expect.
-fn tell_of_configuration(settings: &Settings, ignored: &[&str]) {
+/// Says which directives have no effect.
+fn tell_of_ignored(ignored: &[&str]) {
     if !ignored.is_empty() {
         log::info!(
             "{} directives of redis-server are accepted and change nothing here (--check-config says why): {}",
             ignored.len(),
             ignored.join(", ")
         );
-    }
-    if let Some(note) = settings.note_of_nothing_kept() {
-        log::warn!("{note}");
     }
 }
 

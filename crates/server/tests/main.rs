@@ -8,6 +8,7 @@ mod check_log;
 mod command_table;
 mod connections;
 mod crash;
+mod defaults;
 mod differential;
 mod disk;
 mod durable;

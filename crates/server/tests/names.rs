@@ -1,8 +1,9 @@
-//! Names that tools look for, compared with those of a real redis-server: fields of INFO and MEMORY STATS, settings.
+//! Names that tools look for, compared with those of a real redis-server: fields of INFO and MEMORY STATS. Those of settings are in
+//! `defaults`.
 //!
 //! Ferrite may have more of them. What it lacks on purpose is listed here with its reason. Values are not compared.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::support;
 
@@ -95,49 +96,6 @@ fn memory_stats_has_the_fields_that_redis_has() {
     assert!(theirs.len() > 20, "{theirs:?}");
     let missing: Vec<&String> = theirs.difference(&ours).collect();
     assert!(missing.is_empty(), "{missing:?}");
-}
-
-/// Tools that read settings find each that redis-server has. Those that change nothing here have its
-/// defaults.
-#[test]
-fn each_setting_of_redis_is_there() {
-    let settings = |target| -> BTreeMap<String, String> {
-        let server = Server::start(target, &[]);
-        let Value::Array(pairs) = server.client().ask("CONFIG GET *") else {
-            panic!("CONFIG GET answers pairs");
-        };
-        let texts: Vec<String> = pairs.iter().map(Value::text).collect();
-        let pairs = texts.chunks(2);
-        pairs
-            .map(|pair| (pair[0].clone(), pair[1].clone()))
-            .collect()
-    };
-    let ferrite = Target::Ferrite { threads: 1 };
-    let (theirs, ours) = (settings(Target::Redis), settings(ferrite));
-    assert!(theirs.len() > 150, "{theirs:?}");
-    let documented = documented_as_foreign();
-    assert!(documented.len() > 100, "{documented:?}");
-    for (name, value) in &theirs {
-        let Some(own) = ours.get(name) else {
-            panic!("{name} is missing");
-        };
-        if documented.contains(name) {
-            assert_eq!(own, value, "{name}");
-        }
-    }
-}
-
-/// The directives that docs/config.md, which is made from the table, lists as those that change nothing.
-fn documented_as_foreign() -> BTreeSet<String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md");
-    let text = std::fs::read_to_string(path).expect("the documentation is there");
-    let (_, section) = text
-        .split_once("\n## Directives of redis-server\n")
-        .expect("it has the section");
-    let rows = section.lines().filter(|line| line.starts_with("| `"));
-    let cells = rows.filter_map(|row| row.split(" | ").next());
-    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
-    names.map(str::to_owned).collect()
 }
 
 /// Commands that redis-server 7.0 does not have, and that are none of our own.

@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::support;
 
 use rustix::process::Signal;
-use support::{Server, Target};
+use support::{Server, Target, Value, eventually, info};
 
 /// The directives of the file, in its order, with their values.
 const STOCK: &[&str] = &[
@@ -123,8 +123,8 @@ fn ferrite() -> Command {
 #[test]
 fn the_directives_of_the_stock_file_start_a_server() {
     let lines = placed(STOCK);
-    let server = Server::try_start(Target::Ferrite { threads: 1 }, &lines, &[])
-        .unwrap_or_else(|failure| panic!("{failure}"));
+    let server =
+        Server::try_start(Target::AsIs, &lines, &[]).unwrap_or_else(|failure| panic!("{failure}"));
     let said = server.output();
     let told: Vec<&str> = said
         .lines()
@@ -145,10 +145,6 @@ fn the_directives_of_the_stock_file_start_a_server() {
             "{said}"
         );
     }
-    assert!(
-        said.contains("Nothing is kept on disk: appendonly is no"),
-        "{said}"
-    );
     let mut client = server.client();
     for (request, value) in [
         ("CONFIG GET hash-max-ziplist-entries", "512"),
@@ -163,7 +159,7 @@ fn the_directives_of_the_stock_file_start_a_server() {
 #[test]
 fn what_newer_versions_and_their_rewrites_add_starts_a_server() {
     let lines: Vec<&str> = STOCK.iter().chain(NEWER).copied().collect();
-    let server = Server::try_start(Target::Ferrite { threads: 1 }, &placed(&lines), &[]);
+    let server = Server::try_start(Target::AsIs, &placed(&lines), &[]);
     server.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
@@ -181,7 +177,7 @@ fn all_that_changes_meaning_is_told_at_once() {
     ];
     lines.extend(wrong.map(str::to_owned));
     lines.extend((0..40).map(|number| format!("nonsense-{number} 1")));
-    let failure = Server::try_start(Target::Ferrite { threads: 1 }, &lines, &[]).err();
+    let failure = Server::try_start(Target::AsIs, &lines, &[]).err();
     let said = failure.expect("it does not start").output;
     for name in wrong {
         assert!(said.contains(&format!("'{name}'")), "{name}: {said}");
@@ -238,9 +234,151 @@ fn the_installed_file_starts_a_server() {
         return;
     };
     let lines: Vec<&str> = text.lines().collect();
-    let server = Server::try_start(Target::Ferrite { threads: 1 }, &placed(&lines), &[]);
+    let server = Server::try_start(Target::AsIs, &placed(&lines), &[]);
     let server = server.unwrap_or_else(|failure| panic!("{failure}"));
     assert!(server.output().contains("accepted and change nothing"));
+}
+
+/// Both servers, each with the file alone.
+const BOTH: [Target; 2] = [Target::RedisAsIs, Target::AsIs];
+
+/// What redis-server has where no line says anything about snapshots.
+const DEFAULT_POINTS: &str = "3600 1 300 100 60 10000";
+
+/// Starts a server with the file, which is the installed one where there is one, and with further lines.
+fn start_stock(target: Target, further: &[&str]) -> Server {
+    let installed = fs::read_to_string(INSTALLED);
+    let mut lines = match &installed {
+        Ok(text) => placed(&text.lines().collect::<Vec<_>>()),
+        Err(_) => placed(STOCK),
+    };
+    lines.retain(|line| !line.starts_with("pidfile "));
+    lines.extend(further.iter().map(|line| (*line).to_owned()));
+    Server::try_start(target, &lines, &[]).unwrap_or_else(|failure| panic!("{target}: {failure}"))
+}
+
+/// What CONFIG GET says of a setting.
+fn setting(server: &Server, name: &str) -> String {
+    let Value::Array(pair) = server.client().ask(&format!("CONFIG GET {name}")) else {
+        panic!("CONFIG GET answers pairs");
+    };
+    pair[1].text()
+}
+
+fn set(server: &Server, key: &str) {
+    assert_eq!(server.client().ask(&format!("SET {key} kept")).text(), "OK");
+}
+
+fn is_kept(server: &Server, key: &str) -> bool {
+    let mut client = server.client();
+    eventually("loading", || client.ask("PING").text() == "PONG");
+    client.ask(&format!("GET {key}")) == Value::Bulk(b"kept".to_vec())
+}
+
+fn config(server: &Server, words: &[&str]) {
+    let reply = server.client().call(&[&["CONFIG"], words].concat());
+    assert_eq!(reply.expect("a reply").text(), "OK", "{words:?}");
+}
+
+#[test]
+fn the_stock_file_keeps_data_over_each_orderly_end() {
+    for target in BOTH {
+        let mut server = start_stock(target, &[]);
+        assert_eq!(setting(&server, "save"), DEFAULT_POINTS, "{target}");
+        set(&server, "by-signal");
+        server.start_again(target, Signal::TERM, &[]);
+        assert!(is_kept(&server, "by-signal"), "{target}");
+        set(&server, "by-command");
+        // Its reply is the end of the connection.
+        let _ = server.client().send(&["SHUTDOWN"]);
+        assert!(server.wait_for_exit().is_some(), "{target}");
+        server.start_again(target, Signal::TERM, &[]);
+        assert!(is_kept(&server, "by-command"), "{target}");
+        set(&server, "thrown-away");
+        let _ = server.client().send(&["SHUTDOWN", "NOSAVE"]);
+        assert!(server.wait_for_exit().is_some(), "{target}");
+        server.start_again(target, Signal::TERM, &[]);
+        assert!(is_kept(&server, "by-signal"), "{target}");
+        assert!(!is_kept(&server, "thrown-away"), "{target}");
+    }
+}
+
+/// A process that is killed keeps what a save point has saved.
+#[test]
+fn the_stock_file_with_a_save_point_keeps_data_over_a_kill() {
+    for target in BOTH {
+        let mut server = start_stock(target, &["save 1 1"]);
+        // The line takes the place of the default, and adds nothing to it.
+        assert_eq!(setting(&server, "save"), "1 1", "{target}");
+        set(&server, "k");
+        let mut client = server.client();
+        eventually("the save point is met", || {
+            info(&mut client, "rdb_changes_since_last_save") == 0
+        });
+        server.start_again(target, Signal::KILL, &[]);
+        assert!(is_kept(&server, "k"), "{target}");
+    }
+}
+
+#[test]
+fn the_stock_file_without_save_points_keeps_nothing() {
+    for target in BOTH {
+        let mut server = start_stock(target, &["save \"\""]);
+        assert_eq!(setting(&server, "save"), "", "{target}");
+        set(&server, "k");
+        server.start_again(target, Signal::TERM, &[]);
+        assert!(!is_kept(&server, "k"), "{target}");
+        assert!(!server.dir().join("dump.rdb").exists(), "{target}");
+    }
+}
+
+#[test]
+fn the_stock_file_is_rewritten_as_it_is_meant() {
+    for target in BOTH {
+        let mut server = start_stock(target, &[]);
+        config(&server, &["REWRITE"]);
+        server.start_again(target, Signal::TERM, &[]);
+        assert_eq!(setting(&server, "save"), DEFAULT_POINTS, "{target}");
+        for points in ["", "900 1", DEFAULT_POINTS] {
+            config(&server, &["SET", "save", points]);
+            config(&server, &["REWRITE"]);
+            server.start_again(target, Signal::TERM, &[]);
+            assert_eq!(setting(&server, "save"), points, "{target}");
+        }
+    }
+}
+
+/// The log keeps everything, so that there are no snapshots beside it unless somebody asks for them; without it there are those
+/// of redis-server.
+#[test]
+fn save_points_follow_the_log_while_the_server_runs() {
+    let mut server = start_stock(Target::AsIs, &["appendonly yes"]);
+    assert_eq!(setting(&server, "save"), "");
+    set(&server, "logged");
+    config(&server, &["SET", "appendonly", "no"]);
+    assert_eq!(setting(&server, "save"), DEFAULT_POINTS);
+    config(&server, &["REWRITE"]);
+    set(&server, "saved");
+    server.start_again(Target::AsIs, Signal::TERM, &[]);
+    assert_eq!(setting(&server, "save"), DEFAULT_POINTS);
+    assert!(is_kept(&server, "logged") && is_kept(&server, "saved"));
+
+    config(&server, &["SET", "appendonly", "yes"]);
+    assert_eq!(setting(&server, "save"), "");
+    let mut client = server.client();
+    eventually("the log has begun", || {
+        info(&mut client, "aof_rewrite_in_progress") == 0
+    });
+    set(&server, "logged-again");
+    config(&server, &["REWRITE"]);
+    server.start_again(Target::AsIs, Signal::KILL, &[]);
+    assert_eq!(setting(&server, "save"), "");
+    assert!(is_kept(&server, "saved") && is_kept(&server, "logged-again"));
+
+    // What somebody has chosen does not follow.
+    config(&server, &["SET", "save", ""]);
+    config(&server, &["SET", "appendonly", "no"]);
+    assert_eq!(setting(&server, "save"), "");
 }
 
 /// The line of the log that says where data is.

@@ -179,10 +179,11 @@ fn recipes(options: &Options) -> Result<Vec<Recipe>, String> {
         };
         recipes.push(Recipe {
             name: name.into(),
+            // No snapshots, as above.
             words: words(
                 &ferrite,
-                &format!("{PLACES} {log} --threads {{threads}}"),
-                &[],
+                &format!("{PLACES} {log} --threads {{threads}} --save"),
+                &[""],
             ),
         });
     }

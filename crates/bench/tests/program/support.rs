@@ -35,7 +35,15 @@ impl Server {
     /// Ferrite as cargo builds it, with two workers.
     pub(crate) fn ferrite() -> Server {
         let program = ferrite_server().display().to_string();
-        Server::start(&[&program, "--appendonly", "no", "--threads", "2"])
+        Server::start(&[
+            &program,
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--threads",
+            "2",
+        ])
     }
 
     /// Any server that takes the options of redis-server.

@@ -32,7 +32,14 @@ impl Kind {
             Kind::Ferrite => Command::new(ferrite_server()),
             Kind::Redis => Command::new("redis-server"),
         };
-        command.args(["--appendonly", "no", "--enable-debug-command", "yes"]);
+        command.args([
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--enable-debug-command",
+            "yes",
+        ]);
         if self == Kind::Redis {
             command.args(["--save", "", "--enable-protected-configs", "yes"]);
         }

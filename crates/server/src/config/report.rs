@@ -1,14 +1,12 @@
-//! What `--check-config` prints: each directive that is ignored or refused in a line of its own, then what to
-//! know, then the counts.
+//! What `--check-config` prints: each directive that is ignored or refused in a line of its own, then the counts.
 
 use std::fmt::Write as _;
 
 use super::file::{Directive, Problem};
 use super::load::Fate;
-use super::settings::Settings;
 
 /// What there is to say about a configuration.
-pub(super) fn text(fates: &[(Directive, Fate)], others: &[Problem], settings: &Settings) -> String {
+pub(super) fn text(fates: &[(Directive, Fate)], others: &[Problem]) -> String {
     let mut text = String::new();
     let (mut applied, mut ignored, mut refused) = (0, 0, 0);
     for (directive, fate) in fates {
@@ -40,9 +38,6 @@ pub(super) fn text(fates: &[(Directive, Fate)], others: &[Problem], settings: &S
             problem.place, problem.wrong
         );
         refused += 1;
-    }
-    if let Some(note) = settings.note_of_nothing_kept() {
-        let _ = writeln!(text, "note: {note}");
     }
     let total = applied + ignored + refused;
     let _ = writeln!(

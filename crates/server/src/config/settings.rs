@@ -5,7 +5,8 @@
 //! Invariants:
 //! 1. A slot holds only what the setting's row allows: every way in parses first.
 //! 2. A [`Change`] of several settings happens as a whole or not at all, and one at a time.
-//! 3. As long as nobody has chosen a policy for the limit of memory, it is the one that fits the log (`follow_log`).
+//! 3. As long as nobody has chosen a policy for the limit of memory, or save points, they are those that fit the log
+//!    (`follow_log`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,8 +36,14 @@ enum Slot {
     Limits([LimitSlot; ClientClass::ALL.len()]),
 }
 
-/// What happens at the limit of memory without a log, while nobody says anything else.
-const NO_LOG_POLICY: &str = "noeviction";
+/// What settings are without a log, while nobody says anything else: what they are in redis-server. With a log their
+/// default is that of the table.
+const WITHOUT_LOG: [(Setting, &str); 2] = [
+    // Values can be left in the log only if there is one.
+    (Setting::MaxMemoryPolicy, "noeviction"),
+    // What is kept has to be kept in snapshots.
+    (Setting::Save, "3600 1 300 100 60 10000"),
+];
 
 /// The kinds of clients that have output limits of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -235,32 +242,27 @@ impl Settings {
         self.chosen[setting as usize].load(Relaxed)
     }
 
-    /// What an operator should know who has chosen neither a log nor snapshots, and may be used to the save
-    /// points that redis-server has by default.
-    pub(crate) fn note_of_nothing_kept(&self) -> Option<&'static str> {
-        let is_kept = self.flag(Setting::AppendOnly)
-            // Also where it was chosen that there are none.
-            || self.is_chosen(Setting::Save);
-        (!is_kept).then_some(
-            "Nothing is kept on disk: appendonly is no, and there are no save points. redis-server would have these \
-             by default: save 3600 1 300 100 60 10000",
-        )
+    /// Gives the settings whose default depends on the log the value that fits, unless somebody has chosen one.
+    fn follow_log(&self) {
+        let is_logged = self.flag(Setting::AppendOnly);
+        for (setting, without_log) in WITHOUT_LOG {
+            if self.is_chosen(setting) {
+                continue;
+            }
+            let row = setting.row();
+            let text = if is_logged { row.default } else { without_log };
+            let value = value::parse(row, text).expect("a test checks these values");
+            self.store(setting, value);
+        }
     }
 
-    /// Gives the policy for the limit of memory the value that fits, unless somebody has chosen one: values can be left in the log only
-    /// if there is one.
-    fn follow_log(&self) {
-        let setting = Setting::MaxMemoryPolicy;
-        if self.is_chosen(setting) {
-            return;
-        }
-        let policy = if self.flag(Setting::AppendOnly) {
-            setting.row().default
-        } else {
-            NO_LOG_POLICY
-        };
-        let value = value::parse(setting.row(), policy).expect("both are policies");
-        self.store(setting, value);
+    /// Every setting at its default with the log that `other` has, or has not.
+    pub(super) fn with_log_of(other: &Settings) -> Settings {
+        let settings = Settings::new();
+        let setting = Setting::AppendOnly;
+        settings.store(setting, Value::Number(other.int(setting)));
+        settings.follow_log();
+        settings
     }
 
     /// Threads that run commands: as many as were asked for, or one for each processor that the process may use.
@@ -479,6 +481,24 @@ mod tests {
         change.expect("both are right").commit();
         assert_eq!(settings.int(Setting::Timeout), 5);
         assert_eq!(settings.int(Setting::MaxClients), 7);
+    }
+
+    #[test]
+    fn save_points_follow_the_log_until_somebody_chooses_some() {
+        let settings = Settings::new();
+        let save = || settings.get_text(Setting::Save);
+        let set = |setting, text| settings.set(setting, text).expect("a right value");
+        assert_eq!(save(), "");
+        set(Setting::AppendOnly, "no");
+        assert_eq!(save(), "3600 1 300 100 60 10000");
+        set(Setting::AppendOnly, "yes");
+        assert_eq!(save(), "");
+        set(Setting::Save, "");
+        set(Setting::AppendOnly, "no");
+        assert_eq!(save(), "");
+        set(Setting::Save, "900 1");
+        set(Setting::AppendOnly, "yes");
+        assert_eq!(save(), "900 1");
     }
 
     #[test]

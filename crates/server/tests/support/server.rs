@@ -20,6 +20,9 @@ use super::client::{Client, PATIENCE};
 use super::group::MemoryGroup;
 use super::value::{Proto, Value};
 
+/// The configuration file of a server that has one, in its directory.
+const CONFIG_FILE: &str = "server.conf";
+
 /// The release of redis-server that the expectations were recorded from.
 const REDIS_VERSION: &str = "7.0.15";
 
@@ -27,6 +30,10 @@ const REDIS_VERSION: &str = "7.0.15";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Redis,
+    /// redis-server with no option but where it listens and works: all else is as a file says, or at its default.
+    RedisAsIs,
+    /// Ferrite with no option but where it listens and works.
+    AsIs,
     Ferrite {
         threads: usize,
     },
@@ -48,6 +55,8 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::Redis => write!(f, "redis"),
+            Target::RedisAsIs => write!(f, "redis as it is"),
+            Target::AsIs => write!(f, "ferrite as it is"),
             Target::Ferrite { threads } => write!(f, "ferrite{threads}"),
             Target::Logged { threads } => write!(f, "logged{threads}"),
             Target::Synced { threads } => write!(f, "synced{threads}"),
@@ -60,14 +69,25 @@ impl Target {
     fn is_logged(self) -> bool {
         matches!(
             self,
-            Target::Logged { .. } | Target::Synced { .. } | Target::Cold { .. }
+            Target::AsIs | Target::Logged { .. } | Target::Synced { .. } | Target::Cold { .. }
         )
     }
 
-    /// The command without port and directory. Most targets are caches without log: what a script tests is the command, not
-    /// the disk.
+    fn is_redis(self) -> bool {
+        matches!(self, Target::Redis | Target::RedisAsIs)
+    }
+
+    /// Whether nothing is said on the command line that a file might say.
+    fn is_as_it_is(self) -> bool {
+        matches!(self, Target::AsIs | Target::RedisAsIs)
+    }
+
+    /// The command without port and directory. Most targets are caches, without log and save points: what a script tests
+    /// is the command, not the disk.
     fn command(self) -> Command {
         match self {
+            Target::RedisAsIs => Command::new("redis-server"),
+            Target::AsIs => Command::new(env!("CARGO_BIN_EXE_ferrite-server")),
             Target::Redis => {
                 let mut command = Command::new("redis-server");
                 command.args([
@@ -92,6 +112,8 @@ impl Target {
                 command.args([
                     "--threads",
                     &threads.to_string(),
+                    "--save",
+                    "",
                     "--appendonly",
                     if self.is_logged() { "yes" } else { "no" },
                     "--appendfsync",
@@ -106,7 +128,7 @@ impl Target {
 
     /// Fails with the remedy where the program is not installed or not the release that the expectations are for.
     pub(crate) fn require_installed(self) {
-        if self != Target::Redis {
+        if !self.is_redis() {
             return;
         }
         let remedy = "install Debian's package redis-server (`make setup` does it): every golden script also runs against it";
@@ -209,7 +231,7 @@ impl Server {
             if !config.is_empty() {
                 command = with_config(&command, &dir, config);
             }
-            place(&mut command, port, &dir);
+            place(&mut command, target, port, &dir);
             let command = made_of(command);
             match Self::spawn(target, command, options, port, dir) {
                 // Another process took the port between our look and the server's.
@@ -219,7 +241,8 @@ impl Server {
         }
     }
 
-    /// Ends the process with a signal and starts it again in the same directory, on another port.
+    /// Ends the process with a signal and starts it again in the same directory, on another port. A server that is as it is
+    /// starts with the configuration file that it had.
     ///
     /// # Panics
     /// When it does not end, or does not come up again.
@@ -232,7 +255,11 @@ impl Server {
         let mut attempt = 0;
         *self = loop {
             let (port, mut command) = (free_port(), target.command());
-            place(&mut command, port, &dir);
+            let config = dir.join(CONFIG_FILE);
+            if target.is_as_it_is() && config.exists() {
+                command.arg(config);
+            }
+            place(&mut command, target, port, &dir);
             match Self::spawn(target, command, options, port, dir.clone()) {
                 Err(failure) if failure.output.contains("in use") && attempt < 5 => attempt += 1,
                 result => break result.unwrap_or_else(|failure| panic!("{target}: {failure}")),
@@ -402,9 +429,11 @@ impl Drop for Server {
 }
 
 /// Where a server listens and works.
-fn place(command: &mut Command, port: u16, dir: &Path) {
+fn place(command: &mut Command, target: Target, port: u16, dir: &Path) {
+    if !target.is_as_it_is() {
+        command.args(["--bind", "127.0.0.1"]);
+    }
     command
-        .args(["--bind", "127.0.0.1"])
         .arg("--port")
         .arg(port.to_string())
         .arg("--dir")
@@ -413,7 +442,7 @@ fn place(command: &mut Command, port: u16, dir: &Path) {
 
 /// The same program with a configuration file before its options.
 fn with_config(command: &Command, dir: &Path, config: &[String]) -> Command {
-    let path = dir.join("server.conf");
+    let path = dir.join(CONFIG_FILE);
     fs::write(&path, config.join("\n") + "\n").expect("the test's own directory is writable");
     let mut changed = Command::new(command.get_program());
     changed.arg(path).args(command.get_args());

@@ -2,7 +2,7 @@
 //! the values that are accepted, and why it changes nothing.
 //!
 //! The names are those of redis-server 7.0 to 7.4 and of Valkey 8. The defaults are those of redis-server
-//! 7.0.15, which a test compares with a real one (`tests/names.rs`).
+//! 7.0.15, which a test compares with a real one (`tests/defaults.rs`).
 
 use super::{Accepts, Foreign};
 

@@ -227,7 +227,8 @@ pub(super) const KEEPING: &[Row] = &[
         section: Section::Snapshots,
         summary: "When to write a snapshot: after so many seconds if there were at least so many \
                   changes. Several pairs may be given, in one line or in several; \"\" forgets \
-                  those before it, and without any, snapshots are only written when asked for.",
+                  those before it, and without any, snapshots are only written when asked for. Where nothing is said \
+                  there are none with the log, and without it those of redis-server: 3600 1 300 100 60 10000.",
         ..BASE
     },
     Row {
