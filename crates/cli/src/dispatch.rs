@@ -39,15 +39,17 @@ pub(crate) fn dispatch(
     session.run(words, repeat, show)
 }
 
-/// Asks the server for its commands. If it does not tell, what is known stays.
+/// Asks the server for its commands and settings. If it does not tell, what is known stays.
 pub(crate) fn learn(session: &mut Session, catalog: &mut Catalog) {
     let requests = [
         vec![b"COMMAND".to_vec(), b"DOCS".to_vec()],
         vec![b"COMMAND".to_vec()],
+        vec![b"CONFIG".to_vec(), b"GET".to_vec(), b"*".to_vec()],
     ];
     if let Ok(replies) = session.ask_all(&requests)
-        && let [docs, info] = &replies[..]
+        && let [docs, info, settings] = &replies[..]
     {
         catalog.learn(docs, info);
+        catalog.learn_settings(settings);
     }
 }

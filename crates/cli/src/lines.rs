@@ -9,10 +9,11 @@ use crate::flags::Options;
 use crate::session::{Repeat, Session, Show};
 use crate::words;
 
-/// Runs every line. What goes wrong is told and does not end the rest, except with `-e`.
+/// Runs every line. What goes wrong is told and does not end the rest, except with `-e`. Error replies and lines
+/// that are no commands (an open quote) are no failure without `-e`, as in redis-cli.
 ///
 /// # Errors
-/// A line could not be run; all others were.
+/// A line got no reply; all others were sent. With `-e`, also an error reply, or a line that is no command.
 pub(crate) fn run(session: &mut Session, options: &Options) -> Result {
     let is_terminal = io::stdout().is_terminal();
     let style = options.style(is_terminal);
@@ -30,14 +31,21 @@ pub(crate) fn run(session: &mut Session, options: &Options) -> Result {
             return result;
         }
         let Some(words) = words::split(&line) else {
+            // To standard output, where redis-cli says it too.
             writeln!(out, "Invalid argument(s)")?;
             out.flush()?;
+            if options.ends_at_errors {
+                return Err(Failure::Told);
+            }
             continue;
         };
         let (repeat, words) = match repetition(&words) {
             Ok(found) => found,
             Err(wrong) => {
                 writeln!(out, "{wrong}")?;
+                if options.ends_at_errors {
+                    return Err(Failure::Told);
+                }
                 continue;
             }
         };

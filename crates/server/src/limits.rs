@@ -506,6 +506,9 @@ pub(crate) const BROWSE_VALUE_BYTES: usize = 128;
 pub(crate) const SURVEY_NS: u64 = 300_000;
 pub(crate) const SURVEY_ASKED_NS: u64 = 5_000_000;
 
+/// With so many keys or fewer a command that asks for the biggest looks at all of them.
+pub(crate) const SURVEY_AT_ONCE: usize = 1000;
+
 /// Keys of that walk looked at under one lock.
 pub(crate) const SURVEY_SLICE: usize = 64;
 

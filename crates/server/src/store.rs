@@ -25,6 +25,7 @@ use crate::notify::{Event, Notifier};
 use crate::observe::{Alone, Observers};
 use crate::persistence::Persistence;
 use crate::server::Server;
+use crate::survey::Size;
 
 use batch::Reached;
 pub(crate) use batch::{Pair, Shards};
@@ -110,10 +111,10 @@ impl Store<'_> {
         self.lock_in(db, key).contains(key)
     }
 
-    /// Bytes that a key of a database takes in all, if it is there. No access, and neither hit nor miss.
-    pub(crate) fn memory_in(&self, db: usize, key: Key<'_>) -> Option<usize> {
+    /// What a key of a database takes, if it is there. No access, and neither hit nor miss.
+    pub(crate) fn size_in(&self, db: usize, key: Key<'_>) -> Option<Size> {
         let mut shard = self.lock_in(db, key);
-        shard.find(key).map(|entry| entry.memory())
+        shard.find(key).map(|entry| entry.size())
     }
 
     /// Locks the shards of several keys, all before any is read.

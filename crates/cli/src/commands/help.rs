@@ -61,6 +61,7 @@ fn general(catalog: &Catalog) -> String {
          :set hints, :set nohints         what may follow, while you type\n\
          :set pager, :set nopager         long replies page by page\n\
          :set output standard|raw|csv|json|quoted-json\n\
+         :set                             how these are set now\n\
          \n\
          ~/.ferriteclirc may have lines that begin with :set. Tab completes, Ctrl-R searches what\n\
          was typed before, Ctrl-C drops the line or ends what takes long, Ctrl-D ends.\n",

@@ -31,6 +31,13 @@ impl Catalog {
             self.is_complete = true;
         }
     }
+
+    /// Takes over the names of settings from an answer to CONFIG GET.
+    pub(crate) fn learn_settings(&mut self, settings: &Value) {
+        let names = pairs(settings).into_iter().map(|(name, _)| own_name(name));
+        self.settings = names.collect();
+        self.settings.sort_unstable();
+    }
 }
 
 /// Takes a command of COMMAND DOCS apart, and its subcommands.

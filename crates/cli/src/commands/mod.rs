@@ -106,6 +106,8 @@ impl ArgKind {
 #[derive(Clone, Debug)]
 pub(crate) struct Catalog {
     commands: BTreeMap<String, Command>,
+    /// Names of the server's settings, as far as it has told them.
+    pub(crate) settings: Vec<String>,
     /// A server has told which commands it has, so that there are no others.
     pub(crate) is_complete: bool,
 }
@@ -118,6 +120,7 @@ impl Catalog {
             commands: commands
                 .map(|command| (command.name.clone(), command))
                 .collect(),
+            settings: Vec::new(),
             is_complete: false,
         }
     }

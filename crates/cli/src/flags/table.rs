@@ -193,7 +193,7 @@ pub(super) const TABLE: &[Flag] = &[
         |options, word| set_input(options, Input::Tag(word.to_vec()))),
     switch(None, "quoted-input", Section::Command, "Arguments may be quoted: '\"a\\x00b\"' is three bytes.",
         |options| set(&mut options.has_quoted_arguments)),
-    switch(Some('e'), "exit-on-error", Section::Command, "An error reply goes to standard error, and ends with code 1.",
+    switch(Some('e'), "exit-on-error", Section::Command, "An error reply goes to standard error, and ends with code 1; so does a line of standard input with an open quote.",
         |options| set(&mut options.ends_at_errors)),
     word(None, "eval", "FILE", Section::Command, "Runs the script in FILE; keys and arguments follow: KEY... , ARG...",
         |options, word| set_mode(options, Mode::Script(OsStr::from_bytes(word).into()))),

@@ -1,4 +1,4 @@
-//! What Tab offers: commands, subcommands, tokens, keys, topics of help.
+//! What Tab offers: commands, subcommands, tokens, keys, settings, topics of help.
 //!
 //! Names are offered in the case in which the word was begun.
 
@@ -135,6 +135,14 @@ fn arguments(
         return Vec::new();
     };
     let mut found = Vec::new();
+    if is_plain && expects_setting(words) {
+        let settings = catalog.settings.iter();
+        found.extend(
+            settings
+                .filter(|name| starts(name.as_bytes(), begun))
+                .cloned(),
+        );
+    }
     if words.len() == 1 && is_plain {
         found.extend(subcommands(catalog, &words[0], begun));
     }
@@ -152,6 +160,15 @@ fn arguments(
         found.extend(matching_keys(keys, begun, is_plain));
     }
     found
+}
+
+/// Whether the name of a setting is next: CONFIG SET has a value behind each.
+fn expects_setting(words: &[Vec<u8>]) -> bool {
+    let [config, sub, arguments @ ..] = words else {
+        return false;
+    };
+    let is_name = is(sub, "get") || is(sub, "set") && arguments.len() % 2 == 0;
+    is(config, "config") && is_name
 }
 
 /// Keys that begin like this, as they can be typed.
@@ -176,7 +193,8 @@ mod tests {
     use super::*;
 
     fn offered(line: &str) -> String {
-        let catalog = Catalog::builtin();
+        let mut catalog = Catalog::builtin();
+        catalog.settings = vec!["maxmemory".to_owned(), "maxmemory-policy".to_owned()];
         let mut keys = SeenKeys::default();
         let key_words: Vec<Vec<u8>> = ["mget", "user:1", "user 2", "other"]
             .iter()
@@ -221,6 +239,20 @@ mod tests {
         assert_eq!(offered("set a o"), "");
         assert_eq!(offered("peek us"), "\"user 2\",user:1");
         assert_eq!(offered("get "), "other,\"user 2\",user:1");
+    }
+
+    #[test]
+    fn settings_are_completed() {
+        assert_eq!(offered("config set maxm"), "maxmemory,maxmemory-policy");
+        assert_eq!(offered("CONFIG SET MAXMEMORY-"), "maxmemory-policy ");
+        assert_eq!(offered("config set maxmemory maxm"), "");
+        assert_eq!(
+            offered("config set maxmemory 0 maxmemory-"),
+            "maxmemory-policy "
+        );
+        assert_eq!(offered("config get port maxmemory-"), "maxmemory-policy ");
+        assert_eq!(offered("config set \"maxm"), "");
+        assert_eq!(offered("config resetstat maxm"), "");
     }
 
     #[test]

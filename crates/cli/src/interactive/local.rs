@@ -1,9 +1,8 @@
 //! Commands that have a meaning only at a prompt, and those of this program everywhere by name.
 
-use super::preferences::Preferences;
+use super::preferences::{FORMATS, Preferences};
 use crate::connection::Place;
 use crate::flags::{Access, parse_uri};
-use crate::format::Format;
 use crate::request::is;
 
 /// Words that begin a line here and mean nothing to a server.
@@ -43,6 +42,7 @@ pub(super) fn run(words: &[Vec<u8>], preferences: &mut Preferences, access: &mut
     match words {
         [name, ..] if is(name, "exit") || is(name, "quit") => Local::Exit,
         [name] if is(name, "clear") => Local::Clear,
+        [name] if is(name, ":set") => Local::Say(preferences.lines()),
         [name, rest @ ..] if is(name, ":set") => match set(preferences, rest) {
             Ok(()) => Local::Done,
             Err(wrong) => Local::Say(wrong),
@@ -92,15 +92,11 @@ pub(super) fn set(preferences: &mut Preferences, words: &[Vec<u8>]) -> Result<()
         ["pager"] => preferences.pager = true,
         ["nopager"] => preferences.pager = false,
         ["output", name] => {
-            preferences.format = Some(match name {
-                "standard" => Format::Standard,
-                "raw" => Format::Raw,
-                "csv" => Format::Csv,
-                "json" => Format::Json,
-                "quoted-json" => Format::QuotedJson,
-                _ => return Err(format!("unknown form of output '{name}'")),
-            });
+            let known = FORMATS.iter().find(|(known, _)| *known == name);
+            let (_, format) = known.ok_or_else(|| format!("unknown form of output '{name}'"))?;
+            preferences.format = Some(*format);
         }
+        [] => return Err("no preference behind :set".to_owned()),
         _ => {
             return Err(format!(
                 "unknown ferrite-cli preference '{}'",
@@ -147,7 +143,8 @@ mod tests {
             (":set output json", "false false Some(Json)"),
             (":set hints", "true false Some(Json)"),
             (":set output x", "unknown form of output 'x'"),
-            (":set", "unknown ferrite-cli preference ''"),
+            (":set", ":set hints\n:set nopager\n:set output json"),
+            (":set x y", "unknown ferrite-cli preference 'x y'"),
             (":x", "unknown ferrite-cli internal command ':x'"),
             ("connect h 7", "connect h:7"),
             ("connect h x", "'x' is no port"),

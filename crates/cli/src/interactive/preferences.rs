@@ -6,6 +6,15 @@ use crate::format::Format;
 use crate::request::is;
 use crate::words;
 
+/// The forms of replies by name.
+pub(super) const FORMATS: &[(&str, Format)] = &[
+    ("standard", Format::Standard),
+    ("raw", Format::Raw),
+    ("csv", Format::Csv),
+    ("json", Format::Json),
+    ("quoted-json", Format::QuotedJson),
+];
+
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Preferences {
@@ -23,6 +32,20 @@ impl Preferences {
             pager: true,
             format: None,
         }
+    }
+
+    /// The lines that would set these.
+    pub(super) fn lines(&self) -> String {
+        let no = |is_on: bool| if is_on { "" } else { "no" };
+        let mut text = format!(":set {}hints\n:set {}pager", no(self.hints), no(self.pager));
+        let format = self.format.and_then(|format| {
+            let mut names = FORMATS.iter();
+            names.find(|(_, named)| *named == format)
+        });
+        if let Some((name, _)) = format {
+            text.push_str(&format!("\n:set output {name}"));
+        }
+        text
     }
 
     /// Takes the lines of the person's file, if there is one, and tells which of them mean nothing.

@@ -189,8 +189,8 @@ impl Prompt<'_> {
         }
         let start_ns = monotonic_ns();
         let style = self.style(program.is_some());
-        let result = match program {
-            Some("") => Err(Failure::other("no program behind the bar")),
+        let (result, end_ns) = match program {
+            Some("") => (Err(Failure::other("no program behind the bar")), start_ns),
             Some(line) => self.run_into_program(words, count, &style, line),
             None => self.run_on_screen(words, count, &style),
         };
@@ -208,7 +208,7 @@ impl Prompt<'_> {
             }
             Err(failure) => eprintln!("{failure}"),
         }
-        let ms = (monotonic_ns() - start_ns) / 1_000_000;
+        let ms = (end_ns - start_ns) / 1_000_000;
         if ms >= SLOW_MS && style.format == Format::Standard && comes_at_once(words) {
             println!("({:.2}s)", ms as f64 / 1000.0);
         }
@@ -233,22 +233,29 @@ impl Prompt<'_> {
         count: i64,
         style: &Style,
         line: &str,
-    ) -> Result {
-        let mut program = Program::start(line)?;
+    ) -> (Result, u64) {
+        let mut program = match Program::start(line) {
+            Ok(program) => program,
+            Err(failure) => return (Err(failure), monotonic_ns()),
+        };
         let result = self.dispatch(words, count, style, &mut program);
+        let end_ns = monotonic_ns();
         program.finish();
-        result
+        (result, end_ns)
     }
 
-    fn run_on_screen(&mut self, words: &[Vec<u8>], count: i64, style: &Style) -> Result {
+    /// Runs a command and shows its reply. Returns when the reply was there: what comes after that is the person's time.
+    fn run_on_screen(&mut self, words: &[Vec<u8>], count: i64, style: &Style) -> (Result, u64) {
         if count != 1 || !comes_at_once(words) {
-            return self.dispatch(words, count, style, &mut io::stdout());
+            let result = self.dispatch(words, count, style, &mut io::stdout());
+            return (result, monotonic_ns());
         }
         let mut text = Vec::new();
         let result = self.dispatch(words, count, style, &mut text);
+        let end_ns = monotonic_ns();
         let rows = self.editor.dimensions().map(|(_, rows)| rows);
-        screen::print(&text, rows, self.preferences.pager)?;
-        result
+        let shown = screen::print(&text, rows, self.preferences.pager);
+        (shown.and(result), end_ns)
     }
 
     fn dispatch(

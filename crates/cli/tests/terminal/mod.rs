@@ -90,6 +90,10 @@ fn tab_completes_commands_tokens_and_keys() {
     terminal.press(&["Tab"]);
     terminal.wait_for("RESETSTAT  REWRITE");
     terminal.press(&["C-u"]);
+    terminal.type_text("config set maxmemory-p");
+    terminal.press(&["Tab"]);
+    terminal.wait_for("> config set maxmemory-policy");
+    terminal.press(&["C-u"]);
     terminal.type_text("GETEX user:1 PE");
     terminal.press(&["Tab"]);
     terminal.wait_for("> GETEX user:1 PERSIST");
@@ -304,6 +308,23 @@ fn long_replies_go_to_a_pager() {
     terminal.wait_for_line(&prompt);
     terminal.enter(":set nopager", "nopager");
     terminal.enter(&format!("MGET {}", keys.join(" ")), "40) (nil)");
+    terminal.enter(":set", ":set hints\n:set nopager\n");
+}
+
+#[test]
+fn the_time_that_is_shown_is_the_servers_not_the_readers() {
+    let (_server, terminal, prompt) = at_prompt(Kind::Ferrite);
+    terminal.script("pager", "cat > pages; sleep 3; echo enough");
+    let keys: Vec<String> = (0..40).map(|number| number.to_string()).collect();
+    terminal.enter(&format!("MGET {}", keys.join(" ")), "enough");
+    terminal.wait_for_line(&prompt);
+    let screen = terminal.screen();
+    // A time is shown if the server was slow, which it may be; but it did not take what the pager took.
+    let times = screen.lines().filter_map(|line| {
+        let number = line.strip_prefix('(')?.strip_suffix("s)")?;
+        number.parse::<f64>().ok()
+    });
+    assert!(times.into_iter().all(|seconds| seconds < 3.0), "{screen}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::command::{Failure, Reply};
 use crate::journal::Journal;
 use crate::metrics::WorkerStats;
 use crate::notify::{Event, Notifier};
+use crate::survey::Size;
 
 /// One locked shard.
 pub(crate) struct Shard<'a> {
@@ -377,6 +378,14 @@ impl Entry<'_, '_> {
     /// Bytes the key takes in all.
     pub(crate) fn memory(&self) -> usize {
         self.inner.memory()
+    }
+
+    /// What the key takes, in memory and on the disk alone.
+    pub(crate) fn size(&self) -> Size {
+        Size {
+            memory: self.memory() as u64,
+            disk: self.inner.cold().map_or(0, |cold| cold.len),
+        }
     }
 
     /// Notes an access.

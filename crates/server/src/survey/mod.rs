@@ -4,32 +4,55 @@
 //! prefix), with [`SURVEY_SLICE`] keys under each lock. So it costs well below a hundredth of a processor, and no command waits for
 //! more than a slice. A walk begins anew when it has come to its end and [`SURVEY_PAUSE_MS`] have passed.
 //!
-//! What is known is what the last whole walk saw and what this one has seen so far. Keys that come and go meanwhile may be missing, as in
-//! SCAN; how big a key is now is asked when it is told.
+//! What is known is what the last whole walk saw and what this one has seen so far. Keys that come and go meanwhile
+//! may be missing, as in SCAN; how big a key is now is asked when it is told. Where there are few keys
+//! ([`SURVEY_AT_ONCE`]) the command BIGKEYS walks through all of them itself.
+//!
+//! The size of a key is the memory it takes and the bytes of its value that are on the disk alone.
 
 mod prefixes;
 
 use std::time::Instant;
 
-use keyspace::Turn;
+use keyspace::{EntryRef, Turn};
 use parking_lot::Mutex;
 
 pub(crate) use prefixes::{Prefix, Prefixes, Rule};
 
-use crate::limits::{SURVEY_ASKED_NS, SURVEY_NS, SURVEY_PAUSE_MS, SURVEY_SLICE};
+use crate::limits::{SURVEY_ASKED_NS, SURVEY_AT_ONCE, SURVEY_NS, SURVEY_PAUSE_MS, SURVEY_SLICE};
 use crate::server::Server;
 
 /// Big keys that are kept.
 pub(crate) const MOST: usize = 32;
 
-/// Bytes below which a key is not big, whatever the others are.
-const SMALLEST_BYTES: usize = 1024;
+/// What a key takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// Bytes of memory.
+    pub(crate) memory: u64,
+    /// Bytes of its value that are on the disk and not in memory.
+    pub(crate) disk: u64,
+}
+
+impl Size {
+    pub(crate) fn of(entry: EntryRef<'_>) -> Size {
+        Size {
+            memory: entry.memory() as u64,
+            disk: entry.cold().map_or(0, |cold| cold.len),
+        }
+    }
+
+    /// Bytes in all.
+    pub(crate) fn bytes(self) -> u64 {
+        self.memory + self.disk
+    }
+}
 
 /// A big key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BigKey {
-    /// Bytes it took in all when it was seen.
-    pub(crate) bytes: usize,
+    /// What it took when it was seen.
+    pub(crate) size: Size,
     pub(crate) db: usize,
     pub(crate) key: Vec<u8>,
 }
@@ -80,6 +103,28 @@ impl Survey {
         all.sort_by(|one, other| other.cmp_size(one));
         all.truncate(MOST);
         all
+    }
+
+    /// The biggest of all keys, after a look at each; `None` if there are too many for that.
+    pub(crate) fn biggest_at_once(
+        server: &Server,
+        turn: &Turn<'_>,
+        now_ms: i64,
+    ) -> Option<Vec<BigKey>> {
+        let databases = 0..server.keyspace.databases();
+        let existing = databases.filter_map(|db| server.keyspace.existing(turn, db));
+        let keys: usize = existing.map(|database| database.len()).sum();
+        if keys > SURVEY_AT_ONCE {
+            return None;
+        }
+        let mut state = State::default();
+        while !state.walk(server, turn, now_ms) {}
+        Some(state.last)
+    }
+
+    /// Lets the next walk begin at once, if none is under way.
+    pub(crate) fn hurry(&self) {
+        self.0.lock().next_ms = 0;
     }
 
     /// Begins to count by prefix, from the first key on; what was counted before is forgotten.
@@ -135,12 +180,10 @@ impl State {
         let cursor = match server.keyspace.existing(turn, *db) {
             None => 0,
             Some(database) => database.scan(self.cursor, SURVEY_SLICE, now_ms, |entry| {
-                let bytes = entry.memory();
-                if bytes >= SMALLEST_BYTES {
-                    note(found, bytes, *db, entry.key());
-                }
+                let size = Size::of(entry);
+                note(found, size, *db, entry.key());
                 if let Some(asked) = &mut asked {
-                    asked.count(entry.key(), bytes, entry.expiry().is_some());
+                    asked.count(entry.key(), size.bytes(), entry.expiry().is_some());
                 }
             }),
         };
@@ -151,23 +194,24 @@ impl State {
 }
 
 impl BigKey {
-    fn cmp_size(&self, other: &BigKey) -> std::cmp::Ordering {
-        let by_size = self.bytes.cmp(&other.bytes);
+    pub(crate) fn cmp_size(&self, other: &BigKey) -> std::cmp::Ordering {
+        let by_size = self.size.bytes().cmp(&other.size.bytes());
         by_size.then_with(|| (other.db, &other.key).cmp(&(self.db, &self.key)))
     }
 }
 
 /// Keeps a key if it is among the biggest.
-fn note(found: &mut Vec<BigKey>, bytes: usize, db: usize, key: &[u8]) {
-    if found.len() == MOST && found[MOST - 1].bytes >= bytes {
+fn note(found: &mut Vec<BigKey>, size: Size, db: usize, key: &[u8]) {
+    let bytes = size.bytes();
+    if found.len() == MOST && found[MOST - 1].size.bytes() >= bytes {
         return;
     }
     // A walk may come by a key twice while tables are resized.
     found.retain(|one| one.db != db || one.key != key);
     found.truncate(MOST - 1);
-    let at = found.partition_point(|one| one.bytes >= bytes);
+    let at = found.partition_point(|one| one.size.bytes() >= bytes);
     let key = key.to_vec();
-    found.insert(at, BigKey { bytes, db, key });
+    found.insert(at, BigKey { size, db, key });
 }
 
 #[cfg(test)]
@@ -176,20 +220,28 @@ mod tests {
 
     #[test]
     fn the_biggest_are_kept_in_order_and_once() {
+        // Half of each is on the disk alone.
+        let note = |found: &mut Vec<BigKey>, bytes: u64, key: u64| {
+            let size = Size {
+                memory: bytes / 2,
+                disk: bytes - bytes / 2,
+            };
+            note(found, size, 0, key.to_string().as_bytes());
+        };
         let mut found = Vec::new();
         let mut random = fastrand::Rng::with_seed(3);
-        let mut sizes: Vec<usize> = (0..1000).map(|at| 2000 + at * 3).collect();
+        let mut sizes: Vec<u64> = (0..1000).map(|at| 2000 + at * 3).collect();
         random.shuffle(&mut sizes);
         for _ in 0..2 {
             for &bytes in &sizes {
-                note(&mut found, bytes, 0, bytes.to_string().as_bytes());
+                note(&mut found, bytes, bytes);
             }
         }
-        let kept: Vec<usize> = found.iter().map(|one| one.bytes).collect();
+        let kept: Vec<u64> = found.iter().map(|one| one.size.bytes()).collect();
         sizes.sort_unstable_by(|one, other| other.cmp(one));
         assert_eq!(kept, sizes[..MOST]);
-        note(&mut found, 9_999_999, 0, sizes[5].to_string().as_bytes());
-        assert_eq!((found.len(), found[0].bytes), (MOST, 9_999_999));
+        note(&mut found, 9_999_999, sizes[5]);
+        assert_eq!((found.len(), found[0].size.bytes()), (MOST, 9_999_999));
         assert_eq!(
             found
                 .iter()

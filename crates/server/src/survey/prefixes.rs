@@ -22,7 +22,7 @@ pub(crate) struct Rule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Prefix {
     pub(crate) keys: u64,
-    /// Bytes they take in all.
+    /// Bytes they take in all, in memory and on the disk alone.
     pub(crate) bytes: u64,
     /// How many of them will expire.
     pub(crate) expiring: u64,
@@ -45,9 +45,9 @@ pub(crate) struct Prefixes {
 }
 
 impl Prefix {
-    fn add(&mut self, bytes: usize, expires: bool) {
+    fn add(&mut self, bytes: u64, expires: bool) {
         self.keys += 1;
-        self.bytes += bytes as u64;
+        self.bytes += bytes;
         self.expiring += u64::from(expires);
     }
 }
@@ -67,7 +67,7 @@ impl Prefixes {
     }
 
     /// Counts a key.
-    pub(super) fn count(&mut self, key: &[u8], bytes: usize, expires: bool) {
+    pub(super) fn count(&mut self, key: &[u8], bytes: u64, expires: bool) {
         self.total.add(bytes, expires);
         let prefix = self.rule.prefix(key);
         let counted = if prefix.is_empty() {

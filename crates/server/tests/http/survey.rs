@@ -54,12 +54,17 @@ fn big_keys_are_found_told_as_they_are_now_and_shown() {
             .collect()
     };
     let known = ask_until(&mut client, "BIGKEYS", |reply| {
+        if matches!(reply, Value::Error(_)) {
+            assert!(reply.text().contains("ask again"), "{reply:?}");
+            return false;
+        }
         let names = names(reply);
         names.len() == 32 && names[..3] == ["biggest", "big:40", "big:39"]
     });
     let biggest = &items(&known)[0];
     assert_eq!(field(biggest, "db"), &Value::Int(2));
     assert_eq!(field(biggest, "bytes"), &client.ask("MEMORY USAGE biggest"));
+    assert_eq!(field(biggest, "on_disk"), &Value::Int(0));
     let answer = site.get("/stats.json");
     let json: serde_json::Value = serde_json::from_str(&answer.body).expect("it is JSON");
     assert_eq!(
@@ -71,6 +76,66 @@ fn big_keys_are_found_told_as_they_are_now_and_shown() {
     client.ask("SET big:40 small");
     let now = client.ask("BIGKEYS COUNT 2");
     assert_eq!(names(&now), ["big:39", "big:38"]);
+}
+
+#[test]
+fn among_few_keys_the_biggest_are_known_at_once_however_small() {
+    let site = Site::start(&[]);
+    let mut client = site.server.client_with(Proto::Resp3);
+    assert_eq!(client.ask("BIGKEYS"), Value::Array(Vec::new()));
+    client.ask("SET short v");
+    client.ask("SET longer 0123456789012345678901234567890123456789");
+    let names = |reply: Value| -> Vec<String> {
+        let keys = items(&reply).iter().map(|one| field(one, "key").text());
+        keys.collect()
+    };
+    assert_eq!(names(client.ask("BIGKEYS")), ["longer", "short"]);
+    client.ask("MULTI");
+    client.ask("SETRANGE third 999 x");
+    client.ask("BIGKEYS COUNT 1");
+    let replies = client.ask("EXEC");
+    assert_eq!(names(items(&replies)[1].clone()), ["third"]);
+}
+
+#[test]
+fn values_on_the_disk_alone_count_with_their_bytes() {
+    // A value of this length has a file of its own.
+    const LARGE: u64 = 3_000_000;
+    let site = Site::start(&["--appendonly", "yes", "--log-blob-size", "256kb"]);
+    let mut client = site.server.client_with(Proto::Resp3);
+    let text = vec![b'v'; LARGE as usize];
+    for at in 0..2_000 {
+        client.ask(&format!("SET small:{at} value"));
+    }
+    let middle = vec![b'm'; 100_000];
+    for (key, value) in [(&b"middle"[..], &middle), (b"large", &text)] {
+        let reply = client.call(&[b"SET", key, value]);
+        assert_eq!(reply.expect("it is answered").text(), "OK");
+    }
+    let memory = client.ask("MEMORY USAGE large").text();
+    let memory: u64 = memory.parse().expect("it is a number");
+    assert!(memory < 1000, "{memory}");
+    let known = ask_until(
+        &mut client,
+        "BIGKEYS COUNT 2",
+        |reply| matches!(reply, Value::Array(items) if items.len() == 2 && field(&items[0], "key").text() == "large"),
+    );
+    let large = &items(&known)[0];
+    assert_eq!(field(large, "on_disk").text(), LARGE.to_string());
+    assert_eq!(field(large, "bytes").text(), (memory + LARGE).to_string());
+    let middle = &items(&known)[1];
+    assert_eq!(field(middle, "key").text(), "middle");
+    assert_eq!(field(middle, "on_disk").text(), "0");
+    let answer = site.get("/stats.json");
+    let json: serde_json::Value = serde_json::from_str(&answer.body).expect("it is JSON");
+    assert_eq!(json["big"][0]["key"], "large");
+    assert_eq!(json["big"][0]["on_disk"], LARGE);
+    client.ask("PREFIXES START");
+    let is_done = |reply: &Value| field(reply, "state").text() == "done";
+    let counted = ask_until(&mut client, "PREFIXES GET", is_done);
+    let bytes = field(field(&counted, "without_separator"), "bytes").text();
+    let bytes: u64 = bytes.parse().expect("it is a number");
+    assert!(bytes >= LARGE + 100_000, "{bytes}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         arity: -3,
         flags: flag::READONLY,
         keys: &[KeySpec::one(2, &["RO"])],
-        summary: "Returns the bytes that a key takes in all",
+        summary: "Returns the bytes of memory that a key and its value take",
         complexity: "O(N) where N is the number of samples",
         args: &[
             Arg::key("key"),
@@ -336,8 +336,9 @@ fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
             "STATS",
             "    Return figures about the memory of the server.",
             "USAGE <key> [SAMPLES <count>]",
-            "    Return the bytes that a key and its value take in all. A value of elements is",
-            "    judged by <count> of them (0 for all).",
+            "    Return the bytes of memory that a key and its value take. A value that is on the disk and",
+            "    not in memory counts 0: BIGKEYS counts it, and STRLEN returns its length. SAMPLES is",
+            "    accepted and changes nothing.",
         ],
     );
     Ok(())

@@ -4,7 +4,7 @@ use keyspace::Key;
 
 use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
 use crate::command::failure;
-use crate::survey::{MOST, Prefix, Prefixes, Rule};
+use crate::survey::{BigKey, MOST, Prefix, Prefixes, Rule, Survey};
 
 /// What the rows below have in common. In a transaction they run alone: who walks through the keys waits for shards, so that nobody
 /// may wait for it while holding some.
@@ -19,7 +19,7 @@ const ROW: Spec = Spec {
 pub(super) const BIGKEYS: Spec = Spec {
     name: "bigkeys",
     arity: -1,
-    summary: "Returns the keys that take most memory, as far as they were seen in the background; Ferrite's own",
+    summary: "Returns the largest keys, in memory or on the disk, as far as they were seen in the background; Ferrite's own",
     args: &[Arg::of("count", ArgKind::Integer).token("COUNT").optional()],
     handler: big_keys,
     ..ROW
@@ -89,36 +89,57 @@ fn parse_count(args: &Args<'_>, from: usize, otherwise: usize) -> Result<usize, 
     }
 }
 
-fn big_keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    if args.len() == 2 && args.is(1, "help") {
-        print_help_of_big_keys(context);
-        return Ok(());
-    }
-    let most = parse_count(args, 1, MOST)?;
-    let mut known = context.server.survey.biggest();
-    // As they are now: some may have gone, or have become smaller.
+/// The big keys that the walk in the background has seen, with their present sizes: some keys may have gone, or
+/// have become smaller.
+fn known_now(context: &mut Context<'_>) -> Result<Vec<BigKey>, Failure> {
+    let survey = &context.server.survey;
+    let mut known = survey.biggest();
     known.retain_mut(|big| {
         let hash = context.store.keyspace.hash(&big.key);
         let key = Key {
             bytes: &big.key,
             hash,
         };
-        let bytes = context.store.memory_in(big.db, key);
-        big.bytes = bytes.unwrap_or(0);
-        bytes.is_some()
+        let size = context.store.size_in(big.db, key);
+        big.size = size.unwrap_or_default();
+        size.is_some()
     });
-    known.sort_by_key(|big| std::cmp::Reverse(big.bytes));
+    if known.is_empty() {
+        survey.hurry();
+        return Err(NOT_SEEN_YET);
+    }
+    known.sort_by(|one, other| other.cmp_size(one));
+    Ok(known)
+}
+
+/// Why there is no answer, though there are keys.
+const NOT_SEEN_YET: Failure =
+    Failure::of("ERR the keys are new and were not looked at yet: ask again in a few seconds");
+
+fn big_keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    if args.len() == 2 && args.is(1, "help") {
+        print_help_of_big_keys(context);
+        return Ok(());
+    }
+    let most = parse_count(args, 1, MOST)?;
+    let (server, store) = (context.server, &context.store);
+    let mut known = match Survey::biggest_at_once(server, store.turn, store.now) {
+        Some(all) => all,
+        None => known_now(context)?,
+    };
     known.truncate(most);
     let reply = &mut context.reply;
     reply.array(known.len());
     for big in known {
-        reply.map(3);
+        reply.map(4);
         reply.bulk(b"key");
         reply.bulk(&big.key);
         reply.bulk(b"db");
         reply.integer(big.db as i64);
         reply.bulk(b"bytes");
-        reply.integer(big.bytes as i64);
+        reply.integer(big.size.bytes() as i64);
+        reply.bulk(b"on_disk");
+        reply.integer(big.size.disk as i64);
     }
     Ok(())
 }
@@ -129,8 +150,9 @@ fn print_help_of_big_keys(context: &mut Context<'_>) {
         "BIGKEYS",
         &[
             "[COUNT <count>]",
-            "    Return the keys that take most memory, as far as they were seen in the background; the",
-            "    largest first. Of each: its name, its database and its bytes.",
+            "    Return the largest keys (at most 32), the largest first. Of each: its name, its database,",
+            "    its bytes in all, and how many of them are on the disk and not in memory. Among more than",
+            "    1000 keys those are compared that a walk in the background has seen; it takes seconds.",
         ],
     );
 }
@@ -239,7 +261,8 @@ fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
         &[
             "START [SEPARATOR <separator>] [DEPTH <depth>]",
             "    Begin to count keys, bytes and expiry by what keys begin with: up to the first separator",
-            "    (default: a colon), or the second with DEPTH 2, and so on. Nobody waits for it.",
+            "    (default: a colon), or the second with DEPTH 2, and so on. Nobody waits for it. Bytes are",
+            "    those in memory and those of values that are on the disk alone.",
             "GET [COUNT <count>]",
             "    Return what was counted so far, and whether that is all; the heaviest prefixes first",
             "    (default: 32 of them).",

@@ -425,7 +425,8 @@ function drawKeysInUse(now) {
   fill("hot", shown.map((hot) => [["code", hot.key], ["n", hot.db], ["nowrap", (hot.command ?? "").toUpperCase()], ["n", count(hot.operations_per_s)], ["n", bytes(hot.bytes_per_s)]]),
     "No key stands out: either there is no load, or it is spread evenly.");
   byId("big-card").hidden = now.big === undefined;
-  if (now.big) fill("big", now.big.slice(0, 12).map((big) => [["code", big.key], ["n", big.db], ["n", bytes(big.bytes)]]), "No key takes more than a kilobyte, as far as was seen.");
+  if (now.big) fill("big", now.big.slice(0, 12).map((big) => [["code", big.key], ["n", big.db], ["n", bytes(big.bytes - big.on_disk)], ["n", bytes(big.on_disk)]]),
+    "No key was seen yet. All keys are looked at in the background, again and again.");
 }
 
 function drawSlow(now) {
