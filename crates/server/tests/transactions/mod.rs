@@ -516,3 +516,41 @@ fn large_values_pass_a_queue_whole() {
         }
     }
 }
+
+/// A transaction enters its commands into the slow log with its shards locked; figures about memory look at the slow log and
+/// at all shards. Neither waits for the other for ever.
+#[test]
+fn figures_about_memory_and_the_slow_log_of_transactions_do_not_wait_for_each_other() {
+    for target in &TARGETS[1..] {
+        let server = Server::start(*target, &["--slowlog-log-slower-than", "0"]);
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let askers = ["MEMORY STATS", "INFO everything"].map(|request| {
+                let mut client = server.client();
+                let is_over = &is_over;
+                scope.spawn(move || {
+                    while !is_over.load(Relaxed) {
+                        pipeline(&mut client, &[request; 8]);
+                    }
+                })
+            });
+            let writers = ["a", "b"].map(|key| {
+                let mut client = server.client();
+                scope.spawn(move || {
+                    let set = format!("SET {key} 1");
+                    for _ in 0..1500 {
+                        let done = pipeline(&mut client, &["MULTI", &set, "INCR n", "EXEC"]);
+                        assert_eq!(items(&done).len(), 2);
+                    }
+                })
+            });
+            for writer in writers {
+                writer.join().expect("its requests are answered");
+            }
+            is_over.store(true, Relaxed);
+            for asker in askers {
+                asker.join().expect("its requests are answered");
+            }
+        });
+    }
+}

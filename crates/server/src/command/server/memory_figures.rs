@@ -71,6 +71,9 @@ impl MemoryFigures {
         let used = server.used_memory();
         let databases = databases_of(&server.keyspace, turn);
         let keys = databases.clone().map(|(_, database)| database.len() as u64);
+        // Of its own statement: the slow log's lock is not held where shards are locked, for a transaction takes them in
+        // the other order.
+        let slow_log = server.slowlog.lock().memory() as u64;
         MemoryFigures {
             used,
             peak: used.max(server.totals.peak_memory.get()),
@@ -80,7 +83,7 @@ impl MemoryFigures {
             buffers: server.client_bytes() as u64
                 + server.sum(|stats| &stats.buffer_bytes)
                 + server.sum(|stats| &stats.poller_bytes),
-            slow_log: server.slowlog.lock().memory() as u64,
+            slow_log,
             log: server.persistence.ring_bytes(),
             pending: server.keyspace.pending_bytes() as u64,
             keys: keys.sum(),
