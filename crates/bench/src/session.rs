@@ -6,6 +6,7 @@ use crate::drive::find::{Step, Wanted, best, find_rate};
 use crate::drive::idle;
 use crate::drive::plan::Plan;
 use crate::drive::run::{Outcome, run};
+use crate::load::catalogue::{TESTS, Test};
 use crate::load::workload::Workload;
 use crate::options::{self, Options};
 use crate::report::document::{Document, Messages, Run};
@@ -16,6 +17,7 @@ use crate::report::text::{Format, Host};
 use crate::report::{csv, html, text};
 use crate::wire::ask::Asker;
 use crate::wire::target::Target;
+use std::collections::HashSet;
 use std::time::Duration;
 use sys::socket::Endpoint;
 
@@ -23,6 +25,8 @@ use sys::socket::Endpoint;
 struct Session<'a> {
     options: &'a Options,
     servers: Vec<(Target, Host)>,
+    /// By server: the titles of the tests that it cannot run.
+    skipped: Vec<Vec<String>>,
     /// There are several tests.
     has_several: bool,
     output: Output,
@@ -49,9 +53,15 @@ pub(crate) fn start(options: &Options) -> Result<bool, String> {
         let host = get_acquainted(&mut target, options.timeout);
         (target, host)
     };
+    let servers: Vec<_> = meaning.targets.into_iter().map(acquainted).collect();
+    let skipped = servers
+        .iter()
+        .map(|(target, host)| skipped(options, target, host))
+        .collect();
     let mut session = Session {
         options,
-        servers: meaning.targets.into_iter().map(acquainted).collect(),
+        servers,
+        skipped,
         has_several: meaning.jobs.len() > 1,
         output: Output::open(options.out_file.as_deref())?,
         format: Format {
@@ -87,6 +97,9 @@ impl Session<'_> {
     /// A test on all servers.
     fn play(&mut self, plan: &Plan, workload: &Workload) -> Result<(), String> {
         for index in 0..self.servers.len() {
+            if self.skipped[index].contains(&workload.title) {
+                continue;
+            }
             if self.options.find_rate {
                 self.search(plan, workload, index)?;
                 continue;
@@ -306,7 +319,37 @@ fn get_acquainted(target: &mut Target, patience: Duration) -> Host {
         version: info.version(),
         save: asker.setting("save"),
         appendonly: asker.setting("appendonly"),
+        lacks: asker.lacking(&default_commands()),
     }
+}
+
+/// The commands of the tests that run when none are named.
+fn default_commands() -> Vec<&'static str> {
+    let tests = TESTS.iter().filter(|test| test.is_default);
+    let mut names: Vec<_> = tests.flat_map(Test::command_names).collect();
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(*name));
+    names
+}
+
+/// The titles of the tests that nobody asked for by name and that a server has no commands for. Says so.
+fn skipped(options: &Options, target: &Target, host: &Host) -> Vec<String> {
+    if options::has_choice(options) || !options.words.is_empty() || host.lacks.is_empty() {
+        return Vec::new();
+    }
+    let lacks = |test: &&Test| {
+        let mut names = test.command_names();
+        test.is_default && names.any(|name| host.lacks.contains(&name))
+    };
+    let tests = TESTS.iter().filter(lacks);
+    let titles: Vec<_> = tests.map(|test| test.title(options.multi_keys)).collect();
+    eprintln!(
+        "Skipping {} tests: {} has no {}",
+        titles.len(),
+        target.name,
+        host.lacks.join(", ")
+    );
+    titles
 }
 
 fn is_local(target: &Target) -> bool {

@@ -172,6 +172,13 @@ impl Test {
             .collect()
     }
 
+    /// The names of the commands that it sends.
+    pub(crate) fn command_names(&self) -> impl Iterator<Item = &'static str> {
+        let repeated = |command: &'static str| command.trim_start_matches("__multi__ ");
+        let commands = self.commands.split(" ; ").map(repeated);
+        commands.filter_map(|command| command.split_whitespace().next())
+    }
+
     /// The title for so many keys.
     pub(crate) fn title(&self, keys: usize) -> String {
         self.title.replace("{keys}", &keys.to_string())
@@ -289,6 +296,20 @@ mod tests {
                 "EXEC"
             ]
         );
+    }
+
+    #[test]
+    fn names_of_commands_are_told() {
+        let names = |test: &str| -> Vec<&str> {
+            let selected = select(test).expect("it is in the table");
+            selected[0].command_names().collect()
+        };
+        assert_eq!(names("ping_inline"), ["PING"]);
+        assert_eq!(names("mset"), ["MSET"]);
+        assert_eq!(names("multi"), ["MULTI", "INCR", "EXEC"]);
+        for name in TESTS.iter().flat_map(Test::command_names) {
+            assert!(name.bytes().all(|byte| byte.is_ascii_uppercase()), "{name}");
+        }
     }
 
     #[test]

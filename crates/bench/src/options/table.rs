@@ -415,7 +415,7 @@ pub(super) const FLAGS: &[Flag] = &[
         "The processors of the servers; --cpus has those of the load. [the first; the last]",
         set!(server_cpus = |v| cpus(v))),
     flag(Section::Side, None, &["memory-keys"], "COUNT",
-        "How many keys are weighed; 0: none. [3m]",
+        "How many keys are weighed; 0: none. [3m if all cells are compared, 0 for a choice of them]",
         set!(memory_keys = |v| count(v).map(Some))),
     flag(Section::Side, None, &["docs"], "DIRECTORY",
         "Writes benchmarks.md and its charts there.",

@@ -91,6 +91,7 @@ fn section(group: &[&Run], page: &mut String) {
     let _ = writeln!(page, "<p>{}</p>", escaped(&facts));
     table(group, page);
     for run in group {
+        lateness(run, page);
         problems(run, page);
     }
     page.push_str(&over_time(group, "Requests per second", |run, sample| {
@@ -148,6 +149,19 @@ fn table(group: &[&Run], page: &mut String) {
         }
     }
     page.push_str("</table></div>\n");
+}
+
+/// In the open loop: what of the latencies is the load generator's own.
+fn lateness(run: &Run, page: &mut String) {
+    let Some(late) = &run.sent_late else {
+        return;
+    };
+    let text = format!(
+        "{}: sent late by the load generator (ms): p99 {:.3}, max {:.3}. Latencies count from the planned \
+         moment, so they contain this; it is not the server's.",
+        run.target, late.p99, late.max
+    );
+    let _ = writeln!(page, "<p>{}</p>", escaped(&text));
 }
 
 fn problems(run: &Run, page: &mut String) {
@@ -304,14 +318,25 @@ mod tests {
 
     #[test]
     fn a_page_has_a_section_for_each_test_with_its_curves() {
+        let open = Run {
+            sent_late: Some(Latency {
+                p99: 0.25,
+                max: 1.5,
+                ..Latency::default()
+            }),
+            ..run("two")
+        };
         let document = Document {
-            runs: vec![run("one"), run("two")],
+            runs: vec![run("one"), open],
             ..Document::new(vec!["ferrite-bench".into()])
         };
         let page = page(&document);
         assert_eq!(page.matches("<h2>SET &lt;&amp;&gt;</h2>").count(), 1);
         assert_eq!(page.matches("<svg").count(), 3);
         assert_eq!(page.matches("requests were never answered").count(), 2);
+        assert_eq!(page.matches("sent late").count(), 1);
+        let late = "two: sent late by the load generator (ms): p99 0.250, max 1.500.";
+        assert!(page.contains(late), "{page}");
         // Paper and ink of the charts follow the page.
         let (_, dark) = page
             .split_once("prefers-color-scheme:dark")

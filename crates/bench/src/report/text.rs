@@ -18,6 +18,8 @@ pub(crate) struct Host {
     pub(crate) version: Option<String>,
     pub(crate) save: Option<String>,
     pub(crate) appendonly: Option<String>,
+    /// Commands of the tests that it does not have.
+    pub(crate) lacks: Vec<&'static str>,
 }
 
 /// What a report shows of latencies.

@@ -95,7 +95,7 @@ struct Running {
 
 impl Stage<'_> {
     fn play(&mut self, cell: &Cell, threads: usize) -> Result<(), String> {
-        let start = self.start(cell, threads);
+        let start = start(self.recipe, self.settings, cell, threads);
         if self
             .running
             .as_ref()
@@ -135,18 +135,6 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn start(&self, cell: &Cell, threads: usize) -> Start {
-        let cpus = match cell.place {
-            Place::Shared => all_cpus(self.settings),
-            _ => self.settings.server_cpus.clone(),
-        };
-        Start {
-            threads,
-            cpus,
-            reply_bytes: cell.reply_bytes.filter(|_| is_floor(self.recipe)),
-        }
-    }
-
     fn note(&mut self, cell: &Cell, threads: usize, plan: &Plan, outcome: &Outcome) {
         let total = outcome.total();
         if total.errors > 0 {
@@ -181,6 +169,19 @@ impl Stage<'_> {
     }
 }
 
+/// How a server is started for a cell.
+pub(crate) fn start(recipe: &Recipe, settings: &Settings, cell: &Cell, threads: usize) -> Start {
+    let cpus = match cell.place {
+        Place::Shared => all_cpus(settings),
+        _ => settings.server_cpus.clone(),
+    };
+    Start {
+        threads,
+        cpus,
+        reply_bytes: cell.reply_bytes.filter(|_| is_floor(recipe)),
+    }
+}
+
 /// The floor answers without looking.
 pub(crate) fn is_floor(recipe: &Recipe) -> bool {
     recipe.words.iter().any(|word| word.contains("{reply}"))
@@ -193,26 +194,50 @@ fn all_cpus(settings: &Settings) -> Vec<usize> {
     cpus
 }
 
-/// Gives the server the keys that a cell is about, if it has not got them.
-fn fill(running: &mut Running, cell: &Cell, settings: &Settings) -> Result<(), String> {
-    let line = match settings.is_quick {
+/// The command line that writes a cell's keys.
+fn fill_line(cell: &Cell, settings: &Settings) -> String {
+    match settings.is_quick {
         true => quick(&cell.fill),
         false => cell.fill.to_string(),
-    };
+    }
+}
+
+/// The loads that write a cell's keys.
+fn fills(line: &str, settings: &Settings) -> Result<Vec<(Plan, Workload)>, String> {
+    if line.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut fills = jobs(line)?;
+    for (plan, workload) in &mut fills {
+        if settings.has_range {
+            plan.until = Until::Requests(workload.numbers[0].count);
+        }
+    }
+    Ok(fills)
+}
+
+/// How many requests write a cell's keys.
+pub(crate) fn filled_keys(cell: &Cell, settings: &Settings) -> Result<u64, String> {
+    let fills = fills(&fill_line(cell, settings), settings)?;
+    let requests = fills.iter().map(|(plan, _)| match plan.until {
+        Until::Requests(count) => count,
+        Until::Time(_) => 0,
+    });
+    Ok(requests.sum())
+}
+
+/// Gives the server the keys that a cell is about, if it has not got them.
+fn fill(running: &mut Running, cell: &Cell, settings: &Settings) -> Result<(), String> {
+    let line = fill_line(cell, settings);
     // A cell without keys adds its own, so it never finds what it wants.
     let is_there = !line.is_empty() && running.filled.as_ref() == Some(&line);
     if is_there {
         return Ok(());
     }
     running.server.asker()?.ask(&[b"FLUSHALL"])?;
-    if !line.is_empty() {
-        let (target, cpus) = (&running.server.target, &settings.load_cpus);
-        for (mut plan, workload) in jobs(&line)? {
-            if settings.has_range {
-                plan.until = Until::Requests(workload.numbers[0].count);
-            }
-            put(plan, &workload, cpus, target)?;
-        }
+    let (target, cpus) = (&running.server.target, &settings.load_cpus);
+    for (plan, workload) in fills(&line, settings)? {
+        put(plan, &workload, cpus, target)?;
     }
     running.filled = Some(line);
     Ok(())

@@ -42,13 +42,22 @@ pub(crate) fn states() -> Vec<&'static str> {
     STATES.iter().map(|(name, ..)| *name).collect()
 }
 
-/// How many times something is weighed.
-pub(crate) fn steps(settings: &Settings) -> usize {
-    let servers = settings.recipes.iter().filter(|recipe| !is_floor(recipe));
-    match settings.memory_keys {
-        0 => 0,
-        _ => servers.count() * STATES.len(),
+/// How often keys are written before they are weighed with other sizes, in the state that shows what that costs.
+const OVERWRITINGS: u64 = 3;
+
+/// How many keys each weighing writes.
+pub(crate) fn writings(settings: &Settings) -> Vec<u64> {
+    if settings.memory_keys == 0 {
+        return Vec::new();
     }
+    let times = STATES.map(|(_, _, state)| match state {
+        State::Overwritten => 2 + OVERWRITINGS,
+        State::Fresh | State::Expiring => 1,
+    });
+    let servers = settings.recipes.iter().filter(|recipe| !is_floor(recipe));
+    servers
+        .flat_map(|_| times.map(|times| times * settings.memory_keys))
+        .collect()
 }
 
 /// Weighs the keys of every server but the floor, which keeps none.
@@ -102,7 +111,7 @@ fn weigh_one(settings: &Settings, recipe: &Recipe, size: u64, state: State) -> R
         State::Fresh => write(&plain)?,
         State::Overwritten => {
             write(&plain)?;
-            for round in 0..3 {
+            for round in 0..OVERWRITINGS {
                 write(&format!("--data-size-range 1-200 --seed {round}"))?;
             }
             write(&plain)?;

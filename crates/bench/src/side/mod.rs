@@ -71,9 +71,12 @@ pub(crate) fn run(options: &Options) -> Result<bool, String> {
     let mut output = Output::open(options.out_file.as_deref())?;
     output.line(&machine.text())?;
     output.line(&settings.text())?;
-    let mut steps = Steps::new(&settings);
+    let mut steps = Steps::new(&settings)?;
     let measured = measure::rounds(&settings, &mut steps)?;
     let tables = table::all(&settings, &measured);
+    if !tables.is_empty() {
+        output.text(&format!("\n{}", table::LEGEND))?;
+    }
     for table in &tables {
         output.text(&format!("\n{}\n", table.text()))?;
     }
@@ -133,14 +136,18 @@ fn settings(options: &Options) -> Result<Settings, String> {
         warmup: options.warmup.unwrap_or(quick(Duration::from_millis(400))),
         is_quick: options.is_quick,
         with_log: options.with_log,
-        memory_keys: options
-            .memory_keys
-            .unwrap_or(match (options.with_log, options.is_quick) {
-                (true, _) => 0,
-                (false, true) => 20_000,
-                (false, false) => 3_000_000,
-            }),
+        memory_keys: options.memory_keys.unwrap_or(default_memory_keys(options)),
     })
+}
+
+/// Who compares a choice of loads, or what a log costs, does not ask what keys weigh.
+fn default_memory_keys(options: &Options) -> u64 {
+    let is_choice = options.cells.is_some() || crate::options::has_choice(options);
+    match options.is_quick {
+        _ if is_choice || options.with_log => 0,
+        true => 20_000,
+        false => 3_000_000,
+    }
 }
 
 /// The servers that are always compared, and those of the command line behind them or in their place.

@@ -2,7 +2,7 @@
 //! fetched.
 
 use super::memory::states;
-use super::table::COLUMNS;
+use super::table::{COLUMNS, LEGEND};
 use super::write::Report;
 use crate::report::html::{escaped, head};
 use std::fmt::Write as _;
@@ -38,6 +38,9 @@ pub(crate) fn page(report: &Report<'_>, problems: &[String]) -> String {
         servers,
         &mut page,
     );
+    if !report.tables.is_empty() {
+        let _ = writeln!(page, "<pre>{}</pre>", escaped(LEGEND));
+    }
     for (_, svg) in report.charts() {
         page.push_str(&svg);
     }

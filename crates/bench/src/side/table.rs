@@ -99,6 +99,15 @@ pub(crate) const COLUMNS: [&str; 9] = [
     "load busy",
 ];
 
+/// What the columns are that do not say so themselves.
+pub(crate) const LEGEND: &str = "\
+CPU us/op: microseconds of the server's processor time for one operation
+ratio:     its CPU us/op, divided by that of the first server; 0.50 is half of it
+own:       the same after the floor's CPU us/op is taken from both. The floor is a server that only
+           receives and sends, so this is what the server's own work costs
+load busy: near 100 % the load generator is the limit of ops/s, not the server
+";
+
 impl Row {
     /// The row's figures as texts, in the order of [`COLUMNS`].
     pub(crate) fn cells(&self) -> [String; 9] {

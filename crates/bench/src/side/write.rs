@@ -204,10 +204,11 @@ impl Report<'_> {
         text.push_str("| server | version | command |\n|---|---|---|\n");
         for recipe in &settings.recipes {
             let version = self.versions.get(&recipe.name).map_or("-", String::as_str);
-            let command = recipe.text().replace('|', "\\|");
+            let command = without_places(&recipe.words).replace('|', "\\|");
             let _ = writeln!(text, "| {} | {version} | `{command}` |", recipe.name);
         }
-        let _ = writeln!(text, "\nMeasured by `{}`.", crate::command_line().join(" "));
+        let command = without_places(&crate::command_line());
+        let _ = writeln!(text, "\nMeasured by `{command}`.");
         text
     }
 
@@ -300,6 +301,23 @@ impl Report<'_> {
     }
 }
 
+/// A command without the directories of its programs and files: where they were on the machine is nobody's concern.
+fn without_places(words: &[String]) -> String {
+    let shortened = words.iter().map(|word| {
+        let parts = word.split(' ').map(|part| {
+            let (before, path) = match part.find('/') {
+                Some(at) if at == 0 || part[..at].ends_with('=') => part.split_at(at),
+                _ => return part.to_owned(),
+            };
+            let name = path.trim_end_matches('/').rsplit('/').next();
+            format!("{before}{}", name.unwrap_or_default())
+        });
+        parts.collect::<Vec<_>>().join(" ")
+    });
+    let words: Vec<String> = shortened.collect();
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+}
+
 fn markdown_row(cells: &[impl AsRef<str>], text: &mut String) {
     let cells: Vec<_> = cells.iter().map(AsRef::as_ref).collect();
     let _ = writeln!(text, "| {} |", cells.join(" | "));
@@ -327,6 +345,21 @@ impl Markers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_are_told_without_places() {
+        let words = [
+            "/home/me/target/ferrite-bench",
+            "--docs",
+            "/tmp/x/docs/",
+            "p=/opt/pogo -p {port} --socket {dir}/s",
+            "1/2",
+        ];
+        assert_eq!(
+            without_places(&words.map(str::to_owned)),
+            "ferrite-bench --docs docs 'p=pogo -p {port} --socket {dir}/s' 1/2"
+        );
+    }
 
     #[test]
     fn only_what_is_between_the_markers_is_replaced() {

@@ -93,6 +93,20 @@ impl Asker {
         }
     }
 
+    /// Those of these commands that the server does not have. None, if it does not tell.
+    pub(crate) fn lacking<'n>(&mut self, names: &[&'n str]) -> Vec<&'n str> {
+        let mut words: Vec<&[u8]> = vec![b"COMMAND", b"INFO"];
+        words.extend(names.iter().map(|name| name.as_bytes()));
+        match self.ask(&words) {
+            Ok(Value::Array(entries)) if entries.len() == names.len() => {
+                let pairs = names.iter().zip(&entries);
+                let lacking = pairs.filter(|(_, entry)| **entry == Value::Null);
+                lacking.map(|(name, _)| *name).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// What the server says of itself.
     ///
     /// # Errors

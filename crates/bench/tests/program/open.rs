@@ -96,6 +96,22 @@ fn a_closed_loop_hardly_sees_the_stop() {
 }
 
 #[test]
+fn the_page_of_an_open_loop_tells_how_late_requests_were_sent() {
+    let server = Server::redis(&[]);
+    let dir = fresh_dir();
+    let page = dir.join("page.html").display().to_string();
+    for (pace, is_told) in [("--rate 1k --test-time 1", true), ("-n 1k", false)] {
+        printed(&bench(&server, &format!("-t set -q {pace} --html {page}")));
+        let html = std::fs::read_to_string(&page).expect("it was written");
+        assert_eq!(
+            html.contains("sent late by the load generator (ms): p99 "),
+            is_told
+        );
+    }
+    std::fs::remove_dir_all(&dir).expect("it is ours");
+}
+
+#[test]
 fn a_server_that_stays_silent_is_given_up() {
     let server = Server::redis(&[]);
     server.ask("CONFIG RESETSTAT");

@@ -67,6 +67,40 @@ fn there_is_no_test_of_no_requests() {
 }
 
 #[test]
+fn without_names_only_those_tests_run_that_the_server_has_commands_for() {
+    let server = Server::ferrite();
+    let output = bench(&server, "-n 200 --csv");
+    let text = printed(&output);
+    let titles: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.split(',').next())
+        .collect();
+    let expected = [
+        "\"test\"",
+        "\"PING_INLINE\"",
+        "\"PING_MBULK\"",
+        "\"SET\"",
+        "\"GET\"",
+        "\"INCR\"",
+        "\"MSET (10 keys)\"",
+    ];
+    assert_eq!(titles, expected);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        told.starts_with("Skipping 14 tests: ") && told.contains("has no LPUSH, RPUSH, "),
+        "{told}"
+    );
+    assert_eq!(info(&server, "total_error_replies"), 0);
+    // Who names a test gets it.
+    let text = String::from_utf8_lossy(&bench(&server, "-n 10 -t lpush").stdout).into_owned();
+    assert!(text.contains("unknown command"), "{text}");
+    let redis = Server::redis(&[]);
+    let output = bench(&redis, "-n 200 --csv");
+    assert_eq!(printed(&output).lines().count(), 21);
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("Skipping"));
+}
+
+#[test]
 fn columns_for_programs_come_without_a_line_of_progress() {
     let server = Server::redis(&[]);
     let text = on_terminal(&server, "-t set --test-time 1 -q");
@@ -215,7 +249,7 @@ fn side_by_side_takes_the_options_of_a_load() {
     let dir = fresh_dir();
     let (page, json) = (dir.join("page.html"), dir.join("json"));
     let line = format!(
-        "side-by-side -t set,get -n 2k -r 500 -P 4 --rounds 2 --memory-keys 0 --html {} --json {}",
+        "side-by-side -t set,get -n 2k -r 500 -P 4 --rounds 2 --html {} --json {}",
         page.display(),
         json.display()
     );
@@ -225,6 +259,10 @@ fn side_by_side_takes_the_options_of_a_load() {
         text.contains("GET  (-t get --requests 2k --keyspace 500 --pipeline 4)"),
         "{text}"
     );
+    for column in ["ratio: ", "own: ", "load busy: "] {
+        assert!(text.contains(column), "{column}: {text}");
+    }
+    // No keys are weighed unless that is asked for.
     let steps = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         steps.contains("[1/12] round 1/2  redis  set  about "),
@@ -241,6 +279,7 @@ fn side_by_side_takes_the_options_of_a_load() {
         "<svg",
         "prefers-color-scheme:dark",
         "--keyspace 500",
+        "ratio:     its CPU us/op, divided by",
     ] {
         assert!(html.contains(part), "{part}");
     }
