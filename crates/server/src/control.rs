@@ -194,7 +194,10 @@ impl Control {
         let is_empty =
             databases.all(|database| database.is_none_or(|database| database.is_empty()));
         if is_empty && !self.server.is_loading() {
-            self.server.note_startup_memory(keyspace.memory(&self.turn));
+            // The log's ring has a figure of its own.
+            let ring = self.server.persistence.ring_bytes() as usize;
+            let data = keyspace.memory(&self.turn);
+            self.server.note_startup_memory(data + ring);
         }
     }
 

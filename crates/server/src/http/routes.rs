@@ -45,6 +45,11 @@ const FILES: &[(&str, &str, &str)] = &[
         include_str!("page/dashboard.css"),
     ),
     (
+        "/charts.js",
+        content::SCRIPT,
+        include_str!("page/charts.js"),
+    ),
+    (
         "/dashboard.js",
         content::SCRIPT,
         include_str!("page/dashboard.js"),

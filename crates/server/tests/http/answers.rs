@@ -35,6 +35,7 @@ fn the_dashboard_brings_all_it_needs_and_allows_nothing_else() {
         "{policy}"
     );
     for (path, content) in [
+        ("/charts.js", "text/javascript; charset=utf-8"),
         ("/dashboard.js", "text/javascript; charset=utf-8"),
         ("/dashboard.css", "text/css; charset=utf-8"),
         ("/icon.svg", "image/svg+xml"),
@@ -70,6 +71,25 @@ fn the_dashboard_brings_all_it_needs_and_allows_nothing_else() {
             columns < 4 || table.contains("class=\"stack\"") || table.contains("id=\"events\""),
             "{table}"
         );
+    }
+    // What a label means is told where the pointer rests on it.
+    for tile in page.body.split("<article ").skip(1) {
+        let (tile, _) = tile.split_once('>').expect("a tag ends");
+        assert!(tile.contains("title=\""), "{tile}");
+    }
+    // A button names the span of its axis.
+    let charts = site.get("/charts.js").body;
+    for (name, label, seconds) in [
+        ("minute", "1 min", 60),
+        ("fine", "10 min", 600),
+        ("coarse", "1 h", 3600),
+    ] {
+        let span = format!("{name}: {{ span_s: {seconds}, ");
+        assert!(charts.contains(&span), "{span}");
+        let button = page.body.split(&format!("id=\"range-{name}\"")).nth(1);
+        let button = button.and_then(|text| text.split_once("</button>"));
+        let (button, _) = button.expect("there is one for each");
+        assert!(button.ends_with(&format!(">{label}")), "{button}");
     }
     let style = site.get("/dashboard.css").body;
     assert!(!style.contains("text-overflow"), "nothing is cut");

@@ -132,9 +132,14 @@ fn the_page_shows_what_info_says() {
 
 #[test]
 fn the_parts_of_memory_add_up() {
-    let site = Site::start(&[]);
-    let _clients = use_it(&site);
-    let now = stats(&site);
+    for log in ["no", "yes"] {
+        add_up(&Site::start(&["--appendonly", log]));
+    }
+}
+
+fn add_up(site: &Site) {
+    let _clients = use_it(site);
+    let now = stats(site);
     let figure = |name: &str| {
         now["figures"][name]
             .as_f64()

@@ -1,4 +1,4 @@
-// The dashboard: asks for /stats.json each second and draws. What happened before the page was there comes from /history.json:
+// The dashboard: asks for /stats.json each second and draws, with what charts.js has. What happened before the page was there comes from /history.json:
 // ten minutes second by second, and an hour in steps of ten seconds.
 //
 // Counts in the answer are since the server's start; what happens per second is the difference of two answers. Text that comes
@@ -6,80 +6,15 @@
 "use strict";
 
 const STEP_MS = 1000; // between two answers
-const RANGES = {
-  // Spans of the charts, the first that holds what is known, and the distance of points.
-  fine: { spans_s: [60, 300, 600], step_ms: 1000 },
-  coarse: { spans_s: [600, 1800, 3600], step_ms: 10000 },
-};
 const HISTORY_MS = 10000; // between two looks at the history while the hour is shown
+const NARROW = matchMedia("(max-width: 700px)"); // as in dashboard.css
 const WINDOW = 10; // answers that a table looks back
-
-const byId = (id) => document.getElementById(id);
-const SVG = "http://www.w3.org/2000/svg";
-
-function node(name, properties = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(properties)) {
-    if (key === "class") made.className = value;
-    else if (key === "width") made.style.width = value;
-    else made.setAttribute(key, value);
-  }
-  made.append(...children);
-  return made;
-}
-
-function shape(name, attributes, text) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
-// Numbers as people read them.
-
-const NONE = "–";
-const digits = (value) => (value >= 100 ? 0 : value >= 10 ? 1 : 2);
-
-function count(value) {
-  if (!Number.isFinite(value)) return NONE;
-  for (const [unit, size] of [["G", 1e9], ["M", 1e6], ["k", 1e4]]) {
-    const scale = unit === "k" ? 1e3 : size;
-    if (value >= size) return `${(value / scale).toFixed(digits(value / scale))}\u00a0${unit}`;
-  }
-  return Number.isInteger(value) || value >= 100 ? Math.round(value).toLocaleString("en") : value.toFixed(value < 1 ? 2 : 1);
-}
-
-function bytes(value) {
-  if (!Number.isFinite(value)) return NONE;
-  for (const [at, unit] of ["PiB", "TiB", "GiB", "MiB", "KiB"].entries()) {
-    const size = 1024 ** (5 - at);
-    if (value >= size) return `${(value / size).toFixed(digits(value / size))}\u00a0${unit}`;
-  }
-  return `${Math.round(value)}\u00a0B`;
-}
-
-function time(us) {
-  if (!Number.isFinite(us)) return NONE;
-  if (us >= 1e6) return `${(us / 1e6).toFixed(digits(us / 1e6))}\u00a0s`;
-  if (us >= 1e3) return `${(us / 1e3).toFixed(digits(us / 1e3))}\u00a0ms`;
-  return `${us.toFixed(us >= 10 ? 0 : us >= 1 ? 1 : 2)}\u00a0µs`;
-}
-
-function span(seconds) {
-  if (!Number.isFinite(seconds)) return NONE;
-  const [days, hours, minutes] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60];
-  if (days > 0) return `${days} d ${hours} h`;
-  if (hours > 0) return `${hours} h ${minutes} min`;
-  return minutes > 0 ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${Math.floor(Math.max(seconds, 0))} s`;
-}
-
-const percent = (part) => (Number.isFinite(part) ? `${(100 * part).toFixed(part >= 0.9995 || part === 0 ? 0 : 1)} %` : NONE);
 
 // What the answers say.
 
 let answers = []; // the newest last
 let points = { fine: [], coarse: [] }; // what happened per second, the newest last
-let range = "fine"; // what the charts show
+let range = null; // what the charts show; null: what fits (see fittingRange)
 let historyAt = -Infinity; // when the history was last asked for
 let hotRank = "operations";
 
@@ -162,91 +97,6 @@ function workers(now, before) {
   }));
 }
 
-// Charts.
-
-/** A line through [time, value] pairs, with a gap where a value or some points are missing. */
-function path(pairs, x, y, step_ms) {
-  let text = "", last = -Infinity;
-  for (const [at, value] of pairs) {
-    if (!Number.isFinite(value)) { last = -Infinity; continue; }
-    text += `${at - last < 4 * step_ms ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
-    last = at;
-  }
-  return text;
-}
-
-/** The points of a range that its charts show, their span in seconds, and when it ends. */
-function shown(name) {
-  const { spans_s, step_ms } = RANGES[name], all = points[name];
-  const end = Math.max(all.at(-1)?.at ?? 0, points.fine.at(-1)?.at ?? 0);
-  const known_s = (end - (all[0]?.at ?? end)) / 1000;
-  const span_s = spans_s.find((span) => known_s <= span * 1.02) ?? spans_s.at(-1);
-  return { list: all.filter((one) => one.at >= end - span_s * 1000), span_s, end, step_ms };
-}
-
-/** A column of points as [time, value] pairs. */
-const column = (list, name) => list.map((one) => [one.at, one[name]]);
-
-function spark(id, name, top) {
-  const svg = byId(id), [width, height] = [200, 34];
-  const { list, span_s, end, step_ms } = shown("fine"), pairs = column(list, name);
-  const known = pairs.map(([, value]) => value).filter(Number.isFinite);
-  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  svg.setAttribute("preserveAspectRatio", "none");
-  if (known.length < 2) { svg.replaceChildren(); return; }
-  const most = top ?? (Math.max(...known) * 1.1 || 1);
-  const x = (at) => width - ((end - at) / 1000 / span_s) * width;
-  const y = (value) => height - 2 - (value / most) * (height - 4);
-  svg.replaceChildren(shape("path", { d: path(pairs, x, y, step_ms), class: "line s1", "vector-effect": "non-scaling-stroke" }));
-}
-
-/** A round number that is not below a value. */
-function roundUp(value) {
-  const size = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 2.5, 5, 10].map((step) => step * size).find((step) => step >= value * 0.999);
-}
-
-/** A mark of an axis: a number without zeroes behind the point. */
-const short = (text) => text.replace(/(\.\d*?)0+(?=\s|$)/, "$1").replace(/\.(?=\s|$)/, "");
-
-/** Lines over the last minutes. `lines` are [class, label, name of the points' value]; on a logarithmic scale for times. */
-function chart(id, lines, format, logarithmic) {
-  const figureNode = byId(id), width = Math.max(figureNode.clientWidth, 260), height = 190;
-  const [left, right, top, bottom] = [54, 8, 8, 20];
-  const { list, span_s, end, step_ms } = shown(range);
-  const known = lines.flatMap(([, , name]) => list.map((one) => one[name]).filter(Number.isFinite));
-  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-  let ticks, y;
-  if (logarithmic) {
-    const low = Math.floor(Math.log10(Math.max(Math.min(...known, 1e6), 0.1))), high = Math.max(Math.ceil(Math.log10(Math.max(...known, 1))), low + 1);
-    ticks = Array.from({ length: high - low + 1 }, (_, at) => 10 ** (low + at));
-    y = (value) => height - bottom - ((Math.log10(Math.max(value, 10 ** low)) - low) / (high - low)) * (height - top - bottom);
-  } else {
-    const most = roundUp(Math.max(...known, 1));
-    ticks = [0, most / 4, most / 2, (most * 3) / 4, most];
-    y = (value) => height - bottom - (value / most) * (height - top - bottom);
-  }
-  for (const tick of ticks) {
-    svg.append(shape("line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: "grid" }));
-    svg.append(shape("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, short(format(tick))));
-  }
-  const marks = width < 420 ? 3 : 5;
-  const x = (at) => width - right - ((end - at) / 1000 / span_s) * (width - left - right);
-  for (let mark = 0; mark <= marks; mark++) {
-    const seconds = Math.round((span_s * mark) / marks);
-    const label = mark === 0 ? "now" : seconds % 60 === 0 ? `−${seconds / 60} min` : `−${seconds} s`;
-    const anchor = mark === 0 ? "end" : mark === marks ? "start" : "middle";
-    svg.append(shape("text", { x: width - right - (mark / marks) * (width - left - right), y: height - 5, "text-anchor": anchor }, label));
-  }
-  if (known.length < 2) {
-    svg.append(shape("text", { x: (width + left) / 2, y: height / 2, "text-anchor": "middle" }, "nothing yet"));
-  }
-  for (const [style, , name] of lines) svg.append(shape("path", { d: path(column(list, name), x, y, step_ms), class: `line ${style}` }));
-  const last = (name) => list.map((one) => one[name]).findLast(Number.isFinite) ?? NaN;
-  const keys = lines.map(([style, label, name]) => node("span", {}, node("span", { class: `dot ${style}` }), `${label} ${format(last(name))}`));
-  figureNode.replaceChildren(svg, node("figcaption", { class: "key" }, ...keys));
-}
-
 // Tables and lists.
 
 /** Fills a table with rows of [class, content] cells, or says why it is empty. Cells know their column for narrow screens. */
@@ -258,9 +108,10 @@ function fill(id, rows, empty) {
   table.tBodies[0].replaceChildren(...(made.length ? made : [node("tr", {}, node("td", { class: "empty", colspan: columns }, empty))]));
 }
 
+/** Rows of [name, text, what it means]; those without a text are left out. */
 function pairs(id, rows) {
   const shown = rows.filter(([, text]) => text !== undefined);
-  byId(id).replaceChildren(...shown.flatMap(([name, text]) => [node("dt", {}, name), node("dd", {}, text)]));
+  byId(id).replaceChildren(...shown.flatMap(([name, text, title]) => [node("dt", { title }, ...[name].flat()), node("dd", { title }, text)]));
 }
 
 const set = (id, text) => { byId(id).textContent = text; };
@@ -329,21 +180,25 @@ function drawCommands(now, before) {
 function drawMemory(now) {
   const used = figure(now, "ferrite_memory_used_bytes");
   const parts = [
-    ["s1", "Keys and values", figure(now, "ferrite_memory_dataset_bytes")],
-    ["s2", "Index", figure(now, "ferrite_memory_index_bytes")],
-    ["s3", "Expiry", figure(now, "ferrite_memory_expiry_bytes")],
-    ["s4", "Connections' buffers", figure(now, "ferrite_memory_client_buffer_bytes")],
-    ["s5", "Free room in slabs", figure(now, "ferrite_memory_slack_bytes")],
-    ["s6", "Ring of the log", figure(now, "ferrite_memory_log_ring_bytes")],
-    ["s7", "Server itself", figure(now, "ferrite_memory_startup_bytes")],
-    ["s8", "Being freed", figure(now, "ferrite_memory_pending_bytes")],
+    ["s1", "Keys and values", figure(now, "ferrite_memory_dataset_bytes"), "Keys with the values that are in memory"],
+    ["s2", "Index", figure(now, "ferrite_memory_index_bytes"), "The tables in which keys are found"],
+    ["s3", "Expiry", figure(now, "ferrite_memory_expiry_bytes"), "The lists of keys that will expire"],
+    ["s4", "Client buffers", figure(now, "ferrite_memory_client_buffer_bytes"), "Requests and replies of connections, and what they subscribe to, watch and track"],
+    ["s5", "Free, for new keys", figure(now, "ferrite_memory_slack_bytes"), "Places of keys that were removed; new keys take them"],
+    ["s6", "Log buffer", figure(now, "ferrite_memory_log_ring_bytes"), "Changes on their way to the log's files; its size is fixed"],
+    ["s7", "Server itself", figure(now, "ferrite_memory_startup_bytes"), "What the server took before it had any key or client"],
+    ["s8", "Being freed", figure(now, "ferrite_memory_pending_bytes"), "Values that were deleted and are freed in the background"],
     ["s0", "Other", figure(now, "ferrite_memory_other_bytes")],
   ];
   byId("memory-bar").replaceChildren(...parts.filter(([, , value]) => value > 0).map(([style, , value]) => node("i", { class: style, width: `${(100 * value) / (used || 1)}%` })));
-  const rows = parts.map(([style, name, value]) => [node("dt", {}, node("span", { class: `dot ${style}` }), name), node("dd", {}, bytes(value))]);
-  const extra = [["Used in all", used], ["Peak", figure(now, "ferrite_memory_peak_bytes")], ["Process (RSS)", figure(now, "process_resident_memory_bytes")], ["Limit (maxmemory)", figure(now, "ferrite_memory_max_bytes") || null]];
-  rows.push(...extra.map(([name, value]) => [node("dt", {}, name), node("dd", {}, value === null ? "none" : bytes(value))]));
-  byId("memory").replaceChildren(...rows.flat());
+  const rows = parts.map(([style, name, value, tip]) => [[node("span", {}, node("span", { class: `dot ${style}` }), name)], bytes(value), tip]);
+  const extra = [
+    ["Used in all", used, "The sum of the parts above"], ["Peak", figure(now, "ferrite_memory_peak_bytes"), "The most that was ever used in all"],
+    ["Process (RSS)", figure(now, "process_resident_memory_bytes"), "Physical memory of the process, as the system counts it"],
+    ["Limit (maxmemory)", figure(now, "ferrite_memory_max_bytes") || null, "At the limit values leave memory, keys are evicted or writes are refused: maxmemory-policy"],
+  ];
+  rows.push(...extra.map(([name, value, tip]) => [name, value === null ? "none" : bytes(value), tip]));
+  pairs("memory", rows);
 }
 
 function drawWorkers(now, before) {
@@ -356,10 +211,10 @@ function drawWorkers(now, before) {
   const mean = (name) => all.reduce((sum, worker) => sum + worker[name], 0) / (all.length || 1);
   const [running, waiting] = [mean("running"), mean("waiting")];
   pairs("loop", [
-    [node("span", {}, node("span", { class: "dot s1" }), "On a processor"), percent(running)],
-    [node("span", {}, node("span", { class: "dot s2" }), "Waiting for one"), percent(waiting)],
-    ["Queue p50 · p99", `${time(quantile(queue, 0.5))} · ${time(quantile(queue, 0.99))}`],
-    ["Slowest resize of an index", time(figure(now, "ferrite_index_resize_slowest_seconds") * 1e6)],
+    [node("span", {}, node("span", { class: "dot s1" }), "Running"), percent(running), "Part of the time in which workers ran on a processor"],
+    [node("span", {}, node("span", { class: "dot s2" }), "Ready, no free CPU"), percent(waiting), "Part of the time in which workers had work, and the system gave the processor to other threads"],
+    ["Requests wait p50 · p99", `${time(quantile(queue, 0.5))} · ${time(quantile(queue, 0.99))}`, "From the moment a request can be read until it runs"],
+    ["Slowest growth of an index", time(figure(now, "ferrite_index_resize_slowest_seconds") * 1e6), "The longest time that a table of keys was locked while it was resized"],
   ]);
 }
 
@@ -369,11 +224,11 @@ function drawKeys(now, before) {
   const lag = since(histograms(now, "ferrite_expiry_lag_seconds").get(""), histograms(before, "ferrite_expiry_lag_seconds").get(""));
   const last = points.fine.at(-1) ?? {};
   pairs("keys", [
-    ["Expired", `${count(last.expired)}/s`],
-    ["Expiry lag p99", lag.length ? time(quantile(lag, 0.99)) : NONE],
-    ["Evicted", figure(now, "ferrite_keys_evicted_total") === undefined ? undefined : count(figure(now, "ferrite_keys_evicted_total"))],
-    ["Reads", `${count(last.reads)}/s`],
-    ["Waiting to be freed", count(figure(now, "ferrite_lazyfree_pending_objects"))],
+    ["Expired", `${count(last.expired)}/s`, "Keys whose time had come"],
+    ["Expired too late p99", lag.length ? time(quantile(lag, 0.99)) : NONE, "From the moment a key expires until its memory is free. It is never seen in between"],
+    ["Evicted", figure(now, "ferrite_keys_evicted_total") === undefined ? undefined : count(figure(now, "ferrite_keys_evicted_total")), "Keys removed because memory was full, since the start"],
+    ["Keys read", `${count(last.reads)}/s`, "Hits and misses of commands that read"],
+    ["Waiting to be freed", count(figure(now, "ferrite_lazyfree_pending_objects")), "Values that were deleted and are freed in the background"],
   ]);
   const expiring = labelled(now, "ferrite_database_expiring_keys");
   const rows = [...labelled(now, "ferrite_database_keys")].filter(([, keys]) => keys > 0);
@@ -384,14 +239,14 @@ function drawClients(now) {
   const last = points.fine.at(-1) ?? {};
   const value = (name) => count(figure(now, name));
   pairs("clients", [
-    ["Connected", `${value("ferrite_clients_connected")} of ${value("ferrite_clients_max")}`],
-    ["Blocked · subscribed · watching", `${value("ferrite_clients_blocked")} · ${value("ferrite_clients_subscribed")} · ${value("ferrite_clients_watching")}`],
-    ["Accepted · refused", `${value("ferrite_connections_received_total")} · ${value("ferrite_connections_rejected_total")}`],
-    ["Dropped as slow readers", value("ferrite_output_limit_disconnections_total")],
+    ["Connected", `${value("ferrite_clients_connected")} of ${value("ferrite_clients_max")}`, "Open connections, and how many there may be (maxclients)"],
+    ["Blocked · subscribed · watching", `${value("ferrite_clients_blocked")} · ${value("ferrite_clients_subscribed")} · ${value("ferrite_clients_watching")}`, "Clients that wait in a command, have subscriptions, have watched keys"],
+    ["Accepted · refused", `${value("ferrite_connections_received_total")} · ${value("ferrite_connections_rejected_total")}`, "Connections since the start; refused because there were maxclients already"],
+    ["Closed as slow readers", value("ferrite_output_limit_disconnections_total"), "Clients that did not read their replies: client-output-buffer-limit"],
     ["Received", `${bytes(last.input)}/s`],
     ["Sent", `${bytes(last.output)}/s`],
-    ["With copies of their own · keys", `${value("ferrite_clients_tracking")} · ${value("ferrite_tracking_keys")}`],
-    ["Channels · patterns", `${value("ferrite_pubsub_channels")} · ${value("ferrite_pubsub_patterns")}`],
+    ["Client-side caches · keys", `${value("ferrite_clients_tracking")} · ${value("ferrite_tracking_keys")}`, "Clients with CLIENT TRACKING, and the keys they are told of when they change"],
+    ["Channels · patterns", `${value("ferrite_pubsub_channels")} · ${value("ferrite_pubsub_patterns")}`, "With at least one subscriber"],
   ]);
 }
 
@@ -401,15 +256,15 @@ function drawDisk(now) {
   const running = figure(now, "ferrite_snapshot_in_progress") ? "being written" : ok ? `${span(now.server.now_ms / 1000 - saved_s)} ago` : "failed";
   const optional = (name, format) => (figure(now, name) === undefined ? undefined : format(figure(now, name)));
   pairs("disk", [
-    ["Last snapshot", figure(now, "ferrite_snapshots_total") || !ok || running === "being written" ? running : "none since the start"],
-    ["Changes since", count(figure(now, "ferrite_snapshot_changes"))],
-    ["Snapshots written", count(figure(now, "ferrite_snapshots_total"))],
-    ["Log", optional("ferrite_log_size_bytes", bytes)],
-    ["Live data in the log", optional("ferrite_log_live_bytes", bytes)],
-    ["Not on disk yet", optional("ferrite_log_pending_bytes", bytes)],
-    ["On the disk alone", `${count(figure(now, "ferrite_cold_keys"))} · ${bytes(figure(now, "ferrite_cold_bytes"))}`],
-    ["Read back", `${count(figure(now, "ferrite_disk_reads_total"))} · ${bytes(figure(now, "ferrite_disk_read_bytes_total"))}`],
-    ["Rewritten by compaction", optional("ferrite_log_compacted_bytes_total", bytes)],
+    ["Last snapshot", figure(now, "ferrite_snapshots_total") || !ok || running === "being written" ? running : "none since the start", "The last SAVE or BGSAVE"],
+    ["Changes since then", count(figure(now, "ferrite_snapshot_changes")), "They are in the log, if there is one"],
+    ["Snapshots written", count(figure(now, "ferrite_snapshots_total")), "Since the start"],
+    ["Log", optional("ferrite_log_size_bytes", bytes), "Files of the log (appendonly), from which the server starts"],
+    ["Needed of the log", optional("ferrite_log_live_bytes", bytes), "Without what was overwritten or deleted: compaction removes that"],
+    ["Not synced yet", optional("ferrite_log_pending_bytes", bytes), "Changes that a power failure would lose now (appendfsync)"],
+    ["Only on disk", `${count(figure(now, "ferrite_cold_keys"))} values · ${bytes(figure(now, "ferrite_cold_bytes"))}`, "Values that are not in memory; their keys are"],
+    ["Read from disk", `${count(figure(now, "ferrite_disk_reads_total"))} times · ${bytes(figure(now, "ferrite_disk_read_bytes_total"))}`, "Values that commands needed and that were not in memory, since the start"],
+    ["Moved by compaction", optional("ferrite_log_compacted_bytes_total", bytes), "Bytes written again to free the space of others, since the start"],
   ]);
 }
 
@@ -437,12 +292,18 @@ function drawSlow(now) {
     "None, or latency-monitor-threshold is 0: set it to watch for slow moments.");
 }
 
+function drawCharts() {
+  const pressed = range ?? fittingRange();
+  for (const name of Object.keys(RANGES)) byId(`range-${name}`).setAttribute("aria-pressed", String(name === pressed));
+  chart("chart-ops", [["s1", "Commands", "ops"], ["s2", "Errors", "errors"]], count, false);
+  chart("chart-latency", [["s3", "p50", "p50"], ["s1", "p99", "p99"], ["s2", "p99.9", "p999"]], time, true);
+}
+
 function draw() {
   const now = answers.at(-1), before = answers[Math.max(answers.length - 1 - WINDOW, 0)];
   drawHeader(now);
   drawTiles(now);
-  chart("chart-ops", [["s1", "Commands", "ops"], ["s2", "Errors", "errors"]], count, false);
-  chart("chart-latency", [["s3", "p50", "p50"], ["s1", "p99", "p99"], ["s2", "p99.9", "p999"]], time, true);
+  drawCharts();
   if (before !== now) {
     drawCommands(now, before);
     drawWorkers(now, before);
@@ -462,16 +323,17 @@ function draw() {
 let browsed = []; // rows of what was found so far
 let cursor = "0"; // where to go on
 let looked = 0; // keys that were looked at
+const pageKeys = () => (NARROW.matches ? 20 : 50); // a page more
 
 /** Goes on until there is a page more or the last key was looked at; a request looks at a bounded number of keys. */
 async function browse(isNew) {
   const [prefix, db] = [byId("browse-prefix").value, byId("browse-db").value];
   if (isNew) [browsed, cursor, looked] = [[], "0", 0];
   byId("browse-more").hidden = true;
-  const goal = browsed.length + 50;
+  const goal = browsed.length + pageKeys();
   try {
     do {
-      const query = new URLSearchParams({ db, prefix, cursor, count: 50 });
+      const query = new URLSearchParams({ db, prefix, cursor, count: pageKeys() });
       const response = await fetch(`/keys.json?${query}`, { cache: "no-store", signal: AbortSignal.timeout(10000) });
       if (!response.ok) throw new Error(`${response.status} ${(await response.text()).trim()}`);
       const answer = await response.json();
@@ -487,12 +349,14 @@ async function browse(isNew) {
 }
 
 function drawBrowsed() {
-  const rest = (text, shownBytes, all) => (all > shownBytes ? `${text}…` : text);
+  // A narrow screen has no room for the whole of the beginning that the server sends.
+  const most = NARROW.matches ? 60 : 256;
+  const rest = (text, shownBytes, all) => (text.length > most ? `${text.slice(0, most)}…` : all > shownBytes ? `${text}…` : text);
   const now_ms = answers.at(-1)?.server.now_ms ?? Date.now();
   fill("browser", browsed.map((one) => [
     ["code", rest(one.key, 256, one.key_bytes)], ["", one.type], ["n", bytes(one.bytes)], ["n", count(one.length)],
     ["n", one.expires_ms === null ? "never" : span((one.expires_ms - now_ms) / 1000)],
-    ["code", one.on_disk ? "on the disk alone" : rest(one.preview, 128, one.length)],
+    ["code", one.on_disk ? "only on disk" : rest(one.preview, 128, one.length)],
   ]), cursor === "0" ? "No key begins so." : "Looking…");
   set("browse-state", `${count(browsed.length)} shown of ${count(looked)} looked at${cursor === "0" ? ", which are all" : ""}`);
 }
@@ -533,7 +397,7 @@ function take(answer) {
   // The history's last point may be later than the answer before.
   if (answers.length && answer.server.now_ms > newest + STEP_MS / 2) points.fine.push(point(answer, answers.at(-1)));
   answers.push(answer);
-  const oldest = answer.server.now_ms - RANGES.fine.spans_s.at(-1) * 1000;
+  const oldest = answer.server.now_ms - RANGES.fine.span_s * 1000;
   points.fine = points.fine.filter((one) => one.at >= oldest);
   answers = answers.slice(-WINDOW - 1);
 }
@@ -566,13 +430,18 @@ for (const rank of ["operations", "bytes"]) {
     if (answers.length) draw();
   });
 }
-for (const name of ["fine", "coarse"]) {
+for (const name of Object.keys(RANGES)) {
   byId(`range-${name}`).addEventListener("click", () => {
     range = name;
-    for (const other of ["fine", "coarse"]) byId(`range-${other}`).setAttribute("aria-pressed", String(other === name));
     historyAt = -Infinity;
     if (answers.length) draw();
   });
+}
+for (const id of ["chart-ops", "chart-latency"]) {
+  const over = (event) => { pointer = event && { id, x: event.clientX - byId(id).getBoundingClientRect().left }; if (answers.length) drawCharts(); };
+  byId(id).addEventListener("pointermove", over);
+  byId(id).addEventListener("pointerdown", over);
+  byId(id).addEventListener("pointerleave", () => over(null));
 }
 // A page that was hidden has asked for nothing: the history knows what it missed.
 document.addEventListener("visibilitychange", () => { historyAt = -Infinity; });
