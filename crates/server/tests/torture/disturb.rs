@@ -6,7 +6,7 @@ use crate::support::{PATIENCE, Value};
 use crate::torture::inspect;
 use crate::torture::run::{Find, LANES, Runner};
 use crate::torture::script::Request;
-use crate::torture::wire::encode;
+use crate::torture::wire::{Silence, encode};
 
 impl Runner {
     /// Connects a lane anew, with RESP3 where its number says so.
@@ -57,6 +57,40 @@ impl Runner {
         }
         let id = self.lanes[number].id;
         self.ask(&format!("CLIENT KILL ID {id}"))?;
+        self.reconnect(number)
+    }
+
+    /// Finishes sending, and takes the answers to all that was sent, behind which the server closes the connection.
+    pub(crate) fn finish_sending(&mut self, number: usize) -> Result<(), Find> {
+        self.need_server()?;
+        if self.life.is_stuck || self.pending_global() {
+            return Ok(());
+        }
+        if let Some(connection) = &mut self.lanes[number].connection {
+            connection.finish();
+        }
+        while self.lanes[number].history.pending() > 0 {
+            let Some(connection) = &mut self.lanes[number].connection else {
+                break;
+            };
+            match connection.receive(PATIENCE) {
+                Ok(reply) => self.take(number, &reply)?,
+                // A client whose replies take too much memory is closed.
+                Err(Silence::Closed) if self.life.maxmemory.is_some() => break,
+                Err(silence) => {
+                    let pending = self.lanes[number].history.pending();
+                    let text = format!("{pending} requests are not answered: {silence:?}");
+                    return Err(Find::new("finish", format!("connection {number}: {text}")));
+                }
+            }
+        }
+        if let Some(connection) = &mut self.lanes[number].connection {
+            let end = connection.receive(PATIENCE).map(|reply| reply.value);
+            if end != Err(Silence::Closed) {
+                let text = format!("connection {number} does not end: {end:?}");
+                return Err(Find::new("finish", text));
+            }
+        }
         self.reconnect(number)
     }
 

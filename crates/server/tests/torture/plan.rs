@@ -215,6 +215,8 @@ impl Plan {
         let lane = self.lane();
         if self.chance(3) {
             self.lines.push(Line::Kick(lane));
+        } else if self.chance(3) {
+            self.lines.push(Line::Finish(lane));
         } else {
             let request = self.request(lane);
             let share = self.random.u8(..100);

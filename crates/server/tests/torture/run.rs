@@ -183,6 +183,7 @@ impl Runner {
             Line::Request(lane, request) => self.request(lane % LANES, request)?,
             Line::Cut(lane, share, request) => self.cut(lane % LANES, *share, request)?,
             Line::Kick(lane) => self.kick(lane % LANES)?,
+            Line::Finish(lane) => self.finish_sending(lane % LANES)?,
             Line::Operator(request) => self.operate(request)?,
             Line::Settle => self.settle()?,
             Line::Idle => self.idle()?,

@@ -10,6 +10,7 @@
 //! 3 SET 3:v1 @300000.17 PX 50                      connection 3 sends a request; @LENGTH.SEED stands for bytes
 //! 3 cut 40 SET 3:v1 @300000.17                     it sends 40 % of a request, closes, and connects again
 //! kick 3                                           CLIENT KILL of connection 3
+//! finish 3                                         the end of what connection 3 sends; its answers come
 //! op BGREWRITEAOF                                  a request of the operator's connection
 //! settle | idle | sleep 20 | relog | check | verify
 //! trouble volatile|full|syncs|writes|none          DEBUG DISK
@@ -110,6 +111,7 @@ pub(crate) enum Line {
     Request(usize, Request),
     Cut(usize, u8, Request),
     Kick(usize),
+    Finish(usize),
     Operator(Request),
     Settle,
     Idle,
@@ -144,6 +146,7 @@ impl fmt::Display for Line {
                 words(f, request)
             }
             Line::Kick(lane) => write!(f, "kick {lane}"),
+            Line::Finish(lane) => write!(f, "finish {lane}"),
             Line::Operator(request) => {
                 f.write_str("op")?;
                 words(f, request)
@@ -186,6 +189,7 @@ impl Line {
             "server" => Line::Server(words[1..].iter().map(|&word| word.to_owned()).collect()),
             "depth" => Line::Depth(number(1)? as usize),
             "kick" => Line::Kick(number(1)? as usize),
+            "finish" => Line::Finish(number(1)? as usize),
             "op" => Line::Operator(request(1)?),
             "settle" => Line::Settle,
             "idle" => Line::Idle,
@@ -233,7 +237,7 @@ pub(crate) fn print(lines: &[Line]) -> String {
 #[test]
 fn a_script_is_its_text() {
     let text = "server appendfsync=always\ndepth 1\n3 SET 3:v1 @300000.17 PX 50\n3 cut 40 SET 3:v1 @5.1\n0 SET %40a %25%00%20\n\
-        kick 3\nop DEBUG RELOAD\nsettle\nidle\nsleep 20\nrelog\ncheck\nverify\ntrouble full\nbackup b1\nopen b1\nsnapshot\nstart\nkill\n\
+        kick 3\nfinish 3\nop DEBUG RELOAD\nsettle\nidle\nsleep 20\nrelog\ncheck\nverify\ntrouble full\nbackup b1\nopen b1\nsnapshot\nstart\nkill\n\
         start-kill 20\nstop\n0 SET %40a %\n";
     let (good, bad) = text.split_at(text.len() - "0 SET %40a %\n".len());
     let lines = parse(good).expect("it is a script");

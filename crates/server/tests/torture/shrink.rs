@@ -27,7 +27,7 @@ const KINDS: &[fn(&Line) -> bool] = &[
     |line| {
         matches!(
             line,
-            Line::Cut(..) | Line::Kick(_) | Line::Sleep(_) | Line::Check
+            Line::Cut(..) | Line::Kick(_) | Line::Finish(_) | Line::Sleep(_) | Line::Check
         )
     },
     |line| {

@@ -195,6 +195,15 @@ impl Connection {
         self.receive(wait).map(|reply| reply.value)
     }
 
+    /// Ends what is sent; replies still come.
+    pub(crate) fn finish(&mut self) {
+        // It may be closed already.
+        let _ = match &self.stream {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+        };
+    }
+
     /// Closes the connection at once.
     pub(crate) fn close(&mut self) {
         self.stream.close();
