@@ -1,7 +1,7 @@
 # What one does with this repository. `make` alone prints the list; each target is one script or one cargo command.
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup test clients linearizability broken crash flows fuzz bench bench-log cli churn torture
+.PHONY: help build setup test clients linearizability broken crash flows takeover fuzz bench bench-log cli churn torture
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ crash: ## kills the server ROUNDS (300) times under appendfsync always, and as o
 
 flows: ## FLOWS (10000) flows of requests from SEED (1) against redis-server, whole, cut, half-closed, read before, between and after
 	scripts/guarded env FERRITE_FLOWS=$(or $(FLOWS),10000) FERRITE_SEED=$(or $(SEED),1) cargo test -p ferrite-server --test all -- flows:: --nocapture
+
+takeover: ## DIRECTORIES (200) random directories of redis-server from SEED (1), taken over or refused by place
+	scripts/guarded env FERRITE_DIRECTORIES=$(or $(DIRECTORIES),200) FERRITE_SEED=$(or $(SEED),1) cargo test -p ferrite-server --test all -- takeover::random --nocapture
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (600) seconds, on the nightly toolchain
 	@scripts/fuzz

@@ -23,7 +23,7 @@ _ferrite__server() {
 
     case "${cmd}" in
         ferrite__server)
-            opts="-h -v -p -w -m -d --help --version --check-config --health --check-log --repair-log --bind --port --tcp-backlog --unixsocket --unixsocketperm --timeout --tcp-keepalive --protected-mode --requirepass --enable-debug-command --maxclients --client-output-buffer-limit --client-query-buffer-limit --tracking-table-max-keys --proto-max-bulk-len --threads --io --shards --databases --maxmemory --maxmemory-policy --maxmemory-samples --maxmemory-eviction-tenacity --lfu-log-factor --lfu-decay-time --maxmemory-clients --dir --appendonly --appendfsync --appenddirname --backup-dir --auto-aof-rewrite-percentage --auto-aof-rewrite-min-size --log-lazy-load-size --log-segment-size --log-blob-size --save --dbfilename --rdbcompression --rdbchecksum --stop-writes-on-bgsave-error --rdb-save-incremental-fsync --rdb-del-sync-files --rdb-key-save-delay --key-load-delay --daemonize --pidfile --loglevel --logfile --always-show-logo --hz --http-port --http-bind --http-hosts --slowlog-log-slower-than --slowlog-max-len --latency-monitor-threshold --notify-keyspace-events"
+            opts="-h -v -p -w -m -d --help --version --check-config --health --check-log --repair-log --bind --port --tcp-backlog --unixsocket --unixsocketperm --timeout --tcp-keepalive --protected-mode --requirepass --enable-debug-command --maxclients --client-output-buffer-limit --client-query-buffer-limit --tracking-table-max-keys --proto-max-bulk-len --threads --io --shards --databases --maxmemory --maxmemory-policy --maxmemory-samples --maxmemory-eviction-tenacity --lfu-log-factor --lfu-decay-time --maxmemory-clients --dir --appendonly --appendfsync --appenddirname --aof-load-truncated --backup-dir --auto-aof-rewrite-percentage --auto-aof-rewrite-min-size --log-lazy-load-size --log-segment-size --log-blob-size --save --dbfilename --rdbcompression --rdbchecksum --stop-writes-on-bgsave-error --rdb-save-incremental-fsync --rdb-del-sync-files --rdb-key-save-delay --key-load-delay --daemonize --pidfile --loglevel --logfile --always-show-logo --hz --http-port --http-bind --http-hosts --slowlog-log-slower-than --slowlog-max-len --latency-monitor-threshold --notify-keyspace-events"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -286,6 +286,10 @@ _ferrite__server() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --aof-load-truncated)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
                     return 0
                     ;;
                 --backup-dir)

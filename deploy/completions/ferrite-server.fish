@@ -41,6 +41,8 @@ complete -c ferrite-server -l appendfsync -d 'When the log is made durable: befo
 everysec\t''
 no\t''"
 complete -c ferrite-server -l appenddirname -d 'The directory of the log, in `dir`' -r -F
+complete -c ferrite-server -l aof-load-truncated -d 'Whether an append-only file of redis-server that ends in the middle of a command is taken over without that command' -r -f -a "yes\t''
+no\t''"
 complete -c ferrite-server -l backup-dir -d 'The directory that BACKUP makes backups in, each in a directory of its name' -r -F
 complete -c ferrite-server -l auto-aof-rewrite-percentage -d 'Accepted, and changes nothing: the log is kept small all the time, a segment after the other' -r -f
 complete -c ferrite-server -l auto-aof-rewrite-min-size -d 'Accepted, and changes nothing, as `auto-aof-rewrite-percentage`' -r -f

@@ -62,6 +62,7 @@ impl Keyspace {
             expired: AtomicU64::new(0),
             has_volatile: AtomicBool::new(false),
             is_logged: AtomicBool::new(false),
+            keeps_expired: AtomicBool::new(false),
             hears_expiry: AtomicBool::new(false),
             observed_everywhere: AtomicU8::new(0),
             noting: Noting::default(),
@@ -86,6 +87,11 @@ impl Keyspace {
     /// Says whether entries are kept in a log: then every entry that is made has room for its address.
     pub fn set_logged(&self, is_logged: bool) {
         self.shared.is_logged.store(is_logged, Ordering::Relaxed);
+    }
+
+    /// Says whether keys whose time has come stay all the same: while changes are repeated that were made before it had come.
+    pub fn set_keeps_expired(&self, keeps: bool) {
+        self.shared.keeps_expired.store(keeps, Ordering::Relaxed);
     }
 
     /// Says whether a lot of memory is about to be filled: until that is over it is taken from the system in huge pages, which costs a

@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) has_volatile: AtomicBool,
     /// Whether there is a log, so that every new entry has room for its address.
     pub(crate) is_logged: AtomicBool,
+    /// Whether keys whose time has come stay all the same.
+    pub(crate) keeps_expired: AtomicBool,
     /// Whether the observer hears of all keys whose time had come, in shards that are not observed as well.
     pub(crate) hears_expiry: AtomicBool,
     /// Why every shard of every database is observed: bits of [`crate::reason`].

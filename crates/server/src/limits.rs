@@ -468,6 +468,10 @@ pub(crate) const SIZES_CHANGE_SHARE: u64 = 16;
 pub(crate) const AGAIN_PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 pub(crate) const AGAIN_RETRY: std::time::Duration = std::time::Duration::from_millis(1);
 
+/// Commands of an append-only file that run, and about how many bytes of them, before others have their turns.
+pub(crate) const TAKEOVER_COMMANDS: usize = 64;
+pub(crate) const TAKEOVER_BYTES: usize = 256 * 1024;
+
 /// Milliseconds between two lines that say how far a replay has come.
 pub(crate) const REPLAY_REPORT_MS: i64 = 2000;
 

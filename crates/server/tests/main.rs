@@ -34,5 +34,6 @@ mod snapshots;
 mod split;
 mod stock;
 mod support;
+mod takeover;
 mod torture;
 mod transactions;

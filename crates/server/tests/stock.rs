@@ -101,7 +101,7 @@ const NEWER: &[&str] = &[
 ];
 
 /// Directives of the file that are no settings here.
-const IGNORED: usize = 39;
+const IGNORED: usize = 38;
 
 /// Where Debian's package puts the file.
 const INSTALLED: &str = "/etc/redis/redis.conf";
@@ -172,7 +172,6 @@ fn all_that_changes_meaning_is_told_at_once() {
         "rename-command FLUSHALL \"\"",
         "loadmodule /usr/lib/redisearch.so",
         "tls-port 6380",
-        "aof-load-truncated no",
         "min-replicas-to-write 1",
     ];
     lines.extend(wrong.map(str::to_owned));
@@ -421,23 +420,4 @@ fn a_start_says_where_data_is_and_what_was_there() {
     server.start_again(cache, Signal::TERM, &[]);
     let found = told_of_directory(&server);
     assert!(found.starts_with("existing snapshot, "), "{found}");
-}
-
-/// The data of a redis-server that kept an append-only file is not lost: the log says that it is not read,
-/// and what to do.
-#[test]
-fn an_append_only_file_of_redis_is_told_of() {
-    let logged = Target::Logged { threads: 1 };
-    let mut redis = Server::start(Target::Redis, &["--appendonly", "yes"]);
-    assert_eq!(redis.client().ask("SET k v").text(), "OK");
-    redis.start_again(logged, Signal::TERM, &[]);
-    let said = redis.output();
-    assert!(
-        said.contains("appendonly.aof.manifest is an append-only file of redis-server"),
-        "{said}"
-    );
-    // Once there is data of its own, the question is settled.
-    assert_eq!(redis.client().ask("SET k v").text(), "OK");
-    redis.start_again(logged, Signal::TERM, &[]);
-    assert!(!redis.output().contains("append-only file of redis-server"));
 }

@@ -187,6 +187,7 @@ impl<'a> Guard<'a> {
         let slot = index.find(place, |entry| entry.has_key(key.bytes))?;
         if let Some(expiry) = index.entry(slot).expiry()
             && self.now > expiry
+            && !self.shared.keeps_expired.load(Relaxed)
         {
             self.expire(slot);
             return None;

@@ -44,6 +44,7 @@ pub(crate) enum Setting {
     AppendOnly,
     AppendFsync,
     AppendDirName,
+    AofLoadTruncated,
     BackupDir,
     AutoAofRewritePercentage,
     AutoAofRewriteMinSize,

@@ -98,7 +98,7 @@ impl Server {
 
 /// Opens the log. It is locked until the last worker has noticed that it was closed.
 fn open_again(server: &Server) -> Result<Recovery, String> {
-    let (mut waited, directory) = (Duration::ZERO, directory(&server.settings));
+    let (mut waited, directory) = (Duration::ZERO, directory(server));
     loop {
         let disk = server.persistence.disk.clone();
         match Log::open(disk, &directory, log_options(server)) {

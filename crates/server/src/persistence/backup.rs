@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ferrite_log::Backup;
 
-use super::Persistence;
+use super::{Persistence, takeover};
 use crate::config::{Setting, Settings};
 
 /// Bytes that the name of a backup has at most, as file systems have it.
@@ -40,8 +40,9 @@ fn is_name(name: &str) -> bool {
 /// Looks whether backups have a place of their own.
 ///
 /// # Errors
-/// They would be among the files of the log, or of the one that the next takes the place of.
+/// They would be among the files of the log, or of the one that the next takes the place of. Or there are two logs.
 pub(crate) fn check_place(settings: &Settings) -> Result<(), String> {
+    takeover::own_directory(settings)?;
     let backups = settings.text(Setting::BackupDir);
     let log = settings.text(Setting::AppendDirName);
     let parts = |path: &str| {
@@ -52,7 +53,8 @@ pub(crate) fn check_place(settings: &Settings) -> Result<(), String> {
             .collect::<Vec<_>>()
     };
     let is_inside = |log: &str| parts(&backups).starts_with(&parts(log));
-    if !backups.is_empty() && (is_inside(&log) || is_inside(&format!("{log}.old"))) {
+    let ends = ["", ".old", ".ferrite", ".ferrite.old"];
+    if !backups.is_empty() && ends.iter().any(|end| is_inside(&format!("{log}{end}"))) {
         return Err(format!(
             "'backup-dir' {backups} is inside of the log's directory ({log}): choose another"
         ));

@@ -17,12 +17,13 @@ mod relief;
 mod replay;
 mod sizes;
 mod switch;
+mod takeover;
 mod warming;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, OnceLock};
 
 use ferrite_log::{
     Address, Appender, DbId, Error, Log, Lsn, Options, Recovery, ReplayOptions, Slowest, Status,
@@ -62,6 +63,8 @@ pub(crate) use warming::Warming;
 pub(crate) struct Persistence {
     /// Where the log is; trouble with it can be made (DEBUG DISK).
     pub(crate) disk: Arc<Faulty>,
+    /// Its directory, which stays the same as long as the server runs.
+    directory: OnceLock<PathBuf>,
     log: RwLock<Option<Log>>,
     /// What is happening to the log as a whole.
     phase: Mutex<Phase>,
@@ -88,6 +91,7 @@ impl Persistence {
         let number = |db: usize| u16::try_from(db).unwrap_or(u16::MAX);
         Persistence {
             disk: Arc::default(),
+            directory: OnceLock::new(),
             log: RwLock::default(),
             phase: Mutex::default(),
             opened: AtomicU64::new(0),
@@ -292,8 +296,14 @@ impl Server {
 }
 
 /// Where the log is.
-fn directory(settings: &Settings) -> PathBuf {
-    Path::new(".").join(&*settings.text(Setting::AppendDirName))
+fn directory(server: &Server) -> PathBuf {
+    let settings = &server.settings;
+    let found = server.persistence.directory.get_or_init(|| {
+        // Two were an error when the server started.
+        let named = |_| Path::new(".").join(&*settings.text(Setting::AppendDirName));
+        takeover::own_directory(settings).unwrap_or_else(named)
+    });
+    found.clone()
 }
 
 fn sync_policy(settings: &Settings) -> SyncPolicy {
@@ -310,7 +320,7 @@ fn log_options(server: &Server) -> Options {
     // Beside the workers: compaction, what notes lost entries, and what writes all data to a new log.
     let appenders = server.workers.len() + 3;
     let limit = server.settings.int(Setting::MaxMemory).unsigned_abs();
-    let segment_bytes = segment_bytes(&server.settings);
+    let segment_bytes = segment_bytes(server);
     // No segment is smaller than the ring.
     let ring_bytes = ring_bytes(limit, appenders, usual.ring_bytes).min(1 << segment_bytes.ilog2());
     Options {
@@ -332,9 +342,10 @@ fn log_options(server: &Server) -> Options {
 }
 
 /// Bytes of a segment: what the settings say, but only a part of a small file system.
-fn segment_bytes(settings: &Settings) -> u64 {
-    let wanted = settings.int(Setting::LogSegmentSize).unsigned_abs();
-    let disk = [&*directory(settings), Path::new(".")]
+fn segment_bytes(server: &Server) -> u64 {
+    let wanted = server.settings.int(Setting::LogSegmentSize);
+    let wanted = wanted.unsigned_abs();
+    let disk = [&*directory(server), Path::new(".")]
         .into_iter()
         .find_map(|path| sys::file::file_system_bytes(path).ok());
     // Some file systems do not tell.
@@ -366,7 +377,7 @@ pub(crate) fn open(server: &Server) -> Result<Option<Recovery>, String> {
     if !server.settings.flag(Setting::AppendOnly) {
         return Ok(None);
     }
-    let (files, directory) = (server.persistence.disk.clone(), directory(&server.settings));
+    let (files, directory) = (server.persistence.disk.clone(), directory(server));
     switch::discard_incomplete(&directory)
         .map_err(|error| format!("cannot use {}: {error}", directory.display()))?;
     let opened = Log::open(files, &directory, log_options(server));
@@ -380,8 +391,8 @@ pub(crate) fn open(server: &Server) -> Result<Option<Recovery>, String> {
 }
 
 /// Begins to replay the log in a thread of its own. When that is done the server takes commands on data. A log that is soon
-/// replayed is waited for, so that nobody who connects at once is told to come back. A log that has just been made gets what the
-/// snapshot has, if there is one.
+/// replayed is waited for, so that nobody who connects at once is told to come back. A log that has just been made gets what an
+/// append-only file of redis-server has, or the snapshot, if there is one.
 ///
 /// # Errors
 /// There is no thread.
@@ -389,7 +400,7 @@ pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Resu
     let thread = std::thread::Builder::new().name("load".into());
     let (done, is_done) = sync_channel(1);
     let spawned = thread.spawn(move || {
-        match load(server, recovery, Imports::Snapshot) {
+        match load(server, recovery, Imports::Found) {
             Ok(()) => {}
             // Nobody wants it any more.
             Err(_) if server.is_shutting_down() => {}
@@ -406,9 +417,41 @@ pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Resu
 /// What a log that was never written to begins with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Imports {
-    /// What the snapshot has, if there is one.
-    Snapshot,
+    /// What an append-only file of redis-server has, or else the snapshot, if there is one.
+    Found,
     Nothing,
+}
+
+/// What a new log begins with.
+enum Import {
+    Redis(takeover::Found),
+    Snapshot,
+}
+
+impl Import {
+    /// What there is. As with redis-server an append-only file comes before a snapshot.
+    fn find(server: &Server) -> Result<Option<Import>, String> {
+        if let Some(found) = takeover::find(&server.settings)? {
+            return Ok(Some(Import::Redis(found)));
+        }
+        Ok(snapshot::is_there(server)?.then_some(Import::Snapshot))
+    }
+
+    /// Puts all of it into the log, which says that it is incomplete until then.
+    fn take(self, server: &'static Server, directory: &Path) -> Result<(), String> {
+        match self {
+            Import::Redis(found) => takeover::take_over(server, &found)?,
+            Import::Snapshot => {
+                log::info!("The log is new: it begins with the snapshot");
+                snapshot::load_at_start(server)?;
+            }
+        }
+        switch::log_everything(server)
+            .and_then(|()| switch::mark_complete(directory).map_err(|error| error.to_string()))
+            .map_err(|problem| format!("cannot begin the log: {problem}"))?;
+        server.snapshots.note_loaded(server);
+        Ok(())
+    }
 }
 
 fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Result<(), String> {
@@ -452,10 +495,12 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
         let number = u16::try_from(db).unwrap_or(u16::MAX);
         id.store(recovery.bindings().id_of(number).0, Relaxed);
     }
-    let imports =
-        imports == Imports::Snapshot && recovery.end() == Lsn::FIRST && snapshot::is_there(server)?;
-    let directory = directory(&server.settings);
-    if imports {
+    let import = match imports {
+        Imports::Found if recovery.end() == Lsn::FIRST => Import::find(server)?,
+        _ => None,
+    };
+    let directory = directory(server);
+    if import.is_some() {
         switch::mark_incomplete(&directory)
             .map_err(|error| format!("cannot begin the log: {error}"))?;
     }
@@ -474,13 +519,8 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
     if left.values && leaves_all {
         warming::begin(server);
     }
-    if imports {
-        log::info!("The log is new: it begins with the snapshot");
-        snapshot::load_at_start(server)?;
-        switch::log_everything(server)
-            .and_then(|()| switch::mark_complete(&directory).map_err(|error| error.to_string()))
-            .map_err(|problem| format!("cannot begin the log: {problem}"))?;
-        server.snapshots.note_loaded(server);
+    if let Some(import) = import {
+        import.take(server, &directory)?;
     }
     let alone = server.keyspace.turns().exclusive();
     server.gate.set(Closed::Loading, false);

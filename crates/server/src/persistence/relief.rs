@@ -1,4 +1,4 @@
-//! Keeping to the limit of memory while a snapshot is loaded beside a log.
+//! Keeping to the limit of memory while a snapshot, or an append-only file of redis-server, is loaded beside a log.
 //!
 //! What was loaded is in no log yet. When memory is short it is logged, some shards at a time, and its values
 //! leave memory. Under another policy, or without a log, what is loaded stays, as with redis-server.
@@ -73,6 +73,11 @@ impl Relief<'_> {
         }
         memory.purge_if_much();
         Ok(())
+    }
+
+    /// Gives back its way into the log, until room has to be made again.
+    pub(super) fn let_go_of_log(&self) {
+        self.own.lock().appender = None;
     }
 
     /// Logs what is missing of these shards, in all databases, and waits until it is written.

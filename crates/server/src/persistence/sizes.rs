@@ -46,7 +46,7 @@ impl Sizes {
             .iter()
             .map(|(id, keys)| format!("{id} {keys}\n"))
             .collect();
-        let directory = directory(&server.settings);
+        let directory = directory(server);
         let temporary = directory.join("SIZES.tmp");
         let written =
             fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path(&directory)));
@@ -63,7 +63,7 @@ pub(super) fn reserve(
     log_bytes: u64,
     number_of: impl Fn(u16) -> usize,
 ) {
-    let text = fs::read_to_string(path(&directory(&server.settings))).unwrap_or_default();
+    let text = fs::read_to_string(path(&directory(server))).unwrap_or_default();
     let mut left = log_bytes / KEY_BYTES;
     for line in text.lines() {
         let Some((id, keys)) = line.split_once(' ') else {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use ferrite_log::{Appender, DbId, Error, Log, Rebind, Refusal};
 use keyspace::{Exclusive, Guard, ShardId};
 
-use super::{Persistence, bring_back, directory, log_options};
+use super::{Persistence, bring_back, directory, log_options, takeover};
 use crate::config::Setting;
 use crate::gate::Closed;
 use crate::journal::{stored, tag_of};
@@ -110,6 +110,13 @@ fn begin_fresh(server: &Server, directory: &Path) -> Result<Log, String> {
     if let Err(error @ Error::Locked { .. }) = Log::open(disk(), directory, options.clone()) {
         return Err(error.to_string());
     }
+    // It would be moved away with the log, and be removed with it later.
+    if takeover::has_redis_files(directory) {
+        return Err(format!(
+            "{} has files of redis-server, too: move them elsewhere first",
+            directory.display()
+        ));
+    }
     let old = earlier(directory);
     remove_all(&old).map_err(failed)?;
     fs::rename(directory, &old).map_err(failed)?;
@@ -126,7 +133,7 @@ impl Persistence {
     pub(crate) fn switch_on(server: &'static Server) -> Result<(), String> {
         let own = &server.persistence;
         own.enter_phase(Phase::Beginning)?;
-        let directory = directory(&server.settings);
+        let directory = directory(server);
         let log = begin_fresh(server, &directory).inspect_err(|_| own.settle())?;
         log::info!("Writing all data to the log");
         // On a thread of its own and between turns, because a worker that is inside a turn goes on in it without a journal: what it
@@ -187,7 +194,7 @@ impl Persistence {
         if !own.is_open() {
             return Ok(());
         }
-        mark_incomplete(&directory(&server.settings)).map_err(|error| error.to_string())?;
+        mark_incomplete(&directory(server)).map_err(|error| error.to_string())?;
         if clears {
             walk(server, |guard, position| guard.forget_log(position))?;
             own.appender()?.bind(&[Rebind::ClearAll]);
@@ -204,7 +211,7 @@ impl Persistence {
             return Ok(());
         }
         log_everything(server)?;
-        mark_complete(&directory(&server.settings)).map_err(|error| error.to_string())
+        mark_complete(&directory(server)).map_err(|error| error.to_string())
     }
 
     pub(super) fn appender(&self) -> Result<Appender, String> {

@@ -43,6 +43,8 @@ struct Load<'s> {
     /// The time (Unix, ms) at which keys have expired or not.
     now: i64,
     duplicates: Duplicates,
+    /// Whether keys whose time has come are loaded too.
+    keeps_expired: bool,
     /// What makes room where memory is short.
     relief: Option<Relief<'s>>,
     /// What stopped a thread that fills the keyspace.
@@ -61,27 +63,27 @@ pub(crate) fn load(
     duplicates: Duplicates,
     relief: Option<Relief<'_>>,
 ) -> Result<(), String> {
-    let started = Instant::now();
     let (load, file, total_bytes) = Load::begin(server, path, duplicates, relief)?;
-    let loading = server.snapshots.loading();
-    if total_bytes as usize <= LOAD_BUFFERS_PER_THREAD * LOAD_BUFFER_BYTES {
-        let mut turn = server.keyspace.turns().register();
-        load.read(file, |buffer| load.fill(&mut turn, &buffer))?;
-    } else {
-        load.in_parallel(file)?;
-    }
-    let read_bytes = loading.loaded_bytes.load(Relaxed);
+    let read_bytes = load.run(file, total_bytes)?;
     if read_bytes < total_bytes {
         log::warn!("what follows the end of the snapshot at byte {read_bytes} was ignored");
     }
-    log::info!(
-        "Done loading RDB, keys loaded: {}, keys expired: {}.",
-        loading.keys.load(Relaxed),
-        loading.expired.load(Relaxed)
-    );
-    let took_s = started.elapsed().as_secs_f64();
-    log::info!("DB loaded from disk: {took_s:.3} seconds");
     Ok(())
+}
+
+/// Loads the file that the commands of an append-only file come behind, as [`load`] does. Keys whose time has come are loaded too,
+/// because a command may give them another. Returns the byte at which the commands begin.
+///
+/// # Errors
+/// As [`load`].
+pub(crate) fn load_base(
+    server: &Server,
+    path: &Path,
+    relief: Option<Relief<'_>>,
+) -> Result<u64, String> {
+    let (mut load, file, total_bytes) = Load::begin(server, path, Duplicates::Refused, relief)?;
+    load.keeps_expired = true;
+    load.run(file, total_bytes)
 }
 
 /// Reads a file to its end, and changes nothing.
@@ -115,6 +117,7 @@ impl<'s> Load<'s> {
             server,
             now: sys::clock::realtime_ms(),
             duplicates,
+            keeps_expired: false,
             relief,
             problem: Mutex::new(None),
             has_problem: AtomicBool::new(false),
@@ -123,6 +126,27 @@ impl<'s> Load<'s> {
         loading.begin(load.now / 1000, total_bytes);
         Ok((load, file, total_bytes))
     }
+
+    /// Loads all of the file. Returns how many bytes that were.
+    fn run(&self, file: File, total_bytes: u64) -> Result<u64, String> {
+        let started = Instant::now();
+        let loading = self.server.snapshots.loading();
+        if total_bytes as usize <= LOAD_BUFFERS_PER_THREAD * LOAD_BUFFER_BYTES {
+            let mut turn = self.server.keyspace.turns().register();
+            self.read(file, |buffer| self.fill(&mut turn, &buffer))?;
+        } else {
+            self.in_parallel(file)?;
+        }
+        log::info!(
+            "Done loading RDB, keys loaded: {}, keys expired: {}.",
+            loading.keys.load(Relaxed),
+            loading.expired.load(Relaxed)
+        );
+        let took_s = started.elapsed().as_secs_f64();
+        log::info!("DB loaded from disk: {took_s:.3} seconds");
+        Ok(loading.loaded_bytes.load(Relaxed))
+    }
+
     /// Reads on this thread and fills the keyspace on others.
     fn in_parallel(&self, file: File) -> Result<(), String> {
         let threads = self.server.workers.len().min(LOAD_THREADS);
@@ -229,7 +253,7 @@ impl<'s> Load<'s> {
 
     fn is_expired(&self, entry: &Entry<'_>) -> bool {
         let expiry = entry.attributes.expiry_ms;
-        expiry.is_some_and(|expiry| expiry < self.now)
+        !self.keeps_expired && expiry.is_some_and(|expiry| expiry < self.now)
     }
 
     /// Waits, for tests, as long as the load is wanted.

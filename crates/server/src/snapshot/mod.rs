@@ -19,7 +19,7 @@ mod saver;
 mod state;
 
 pub(crate) use file::remove_leftovers;
-pub(crate) use load::Duplicates;
+pub(crate) use load::{Duplicates, load_base};
 pub(crate) use points::SavePoint;
 pub(crate) use reload::{Reload, ReloadError, reload};
 pub(crate) use save::{after_flush_all, save_alone};

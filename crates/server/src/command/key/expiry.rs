@@ -1,7 +1,7 @@
 //! When keys expire.
 //!
 //! Times are Unix milliseconds from where they are read to where they are told. A key that is given a time that is over
-//! is removed at once, which counts as done.
+//! is removed at once, which counts as done. While data is loaded it stays, because a later change may give it another.
 
 use crate::command::{Args, Context, Failure};
 use crate::notify::Event;
@@ -40,10 +40,11 @@ fn expire_at(
         .and_then(|ms| ms.checked_add(base_ms))
         .ok_or_else(|| Failure::invalid_expire(&context.command.full_name))?;
     let (key, now) = (args.key(1), context.store.now);
+    let is_loading = context.server.is_loading();
     let mut shard = context.store.lock(key);
     let done = match shard.find_to_change(key) {
         Some(mut entry) if condition.holds(entry.expiry(), at) => {
-            let event = if at <= now {
+            let event = if at <= now && !is_loading {
                 entry.remove();
                 Event::DEL
             } else {

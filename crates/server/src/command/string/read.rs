@@ -115,7 +115,7 @@ pub(super) fn getex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     let moment = option.moment(context, args)?;
     entry.answer(&mut context.reply)?;
     let event = match (option, moment) {
-        (_, Some(at)) if option.is_absolute() && at <= now => {
+        (_, Some(at)) if option.is_absolute() && at <= now && !context.server.is_loading() => {
             entry.remove();
             Event::DEL
         }

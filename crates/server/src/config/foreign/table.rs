@@ -16,18 +16,17 @@ pub(super) struct Group {
 /// See the module.
 pub(super) static GROUPS: &[Group] = &[
     Group {
+        reason: "it says no more than which append-only file of redis-server a first start takes over (docs/durability.md)",
+        rows: &[text("appendfilename", "appendonly.aof").fixed()],
+    },
+    Group {
         reason: "the log has a format of its own and is compacted all the time (docs/durability.md)",
         rows: &[
-            text("appendfilename", "appendonly.aof").fixed(),
             flag("aof-use-rdb-preamble", "yes"),
             flag("aof-rewrite-incremental-fsync", "yes"),
             flag("aof-disable-auto-gc", "no"),
             flag("no-appendfsync-on-rewrite", "no"),
         ],
-    },
-    Group {
-        reason: "an incomplete record at the end of the log is always cut off",
-        rows: &[flag("aof-load-truncated", "yes").only(&["yes"])],
     },
     Group {
         reason: "the log holds no timestamps",

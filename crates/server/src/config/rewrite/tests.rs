@@ -190,6 +190,7 @@ const OTHERS: &[(Setting, &str)] = &[
     (Setting::AppendOnly, "no"),
     (Setting::AppendFsync, "always"),
     (Setting::AppendDirName, "other directory"),
+    (Setting::AofLoadTruncated, "no"),
     (Setting::BackupDir, "other backups"),
     (Setting::AutoAofRewritePercentage, "50"),
     (Setting::AutoAofRewriteMinSize, "1000001"),

@@ -140,7 +140,19 @@ pub(super) const KEEPING: &[Row] = &[
         kind: Kind::Path,
         default: "appendonlydir",
         section: Section::Data,
-        summary: "The directory of the log, in `dir`.",
+        summary: "The directory of the log, in `dir`. Where redis-server has its append-only file there, the log is in a directory \
+                  beside it whose name ends in `.ferrite`.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::AofLoadTruncated,
+        name: "aof-load-truncated",
+        kind: Kind::Flag,
+        default: "yes",
+        mutable: true,
+        section: Section::Data,
+        summary: "Whether an append-only file of redis-server that ends in the middle of a command is taken over without that \
+                  command. An incomplete record at the end of the log is always cut off.",
         ..BASE
     },
     Row {

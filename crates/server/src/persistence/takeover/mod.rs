@@ -1,0 +1,100 @@
+//! Taking over an append-only file of redis-server: what its files hold goes into this server's own log.
+//!
+//! It happens at a start with a log that was never written to. The log is marked as incomplete before the
+//! first byte goes into it, and as complete when all of it is durable: whoever is killed in between begins
+//! again at the next start, and after that the log alone counts. redis-server's files are only read.
+//!
+//! `files` finds them and says where the log is, `run` runs the commands. The syntax of the files is in the
+//! crates `aof` and `rdb`.
+
+mod files;
+mod run;
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{Relief, switch};
+use crate::server::Server;
+use crate::snapshot;
+
+pub(super) use files::{Found, find, has_redis_files, own_directory};
+use run::Runner;
+
+/// Takes over what was found. The log is open, marked as incomplete, and nobody else changes data.
+///
+/// # Errors
+/// What cannot be taken over: file, byte, command and key.
+pub(super) fn take_over(server: &'static Server, found: &Found) -> Result<(), String> {
+    log::info!(
+        "Taking over {}: {} files, {} bytes",
+        found.name.display(),
+        found.files.len(),
+        found.bytes
+    );
+    // A command that comes later may give a key whose time has come another.
+    server.keyspace.set_keeps_expired(true);
+    let taken = take_all(server, found).map_err(|problem| {
+        format!(
+            "{problem}\n\
+             Nothing was changed. Let redis-server start there and remove what this server does not have, \
+             or move {} away to start without its data",
+            found.whole().display()
+        )
+    })?;
+    server.keyspace.set_keeps_expired(false);
+    log::info!(
+        "Taken over {}: {} keys of its base and {} commands behind it. The files of redis-server stay as \
+         they are, and are not read any more",
+        found.name.display(),
+        taken.keys,
+        taken.commands
+    );
+    Ok(())
+}
+
+/// What came of it.
+#[derive(Default)]
+struct Taken {
+    keys: u64,
+    commands: u64,
+}
+
+fn take_all(server: &'static Server, found: &Found) -> Result<Taken, String> {
+    let loading = server.snapshots.loading();
+    let mut taken = Taken::default();
+    let mut before = 0;
+    for (number, path) in found.files.iter().enumerate() {
+        let named = |problem: String| format!("{} cannot be taken over: {problem}", path.display());
+        let mut commands_from = 0;
+        if begins_with_rdb(path).map_err(|error| named(error.to_string()))? {
+            let relief = Relief::new(server);
+            commands_from = snapshot::load_base(server, path, relief).map_err(named)?;
+            taken.keys += loading.keys.load(Relaxed);
+            switch::log_everything(server)
+                .map_err(|problem| format!("cannot begin the log: {problem}"))?;
+        }
+        loading.total_bytes.store(found.bytes, Relaxed);
+        loading.loaded_bytes.store(before + commands_from, Relaxed);
+        let mut runner = Runner::new(server, found, before)?;
+        let is_last = number + 1 == found.files.len();
+        taken.commands += runner.run_file(path, commands_from, is_last)?;
+        before += path.metadata().map_or(0, |metadata| metadata.len());
+    }
+    if server.persistence.sync() {
+        Ok(taken)
+    } else {
+        Err("cannot begin the log: it could not be made durable".into())
+    }
+}
+
+/// Whether an RDB file stands in front of the commands of a file.
+fn begins_with_rdb(path: &Path) -> std::io::Result<bool> {
+    let mut magic = [0; aof::RDB_MAGIC.len()];
+    match File::open(path)?.read_exact(&mut magic) {
+        Ok(()) => Ok(magic == aof::RDB_MAGIC),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
