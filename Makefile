@@ -21,6 +21,10 @@ test: setup ## all that CI runs: format, lints, unit, golden, split, connection,
 clients: setup build ## all clients of tests/clients against the optimised server, the slow ones (Java) too
 	scripts/guarded tests/clients/run all $${CARGO_TARGET_DIR:-target}/release/ferrite-server
 
+.PHONY: libraries
+libraries: setup build ## which well-known libraries work with the optimised server, written into docs/libraries.md and README.md
+	scripts/guarded tests/clients/libraries/measure --write
+
 linearizability: setup build ## 880 histories of many clients at once, half of them with kills (HISTORIES=200 of a kind)
 	scripts/guarded tests/linearizability/run long $${CARGO_TARGET_DIR:-target}/release/ferrite-server
 

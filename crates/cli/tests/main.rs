@@ -6,6 +6,7 @@ mod check;
 mod commands;
 mod files;
 mod golden;
+mod readme;
 mod strange_servers;
 mod support;
 mod terminal;

@@ -154,7 +154,7 @@ fn spawn(kind: Kind, port: u16, directory: &Path, options: &[&str]) -> Child {
 
 /// The server beside the client that is being tested, brought up to date first: cargo builds only the binaries of the
 /// package that a test belongs to.
-fn ferrite_server() -> &'static Path {
+pub(crate) fn ferrite_server() -> &'static Path {
     static SERVER: OnceLock<PathBuf> = OnceLock::new();
     SERVER.get_or_init(|| {
         let client = Path::new(env!("CARGO_BIN_EXE_ferrite-cli"));
@@ -179,7 +179,7 @@ fn ferrite_server() -> &'static Path {
 }
 
 /// A port that was free a moment ago.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("bound").port()
 }
