@@ -16,7 +16,7 @@ use sys::file::File;
 
 use crate::address::Lsn;
 use crate::core::{Core, lock};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, absolute};
 use crate::manifest;
 use crate::paths::Paths;
 use crate::recover::copy_range;
@@ -51,11 +51,7 @@ impl Core {
         let paths = Paths::new(destination);
         match self.files.list(&paths.log) {
             Ok(names) if !names.is_empty() => {
-                return Err(Error::io(
-                    "will not write over",
-                    &paths.log,
-                    std::io::ErrorKind::AlreadyExists.into(),
-                ));
+                return Err(Error::Taken(absolute(&paths.root)));
             }
             _ => {}
         }

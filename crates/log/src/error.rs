@@ -26,6 +26,8 @@ pub enum Error {
     },
     /// There is no log in this directory.
     Missing(PathBuf),
+    /// There is a log in this directory, where a backup should go.
+    Taken(PathBuf),
     /// What is on disk is not what was written.
     Damage(Damage),
     /// What is on disk was written by a version that this one does not understand.
@@ -45,6 +47,11 @@ pub struct Damage {
     pub offset: u64,
     /// What is wrong there.
     pub reason: String,
+}
+
+/// A directory as messages name it: who reads them may be in another.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 impl Error {
@@ -87,6 +94,11 @@ impl fmt::Display for Error {
             Error::Missing(directory) => write!(
                 f,
                 "there is no log in {0}: {0}/log is missing",
+                directory.display()
+            ),
+            Error::Taken(directory) => write!(
+                f,
+                "there is a backup in {} already, which is left as it is: choose another name",
                 directory.display()
             ),
             Error::Damage(damage) => write!(

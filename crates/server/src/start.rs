@@ -125,7 +125,12 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
         let _ = thread.join();
     }
     server.persistence.close()?;
+    if server.failure.get().is_some() && server.is_loading() {
+        persistence::forget_incomplete(server);
+    }
     match server.failure.get() {
+        // It is among the messages already, on the standard output.
+        Some(_) if server.settings.text(Setting::LogFile).is_empty() => Ok(ExitCode::FAILURE),
         Some(problem) => Err(problem.clone()),
         None => {
             log::info!("Ferrite is now ready to exit, bye bye...");

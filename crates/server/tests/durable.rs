@@ -202,7 +202,10 @@ fn a_directory_belongs_to_one_server() {
     let Err(failure) = Server::try_start(ONE, &[], &["--dir", dir]) else {
         panic!("a second server started in {dir}");
     };
-    let expected = format!("is in use by another server (process {})", server.pid());
+    let expected = format!(
+        "{dir}/appendonlydir is in use by another server (process {})",
+        server.pid()
+    );
     assert!(failure.output.contains(&expected), "{failure}");
 }
 

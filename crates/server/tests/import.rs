@@ -113,6 +113,47 @@ fn a_snapshot_does_not_come_back_over_the_log() {
     );
 }
 
+/// What the server says of a start that it gives up.
+fn refused(data: &Data) -> String {
+    let directory = data.0.to_str().expect("a path of UTF-8");
+    let (status, output) = match Server::try_start(LOGGED, &[], &["--dir", directory]) {
+        Err(failure) => (failure.status, failure.output),
+        // It may answer before it has seen the file.
+        Ok(mut server) => (server.wait_for_exit(), server.output()),
+    };
+    assert!(status.is_some_and(|status| !status.success()), "{output}");
+    output
+}
+
+#[test]
+fn a_snapshot_that_is_refused_leaves_the_directory_as_it_was() {
+    let data = Data::new();
+    let expected = data.write_snapshot();
+    let good = fs::read(data.snapshot()).expect("it was written");
+    fs::write(data.snapshot(), &good[..good.len() / 2]).expect("the directory is ours");
+    for _ in 0..2 {
+        let output = refused(&data);
+        assert!(output.contains("Nothing was changed."), "{output}");
+        assert_eq!(output.matches("cannot be loaded").count(), 1, "{output}");
+        assert!(!data.0.join("appendonlydir").exists(), "{output}");
+    }
+    // What else is in the directory stays, and a snapshot that is mended is loaded.
+    fs::create_dir(data.0.join("appendonlydir")).expect("the directory is ours");
+    let other = data.0.join("appendonlydir/notes");
+    fs::write(&other, "mine").expect("the directory is ours");
+    refused(&data);
+    assert_eq!(fs::read(&other).expect("it is there"), b"mine");
+    assert_eq!(
+        fs::read_dir(data.0.join("appendonlydir"))
+            .expect("it is there")
+            .count(),
+        1
+    );
+    fs::write(data.snapshot(), &good).expect("the directory is ours");
+    let server = data.start(LOGGED, &[]);
+    assert_eq!(digest(&mut server.client()), expected);
+}
+
 #[test]
 fn who_dies_while_the_snapshot_is_read_begins_again() {
     let data = Data::new();

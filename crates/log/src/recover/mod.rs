@@ -22,7 +22,7 @@ use crate::bindings::Bindings;
 use crate::blob::{self, Blobs};
 use crate::closed;
 use crate::core::{Beginning, Core};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, absolute};
 use crate::fetch::ValueReader;
 use crate::log::Log;
 use crate::manifest;
@@ -61,7 +61,7 @@ pub(crate) fn lock_directory(files: &dyn Files, paths: &Paths) -> Result<Box<dyn
             return Error::io("cannot lock", &paths.lock, error);
         }
         Error::Locked {
-            directory: paths.root.clone(),
+            directory: absolute(&paths.root),
             holder: holder(files, &paths.lock),
         }
     })

@@ -6,6 +6,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::config::Setting;
 use crate::server::Server;
 
+/// Who sets fewer bytes than this has thought of another unit.
+const SMALLEST: u64 = 1 << 20;
+const UNIT: &str = ". The unit of maxmemory is bytes: 512mb are megabytes, 2gb gigabytes";
+
 impl Server {
     /// Says so if there is no room for data below `maxmemory`, or less than there is data now.
     pub(crate) fn warn_of_small_limit(&self) {
@@ -17,7 +21,8 @@ impl Server {
         if limit <= least {
             log::warn!(
                 "maxmemory is {limit} bytes, but the server itself takes up to {least}: there is no room for data, and writes are refused. \
-                 It should be some megabytes above that"
+                 It should be some megabytes above that{}",
+                if limit < SMALLEST { UNIT } else { "" }
             );
         } else if limit < used {
             let outcome = match self.policy() {

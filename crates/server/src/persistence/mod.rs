@@ -56,7 +56,7 @@ pub(crate) use reading::NOT_THERE;
 use reading::Reading;
 pub(crate) use relief::Relief;
 use replay::Loader;
-pub(crate) use switch::Phase;
+pub(crate) use switch::{Phase, forget_incomplete};
 pub(crate) use warming::Warming;
 
 /// See the module.

@@ -100,6 +100,32 @@ pub(super) fn discard_incomplete(directory: &Path) -> io::Result<()> {
     mark_complete(directory)
 }
 
+/// Removes what is left of a log that this start began and could not complete, so that the directory is as it was before.
+pub(crate) fn forget_incomplete(server: &Server) {
+    let directory = directory(&server.settings);
+    if !mark_of(&directory).exists() {
+        return;
+    }
+    // No other server takes the directory meanwhile.
+    let held = Log::open(
+        server.persistence.disk.clone(),
+        &directory,
+        log_options(server),
+    );
+    let Ok(held) = held else { return };
+    let parts = ["log", "blobs", "lost"].map(|part| directory.join(part));
+    let removed = parts.iter().try_for_each(|part| remove_all(part));
+    // What stays is removed by the next start, as long as the mark is there.
+    if removed.is_ok() {
+        for file in ["CLOSED", "INCOMPLETE", "LOCK"] {
+            let _ = fs::remove_file(directory.join(file));
+        }
+        // It stays if there is anything else in it.
+        let _ = fs::remove_dir(&directory);
+    }
+    drop(held);
+}
+
 /// Opens a new log. One that is there already is moved away.
 fn begin_fresh(server: &Server, directory: &Path) -> Result<Log, String> {
     let failed =

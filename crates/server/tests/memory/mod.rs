@@ -85,9 +85,14 @@ fn a_limit_below_what_the_server_takes_for_itself_is_told_and_refuses_writes() {
     });
     client.ask("CONFIG SET maxmemory 2mb");
     assert_eq!(server.output().matches(told).count(), 2);
+    // So few bytes were meant as something else.
+    let unit = "The unit of maxmemory is bytes";
+    assert!(!server.output().contains(unit));
+    client.ask("CONFIG SET maxmemory 512");
+    assert!(server.output().contains(unit), "{}", server.output());
     client.ask("CONFIG SET maxmemory 100mb");
     assert_eq!(client.ask("SET k v"), Value::Simple(b"OK".to_vec()));
-    assert_eq!(server.output().matches(told).count(), 2);
+    assert_eq!(server.output().matches(told).count(), 3);
 }
 
 #[test]
