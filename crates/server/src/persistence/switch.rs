@@ -102,7 +102,7 @@ pub(super) fn discard_incomplete(directory: &Path) -> io::Result<()> {
 
 /// Removes what is left of a log that this start began and could not complete, so that the directory is as it was before.
 pub(crate) fn forget_incomplete(server: &Server) {
-    let directory = directory(&server.settings);
+    let directory = directory(server);
     if !mark_of(&directory).exists() {
         return;
     }
