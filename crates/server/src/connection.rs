@@ -128,6 +128,16 @@ impl Connection {
         self.state == State::Open && (self.backlog.is_empty() || may_wait)
     }
 
+    /// Whether what it sends runs, or runs again: a connection that was stopped at `most` bytes goes on when half of them
+    /// are sent.
+    pub(crate) fn goes_on(&self, most: usize) -> bool {
+        let most = match self.interest.readable {
+            true => most,
+            false => most / 2,
+        };
+        self.runs(most)
+    }
+
     /// Whether it does nothing but wait for requests: nothing is to be sent, and nothing is here but the beginning of a request.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {

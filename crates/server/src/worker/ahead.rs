@@ -167,7 +167,7 @@ impl Worker {
             let Some(connection) = self.connections.get_mut(token) else {
                 continue;
             };
-            if connection.runs(most) {
+            if connection.goes_on(most) {
                 continue;
             }
             let quiet = self.now - connection.session.client.last_active_ms.load(Relaxed);

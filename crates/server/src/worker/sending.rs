@@ -49,13 +49,8 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(token) else {
             return;
         };
-        // Who has been stopped goes on when half of it is sent.
-        let most = match connection.interest.readable {
-            true => most,
-            false => most / 2,
-        };
         connection.note_all_input();
-        let runs = connection.runs(most);
+        let runs = connection.goes_on(most);
         if runs {
             connection.reads_ahead = false;
             if connection.has_more() && !connection.is_listed {

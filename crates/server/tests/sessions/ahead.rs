@@ -104,6 +104,54 @@ fn a_pipeline_that_is_written_whole_before_it_is_read_is_answered() {
     }
 }
 
+/// A client is stopped at 1 MiB of unsent replies here, and reads until the rest is below that, but not below the half at
+/// which it would go on. Then it writes without reading.
+#[test]
+fn a_client_that_reads_a_part_of_what_stopped_it_may_write_on() {
+    const STOP: usize = 1 << 20;
+    for io in POLLERS {
+        let options = [
+            "--io",
+            io,
+            "--unixsocket",
+            "socket",
+            "--maxmemory-clients",
+            "16mb",
+        ];
+        let server = Server::start(TWO, &options);
+        let mut observer = server.client();
+        let mut stream = unix(&server);
+        let value = vec![b'v'; 50_000];
+        let set = encode_request(&[&b"SET"[..], b"k", &value]);
+        stream.write_all(&set).expect("the server reads");
+        expect(&mut stream, b"+OK\r\n", 1);
+        let gets = encode_request(&["GET", "k"]).repeat(60);
+        stream.write_all(&gets).expect("the server reads");
+        let mut unsent = || {
+            let list = observer.ask("CLIENT LIST").text();
+            let mut figures = list.split_whitespace();
+            let most = figures
+                .by_ref()
+                .filter_map(|figure| figure.strip_prefix("omem=")?.parse().ok());
+            most.max().unwrap_or(0_usize)
+        };
+        eventually("the client is stopped", || unsent() > STOP);
+        let header = format!("${}\r\n", value.len());
+        let reply = [header.as_bytes(), &value, b"\r\n"].concat();
+        let mut read = 0;
+        while unsent() > STOP - 100_000 {
+            expect(&mut stream, &reply, 1);
+            read += 1;
+        }
+        let left = unsent();
+        assert!(left > STOP / 2 + 50_000, "{left} bytes are unsent");
+        let pings = b"PING\r\n".repeat(500_000);
+        stream.write_all(&pings).expect("the server reads on");
+        expect(&mut stream, &reply, 60 - read);
+        expect(&mut stream, b"+PONG\r\n", 500_000);
+    }
+}
+
 #[test]
 fn large_values_behind_unread_replies_arrive() {
     for io in POLLERS {
