@@ -47,10 +47,13 @@ fn advice(error: &Error) -> String {
     let Error::Missing(directory) = error else {
         return String::new();
     };
-    let within = directory.join(Setting::AppendDirName.row().default);
-    if within.join("log").is_dir() {
-        format!("; there is one in {}", within.display())
-    } else {
-        String::new()
-    }
+    let usual = Setting::AppendDirName.row().default;
+    // The second is where it is beside an append-only file of redis-server.
+    let places = [usual.to_owned(), format!("{usual}.ferrite")];
+    let mut places = places.iter().map(|name| directory.join(name));
+    places
+        .find(|place| place.join("log").is_dir())
+        .map_or_else(String::new, |place| {
+            format!("; there is one in {}", place.display())
+        })
 }

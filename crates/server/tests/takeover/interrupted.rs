@@ -43,7 +43,7 @@ fn who_is_killed_meanwhile_begins_again() {
     let mut server = data.ferrite(&[]);
     assert_eq!(digest(&server), expected);
     assert!(!mark.exists());
-    assert_eq!(data.files(), before);
+    data.assert_untouched(&before, "");
     end(&mut server, Signal::KILL);
     let server = data.ferrite(&[]);
     assert_eq!(digest(&server), expected);
@@ -75,6 +75,11 @@ fn what_is_larger_than_memory_is_taken_over_within_the_limit() {
         client.ask(&format!("COPY moved:{number} key:{number} DB 1"));
         client.ask("EXEC");
     }
+    // Some that keep all others out.
+    ask_all(
+        &mut client,
+        "SELECT 2\nMSET a 1 b 2\nSWAPDB 1 2\nFLUSHDB\nSET c 3\nSELECT 3\nSET d 4\nFLUSHDB ASYNC",
+    );
     let expected = digest(&server);
     end(&mut server, Signal::KILL);
     let limit = ["--maxmemory", "64mb", "--shards", "16"];
@@ -84,6 +89,32 @@ fn what_is_larger_than_memory_is_taken_over_within_the_limit() {
     assert!(most <= MOST + MOST / 10 + (16 << 20), "{most} bytes");
     end(&mut server, Signal::KILL);
     assert_eq!(digest(&data.ferrite(&limit)), expected);
+}
+
+#[test]
+fn a_server_that_goes_on_writing_is_noticed() {
+    let data = Data::new();
+    let redis = data.redis(&[]);
+    let mut client = redis.client();
+    for number in 0..200 {
+        client.ask(&format!("SET key:{number} value:{number}"));
+    }
+    let mark = data.path(OWN).join("INCOMPLETE");
+    let refused = std::thread::scope(|scope| {
+        let start = || data.try_ferrite(&["--key-load-delay", "5000"]);
+        let starting = scope.spawn(start);
+        eventually("the takeover begins", || mark.exists());
+        while !starting.is_finished() {
+            client.ask("INCR counter");
+            sleep(Duration::from_millis(5));
+        }
+        starting.join().expect("it does not panic").err()
+    });
+    let refused = refused.expect("it does not start").output;
+    assert!(refused.contains("it has changed meanwhile"), "{refused}");
+    let expected = digest(&redis);
+    drop((client, redis));
+    assert_eq!(digest(&data.ferrite(&[])), expected);
 }
 
 #[test]

@@ -48,13 +48,13 @@ pub(super) fn assert_same_or_refused(data: &Data, for_redis: &[&str], story: &st
             let is_right =
                 redis.is_none() || said.contains(", key \"list") || story.contains("damaged");
             assert!(is_right, "redis-server starts there: {story}\n{failure}");
-            assert_eq!(data.files(), before, "{story}");
+            data.assert_untouched(&before, story);
             return false;
         }
     };
     let redis = redis.unwrap_or_else(|| panic!("only Ferrite starts there: {story}"));
     assert_eq!(digest(&server), redis, "{story}\n{}", server.output());
-    assert_eq!(data.files(), before, "{story}");
+    data.assert_untouched(&before, story);
     // What was taken over is in the log.
     end(&mut server, Signal::KILL);
     let server = data.ferrite(&[]);

@@ -2,99 +2,105 @@
 
 use super::*;
 
+/// The file is refused wherever it is: as an increment, and as the one file there is.
+fn assert_refused(file: &[u8], place: &str) {
+    for (data, name) in [
+        (
+            Data::with_files(&[('b', b""), ('i', file)]),
+            "./appendonlydir/appendonly.aof.2.i",
+        ),
+        (Data::of_redis_6(file), "./appendonly.aof"),
+    ] {
+        let refused = data.refusal(&[]);
+        let line = format!("{name} cannot be taken over: {place}");
+        assert!(refused.contains(&line), "{line}\n{refused}");
+        assert!(refused.contains("Nothing was changed"), "{refused}");
+    }
+}
+
 #[test]
 fn what_cannot_be_taken_over_is_named() {
-    let set = commands("SET a 1");
-    let at = set.len();
-    let of = |lines: &str| [&set[..], &commands(lines)].concat();
-    for (file, said) in [
+    let unknown = "this server does not have the command";
+    let foreign = "no such command is in an append-only file";
+    let misplaced = "it is not where it may be in a transaction";
+    for (before, line, behind, reason) in [
         (
-            of("RPUSH list x"),
-            format!(
-                "at byte {at}, command RPUSH, key \"list\": this server does not have the command"
-            ),
+            "",
+            "RPUSH list x",
+            "",
+            format!("RPUSH, key \"list\": {unknown}"),
         ),
         (
-            of("MULTI\nSET b 1\nHSET h f v\nEXEC"),
-            format!(
-                "at byte {}, command HSET, key \"h\"",
-                at + commands("MULTI\nSET b 1").len()
-            ),
+            "MULTI\nSET b 1",
+            "HSET h f v",
+            "EXEC",
+            format!("HSET, key \"h\": {unknown}"),
         ),
         (
-            of("EVAL return 0"),
-            format!(
-                "at byte {at}, command EVAL, key \"return\": this server does not have the command"
-            ),
+            "",
+            "EVAL script 0",
+            "",
+            format!("EVAL, key \"script\": {unknown}"),
         ),
         (
-            of("SELECT 16"),
-            format!("at byte {at}, command SELECT: ERR DB index is out of range"),
+            "",
+            "SELECT 16",
+            "",
+            "SELECT: ERR DB index is out of range".into(),
         ),
         (
-            of("INCR a b"),
-            format!("at byte {at}, command INCR, key \"a\": ERR wrong number of arguments"),
+            "",
+            "INCR a b",
+            "",
+            "INCR, key \"a\": ERR wrong number of arguments".into(),
         ),
         (
-            of("SET b x\nINCR b"),
-            format!(
-                "at byte {}, command INCR, key \"b\": ERR value is not an integer",
-                at + commands("SET b x").len()
-            ),
+            "SET b x",
+            "INCR b",
+            "",
+            "INCR, key \"b\": ERR value is not an integer".into(),
         ),
         (
-            of("MULTI\nSET b x\nINCR b\nEXEC"),
-            format!(
-                "at byte {}, command INCR, key \"b\": ERR value is not an integer",
-                at + commands("MULTI\nSET b x").len()
-            ),
+            "MULTI\nSET b x",
+            "INCR b",
+            "EXEC",
+            "INCR, key \"b\": ERR value is not".into(),
+        ),
+        ("", "GET a", "", format!("GET, key \"a\": {foreign}")),
+        ("", "SHUTDOWN", "", format!("SHUTDOWN: {foreign}")),
+        ("", "EXEC", "", format!("EXEC: {misplaced}")),
+        ("MULTI", "MULTI", "EXEC", format!("MULTI: {misplaced}")),
+    ] {
+        let before = [commands("SET a 1"), commands(before)].concat();
+        let file = [&before[..], &commands(line), &commands(behind)].concat();
+        let at = before.len();
+        assert_refused(&file, &format!("at byte {at}, command {reason}"));
+    }
+}
+
+#[test]
+fn what_is_no_command_is_named() {
+    let before = commands("SET a 1");
+    for (bytes, at, reason) in [
+        (
+            &b"SET b 1\r\n"[..],
+            0,
+            "the '*' of a command should be here, but it is 'S'",
         ),
         (
-            of("GET a"),
-            format!(
-                "at byte {at}, command GET, key \"a\": no such command is in an append-only file"
-            ),
+            b"\0\0\0\0",
+            0,
+            "the '*' of a command should be here, but it is '\\x00'",
         ),
+        (b"*1\r\n$x", 5, "a digit should be here, but it is 'x'"),
         (
-            of("SHUTDOWN"),
-            format!("at byte {at}, command SHUTDOWN: no such command is in an append-only file"),
-        ),
-        (
-            of("EXEC"),
-            format!("at byte {at}, command EXEC: it is not where it may be in a transaction"),
-        ),
-        (
-            of("MULTI\nMULTI\nEXEC"),
-            format!(
-                "at byte {}, command MULTI: it is not",
-                at + commands("MULTI").len()
-            ),
-        ),
-        (
-            [&set[..], b"SET b 1\r\n"].concat(),
-            format!("at byte {at}: the '*' of a command should be here, but it is 'S'"),
-        ),
-        (
-            [&set[..], b"\0\0\0\0"].concat(),
-            format!("at byte {at}: the '*' of a command should be here, but it is '\\x00'"),
-        ),
-        (
-            [&set[..], b"*1\r\n$x"].concat(),
-            format!("at byte {}: a digit should be here, but it is 'x'", at + 5),
+            b"*1\r\n$3\r\nDEL!!",
+            11,
+            "the end of an argument should be here, but it is '!'",
         ),
     ] {
-        for (data, name) in [
-            (
-                Data::with_files(&[('b', b""), ('i', &file)]),
-                "./appendonlydir/appendonly.aof.2.i",
-            ),
-            (Data::of_redis_6(&file), "./appendonly.aof"),
-        ] {
-            let refused = data.refusal(&[]);
-            let line = format!("{name} cannot be taken over: {said}");
-            assert!(refused.contains(&line), "{line}\n{refused}");
-            assert!(refused.contains("Nothing was changed"), "{refused}");
-        }
+        let place = format!("at byte {}: {reason}", before.len() + at);
+        assert_refused(&[&before[..], bytes].concat(), &place);
     }
 }
 

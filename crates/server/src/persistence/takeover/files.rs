@@ -23,6 +23,7 @@ use crate::config::{Foreign, Setting, Settings};
 const BESIDE: &str = ".ferrite";
 
 /// An append-only file of redis-server.
+#[derive(PartialEq, Eq)]
 pub(in crate::persistence) struct Found {
     /// The manifest, or the one file there is.
     pub(in crate::persistence) name: PathBuf,

@@ -82,6 +82,13 @@ fn take_all(server: &'static Server, found: &Found) -> Result<Taken, String> {
         taken.commands += runner.run_file(path, commands_from, is_last)?;
         before += path.metadata().map_or(0, |metadata| metadata.len());
     }
+    // A server that still writes there would go on with what is not in the log.
+    if find(&server.settings)?.as_ref() != Some(found) {
+        return Err(format!(
+            "{} cannot be taken over: it has changed meanwhile. Is redis-server still running there?",
+            found.name.display()
+        ));
+    }
     if server.persistence.sync() {
         Ok(taken)
     } else {
