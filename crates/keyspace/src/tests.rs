@@ -635,6 +635,24 @@ fn memory_of_expired_keys_is_counted_out_again() {
 }
 
 #[test]
+fn keys_whose_time_has_come_stay_while_they_are_to_be_kept() {
+    let keyspace = keyspace(1, 1);
+    let mut turn = keyspace.turns().register();
+    turn.enter();
+    let database = keyspace.database(&turn, 0);
+    let is_there = || {
+        let key = key(database, b"early");
+        database.lock(key.hash, 1000).contains(key)
+    };
+    keyspace.set_keeps_expired(true);
+    set(database, b"early", 0, Expiry::At(500));
+    assert!(is_there() && is_there());
+    keyspace.set_keeps_expired(false);
+    assert!(!is_there());
+    turn.leave();
+}
+
+#[test]
 fn a_scan_of_a_few_keys_is_one_call() {
     for keys in [0, 1, 5] {
         with_database(1024, |database| {

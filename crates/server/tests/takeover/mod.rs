@@ -187,7 +187,15 @@ impl Drop for Data {
 }
 
 /// What a log of Ferrite is made of, where it has redis-server's directory for itself.
-const FERRITES: [&str; 6] = ["log", "blobs", "lost", "LOCK", "CLOSED", "SIZES"];
+const FERRITES: [&str; 7] = [
+    "log",
+    "blobs",
+    "lost",
+    "LOCK",
+    "CLOSED",
+    "SIZES",
+    "INCOMPLETE",
+];
 
 /// Reads all files below a directory, Ferrite's own apart.
 fn collect(directory: &Path, name: &str, files: &mut BTreeMap<String, Vec<u8>>) {

@@ -40,11 +40,10 @@ fn expire_at(
         .and_then(|ms| ms.checked_add(base_ms))
         .ok_or_else(|| Failure::invalid_expire(&context.command.full_name))?;
     let (key, now) = (args.key(1), context.store.now);
-    let is_loading = context.server.is_loading();
     let mut shard = context.store.lock(key);
     let done = match shard.find_to_change(key) {
         Some(mut entry) if condition.holds(entry.expiry(), at) => {
-            let event = if at <= now && !is_loading {
+            let event = if at <= now && !context.server.is_loading() {
                 entry.remove();
                 Event::DEL
             } else {
