@@ -4,6 +4,8 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use rustix::process::{Pid, kill_process};
+
 use super::*;
 
 #[test]
@@ -25,20 +27,34 @@ fn who_is_killed_meanwhile_begins_again() {
     end(&mut server, Signal::KILL);
     let before = data.files();
     let mark = data.path(OWN).join("INCOMPLETE");
-    for wait_ms in [0, 50, 150, 400, 800] {
+    for (wait_ms, signal) in [
+        (0, Signal::KILL),
+        (50, Signal::TERM),
+        (150, Signal::KILL),
+        (400, Signal::TERM),
+        (800, Signal::KILL),
+    ] {
+        // The start before has left one.
+        let made = || fs::metadata(&mark).and_then(|mark| mark.modified()).ok();
+        let before = made();
         let mut command = Command::new(env!("CARGO_BIN_EXE_ferrite-server"));
         command
             .args(["--port", "0", "--appendonly", "yes", "--dir", data.text()])
             .args(["--unixsocket", "takeover.sock", "--key-load-delay", "5000"])
+            // Half of the data is no snapshot.
+            .args(["--save", "1 1"])
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let mut child = command.spawn().expect("cargo has built it");
-        eventually("the takeover begins", || mark.exists());
+        eventually("the takeover begins", || {
+            made().is_some_and(|made| Some(made) != before)
+        });
         sleep(Duration::from_millis(wait_ms));
-        child.kill().expect("it is ours");
+        kill_process(Pid::from_child(&child), signal).expect("it is ours");
         child.wait().expect("it is ours");
         let _ = fs::remove_file(data.path("takeover.sock"));
         assert!(mark.exists(), "{wait_ms} ms are too short for all of it");
+        assert!(!data.path("dump.rdb").exists());
     }
     let mut server = data.ferrite(&[]);
     assert_eq!(digest(&server), expected);
