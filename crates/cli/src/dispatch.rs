@@ -28,7 +28,8 @@ pub(crate) fn dispatch(
         let text = help(catalog, rest, show.has_colors);
         return Ok(show.out.write_all(text.as_bytes())?);
     }
-    if is(name, "check") {
+    // `check` is its name of before.
+    if is(name, "check-log") || is(name, "check") {
         return check(rest, show.out);
     }
     if is(name, "peek") {

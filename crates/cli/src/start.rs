@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0 | done; an error reply counts as an answer |
 //! | 1 | not done: no connection, bad flags; with `-e` also an error reply, or a line of standard input that is no command |
-//! | 2 | `check` cannot tell: there is no log, a server uses it, or the disk refuses |
+//! | 2 | `check-log` cannot tell: there is no log, a server uses it, or the disk refuses |
 //! | 141 | standard output was closed (as if by SIGPIPE) |
 
 use std::ffi::OsString;

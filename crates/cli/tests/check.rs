@@ -1,4 +1,4 @@
-//! `check DIR` reads a log without any server, and says the same as the library.
+//! `check-log DIR` reads a log without any server, and says the same as the library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,12 @@ impl Drop for Directory {
 
 /// Exit code, standard output, standard error.
 fn run(arguments: &[&str]) -> (i32, String, String) {
+    run_as("check-log", arguments)
+}
+
+fn run_as(name: &str, arguments: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_ferrite-cli"))
-        .args(["-p", "1", "check"])
+        .args(["-p", "1", name])
         .args(arguments)
         .output()
         .expect("cargo has built it");
@@ -64,7 +68,10 @@ fn a_log_is_checked_without_a_server() {
     write_log(&directory.0);
     let report = check(Arc::new(Disk), &directory.0).expect("nobody has it");
     assert_eq!(report.records, 10);
-    assert_eq!(run(&[path]), (0, format!("{report}\n"), String::new()));
+    let whole = (0, format!("{report}\n"), String::new());
+    assert_eq!(run(&[path]), whole);
+    // Scripts of before have this name.
+    assert_eq!(run_as("check", &[path]), whole);
     let segment = directory.0.join("log/0000000000001000.log");
     let mut bytes = fs::read(&segment).expect("it was written");
     bytes[4096 + 20] ^= 1;
@@ -78,7 +85,7 @@ fn a_log_is_checked_without_a_server() {
 
 #[test]
 fn it_takes_one_directory() {
-    let wrong = "check takes one directory: check DIR\n".to_owned();
+    let wrong = "check-log takes one directory: check-log DIR\n".to_owned();
     assert_eq!(run(&[]), (2, String::new(), wrong.clone()));
     assert_eq!(run(&["a", "b"]), (2, String::new(), wrong));
 }

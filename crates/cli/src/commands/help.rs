@@ -54,7 +54,7 @@ fn general(catalog: &Catalog) -> String {
          5 INCR counter         runs a command five times\n\
          GET key | grep x       sends what a reply says through a program\n\
          peek KEY               a look at a key of any type\n\
-         check DIR              reads the log of a server that does not run\n\
+         check-log DIR          reads the log of a server that does not run\n\
          connect HOST PORT      another server; or: connect URI\n\
          clear, exit            clears the screen, ends\n\
          \n\

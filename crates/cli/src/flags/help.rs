@@ -18,8 +18,8 @@ the commands that standard input holds, one a line, or asks for them at a
 prompt; `help` there tells more.
 
 Commands of this program: `help COMMAND`, `help @GROUP`; `peek KEY`, a look at a
-key of any type; `check DIR`, which reads the log of a server that does not run;
-`import FILE` and `export FILE`.
+key of any type; `check-log DIR`, which reads the log of a server that does not
+run; `import FILE` and `export FILE`.
 ";
 
 const EXAMPLES: &str = "

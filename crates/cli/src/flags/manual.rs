@@ -33,7 +33,7 @@ fn words() -> Vec<String> {
         .map(|command| command.name.to_ascii_uppercase())
         .collect();
     words.extend(VERBS.iter().map(|verb| verb.name.to_owned()));
-    words.extend(["check", "help", "peek"].map(str::to_owned));
+    words.extend(["check-log", "help", "peek"].map(str::to_owned));
     words.sort();
     words.dedup();
     words
@@ -57,7 +57,7 @@ fn verbs() -> Vec<(String, String)> {
             "A look at a key of any type: what it is, how long it lives, what it takes, how its value begins.",
         ),
         (
-            "check DIR",
+            "check-log DIR",
             "Reads the log of a server that does not run, and tells what is wrong with it. Ends with 0 if it is whole, 1 if it is \
              damaged, 2 if nobody can tell.",
         ),

@@ -7,7 +7,14 @@ use crate::request::is;
 
 /// Words that begin a line here and mean nothing to a server.
 pub(super) const NAMES: &[&str] = &[
-    "help", "peek", "check", "connect", "clear", "exit", "quit", ":set",
+    "help",
+    "peek",
+    "check-log",
+    "connect",
+    "clear",
+    "exit",
+    "quit",
+    ":set",
 ];
 
 /// What comes of a command of this kind.

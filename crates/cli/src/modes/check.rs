@@ -1,4 +1,4 @@
-//! `check DIR`: reads the log of a server that does not run, and tells what is wrong with it, as `ferrite-server --check-log` does.
+//! `check-log DIR`: reads the log of a server that does not run, and tells what is wrong with it, as `ferrite-server --check-log` does.
 //!
 //! Nothing is asked of a server, and nothing is changed; mending is the server's business (`--repair-log`).
 
@@ -19,7 +19,7 @@ use crate::failure::{Failure, Result};
 pub(crate) fn check(arguments: &[Vec<u8>], out: &mut dyn Write) -> Result {
     let [directory] = arguments else {
         return Err(Failure::Unknown(
-            "check takes one directory: check DIR".to_owned(),
+            "check-log takes one directory: check-log DIR".to_owned(),
         ));
     };
     let directory = Path::new(OsStr::from_bytes(directory));

@@ -34,6 +34,24 @@ fn read(path: &str) -> String {
 }
 
 #[test]
+fn documents_have_one_http_port_and_no_directories_of_a_machine() {
+    let mut texts = vec![("README.md".to_owned(), read("README.md"))];
+    for entry in fs::read_dir(root().join("docs")).expect("it is there") {
+        let path = entry.expect("it can be listed").path();
+        if path.extension().is_some_and(|kind| kind == "md") {
+            let text = fs::read_to_string(&path).expect("it is text");
+            texts.push((path.display().to_string(), text));
+        }
+    }
+    assert!(texts.len() > 10, "{}", texts.len());
+    for (name, text) in &texts {
+        for word in ["9121", "/work/", "/root/", "target-"] {
+            assert!(!text.contains(word), "{name} has {word}");
+        }
+    }
+}
+
+#[test]
 fn what_is_deployed_names_figures_that_exist() {
     let documented = names(&read("docs/metrics.md"));
     assert!(documented.len() > 40, "{documented:?}");
