@@ -70,8 +70,8 @@ complete -c ferrite-server -l loglevel -d 'The least important messages that are
 verbose\t''
 notice\t''
 warning\t''"
-complete -c ferrite-server -l logfile -d 'The file to append the log to; empty for the standard output' -r -F
-complete -c ferrite-server -l always-show-logo -d 'Shows the logo at the start though the log goes to no terminal' -r -f -a "yes\t''
+complete -c ferrite-server -l logfile -d 'The file that messages of the server are appended to; empty for the standard output' -r -F
+complete -c ferrite-server -l always-show-logo -d 'Shows the logo at the start though messages go to no terminal' -r -f -a "yes\t''
 no\t''"
 complete -c ferrite-server -l hz -d 'How often per second each worker does its housekeeping' -r -f
 complete -c ferrite-server -l http-port -d 'The TCP port of the dashboard, of /metrics for Prometheus, and of /healthz and /readyz; 0 turns HTTP off' -r -f

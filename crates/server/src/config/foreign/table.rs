@@ -278,7 +278,7 @@ pub(super) static GROUPS: &[Group] = &[
         ],
     },
     Group {
-        reason: "the log goes to 'logfile' or to the standard output",
+        reason: "messages go to 'logfile' or to the standard output",
         rows: &[
             flag("syslog-enabled", "no").only(&["no"]).fixed(),
             text("syslog-ident", "redis").fixed(),
@@ -286,7 +286,7 @@ pub(super) static GROUPS: &[Group] = &[
         ],
     },
     Group {
-        reason: "the log has one format",
+        reason: "messages have one format",
         rows: &[
             word("log-format", "legacy", &["legacy", "logfmt"])
                 .only(&["legacy"])

@@ -36,7 +36,7 @@ pub(super) const RUNNING: &[Row] = &[
         name: "logfile",
         kind: Kind::Path,
         section: Section::Process,
-        summary: "The file to append the log to; empty for the standard output.",
+        summary: "The file that messages of the server are appended to; empty for the standard output.",
         ..BASE
     },
     Row {
@@ -44,7 +44,7 @@ pub(super) const RUNNING: &[Row] = &[
         name: "always-show-logo",
         default: "no",
         section: Section::Process,
-        summary: "Shows the logo at the start though the log goes to no terminal.",
+        summary: "Shows the logo at the start though messages go to no terminal.",
         ..BASE
     },
     Row {
