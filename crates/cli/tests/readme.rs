@@ -1,8 +1,9 @@
-//! README.md, followed word by word: the commands of its `console` blocks run in their order against the programs as they are
-//! built, and print what stands below them.
+//! README.md, followed word by word: the commands of its `console` blocks run in their order against the
+//! programs as they are built, and print what stands below them.
 //!
-//! The ports of the README become free ones, and the programs stand in a directory of their own at the head of PATH. What differs
-//! from run to run (numbers of processes, times, sizes, the path of the directory) is compared as one placeholder.
+//! The ports of the README become free ones, and the programs stand in a directory of their own at the head
+//! of PATH. What differs from run to run (numbers of processes, times, sizes, the path of the directory) is
+//! compared as one placeholder.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -20,7 +21,8 @@ use crate::support::{PATIENCE, ferrite_server, free_port, fresh_directory};
 /// The command that starts the server, in a terminal of its own.
 const START: &str = "cargo run --release";
 
-/// Lines that are not run: they build what cargo has built for the tests, or only open the prompt of the client.
+/// Lines that are not run: they build what cargo has built for the tests, or only open the prompt of the
+/// client.
 const NOT_RUN: &[&str] = &[
     r#"cargo build --release -p ferrite-cli && export PATH="$PWD/target/release:$PATH""#,
     "ferrite-cli",
@@ -163,9 +165,12 @@ impl Place {
             .stdout(file.try_clone().expect("a descriptor"))
             .stderr(file)
             .spawn();
-        self.server = Some(server.expect("the server was built"));
+        let server = self.server.insert(server.expect("the server was built"));
         wait_for(self.ports[0]);
+        let ended = server.try_wait().expect("it is ours");
         let said = fs::read_to_string(&log).expect("it was made");
+        // Another process may have taken the port, and be the one that answered.
+        assert!(ended.is_none(), "{said}");
         fs::remove_file(&log).expect("it is ours");
         said
     }
@@ -304,7 +309,7 @@ fn what_libraries_lack_is_not_there() {
         let found = place.run(&format!("ferrite-cli COMMAND INFO {}", names.join(" ")));
         assert!(
             found.contains("(nil)"),
-            "{library} has all that it lacked; tests/clients/libraries/measure --write brings the pages up to date"
+            "{library} has all that it lacked: `make libraries` brings the pages up to date"
         );
         count += 1;
     }

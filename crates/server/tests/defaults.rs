@@ -1,7 +1,8 @@
-//! The default of every setting of redis-server, compared with the one here: no difference is without a reason.
+//! The default of every setting of redis-server, compared with the one here: no difference is without a
+//! reason.
 //!
-//! Both servers are asked without a configuration. docs/compatibility.md holds the result between two marks. The test fails when
-//! it is not what the servers say; with `UPDATE_DOCS=1` it writes it instead.
+//! Both servers are asked without a configuration. docs/compatibility.md holds the result between two marks.
+//! The test fails when it is not what the servers say; with `UPDATE_DOCS=1` it writes it instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -21,8 +22,8 @@ const DIFFERENT: &[(&str, Option<&str>, &str)] = &[
     (
         "bind",
         None,
-        "a server without a password is only there for its own machine; redis-server listens everywhere and then refuses \
-         others by `protected-mode`, which is the same here",
+        "a server without a password is only there for its own machine; redis-server listens everywhere and \
+         then refuses others by `protected-mode`, which is the same here",
     ),
     (
         "enable-debug-command",
@@ -37,8 +38,8 @@ const DIFFERENT: &[(&str, Option<&str>, &str)] = &[
     (
         "maxmemory-policy",
         None,
-        "with the log no data has to go at the limit: values are left on the disk (docs/offload.md). With `appendonly \
-         no` it is `noeviction`",
+        "with the log no data has to go at the limit: values are left on the disk (docs/offload.md). With \
+         `appendonly no` it is `noeviction`",
     ),
     (
         "save",
@@ -47,10 +48,12 @@ const DIFFERENT: &[(&str, Option<&str>, &str)] = &[
     ),
 ];
 
-/// What the test itself says to both servers: where they listen and work. The default is the one of the table here.
+/// What the test itself says to both servers: where they listen and work. The default is the one of the table
+/// here.
 const SAID: &[(&str, &str)] = &[("dir", "./"), ("port", "6379")];
 
-/// The same default, of which the server makes something else: the name, what redis-server does, what is done here.
+/// The same default, of which the server makes something else: the name, what redis-server does, what is done
+/// here.
 const OTHERWISE: &[(&str, &str, &str)] = &[
     (
         "active-expire-effort",
@@ -149,7 +152,8 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Directives that are no settings here, as docs/config.md lists them: the reason, and the names with the values that are accepted.
+/// Directives that are no settings here, as docs/config.md lists them: the reason, and the names with the
+/// values that are accepted.
 type Foreign = Vec<(String, Vec<(String, String)>)>;
 
 /// What CONFIG GET says of everything.
@@ -290,8 +294,8 @@ fn markdown(theirs: &BTreeMap<String, String>, ours: &BTreeMap<String, String>) 
         .filter(|name| !is_otherwise(name) && !is_different(name) && !foreign_names.contains(name));
     let _ = writeln!(text, "{}.", listed(same));
     text.push_str(
-        "\nDirectives of redis-server that are no settings here. CONFIG GET shows the defaults of redis-server. A line that sets one of these \
-         is accepted and changes nothing:\n\n| directives | why |\n|---|---|\n",
+        "\nDirectives of redis-server that are no settings here. CONFIG GET shows the defaults of \
+         redis-server. A line that sets one of these is accepted and changes nothing:\n\n| directives | why |\n|---|---|\n",
     );
     for (reason, rows) in &groups {
         let names = rows.iter().filter(|(_, accepted)| accepted == "any");
@@ -301,7 +305,8 @@ fn markdown(theirs: &BTreeMap<String, String>, ours: &BTreeMap<String, String>) 
         }
     }
     text.push_str(
-        "\nA line that sets one of these to anything but what is accepted stops the start, with the reason:\n\n\
+        "\nA line that sets one of these to anything but what is accepted stops the start, with the \
+         reason:\n\n\
          | directive | accepted | why |\n|---|---|---|\n",
     );
     for (reason, rows) in &groups {
@@ -334,8 +339,8 @@ fn no_default_differs_without_a_reason() {
     );
 }
 
-/// Debian's file says nothing about some settings. What is there in their place is what redis-server has, but for the
-/// limit of memory and DEBUG.
+/// Debian's file says nothing about some settings. What is there in their place is what redis-server has, but
+/// for the limit of memory and DEBUG.
 #[test]
 fn without_the_log_only_the_limit_and_debug_differ() {
     let off = ["appendonly no".to_owned(), "bind 127.0.0.1".to_owned()];

@@ -1,5 +1,5 @@
-//! Names that tools look for, compared with those of a real redis-server: fields of INFO and MEMORY STATS. Those of settings are in
-//! `defaults`.
+//! Names that tools look for, compared with those of a real redis-server: fields of INFO and MEMORY STATS. Those of
+//! settings are in `defaults`.
 //!
 //! Ferrite may have more of them. What it lacks on purpose is listed here with its reason. Values are not compared.
 

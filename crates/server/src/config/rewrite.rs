@@ -230,8 +230,8 @@ fn meaning(line: &[u8], path: &Path) -> io::Result<Meaning> {
     })
 }
 
-/// What a file says about a setting that it does not name. The file will say the same about the log as `settings` do, and
-/// the default of others depends on that.
+/// What a file says about a setting that it does not name. The file will say the same about the log as `settings`
+/// do, and the default of others depends on that.
 fn blank(row: &Row, settings: &Settings) -> Settings {
     if row.setting == Setting::AppendOnly {
         return Settings::new();

@@ -5,8 +5,8 @@
 //! Invariants:
 //! 1. A slot holds only what the setting's row allows: every way in parses first.
 //! 2. A [`Change`] of several settings happens as a whole or not at all, and one at a time.
-//! 3. As long as nobody has chosen a policy for the limit of memory, or save points, they are those that fit the log
-//!    (`follow_log`).
+//! 3. As long as nobody has chosen a policy for the limit of memory, or save points, they are those that fit the
+//!    log (`follow_log`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ enum Slot {
     Limits([LimitSlot; ClientClass::ALL.len()]),
 }
 
-/// What settings are without a log, while nobody says anything else: what they are in redis-server. With a log their
-/// default is that of the table.
+/// What settings are without a log, while nobody says anything else: what they are in redis-server. With a log
+/// their default is that of the table.
 const WITHOUT_LOG: [(Setting, &str); 2] = [
     // Values can be left in the log only if there is one.
     (Setting::MaxMemoryPolicy, "noeviction"),

@@ -30,7 +30,8 @@ const REDIS_VERSION: &str = "7.0.15";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Redis,
-    /// redis-server with no option but where it listens and works: all else is as a file says, or at its default.
+    /// redis-server with no option but where it listens and works: all else is as a file says, or at its
+    /// default.
     RedisAsIs,
     /// Ferrite with no option but where it listens and works.
     AsIs,
@@ -82,8 +83,8 @@ impl Target {
         matches!(self, Target::AsIs | Target::RedisAsIs)
     }
 
-    /// The command without port and directory. Most targets are caches, without log and save points: what a script tests
-    /// is the command, not the disk.
+    /// The command without port and directory. Most targets are caches, without log and save points: what a
+    /// script tests is the command, not the disk.
     fn command(self) -> Command {
         match self {
             Target::RedisAsIs => Command::new("redis-server"),
@@ -241,8 +242,8 @@ impl Server {
         }
     }
 
-    /// Ends the process with a signal and starts it again in the same directory, on another port. A server that is as it is
-    /// starts with the configuration file that it had.
+    /// Ends the process with a signal and starts it again in the same directory, on another port. A server that
+    /// is as it is starts with the configuration file that it had.
     ///
     /// # Panics
     /// When it does not end, or does not come up again.
