@@ -153,6 +153,8 @@ impl Terminal {
             .arg(self.directory.join(format!("tmux{}", self.number.get())))
             .args(["-f", "/dev/null"])
             .args(arguments)
+            // Else it is the user's, and a user of a service has none.
+            .env("SHELL", "/bin/sh")
             .env_remove("TMUX");
         command.output().unwrap_or_else(|error| {
             panic!("tmux cannot be started ({error}); `make setup` installs it")
