@@ -81,6 +81,8 @@ pub(crate) struct Client {
     dirty_round: AtomicU64,
     /// Keys of which the table of tracked keys says that it has read them.
     pub(crate) tracked: AtomicUsize,
+    /// When (Unix, ms) it stopped tracking last.
+    pub(crate) untracked_ms: AtomicI64,
     /// How often it has stopped tracking: prefixes of before mean nothing.
     pub(crate) tracking_round: AtomicU32,
     /// Who is told of changes to keys in its place, and that connection's id (0: nobody).
@@ -183,6 +185,7 @@ impl Client {
             watch_round: AtomicU64::new(0),
             dirty_round: AtomicU64::new(0),
             tracked: AtomicUsize::new(0),
+            untracked_ms: AtomicI64::new(0),
             tracking_round: AtomicU32::new(0),
             redirect: Mutex::new(None),
             redirect_id: AtomicU64::new(0),

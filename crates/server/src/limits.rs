@@ -252,6 +252,9 @@ pub(crate) const LEAVE_SLICE: usize = 512;
 /// The part of all tracked keys that connections which have ended may hold before the table is searched for them: one in this many.
 pub(crate) const TRACKING_DEAD_SHARE: usize = 4;
 
+/// For how long a connection that has stopped tracking, and is still there, may begin again with what it has read before.
+pub(crate) const TRACKING_GRACE_MS: i64 = 5000;
+
 /// Milliseconds for which clients are not searched again after a search that found none that may be dropped.
 pub(crate) const CLIENTS_SPARED_MS: i64 = 10;
 

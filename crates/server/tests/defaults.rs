@@ -61,6 +61,11 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
         "every key goes on time",
     ),
     (
+        "aof-load-truncated",
+        "cuts a torn command off an append-only file",
+        "leaves a torn command out when an append-only file is taken over, and the file as it is",
+    ),
+    (
         "appenddirname",
         "the directory of the append-only file",
         "the directory of the log, which has a format of its own",

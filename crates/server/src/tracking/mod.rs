@@ -28,7 +28,7 @@ mod sweep;
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
 use keyspace::{Change, Key, ShardId, reason};
 use parking_lot::Mutex;
@@ -37,7 +37,9 @@ use crate::clients::{Client, status};
 use crate::command::{Args, Command, Context, Reach, flag, server::key_finder};
 use crate::config::Setting;
 use crate::leftovers::{self, Leftover};
-use crate::limits::{LEAVE_SLICE, TRACKING_DEAD_SHARE, TRACKING_EVICTIONS, TRACKING_SHARE};
+use crate::limits::{
+    LEAVE_SLICE, TRACKING_DEAD_SHARE, TRACKING_EVICTIONS, TRACKING_GRACE_MS, TRACKING_SHARE,
+};
 use crate::names::{ByHash, Disjoint, Member, Members, Who};
 use crate::server::Server;
 use crate::session::Session;
@@ -91,6 +93,12 @@ impl Interest {
         let status = self.client.status.load(Relaxed);
         status & status::TRACKING != 0 && status & (status::BROADCAST | status::ENDED) == 0
     }
+
+    /// Whether the connection has stopped tracking a moment ago and may begin again.
+    fn may_revive(&self, now: i64) -> bool {
+        let since = now - self.client.untracked_ms.load(Relaxed);
+        !self.client.has_status(status::ENDED) && (0..TRACKING_GRACE_MS).contains(&since)
+    }
 }
 
 /// See the module.
@@ -105,6 +113,10 @@ pub(crate) struct Tracking {
     /// Interests of connections that track no more, since the last sweep began; and how often tables were to be swept.
     dead: AtomicUsize,
     sweeps: AtomicUsize,
+    /// When (Unix, ms) tables are to be swept because of connections that may track again, for the first time and for the last; 0
+    /// for never.
+    sweep_due_ms: AtomicI64,
+    last_due_ms: AtomicI64,
     /// Connections that track.
     clients: AtomicUsize,
     prefixes: Prefixes,
@@ -132,6 +144,8 @@ impl Tracking {
             bytes: AtomicUsize::new(0),
             dead: AtomicUsize::new(0),
             sweeps: AtomicUsize::new(0),
+            sweep_due_ms: AtomicI64::new(0),
+            last_due_ms: AtomicI64::new(0),
             clients: AtomicUsize::new(0),
             prefixes: Prefixes::default(),
             evict_at: AtomicUsize::new(0),
@@ -365,8 +379,9 @@ impl Session {
         is_first
     }
 
-    /// Ends tracking, if the connection tracks. What it has read is forgotten when it changes, or with the next sweep.
-    pub(crate) fn end_tracking(&mut self, server: &Server) {
+    /// Ends tracking, if the connection tracks. What it has read is forgotten when it changes, or with the next sweep; if the
+    /// connection stays, with one some seconds later, because it may track again, and what it has read counts then.
+    pub(crate) fn end_tracking(&mut self, server: &Server, stays: bool) {
         let (client, tracking) = (&self.client, &server.observers.tracking);
         if !client.has_status(status::TRACKING) {
             return;
@@ -385,7 +400,10 @@ impl Session {
         );
         client.set_redirect(None);
         tracking.clients.fetch_sub(1, Relaxed);
-        tracking.note_dead(client.tracked.load(Relaxed));
+        let now = sys::clock::realtime_ms();
+        client.untracked_ms.store(now, Relaxed);
+        let sweeps_from = if stays { now + TRACKING_GRACE_MS } else { 0 };
+        tracking.note_dead(client.tracked.load(Relaxed), sweeps_from);
     }
 }
 

@@ -21,7 +21,7 @@ impl Worker {
         if connection.session.monitor {
             self.server.monitors.remove(self.number, token);
         }
-        connection.session.end_tracking(self.server);
+        connection.session.end_tracking(self.server, false);
         self.listeners.end(token);
         if self.listeners.forget(self.server, token, LEAVE_SLICE) {
             self.connections.release(token);

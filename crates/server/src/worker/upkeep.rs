@@ -35,7 +35,8 @@ impl Worker {
         }
         if self.sweep.goes_on() {
             let own = self.own_shards();
-            self.sweep.go_on(&self.server.observers.tracking, own);
+            self.sweep
+                .go_on(&self.server.observers.tracking, own, self.now);
         }
         if self.is_due(self.next_cron) {
             self.next_cron = self.now + 1000 / self.server.settings.int(Setting::Hz);
@@ -116,7 +117,8 @@ impl Worker {
                 stalled.push(connection.token);
             }
         }
-        self.sweep.begin_if_asked(&self.server.observers.tracking);
+        self.sweep
+            .begin_if_asked(&self.server.observers.tracking, self.now);
         self.batch.trim();
         self.stats.hot_keys.adapt();
         let shared = self.output.bytes.capacity() + self.listeners.memory();

@@ -179,6 +179,31 @@ fn a_wait_ends_with_its_time_and_not_before() {
     }
 }
 
+/// `timeout` counts from the end of a wait: what CLIENT LIST calls idle is less than the wait took.
+#[test]
+fn a_connection_is_not_idle_while_it_waits() {
+    const WAIT_S: i64 = 4;
+    for target in [TWO, Target::Redis] {
+        let server = Server::start(target, &[]);
+        let mut admin = server.client();
+        for (before, request) in [
+            ("PING", "WAIT 1 4000"),
+            ("CLIENT PAUSE 4000 WRITE", "SET k v"),
+        ] {
+            let mut client = server.client();
+            let id = id_of(&mut client);
+            admin.ask(before);
+            client.ask(request);
+            let idle = listed(&mut admin, id, "idle").expect("it is there");
+            let idle: i64 = idle.parse().expect("a number");
+            assert!(
+                idle < WAIT_S,
+                "{target}: idle for {idle} s behind {request}"
+            );
+        }
+    }
+}
+
 #[test]
 fn unblock_ends_a_wait_once() {
     let server = Server::start(TWO, &[]);

@@ -276,7 +276,7 @@ fn finish_reset(server: &Server, session: &mut Session) {
     if session.monitor {
         server.monitors.remove(session.client.worker, token);
     }
-    session.end_tracking(server);
+    session.end_tracking(server, true);
     session.client.set_subscriptions([0; 3]);
     session.reset(!server.needs_password());
 }

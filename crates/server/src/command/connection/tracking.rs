@@ -155,7 +155,7 @@ fn check_prefixes(context: &Context<'_>, wish: &Wish) -> Result<(), Failure> {
 }
 
 fn end(context: &mut Context<'_>) {
-    context.session.end_tracking(context.server);
+    context.session.end_tracking(context.server, true);
     let is_subscriber = context.session.client.has_status(status::PUBSUB);
     if context.session.listens && !is_subscriber {
         let (server, token) = (context.server, context.token());
