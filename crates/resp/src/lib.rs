@@ -7,7 +7,7 @@
 //!
 //! Reading order: `request` is what a server reads, `reply` what it answers; `number` and
 //! `extended` are the texts of numbers inside both; `client` is the same wire seen from the other
-//! end.
+//! end; `slot` says which part of a cluster a key belongs to.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ pub mod extended;
 pub mod number;
 pub mod reply;
 pub mod request;
+pub mod slot;
 
 mod bignum;
 mod literal;

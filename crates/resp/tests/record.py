@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Records what a real redis-server answers, for tests/recorded.rs to compare with.
 
-Here lives the making of the tables in tests/data: requests, INCRBYFLOAT sums and doubles. Nothing here is run by the tests.
+Here lives the making of the tables in tests/data: requests, INCRBYFLOAT sums, doubles and slots. Nothing here is run by the tests.
 Each line of a table is one case, fields separated by tabs, bytes outside of printable ASCII and backslashes as \\xHH.
 
     redis-server --port 23100 --save '' &
     tests/record.py --port 23100 --out tests/data      # the tables in the repository
+    redis-server --port 23101 --save '' --cluster-enabled yes --dir /tmp &
+    tests/record.py --port 23101 --out tests/data --tables slots --cases 500
     tests/record.py --port 23100 --out /tmp/large --seed 7 --cases 20000 --longest 20000   # a larger check:
     RESP_RECORDED=/tmp/large cargo test -p ferrite-resp --test recorded
 """
@@ -245,18 +247,43 @@ def record_doubles(port, rng, cases, out):
             out.case(number, added if added[:1] == b"-" else score)
 
 
+# Slots of keys, as a server in cluster mode computes them. It needs no cluster beside itself.
+
+FIXED_KEYS = [b"", b"a", b"foo", b"{", b"}", b"{}", b"}{", b"{}a", b"a{}", b"{a}", b"{a}b", b"b{a}c{d}", b"{{a}}", b"{}{a}",
+              b"}{a}", b"{a", b"a}", b"a{b{c}d}e", b"{a}{b}", b"x" * 300, b"123456789"]
+
+
+def random_key(rng):
+    pieces = [b"{", b"}", b"{}", b"a", b"user:", b"\xff", b"\0", b" ", b"\r\n", rng.randbytes(rng.randrange(1, 9))]
+    return b"".join(rng.choice(pieces) for _ in range(rng.randrange(1, 10)))
+
+
+def record_slots(port, rng, cases, out):
+    keys = FIXED_KEYS + [random_key(rng) for _ in range(cases)]
+    pipeline = Pipeline(port)
+    for start in range(0, len(keys), 100):
+        batch = keys[start:start + 100]
+        for key, reply in zip(batch, pipeline.call([(b"CLUSTER", b"KEYSLOT", key) for key in batch])):
+            out.case(key, reply[1:])
+
+
+RECORDS = {"requests": record_requests, "sums": record_sums, "doubles": record_doubles, "slots": record_slots}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--tables", default="requests,sums,doubles",
+                        help="which ones; slots needs a server with --cluster-enabled yes, the others one without")
     parser.add_argument("--out", required=True)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=100, help="random cases per table, beside the fixed ones")
     parser.add_argument("--longest", type=int, default=400, help="leave out cases whose line is longer than this")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
-    for name, record in (("requests", record_requests), ("sums", record_sums), ("doubles", record_doubles)):
+    for name in options.tables.split(","):
         table = Table(os.path.join(options.out, name + ".txt"), options.longest)
-        record(options.port, random.Random(options.seed), options.cases, table)
+        RECORDS[name](options.port, random.Random(options.seed), options.cases, table)
 
 
 if __name__ == "__main__":

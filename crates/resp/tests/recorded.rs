@@ -143,3 +143,14 @@ fn doubles_are_read_and_written_as_in_redis() {
         );
     }
 }
+
+#[test]
+fn keys_have_the_slots_that_redis_gives_them() {
+    for case in cases("slots.txt") {
+        let [key, reply] = &case[..] else {
+            panic!("two fields")
+        };
+        let found = resp::slot::slot(key).to_string();
+        assert_eq!(found.as_bytes(), reply, "{}", key.escape_ascii());
+    }
+}
