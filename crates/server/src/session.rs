@@ -23,6 +23,8 @@ pub(crate) enum ReplyMode {
     Off,
     /// None for the next command.
     SkipNext,
+    /// None; and if they are turned on in the same transaction, none for the next command all the same.
+    OffSkipNext,
     /// None for this command, then on again.
     Skip,
 }
@@ -30,7 +32,10 @@ pub(crate) enum ReplyMode {
 impl ReplyMode {
     /// Whether what is answered now is not sent.
     pub(crate) fn is_silent(self) -> bool {
-        matches!(self, ReplyMode::Off | ReplyMode::Skip)
+        matches!(
+            self,
+            ReplyMode::Off | ReplyMode::OffSkipNext | ReplyMode::Skip
+        )
     }
 
     /// The mode for what follows a command.
@@ -38,6 +43,7 @@ impl ReplyMode {
         match self {
             ReplyMode::SkipNext => ReplyMode::Skip,
             ReplyMode::Skip => ReplyMode::On,
+            ReplyMode::OffSkipNext => ReplyMode::Off,
             mode => mode,
         }
     }

@@ -452,14 +452,22 @@ fn reply(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let mode = &mut context.session.reply_mode;
     match () {
         // In a transaction the reply behind EXEC may be one that is skipped, as in Redis.
-        () if args.is(2, "on") && *mode == ReplyMode::SkipNext => {
+        () if args.is(2, "on") && matches!(*mode, ReplyMode::SkipNext | ReplyMode::OffSkipNext) => {
+            *mode = ReplyMode::SkipNext;
             context.reply.ok();
             return Ok(());
         }
         () if args.is(2, "on") => *mode = ReplyMode::On,
+        () if args.is(2, "off")
+            && matches!(*mode, ReplyMode::SkipNext | ReplyMode::OffSkipNext) =>
+        {
+            *mode = ReplyMode::OffSkipNext;
+        }
         () if args.is(2, "off") => *mode = ReplyMode::Off,
         () if !args.is(2, "skip") => return Err(failure::SYNTAX),
-        () if *mode != ReplyMode::Off => *mode = ReplyMode::SkipNext,
+        () if !matches!(*mode, ReplyMode::Off | ReplyMode::OffSkipNext) => {
+            *mode = ReplyMode::SkipNext;
+        }
         () => {}
     }
     if context.session.reply_mode == ReplyMode::On {

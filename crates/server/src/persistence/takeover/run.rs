@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -301,12 +302,15 @@ impl<'f> Runner<'f> {
         self.commands += 1;
         args.first_key = command.first_key as usize;
         args.key_shift = command.key_shift;
-        let mut context = self.context(command);
+        // Dropped part by part: so the code that drops a whole one is in one place, where requests of clients run, and the
+        // compiler puts it there without a call.
+        let mut context = ManuallyDrop::new(self.context(command));
         let done = match context.server.cold.is_on() {
             true => run_held(&mut context, command, args),
             false => (command.handler)(&mut context, args),
         };
         let again = context.again;
+        let Context { .. } = ManuallyDrop::into_inner(context);
         let answer = &self.output.bytes;
         let outcome = match (done, answer.strip_prefix(b"-")) {
             (Err(failure), _) => Err(String::from_utf8_lossy(&failure.0).into_owned()),
