@@ -34,3 +34,6 @@ pub(crate) const REFUSALS_SHOWN: usize = 5;
 pub(crate) const EXPORT_SCAN: u64 = 1000;
 pub(crate) const EXPORT_GROUP_KEYS: usize = 128;
 pub(crate) const EXPORT_GROUP_BYTES: usize = 4 * 1024 * 1024;
+
+/// How many nodes a request is sent to at most before its redirections count as a circle.
+pub(crate) const MAX_REDIRECTIONS: u32 = 16;

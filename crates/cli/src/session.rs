@@ -8,6 +8,8 @@
 //!    again; a connection that was closed *before* the request is replaced without a word.
 //! 2. A transaction is never continued on another connection.
 
+mod cluster;
+
 use std::io::Write;
 use std::time::Duration;
 
@@ -343,6 +345,7 @@ impl Session {
                 "SYNC and PSYNC make the connection a replica's, which ferrite-cli cannot show",
             ));
         }
+        let mut redirections = 0;
         loop {
             let connection = self.connection.as_mut().ok_or(Failure::Told)?;
             connection.queue(words);
@@ -351,7 +354,10 @@ impl Session {
                 return Ok(());
             }
             if matches!(answer, Answer::Monitor | Answer::Subscription) {
-                return self.follow(answer, show);
+                if self.follow(answer, &mut redirections, show)? {
+                    continue;
+                }
+                return Ok(());
             }
             let value = match self.read_reply(words, show) {
                 Err(Failure::Broken(Broken::Closed)) if answer == Answer::End => {
@@ -360,7 +366,7 @@ impl Session {
                 }
                 result => result?,
             };
-            if self.access.follows_redirections && self.redirect(&value)? {
+            if self.redirect(&value, &mut redirections)? {
                 continue;
             }
             self.note(words, &value);
@@ -406,9 +412,15 @@ impl Session {
     }
 
     /// Shows messages until an error, which ends them, or an interrupt, which costs the connection: there is no other way
-    /// back from all of these modes.
-    fn follow(&mut self, answer: Answer, show: &mut Show<'_>) -> Result {
-        if answer == Answer::Subscription && show.style.format != Format::Raw {
+    /// back from all of these modes. True: another node has to be asked instead, to which it has gone.
+    fn follow(
+        &mut self,
+        answer: Answer,
+        redirections: &mut u32,
+        show: &mut Show<'_>,
+    ) -> Result<bool> {
+        let is_first = *redirections == 0;
+        if answer == Answer::Subscription && is_first && show.style.format != Format::Raw {
             writeln!(show.out, "Reading messages... (press Ctrl-C to quit)")?;
             show.out.flush()?;
         }
@@ -417,9 +429,12 @@ impl Session {
             let connection = self.connection.as_mut().ok_or(Failure::Told)?;
             match connection.read(interrupts) {
                 Ok(value) => {
+                    if self.redirect(&value, redirections)? {
+                        return Ok(true);
+                    }
                     show.reply(&value, false)?;
                     if matches!(value, Value::Error(_)) {
-                        return Ok(());
+                        return Ok(false);
                     }
                 }
                 Err(failure) => return Err(failure),
@@ -443,41 +458,6 @@ impl Session {
             self.replies = Replies::On;
         }
         expects
-    }
-
-    /// Goes to the node that a reply names, if it does.
-    fn redirect(&mut self, value: &Value) -> Result<bool> {
-        let Value::Error(text) = value else {
-            return Ok(false);
-        };
-        let text = String::from_utf8_lossy(text).into_owned();
-        let words: Vec<&str> = text.split(' ').collect();
-        let [kind @ ("MOVED" | "ASK"), slot, node, ..] = words[..] else {
-            return Ok(false);
-        };
-        let Some((host, port)) = node.rsplit_once(':') else {
-            return Ok(false);
-        };
-        let Ok(port) = port.parse() else {
-            return Ok(false);
-        };
-        let host = match (host, &self.access.place) {
-            // A node that does not know its own name means the one that was asked.
-            ("", Place::Port(host, _)) => host.clone(),
-            _ => host.to_owned(),
-        };
-        if self.is_interactive {
-            writeln!(
-                std::io::stdout(),
-                "-> Redirected to slot [{slot}] located at {host}:{port}"
-            )?;
-        }
-        self.access.place = Place::Port(host, port);
-        self.connect()?;
-        if kind == "ASK" {
-            self.demand("ASKING", &[b"ASKING".to_vec()])?;
-        }
-        Ok(true)
     }
 
     /// Keeps in mind what a request has changed.

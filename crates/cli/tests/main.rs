@@ -3,6 +3,7 @@
 //! `cargo test -p ferrite-cli --test all golden` runs those of one module.
 
 mod check;
+mod cluster;
 mod commands;
 mod files;
 mod golden;

@@ -159,6 +159,50 @@ fn redirections_are_followed_if_asked_for() {
 }
 
 #[test]
+fn a_redirection_that_leads_nowhere_is_told() {
+    let gone = crate::support::free_port();
+    let here = answering(move |words| {
+        Some(match words[0].as_str() {
+            "GET" => format!("-MOVED 1234 127.0.0.1:{gone}\r\n"),
+            _ => "+still here\r\n".to_owned(),
+        })
+    });
+    let (text, told, code) = outcome(&run(here, &["-c", "GET", "k"], ""));
+    let expected = format!("Could not connect to Redis at 127.0.0.1:{gone}: Connection refused\n");
+    assert_eq!(
+        (text.as_str(), told.as_str(), code),
+        ("", expected.as_str(), Some(1))
+    );
+    // What comes next is asked where it was asked before.
+    let (text, told, code) = outcome(&run(here, &["-c"], "GET k\nPING\n"));
+    assert_eq!(
+        (text.as_str(), told.as_str(), code),
+        ("still here\n", expected.as_str(), Some(1))
+    );
+}
+
+#[test]
+fn redirections_in_a_circle_come_to_an_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    // A node without an address means itself.
+    let reply = format!("-MOVED 1234 :{port}\r\n");
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            if stream.read(&mut [0; 1024]).is_ok_and(|count| count > 0) {
+                let _ = stream.write_all(reply.as_bytes());
+            }
+        }
+    });
+    let (_, told, code) = outcome(&run(port, &["-c", "GET", "k"], ""));
+    assert_eq!(
+        told,
+        format!("Too many redirections (16), the last: MOVED 1234 :{port}\n")
+    );
+    assert_eq!(code, Some(1));
+}
+
+#[test]
 fn loading_gives_up_when_nothing_is_answered() {
     let port = server(|mut stream| {
         let _ = stream.read_to_end(&mut Vec::new());

@@ -7,11 +7,13 @@
 //!
 //! Reading order: `request` is what a server reads, `reply` what it answers; `number` and
 //! `extended` are the texts of numbers inside both; `client` is the same wire seen from the other
-//! end; `slot` says which part of a cluster a key belongs to.
+//! end; `slot` says which part of a cluster a key belongs to, `cluster` reads what its nodes say of
+//! each other.
 
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod cluster;
 pub mod extended;
 pub mod number;
 pub mod reply;

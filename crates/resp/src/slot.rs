@@ -38,7 +38,8 @@ pub fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// The part of a key that decides its slot: what stands between the first `{` and the first `}` behind it, if that is anything;
+/// The part of a key that decides its slot: what stands between the first `{` and the first `}` behind it,
+/// if that is anything;
 /// otherwise all of the key.
 #[must_use]
 pub fn tag(key: &[u8]) -> &[u8] {

@@ -16,7 +16,7 @@ use crate::session::Session;
 pub(super) fn run(mut session: Session, options: &Options) -> Result {
     // Which keys match a pattern only a walk tells.
     if options.keys.pattern.is_none()
-        && let Some(keys) = known_to_server(&mut session)?
+        && let Some(keys) = known_to_servers(&mut session)?
     {
         return show(&keys);
     }
@@ -67,6 +67,25 @@ struct Known {
     command: Vec<u8>,
     operations_per_s: i64,
     bytes_per_s: i64,
+}
+
+/// The same of all nodes, where there are several: the most used of all. `None` also if one of them does not
+/// answer that.
+fn known_to_servers(session: &mut Session) -> Result<Option<Vec<Known>>> {
+    let Some(nodes) = session.nodes()? else {
+        return known_to_server(session);
+    };
+    let mut all = Vec::new();
+    for node in nodes {
+        session.go_to(node)?;
+        let Some(known) = known_to_server(session)? else {
+            return Ok(None);
+        };
+        all.extend(known);
+    }
+    all.sort_by_key(|known| std::cmp::Reverse(known.operations_per_s));
+    all.truncate(HOT_KEYS);
+    Ok(Some(all))
 }
 
 /// The keys that the server knows to be used most; `None` if it does not answer that.

@@ -27,7 +27,13 @@ const MAGIC_LEN: usize = 20;
 /// How often to look whether the server has been silent for too long.
 const LOOK: Duration = Duration::from_secs(1);
 
-pub(super) fn run(session: Session, options: &Options) -> Result {
+pub(super) fn run(mut session: Session, options: &Options) -> Result {
+    if session.nodes()?.is_some() {
+        return Err(Failure::other(
+            "--pipe sends what it reads as it is, to one server: in a cluster use `ferrite-cli -c < LINES`, or --pipe without -c \
+             for each node with its own keys",
+        ));
+    }
     let mut connection = session.into_connection()?;
     let stream = connection.writer();
     let stream = stream.map_err(|error| Failure::Other(reason(&error)))?;

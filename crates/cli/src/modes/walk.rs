@@ -1,12 +1,14 @@
-//! Going through all keys, a SCAN at a time.
+//! Going through all keys, a SCAN at a time; with `-c` at every node of a cluster, one after the other.
 //!
 //! A person may end it early by Ctrl-C; what was found until then is shown.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use resp::Value;
 use sys::signal::Interrupts;
 
+use crate::connection::Place;
 use crate::failure::{Failure, Result, reason};
 use crate::flags::{KeyScan, Options};
 use crate::session::Session;
@@ -17,6 +19,9 @@ pub(super) struct Walk<'a> {
     scan: &'a KeyScan,
     /// Where the next SCAN begins; `None` at the end.
     cursor: Option<Vec<u8>>,
+    /// The nodes that have their turn after this one.
+    next_nodes: VecDeque<Place>,
+    is_cluster: bool,
     /// Keys there were at the beginning, and keys there have been so far.
     pub(super) total: u64,
     done: u64,
@@ -35,18 +40,29 @@ impl<'a> Walk<'a> {
             let interrupts = Interrupts::catch();
             session.interrupts = Some(interrupts.map_err(|error| Failure::Other(reason(&error)))?);
         }
-        let total = match session.ask(&[b"DBSIZE".to_vec()])? {
-            Value::Integer(count) => u64::try_from(count).unwrap_or(0),
-            Value::Error(text) => {
-                let text = String::from_utf8_lossy(&text);
-                return Err(Failure::Other(format!("Couldn't determine DBSIZE: {text}")));
-            }
-            _ => return Err(Failure::other("Non INTEGER response from DBSIZE!")),
-        };
+        let nodes = session.nodes()?;
+        let is_cluster = nodes.is_some();
+        if is_cluster && options.keys.cursor != 0 {
+            return Err(Failure::other(
+                "--cursor is a place on one node: it does not go with -c in a cluster",
+            ));
+        }
+        let mut next_nodes = VecDeque::from(nodes.unwrap_or_default());
+        let mut total = 0;
+        for node in &next_nodes {
+            session.go_to(node.clone())?;
+            total += count_keys(&mut session)?;
+        }
+        match next_nodes.pop_front() {
+            Some(first) => session.go_to(first)?,
+            None => total = count_keys(&mut session)?,
+        }
         Ok(Walk {
             session,
             scan: &options.keys,
             cursor: Some(options.keys.cursor.to_string().into_bytes()),
+            next_nodes,
+            is_cluster,
             total,
             done: 0,
             scans: 0,
@@ -104,6 +120,12 @@ impl<'a> Walk<'a> {
         // If it is ended before this, these keys come again where it goes on.
         self.cursor = (cursor != b"0").then_some(cursor);
         self.done += count;
+        if self.cursor.is_none()
+            && let Some(node) = self.next_nodes.pop_front()
+        {
+            self.session.go_to(node)?;
+            self.cursor = Some(b"0".to_vec());
+        }
         Ok(())
     }
 
@@ -128,10 +150,25 @@ impl<'a> Walk<'a> {
         100.0 * self.done as f64 / self.total.max(1) as f64
     }
 
-    /// Where to go on, if it was ended early.
+    /// Where to go on, if it was ended early and can be continued.
     pub(super) fn cursor(&self) -> Option<String> {
+        if self.is_cluster {
+            return None;
+        }
         let cursor = self.cursor.as_ref()?;
         Some(String::from_utf8_lossy(cursor).into_owned())
+    }
+}
+
+/// How many keys the server has that is connected.
+fn count_keys(session: &mut Session) -> Result<u64> {
+    match session.ask(&[b"DBSIZE".to_vec()])? {
+        Value::Integer(count) => Ok(u64::try_from(count).unwrap_or(0)),
+        Value::Error(text) => {
+            let text = String::from_utf8_lossy(&text);
+            Err(Failure::Other(format!("Couldn't determine DBSIZE: {text}")))
+        }
+        _ => Err(Failure::other("Non INTEGER response from DBSIZE!")),
     }
 }
 

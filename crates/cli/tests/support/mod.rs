@@ -5,6 +5,8 @@
 
 #![allow(dead_code, reason = "every test target uses a part")]
 
+pub(crate) mod cluster;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -60,9 +62,17 @@ impl Server {
     /// # Panics
     /// It does not.
     pub(crate) fn start(kind: Kind, options: &[&str]) -> Server {
+        Server::start_at(free_port, kind, options)
+    }
+
+    /// The same at a port that is chosen otherwise.
+    ///
+    /// # Panics
+    /// It does not come up.
+    pub(crate) fn start_at(port: fn() -> u16, kind: Kind, options: &[&str]) -> Server {
         for _ in 0..5 {
             let directory = fresh_directory("server");
-            let port = free_port();
+            let port = port();
             let mut server = Server {
                 child: spawn(kind, port, &directory, options),
                 port,

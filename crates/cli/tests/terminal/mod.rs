@@ -54,6 +54,24 @@ fn commands_are_run_and_the_prompt_tells_where() {
 }
 
 #[test]
+fn the_prompt_moves_along_in_a_cluster() {
+    let cluster = support::cluster::Cluster::start();
+    let (first, last) = (&cluster.nodes[0], &cluster.nodes[2]);
+    let terminal = Terminal::start(&format!("-c -p {}", first.port));
+    terminal.wait_for_line(&format!("127.0.0.1:{}>", first.port));
+    terminal.enter("SET foo 1", "OK");
+    let told = format!(
+        "-> Redirected to slot [12182] located at 127.0.0.1:{}",
+        last.port
+    );
+    terminal.wait_for(&told);
+    terminal.wait_for_line(&format!("127.0.0.1:{}>", last.port));
+    terminal.enter("GET bar", "(nil)");
+    terminal.wait_for_line(&format!("127.0.0.1:{}>", first.port));
+    terminal.enter("exit", "ended with 0");
+}
+
+#[test]
 fn a_transaction_shows_in_the_prompt() {
     let (server, terminal, prompt) = at_prompt(Kind::Redis);
     let inside = format!("127.0.0.1:{}(TX)>", server.port);

@@ -1,0 +1,75 @@
+//! Three nodes of the distribution's redis-server as one cluster, a third of the slots each.
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::{Kind, PATIENCE, Server};
+
+/// First and last slot of each node.
+const RANGES: [(u16, u16); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
+
+/// A running cluster.
+pub(crate) struct Cluster {
+    pub(crate) nodes: Vec<Server>,
+}
+
+impl Cluster {
+    /// Starts the nodes, makes them known to each other and waits until each serves.
+    pub(crate) fn start() -> Cluster {
+        let start = |_| {
+            let options = ["--cluster-enabled", "yes"];
+            Server::start_at(free_pair, Kind::Redis, &options)
+        };
+        let nodes: Vec<Server> = (0..RANGES.len()).map(start).collect();
+        for (node, (first, last)) in nodes.iter().zip(RANGES) {
+            let reply = node.tell(&format!("CLUSTER ADDSLOTSRANGE {first} {last}"));
+            assert_eq!(reply, "+OK\r\n");
+            let reply = nodes[0].tell(&format!("CLUSTER MEET 127.0.0.1 {}", node.port));
+            assert_eq!(reply, "+OK\r\n");
+        }
+        let cluster = Cluster { nodes };
+        for node in &cluster.nodes {
+            let end = Instant::now() + PATIENCE;
+            loop {
+                let info = node.tell("CLUSTER INFO");
+                if info.contains("cluster_state:ok") && info.contains("cluster_size:3") {
+                    break;
+                }
+                assert!(Instant::now() < end, "the cluster does not come up: {info}");
+                sleep(Duration::from_millis(20));
+            }
+        }
+        cluster
+    }
+
+    /// The node that has a slot.
+    pub(crate) fn owner(&self, slot: u16) -> &Server {
+        let place = RANGES.iter().position(|(_, last)| slot <= *last);
+        &self.nodes[place.expect("every slot has a node")]
+    }
+
+    /// The id that a node has in the cluster.
+    pub(crate) fn id(&self, node: usize) -> String {
+        let reply = self.nodes[node].tell("CLUSTER MYID");
+        reply.lines().nth(1).expect("a bulk string").to_owned()
+    }
+}
+
+/// A port that was free a moment ago, as well as the one that the nodes talk to each other at.
+fn free_pair() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    const FIRST: u16 = 20_000;
+    const COUNT: u16 = 12_000;
+    // Processes begin at different places.
+    let begin = (std::process::id() % u32::from(COUNT)) as u16;
+    loop {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST + (begin + step) % COUNT;
+        let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if is_free(port) && is_free(port + 10_000) {
+            return port;
+        }
+    }
+}
