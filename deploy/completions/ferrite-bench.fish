@@ -70,6 +70,7 @@ complete -c ferrite-bench -l reply -d 'What `ferrite-bench floor --port N` answe
 ok\t''"
 complete -c ferrite-bench -s 3 -l resp3 -d 'Speaks RESP3 (HELLO 3)'
 complete -c ferrite-bench -l enable-tracking -d 'Says CLIENT TRACKING on first'
+complete -c ferrite-bench -l cluster -l cluster-mode -d 'The server is a node of a cluster: all nodes are loaded, each with keys that are its own'
 complete -c ferrite-bench -s l -l loop -d 'Repeats the tests until it is stopped'
 complete -c ferrite-bench -s I -l idle -d 'Opens the connections and does nothing with them until it is stopped'
 complete -c ferrite-bench -s x -l stdin -d 'Reads the last argument of the command from the standard input'

@@ -62,3 +62,6 @@ pub(crate) const MAX_SUBSCRIBERS: usize = 100_000;
 pub(crate) const MAX_CHANNELS: u64 = 10_000;
 /// The most requests of a pipeline.
 pub(crate) const MAX_PIPELINE: usize = 1 << 20;
+
+/// How long the map of a cluster is believed, once a node has said that a slot is elsewhere.
+pub(crate) const MAP_PAUSE: Duration = Duration::from_millis(100);

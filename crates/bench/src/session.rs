@@ -16,8 +16,10 @@ use crate::report::targets::{Figures, Sides};
 use crate::report::text::{Format, Host};
 use crate::report::{csv, html, text};
 use crate::wire::ask::Asker;
+use crate::wire::cluster::Map;
 use crate::wire::target::Target;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 use sys::socket::Endpoint;
 
@@ -50,10 +52,14 @@ pub(crate) fn start(options: &Options) -> Result<bool, String> {
         return idle::wait(&meaning.targets, options.clients).map(|()| true);
     }
     let acquainted = |mut target: Target| {
+        if options.is_cluster {
+            target.nodes = Some(Arc::new(nodes(&target, options)?));
+        }
         let host = get_acquainted(&mut target, options.timeout);
-        (target, host)
+        Ok((target, host))
     };
-    let servers: Vec<_> = meaning.targets.into_iter().map(acquainted).collect();
+    let servers = meaning.targets.into_iter().map(acquainted);
+    let servers: Vec<_> = servers.collect::<Result<_, String>>()?;
     let skipped = servers
         .iter()
         .map(|(target, host)| skipped(options, target, host))
@@ -76,6 +82,8 @@ pub(crate) fn start(options: &Options) -> Result<bool, String> {
     };
     if options.is_csv {
         session.output.line(csv::HEADER)?;
+    } else if let Some(map) = &session.servers[0].0.nodes {
+        session.output.text(&text::masters(map))?;
     }
     loop {
         for _ in 0..options.rounds.unwrap_or(1) {
@@ -301,6 +309,19 @@ impl Session<'_> {
     }
 }
 
+/// The nodes of the cluster that a server belongs to.
+fn nodes(target: &Target, options: &Options) -> Result<Map, String> {
+    let map = Map::read(target, options.timeout)?;
+    let count = map.serving();
+    if options.clients < count {
+        return Err(format!(
+            "the cluster has {count} nodes with slots, more than --clients ({})",
+            options.clients
+        ));
+    }
+    Ok(map)
+}
+
 /// Asks the server what reports show of it, and for its process if it is on this machine. None of it
 /// is needed, so a server that does not tell is loaded all the same.
 fn get_acquainted(target: &mut Target, patience: Duration) -> Host {
@@ -311,7 +332,8 @@ fn get_acquainted(target: &mut Target, patience: Duration) -> Host {
     let Ok(info) = asker.info() else {
         return Host::default();
     };
-    if target.pid.is_none() && is_local(target) {
+    // The process of one node says nothing of all.
+    if target.pid.is_none() && target.nodes.is_none() && is_local(target) {
         let pid = info.field("process_id").and_then(|pid| pid.parse().ok());
         target.pid = pid.filter(|&pid| sys::process::cpu_time_of(pid).is_some());
     }

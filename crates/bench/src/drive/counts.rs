@@ -80,6 +80,10 @@ pub(crate) struct Slice {
     pub(crate) rows: Vec<Counts>,
     /// How late requests were sent, in nanoseconds; open loop only.
     pub(crate) lateness: Option<Histogram<u64>>,
+    /// By node of a cluster, those without any left out at the end.
+    pub(crate) nodes: Vec<Counts>,
+    /// Of the errors, those that name another node (MOVED, ASK).
+    pub(crate) moved: u64,
     /// Bytes received and sent.
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
@@ -96,10 +100,19 @@ impl Slice {
             index,
             rows: (0..rows).map(|_| Counts::default()).collect(),
             lateness: is_open_loop.then(new_histogram),
+            nodes: Vec::new(),
+            moved: 0,
             bytes_in: 0,
             bytes_out: 0,
             lost_connections: 0,
             lost_requests: 0,
+        }
+    }
+
+    /// Makes room for so many nodes.
+    pub(crate) fn reserve_node(&mut self, count: usize) {
+        if self.nodes.len() < count {
+            self.nodes.resize_with(count, Counts::default);
         }
     }
 
@@ -117,6 +130,11 @@ impl Slice {
         if let (Some(own), Some(other)) = (&mut self.lateness, &other.lateness) {
             own.add(other).expect("all histograms have the same bounds");
         }
+        self.reserve_node(other.nodes.len());
+        for (own, other) in self.nodes.iter_mut().zip(&other.nodes) {
+            own.add(other);
+        }
+        self.moved += other.moved;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
         self.lost_connections += other.lost_connections;

@@ -2,10 +2,12 @@
 //!
 //! Reading order: `plan` says what to do, `run` starts threads and adds up, `worker` is one of them,
 //! `schedule` its timetable in the open loop, `tally` reads replies into `counts`; `find` makes runs until it knows a
-//! rate; `audience` are those who listen to what is published.
+//! rate; `audience` are those who listen to what is published; `cluster` is
+//! the map of nodes that a run follows.
 
 pub(crate) mod audience;
 pub(crate) mod clock;
+pub(crate) mod cluster;
 pub(crate) mod counts;
 pub(crate) mod find;
 pub(crate) mod idle;

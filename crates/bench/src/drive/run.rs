@@ -2,6 +2,7 @@
 //! server's use of the machine.
 
 use super::clock::{self, Ticks};
+use super::cluster::Cluster;
 use super::counts::{Counts, Slice, new_histogram, percentile_ns};
 use super::plan::{Plan, Until};
 use super::progress::Progress;
@@ -28,6 +29,8 @@ pub(crate) struct Job<'a> {
     pub(crate) data: &'a Data,
     /// What each connection says first, and how many replies that has.
     pub(crate) greeting: (Vec<u8>, u32),
+    /// The nodes, if it is a cluster that is loaded.
+    pub(crate) cluster: Option<Cluster>,
     /// How many requests have been given out.
     claimed: AtomicU64,
     /// How many keys have been appended.
@@ -53,15 +56,19 @@ impl<'a> Job<'a> {
             Until::Requests(_) => clock::ticks(Duration::from_secs(10 * 365 * 86_400)),
             Until::Time(duration) => clock::ticks(duration),
         };
+        // In a cluster each node's part of a sequence is walked through by its own connections.
+        let lanes = target.nodes.as_ref().map_or(1, |map| map.nodes.len());
+        let sequences = workload.numbers.len() * lanes;
         Job {
             plan,
             workload,
             target,
             data,
             greeting: target.greeting.encode(),
+            cluster: target.nodes.clone().map(Cluster::new),
             claimed: AtomicU64::new(0),
             appended: Arc::default(),
-            cursors: workload.numbers.iter().map(|_| AtomicU64::new(0)).collect(),
+            cursors: (0..sequences).map(|_| AtomicU64::new(0)).collect(),
             start: AtomicU64::new(0),
             gate: Mutex::new(()),
             opened: Condvar::new(),
@@ -166,6 +173,13 @@ impl<'a> Job<'a> {
                 .is_ok()
     }
 
+    /// The addresses of a cluster's nodes.
+    fn node_names(&self) -> Vec<String> {
+        let map = self.cluster.as_ref().map(|cluster| cluster.map().0);
+        let nodes = map.iter().flat_map(|map| &map.nodes);
+        nodes.map(|node| node.name.clone()).collect()
+    }
+
     /// A slice with a row for each of the workload's.
     pub(crate) fn new_slice(&self, index: u64) -> Slice {
         Slice::new(index, self.workload.rows.len(), self.plan.rate().is_some())
@@ -178,6 +192,8 @@ pub(crate) enum Message {
     Ready,
     /// What a thread has counted in a slice of time.
     Slice(Box<Slice>),
+    /// The map of the cluster is not true any more.
+    Moved,
     /// The text of an error reply that is to be shown.
     ErrorReply(String),
     /// A thread has ended.
@@ -245,6 +261,10 @@ pub(crate) struct Outcome {
     pub(crate) server_cpu: Option<Duration>,
     /// What the server occupied in memory at the end, in bytes.
     pub(crate) server_rss_bytes: Option<u64>,
+    /// The addresses of a cluster's nodes, in the order in which they are counted.
+    pub(crate) nodes: Vec<String>,
+    /// How often their map was read again.
+    pub(crate) maps_read: u64,
     /// What the threads of the load have used of the processors, warm-up included.
     pub(crate) own_cpu: Duration,
     /// How long these threads ran, added up.
@@ -356,6 +376,7 @@ struct Collector<'a> {
     progress: Progress,
     last_reply: Ticks,
     unanswered: u64,
+    maps_read: u64,
     own_cpu: Duration,
     own_time: Duration,
     cpu_at_start: Option<Duration>,
@@ -376,6 +397,7 @@ impl<'a> Collector<'a> {
             progress: Progress::new(&job.workload.title, job.plan.has_progress),
             last_reply: 0,
             unanswered: 0,
+            maps_read: 0,
             own_cpu: Duration::ZERO,
             own_time: Duration::ZERO,
             cpu_at_start: None,
@@ -398,6 +420,7 @@ impl<'a> Collector<'a> {
                     }
                 }
                 Ok(Message::Slice(slice)) => self.take(*slice),
+                Ok(Message::Moved) => self.read_map(),
                 Ok(Message::ErrorReply(text)) => {
                     self.progress.clear();
                     println!("Error from server: {text}");
@@ -443,6 +466,15 @@ impl<'a> Collector<'a> {
         let has_begun = self.job.has_started() && clock::now() >= self.job.measure_from();
         if has_begun && self.cpu_at_start.is_none() {
             self.cpu_at_start = sys::process::cpu_time_of(pid);
+        }
+    }
+
+    /// Reads the map of the cluster again. Without an answer the old one stays, and the next MOVED asks
+    /// again.
+    fn read_map(&mut self) {
+        let (job, patience) = (self.job, self.job.plan.timeout);
+        if let Some(cluster) = &job.cluster {
+            self.maps_read += u64::from(cluster.read_again(job.target, patience));
         }
     }
 
@@ -525,10 +557,14 @@ impl<'a> Collector<'a> {
         self.show_before(u64::MAX);
         self.end_interval();
         let since = clock::between(self.job.measure_from(), clock::now());
+        let nodes = self.job.node_names();
+        self.total.reserve_node(nodes.len());
         Outcome {
             started: SystemTime::now() - since,
             intervals: self.intervals,
             elapsed: clock::between(self.job.measure_from(), self.last_reply),
+            nodes,
+            maps_read: self.maps_read,
             counts: self.total,
             series: self.series,
             unanswered: self.unanswered,

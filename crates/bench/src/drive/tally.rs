@@ -45,6 +45,10 @@ pub(super) fn stamp(sent: &mut VecDeque<Sent>) -> Ticks {
 pub(super) struct Tally<'a> {
     pub(super) shapes: &'a [Shape],
     pub(super) slice: &'a mut Slice,
+    /// The node of a cluster that answers.
+    pub(super) node: Option<usize>,
+    /// A reply named another node.
+    pub(super) is_moved: bool,
     pub(super) sent: &'a mut VecDeque<Sent>,
     pub(super) owed: &'a mut u32,
     /// How many requests have got their last reply.
@@ -110,6 +114,9 @@ impl Tally<'_> {
         if at < self.measure_from {
             return;
         }
+        if let Some(node) = self.node {
+            self.note_at(node, kind, count, bytes);
+        }
         let row = &mut self.slice.rows[row];
         match kind {
             Kind::Nil => row.misses += u64::from(count),
@@ -121,8 +128,24 @@ impl Tally<'_> {
         }
     }
 
+    /// The same for a node of a cluster.
+    fn note_at(&mut self, node: usize, kind: Kind, count: u32, bytes: &[u8]) {
+        let row = &mut self.slice.nodes[node];
+        match kind {
+            Kind::Nil => row.misses += u64::from(count),
+            Kind::Error => {
+                row.errors += u64::from(count);
+                if is_redirection(bytes) {
+                    self.slice.moved += u64::from(count);
+                }
+            }
+            Kind::Value | Kind::Push => {}
+        }
+    }
+
     /// Looks at an error reply beyond counting it.
     fn hear(&mut self, bytes: &[u8]) {
+        self.is_moved |= self.node.is_some() && is_redirection(bytes);
         if self.shows_errors && self.shown.is_none() {
             self.shown = Some(error_text(bytes));
         }
@@ -140,6 +163,9 @@ impl Tally<'_> {
         if first.at >= self.measure_from {
             let latency_ns = clock::ns_between(first.at, self.now);
             self.slice.rows[row].record(latency_ns, u64::from(count));
+            if let Some(node) = self.node {
+                self.slice.nodes[node].record(latency_ns, u64::from(count));
+            }
         }
         first.count -= count;
         if first.count == 0 {
@@ -147,6 +173,12 @@ impl Tally<'_> {
         }
         self.answered += count as usize;
     }
+}
+
+fn is_redirection(bytes: &[u8]) -> bool {
+    bytes
+        .get(1..)
+        .is_some_and(|text| text.starts_with(b"MOVED ") || text.starts_with(b"ASK "))
 }
 
 fn is_refusal(text: &[u8]) -> bool {

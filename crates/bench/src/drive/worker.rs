@@ -13,19 +13,24 @@
 //!
 //! Budget of the closed loop: one receive and one send per batch, no allocation.
 
+mod nodes;
+mod open_loop;
+
 use super::clock::{self, Ticks, now};
 use super::counts::Slice;
 use super::plan::{Pace, Until};
 use super::run::{Job, Message};
 use super::schedule::Schedule;
 use super::tally::{Sent, Tally, enqueue, stamp};
-use crate::limits::{BATCH_BYTES, MAX_DIALING, MAX_IN_FLIGHT, READ_BYTES, REDIAL_PAUSE};
+use crate::limits::{BATCH_BYTES, MAX_DIALING, READ_BYTES, REDIAL_PAUSE};
 use crate::limits::{SLICE, SPIN_BEFORE_DUE};
 use crate::load::outgoing::Outgoing;
 use crate::load::workload::Source;
+use crate::wire::cluster::Map;
 use crate::wire::link::{Link, LinkError, Progress};
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 use sys::{Backend, Event, Poller};
@@ -45,12 +50,27 @@ struct Client {
     dialed_at: Ticks,
     /// Goes up with every connection, so that an event of an old one is known as such.
     generation: u32,
+    /// The node of a cluster that it is connected to, and the one that it is to be.
+    node: usize,
+    next_node: usize,
+}
+
+impl Client {
+    /// It is connected to another node than it should be.
+    fn is_stale(&self) -> bool {
+        self.node != self.next_node
+    }
 }
 
 /// A thread of the load.
 pub(crate) struct Worker<'a> {
     job: &'a Job<'a>,
     thread: usize,
+    /// The nodes of the cluster, as far as they were heard of, and the number of that map.
+    nodes: Option<Arc<Map>>,
+    map_version: u32,
+    /// Its first connection among those of all threads.
+    first_client: usize,
     poller: Poller,
     clients: Vec<Client>,
     source: Source<'a>,
@@ -110,9 +130,12 @@ impl<'a> Worker<'a> {
         let rng =
             |place: usize| fastrand::Rng::with_seed(job.plan.seed.wrapping_add(place as u64 + 1));
         let rngs = seeds.map(rng).collect();
-        Ok(Worker {
+        let mut worker = Worker {
             job,
             thread,
+            nodes: None,
+            map_version: 0,
+            first_client: place.first_client,
             poller: Poller::new(Backend::Auto)?,
             closed: (0..clients.len()).rev().collect(),
             clients,
@@ -134,7 +157,12 @@ impl<'a> Worker<'a> {
             last_sign: 0,
             alone_since: None,
             is_stalled: false,
-        })
+        };
+        if let Some(cluster) = &job.cluster {
+            let (map, version) = cluster.map();
+            worker.take_map(map, version);
+        }
+        Ok(worker)
     }
 
     /// Opens all connections, waits for the others, and sends until the end.
@@ -258,11 +286,12 @@ impl<'a> Worker<'a> {
         while self.dialing < MAX_DIALING
             && let Some(index) = self.closed.pop()
         {
+            let endpoint = self.endpoint(index);
             let client = &mut self.clients[index];
             client.generation += 1;
             client.dialed_at = now();
             let token = token(index, client.generation);
-            match Link::dial(&mut self.poller, &self.job.target.endpoint, token) {
+            match Link::dial(&mut self.poller, &endpoint, token) {
                 Ok(link) => {
                     client.link = Some(link);
                     self.dialing += 1;
@@ -324,16 +353,9 @@ impl<'a> Worker<'a> {
         client.owed = 0;
         client.sent.clear();
         self.closed.push(index);
+        // Another node may have its slots by now.
+        self.doubt_map(now());
         self.survive(error)
-    }
-
-    /// Ends a connection that has done its batch.
-    fn hang_up(&mut self, index: usize) {
-        if let Some(link) = self.clients[index].link.take() {
-            link.leave(&mut self.poller);
-            self.open -= 1;
-            self.closed.push(index);
-        }
     }
 
     // Replies.
@@ -387,12 +409,19 @@ impl<'a> Worker<'a> {
             sent,
             in_flight,
             owed,
+            node,
             ..
         } = &mut self.clients[index]
         else {
             return Ok(());
         };
+        let node = self.nodes.is_some().then_some(*node);
+        if let Some(node) = node {
+            self.slice.reserve_node(node + 1);
+        }
         let mut tally = Tally {
+            node,
+            is_moved: false,
             shapes: &self.job.workload.shapes,
             slice: &mut self.slice,
             sent,
@@ -421,6 +450,7 @@ impl<'a> Worker<'a> {
             return Err(LinkError::Refused(text));
         }
         let (answered, now, shown) = (tally.answered, tally.now, tally.shown);
+        let is_moved = tally.is_moved;
         if let Some(text) = shown
             && self.job.takes_error(now)
         {
@@ -429,6 +459,9 @@ impl<'a> Worker<'a> {
         }
         *in_flight -= answered;
         self.in_flight -= answered;
+        if is_moved {
+            self.doubt_map(now);
+        }
         if now >= self.job.measure_from() {
             self.slice.bytes_in += count as u64;
         }
@@ -452,7 +485,8 @@ impl<'a> Worker<'a> {
     #[inline]
     fn is_spent(&self, index: usize) -> bool {
         let interval = self.job.plan.reconnect_interval;
-        interval.is_some_and(|interval| self.clients[index].sent_since_open >= interval)
+        let client = &self.clients[index];
+        interval.is_some_and(|interval| client.sent_since_open >= interval) || client.is_stale()
     }
 
     /// How many requests a connection may send together.
@@ -500,7 +534,8 @@ impl<'a> Worker<'a> {
         let mut at = at;
         let mut left = count;
         while left > 0 {
-            let shape = self.source.write(&mut self.out, index) as u32;
+            let home = self.nodes.as_ref().map(|map| &map.nodes[client.node].home);
+            let shape = self.source.write(&mut self.out, index, home) as u32;
             enqueue(&mut client.sent, shape, at.unwrap_or(0));
             left -= 1;
             // Behind a socket that is full everything joins the backlog.
@@ -518,60 +553,10 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Sends what the timetable says is due, on the connections in turn.
-    fn send_due(&mut self) -> Result<(), LinkError> {
-        loop {
-            let now = now();
-            let Some(schedule) = &mut self.schedule else {
-                return Ok(());
-            };
-            let due = schedule.due();
-            if due > now || due >= self.job.until() || self.job.is_given_up() {
-                return Ok(());
-            }
-            let Some(index) = self.next_in_turn() else {
-                // Everybody is waiting: the plan stands, and what is due goes out late.
-                return Ok(());
-            };
-            let count = self.claim(self.batch(index), due);
-            if count == 0 {
-                return Ok(());
-            }
-            let Some(schedule) = &mut self.schedule else {
-                return Ok(());
-            };
-            let planned = schedule.take();
-            if planned >= self.job.measure_from()
-                && let Some(lateness) = &mut self.slice.lateness
-            {
-                lateness.saturating_record_n(clock::ns_between(planned, now), u64::from(count));
-            }
-            if let Err(error) = self.send_batch(index, count, Some(planned)) {
-                self.lose(index, error)?;
-            }
-        }
-    }
-
-    /// The next connection that takes requests.
-    fn next_in_turn(&mut self) -> Option<usize> {
-        for _ in 0..self.clients.len() {
-            let index = self.turn;
-            self.turn = (self.turn + 1) % self.clients.len();
-            let client = &self.clients[index];
-            let is_ready = client
-                .link
-                .as_ref()
-                .is_some_and(|link| link.is_open() && !link.is_blocked());
-            if is_ready && client.in_flight < MAX_IN_FLIGHT && !self.is_spent(index) {
-                return Some(index);
-            }
-        }
-        None
-    }
-
     // What is neither.
 
     fn housekeeping(&mut self) -> Result<(), LinkError> {
+        self.look_at_map();
         if !self.closed.is_empty() {
             let now = now();
             if now >= self.redial_at && !self.is_over(now) {

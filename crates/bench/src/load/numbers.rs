@@ -126,6 +126,8 @@ pub(crate) struct Place {
 /// One thread's numbers of one kind of request.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbers {
+    /// Which of several equal sequences goes on; 0 if there is one.
+    pub(crate) sequence: usize,
     first: u64,
     count: u64,
     way: Way,
@@ -188,6 +190,7 @@ impl Numbers {
             },
         };
         Numbers {
+            sequence: 0,
             first: spec.first,
             count,
             way,
@@ -200,12 +203,12 @@ impl Numbers {
         self.first
             + match &mut self.way {
                 Way::Uniform => rng.u64(..self.count),
-                way => draw_other(way, self.count, rng, connection),
+                way => draw_other(way, self.sequence, self.count, rng, connection),
             }
     }
 }
 
-fn draw_other(way: &mut Way, count: u64, rng: &mut Rng, connection: usize) -> u64 {
+fn draw_other(way: &mut Way, sequence: usize, count: u64, rng: &mut Rng, connection: usize) -> u64 {
     match way {
         Way::Uniform => rng.u64(..count),
         Way::Zipf(zipf) => zipf.draw(rng) - 1,
@@ -216,7 +219,10 @@ fn draw_other(way: &mut Way, count: u64, rng: &mut Rng, connection: usize) -> u6
                 return number as u64;
             }
         },
-        Way::Sequential { cursors, own } => cursors[*own].fetch_add(1, Ordering::Relaxed) % count,
+        Way::Sequential { cursors, own } => {
+            let own = (*own + sequence) % cursors.len();
+            cursors[own].fetch_add(1, Ordering::Relaxed) % count
+        }
         Way::Parallel(cursors) => {
             let cursor = &mut cursors[connection];
             let number = cursor.first + cursor.next;

@@ -13,9 +13,11 @@
 //!
 //! Placeholders in words, a word being an argument of the command: `__rand_int__` anywhere in a word is
 //! a number of twelve digits; a word `__key__` is a key, `__data__` a value, `__expiry__` a number of
-//! seconds, `__score__` a number that is 0 without a range.
+//! seconds, `__score__` a number that is 0 without a range. In a cluster `{tag}` is replaced by a tag of the
+//! node's, the same one in all of a request.
 
 use super::data::Data;
+use super::home::{Home, TAG};
 use super::numbers::Numbers;
 use super::outgoing::Outgoing;
 use super::sizes::Sizes;
@@ -71,12 +73,19 @@ pub(crate) struct Template {
     parts: Vec<Part>,
     values: ValueForm,
     expiry_s: (u64, u64),
+    /// In a cluster: a key has a number, from which its tag follows.
+    has_numbered_key: bool,
 }
 
 #[derive(Clone, Debug)]
 enum Part {
     /// Bytes, and where in them numbers of [`SLOT_DIGITS`] digits go.
-    Fixed { bytes: Vec<u8>, slots: Vec<usize> },
+    Fixed {
+        bytes: Vec<u8>,
+        slots: Vec<usize>,
+        /// Where tags go in a cluster.
+        tags: Vec<usize>,
+    },
     /// A bulk string: a prefix and a number filled up to so many digits.
     Key { prefix: Vec<u8>, digits: usize },
     /// A bulk string of a drawn size.
@@ -102,12 +111,14 @@ impl Template {
             parts: vec![Part::Fixed {
                 bytes: bytes.to_vec(),
                 slots: Vec::new(),
+                tags: Vec::new(),
             }],
             values: ValueForm {
                 sizes: Sizes::Fixed(0),
                 is_varied: false,
             },
             expiry_s: (0, 0),
+            has_numbered_key: false,
         }
     }
 
@@ -123,6 +134,7 @@ impl Template {
             parts: Vec::new(),
             values: values.clone(),
             expiry_s,
+            has_numbered_key: false,
         };
         for words in commands {
             template.fixed(format!("*{}\r\n", words.len()).as_bytes());
@@ -131,6 +143,26 @@ impl Template {
             }
         }
         template
+    }
+
+    /// The same where tags stand for what makes the keys those of a node.
+    pub(crate) fn with_tags(mut self) -> Template {
+        for part in &mut self.parts {
+            match part {
+                Part::Fixed { bytes, slots, tags } => {
+                    let mut from = 0;
+                    while let Some(at) = find(&bytes[from..], TAG) {
+                        tags.push(from + at + 1);
+                        from += at + TAG.len();
+                        // Between the two is a colon.
+                        self.has_numbered_key |= slots.contains(&(from + 1));
+                    }
+                }
+                Part::Key { .. } => self.has_numbered_key = true,
+                Part::Value | Part::Expiry => {}
+            }
+        }
+        self
     }
 
     fn word(&mut self, word: &[u8], keys: &KeyForm, data: &Data) {
@@ -199,10 +231,11 @@ impl Template {
             self.parts.push(Part::Fixed {
                 bytes: Vec::new(),
                 slots: Vec::new(),
+                tags: Vec::new(),
             });
         }
         match self.parts.last_mut() {
-            Some(Part::Fixed { bytes, slots }) => (bytes, slots),
+            Some(Part::Fixed { bytes, slots, .. }) => (bytes, slots),
             _ => unreachable!("a run of bytes was just put there"),
         }
     }
@@ -214,7 +247,7 @@ impl Template {
     #[inline]
     pub(crate) fn write(&self, out: &mut Outgoing, draw: &mut Draw<'_>) {
         for part in &self.parts {
-            let Part::Fixed { bytes, slots } = part else {
+            let Part::Fixed { bytes, slots, .. } = part else {
                 self.write_other(part, out, draw);
                 continue;
             };
@@ -224,6 +257,48 @@ impl Template {
                 let number = draw.numbers.draw(draw.rng, draw.connection);
                 let at = start + slot;
                 write_slot(&mut out.bytes[at..at + SLOT_DIGITS], number);
+            }
+        }
+    }
+
+    /// Appends the next request for a node of a cluster. The first number and the tag belong together.
+    pub(crate) fn write_at(&self, home: &Home, out: &mut Outgoing, draw: &mut Draw<'_>) {
+        let Draw {
+            rng,
+            numbers,
+            connection,
+            ..
+        } = draw;
+        let (mut first, tag) = if self.has_numbered_key {
+            let (number, tag) = home.number(rng, |rng| numbers.draw(rng, *connection));
+            (Some(number), tag)
+        } else {
+            (None, home.fixed())
+        };
+        for part in &self.parts {
+            let mut next = |draw: &mut Draw<'_>| {
+                let first = first.take();
+                first.unwrap_or_else(|| draw.numbers.draw(draw.rng, draw.connection))
+            };
+            let start = out.bytes.len();
+            match part {
+                Part::Fixed { bytes, slots, tags } => {
+                    out.bytes.extend_from_slice(bytes);
+                    for at in tags.iter().map(|at| start + at) {
+                        out.bytes[at..at + tag.len()].copy_from_slice(&tag);
+                    }
+                    for at in slots.iter().map(|at| start + at) {
+                        write_slot(&mut out.bytes[at..at + SLOT_DIGITS], next(draw));
+                    }
+                }
+                Part::Key { prefix, digits } => {
+                    write_key(&mut out.bytes, prefix, *digits, next(draw));
+                    if let Some(at) = find(&out.bytes[start..], TAG) {
+                        let at = start + at + 1;
+                        out.bytes[at..at + tag.len()].copy_from_slice(&tag);
+                    }
+                }
+                _ => self.write_other(part, out, draw),
             }
         }
     }

@@ -2,6 +2,7 @@
 //! together.
 
 use super::data::Data;
+use super::home::Home;
 use super::numbers::{Numbers, Place, Spec};
 use super::outgoing::Outgoing;
 use super::template::{Draw, Template};
@@ -74,9 +75,16 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Appends the next request of a connection and says which shape it has.
+    /// Appends the next request of a connection and says which shape it has; in a cluster its keys are at
+    /// home at the connection's
+    /// node.
     #[inline]
-    pub(crate) fn write(&mut self, out: &mut Outgoing, connection: usize) -> usize {
+    pub(crate) fn write(
+        &mut self,
+        out: &mut Outgoing,
+        connection: usize,
+        home: Option<&Home>,
+    ) -> usize {
         let own = if self.rngs.len() == 1 { 0 } else { connection };
         let index = if self.bounds.len() == 1 {
             0
@@ -90,7 +98,13 @@ impl<'a> Source<'a> {
             data: self.data,
             connection,
         };
-        shape.template.write(out, &mut draw);
+        match home {
+            None => shape.template.write(out, &mut draw),
+            Some(home) => {
+                draw.numbers.sequence = home.lane * self.workload.numbers.len();
+                shape.template.write_at(home, out, &mut draw);
+            }
+        }
         index
     }
 
@@ -136,9 +150,9 @@ mod tests {
             let mut out = Outgoing::default();
             let mut next = || {
                 (0..others).for_each(|_| {
-                    source.write(&mut out, 1);
+                    source.write(&mut out, 1, None);
                 });
-                source.write(&mut out, 0)
+                source.write(&mut out, 0, None)
             };
             (0..64).map(|_| next()).collect()
         };
@@ -176,7 +190,7 @@ mod tests {
         let mut out = Outgoing::default();
         let mut seen = [0; 3];
         for _ in 0..10_000 {
-            seen[source.write(&mut out, 0)] += 1;
+            seen[source.write(&mut out, 0, None)] += 1;
         }
         let count = |byte| out.bytes.iter().filter(|&&b| b == byte).count();
         assert_eq!(seen, [count(b'a'), 0, count(b'c')]);

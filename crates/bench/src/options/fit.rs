@@ -2,6 +2,7 @@
 
 use super::table::{FLAGS, Section};
 use super::{Mode, Options};
+use crate::load::numbers::Pattern;
 
 /// Options of a load that make no sense where the program starts the servers itself.
 const NOT_SIDE_BY_SIDE: &[&str] = &[
@@ -38,8 +39,11 @@ pub(super) fn fits(mode: Mode, section: Section, name: &str) -> bool {
     }
 }
 
-/// Refuses what the mode would ignore.
+/// Refuses what the mode would ignore, and what does not go with a cluster.
 pub(super) fn check(options: &Options) -> Result<(), String> {
+    if options.is_cluster {
+        check_cluster(options)?;
+    }
     let does_not_fit = |typed: &&super::Typed| !fits(options.mode, typed.section, typed.name);
     let Some(typed) = options.typed.iter().find(does_not_fit) else {
         return Ok(());
@@ -57,4 +61,28 @@ pub(super) fn check(options: &Options) -> Result<(), String> {
         }
         Mode::Load => format!("{shown} is an option of side-by-side and floor alone"),
     })
+}
+
+/// Refuses what is about a single server, and patterns whose numbers belong to connections or were all
+/// written.
+fn check_cluster(options: &Options) -> Result<(), String> {
+    let patterns = [options.key_pattern.0, options.key_pattern.1];
+    let commands = options
+        .commands
+        .iter()
+        .filter_map(|command| command.pattern);
+    let has_pattern =
+        |wanted| patterns.contains(&wanted) || commands.clone().any(|own| own == wanted);
+    let needs_one = [
+        (!options.targets.is_empty(), "--target"),
+        (options.socket.is_some(), "--socket"),
+        (options.verify, "--verify"),
+        (options.is_idle, "--idle"),
+        (has_pattern(Pattern::Parallel), "the key pattern parallel"),
+        (has_pattern(Pattern::Latest), "the key pattern latest"),
+    ];
+    match needs_one.iter().find(|(is_there, _)| *is_there) {
+        Some((_, name)) => Err(format!("{name} does not go with --cluster")),
+        None => Ok(()),
+    }
 }

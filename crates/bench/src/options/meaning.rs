@@ -5,6 +5,7 @@ use crate::drive::plan::{Listening, Pace, Plan, Until};
 use crate::limits::MAX_CHANNELS;
 use crate::load::catalogue::{INLINE_PING, TESTS, Test, select};
 use crate::load::data::Data;
+use crate::load::home::{TAG, tagged};
 use crate::load::numbers::{Pattern, Spec};
 use crate::load::template::{KeyForm, Template, ValueForm};
 use crate::load::workload::{Shape, Workload};
@@ -151,6 +152,7 @@ fn target(options: &Options, name: Option<&String>, uri: Option<&Uri>) -> Result
         endpoint: address.endpoint()?,
         greeting,
         pid: options.server_pid.filter(|_| name.is_none()),
+        nodes: None,
     })
 }
 
@@ -176,6 +178,9 @@ pub(crate) fn jobs(options: &Options) -> Result<Vec<(Plan, Workload)>, String> {
         let mut plan = plan.clone();
         plan.keep_alive &= test.names[0] != "connect";
         if test.names[0] == "pubsub" {
+            if options.is_cluster {
+                return Err("the test pubsub does not go with --cluster".to_owned());
+            }
             plan.listening = Some(maker.listening()?);
         }
         Ok((plan, maker.test(test)))
@@ -220,7 +225,10 @@ impl<'a> Maker<'a> {
         Maker {
             options,
             keys: KeyForm {
-                prefix: options.key_prefix.clone().into_bytes(),
+                prefix: match options.is_cluster {
+                    true => [options.key_prefix.as_bytes(), TAG, b":"].concat(),
+                    false => options.key_prefix.clone().into_bytes(),
+                },
                 digits: options.key_digits,
                 is_random: has_range || is_mix || options.key_pattern != uniform,
             },
@@ -273,7 +281,13 @@ impl<'a> Maker<'a> {
 
     fn template(&self, commands: &[Vec<Vec<u8>>]) -> Template {
         let expiry_s = self.options.expiry_s.unwrap_or((60, 60));
-        Template::new(commands, &self.keys, &self.values, expiry_s, &self.data)
+        let new = |commands: &[_]| {
+            Template::new(commands, &self.keys, &self.values, expiry_s, &self.data)
+        };
+        match self.options.is_cluster {
+            true => new(commands).with_tags(),
+            false => new(commands),
+        }
     }
 
     fn shape(&self, row: usize, commands: &[Vec<Vec<u8>>], weight: u64) -> Shape {
@@ -314,7 +328,13 @@ impl<'a> Maker<'a> {
                 replies: 1,
                 numbers: 0,
             }],
-            _ => vec![self.shape(0, &test.words(keys), 1)],
+            _ => {
+                let mut commands = test.words(keys);
+                if self.options.is_cluster {
+                    commands.iter_mut().for_each(|words| tagged(words));
+                }
+                vec![self.shape(0, &commands, 1)]
+            }
         };
         Workload {
             rows: vec![title.clone()],

@@ -41,6 +41,7 @@ pub(crate) struct Options {
     pub(crate) server_pid: Option<u32>,
     /// Names and where they are, instead of one server.
     pub(crate) targets: Vec<(String, Uri)>,
+    pub(crate) is_cluster: bool,
     // How much.
     pub(crate) tests: Option<String>,
     pub(crate) requests: Option<u64>,
@@ -190,6 +191,7 @@ impl Default for Options {
             has_tracking: false,
             server_pid: None,
             targets: Vec::new(),
+            is_cluster: false,
             tests: None,
             requests: None,
             test_time: None,

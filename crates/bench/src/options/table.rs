@@ -161,6 +161,10 @@ pub(super) const FLAGS: &[Flag] = &[
             o.targets.push((name.to_owned(), super::parse_uri(uri)?));
             Ok(())
         }),
+    flag(Section::Server, None, &["cluster", "cluster-mode"], "",
+        "The server is a node of a cluster: all nodes are loaded, each with keys that are its own. Keys \
+         are then like key:{tag}:000000000012; in a command of your own write __key__, or {tag}.",
+        set!(is_cluster = |_| Ok(true))),
 
     flag(Section::Load, Some('t'), &["tests"], "NAMES",
         "The tests to run, by name and separated by commas; listed below. [those of redis-benchmark]",

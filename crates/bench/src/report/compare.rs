@@ -179,6 +179,8 @@ mod tests {
             load_busy: 0.5,
             series: Vec::new(),
             histogram: String::new(),
+            nodes: Vec::new(),
+            moved: 0,
             messages: None,
         }
     }

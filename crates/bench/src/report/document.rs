@@ -58,6 +58,12 @@ pub(crate) struct Run {
     pub(crate) series: Vec<Sample>,
     /// The whole distribution of latencies in nanoseconds, in HdrHistogram's compressed form.
     pub(crate) histogram: String,
+    /// By node, where it was a cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) nodes: Vec<Row>,
+    /// Of the errors in a cluster, those that name another node.
+    #[serde(default)]
+    pub(crate) moved: u64,
     /// What came to those who listened, where somebody did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) messages: Option<Messages>,
@@ -240,6 +246,13 @@ impl Run {
             load_busy: outcome.load_busy(plan),
             series: outcome.series.iter().map(Sample::of).collect(),
             histogram: encoded(&total.latency),
+            nodes: outcome
+                .nodes
+                .iter()
+                .zip(&counts.nodes)
+                .map(|(name, row)| Row::of(name, row))
+                .collect(),
+            moved: counts.moved,
             messages: None,
         }
     }

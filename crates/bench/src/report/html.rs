@@ -125,6 +125,7 @@ fn table(group: &[&Run], page: &mut String) {
         let rows = std::iter::once((name, &run.total)).chain(
             run.commands
                 .iter()
+                .chain(&run.nodes)
                 .map(|row| (format!("\u{2003}{}", row.name), row)),
         );
         for (index, (name, row)) in rows.enumerate() {
@@ -312,6 +313,8 @@ mod tests {
                 })
                 .to_vec(),
             histogram: encoded(&histogram),
+            nodes: Vec::new(),
+            moved: 0,
             messages: None,
         }
     }

@@ -8,6 +8,7 @@ use crate::drive::counts::{Counts, percentile_ns};
 use crate::drive::plan::{Listening, Plan};
 use crate::drive::run::Outcome;
 use crate::load::workload::Workload;
+use crate::wire::cluster::Map;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -68,6 +69,44 @@ pub(crate) fn heard(listening: &Listening, heard: &Heard) -> String {
     text
 }
 
+/// The nodes of a cluster, as redis-benchmark lists them.
+pub(crate) fn masters(map: &Map) -> String {
+    let mut text = format!("Cluster has {} master nodes:\n\n", map.serving());
+    for (number, node) in map.nodes.iter().enumerate() {
+        let id = if node.id.is_empty() { "-" } else { &node.id };
+        let _ = writeln!(text, "Master {number}: {id} {}", node.name);
+    }
+    text.push('\n');
+    text
+}
+
+/// A line for each node of a cluster.
+fn by_node(outcome: &Outcome, precision: usize, text: &mut String) {
+    let width = outcome.nodes.iter().map(String::len).max().unwrap_or(0);
+    let _ = write!(
+        text,
+        "\n  {:<width$} {:>12} {:>12}",
+        "node", "requests", "ops/s"
+    );
+    for name in ["errors", "avg", "p50", "p99", "max"] {
+        let _ = write!(text, " {name:>9}");
+    }
+    text.push('\n');
+    for (name, counts) in outcome.nodes.iter().zip(&outcome.counts.nodes) {
+        let (requests, rate) = (counts.requests(), outcome.rate_of(counts.requests()));
+        let _ = write!(
+            text,
+            "  {name:<width$} {requests:>12} {rate:>12.2} {:>9}",
+            counts.errors
+        );
+        let [p50, p99] = [50.0, 99.0].map(|percent| percentile_ns(&counts.latency, percent));
+        for ns in [mean_ns(counts), p50, p99, max_ns(counts)] {
+            let _ = write!(text, " {:>9}", ms(ns, precision));
+        }
+        text.push('\n');
+    }
+}
+
 /// The whole report of a test.
 pub(crate) fn full(
     title: &str,
@@ -99,6 +138,9 @@ pub(crate) fn full(
     if workload.rows.len() > 1 {
         by_row(workload, &[outcome], format, &mut text);
     }
+    if !outcome.nodes.is_empty() {
+        by_node(outcome, format.precision, &mut text);
+    }
     machine(plan, outcome, &mut text);
     problems(outcome, &mut text);
     text.push('\n');
@@ -128,6 +170,13 @@ fn heading(plan: &Plan, workload: &Workload, outcome: &Outcome, host: &Host, tex
         if let Some(value) = value {
             let _ = writeln!(text, "  host configuration \"{name}\": {value}");
         }
+    }
+    if !outcome.nodes.is_empty() {
+        let _ = writeln!(
+            text,
+            "  cluster mode: yes ({} masters)",
+            outcome.nodes.len()
+        );
     }
     match plan.threads {
         1 => text.push_str("  multi-thread: no\n"),
@@ -354,6 +403,14 @@ fn problems(outcome: &Outcome, text: &mut String) {
         }
     }
     let counts = &outcome.counts;
+    if counts.moved > 0 {
+        let _ = writeln!(
+            text,
+            "  MOVED: {} of these named another node; the map was read again {} times",
+            thousands(counts.moved),
+            thousands(outcome.maps_read)
+        );
+    }
     if counts.lost_connections > 0 {
         let _ = writeln!(
             text,

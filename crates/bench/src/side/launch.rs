@@ -94,6 +94,7 @@ impl Launched {
                 endpoint: Endpoint::Tcp(address),
                 greeting: Greeting::default(),
                 pid: Some(child.id()),
+                nodes: None,
             },
             child,
             dir,

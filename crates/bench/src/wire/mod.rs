@@ -2,6 +2,7 @@
 //! measured.
 
 pub(crate) mod ask;
+pub(crate) mod cluster;
 pub(crate) mod link;
 pub(crate) mod replies;
 pub(crate) mod target;

@@ -1,7 +1,9 @@
 //! A server to be loaded: where it is, who we are to it, and what is said to it before the load.
 
+use super::cluster::Map;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use sys::socket::{Endpoint, resolve};
 
 /// A server and how to talk to it.
@@ -13,6 +15,8 @@ pub(crate) struct Target {
     pub(crate) greeting: Greeting,
     /// Its process, if it is known and on this machine.
     pub(crate) pid: Option<u32>,
+    /// The nodes, if it is the cluster that is to be loaded.
+    pub(crate) nodes: Option<Arc<Map>>,
 }
 
 /// What a connection says first.

@@ -3,6 +3,7 @@
 //! Nothing here asserts how fast something is.
 
 mod closed;
+mod cluster;
 mod listeners;
 mod lossy;
 mod open;

@@ -48,9 +48,14 @@ impl Server {
 
     /// Any server that takes the options of redis-server.
     pub(crate) fn start(command: &[&str]) -> Server {
+        Server::start_at(free_port, command)
+    }
+
+    /// The same at a port that is chosen otherwise.
+    pub(crate) fn start_at(port: fn() -> u16, command: &[&str]) -> Server {
         let dir = fresh_dir();
         for _ in 0..5 {
-            let port = free_port();
+            let port = port();
             let mut words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
             let port_word = port.to_string();
             let dir_word = dir.display().to_string();

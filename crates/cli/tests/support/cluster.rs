@@ -60,8 +60,9 @@ impl Cluster {
 /// A port that was free a moment ago, as well as the one that the nodes talk to each other at.
 fn free_pair() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    const FIRST: u16 = 20_000;
-    const COUNT: u16 = 12_000;
+    // Both below the ports that systems give out by themselves.
+    const FIRST: u16 = 12_000;
+    const COUNT: u16 = 10_000;
     // Processes begin at different places.
     let begin = (std::process::id() % u32::from(COUNT)) as u16;
     loop {
