@@ -12,10 +12,11 @@ use support::{Server, fresh_directory};
 
 /// Standard output, standard error and exit code of a program.
 fn outcome(program: &str, node: &Server, arguments: &[&str], input: &str) -> (String, String, i32) {
+    let home = fresh_directory("home");
     let mut child = Command::new(program)
         .args(["-p", &node.port.to_string()])
         .args(arguments)
-        .env("HOME", fresh_directory("home"))
+        .env("HOME", &home)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -26,6 +27,7 @@ fn outcome(program: &str, node: &Server, arguments: &[&str], input: &str) -> (St
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let output = child.wait_with_output().expect("it is ours");
+    std::fs::remove_dir_all(home).expect("it is ours");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let code = output.status.code().expect("no signal ended it");
     (text(&output.stdout), text(&output.stderr), code)
