@@ -23,7 +23,7 @@ _ferrite__server() {
 
     case "${cmd}" in
         ferrite__server)
-            opts="-h -v -p -w -m -d --help --version --check-config --health --check-log --repair-log --bind --port --tcp-backlog --unixsocket --unixsocketperm --timeout --tcp-keepalive --protected-mode --requirepass --enable-debug-command --maxclients --client-output-buffer-limit --client-query-buffer-limit --tracking-table-max-keys --proto-max-bulk-len --threads --io --shards --databases --maxmemory --maxmemory-policy --maxmemory-samples --maxmemory-eviction-tenacity --lfu-log-factor --lfu-decay-time --maxmemory-clients --dir --appendonly --appendfsync --appenddirname --aof-load-truncated --backup-dir --auto-aof-rewrite-percentage --auto-aof-rewrite-min-size --log-lazy-load-size --log-segment-size --log-blob-size --save --dbfilename --rdbcompression --rdbchecksum --stop-writes-on-bgsave-error --rdb-save-incremental-fsync --rdb-del-sync-files --rdb-key-save-delay --key-load-delay --daemonize --pidfile --loglevel --logfile --always-show-logo --hz --http-port --http-bind --http-hosts --slowlog-log-slower-than --slowlog-max-len --latency-monitor-threshold --notify-keyspace-events"
+            opts="-h -v -p -w -m -d --help --version --check-config --health --check-log --repair-log --bind --port --tcp-backlog --unixsocket --unixsocketperm --timeout --tcp-keepalive --protected-mode --requirepass --enable-debug-command --maxclients --client-output-buffer-limit --client-query-buffer-limit --tracking-table-max-keys --proto-max-bulk-len --threads --io --shards --databases --maxmemory --maxmemory-policy --maxmemory-samples --maxmemory-eviction-tenacity --lfu-log-factor --lfu-decay-time --maxmemory-clients --dir --appendonly --appendfsync --appenddirname --aof-load-truncated --backup-dir --auto-aof-rewrite-percentage --auto-aof-rewrite-min-size --log-lazy-load-size --log-segment-size --log-blob-size --save --dbfilename --rdbcompression --rdbchecksum --stop-writes-on-bgsave-error --rdb-save-incremental-fsync --rdb-del-sync-files --rdb-key-save-delay --key-load-delay --daemonize --pidfile --loglevel --logfile --always-show-logo --hz --http-port --http-bind --http-hosts --slowlog-log-slower-than --slowlog-max-len --latency-monitor-threshold --notify-keyspace-events --cluster-enabled --cluster-map --cluster-node --cluster-require-full-coverage --cluster-allow-reads-when-down --cluster-allow-pubsubshard-when-down --cluster-announce-ip --cluster-announce-port --cluster-announce-hostname --cluster-preferred-endpoint-type"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -486,6 +486,69 @@ _ferrite__server() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
                     fi
+                    return 0
+                    ;;
+                --cluster-enabled)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --cluster-map)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --cluster-node)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --cluster-require-full-coverage)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --cluster-allow-reads-when-down)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --cluster-allow-pubsubshard-when-down)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --cluster-announce-ip)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --cluster-announce-port)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --cluster-announce-hostname)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --cluster-preferred-endpoint-type)
+                    COMPREPLY=($(compgen -W "ip hostname unknown-endpoint" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -81,6 +81,22 @@ complete -c ferrite-server -l slowlog-log-slower-than -d 'Microseconds from whic
 complete -c ferrite-server -l slowlog-max-len -d 'The most commands that the slow log keeps' -r -f
 complete -c ferrite-server -l latency-monitor-threshold -d 'Milliseconds from which on LATENCY keeps an event; 0 turns it off' -r -f
 complete -c ferrite-server -l notify-keyspace-events -d 'Which changes of keys are published: K to the channel __keyspace@N__:KEY, E to the channel __keyevent@N__:EVENT, and of which class: g general, $ strings, l lists, s sets, h hashes, z sorted sets, t streams, d modules, x expired, e evicted, A all of these, n new keys, m missed keys' -r -f
+complete -c ferrite-server -l cluster-enabled -d 'Serves the hash slots that the map of a cluster gives to this node, and sends clients elsewhere for all others (docs/cluster.md)' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-server -l cluster-map -d 'The file that says which node has which hash slots' -r -F
+complete -c ferrite-server -l cluster-node -d 'The id of this node in the map; empty: the node whose address and port are those of this server' -r -f
+complete -c ferrite-server -l cluster-require-full-coverage -d 'Serves no key at all while some slot has no node' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-server -l cluster-allow-reads-when-down -d 'Serves reads even while some slot has no node and cluster-require-full-coverage is set' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-server -l cluster-allow-pubsubshard-when-down -d 'Serves shard channels even then' -r -f -a "yes\t''
+no\t''"
+complete -c ferrite-server -l cluster-announce-ip -d 'The address that this node tells clients of itself; empty: the host in the map' -r -f
+complete -c ferrite-server -l cluster-announce-port -d 'The port that this node tells clients of itself; 0: the port in the map' -r -f
+complete -c ferrite-server -l cluster-announce-hostname -d 'The name that this node tells clients of its host; empty: the hostname in the map' -r -f
+complete -c ferrite-server -l cluster-preferred-endpoint-type -d 'What clients are to connect to: the address of a node, the name of its host, or whatever they are connected to already' -r -f -a "ip\t''
+hostname\t''
+unknown-endpoint\t''"
 complete -c ferrite-server -s h -l help -d 'Prints all flags'
 complete -c ferrite-server -s v -l version -d 'Prints the version'
 complete -c ferrite-server -l health -d 'Asks a running server for a PING, and ends with 0 if it answers'

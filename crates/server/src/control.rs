@@ -110,7 +110,14 @@ impl Control {
                 Signal::Term | Signal::Int | Signal::Quit => {
                     shutdown::begin_by_signal(self.server, signal);
                 }
-                Signal::Hup | Signal::Usr1 => reopen_log(self.server, signal),
+                Signal::Hup => {
+                    reopen_log(self.server, signal);
+                    if let Some(cluster) = &self.server.cluster {
+                        // The log says what came of it.
+                        let _ = cluster.reload_and_tell(&self.server.settings);
+                    }
+                }
+                Signal::Usr1 => reopen_log(self.server, signal),
                 Signal::Usr2 => log::info!("received {}: it means nothing", signal.name()),
             }
         }
@@ -270,6 +277,9 @@ impl Control {
             let snapshots = &self.server.snapshots;
             snapshots.start_if_due(self.server, &mut self.turn);
             self.server.survey.go_on(self.server, &self.turn);
+            if let Some(cluster) = &self.server.cluster {
+                cluster.look_for_strays(self.server, &self.turn);
+            }
         }
         self.turn.leave();
         let now_ms = sys::clock::realtime_ms();

@@ -146,6 +146,8 @@ impl Worker {
         let mut last_command = None;
         // The same for all of the turn.
         let may_be_cold = server.cold.is_on();
+        let cluster = server.cluster.as_ref();
+        let asks_more = may_be_cold || cluster.is_some();
         // One that has parked in an earlier window of this group still waits.
         if *state != State::Parked
             && let Some(parked) = parked.take()
@@ -168,16 +170,25 @@ impl Worker {
                 && command.takes(args.spans.len())
                 && (!server.memory.is_near() || context.has_room(command, request.bytes))
             {
-                if may_be_cold {
-                    match context.prepare(command, &mut args) {
-                        Prepared::Ready => {}
-                        Prepared::Failed(failure) => {
-                            context.refuse(&failure);
-                            continue;
-                        }
-                        Prepared::Fetch | Prepared::Later => {
-                            waits_from = Some((request.from, &requests[number..]));
-                            break;
+                if asks_more {
+                    if let Some(cluster) = cluster
+                        && !cluster.serves(command, &args)
+                        && let Some(failure) = cluster.refusal(&context, command, &args)
+                    {
+                        context.send_elsewhere(command, &failure);
+                        continue;
+                    }
+                    if may_be_cold {
+                        match context.prepare(command, &mut args) {
+                            Prepared::Ready => {}
+                            Prepared::Failed(failure) => {
+                                context.refuse(&failure);
+                                continue;
+                            }
+                            Prepared::Fetch | Prepared::Later => {
+                                waits_from = Some((request.from, &requests[number..]));
+                                break;
+                            }
                         }
                     }
                 }
@@ -363,9 +374,10 @@ fn run_special<'c>(
     context.replies_in_parts = false;
     let admission = admit(context, request, args);
     let named = match &admission {
-        Admission::Run(command) | Admission::Queue(command) | Admission::Wait(command) => {
-            Some(*command)
-        }
+        Admission::Run(command)
+        | Admission::Queue(command)
+        | Admission::Wait(command)
+        | Admission::Elsewhere(command, _) => Some(*command),
         Admission::Refuse(command, _) => *command,
         Admission::HangUp | Admission::End => None,
     };
@@ -408,6 +420,7 @@ fn run_special<'c>(
             context.show_monitors(context.session.db, command, args);
         }
         Admission::Refuse(command, failure) => context.reject(command, failure, args),
+        Admission::Elsewhere(command, failure) => context.send_elsewhere(command, &failure),
         Admission::Wait(_) => return false,
         Admission::HangUp => {
             let client = &context.session.client;
@@ -475,6 +488,20 @@ impl Context<'_> {
                 self.refuse(&failure);
             }
         }
+    }
+
+    /// Tells the client that its request cannot run on this node. The transaction it was meant for fails with it; where the
+    /// transaction as a whole cannot run, it is over.
+    #[cold]
+    #[inline(never)]
+    fn send_elsewhere(&mut self, command: &'static Command, failure: &Failure) {
+        self.store.stats.command(command.id).rejected.add(1);
+        if command.control == Control::Exec {
+            self.discard();
+        } else if let Some(transaction) = &mut self.session.transaction {
+            transaction.refused = true;
+        }
+        self.refuse(failure);
     }
 
     /// Puts a request behind the others of its transaction, unless that has failed already. Beyond the limit

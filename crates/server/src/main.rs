@@ -13,6 +13,7 @@ mod blobs;
 mod blocked;
 mod check_log;
 mod clients;
+mod cluster;
 mod cold;
 mod command;
 mod config;

@@ -12,6 +12,7 @@ use sys::socket::Socket;
 use crate::blobs;
 use crate::blocked::{Outcome, WaitNumbers};
 use crate::clients::{Client, Clients};
+use crate::cluster::Cluster;
 use crate::cold::{Cold, Fetch};
 use crate::config::{Setting, Settings};
 use crate::errorstats::ErrorStats;
@@ -44,6 +45,8 @@ pub(crate) struct Server {
     pub(crate) persistence: Persistence,
     pub(crate) workers: Box<[WorkerHandle]>,
     pub(crate) clients: Clients,
+    /// The cluster that this server is a node of.
+    pub(crate) cluster: Option<Cluster>,
     /// Those who want to hear of changes to keys.
     pub(crate) observers: Observers,
     pub(crate) pause: Pause,
@@ -299,6 +302,22 @@ impl Server {
     /// Whether somebody tries to end the server.
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Relaxed)
+    }
+
+    /// Whether there are other nodes, as HELLO and INFO say it.
+    pub(crate) fn mode(&self) -> &'static str {
+        match self.cluster {
+            Some(_) => "cluster",
+            None => "standalone",
+        }
+    }
+
+    /// How many databases SELECT knows.
+    pub(crate) fn selectable_databases(&self) -> usize {
+        match self.cluster {
+            Some(_) => 1,
+            None => self.keyspace.databases(),
+        }
     }
 
     pub(crate) fn wake_workers(&self) {

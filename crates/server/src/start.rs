@@ -16,6 +16,7 @@ use crate::blobs::Threads;
 use crate::blocked::WaitNumbers;
 use crate::check_log::{self, Task};
 use crate::clients::Clients;
+use crate::cluster::Cluster;
 use crate::cold::Cold;
 use crate::command::table;
 use crate::config::{self, Setting, Settings, Startup};
@@ -89,13 +90,14 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
     sys::memory::start_giving_back();
     logging::start(&settings)?;
     tell_of_ignored(&ignored);
+    let cluster = Cluster::open(&settings)?;
     let listeners = control::listen(&settings)?;
     let http_listeners = http::listen(&settings)?;
     let mut pid_file = PidFile::write(&settings);
     allow_connections(&settings);
     // Calibrates the clock before anything is timed.
     let _ = sys::clock::ticks_per_us();
-    let server = build(settings, config_file)?;
+    let server = build(settings, config_file, cluster)?;
     let recovery = persistence::open(server)?;
     pid_file.settle();
     announce(server, &listeners);
@@ -197,6 +199,7 @@ fn allow_connections(settings: &Settings) {
 fn build(
     settings: Settings,
     config_file: Option<std::path::PathBuf>,
+    cluster: Option<Cluster>,
 ) -> Result<&'static Server, String> {
     let failed = |error: std::io::Error| format!("cannot start: {error}");
     let workers = settings.workers();
@@ -235,6 +238,7 @@ fn build(
         persistence,
         workers: handles,
         clients: Clients::default(),
+        cluster,
         observers: Observers::new(shards),
         pause: Pause::default(),
         monitors: Monitors::default(),

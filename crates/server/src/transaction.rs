@@ -159,13 +159,13 @@ impl Transaction {
     }
 
     /// Wants the shards that the requests use, from the store's database on. Returns false if one of them may use any: then what is
-    /// wanted means nothing.
-    pub(crate) fn want(&self, store: &mut Store<'_>) -> bool {
+    /// wanted means nothing. `selectable` databases can be selected.
+    pub(crate) fn want(&self, store: &mut Store<'_>, selectable: usize) -> bool {
         let mut db = store.db;
         for at in 0..self.len() {
             let (command, args) = (self.command(at), self.args(at, store.keyspace));
             if command.control == Control::Select {
-                db = selected(&args, store).unwrap_or(db);
+                db = selected(&args, selectable).unwrap_or(db);
                 continue;
             }
             let elsewhere = (command.spec.elsewhere)(&args);
@@ -189,13 +189,14 @@ impl Transaction {
     pub(crate) fn for_each_run(
         &self,
         store: &Store<'_>,
+        selectable: usize,
         mut visit: impl FnMut(usize, &'static Command, &Args<'_>),
     ) {
         let mut db = store.db;
         for at in 0..self.len() {
             let (command, args) = (self.command(at), self.args(at, store.keyspace));
             if command.control == Control::Select {
-                db = selected(&args, store).unwrap_or(db);
+                db = selected(&args, selectable).unwrap_or(db);
                 continue;
             }
             visit(db, command, &args);
@@ -234,10 +235,10 @@ fn bytes_of<T>(vector: &Vec<T>) -> usize {
 }
 
 /// The database that a SELECT chooses. One that is wrong fails, and changes nothing.
-fn selected(args: &Args<'_>, store: &Store<'_>) -> Option<usize> {
+fn selected(args: &Args<'_>, selectable: usize) -> Option<usize> {
     let chosen = args.optional(1).and_then(resp::number::parse_i64)?;
     let chosen = usize::try_from(chosen).ok()?;
-    (chosen < store.keyspace.databases()).then_some(chosen)
+    (chosen < selectable).then_some(chosen)
 }
 
 /// Transactions of a worker that are over, for those that begin: neither allocates, then.

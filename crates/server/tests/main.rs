@@ -5,6 +5,7 @@
 mod backup;
 mod blobs;
 mod check_log;
+mod cluster;
 mod command_table;
 mod connections;
 mod crash;

@@ -167,7 +167,7 @@ fn what_newer_versions_and_their_rewrites_add_starts_a_server() {
 fn all_that_changes_meaning_is_told_at_once() {
     let mut lines = placed(STOCK);
     let wrong = [
-        "cluster-enabled yes",
+        "tls-cluster yes",
         "replicaof 10.0.0.1 6379",
         "rename-command FLUSHALL \"\"",
         "loadmodule /usr/lib/redisearch.so",
@@ -213,10 +213,10 @@ fn a_check_of_the_stock_file_lists_what_is_ignored() {
         .expect("it is there");
     let place = format!("{}:{line}: ignored: disable-thp yes (", file.display());
     assert!(said.contains(&place), "{said}");
-    let (is_right, said) = check(&file, &["--cluster-enabled", "yes"]);
+    let (is_right, said) = check(&file, &["--tls-cluster", "yes"]);
     assert!(!is_right, "{said}");
     assert!(
-        said.contains("command line: refused: --cluster-enabled yes"),
+        said.contains("command line: refused: --tls-cluster yes"),
         "{said}"
     );
     fs::remove_file(&file).expect("it was written");

@@ -303,7 +303,7 @@ impl Context<'_> {
         }
         let (store, wanted, server) = (&self.store, &mut self.wanted, self.server);
         let mut left = server.most_held();
-        transaction.for_each_run(store, |db, command, args| {
+        transaction.for_each_run(store, server.selectable_databases(), |db, command, args| {
             let copes = blobs::copes(command, args, true);
             for_each_needed(command, args, |key| {
                 let mut shard = store.lock_in(db, key);

@@ -230,6 +230,9 @@ fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     }
     logging::set_level(settings);
     notify::apply_setting(context.server);
+    if let Some(cluster) = &context.server.cluster {
+        cluster.refresh(settings);
+    }
     context.server.persistence.apply_settings(settings);
     context.server.apply_eviction_settings();
     context.server.check_memory();

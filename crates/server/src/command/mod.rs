@@ -21,7 +21,7 @@ pub(crate) use args::Args;
 pub(crate) use failure::Failure;
 pub(crate) use reply::{Apart, Output, Pinned, Reply};
 pub(crate) use spec::{Arg, ArgKind, Group, Handler, KeySpec, Spec, flag};
-pub(crate) use table::{Command, Control, Reach, Table, table};
+pub(crate) use table::{Command, Control, Reach, Routing, Table, table};
 
 use crate::blobs::Received;
 use crate::blocked::Parked;

@@ -23,6 +23,8 @@ pub(crate) struct Command {
     pub(crate) groupable: bool,
     /// What it means to a transaction.
     pub(crate) control: Control,
+    /// How a cluster finds its keys.
+    pub(crate) routing: Routing,
     /// The binary logarithm of `key_step`, which is a power of two wherever hashes are prepared.
     pub(crate) key_shift: u8,
     /// `get`, `client|kill`.
@@ -59,6 +61,7 @@ impl Command {
             groupable: (spec.has(flag::BOUNDED) || (spec.has(flag::FAST) && data))
                 && !spec.has(flag::BLOCKING),
             control: Control::of(&full_name),
+            routing: Routing::of(spec, &full_name),
             key_shift: key_step.max(1).trailing_zeros() as u8,
             full_name,
             first_key,
@@ -145,6 +148,30 @@ impl Control {
     }
 }
 
+/// How a cluster finds the keys of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Routing {
+    /// There are none.
+    Keyless,
+    /// There is exactly one, the argument `first_key`.
+    OneKey,
+    /// There may be several, or they are to be looked for.
+    ManyKeys,
+}
+
+impl Routing {
+    fn of(spec: &Spec, full_name: &str) -> Routing {
+        let is_one = |rule: &KeySpec| matches!(rule.find, Find::Range { last: 0, .. });
+        match spec.keys {
+            // It has those of its transaction.
+            _ if full_name == "exec" => Routing::ManyKeys,
+            [] => Routing::Keyless,
+            [rule] if is_plain(rule) && is_one(rule) => Routing::OneKey,
+            _ => Routing::ManyKeys,
+        }
+    }
+}
+
 /// What of a database a request may use.
 pub(crate) enum Reach {
     Nothing,
@@ -156,6 +183,11 @@ pub(crate) enum Reach {
 }
 
 impl Command {
+    /// Whether [`Command::key_positions`] are its keys.
+    pub(crate) fn has_plain_keys(&self) -> bool {
+        self.spec.keys.iter().all(is_plain)
+    }
+
     /// What a request of this command, with a right number of arguments, may use.
     pub(crate) fn reach(&self, args: &Args<'_>) -> Reach {
         let rules = self.spec.keys;
@@ -165,7 +197,7 @@ impl Command {
         if rules.is_empty() {
             return Reach::Everything;
         }
-        if rules.iter().all(is_plain) {
+        if self.has_plain_keys() {
             return Reach::Range;
         }
         if rules.iter().any(|rule| rule.flags.contains(&"incomplete")) {

@@ -154,7 +154,7 @@ fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Result<(), F
 /// Makes sure that nobody else reaches what the transaction uses. Returns whether it is held: otherwise no other worker is inside.
 fn reach(context: &mut Context<'_>, transaction: &Transaction) -> bool {
     let Context { store, session, .. } = context;
-    let holds = transaction.want(store);
+    let holds = transaction.want(store, context.server.selectable_databases());
     if holds {
         for watched in session.watched.iter() {
             store.want(watched.db, watched.hash);

@@ -81,7 +81,7 @@ pub(super) fn placeholder(kind: Kind) -> String {
         Kind::Addresses { .. } => "ADDRESS...".into(),
         Kind::Hosts { .. } => "NAME...".into(),
         Kind::OutputLimits => "CLASS HARD SOFT SECONDS...".into(),
-        Kind::FileName => "NAME".into(),
+        Kind::FileName | Kind::Word => "NAME".into(),
         Kind::SavePoints => "SECONDS CHANGES...".into(),
     }
 }

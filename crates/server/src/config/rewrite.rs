@@ -265,7 +265,7 @@ fn is_true(row: &Row, directive: &Directive, settings: &Settings) -> bool {
 fn line_for(row: &Row, settings: &Settings, others: &[&Settings]) -> String {
     let setting = row.setting;
     let value = match row.kind {
-        Kind::Secret | Kind::Path | Kind::FileName | Kind::Directory => {
+        Kind::Secret | Kind::Path | Kind::FileName | Kind::Word | Kind::Directory => {
             quote(&settings.text(setting))
         }
         // Several words, of which none needs quotes.

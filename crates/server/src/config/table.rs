@@ -6,6 +6,7 @@
 //!
 //! Invariant: `TABLE[i].setting as usize == i`, checked when this is compiled.
 
+mod clustering;
 mod keeping;
 mod running;
 mod serving;
@@ -73,10 +74,20 @@ pub(crate) enum Setting {
     SlowlogMaxLen,
     LatencyMonitorThreshold,
     NotifyKeyspaceEvents,
+    ClusterEnabled,
+    ClusterMap,
+    ClusterNode,
+    ClusterRequireFullCoverage,
+    ClusterAllowReadsWhenDown,
+    ClusterAllowPubsubshardWhenDown,
+    ClusterAnnounceIp,
+    ClusterAnnouncePort,
+    ClusterAnnounceHostname,
+    ClusterPreferredEndpointType,
 }
 
 /// How many there are.
-const SETTINGS: usize = Setting::NotifyKeyspaceEvents as usize + 1;
+const SETTINGS: usize = Setting::ClusterPreferredEndpointType as usize + 1;
 
 impl Setting {
     /// What the table says about it.
@@ -163,6 +174,8 @@ pub(crate) enum Kind {
     OutputLimits,
     /// The name of a file in `dir`, without a path; empty for none.
     FileName,
+    /// A word of an address or an id; empty for none.
+    Word,
     /// Points at which a snapshot is due: any number of pairs of seconds and changes.
     SavePoints,
 }
@@ -197,6 +210,7 @@ pub(crate) enum Section {
     Snapshots,
     Process,
     Monitoring,
+    Cluster,
 }
 
 impl Section {
@@ -209,6 +223,7 @@ impl Section {
         Section::Snapshots,
         Section::Process,
         Section::Monitoring,
+        Section::Cluster,
     ];
 
     pub(crate) fn title(self) -> &'static str {
@@ -221,6 +236,7 @@ impl Section {
             Section::Snapshots => "Snapshots",
             Section::Process => "Process",
             Section::Monitoring => "Monitoring",
+            Section::Cluster => "Cluster",
         }
     }
 }
@@ -243,10 +259,15 @@ const BASE: Row = Row {
 };
 
 /// See the module. A part of it is a file of its own.
-pub(crate) static TABLE: &[Row] = &joined([serving::SERVING, keeping::KEEPING, running::RUNNING]);
+pub(crate) static TABLE: &[Row] = &joined([
+    serving::SERVING,
+    keeping::KEEPING,
+    running::RUNNING,
+    clustering::CLUSTERING,
+]);
 
 /// The parts of the table one behind the other.
-const fn joined(parts: [&[Row]; 3]) -> [Row; SETTINGS] {
+const fn joined(parts: [&[Row]; 4]) -> [Row; SETTINGS] {
     let mut rows = [BASE; SETTINGS];
     let (mut part, mut at) = (0, 0);
     while part < parts.len() {

@@ -53,7 +53,18 @@ pub(super) fn parse(row: &Row, text: &str) -> Result<Value, String> {
         Kind::Events => parse_events(text).map(Value::Number),
         Kind::OutputLimits => parse_limits(text).map(Value::Limits),
         Kind::FileName => parse_file_name(text).map(Value::Text),
+        Kind::Word => parse_word(text).map(Value::Text),
         Kind::SavePoints => parse_save_points(text).map(Value::Text),
+    }
+}
+
+/// Letters, digits and what else is in names of hosts, addresses and ids.
+fn parse_word(text: &str) -> Result<Arc<str>, String> {
+    let is_right = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
+    if text.len() <= 255 && text.bytes().all(is_right) {
+        Ok(text.into())
+    } else {
+        Err("argument takes letters, digits, '-', '.', '_' and ':' only".into())
     }
 }
 
@@ -344,6 +355,7 @@ pub(super) fn allowed(kind: Kind) -> String {
             "any number of: class (normal, replica, pubsub), hard limit, soft limit, seconds".into()
         }
         Kind::FileName => "the name of a file".into(),
+        Kind::Word => "letters, digits and -._:".into(),
         Kind::SavePoints => "pairs of seconds and changes, or \"\"".into(),
     }
 }

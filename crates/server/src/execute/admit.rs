@@ -21,6 +21,8 @@ pub(super) enum Admission {
     /// With the other requests of its transaction.
     Queue(&'static Command),
     Refuse(Option<&'static Command>, Failure),
+    /// Another node of the cluster has its keys, or no node.
+    Elsewhere(&'static Command, Failure),
     /// Later: CLIENT PAUSE holds it back, or workers that have not caught up with what is published, or there is no room for it yet.
     Wait(&'static Command),
     /// Never, nor anything else of this connection, which gets no answer either.
@@ -76,6 +78,12 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
             control.is_queued()
         }
     };
+    if let Some(cluster) = &server.cluster
+        && !cluster.serves(command, args)
+        && let Some(failure) = cluster.refusal(context, command, args)
+    {
+        return Admission::Elsewhere(command, failure);
+    }
     if flags & flag::DENYOOM != 0 && server.memory.is_near_with(request.bytes) {
         match context.make_room(request.bytes + session.transaction_bytes()) {
             Room::Enough => {}

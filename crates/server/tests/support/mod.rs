@@ -22,7 +22,7 @@ mod value;
 
 pub(crate) use client::{Client, Link, PATIENCE, encode_request};
 pub(crate) use group::MemoryGroup;
-pub(crate) use server::{Server, StartFailure, Target};
+pub(crate) use server::{Server, StartFailure, Target, free_port, fresh_dir};
 pub(crate) use value::{Proto, Value, parse_value};
 
 /// Asks until the answer is right; the wait between two questions grows from 5 to 50 ms.

@@ -234,12 +234,30 @@ impl Server {
             }
             place(&mut command, target, port, &dir);
             let command = made_of(command);
-            match Self::spawn(target, command, options, port, dir) {
+            match Self::spawn(target, command, options, loopback(port), dir) {
                 // Another process took the port between our look and the server's.
                 Err(failure) if failure.output.contains("in use") && attempt < 5 => attempt += 1,
                 result => return result,
             }
         }
+    }
+
+    /// As [`Server::try_start`], at an address that somebody else has chosen, in a directory that exists.
+    ///
+    /// # Errors
+    /// As [`Server::try_start`].
+    pub(crate) fn start_at(
+        target: Target,
+        addr: SocketAddr,
+        dir: PathBuf,
+        options: &[&str],
+    ) -> Result<Self, StartFailure> {
+        target.require_installed();
+        let mut command = target.command();
+        command.args(["--bind", &addr.ip().to_string()]);
+        command.args(["--port", &addr.port().to_string(), "--dir"]);
+        command.arg(&dir);
+        Self::spawn(target, command, options, addr, dir)
     }
 
     /// Ends the process with a signal and starts it again in the same directory, on another port. A server that
@@ -261,7 +279,7 @@ impl Server {
                 command.arg(config);
             }
             place(&mut command, target, port, &dir);
-            match Self::spawn(target, command, options, port, dir.clone()) {
+            match Self::spawn(target, command, options, loopback(port), dir.clone()) {
                 Err(failure) if failure.output.contains("in use") && attempt < 5 => attempt += 1,
                 result => break result.unwrap_or_else(|failure| panic!("{target}: {failure}")),
             }
@@ -272,7 +290,7 @@ impl Server {
         target: Target,
         mut command: Command,
         options: &[&str],
-        port: u16,
+        addr: SocketAddr,
         dir: PathBuf,
     ) -> Result<Self, StartFailure> {
         let output =
@@ -287,7 +305,6 @@ impl Server {
         let child = command
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {described}: {error}"));
-        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut server = Self { child, addr, dir };
         match server.wait_until_it_answers(target) {
             Ok(()) => Ok(server),
@@ -450,7 +467,12 @@ fn with_config(command: &Command, dir: &Path, config: &[String]) -> Command {
     changed
 }
 
-fn fresh_dir() -> PathBuf {
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// A new directory for the data of a server, which removes it.
+pub(crate) fn fresh_dir() -> PathBuf {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let name = format!(
         "ferrite-test-{}-{}",
@@ -463,7 +485,8 @@ fn fresh_dir() -> PathBuf {
     dir
 }
 
-fn free_port() -> u16 {
+/// A port of the loopback that nobody listens on.
+pub(crate) fn free_port() -> u16 {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback has a free port");
     listener

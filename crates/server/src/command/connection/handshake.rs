@@ -163,7 +163,7 @@ pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     reply.bulk(b"id");
     reply.integer(session.client.id as i64);
     reply.bulk(b"mode");
-    reply.bulk(b"standalone");
+    reply.bulk(server.mode().as_bytes());
     reply.bulk(b"role");
     reply.bulk(b"master");
     reply.bulk(b"modules");
@@ -301,6 +301,9 @@ impl Work for Resetting {
 
 pub(super) fn select(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let index = args.integer_i32(1)?;
+    if context.server.cluster.is_some() && index != 0 {
+        return Err(Failure::of("ERR SELECT is not allowed in cluster mode"));
+    }
     match usize::try_from(index) {
         Ok(db) if db < context.server.keyspace.databases() => context.session.select(db),
         _ => return Err(failure::DB_INDEX),

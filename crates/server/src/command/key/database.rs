@@ -38,6 +38,9 @@ fn check_flush_mode(args: &Args<'_>) -> Result<(), Failure> {
 }
 
 pub(super) fn swapdb(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    if context.server.cluster.is_some() {
+        return Err(Failure::of("ERR SWAPDB is not allowed in cluster mode"));
+    }
     let index = |at, error| args.integer_i32(at).map_err(|_| Failure::of(error));
     let first = index(1, "ERR invalid first DB index")?;
     let second = index(2, "ERR invalid second DB index")?;

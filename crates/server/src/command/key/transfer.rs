@@ -55,6 +55,11 @@ pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
     let (from, to) = (args.key(1), args.key(2));
     let own = context.store.db;
     let (db, replace) = parse_copy(context, args)?;
+    if context.server.cluster.is_some() && (own, db) != (0, 0) {
+        return Err(Failure::of(
+            "ERR Copying to another database is not allowed in cluster mode",
+        ));
+    }
     if db == own && from.bytes == to.bytes {
         return Err(SAME_OBJECT);
     }
@@ -145,6 +150,9 @@ fn database_at(context: &Context<'_>, args: &Args<'_>, at: usize) -> Result<usiz
 }
 
 pub(super) fn move_key(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+    if context.server.cluster.is_some() {
+        return Err(Failure::of("ERR MOVE is not allowed in cluster mode"));
+    }
     let key = args.key(1);
     let (own, db) = (context.store.db, database_at(context, args, 2)?);
     if db == own {

@@ -1,14 +1,15 @@
-//! CLUSTER, READONLY and READWRITE on a server that is not part of a cluster: every subcommand is known, with the
-//! arguments it would take, and says so. Clients tell the mode by that.
+//! The subcommands of CLUSTER. What they do is in [`crate::cluster`]. On a server that is not part of a cluster each of them says
+//! so: clients tell the mode by that.
 
-use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag};
+use super::{Arg, ArgKind, Group, Spec, flag};
+use crate::cluster::commands;
 
 /// What the rows below have in common.
 const ROW: Spec = Spec {
     flags: flag::STALE,
     group: Group::Cluster,
     since: "3.0.0",
-    handler: disabled,
+    handler: commands::refuse,
     ..Spec::BASE
 };
 
@@ -66,6 +67,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         complexity: "O(N) where N is the number of reports",
         tips: VARIES,
         args: NODE,
+        handler: commands::failure_reports,
         ..ROW
     },
     Spec {
@@ -73,6 +75,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         arity: 3,
         summary: "Counts the keys of a hash slot on this node",
         args: &[SLOT],
+        handler: commands::count_keys,
         ..ROW
     },
     Spec {
@@ -131,6 +134,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         complexity: "O(log(N)) where N is the number of keys asked for",
         tips: VARIES,
         args: &[SLOT, Arg::of("count", ArgKind::Integer)],
+        handler: commands::get_keys,
         ..ROW
     },
     Spec {
@@ -139,6 +143,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         flags: flag::LOADING | flag::STALE,
         since: "5.0.0",
         summary: "Prints the subcommands of CLUSTER",
+        handler: commands::show_help,
         ..ROW
     },
     Spec {
@@ -146,6 +151,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         arity: 2,
         summary: "Reports the state of the cluster as this node sees it",
         tips: VARIES,
+        handler: commands::info,
         ..ROW
     },
     Spec {
@@ -154,6 +160,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         summary: "Returns the hash slot of a key",
         complexity: "O(N) where N is the length of the key",
         args: &[Arg::of("key", ArgKind::String)],
+        handler: commands::key_slot,
         ..ROW
     },
     Spec {
@@ -163,6 +170,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         summary: "Lists the connections between this node and others",
         complexity: PER_NODE,
         tips: VARIES,
+        handler: commands::links,
         ..ROW
     },
     Spec {
@@ -184,6 +192,16 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         name: "myid",
         arity: 2,
         summary: "Returns the id of this node",
+        handler: commands::my_id,
+        ..ROW
+    },
+    Spec {
+        name: "myshardid",
+        arity: 2,
+        since: "7.2.0",
+        summary: "Returns the id of the shard that this node is",
+        tips: VARIES,
+        handler: commands::my_shard_id,
         ..ROW
     },
     Spec {
@@ -192,6 +210,16 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         summary: "Describes all nodes, one a line",
         complexity: PER_NODE,
         tips: VARIES,
+        handler: commands::nodes,
+        ..ROW
+    },
+    Spec {
+        name: "reload",
+        arity: 2,
+        flags: CHANGE,
+        summary: "Reads the map of the cluster again; of this server's own",
+        complexity: "O(N) where N is the size of the map",
+        handler: commands::reload,
         ..ROW
     },
     Spec {
@@ -202,6 +230,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         summary: "Describes the replicas of a node",
         tips: VARIES,
         args: NODE,
+        handler: commands::replicas,
         ..ROW
     },
     Spec {
@@ -266,6 +295,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         summary: "Describes which nodes serve which hash slots, by shard",
         complexity: PER_NODE,
         tips: VARIES,
+        handler: commands::shards,
         ..ROW
     },
     Spec {
@@ -276,6 +306,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         tips: VARIES,
         args: NODE,
         deprecated: Some(("5.0.0", "`CLUSTER REPLICAS`")),
+        handler: commands::replicas,
         ..ROW
     },
     Spec {
@@ -289,13 +320,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
             ("7.0.0", "Tells more about the network of a node."),
         ],
         deprecated: Some(("7.0.0", "`CLUSTER SHARDS`")),
+        handler: commands::slots,
         ..ROW
     },
 ];
-
-/// Answers everything about a cluster.
-pub(super) fn disabled(_: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
-    Err(Failure::of(
-        "ERR This instance has cluster support disabled",
-    ))
-}

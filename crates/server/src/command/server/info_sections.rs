@@ -33,7 +33,7 @@ pub(super) fn server(report: &mut Report, context: &Context<'_>) {
     report.zeroes(&["redis_git_dirty"]);
     report.field("server_name", "ferrite");
     report.field("ferrite_version", VERSION);
-    report.field("redis_mode", "standalone");
+    report.field("redis_mode", server.mode());
     report.field("os", sys::process::os_text());
     report.field("arch_bits", usize::BITS);
     report.field("monotonic_clock", "POSIX clock_gettime");
@@ -484,8 +484,9 @@ pub(super) fn latency_stats(report: &mut Report, context: &Context<'_>) {
     }
 }
 
-pub(super) fn cluster(report: &mut Report, _: &Context<'_>) {
-    report.zeroes(&["cluster_enabled"]);
+pub(super) fn cluster(report: &mut Report, context: &Context<'_>) {
+    let is_on = context.server.cluster.is_some();
+    report.field("cluster_enabled", u8::from(is_on));
 }
 
 /// Keys looked at to tell how long keys with an expiry have to live.

@@ -123,7 +123,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -2,
         group: Group::Cluster,
         since: "3.0.0",
-        summary: "Container of the commands of a cluster, which this server is not part of",
+        summary: "Container of the commands of a cluster",
         complexity: "Depends on subcommand.",
         subcommands: cluster::SUBCOMMANDS,
         ..Spec::BASE
@@ -136,7 +136,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "3.0.0",
         summary: "Allows reads from a replica of a cluster",
         categories: &["@connection"],
-        handler: cluster::disabled,
+        handler: crate::cluster::commands::accept,
         ..Spec::BASE
     },
     Spec {
@@ -147,7 +147,18 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "3.0.0",
         summary: "Ends what READONLY began",
         categories: &["@connection"],
-        handler: cluster::disabled,
+        handler: crate::cluster::commands::accept,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "asking",
+        arity: 1,
+        flags: flag::FAST,
+        group: Group::Cluster,
+        since: "3.0.0",
+        summary: "Lets the next request reach a slot that is being moved here",
+        categories: &["@connection"],
+        handler: crate::cluster::commands::accept,
         ..Spec::BASE
     },
     Spec {

@@ -320,7 +320,7 @@ mod tests {
             ("hash-max-listpack-entries 1024", "1024"),
             ("HASH-MAX-ZIPLIST-VALUE 1kb", "1024"),
             ("lazyfree-lazy-eviction YES", "yes"),
-            ("cluster-enabled no", "no"),
+            ("tls-cluster no", "no"),
             ("replicaof no one", "no one"),
             ("oom-score-adj-values 0 200 800", "0 200 800"),
             (
@@ -350,8 +350,8 @@ mod tests {
     fn values_that_change_something_are_refused_with_the_reason() {
         for (line, wrong) in [
             (
-                "cluster-enabled yes",
-                "not possible here: there is no cluster mode; cluster-enabled takes 'no'",
+                "tls-cluster yes",
+                "not possible here: there is no TLS; tls-cluster takes 'no'",
             ),
             (
                 "ReplicaOf 10.0.0.1 6379",

@@ -156,7 +156,7 @@ fn the_short_flag_of_memory_counts_megabytes() {
 #[test]
 fn every_mistake_is_reported_with_its_place_and_what_would_be_right() {
     let scratch = Scratch::new();
-    let text = "port 1\n\nprot 6379\nport none\ncluster-enabled yes\nmaxmemory 10 gigs\n";
+    let text = "port 1\n\nprot 6379\nport none\ntls-cluster yes\nmaxmemory 10 gigs\n";
     let path = scratch.write("a.conf", text);
     let path = path.to_str().expect("a path of UTF-8");
     let expected = format!(
@@ -164,8 +164,8 @@ fn every_mistake_is_reported_with_its_place_and_what_would_be_right() {
            unknown directive; did you mean 'port'?\n\
          {path}:4: 'port none'\n  \
            argument couldn't be parsed into an integer; port takes a number from 0 to 65535\n\
-         {path}:5: 'cluster-enabled yes'\n  \
-           not possible here: there is no cluster mode; cluster-enabled takes 'no'\n\
+         {path}:5: 'tls-cluster yes'\n  \
+           not possible here: there is no TLS; tls-cluster takes 'no'\n\
          {path}:6: 'maxmemory 10 gigs'\n  \
            wrong number of arguments; maxmemory takes a size such as 100mb or a share such as 80%\n\
          command line: '--loglevel loud'\n  \
@@ -201,8 +201,7 @@ fn what_redis_only_tunes_is_accepted_and_told_of_once() {
 #[test]
 fn a_check_tells_of_each_directive_with_its_place() {
     let scratch = Scratch::new();
-    let text =
-        "port 1\nactivedefrag yes\n\ncluster-enabled yes\nbind \"a\nprot 1\nmasterauth hidden\n";
+    let text = "port 1\nactivedefrag yes\n\ntls-cluster yes\nbind \"a\nprot 1\nmasterauth hidden\n";
     let path = scratch.write("a.conf", text);
     let path = path.to_str().expect("a path of UTF-8");
     let check = |args: &[&str], input: &str| match load_from(
@@ -217,9 +216,7 @@ fn a_check_tells_of_each_directive_with_its_place() {
     assert!(!said.contains("hidden"), "{said}");
     for line in [
         format!("{path}:2: ignored: activedefrag yes (it tunes the memory allocator"),
-        format!(
-            "{path}:4: refused: cluster-enabled yes (not possible here: there is no cluster mode"
-        ),
+        format!("{path}:4: refused: tls-cluster yes (not possible here: there is no TLS"),
         format!("{path}:5: refused: bind \"a (Unbalanced quotes"),
         format!("{path}:6: refused: prot 1 (unknown directive; did you mean 'port'?)"),
         format!("{path}:7: ignored: masterauth ... (there is no replication)"),

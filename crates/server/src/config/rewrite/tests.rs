@@ -206,6 +206,16 @@ const OTHERS: &[(Setting, &str)] = &[
     (Setting::RdbDelSyncFiles, "yes"),
     (Setting::RdbKeySaveDelay, "5"),
     (Setting::KeyLoadDelay, "6"),
+    (Setting::ClusterEnabled, "yes"),
+    (Setting::ClusterMap, "a map.toml"),
+    (Setting::ClusterNode, "node-1"),
+    (Setting::ClusterRequireFullCoverage, "no"),
+    (Setting::ClusterAllowReadsWhenDown, "yes"),
+    (Setting::ClusterAllowPubsubshardWhenDown, "no"),
+    (Setting::ClusterAnnounceIp, "::1"),
+    (Setting::ClusterAnnouncePort, "7000"),
+    (Setting::ClusterAnnounceHostname, "a.example"),
+    (Setting::ClusterPreferredEndpointType, "hostname"),
 ];
 
 #[test]

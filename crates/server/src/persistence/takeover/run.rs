@@ -443,7 +443,7 @@ fn run_held(
 ) -> Result<(), Failure> {
     let mut alone = Transaction::default();
     alone.push(command, args);
-    let holds = alone.want(&mut context.store);
+    let holds = alone.want(&mut context.store, context.server.selectable_databases());
     if holds {
         context.store.hold();
     } else {

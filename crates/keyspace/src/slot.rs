@@ -1,0 +1,214 @@
+//! The hash slot of a key in a cluster: CRC16 (XMODEM) of the key, or of its hash tag, modulo 16384.
+//!
+//! A key that is routed pays for this on every request, so where the processor multiplies polynomials (PCLMULQDQ) eight bytes are
+//! folded at a time. The checksum begins at zero, so zeros in front of a key change nothing: its first bytes, if they are no whole word,
+//! are one with zeros in front.
+//!
+//! ```text
+//! message of words w0 w1 .. wn, 64 bits each:  t = w0; t = t * x^64 + w1 (mod P); ...
+//! the checksum:                                t * x^16 mod P, by Barrett's reduction
+//! ```
+
+/// The number of hash slots of a cluster.
+pub const SLOTS: u16 = 16384;
+
+/// `x^16 + x^12 + x^5 + 1` without its first term.
+const POLYNOMIAL: u16 = 0x1021;
+
+/// Checksums of single bytes.
+const TABLE: [u16; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        let mut sum = (byte as u16) << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            sum = (sum << 1) ^ if sum & 0x8000 != 0 { POLYNOMIAL } else { 0 };
+            bit += 1;
+        }
+        table[byte] = sum;
+        byte += 1;
+    }
+    table
+};
+
+/// The hash slot of a key. If there is something between its first `{` and the next `}`, only that counts.
+#[inline]
+pub fn slot(key: &[u8]) -> u16 {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("pclmulqdq") {
+        // SAFETY: the processor has the instruction.
+        let (sum, may_have_tag) = unsafe { folded::checksum(key) };
+        return if may_have_tag {
+            slot_with_tag(key)
+        } else {
+            sum % SLOTS
+        };
+    }
+    slot_with_tag(key)
+}
+
+/// The same for a key that may have a hash tag.
+#[cold]
+#[inline(never)]
+fn slot_with_tag(key: &[u8]) -> u16 {
+    checksum(tag(key).unwrap_or(key)) % SLOTS
+}
+
+/// What is between the first `{` and the next `}`, if that is anything.
+fn tag(key: &[u8]) -> Option<&[u8]> {
+    let open = key.iter().position(|&byte| byte == b'{')?;
+    let behind = &key[open + 1..];
+    let close = behind.iter().position(|&byte| byte == b'}')?;
+    (close > 0).then(|| &behind[..close])
+}
+
+fn checksum(bytes: &[u8]) -> u16 {
+    let add = |sum: u16, &byte: &u8| sum << 8 ^ TABLE[usize::from(sum >> 8 ^ u16::from(byte))];
+    bytes.iter().fold(0, add)
+}
+
+/// The checksum by multiplication of polynomials.
+#[cfg(target_arch = "x86_64")]
+mod folded {
+    use std::arch::x86_64::{
+        __m128i, _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x,
+        _mm_unpackhi_epi64,
+    };
+
+    use super::POLYNOMIAL;
+
+    /// `x^64 mod P`.
+    const FOLD: i64 = {
+        let (mut rest, mut at) = (1u16, 0);
+        while at < 64 {
+            rest = (rest << 1) ^ if rest & 0x8000 != 0 { POLYNOMIAL } else { 0 };
+            at += 1;
+        }
+        rest as i64
+    };
+
+    /// `x^80 / P`, rounded down, without its first term, which is `x^64`.
+    const QUOTIENT: i64 = {
+        let divisor = 0x1_0000 | POLYNOMIAL as u128;
+        let (mut rest, mut quotient, mut at) = (1u128 << 80, 0u128, 64i32);
+        while at >= 0 {
+            if rest >> (at + 16) & 1 != 0 {
+                rest ^= divisor << at;
+                quotient |= 1 << at;
+            }
+            at -= 1;
+        }
+        quotient as u64 as i64
+    };
+
+    const LOWS: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = LOWS << 7;
+    const OPEN: u64 = LOWS * b'{' as u64;
+
+    /// Something whose highest bits of bytes are set if a byte of a word is `{`; they may be set without one, too.
+    #[inline(always)]
+    fn opens(word: u64) -> u64 {
+        (word ^ OPEN).wrapping_sub(LOWS)
+    }
+
+    /// The checksum, and whether there may be a `{`.
+    #[target_feature(enable = "pclmulqdq")]
+    pub(super) fn checksum(bytes: &[u8]) -> (u16, bool) {
+        let (whole, rest) = (bytes.len() & !7, bytes.len() & 7);
+        let (first, words) = bytes.split_at(bytes.len() - whole);
+        let mut word = match bytes.first_chunk::<8>() {
+            _ if rest == 0 => 0,
+            Some(chunk) => u64::from_be_bytes(*chunk) >> (64 - 8 * rest),
+            None => first
+                .iter()
+                .fold(0, |word, &byte| word << 8 | u64::from(byte)),
+        };
+        let mut open = opens(word);
+        let constants = _mm_set_epi64x(QUOTIENT, FOLD);
+        for chunk in words.as_chunks::<8>().0 {
+            let next = u64::from_be_bytes(*chunk);
+            open |= opens(next);
+            // 80 bits at most, and of those the 16 that do not fit once more.
+            let product: __m128i =
+                _mm_clmulepi64_si128(_mm_cvtsi64_si128(word as i64), constants, 0x00);
+            let over = _mm_clmulepi64_si128(product, constants, 0x01);
+            word = next ^ _mm_cvtsi128_si64(product) as u64 ^ _mm_cvtsi128_si64(over) as u64;
+        }
+        let product = _mm_clmulepi64_si128(_mm_cvtsi64_si128(word as i64), constants, 0x10);
+        let high = _mm_cvtsi128_si64(_mm_unpackhi_epi64(product, product)) as u64;
+        let quotient = (high ^ word) as u16;
+        let sum = quotient ^ quotient << 5 ^ quotient << 12;
+        (sum, open & HIGHS != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The checksum bit by bit, as its definition says.
+    fn by_bits(bytes: &[u8]) -> u16 {
+        let mut sum = 0u16;
+        for &byte in bytes {
+            for bit in (0..8).rev() {
+                let is_out = (sum >> 15 ^ u16::from(byte >> bit)) & 1 != 0;
+                sum = sum << 1 ^ if is_out { POLYNOMIAL } else { 0 };
+            }
+        }
+        sum
+    }
+
+    #[test]
+    fn slots_are_those_of_the_specification() {
+        assert_eq!(by_bits(b"123456789"), 0x31c3);
+        for (key, expected) in [
+            ("123456789", 0x31c3 % SLOTS),
+            ("", 0),
+            ("foo", 12182),
+            ("bar", 5061),
+            ("somekey", 11058),
+            ("foo{hash_tag}", 2515),
+        ] {
+            assert_eq!(slot(key.as_bytes()), expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn hash_tags_count_alone_if_they_are_whole_and_not_empty() {
+        for (key, counts) in [
+            ("{user1000}.following", "user1000"),
+            ("foo{}{bar}", "foo{}{bar}"),
+            ("foo{{bar}}zap", "{bar"),
+            ("foo{bar}{zap}", "bar"),
+            ("foo{bar", "foo{bar"),
+            ("foo}bar{", "foo}bar{"),
+            ("}{a}", "a"),
+            ("{}", "{}"),
+            ("{a}", "a"),
+            ("0123456789abcdef{x}0123456789abcdef", "x"),
+        ] {
+            assert_eq!(
+                slot(key.as_bytes()),
+                by_bits(counts.as_bytes()) % SLOTS,
+                "{key}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_of_every_length_have_the_slot_that_their_bits_say() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for len in 0..200 {
+            for _ in 0..50 {
+                let mut key: Vec<u8> = (0..len).map(|_| random.u8(..)).collect();
+                let tagged = tag(&key).unwrap_or(&key).to_vec();
+                assert_eq!(checksum(&key), by_bits(&key), "{key:?}");
+                assert_eq!(slot(&key), by_bits(&tagged) % SLOTS, "{key:?}");
+                key.iter_mut().for_each(|byte| *byte = b'z' + *byte % 4);
+                let tagged = tag(&key).unwrap_or(&key).to_vec();
+                assert_eq!(slot(&key), by_bits(&tagged) % SLOTS, "{key:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! A node of a cluster: which hash slots it has, and who has the others.
+//!
+//! ```text
+//! file --read--> Map --this node--> View --+--> slots that are served here (one bit each, for every request)
+//!                                          +--> answers: MOVED, CLUSTER SLOTS, ...
+//! ```
+//!
+//! The rest of the server asks one question: [`Cluster::refusal`], whether a request may run here, and if not, what to tell its client
+//! ([`route`]). Most requests have one key and find the answer in one bit ([`Cluster::serves`]).
+//!
+//! The map is static: it is a file that all nodes share, read at the start and by [`Cluster::reload`]. Nodes do not talk to each other. A
+//! source of another kind replaces `read_map` and what calls `reload`, and nothing else.
+//!
+//! Invariant: a bit of `served` is set only if the view gives that slot to this node. While a view is exchanged each
+//! slot changes at one moment; a request has keys of one slot, so it sees the old map or the new one.
+
+pub(crate) mod commands;
+mod identity;
+pub(crate) mod map;
+mod replies;
+mod route;
+mod strays;
+mod this_node;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use keyspace::SLOTS;
+use parking_lot::{Mutex, RwLock};
+
+use crate::config::{Setting, Settings};
+use map::{MAX_MAP_BYTES, Map, ranges_text};
+use strays::Strays;
+
+/// Words of the bits of all slots.
+const WORDS: usize = SLOTS as usize / 64;
+
+/// Mistakes in a map of which the first are told.
+const MOST_PROBLEMS: usize = 20;
+
+/// See the module.
+pub(crate) struct Cluster {
+    file: PathBuf,
+    view: RwLock<Arc<View>>,
+    served: Box<[AtomicU64; WORDS]>,
+    /// Held while the view is exchanged.
+    changing: Mutex<()>,
+    strays: Strays,
+}
+
+/// The map as one node sees it.
+pub(crate) struct View {
+    pub(crate) map: Map,
+    /// The index of this node.
+    pub(crate) me: usize,
+}
+
+/// Why a map is not taken: a line for each reason.
+#[derive(Debug)]
+pub(crate) struct Refused(Vec<String>);
+
+impl Refused {
+    fn because(reason: impl Into<String>) -> Refused {
+        Refused(vec![reason.into()])
+    }
+
+    /// All of it.
+    pub(crate) fn text(&self) -> String {
+        self.0.join("\n")
+    }
+
+    /// The first reason, and how many more there are.
+    pub(crate) fn line(&self) -> String {
+        match &self.0[..] {
+            [first, _, ..] => format!("{first} (and {} more)", self.0.len() - 1),
+            _ => self.text(),
+        }
+    }
+}
+
+impl View {
+    /// A view of the map in a file.
+    fn read(file: &Path, settings: &Settings) -> Result<View, Refused> {
+        let map = read_map(file)?;
+        let me = this_node::find(&map, settings)
+            .map_err(|reason| Refused::because(format!("{}: {reason}", file.display())))?;
+        Ok(View { map, me })
+    }
+
+    /// Whether no key may be written: a slot has no node, and all are required.
+    pub(crate) fn is_down(&self, settings: &Settings) -> bool {
+        settings.flag(Setting::ClusterRequireFullCoverage)
+            && self.map.assigned() < usize::from(SLOTS)
+    }
+
+    /// Says who this node is.
+    fn tell(&self) {
+        let (map, node) = (&self.map, &self.map.nodes[self.me]);
+        log::info!(
+            "Cluster {}, epoch {}, {} nodes: this is {} ({}), slots {}",
+            map.name,
+            map.epoch,
+            map.nodes.len(),
+            node.name,
+            node.id,
+            if node.slots.is_empty() {
+                "none".to_owned()
+            } else {
+                ranges_text(&node.slots)
+            }
+        );
+        let gaps = map.gaps();
+        if !gaps.is_empty() {
+            log::warn!(
+                "No node of the cluster has the slots {}",
+                ranges_text(&gaps)
+            );
+        }
+    }
+}
+
+/// Reads the map in a file. Relative to `dir`.
+fn read_map(file: &Path) -> Result<Map, Refused> {
+    let failed =
+        |problem: String| Refused::because(format!("cannot read {}: {problem}", file.display()));
+    let mut text = Vec::new();
+    let opened = File::open(file).map_err(|error| failed(error.to_string()))?;
+    let mut opened = opened.take(MAX_MAP_BYTES + 1);
+    opened
+        .read_to_end(&mut text)
+        .map_err(|error| failed(error.to_string()))?;
+    if text.len() as u64 > MAX_MAP_BYTES {
+        return Err(failed(format!("it has more than {MAX_MAP_BYTES} bytes")));
+    }
+    let text = String::from_utf8(text).map_err(|_| failed("it is no text in UTF-8".to_owned()))?;
+    Map::parse(&text).map_err(|problems| {
+        let lines = problems.iter().take(MOST_PROBLEMS);
+        Refused(
+            lines
+                .map(|problem| format!("{}:{problem}", file.display()))
+                .collect(),
+        )
+    })
+}
+
+impl Cluster {
+    /// The cluster that the settings ask for, if they do.
+    ///
+    /// # Errors
+    /// What is wrong with the settings or the map.
+    pub(crate) fn open(settings: &Settings) -> Result<Option<Cluster>, String> {
+        if !settings.flag(Setting::ClusterEnabled) {
+            return Ok(None);
+        }
+        let file = settings.text(Setting::ClusterMap);
+        if file.is_empty() {
+            return Err(
+                "cluster-enabled needs cluster-map, the file that says which node has which slots"
+                    .into(),
+            );
+        }
+        let file = PathBuf::from(&*file);
+        let view = View::read(&file, settings).map_err(|refused| refused.text())?;
+        identity::check(settings, &view)?;
+        view.tell();
+        let cluster = Cluster {
+            file,
+            view: RwLock::new(Arc::new(view)),
+            served: Box::new([const { AtomicU64::new(0) }; WORDS]),
+            changing: Mutex::new(()),
+            strays: Strays::default(),
+        };
+        cluster.refresh(settings);
+        cluster.strays.begin();
+        Ok(Some(cluster))
+    }
+
+    /// The map of now.
+    pub(crate) fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view.read())
+    }
+
+    /// Brings up to date what follows from settings.
+    pub(crate) fn refresh(&self, settings: &Settings) {
+        let _changing = self.changing.lock();
+        self.note_served(&self.view(), settings);
+    }
+
+    fn note_served(&self, view: &View, settings: &Settings) {
+        let is_down = view.is_down(settings);
+        for (at, word) in self.served.iter().enumerate() {
+            let slots = (at * 64..).take(64).enumerate();
+            let mine =
+                slots.filter(|&(_, slot)| !is_down && view.map.owner(slot as u16) == Some(view.me));
+            word.store(mine.fold(0, |word, (bit, _)| word | 1 << bit), Relaxed);
+        }
+    }
+
+    /// Reads the map again. Returns whether it has changed.
+    ///
+    /// # Errors
+    /// Why the old map stays.
+    pub(crate) fn reload(&self, settings: &Settings) -> Result<bool, Refused> {
+        let _changing = self.changing.lock();
+        let old = self.view();
+        let (old_map, me) = (&old.map, &old.map.nodes[old.me]);
+        let refuse = |reason| {
+            Err(Refused::because(format!(
+                "{}: {reason}",
+                self.file.display()
+            )))
+        };
+        let map = read_map(&self.file)?;
+        if map.name != old_map.name {
+            return refuse(format!(
+                "it is of the cluster {}, this node is of {}",
+                map.name, old_map.name
+            ));
+        }
+        if map == *old_map {
+            return Ok(false);
+        }
+        if map.epoch <= old_map.epoch {
+            return refuse(format!(
+                "its epoch is {}, and a change of the map needs a higher one than {}",
+                map.epoch, old_map.epoch
+            ));
+        }
+        let Some(at) = map.find(&me.id) else {
+            return refuse(format!("this node, {} ({}), is missing", me.name, me.id));
+        };
+        if let Err(reason) = this_node::check_port(&map.nodes[at], settings) {
+            return refuse(reason);
+        }
+        let view = Arc::new(View { map, me: at });
+        *self.view.write() = Arc::clone(&view);
+        self.note_served(&view, settings);
+        self.strays.begin();
+        view.tell();
+        Ok(true)
+    }
+
+    /// Reads the map again, and says in the log what came of it.
+    pub(crate) fn reload_and_tell(&self, settings: &Settings) -> Result<bool, Refused> {
+        let done = self.reload(settings);
+        match &done {
+            Ok(true) => {}
+            Ok(false) => log::info!("The map of the cluster has not changed"),
+            Err(refused) => {
+                log::warn!("The old map of the cluster stays: {}", refused.text());
+            }
+        }
+        done
+    }
+}

@@ -1,0 +1,178 @@
+//! Whether a request may run on this node.
+//!
+//! The order of the questions is that of redis-server: a slot that nobody has, keys of several slots, a cluster that is down, a slot
+//! that another node has.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use keyspace::slot;
+
+use super::replies::Endpoint;
+use super::{Cluster, View};
+use crate::command::server::key_finder;
+use crate::command::{Args, Command, Context, Control, Failure, Routing, flag};
+use crate::config::{Setting, Settings};
+
+/// Where a request belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    Here,
+    /// To the node of this index.
+    Moved(u16, usize),
+    CrossSlot,
+    /// Nobody has the slot.
+    Unserved,
+    /// No key is served: some slot has no node.
+    Down,
+    /// The same, but keys may be read.
+    ReadsAlone,
+}
+
+/// What a request does, as far as a cluster that is down asks.
+#[derive(Clone, Copy, Default)]
+struct Use {
+    writes: bool,
+    of_channels: bool,
+}
+
+impl Cluster {
+    /// Whether this node has the slot of a key, and serves it.
+    #[inline]
+    fn has(&self, key: &[u8]) -> bool {
+        let slot = usize::from(slot(key));
+        self.served[slot / 64].load(Relaxed) >> (slot % 64) & 1 != 0
+    }
+
+    /// Whether a request certainly may run here: it has one key of a slot that is served, or none. If not,
+    /// [`Cluster::refusal`] decides. The number of arguments was found right.
+    #[inline]
+    pub(crate) fn serves(&self, command: &Command, args: &Args<'_>) -> bool {
+        match command.routing {
+            Routing::OneKey => self.has(args.get(command.first_key as usize)),
+            Routing::Keyless => true,
+            Routing::ManyKeys => false,
+        }
+    }
+
+    /// What to tell the client if a request may not run here. EXEC is asked about with all its transaction.
+    pub(crate) fn refusal(
+        &self,
+        context: &Context<'_>,
+        command: &Command,
+        args: &Args<'_>,
+    ) -> Option<Failure> {
+        let view = self.view();
+        let settings = &context.server.settings;
+        let mut router = Router::new(&view);
+        let transaction = context.session.transaction.as_ref();
+        match transaction.filter(|_| command.control == Control::Exec) {
+            Some(transaction) => {
+                for at in 0..transaction.len() {
+                    let args = transaction.args(at, &context.server.keyspace);
+                    router.add(transaction.command(at), &args);
+                }
+            }
+            None => router.add(command, args),
+        }
+        let route = router.route(settings);
+        (route != Route::Here).then(|| failure(route, &view, settings))
+    }
+}
+
+/// Finds out where keys belong, one after the other.
+struct Router<'v> {
+    view: &'v View,
+    slot: Option<u16>,
+    /// Found already, whatever else comes.
+    refused: Option<Route>,
+    used: Use,
+}
+
+impl Router<'_> {
+    fn new(view: &View) -> Router<'_> {
+        Router {
+            view,
+            slot: None,
+            refused: None,
+            used: Use::default(),
+        }
+    }
+
+    /// Adds the keys of a request.
+    fn add(&mut self, command: &Command, args: &Args<'_>) {
+        if command.spec.keys.is_empty() || self.refused.is_some() {
+            return;
+        }
+        self.used.writes |= command.spec.has(flag::WRITE);
+        self.used.of_channels |= command.spec.has(flag::PUBSUB);
+        if command.has_plain_keys() {
+            command
+                .key_positions(args.len())
+                .for_each(|at| self.key(args.get(at)));
+            return;
+        }
+        let all: Vec<&[u8]> = args.from(0).collect();
+        // Where its keys cannot be found the command says itself what is wrong.
+        for key in key_finder::find(command.spec, &all).into_iter().flatten() {
+            self.key(args.get(key.at));
+        }
+    }
+
+    fn key(&mut self, key: &[u8]) {
+        let slot = slot(key);
+        let refused = match self.slot {
+            None if self.view.map.owner(slot).is_none() => Some(Route::Unserved),
+            Some(first) if first != slot => Some(Route::CrossSlot),
+            _ => None,
+        };
+        self.slot = self.slot.or(Some(slot));
+        self.refused = self.refused.or(refused);
+    }
+
+    fn route(&self, settings: &Settings) -> Route {
+        if let Some(refused) = self.refused {
+            return refused;
+        }
+        let Some(slot) = self.slot else {
+            return Route::Here;
+        };
+        if self.view.is_down(settings) {
+            let reads = settings.flag(Setting::ClusterAllowReadsWhenDown);
+            let channels = settings.flag(Setting::ClusterAllowPubsubshardWhenDown);
+            match self.used {
+                Use {
+                    of_channels: true, ..
+                } if channels => {}
+                Use {
+                    of_channels: true, ..
+                } => return Route::Down,
+                _ if !reads => return Route::Down,
+                Use { writes: true, .. } => return Route::ReadsAlone,
+                _ => {}
+            }
+        }
+        match self.view.map.owner(slot) {
+            Some(owner) if owner == self.view.me => Route::Here,
+            Some(owner) => Route::Moved(slot, owner),
+            None => Route::Unserved,
+        }
+    }
+}
+
+/// What a client is told, in the words of redis-server.
+#[cold]
+fn failure(route: Route, view: &View, settings: &Settings) -> Failure {
+    match route {
+        Route::Moved(slot, owner) => {
+            let endpoint = Endpoint::of(view, owner, settings);
+            let host = endpoint.preferred(settings).unwrap_or_default();
+            Failure::new(format!("MOVED {slot} {host}:{}", endpoint.port))
+        }
+        Route::CrossSlot => Failure::of("CROSSSLOT Keys in request don't hash to the same slot"),
+        Route::Unserved | Route::Here => Failure::of("CLUSTERDOWN Hash slot not served"),
+        Route::Down => Failure::of("CLUSTERDOWN The cluster is down"),
+        Route::ReadsAlone => {
+            Failure::of("CLUSTERDOWN The cluster is down and only accepts read commands")
+        }
+    }
+}
