@@ -40,7 +40,7 @@ pub use observe::{Change, ChangeKind, Observer, reason};
 pub use records::{Record, RecordValue, Records};
 pub use shard::{Detached, EntryMut, EntryRef, Expiry, Guard, Offloading, Overhead, Overwritten};
 pub use shard_set::{MAX_SHARDS, ShardId, ShardSet};
-pub use slot::{SLOTS, slot};
+pub use slot::{SLOTS, all_slots, slot};
 pub use snapshot::{Sizes, Snapshot};
 pub use turn::{Exclusive, Turn, Turns};
 

@@ -48,6 +48,23 @@ pub fn slot(key: &[u8]) -> u16 {
     slot_with_tag(key)
 }
 
+/// Whether something holds for the slots of all keys. Each is given as a text that ends with it, and its length: what stands before a
+/// short key may be read, which saves looking at its bytes one by one.
+#[inline]
+pub fn all_slots<'k>(
+    mut keys: impl Iterator<Item = (&'k [u8], usize)>,
+    holds: impl Fn(u16) -> bool,
+) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("pclmulqdq")
+        && std::arch::is_x86_feature_detected!("ssse3")
+    {
+        // SAFETY: the processor has the instructions.
+        return unsafe { folded::all_slots(keys, holds) };
+    }
+    keys.all(|(text, len)| holds(slot(&text[text.len() - len..])))
+}
+
 /// The same for a key that may have a hash tag.
 #[cold]
 #[inline(never)]
@@ -72,11 +89,12 @@ fn checksum(bytes: &[u8]) -> u16 {
 #[cfg(target_arch = "x86_64")]
 mod folded {
     use std::arch::x86_64::{
-        __m128i, _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x,
-        _mm_unpackhi_epi64,
+        __m128i, _mm_clmulepi64_si128, _mm_cmpeq_epi8, _mm_cvtsi64_si128, _mm_cvtsi128_si64,
+        _mm_extract_epi16, _mm_loadu_si128, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8,
+        _mm_shuffle_epi8, _mm_unpackhi_epi64, _mm_xor_si128,
     };
 
-    use super::POLYNOMIAL;
+    use super::{POLYNOMIAL, SLOTS, slot_with_tag};
 
     /// `x^64 mod P`.
     const FOLD: i64 = {
@@ -110,6 +128,68 @@ mod folded {
     #[inline(always)]
     fn opens(word: u64) -> u64 {
         (word ^ OPEN).wrapping_sub(LOWS)
+    }
+
+    /// For each length of a key up to 16: which of the last 16 bytes of its text becomes which of a number, whose bytes beyond
+    /// the key are 0.
+    const ORDERS: [[u8; 16]; 17] = {
+        let mut orders = [[0x80; 16]; 17];
+        let mut len = 0;
+        while len < orders.len() {
+            let mut at = 0;
+            while at < len {
+                orders[len][at] = 15 - at as u8;
+                at += 1;
+            }
+            len += 1;
+        }
+        orders
+    };
+
+    /// See [`super::all_slots`].
+    #[target_feature(enable = "pclmulqdq,ssse3")]
+    pub(super) fn all_slots<'k>(
+        keys: impl Iterator<Item = (&'k [u8], usize)>,
+        holds: impl Fn(u16) -> bool,
+    ) -> bool {
+        let constants = _mm_set_epi64x(QUOTIENT, FOLD);
+        let opens = _mm_set1_epi8(b'{' as i8);
+        for (text, len) in keys {
+            let slot = match (text.last_chunk::<16>(), ORDERS.get(len)) {
+                (Some(last), Some(order)) => {
+                    // SAFETY: both are 16 bytes.
+                    let (last, order) = unsafe {
+                        (
+                            _mm_loadu_si128(last.as_ptr().cast()),
+                            _mm_loadu_si128(order.as_ptr().cast()),
+                        )
+                    };
+                    let word = _mm_shuffle_epi8(last, order);
+                    if _mm_movemask_epi8(_mm_cmpeq_epi8(word, opens)) != 0 {
+                        slot_with_tag(&text[text.len() - len..])
+                    } else {
+                        short(word, constants) % SLOTS
+                    }
+                }
+                _ => super::slot(&text[text.len() - len..]),
+            };
+            if !holds(slot) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The checksum of 128 bits.
+    #[inline]
+    #[target_feature(enable = "pclmulqdq")]
+    fn short(word: __m128i, constants: __m128i) -> u16 {
+        let product = _mm_clmulepi64_si128(word, constants, 0x01);
+        let over = _mm_clmulepi64_si128(product, constants, 0x01);
+        let folded = _mm_xor_si128(_mm_xor_si128(word, product), over);
+        let high = _mm_clmulepi64_si128(folded, constants, 0x10);
+        let quotient = (_mm_extract_epi16(high, 4) ^ _mm_extract_epi16(folded, 0)) as u16;
+        quotient ^ quotient << 5 ^ quotient << 12
     }
 
     /// The checksum, and whether there may be a `{`.
@@ -205,10 +285,35 @@ mod tests {
                 let tagged = tag(&key).unwrap_or(&key).to_vec();
                 assert_eq!(checksum(&key), by_bits(&key), "{key:?}");
                 assert_eq!(slot(&key), by_bits(&tagged) % SLOTS, "{key:?}");
+                assert_eq!(one_of_all(&key, len), by_bits(&tagged) % SLOTS, "{key:?}");
                 key.iter_mut().for_each(|byte| *byte = b'z' + *byte % 4);
                 let tagged = tag(&key).unwrap_or(&key).to_vec();
                 assert_eq!(slot(&key), by_bits(&tagged) % SLOTS, "{key:?}");
+                assert_eq!(one_of_all(&key, len), by_bits(&tagged) % SLOTS, "{key:?}");
             }
+        }
+    }
+
+    /// The slot that `all_slots` finds for a key with something before it.
+    fn one_of_all(key: &[u8], before: usize) -> u16 {
+        let text = [vec![b'{'; before], key.to_vec()].concat();
+        let seen = std::cell::Cell::new(0);
+        let note = |slot| {
+            seen.set(slot);
+            true
+        };
+        assert!(all_slots([(&text[..], key.len())].into_iter(), note));
+        seen.get()
+    }
+
+    #[test]
+    fn one_key_elsewhere_is_enough() {
+        let keys = ["a", "b{c}", "{c}", "0123456789abcdef", "0123456789abcdefg"];
+        for wrong in keys {
+            let pairs = keys.iter().map(|key| (key.as_bytes(), key.len()));
+            let others = |found| found != slot(wrong.as_bytes());
+            assert!(!all_slots(pairs.clone(), others));
+            assert!(all_slots(pairs, |_| true));
         }
     }
 }

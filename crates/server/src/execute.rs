@@ -147,7 +147,9 @@ impl Worker {
         // The same for all of the turn.
         let may_be_cold = server.cold.is_on();
         let cluster = server.cluster.as_ref();
-        let asks_more = may_be_cold || cluster.is_some();
+        let is_here =
+            cluster.is_none_or(|cluster| cluster.serves_all(requests, &batch.spans, input));
+        let asks_more = may_be_cold || !is_here;
         // One that has parked in an earlier window of this group still waits.
         if *state != State::Parked
             && let Some(parked) = parked.take()
@@ -171,11 +173,7 @@ impl Worker {
                 && (!server.memory.is_near() || context.has_room(command, request.bytes))
             {
                 if asks_more {
-                    if let Some(cluster) = cluster
-                        && !cluster.serves(command, &args)
-                        && let Some(failure) = cluster.refusal(&context, command, &args)
-                    {
-                        context.send_elsewhere(command, &failure);
+                    if !is_here && context.is_sent_elsewhere(command, &args) {
                         continue;
                     }
                     if may_be_cold {
@@ -488,6 +486,19 @@ impl Context<'_> {
                 self.refuse(&failure);
             }
         }
+    }
+
+    /// Tells the client where its request is to be sent, if it cannot run on this node. Returns whether that is so.
+    #[cold]
+    #[inline(never)]
+    fn is_sent_elsewhere(&mut self, command: &'static Command, args: &Args<'_>) -> bool {
+        let cluster = self.server.cluster.as_ref();
+        let cluster = cluster.filter(|cluster| !cluster.serves(command, args));
+        let failure = cluster.and_then(|cluster| cluster.refusal(self, command, args));
+        if let Some(failure) = &failure {
+            self.send_elsewhere(command, failure);
+        }
+        failure.is_some()
     }
 
     /// Tells the client that its request cannot run on this node. The transaction it was meant for fails with it; where the

@@ -5,10 +5,12 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use keyspace::slot;
+use keyspace::{all_slots, slot};
+use resp::request::Span;
 
 use super::replies::Endpoint;
-use super::{Cluster, View};
+use super::{Cluster, View, WORDS};
+use crate::batch::Request;
 use crate::command::server::key_finder;
 use crate::command::{Args, Command, Context, Control, Failure, Routing, flag};
 use crate::config::{Setting, Settings};
@@ -39,8 +41,29 @@ impl Cluster {
     /// Whether this node has the slot of a key, and serves it.
     #[inline]
     fn has(&self, key: &[u8]) -> bool {
-        let slot = usize::from(slot(key));
+        self.serves_slot(slot(key))
+    }
+
+    #[inline]
+    fn serves_slot(&self, slot: u16) -> bool {
+        let slot = usize::from(slot) % (WORDS * 64);
         self.served[slot / 64].load(Relaxed) >> (slot % 64) & 1 != 0
+    }
+
+    /// Whether all of these requests that can run without a closer look certainly may run here. Their arguments have yet to be counted.
+    pub(crate) fn serves_all(&self, requests: &[Request], spans: &[Span], input: &[u8]) -> bool {
+        let mut are_plain = true;
+        let keys = requests.iter().filter_map(|request| {
+            let command = request.command?;
+            let first = command.first_key as usize;
+            if command.routing == Routing::OneKey && request.spans > first {
+                let span = &spans[request.first_span + first];
+                return Some((&input[..span.start + span.len], span.len));
+            }
+            are_plain &= command.routing != Routing::ManyKeys || !command.groupable;
+            None
+        });
+        all_slots(keys, |slot| self.serves_slot(slot)) && are_plain
     }
 
     /// Whether a request certainly may run here: it has one key of a slot that is served, or none. If not,

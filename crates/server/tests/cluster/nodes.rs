@@ -295,3 +295,62 @@ fn what_changes_a_cluster_of_redis_says_how_this_one_changes() {
     }
     assert_eq!(alone.client().ask("SELECT 1").text(), "OK");
 }
+
+/// The slot of a key, bit by bit.
+fn slot(key: &str) -> u16 {
+    let mut sum = 0u16;
+    for bit in key
+        .bytes()
+        .flat_map(|byte| (0..8).rev().map(move |at| u16::from(byte >> at & 1)))
+    {
+        let is_out = (sum >> 15) ^ bit != 0;
+        sum = (sum << 1) ^ if is_out { 0x1021 } else { 0 };
+    }
+    sum % 16384
+}
+
+#[test]
+fn all_keys_of_a_slot_are_found_among_very_many() {
+    const KEYS: usize = 100_000;
+    let nodes = Nodes::start(CACHE, ["0-16383", "", ""]);
+    let mut client = nodes.servers[0].client();
+    for from in (0..KEYS).step_by(1000) {
+        let requests: String = (from..from + 1000)
+            .map(|number| format!("SET key:{number} x\r\n"))
+            .collect();
+        client
+            .send_bytes(requests.as_bytes())
+            .expect("the server reads");
+        let replies = client.read_bytes(5 * 1000, PATIENCE);
+        assert!(replies == b"+OK\r\n".repeat(1000));
+    }
+    let mut expected = vec![Vec::new(); 16384];
+    for number in 0..KEYS {
+        let key = format!("key:{number}");
+        expected[usize::from(slot(&key))].push(key);
+    }
+    for slot in [0, 866, 5061, 12182, 16383] {
+        let expected = &mut expected[slot];
+        let count = format!("CLUSTER COUNTKEYSINSLOT {slot}");
+        assert_eq!(client.ask(&count), Value::Int(expected.len() as i64));
+        let few = client.ask(&format!("CLUSTER GETKEYSINSLOT {slot} 5"));
+        assert!(
+            matches!(&few, Value::Array(few) if few.len() == expected.len().min(5)),
+            "{few:?}"
+        );
+        let Value::Array(found) = client.ask(&format!("CLUSTER GETKEYSINSLOT {slot} {KEYS}"))
+        else {
+            panic!("the keys are a list");
+        };
+        let mut found: Vec<String> = found.iter().map(Value::text).collect();
+        found.sort();
+        expected.sort();
+        assert_eq!(&found, expected);
+        // In a transaction it is done at once.
+        for (request, reply) in [("MULTI", "OK"), (&count, "QUEUED")] {
+            assert_eq!(client.ask(request).text(), reply);
+        }
+        let done = Value::Array(vec![Value::Int(expected.len() as i64)]);
+        assert_eq!(client.ask("EXEC"), done);
+    }
+}

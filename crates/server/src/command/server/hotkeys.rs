@@ -132,7 +132,7 @@ fn start(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     if server.hot_key_session.is_active() {
         return Err(ALREADY);
     }
-    let asked = parse_start(args)?;
+    let asked = parse_start(args, context.server.cluster.is_some())?;
     let started = server.hot_key_session.start(server, asked, now_ms);
     started.map_err(|Active| ALREADY)?;
     context.reply.ok();
@@ -152,7 +152,7 @@ fn bounded(args: &Args<'_>, at: usize, most: i64, refusal: &'static str) -> Resu
 }
 
 /// What HOTKEYS START asks for. The order of the checks is that of Redis.
-fn parse_start(args: &Args<'_>) -> Result<Asked, Failure> {
+fn parse_start(args: &Args<'_>, is_node: bool) -> Result<Asked, Failure> {
     if args.len() < 4 || !args.is(2, "metrics") {
         return Err(Failure::of("ERR METRICS parameter is required"));
     }
@@ -205,9 +205,11 @@ fn parse_start(args: &Args<'_>) -> Result<Asked, Failure> {
             let refusal = "ERR SAMPLE ratio must be positive";
             asked.sample_ratio = bounded(args, at + 1, i64::from(i32::MAX), refusal)?;
         } else if args.is(at, "slots") {
-            return Err(Failure::of(
-                "ERR SLOTS parameter cannot be used in non-cluster mode",
-            ));
+            return Err(Failure::of(if is_node {
+                "ERR SLOTS is not supported: a session is about all slots of the node"
+            } else {
+                "ERR SLOTS parameter cannot be used in non-cluster mode"
+            }));
         } else {
             return Err(failure::SYNTAX);
         }
