@@ -181,11 +181,13 @@ fn all_nodes_are_walked_through() {
     let text = walked(&["-c", "--keystats"]);
     assert!(text.contains("302"), "{text}");
 
-    let file = fresh_directory("export").join("all.rdb");
+    let directory = fresh_directory("export");
+    let file = directory.join("all.rdb");
     let path = file.to_str().expect("it is text");
     let (_, told, code) = ours(node, &["-c", "--skip-unsupported", "export", path], "");
     assert_eq!(code, 0, "{told}");
     let bytes = std::fs::read(&file).expect("it was written");
+    std::fs::remove_dir_all(directory).expect("it is ours");
     let has = |name: &String| {
         bytes
             .windows(name.len())

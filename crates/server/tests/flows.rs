@@ -146,7 +146,7 @@ fn run(what: &str, server: &Server, bytes: &[u8], ways: &mut Rng, end: End) -> O
                     Ok(()) => {}
                     // The server has closed: an error of the protocol, or QUIT.
                     Err(error) if is_closed(&error) => return,
-                    Err(error) => panic!("the server does not read on: {error}"),
+                    Err(error) => panic!("{what}: the server does not read on: {error}"),
                 }
             }
             if matches!(end, End::AtOnce) {

@@ -76,12 +76,14 @@ fn keys(nodes: &[Server]) -> Vec<u64> {
 
 /// Runs a line against a server and reads the document that it writes.
 fn document(server: &Server, line: &str) -> (String, Value, bool) {
-    let path = fresh_dir().join("run.json");
+    let dir = fresh_dir();
+    let path = dir.join("run.json");
     let json = path.display().to_string();
     let line = format!("-p {} --cluster {line} --json {json}", server.port);
     let output = bench_words(&words(&line));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let document = std::fs::read_to_string(&path).expect("it was written");
+    std::fs::remove_dir_all(&dir).expect("it is ours");
     let document = serde_json::from_str(&document).expect("it is JSON");
     (text, document, output.status.success())
 }
@@ -137,10 +139,12 @@ fn nodes_are_counted_apart_and_together() {
             assert!(text.contains(&format!("\n  {name} ")), "{text}");
         }
     }
-    let page = fresh_dir().join("page.html");
+    let dir = fresh_dir();
+    let page = dir.join("page.html");
     let line = format!("--cluster -t set -n 300 -c 3 --html {}", page.display());
     printed(&bench(&nodes[0], &line));
     let page = std::fs::read_to_string(page).expect("it was written");
+    std::fs::remove_dir_all(&dir).expect("it is ours");
     for node in &nodes {
         assert!(
             page.contains(&format!("127.0.0.1:{}</td>", node.port)),
@@ -197,7 +201,8 @@ fn lie(mut stream: &TcpStream, map: &str) {
 fn a_wrong_map_is_read_again() {
     let nodes = cluster();
     let port = liar(nodes[0].port);
-    let path = fresh_dir().join("run.json");
+    let dir = fresh_dir();
+    let path = dir.join("run.json");
     let line = format!(
         "-p {port} --cluster -t set -r 100000 -n 200000 -c 8 -P 8 --threads 2 --json {}",
         path.display()
@@ -205,6 +210,7 @@ fn a_wrong_map_is_read_again() {
     let text = failed(&bench_words(&words(&line)));
     assert!(text.starts_with("Cluster has 1 master nodes:"), "{text}");
     let document = std::fs::read_to_string(&path).expect("it was written");
+    std::fs::remove_dir_all(&dir).expect("it is ours");
     let document: Value = serde_json::from_str(&document).expect("it is JSON");
     let run = &document["runs"][0];
     let (moved, errors) = (&run["moved"], &run["total"]["errors"]);
