@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use sys::file::{File, Files};
 
@@ -78,6 +78,8 @@ pub struct Blob {
     is_named: AtomicBool,
     /// How often somebody has begun to read it.
     reads: AtomicU32,
+    /// Its file, open, from when the log was closed while somebody had the blob ([`BlobStore::keep_open`]).
+    kept: OnceLock<Arc<dyn File>>,
     registry: Weak<Blobs>,
 }
 
@@ -88,6 +90,7 @@ impl Blob {
             records: AtomicUsize::new(0),
             is_named: AtomicBool::new(is_named),
             reads: AtomicU32::new(0),
+            kept: OnceLock::new(),
             registry,
         })
     }
@@ -210,6 +213,19 @@ impl Blobs {
         needed
     }
 
+    /// The blobs that somebody has beside the registry.
+    fn held(&self) -> Vec<Arc<Blob>> {
+        let registry = lock(&self.registry);
+        let doomed = registry.doomed.iter().map(|(_, blob)| blob);
+        let mut own: HashMap<*const Blob, (&Arc<Blob>, usize)> = HashMap::new();
+        for blob in registry.live.values().chain(doomed) {
+            own.entry(Arc::as_ptr(blob)).or_insert((blob, 0)).1 += 1;
+        }
+        let held = own.into_values();
+        let held = held.filter(|(blob, own)| Arc::strong_count(blob) > *own);
+        held.map(|(blob, _)| Arc::clone(blob)).collect()
+    }
+
     /// Takes what can be removed now, with everything below `durable` on the disk.
     fn take_removable(&self, durable: Lsn) -> Vec<u64> {
         let mut registry = lock(&self.registry);
@@ -329,7 +345,24 @@ impl BlobStore {
     /// The disk refuses, or the file is too short.
     pub fn open(&self, blob: &Blob) -> Result<BlobFile> {
         let path = self.paths.blob(blob.reference.id);
-        BlobFile::open(&*self.files, &path, blob.reference)
+        match blob.kept.get() {
+            Some(file) => BlobFile::of(Arc::clone(file), &path, blob.reference),
+            None => BlobFile::open(&*self.files, &path, blob.reference),
+        }
+    }
+
+    /// Opens the files of all blobs that somebody has, and leaves them open as long as that is so. For the end of a log whose files
+    /// may go: what is being sent to a client stays readable.
+    ///
+    /// A file that cannot be opened is told of in the messages.
+    pub fn keep_open(&self) {
+        for blob in self.blobs.held() {
+            let path = self.paths.blob(blob.reference.id);
+            match self.files.open(&path) {
+                Ok(file) => drop(blob.kept.set(file.into())),
+                Err(error) => log::warn!("cannot open {}: {error}", path.display()),
+            }
+        }
     }
 
     /// The log, if it takes anything: what is written beside it must not take the space that it keeps for itself.

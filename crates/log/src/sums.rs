@@ -23,6 +23,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sys::file::{DIRECT_BLOCK, File, Files};
 
@@ -152,7 +153,7 @@ pub struct BlobFile {
 /// An open file, its name, and the value that it is to have.
 #[derive(Debug)]
 struct Place {
-    file: Box<dyn File>,
+    file: Arc<dyn File>,
     path: PathBuf,
     blob: BlobRef,
 }
@@ -172,7 +173,19 @@ impl BlobFile {
     /// # Errors
     /// The disk refuses, or the file is too short.
     pub(crate) fn open(files: &dyn Files, path: &Path, blob: BlobRef) -> Result<BlobFile> {
-        let (place, size) = Place::open(files, path, blob)?;
+        BlobFile::at(Place::open(files, path, blob)?)
+    }
+
+    /// The file of a value, which is open; `path` is what it is called in messages.
+    ///
+    /// # Errors
+    /// The disk refuses, or the file is too short.
+    pub(crate) fn of(file: Arc<dyn File>, path: &Path, blob: BlobRef) -> Result<BlobFile> {
+        BlobFile::at(Place::of(file, path, blob)?)
+    }
+
+    fn at((place, size): (Place, u64)) -> Result<BlobFile> {
+        let blob = place.blob;
         let has_table = table_bytes(blob.len) > 0 && size > table_at(blob.len);
         if has_table && size < file_bytes(blob.len) {
             let reason = "the file ends within the checksums of its pieces";
@@ -287,6 +300,11 @@ impl Place {
     fn open(files: &dyn Files, path: &Path, blob: BlobRef) -> Result<(Place, u64)> {
         let file = files.open(path);
         let file = file.map_err(|error| Error::io("cannot open", path, error))?;
+        Place::of(file.into(), path, blob)
+    }
+
+    /// The same of a file that is open.
+    fn of(file: Arc<dyn File>, path: &Path, blob: BlobRef) -> Result<(Place, u64)> {
         let path = path.to_owned();
         let place = Place { file, path, blob };
         let size = place.file.size().map_err(|error| place.io(error))?;

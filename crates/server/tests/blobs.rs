@@ -693,3 +693,56 @@ fn the_log_does_not_end_under_a_value_on_its_way() {
         assert!(client.ask("GET a") == bulk(&value), "{words}");
     }
 }
+
+/// A reply whose value nobody has begun to read from its file goes out whole, though the log ends, begins anew in the same place, and the
+/// files of the earlier one are gone.
+#[test]
+fn an_unsent_value_outlives_its_log() {
+    const LEN: usize = 24 << 20;
+    let server = Server::start(TWO, SMALL);
+    let mut admin = server.client();
+    let value = pattern(LEN, 3);
+    assert_eq!(call(&mut admin, &[b"SET", b"big", &value]), ok());
+    wait_for_files(&server, 1);
+    let earlier = files(&server).remove(0);
+    let mut slow = connect(&server);
+    const GETS: usize = 3;
+    let gets = b"*2\r\n$3\r\nGET\r\n$3\r\nbig\r\n".repeat(GETS);
+    slow.write_all(&gets).expect("the server reads");
+    // The requests have run when the first byte is there.
+    let mut first = [0];
+    slow.read_exact(&mut first).expect("the server replies");
+    for (switch, log) in [("no", false), ("yes", true)] {
+        eventually("the log is switched", || {
+            call(
+                &mut admin,
+                &[b"CONFIG", b"SET", b"appendonly", switch.as_bytes()],
+            ) == ok()
+        });
+        eventually("all of it is done", || {
+            let info = call(&mut admin, &[b"INFO", b"persistence"]);
+            let info = String::from_utf8_lossy(match &info {
+                Value::Bulk(text) => text,
+                other => panic!("{other:?}"),
+            })
+            .into_owned();
+            let enabled = format!("aof_enabled:{}", u8::from(log));
+            info.contains(&enabled) && info.contains("aof_rewrite_in_progress:0")
+        });
+    }
+    eventually("the earlier log is gone", || {
+        !server.dir().join("appendonlydir.old").exists()
+    });
+    drop(earlier);
+    let header = format!("${LEN}\r\n");
+    let mut reply = vec![0; header.len() + LEN + 2];
+    reply[0] = first[0];
+    let mut at = 1;
+    for _ in 0..GETS {
+        slow.read_exact(&mut reply[at..])
+            .expect("the server replies");
+        assert_eq!(&reply[..header.len()], header.as_bytes());
+        assert!(reply[header.len()..header.len() + LEN] == value[..]);
+        at = 0;
+    }
+}

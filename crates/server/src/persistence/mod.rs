@@ -266,7 +266,9 @@ impl Persistence {
     pub(crate) fn close(&self) -> Result<(), String> {
         self.lost.lock().take();
         self.reading.reader.write().take();
-        self.reading.blobs.write().take();
+        if let Some(blobs) = self.reading.blobs.write().take() {
+            blobs.keep_open();
+        }
         // Whoever asks for a sync meanwhile waits until all of it is durable.
         let mut log = self.log.write();
         if let Some(log) = log.take() {
