@@ -62,7 +62,8 @@ impl Worker {
             output,
             stats,
             paused,
-            pins,
+            extras,
+            served,
             waiting: those_who_wait,
             listeners,
             spares,
@@ -111,12 +112,15 @@ impl Worker {
             buffer: buffer.as_ref(),
         };
         let (db, touch, protocol) = (session.db, !session.no_touch, session.protocol);
+        // What came for the first request.
+        extras.received =
+            received.take_if(|_| lane.source == Source::Pending && !requests.is_empty());
         let mut context = Context {
             server,
             store: Store {
                 db,
                 touch,
-                ..Store::new(server, turn, stats, journal.as_ref(), now)
+                ..Store::new(server, turn, stats, journal.as_ref(), served, now)
             },
             session,
             reply: Reply::new(output, protocol),
@@ -124,14 +128,9 @@ impl Worker {
             command: self.table.any(),
             worker,
             spares,
-            parked: None,
             fetch,
-            wanted: Vec::new(),
-            // What came for the first request.
-            received: received.take_if(|_| lane.source == Source::Pending && !requests.is_empty()),
+            extras,
             again: false,
-            borrowed: Vec::new(),
-            pins,
             waits_for_room: false,
             in_transaction: false,
             replies_in_parts: false,
@@ -142,7 +141,7 @@ impl Worker {
             context.receive();
         }
         let mut nothing_special =
-            is_plain(server, context.session, now) && context.received.is_none();
+            is_plain(server, context.session, now) && context.extras.received.is_none();
         let mut last_command = None;
         // The same for all of the turn.
         let may_be_cold = server.cold.is_on();
@@ -221,7 +220,7 @@ impl Worker {
                 break;
             }
             // What it has not used goes.
-            context.received = None;
+            context.extras.received = None;
             if context.session.deferred.is_some() {
                 waits_from = Some((request.from + request.bytes, &requests[number + 1..]));
                 break;
@@ -229,7 +228,7 @@ impl Worker {
             if blocked::ready::any() {
                 blocked::serve(&context);
             }
-            if context.parked.is_some() {
+            if context.extras.parked.is_some() {
                 waits_from = Some((request.from + request.bytes, &requests[number + 1..]));
                 break;
             }
@@ -244,19 +243,20 @@ impl Worker {
             context.session.client.note_command(command.id);
         }
         let mut rewritten = None;
-        if let Some(begun) = context.parked.take() {
+        if let Some(begun) = context.extras.parked.take() {
             *parked = Some(begun);
         }
-        let wanted = std::mem::take(&mut context.wanted);
-        if let Some(comes_again) = context.received.take() {
+        if let Some(comes_again) = context.extras.received.take() {
             *received = Some(comes_again);
         }
+        debug_assert!(waits_from.is_some() || context.extras.wanted.is_empty());
         if let Some((from, waiting)) = waits_from {
             // Come back to these, and whatever is behind them, when the pause is over, or what was asked for is there.
             rewritten = lane.take_back(from, waiting, &batch.spans, input);
             resume.clear();
-            if !wanted.is_empty() {
+            if !extras.wanted.is_empty() {
                 *state = State::Fetching;
+                let wanted = std::mem::take(&mut extras.wanted);
                 fetch.begin(server, &session.client, wanted, (poller, reads));
             } else if let Some(deferred) = &session.deferred {
                 *state = State::Working;
@@ -348,7 +348,7 @@ pub(crate) fn run_and_look<'c>(
     // The time of a command that is not looked at is not taken here.
     let began = (context.store.stats.hot_keys.left() == 0).then(sys::clock::ticks);
     match command.spec.large.takes {
-        Some((_, handler)) if context.received.is_some() => {
+        Some((_, handler)) if context.extras.received.is_some() => {
             run_handler(command, handler, context, args);
         }
         _ => run(command, context, args),
@@ -405,7 +405,7 @@ fn run_special<'c>(
                 timer.hand_over();
                 return false;
             }
-            if !context.wanted.is_empty() || std::mem::take(&mut context.waits_for_room) {
+            if !context.extras.wanted.is_empty() || std::mem::take(&mut context.waits_for_room) {
                 // It has not run: what it needs is to be read back first.
                 timer.hand_over();
                 return false;

@@ -344,6 +344,7 @@ impl Worker {
                     &mut self.turn,
                     self.stats,
                     self.journal.as_ref(),
+                    &mut self.served,
                     self.now,
                 )
             },

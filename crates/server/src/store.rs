@@ -49,7 +49,7 @@ pub(crate) struct Store<'c> {
     /// The way into the log, if there is one.
     pub(crate) journal: Option<&'c Journal>,
     /// Values that the running command gets though their entries are cold.
-    pub(crate) served: Served,
+    pub(crate) served: &'c mut Served,
 }
 
 impl<'c> Store<'c> {
@@ -60,6 +60,7 @@ impl<'c> Store<'c> {
         turn: &'c mut Turn<'static>,
         stats: &'static WorkerStats,
         journal: Option<&'c Journal>,
+        served: &'c mut Served,
         now: i64,
     ) -> Store<'c> {
         Store {
@@ -73,7 +74,7 @@ impl<'c> Store<'c> {
             observers: &server.observers,
             persistence: &server.persistence,
             journal,
-            served: Served::default(),
+            served,
         }
     }
 }

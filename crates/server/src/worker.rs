@@ -34,8 +34,8 @@ use sys::socket::Socket;
 use crate::batch::{Batch, Lane, Source};
 use crate::blocked::Deadlines;
 use crate::clients::{Client, status};
-use crate::cold::Reads;
-use crate::command::{Output, Table, table};
+use crate::cold::{Reads, Served};
+use crate::command::{Extras, Output, Table, table};
 use crate::config::Setting;
 use crate::connection::{Ahead, Connection, State};
 use crate::connections::Connections;
@@ -94,8 +94,10 @@ pub(crate) struct Worker {
     pub(crate) ready: Vec<u64>,
     /// Transactions that ended, for those that begin.
     pub(crate) spares: Spares,
-    /// What the command that runs has pinned: database and hash. Empty between commands.
-    pub(crate) pins: Vec<(usize, u64)>,
+    /// What few requests need.
+    pub(crate) extras: Extras,
+    /// Values that the running command gets though their entries are cold.
+    pub(crate) served: Served,
     next_cron: i64,
     pub(crate) next_expire: i64,
     next_pack: i64,
@@ -145,7 +147,8 @@ impl Worker {
             bulk: Bulk::default(),
             ready: Vec::new(),
             spares: Spares::default(),
-            pins: Vec::new(),
+            extras: Extras::default(),
+            served: Served::default(),
             next_cron: 0,
             next_expire: 0,
             next_pack: 0,

@@ -168,7 +168,7 @@ impl<'c> Context<'c> {
     /// # Errors
     /// There is none, for the disk or the log.
     pub(crate) fn take_received(&mut self) -> Result<(Arc<Blob>, &'c Journal), Failure> {
-        let received = self.received.take().ok_or(LOG_CHANGED)?;
+        let received = self.extras.received.take().ok_or(LOG_CHANGED)?;
         let blob = received.outcome?;
         match self.store.journal {
             Some(journal) if journal.has_made(&blob) => Ok((blob, journal)),
@@ -182,12 +182,12 @@ impl<'c> Context<'c> {
         let is_same = |&&(other, hash): &&(usize, u64)| {
             other == db && self.store.keyspace.shard_of(hash) == shard
         };
-        self.pins.iter().filter(is_same).count() as u32
+        self.extras.pins.iter().filter(is_same).count() as u32
     }
 
     /// Lets the request come again soon: somebody relies on the shard's values for now.
     pub(crate) fn come_again(&mut self, received: Option<Arc<Blob>>) -> Failure {
-        self.received = received.map(|blob| Received::new(self.server, Ok(blob)));
+        self.extras.received = received.map(|blob| Received::new(self.server, Ok(blob)));
         self.again = true;
         LOG_CHANGED
     }

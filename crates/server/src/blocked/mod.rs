@@ -184,7 +184,7 @@ impl Context<'_> {
         key_wait: Option<Arc<KeyWait>>,
         lines: ByHash<Key, ()>,
     ) {
-        self.parked = Some(Box::new(Parked {
+        self.extras.parked = Some(Box::new(Parked {
             number,
             wait,
             lines,

@@ -66,11 +66,12 @@ impl Context<'_> {
     /// what has arrived.
     pub(super) fn take_what_is_at_hand(&mut self, uses: Uses) -> bool {
         let bytes = self
+            .extras
             .wanted
             .iter()
             .map(|wanted| wanted.value.len)
             .sum::<u64>();
-        let is_little = bytes <= AT_HAND_BYTES && self.wanted.len() <= AT_HAND_VALUES;
+        let is_little = bytes <= AT_HAND_BYTES && self.extras.wanted.len() <= AT_HAND_VALUES;
         if !is_little && self.fetch.arrived.is_empty() {
             return false;
         }
@@ -81,31 +82,38 @@ impl Context<'_> {
             true => !wanted.stays_out && !is_long(wanted),
             false => !wanted.stays_out || is_long(wanted),
         };
-        let need = self.wanted.iter().filter(takes_room).map(needed).sum();
+        let need = self
+            .extras
+            .wanted
+            .iter()
+            .filter(takes_room)
+            .map(needed)
+            .sum();
         if need > 0 && !self.has_room_to_read(need) {
-            if !uses.sends || self.wanted.iter().any(is_long) {
+            if !uses.sends || self.extras.wanted.iter().any(is_long) {
                 return false;
             }
-            self.wanted
+            self.extras
+                .wanted
                 .iter_mut()
                 .for_each(|wanted| wanted.stays_out = true);
         }
-        let mut found = Vec::with_capacity(self.wanted.len());
-        for wanted in std::mem::take(&mut self.wanted) {
+        let mut found = Vec::with_capacity(self.extras.wanted.len());
+        for wanted in std::mem::take(&mut self.extras.wanted) {
             let value = self.fetch.take_arrived(&wanted).or_else(|| {
                 let persistence = self.store.persistence;
                 is_little.then(|| persistence.read_cached(&wanted.key, wanted.value))?
             });
             match value {
                 Some(value) => found.push(Arrived { wanted, value }),
-                None => self.wanted.push(wanted),
+                None => self.extras.wanted.push(wanted),
             }
         }
-        if self.wanted.is_empty() {
+        if self.extras.wanted.is_empty() {
             for arrived in found {
                 self.settle(arrived);
             }
-            return self.wanted.is_empty();
+            return self.extras.wanted.is_empty();
         }
         for arrived in found {
             if arrived.wanted.stays_out {
@@ -134,7 +142,7 @@ impl Context<'_> {
             if cold != wanted.value {
                 drop(shard);
                 wanted.value = cold;
-                self.wanted.push(wanted);
+                self.extras.wanted.push(wanted);
                 return;
             }
             is_served = wanted.stays_out;
@@ -144,7 +152,7 @@ impl Context<'_> {
         }
         shard.pin();
         drop(shard);
-        self.pins.push((db, hash));
+        self.extras.pins.push((db, hash));
         if is_served {
             self.store.persistence.reading.served.fetch_add(1, Relaxed);
             self.store.served.add(wanted.key, hash, value);

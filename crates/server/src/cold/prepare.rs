@@ -103,15 +103,15 @@ impl Context<'_> {
             sends: (command.spec.large.sends)(args),
         };
         self.pin_or_want_all(command, args, uses);
-        if self.wanted.is_empty() {
+        if self.extras.wanted.is_empty() {
             self.fetch.done();
             return Prepared::Ready;
         }
         self.fetch.is_noted = true;
         let is_each = |wanted: &Wanted| self.server.may_hold(wanted.value);
-        if !self.wanted.iter().all(is_each) || !self.may_hold_all(command, args) {
+        if !self.extras.wanted.iter().all(is_each) || !self.may_hold_all(command, args) {
             self.fetch.done();
-            self.wanted.clear();
+            self.extras.wanted.clear();
             self.unpin();
             return Prepared::Failed(failure::OUT_OF_MEMORY);
         }
@@ -120,16 +120,16 @@ impl Context<'_> {
             return Prepared::Ready;
         }
         // They are used soon.
-        self.borrowed.clear();
+        self.extras.borrowed.clear();
         self.unpin();
         if !self.has_room_for_wanted() {
-            self.wanted.clear();
+            self.extras.wanted.clear();
             return Prepared::Later;
         }
         if self.fetch.tries < FETCH_TRIES {
             return Prepared::Fetch;
         }
-        self.wanted.clear();
+        self.extras.wanted.clear();
         self.pin_or_want_all(command, args, uses);
         self.read_wanted_now(uses)
     }
@@ -139,7 +139,7 @@ impl Context<'_> {
         let db = self.store.db;
         for_each_needed(command, args, |key| {
             let wanted = self.pin_or_want(db, key, uses);
-            self.wanted.extend(wanted);
+            self.extras.wanted.extend(wanted);
         });
     }
 
@@ -147,7 +147,7 @@ impl Context<'_> {
     /// read them, or the limit would not hold.
     fn may_hold_all(&self, command: &Command, args: &Args<'_>) -> bool {
         let most = self.server.most_held();
-        if most == usize::MAX || self.wanted.len() == 1 && self.pins.is_empty() {
+        if most == usize::MAX || self.extras.wanted.len() == 1 && self.extras.pins.is_empty() {
             return true;
         }
         let copes = blobs::copes(command, args, false);
@@ -169,7 +169,7 @@ impl Context<'_> {
     /// which it looks at what its clients take.
     #[cold]
     pub(crate) fn has_room_for_wanted(&mut self) -> bool {
-        let need = self.wanted.iter().map(needed).sum::<usize>();
+        let need = self.extras.wanted.iter().map(needed).sum::<usize>();
         self.has_room_to_read(need)
     }
 
@@ -198,16 +198,16 @@ impl Context<'_> {
         for arrived in std::mem::take(&mut self.fetch.arrived) {
             self.settle(arrived);
         }
-        while let Some(wanted) = self.wanted.pop() {
+        while let Some(wanted) = self.extras.wanted.pop() {
             if let Err(failure) = self.store.bring_back(wanted.db, wanted.key()) {
                 self.fetch.done();
-                self.wanted.clear();
+                self.extras.wanted.clear();
                 self.unpin();
                 return Prepared::Failed(failure);
             }
             // Somebody may have let it go again.
             let again = self.pin_or_want(wanted.db, wanted.key(), uses);
-            self.wanted.extend(again);
+            self.extras.wanted.extend(again);
         }
         self.fetch.done();
         Prepared::Ready
@@ -231,9 +231,9 @@ impl Context<'_> {
         }
         shard.pin();
         drop(shard);
-        self.pins.push((db, key.hash));
+        self.extras.pins.push((db, key.hash));
         if is_borrowed {
-            self.borrowed.push((db, key.hash, key.bytes.into()));
+            self.extras.borrowed.push((db, key.hash, key.bytes.into()));
         }
         None
     }
@@ -241,12 +241,12 @@ impl Context<'_> {
     /// Lets go of what [`Context::prepare`] has pinned.
     #[inline]
     pub(crate) fn unpin(&mut self) {
-        for (db, hash) in self.pins.drain(..) {
+        for (db, hash) in self.extras.pins.drain(..) {
             let database = self.store.keyspace.database(self.store.turn, db);
             database.unpin(hash);
         }
         self.store.served.clear();
-        if !self.borrowed.is_empty() {
+        if !self.extras.borrowed.is_empty() {
             self.give_back();
         }
     }
@@ -256,10 +256,10 @@ impl Context<'_> {
     fn give_back(&mut self) {
         if !self.server.may_offload() {
             // The log ends, and with it what would be there alone.
-            self.borrowed.clear();
+            self.extras.borrowed.clear();
             return;
         }
-        for (db, hash, key) in std::mem::take(&mut self.borrowed) {
+        for (db, hash, key) in std::mem::take(&mut self.extras.borrowed) {
             let key = Key { bytes: &key, hash };
             let mut shard = self.store.lock_in(db, key);
             if let Some(entry) = shard.find(key)
@@ -301,7 +301,7 @@ impl Context<'_> {
             self.fetch.done();
             return false;
         }
-        let (store, wanted, server) = (&self.store, &mut self.wanted, self.server);
+        let (store, wanted, server) = (&self.store, &mut self.extras.wanted, self.server);
         let mut left = server.most_held();
         transaction.for_each_run(store, server.selectable_databases(), |db, command, args| {
             let copes = blobs::copes(command, args, true);
@@ -325,7 +325,7 @@ impl Context<'_> {
         if wanted.is_empty() {
             self.fetch.done();
         }
-        !self.wanted.is_empty()
+        !self.extras.wanted.is_empty()
     }
 
     /// Brings back on the spot what a command of a transaction needs, whose shards nobody else reaches.

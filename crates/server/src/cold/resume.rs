@@ -41,6 +41,7 @@ impl Worker {
             &mut self.turn,
             self.stats,
             self.journal.as_ref(),
+            &mut self.served,
             self.now,
         );
         let mut failure = None;

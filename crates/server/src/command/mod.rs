@@ -46,26 +46,33 @@ pub(crate) struct Context<'c> {
     pub(crate) worker: usize,
     /// Transactions that ended, for those that begin.
     pub(crate) spares: &'c mut Spares,
-    /// What its connection waits for from here on.
-    pub(crate) parked: Option<Box<Parked>>,
     /// What the connection knows of values that its next request needs.
     pub(crate) fetch: &'c mut FetchState,
-    /// Values that the request needs and that are to be read back before it runs.
-    pub(crate) wanted: Vec<Wanted>,
-    /// Keys whose values the command uses that are in files of their own as well: database, hash, key.
-    pub(crate) borrowed: Vec<(usize, u64, Box<[u8]>)>,
-    /// The file of the large value that came with the request, or why there is none.
-    pub(crate) received: Option<Box<Received>>,
+    /// What few requests need.
+    pub(crate) extras: &'c mut Extras,
     /// The request has not run, and is to come again.
     pub(crate) again: bool,
-    /// What was pinned for the command that runs.
-    pub(crate) pins: &'c mut Vec<(usize, u64)>,
     /// It runs in a transaction, where nothing may wait.
     pub(crate) in_transaction: bool,
     /// The command has not run: it does when there is room for the values that it needs.
     pub(crate) waits_for_room: bool,
     /// What CLIENT REPLY says was applied to each part of the reply already.
     pub(crate) replies_in_parts: bool,
+}
+
+/// What few requests need. Empty between the lanes of a worker, which keeps it: so a [`Context`] has nothing that is dropped.
+#[derive(Default)]
+pub(crate) struct Extras {
+    /// What the connection waits for from here on.
+    pub(crate) parked: Option<Box<Parked>>,
+    /// Values that the request needs and that are to be read back before it runs.
+    pub(crate) wanted: Vec<Wanted>,
+    /// Keys whose values the command uses that are in files of their own as well: database, hash, key.
+    pub(crate) borrowed: Vec<(usize, u64, Box<[u8]>)>,
+    /// The file of the large value that came with the request, or why there is none.
+    pub(crate) received: Option<Box<Received>>,
+    /// What was pinned for the command that runs.
+    pub(crate) pins: Vec<(usize, u64)>,
 }
 
 /// The handler of a command that only has subcommands: reached when none was named, which the arity prevents.

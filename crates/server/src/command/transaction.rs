@@ -92,7 +92,7 @@ fn exec(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
         .take_transaction()
         .ok_or(Failure::of("ERR EXEC without MULTI"))?;
     let done = attempt(context, &transaction);
-    if !context.wanted.is_empty() || context.waits_for_room {
+    if !context.extras.wanted.is_empty() || context.waits_for_room {
         // It comes again when they are there, or room for them.
         context.session.begin(transaction);
         return done;
@@ -126,7 +126,7 @@ fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Result<(), F
     if server.cold.is_on() && context.wants_of(transaction) {
         let_go(context, holds);
         if !context.has_room_for_wanted() {
-            context.wanted.clear();
+            context.extras.wanted.clear();
             context.waits_for_room = true;
         }
         return Ok(());

@@ -195,6 +195,7 @@ impl Worker {
             &mut self.turn,
             self.stats,
             self.journal.as_ref(),
+            &mut self.served,
             self.now,
         );
         let room = make_room(self.server, &store, self.number, need);

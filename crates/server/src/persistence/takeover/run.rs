@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
-use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,8 +17,10 @@ use keyspace::{INLINE_VALUE_MAX, LargeValue, Turn};
 use super::super::{Persistence, Relief};
 use super::Found;
 use crate::clients::Client;
-use crate::cold::FetchState;
-use crate::command::{Args, Command, Context, Control, Failure, Output, Reply, flag, table};
+use crate::cold::{FetchState, Served};
+use crate::command::{
+    Args, Command, Context, Control, Extras, Failure, Output, Reply, flag, table,
+};
 use crate::config::Setting;
 use crate::journal::Journal;
 use crate::limits::{
@@ -51,7 +52,8 @@ pub(super) struct Runner<'f> {
     listeners: Listeners,
     spares: Spares,
     fetch: FetchState,
-    pins: Vec<(usize, u64)>,
+    extras: Extras,
+    served: Served,
     /// The time (Unix, ms) at which commands run.
     now: i64,
     reported: i64,
@@ -142,7 +144,8 @@ impl<'f> Runner<'f> {
             listeners: Listeners::new(0),
             spares: Spares::default(),
             fetch: FetchState::default(),
-            pins: Vec::new(),
+            extras: Extras::default(),
+            served: Served::default(),
             now,
             reported: now,
             commands: 0,
@@ -302,15 +305,12 @@ impl<'f> Runner<'f> {
         self.commands += 1;
         args.first_key = command.first_key as usize;
         args.key_shift = command.key_shift;
-        // Dropped part by part: so the code that drops a whole one is in one place, where requests of clients run, and the
-        // compiler puts it there without a call.
-        let mut context = ManuallyDrop::new(self.context(command));
+        let mut context = self.context(command);
         let done = match context.server.cold.is_on() {
             true => run_held(&mut context, command, args),
             false => (command.handler)(&mut context, args),
         };
         let again = context.again;
-        let Context { .. } = ManuallyDrop::into_inner(context);
         let answer = &self.output.bytes;
         let outcome = match (done, answer.strip_prefix(b"-")) {
             (Err(failure), _) => Err(String::from_utf8_lossy(&failure.0).into_owned()),
@@ -332,7 +332,14 @@ impl<'f> Runner<'f> {
             server: self.server,
             store: Store {
                 db,
-                ..Store::new(self.server, &mut self.turn, self.stats, journal, self.now)
+                ..Store::new(
+                    self.server,
+                    &mut self.turn,
+                    self.stats,
+                    journal,
+                    &mut self.served,
+                    self.now,
+                )
             },
             session: &mut self.session,
             reply: Reply::new(&mut self.output, protocol),
@@ -340,13 +347,9 @@ impl<'f> Runner<'f> {
             command,
             worker: 0,
             spares: &mut self.spares,
-            parked: None,
             fetch: &mut self.fetch,
-            wanted: Vec::new(),
-            borrowed: Vec::new(),
-            received: None,
+            extras: &mut self.extras,
             again: false,
-            pins: &mut self.pins,
             in_transaction: true,
             waits_for_room: false,
             replies_in_parts: false,
