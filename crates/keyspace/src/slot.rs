@@ -48,21 +48,26 @@ pub fn slot(key: &[u8]) -> u16 {
     slot_with_tag(key)
 }
 
-/// Whether something holds for the slots of all keys. Each is given as a text that ends with it, and its length: what stands before a
-/// short key may be read, which saves looking at its bytes one by one.
+/// Whether something holds for the slots of all keys in a text. Each is given by its position and length. What stands before a short key
+/// is read with it, which saves looking at its bytes one by one.
+///
+/// # Panics
+/// If a key is not within the text.
 #[inline]
-pub fn all_slots<'k>(
-    mut keys: impl Iterator<Item = (&'k [u8], usize)>,
+pub fn all_slots(
+    text: &[u8],
+    keys: impl Iterator<Item = Option<(usize, usize)>>,
     holds: impl Fn(u16) -> bool,
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("pclmulqdq")
-        && std::arch::is_x86_feature_detected!("ssse3")
+        && std::arch::is_x86_feature_detected!("avx")
     {
         // SAFETY: the processor has the instructions.
-        return unsafe { folded::all_slots(keys, holds) };
+        return unsafe { folded::all_slots(text, keys, holds) };
     }
-    keys.all(|(text, len)| holds(slot(&text[text.len() - len..])))
+    keys.flatten()
+        .all(|(start, len)| holds(slot(&text[start..start + len])))
 }
 
 /// The same for a key that may have a hash tag.
@@ -90,11 +95,11 @@ fn checksum(bytes: &[u8]) -> u16 {
 mod folded {
     use std::arch::x86_64::{
         __m128i, _mm_clmulepi64_si128, _mm_cmpeq_epi8, _mm_cvtsi64_si128, _mm_cvtsi128_si64,
-        _mm_extract_epi16, _mm_loadu_si128, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8,
-        _mm_shuffle_epi8, _mm_unpackhi_epi64, _mm_xor_si128,
+        _mm_loadu_si128, _mm_set_epi64x, _mm_set1_epi8, _mm_shuffle_epi8, _mm_srli_si128,
+        _mm_testz_si128, _mm_unpackhi_epi64, _mm_xor_si128,
     };
 
-    use super::{POLYNOMIAL, SLOTS, slot_with_tag};
+    use super::{POLYNOMIAL, SLOTS};
 
     /// `x^64 mod P`.
     const FOLD: i64 = {
@@ -146,50 +151,63 @@ mod folded {
         orders
     };
 
-    /// See [`super::all_slots`].
-    #[target_feature(enable = "pclmulqdq,ssse3")]
-    pub(super) fn all_slots<'k>(
-        keys: impl Iterator<Item = (&'k [u8], usize)>,
+    /// See [`super::all_slots`]. The loop calls nothing, so that its constants stay in registers: the first key that needs more ends it.
+    #[target_feature(enable = "pclmulqdq,avx")]
+    pub(super) fn all_slots(
+        text: &[u8],
+        mut keys: impl Iterator<Item = Option<(usize, usize)>>,
         holds: impl Fn(u16) -> bool,
     ) -> bool {
         let constants = _mm_set_epi64x(QUOTIENT, FOLD);
         let opens = _mm_set1_epi8(b'{' as i8);
-        for (text, len) in keys {
-            let slot = match (text.last_chunk::<16>(), ORDERS.get(len)) {
-                (Some(last), Some(order)) => {
-                    // SAFETY: both are 16 bytes.
-                    let (last, order) = unsafe {
-                        (
-                            _mm_loadu_si128(last.as_ptr().cast()),
-                            _mm_loadu_si128(order.as_ptr().cast()),
-                        )
-                    };
-                    let word = _mm_shuffle_epi8(last, order);
-                    if _mm_movemask_epi8(_mm_cmpeq_epi8(word, opens)) != 0 {
-                        slot_with_tag(&text[text.len() - len..])
-                    } else {
-                        short(word, constants) % SLOTS
-                    }
-                }
-                _ => super::slot(&text[text.len() - len..]),
+        while let Some(key) = keys.next() {
+            let Some((start, len)) = key else { continue };
+            let from = start.wrapping_add(len).wrapping_sub(16);
+            if len >= ORDERS.len() || from > text.len().wrapping_sub(16) || text.len() < 16 {
+                return others(text, (start, len), keys, holds);
+            }
+            // SAFETY: the text has 16 bytes from there on, and there is an order for this length.
+            let (last, order) = unsafe {
+                (
+                    _mm_loadu_si128(text.as_ptr().add(from).cast()),
+                    _mm_loadu_si128(ORDERS.as_ptr().add(len).cast()),
+                )
             };
-            if !holds(slot) {
+            let word = _mm_shuffle_epi8(last, order);
+            let found = _mm_cmpeq_epi8(word, opens);
+            if _mm_testz_si128(found, found) == 0 {
+                return others(text, (start, len), keys, holds);
+            }
+            if !holds(short(word, constants) % SLOTS) {
                 return false;
             }
         }
         true
     }
 
+    /// The same for a key and those behind it, of any length and with hash tags.
+    #[inline(never)]
+    fn others(
+        text: &[u8],
+        first: (usize, usize),
+        keys: impl Iterator<Item = Option<(usize, usize)>>,
+        holds: impl Fn(u16) -> bool,
+    ) -> bool {
+        let slot = |(start, len)| super::slot(&text[start..start + len]);
+        holds(slot(first)) && keys.flatten().map(slot).all(holds)
+    }
+
     /// The checksum of 128 bits.
     #[inline]
-    #[target_feature(enable = "pclmulqdq")]
+    #[target_feature(enable = "pclmulqdq,avx")]
     fn short(word: __m128i, constants: __m128i) -> u16 {
         let product = _mm_clmulepi64_si128(word, constants, 0x01);
         let over = _mm_clmulepi64_si128(product, constants, 0x01);
         let folded = _mm_xor_si128(_mm_xor_si128(word, product), over);
         let high = _mm_clmulepi64_si128(folded, constants, 0x10);
-        let quotient = (_mm_extract_epi16(high, 4) ^ _mm_extract_epi16(folded, 0)) as u16;
-        quotient ^ quotient << 5 ^ quotient << 12
+        let quotient = _mm_xor_si128(_mm_srli_si128(high, 8), folded);
+        let divisor = _mm_cvtsi64_si128(POLYNOMIAL as i64);
+        _mm_cvtsi128_si64(_mm_clmulepi64_si128(quotient, divisor, 0x00)) as u16
     }
 
     /// The checksum, and whether there may be a `{`.
@@ -302,7 +320,8 @@ mod tests {
             seen.set(slot);
             true
         };
-        assert!(all_slots([(&text[..], key.len())].into_iter(), note));
+        let keys = [None, Some((before, key.len())), None];
+        assert!(all_slots(&text, keys.into_iter(), note));
         seen.get()
     }
 
@@ -310,10 +329,15 @@ mod tests {
     fn one_key_elsewhere_is_enough() {
         let keys = ["a", "b{c}", "{c}", "0123456789abcdef", "0123456789abcdefg"];
         for wrong in keys {
-            let pairs = keys.iter().map(|key| (key.as_bytes(), key.len()));
+            let text = keys.concat();
+            let mut at = 0;
+            let places = keys.map(|key| {
+                at += key.len();
+                Some((at - key.len(), key.len()))
+            });
             let others = |found| found != slot(wrong.as_bytes());
-            assert!(!all_slots(pairs.clone(), others));
-            assert!(all_slots(pairs, |_| true));
+            assert!(!all_slots(text.as_bytes(), places.into_iter(), others));
+            assert!(all_slots(text.as_bytes(), places.into_iter(), |_| true));
         }
     }
 }

@@ -3,6 +3,7 @@
 //! The order of the questions is that of redis-server: a slot that nobody has, keys of several slots, a cluster that is down, a slot
 //! that another node has.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::{all_slots, slot};
@@ -37,33 +38,34 @@ struct Use {
     of_channels: bool,
 }
 
+/// Whether the bit of a slot is set.
+#[inline]
+fn is_set(slots: &[AtomicU64; WORDS], slot: u16) -> bool {
+    let slot = usize::from(slot) % (WORDS * 64);
+    slots[slot / 64].load(Relaxed) >> (slot % 64) & 1 != 0
+}
+
 impl Cluster {
     /// Whether this node has the slot of a key, and serves it.
     #[inline]
     fn has(&self, key: &[u8]) -> bool {
-        self.serves_slot(slot(key))
-    }
-
-    #[inline]
-    fn serves_slot(&self, slot: u16) -> bool {
-        let slot = usize::from(slot) % (WORDS * 64);
-        self.served[slot / 64].load(Relaxed) >> (slot % 64) & 1 != 0
+        is_set(&self.served, slot(key))
     }
 
     /// Whether all of these requests that can run without a closer look certainly may run here. Their arguments have yet to be counted.
     pub(crate) fn serves_all(&self, requests: &[Request], spans: &[Span], input: &[u8]) -> bool {
         let mut are_plain = true;
-        let keys = requests.iter().filter_map(|request| {
+        let keys = requests.iter().map(|request| {
             let command = request.command?;
-            let first = command.first_key as usize;
-            if command.routing == Routing::OneKey && request.spans > first {
-                let span = &spans[request.first_span + first];
-                return Some((&input[..span.start + span.len], span.len));
+            if command.only_key < request.spans {
+                let span = &spans[request.first_span + command.only_key];
+                return Some((span.start, span.len));
             }
             are_plain &= command.routing != Routing::ManyKeys || !command.groupable;
             None
         });
-        all_slots(keys, |slot| self.serves_slot(slot)) && are_plain
+        let served = &*self.served;
+        all_slots(input, keys, |slot| is_set(served, slot)) && are_plain
     }
 
     /// Whether a request certainly may run here: it has one key of a slot that is served, or none. If not,

@@ -25,6 +25,8 @@ pub(crate) struct Command {
     pub(crate) control: Control,
     /// How a cluster finds its keys.
     pub(crate) routing: Routing,
+    /// The argument index of the key of a command with one; of others `usize::MAX`, which no request has.
+    pub(crate) only_key: usize,
     /// The binary logarithm of `key_step`, which is a power of two wherever hashes are prepared.
     pub(crate) key_shift: u8,
     /// `get`, `client|kill`.
@@ -46,6 +48,7 @@ impl Command {
         *next_id += 1;
         let (first_key, last_key, key_step) = key_range(spec);
         let data = matches!(spec.group, Group::String | Group::Bitmap | Group::Generic);
+        let routing = Routing::of(spec, &full_name);
         let arity = spec.arity.unsigned_abs();
         let subcommands = spec
             .subcommands
@@ -61,7 +64,11 @@ impl Command {
             groupable: (spec.has(flag::BOUNDED) || (spec.has(flag::FAST) && data))
                 && !spec.has(flag::BLOCKING),
             control: Control::of(&full_name),
-            routing: Routing::of(spec, &full_name),
+            routing,
+            only_key: match routing {
+                Routing::OneKey => first_key as usize,
+                Routing::Keyless | Routing::ManyKeys => usize::MAX,
+            },
             key_shift: key_step.max(1).trailing_zeros() as u8,
             full_name,
             first_key,
