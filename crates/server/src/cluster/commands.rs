@@ -3,11 +3,11 @@
 use keyspace::{Database, EntryRef, Position, SLOTS, slot};
 use resp::number;
 
-use super::map::Node;
 use super::{Cluster, View, replies};
 use crate::command::{Args, Context, Failure, failure, help};
 use crate::limits::SLICE_KEYS;
 use crate::slow::{self, Around, Pieces, Progress, Slice, Work};
+use map::Node;
 
 const DISABLED: Failure = Failure::of("ERR This instance has cluster support disabled");
 const INVALID_SLOT: Failure = Failure::of("ERR Invalid slot");

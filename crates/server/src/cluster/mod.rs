@@ -16,14 +16,11 @@
 
 pub(crate) mod commands;
 mod identity;
-pub(crate) mod map;
 mod replies;
 mod route;
 mod strays;
 mod this_node;
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -32,14 +29,11 @@ use keyspace::SLOTS;
 use parking_lot::{Mutex, RwLock};
 
 use crate::config::{Setting, Settings};
-use map::{MAX_MAP_BYTES, Map, ranges_text};
+use map::{Map, ranges_text};
 use strays::Strays;
 
 /// Words of the bits of all slots.
 const WORDS: usize = SLOTS as usize / 64;
-
-/// Mistakes in a map of which the first are told.
-const MOST_PROBLEMS: usize = 20;
 
 /// See the module.
 pub(crate) struct Cluster {
@@ -124,26 +118,7 @@ impl View {
 
 /// Reads the map in a file. Relative to `dir`.
 fn read_map(file: &Path) -> Result<Map, Refused> {
-    let failed =
-        |problem: String| Refused::because(format!("cannot read {}: {problem}", file.display()));
-    let mut text = Vec::new();
-    let opened = File::open(file).map_err(|error| failed(error.to_string()))?;
-    let mut opened = opened.take(MAX_MAP_BYTES + 1);
-    opened
-        .read_to_end(&mut text)
-        .map_err(|error| failed(error.to_string()))?;
-    if text.len() as u64 > MAX_MAP_BYTES {
-        return Err(failed(format!("it has more than {MAX_MAP_BYTES} bytes")));
-    }
-    let text = String::from_utf8(text).map_err(|_| failed("it is no text in UTF-8".to_owned()))?;
-    Map::parse(&text).map_err(|problems| {
-        let lines = problems.iter().take(MOST_PROBLEMS);
-        Refused(
-            lines
-                .map(|problem| format!("{}:{problem}", file.display()))
-                .collect(),
-        )
-    })
+    Map::read_file(file).map_err(Refused)
 }
 
 impl Cluster {

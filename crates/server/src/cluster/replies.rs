@@ -6,8 +6,8 @@ use keyspace::SLOTS;
 use resp::reply::Writer;
 
 use super::View;
-use super::map::{Node, ranges_text};
 use crate::config::{Setting, Settings};
+use map::{Node, ranges_text};
 
 /// How clients reach a node.
 pub(super) struct Endpoint {

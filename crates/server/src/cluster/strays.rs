@@ -7,10 +7,10 @@ use std::time::Instant;
 use keyspace::{Position, SLOTS, Turn, slot};
 use parking_lot::Mutex;
 
-use super::map::ranges_text;
 use super::{Cluster, View};
 use crate::limits::{SLICE_KEYS, SURVEY_NS};
 use crate::server::Server;
+use map::ranges_text;
 
 /// Ranges of slots that are named.
 const MOST_RANGES: usize = 10;

@@ -2,8 +2,8 @@
 
 use std::net::UdpSocket;
 
-use super::map::{Map, Node};
 use crate::config::{Setting, Settings};
+use map::{Map, Node};
 
 /// The index of this node.
 ///

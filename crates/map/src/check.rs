@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use keyspace::SLOTS;
+use resp::slot::SLOTS;
 
 use super::{Draft, DraftNode, ID_DIGITS, Map, Node, Problem, no_owners};
 

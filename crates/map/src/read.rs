@@ -2,7 +2,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use keyspace::SLOTS;
+use resp::slot::SLOTS;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
