@@ -23,7 +23,7 @@ _ferrite__cli() {
 
     case "${cmd}" in
         ferrite__cli)
-            opts="-h -p -s -u -a -n -2 -3 -t -4 -6 -c -r -i -x -X -e -d -D -v --host --port --socket --uri --pass --user --askpass --no-auth-warning --db --resp2 --resp3 --timeout --ipv4 --ipv6 --follow --repeat --interval --stdin --stdin-tag --quoted-input --exit-on-error --eval --non-interactive --raw --no-raw --csv --json --quoted-json --delimiter --reply-delimiter --show-pushes --stat --replica --latency --latency-history --latency-dist --intrinsic-latency --lru-test --scan --bigkeys --memkeys --memkeys-samples --keystats --keystats-samples --hotkeys --pattern --quoted-pattern --count --cursor --top --pipe --pipe-timeout --skip-unsupported --keep-existing --rdb --functions-rdb --config --verbose --help --version --tls --cluster --ldb APPEND ASKING AUTH BACKUP BGREWRITEAOF BGSAVE BIGKEYS BITCOUNT BITFIELD BITFIELD_RO BITOP BITPOS CLIENT CLUSTER COMMAND CONFIG COPY DBSIZE DEBUG DECR DECRBY DEL DELEX DELIFEQ DIGEST DISCARD ECHO EXEC EXISTS EXPIRE EXPIREAT EXPIRETIME FLUSHALL FLUSHDB GET GETBIT GETDEL GETEX GETRANGE GETSET HELLO HOTKEYS INCR INCRBY INCRBYFLOAT INFO KEYS LASTSAVE LATENCY LCS LOLWUT MEMORY MGET MODULE MONITOR MOVE MSET MSETNX MULTI OBJECT PERSIST PEXPIRE PEXPIREAT PEXPIRETIME PING PREFIXES PSETEX PSUBSCRIBE PTTL PUBLISH PUBSUB PUNSUBSCRIBE QUIT RANDOMKEY READONLY READWRITE RENAME RENAMENX RESET ROLE SAVE SCAN SELECT SET SETBIT SETEX SETNX SETRANGE SHUTDOWN SLOWLOG SPUBLISH SSUBSCRIBE STRLEN SUBSCRIBE SUBSTR SUNSUBSCRIBE SWAPDB TIME TOUCH TTL TYPE UNLINK UNSUBSCRIBE UNWATCH WAIT WAITAOF WATCH check-log export help import peek"
+            opts="-h -p -s -u -a -n -2 -3 -t -4 -6 -c -r -i -x -X -e -d -D -v --host --port --socket --uri --pass --user --askpass --no-auth-warning --db --resp2 --resp3 --timeout --ipv4 --ipv6 --follow --repeat --interval --stdin --stdin-tag --quoted-input --exit-on-error --eval --non-interactive --raw --no-raw --csv --json --quoted-json --delimiter --reply-delimiter --show-pushes --stat --replica --latency --latency-history --latency-dist --intrinsic-latency --lru-test --scan --bigkeys --memkeys --memkeys-samples --keystats --keystats-samples --hotkeys --pattern --quoted-pattern --count --cursor --top --pipe --pipe-timeout --skip-unsupported --keep-existing --rdb --functions-rdb --config --verbose --help --version --tls --cluster --ldb APPEND ASKING AUTH BACKUP BGREWRITEAOF BGSAVE BIGKEYS BITCOUNT BITFIELD BITFIELD_RO BITOP BITPOS CLIENT CLUSTER COMMAND CONFIG COPY DBSIZE DEBUG DECR DECRBY DEL DELEX DELIFEQ DIGEST DISCARD ECHO EXEC EXISTS EXPIRE EXPIREAT EXPIRETIME FLUSHALL FLUSHDB GET GETBIT GETDEL GETEX GETRANGE GETSET HELLO HOTKEYS INCR INCRBY INCRBYFLOAT INFO KEYS LASTSAVE LATENCY LCS LOLWUT MEMORY MGET MODULE MONITOR MOVE MSET MSETNX MULTI OBJECT PERSIST PEXPIRE PEXPIREAT PEXPIRETIME PING PREFIXES PSETEX PSUBSCRIBE PTTL PUBLISH PUBSUB PUNSUBSCRIBE QUIT RANDOMKEY READONLY READWRITE RENAME RENAMENX RESET ROLE SAVE SCAN SELECT SET SETBIT SETEX SETNX SETRANGE SHUTDOWN SLOWLOG SPUBLISH SSUBSCRIBE STRLEN SUBSCRIBE SUBSTR SUNSUBSCRIBE SWAPDB TIME TOUCH TTL TYPE UNLINK UNSUBSCRIBE UNWATCH WAIT WAITAOF WATCH check-log cluster export help import peek"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -370,3 +370,14 @@ if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERS
 else
     complete -F _ferrite__cli -o bashdefault -o default ferrite-cli
 fi
+
+_ferrite-cli_cluster() {
+    if [[ ${COMP_WORDS[1]} == cluster ]]; then
+        case $COMP_CWORD:${COMP_WORDS[2]} in
+            2:*) COMPREPLY=($(compgen -W "rebalance" -- "$2")); return ;;
+            *:rebalance) COMPREPLY=($(compgen -W "--plan" -- "$2")); [[ $2 == -* ]] || COMPREPLY=(); return ;;
+        esac
+    fi
+    _ferrite__cli "$@"
+}
+complete -F _ferrite-cli_cluster -o bashdefault -o default ferrite-cli

@@ -2,10 +2,12 @@
 //!
 //! Reading order: [`flags`] says what was asked for, [`start`] hands it to whoever does it. A [`connection`] carries bytes, a
 //! [`session`] is the conversation over it, [`format`](mod@format) shows replies. Commands come from the command line or from lines of
-//! standard input ([`lines`]). What lives in a mode of its own is in [`modes`].
+//! standard input ([`lines`]). What lives in a mode of its own is in [`modes`];
+//! several servers as one thing are in [`cluster`].
 
 #![forbid(unsafe_code)]
 
+mod cluster;
 mod commands;
 mod connection;
 mod dispatch;

@@ -32,6 +32,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let result = match request {
         Request::Help => print(&flags::help()),
+        Request::ClusterHelp(text) => print(&text),
         Request::Version => print(&(flags::version() + "\n")),
         Request::Run {
             options,

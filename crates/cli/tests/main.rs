@@ -4,6 +4,7 @@
 
 mod check;
 mod cluster;
+mod clusters;
 mod commands;
 mod files;
 mod golden;

@@ -4,7 +4,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, ValueHint};
 use clap_complete::{Shell, generate};
 
-use crate::{Flag, Program};
+use crate::{Flag, Program, families};
 
 /// The completions of a program: names of files, and what is in them.
 pub(crate) fn scripts(program: &Program) -> Vec<(String, String)> {
@@ -26,6 +26,7 @@ pub(crate) fn scripts(program: &Program) -> Vec<(String, String)> {
             }
             _ => script,
         };
+        let script = families::with(program, shell, script);
         // The generators leave blanks at the ends of lines.
         let lines: Vec<&str> = script.lines().map(str::trim_end).collect();
         (file, lines.join("\n") + "\n")

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod completion;
+mod families;
 mod page;
 
 use std::fs;
@@ -35,6 +36,8 @@ pub struct Program {
     pub groups: Vec<Group>,
     /// What may be the first word that is no flag, for completion.
     pub words: Vec<String>,
+    /// First words that have words of their own behind them, for completion.
+    pub families: Vec<Family>,
     /// The last sections of the manual page.
     pub sections: Vec<Section>,
 }
@@ -59,6 +62,24 @@ pub struct Flag {
     pub value: String,
     /// What it means, in sentences.
     pub summary: String,
+}
+
+/// A first word, and the words behind it.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// What is typed first.
+    pub name: &'static str,
+    /// What may be typed next.
+    pub members: Vec<Member>,
+}
+
+/// A word behind a first one.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// What is typed.
+    pub name: &'static str,
+    /// The flags that follow it.
+    pub flags: Vec<Flag>,
 }
 
 /// A section of the manual page.

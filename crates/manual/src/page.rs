@@ -100,6 +100,7 @@ mod tests {
                 }],
             }],
             words: Vec::new(),
+            families: Vec::new(),
             sections: vec![Section {
                 title: "EXAMPLES",
                 entries: vec![("tool --port 1".to_owned(), String::new())],

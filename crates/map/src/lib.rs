@@ -29,7 +29,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 pub use resp::slot::SLOTS;
-pub use share::even_ranges;
+pub use share::{Move, even_ranges};
 
 /// Bytes that the text of a map may have.
 pub const MAX_MAP_BYTES: u64 = 4 << 20;

@@ -47,39 +47,8 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Draft, DraftNode, SLOTS};
-
-    /// A map of up to nine nodes, with slots in pieces and some that no node has.
-    fn any_map(random: &mut fastrand::Rng) -> Map {
-        let names = ["shop", "a \"b\" \\ c", "Größe", "x/y", "'"];
-        let nodes = random.usize(1..10);
-        let node = |number: usize| DraftNode {
-            id: match number % 3 {
-                0 => format!("{number:040x}"),
-                1 => format!("node-{number}"),
-                _ => format!("{number}"),
-            },
-            host: ["10.0.0.1", "::1", "one.example"][number % 3].to_owned(),
-            port: 7000 + number as u16,
-            hostname: ["", "two.example"][number % 2].to_owned(),
-            ..DraftNode::default()
-        };
-        let mut draft = Draft {
-            name: names[random.usize(..names.len())].to_owned(),
-            epoch: random.u64(1..=i64::MAX as u64),
-            nodes: (0..nodes).map(node).collect(),
-        };
-        let mut slot = 0;
-        while slot < SLOTS {
-            let last = (slot + random.u16(..2000)).min(SLOTS - 1);
-            if random.u8(..8) > 0 {
-                let owner = random.usize(..nodes);
-                draft.nodes[owner].slots.push((slot..=last, 0));
-            }
-            slot = last + 1;
-        }
-        draft.check().expect("nothing is given twice")
-    }
+    use crate::tests::any_map;
+    use crate::{Draft, DraftNode};
 
     #[test]
     fn what_is_written_is_read_as_the_same_map() {

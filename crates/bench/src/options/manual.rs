@@ -59,6 +59,7 @@ fn manual_page_and_completions_are_up_to_date() {
         ],
         groups: groups(),
         words: vec!["side-by-side".to_owned(), "floor".to_owned()],
+        families: Vec::new(),
         sections: vec![
             manual::Section {
                 title: "TESTS",

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::table::{Flag, Section, TABLE, Takes};
 use super::verb::VERBS;
+use crate::cluster::SUBCOMMANDS;
 
 /// Where the text of a line ends, in columns.
 const WIDTH: usize = 80;
@@ -19,7 +20,8 @@ prompt; `help` there tells more.
 
 Commands of this program: `help COMMAND`, `help @GROUP`; `peek KEY`, a look at a
 key of any type; `check-log DIR`, which reads the log of a server that does not
-run; `import FILE` and `export FILE`.
+run; `import FILE` and `export FILE`; `cluster SUBCOMMAND`, several servers at
+once (`ferrite-cli cluster --help`).
 ";
 
 const EXAMPLES: &str = "
@@ -49,6 +51,12 @@ pub(crate) fn help() -> String {
                 row(&format!("  {} FILE", verb.name), verb.summary, &mut text);
             }
         }
+        if *section == Section::Program {
+            for subcommand in SUBCOMMANDS {
+                let head = format!("  cluster {}", subcommand.usage());
+                row(&head, subcommand.summary, &mut text);
+            }
+        }
         for flag in TABLE.iter().filter(|flag| flag.section == *section) {
             describe(flag, &mut text);
         }
@@ -72,7 +80,7 @@ fn describe(flag: &Flag, text: &mut String) {
 }
 
 /// A head and, beside it or below, its text.
-fn row(head: &str, summary: &str, text: &mut String) {
+pub(crate) fn row(head: &str, summary: &str, text: &mut String) {
     text.push_str(head);
     let mut column = head.len();
     if column + 2 > INDENT {

@@ -3,6 +3,7 @@
 
 use super::table::{Section, TABLE, Takes};
 use super::verb::VERBS;
+use crate::cluster::{SUBCOMMANDS, rows};
 use crate::commands::Catalog;
 
 fn groups() -> Vec<manual::Group> {
@@ -33,7 +34,7 @@ fn words() -> Vec<String> {
         .map(|command| command.name.to_ascii_uppercase())
         .collect();
     words.extend(VERBS.iter().map(|verb| verb.name.to_owned()));
-    words.extend(["check-log", "help", "peek"].map(str::to_owned));
+    words.extend(["check-log", "cluster", "help", "peek"].map(str::to_owned));
     words.sort();
     words.dedup();
     words
@@ -68,6 +69,38 @@ fn verbs() -> Vec<(String, String)> {
     entries(&own).into_iter().chain(verbs).collect()
 }
 
+/// The subcommands of `cluster`, each with its flags behind it.
+fn clusters() -> Vec<(String, String)> {
+    let about = "`ferrite-cli cluster` starts, looks at, measures and stops several servers that share the keys. DIR is the \
+                 directory of `cluster local`, or a map of a cluster.";
+    let rows = SUBCOMMANDS.iter().flat_map(rows).map(|(head, text)| {
+        let head = match head.strip_prefix("  ") {
+            Some(flag) => flag.to_owned(),
+            None => format!("cluster {head}"),
+        };
+        (head, text)
+    });
+    entries(&[("", about)]).into_iter().chain(rows).collect()
+}
+
+/// The same for completions.
+fn families() -> Vec<manual::Family> {
+    let flag = |flag: &crate::cluster::Flag| manual::Flag {
+        short: None,
+        names: vec![flag.long.to_owned()],
+        value: flag.value.to_owned(),
+        summary: flag.summary.to_owned(),
+    };
+    let member = |subcommand: &crate::cluster::Subcommand| manual::Member {
+        name: subcommand.name,
+        flags: subcommand.flags.iter().map(flag).collect(),
+    };
+    vec![manual::Family {
+        name: "cluster",
+        members: SUBCOMMANDS.iter().map(member).collect(),
+    }]
+}
+
 #[test]
 fn manual_page_and_completions_are_up_to_date() {
     manual::keep(&manual::Program {
@@ -77,6 +110,7 @@ fn manual_page_and_completions_are_up_to_date() {
         usage: &[
             "[FLAG...] [COMMAND [ARGUMENT...]]",
             "[FLAG...] import|export FILE",
+            "[FLAG...] cluster SUBCOMMAND",
         ],
         description: &[
             "Runs COMMAND on a server and shows its reply. Without a command it runs those that standard input holds, one a \
@@ -84,10 +118,15 @@ fn manual_page_and_completions_are_up_to_date() {
         ],
         groups: groups(),
         words: words(),
+        families: families(),
         sections: vec![
             manual::Section {
                 title: "COMMANDS OF THIS PROGRAM",
                 entries: verbs(),
+            },
+            manual::Section {
+                title: "SEVERAL SERVERS",
+                entries: clusters(),
             },
             manual::Section {
                 title: "ENVIRONMENT",

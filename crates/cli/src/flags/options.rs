@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::cluster::Given;
 use crate::connection::{Approach, Place};
 use crate::format::{Format, Style};
 
@@ -86,6 +87,8 @@ pub(crate) enum Mode {
     },
     /// Shows what replicas are sent.
     Replica,
+    /// Several servers at once.
+    Cluster(Given),
     /// What cannot be done yet, and why.
     Missing(&'static str),
 }

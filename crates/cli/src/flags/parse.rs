@@ -11,7 +11,8 @@ use lexopt::{Arg, Parser};
 
 use super::table::{Flag, TABLE, Takes, Wrong, set_mode};
 use super::verb::{self, Verb};
-use super::{Options, Protocol};
+use super::{Mode, Options, Protocol};
+use crate::cluster::{self, Given};
 use crate::failure::reason;
 use crate::format::Format;
 use crate::words;
@@ -19,6 +20,8 @@ use crate::words;
 /// What the command line asks for.
 pub(crate) enum Request {
     Help,
+    /// The help of `cluster`, or of one of its subcommands.
+    ClusterHelp(String),
     Version,
     /// To do what the options say, with the command behind them, which may be none.
     Run {
@@ -37,6 +40,13 @@ struct Typed {
     name: String,
 }
 
+/// A command of this program.
+enum Own {
+    None,
+    Verb(&'static Verb),
+    Cluster(Given),
+}
+
 /// Takes the arguments behind the program's name apart. `environment` is asked for variables.
 ///
 /// # Errors
@@ -49,6 +59,7 @@ pub(crate) fn read(
     let mut typed = Vec::new();
     let mut command: Vec<Vec<u8>> = Vec::new();
     let mut verb = None;
+    let mut given = None;
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         let (flag, name) = match arg {
             Arg::Short(letter) => (
@@ -65,9 +76,22 @@ pub(crate) fn read(
                 if verb.is_some() {
                     continue;
                 }
-                command.push(word.into_vec());
                 let rest = parser.raw_args().map_err(|error| error.to_string())?;
-                command.extend(rest.map(OsString::into_vec));
+                let rest: Vec<OsString> = rest.collect();
+                let rest = if word == "cluster" {
+                    match cluster::read(rest)? {
+                        cluster::Words::Command(rest) => rest,
+                        cluster::Words::Help(text) => return Ok(Request::ClusterHelp(text)),
+                        cluster::Words::Subcommand(its) => {
+                            given = Some(its);
+                            break;
+                        }
+                    }
+                } else {
+                    rest
+                };
+                command.push(word.into_vec());
+                command.extend(rest.into_iter().map(OsString::into_vec));
                 break;
             }
         };
@@ -83,12 +107,16 @@ pub(crate) fn read(
         };
         typed.push(Typed { flag, word, name });
     }
-    run(&typed, verb, command, environment)
+    let own = match given {
+        Some(given) => Own::Cluster(given),
+        None => verb.map_or(Own::None, Own::Verb),
+    };
+    run(&typed, own, command, environment)
 }
 
 fn run(
     typed: &[Typed],
-    verb: Option<&Verb>,
+    own: Own,
     command: Vec<Vec<u8>>,
     environment: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Request, String> {
@@ -111,8 +139,13 @@ fn run(
     for Typed { flag, word, name } in typed {
         apply(flag, word, name, &mut options)?;
     }
-    if let Some(verb) = verb {
-        set_mode(&mut options, verb.mode(&command)?).map_err(Wrong::into_text)?;
+    let mode = match own {
+        Own::None => None,
+        Own::Verb(verb) => Some(verb.mode(&command)?),
+        Own::Cluster(given) => Some(Mode::Cluster(given)),
+    };
+    if let Some(mode) = mode {
+        set_mode(&mut options, mode).map_err(Wrong::into_text)?;
     }
     let warns_of_password = options.access.password != hidden && !options.allows_typed_password;
     finish(&mut options)?;

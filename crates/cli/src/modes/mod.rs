@@ -37,6 +37,7 @@ mod walk;
 
 use std::time::Duration;
 
+use crate::cluster;
 use crate::failure::{Failure, Result};
 use crate::flags::{Mode, Options};
 use crate::session::Session;
@@ -48,6 +49,7 @@ pub(crate) fn run(options: &Options, arguments: &[Vec<u8>]) -> Result {
         Mode::IntrinsicLatency(limit) => return intrinsic::run(*limit),
         // The server is not needed before the file is found well.
         Mode::Import(path) => return import::run(options, path),
+        Mode::Cluster(given) => return cluster::run(given, options),
         _ => {}
     }
     let mut session = Session::new(options.access.clone(), false, options.is_verbose);
@@ -70,7 +72,11 @@ pub(crate) fn run(options: &Options, arguments: &[Vec<u8>]) -> Result {
             has_functions_only,
         } => replicate::run(session, path, *has_functions_only),
         Mode::Replica => replicate::follow(session, options),
-        Mode::Commands | Mode::Missing(_) | Mode::IntrinsicLatency(_) | Mode::Import(_) => Ok(()),
+        Mode::Commands
+        | Mode::Missing(_)
+        | Mode::IntrinsicLatency(_)
+        | Mode::Import(_)
+        | Mode::Cluster(_) => Ok(()),
     }
 }
 

@@ -109,6 +109,7 @@ fn manual_page_and_completions_are_up_to_date() {
         ],
         groups: groups(),
         words: Vec::new(),
+        families: Vec::new(),
         sections: vec![
             section(
                 "SIGNALS",

@@ -1,0 +1,48 @@
+//! What a subcommand is made of, and all of them.
+
+use std::ffi::OsStr;
+
+use super::given::Given;
+use super::rebalance;
+use crate::failure::Result;
+use crate::flags::Options;
+
+/// All, in the order of the help.
+pub(crate) const SUBCOMMANDS: &[Subcommand] = &[rebalance::SUBCOMMAND];
+
+/// A word behind `cluster`, with what may follow it.
+pub(crate) struct Subcommand {
+    pub(crate) name: &'static str,
+    /// What has to follow, as help calls it.
+    pub(crate) words: &'static [&'static str],
+    /// What it does, as sentences.
+    pub(crate) summary: &'static str,
+    pub(crate) flags: &'static [Flag],
+    /// Does it. Told the flags before `cluster` as well.
+    pub(crate) run: fn(&Given, &Options) -> Result,
+}
+
+/// A flag of a subcommand.
+pub(crate) struct Flag {
+    /// Without dashes.
+    pub(crate) long: &'static str,
+    /// What follows it, as help calls it; empty if nothing does.
+    pub(crate) value: &'static str,
+    /// What it means, as sentences.
+    pub(crate) summary: &'static str,
+}
+
+impl Subcommand {
+    /// How it is typed, without flags: `bench NODES|DIR REQUESTS CONNECTIONS`.
+    pub(crate) fn usage(&self) -> String {
+        let words = self.words.iter().map(|word| format!(" {word}"));
+        format!("{}{}", self.name, words.collect::<String>())
+    }
+}
+
+/// The subcommand of this name.
+pub(crate) fn find(word: &OsStr) -> Option<&'static Subcommand> {
+    SUBCOMMANDS
+        .iter()
+        .find(|subcommand| subcommand.name == word)
+}
