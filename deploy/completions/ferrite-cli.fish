@@ -34,7 +34,7 @@ complete -c ferrite-cli -s 2 -l resp2 -d 'RESP2, the protocol without types (usu
 complete -c ferrite-cli -s 3 -l resp3 -d 'RESP3, the protocol with types'
 complete -c ferrite-cli -s 4 -l ipv4 -d 'Tries addresses of IPv4 first'
 complete -c ferrite-cli -s 6 -l ipv6 -d 'Tries addresses of IPv6 first'
-complete -c ferrite-cli -s c -l follow -d 'Follows MOVED and ASK to other nodes of a cluster, outside of transactions; --scan, --bigkeys and its like, and export go through all nodes'
+complete -c ferrite-cli -s c -l follow -d 'Follows MOVED and ASK to other nodes of a cluster, outside of transactions; --scan, --bigkeys and its like, and export go through all nodes; import writes each key to its node'
 complete -c ferrite-cli -s x -l stdin -d 'The last argument is what standard input holds'
 complete -c ferrite-cli -l quoted-input -d 'Arguments may be quoted: \'"a\\x00b"\' is three bytes'
 complete -c ferrite-cli -s e -l exit-on-error -d 'An error reply goes to standard error, and ends with code 1; so does a line of standard input with an open quote'

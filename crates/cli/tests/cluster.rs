@@ -1,4 +1,6 @@
-//! `-c` in a cluster of redis-server, beside redis-cli.
+//! `-c` in a cluster of redis-server and in one of Ferrite, beside redis-cli.
+
+mod import;
 
 use crate::support;
 
@@ -8,7 +10,9 @@ use std::process::{Command, Stdio};
 
 use resp::slot::slot;
 use support::cluster::Cluster;
-use support::{Server, fresh_directory};
+use support::{Kind, Server, fresh_directory};
+
+const KINDS: [Kind; 2] = [Kind::Redis, Kind::Ferrite];
 
 /// Standard output, standard error and exit code of a program.
 fn outcome(program: &str, node: &Server, arguments: &[&str], input: &str) -> (String, String, i32) {
@@ -43,7 +47,13 @@ fn theirs(node: &Server, arguments: &[&str], input: &str) -> (String, String, i3
 
 #[test]
 fn requests_find_their_node_as_with_redis_cli() {
-    let cluster = Cluster::start();
+    for kind in KINDS {
+        requests_find_their_node_as_with_redis_cli_in(kind);
+    }
+}
+
+fn requests_find_their_node_as_with_redis_cli_in(kind: Kind) {
+    let cluster = Cluster::start(kind);
     for command in [
         "SET foo 1",
         "GET foo",
@@ -89,7 +99,7 @@ fn requests_find_their_node_as_with_redis_cli() {
 
 #[test]
 fn a_slot_on_its_way_is_asked_for_once() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::start(Kind::Redis);
     let moving = slot(b"foo");
     let (from, to) = (cluster.owner(moving), &cluster.nodes[0]);
     assert_ne!(from.port, to.port);
@@ -127,7 +137,13 @@ fn a_slot_on_its_way_is_asked_for_once() {
 
 #[test]
 fn a_transaction_stays_on_its_node() {
-    let cluster = Cluster::start();
+    for kind in KINDS {
+        a_transaction_stays_on_its_node_in(kind);
+    }
+}
+
+fn a_transaction_stays_on_its_node_in(kind: Kind) {
+    let cluster = Cluster::start(kind);
     let node = &cluster.nodes[0];
     // `bar` is at this node, `foo` is not; redis-cli would set `foo` outside of the transaction.
     let lines = "MULTI\nSET bar 1\nSET foo 1\nEXEC\nGET foo\n";
@@ -141,14 +157,27 @@ fn a_transaction_stays_on_its_node() {
 
 #[test]
 fn all_nodes_are_walked_through() {
-    let cluster = Cluster::start();
+    for kind in KINDS {
+        all_nodes_are_walked_through_in(kind);
+    }
+}
+
+fn all_nodes_are_walked_through_in(kind: Kind) {
+    let cluster = Cluster::start(kind);
     let names: BTreeSet<String> = (0..300).map(|number| format!("key:{number}")).collect();
     let lines: String = names
         .iter()
         .map(|name| format!("SET {name} {name}\n"))
         .collect();
     let node = &cluster.nodes[1];
-    let (text, told, code) = ours(node, &["-c"], &(lines + "LPUSH list a b c\nSADD set a b\n"));
+    // Ferrite has strings alone.
+    let has_others = kind == Kind::Redis;
+    let others = if has_others {
+        "LPUSH list a b c\nSADD set a b\n"
+    } else {
+        ""
+    };
+    let (text, told, code) = ours(node, &["-c"], &(lines + others));
     assert_eq!((told.as_str(), code), ("", 0), "{text}");
     let walked = |arguments: &[&str]| {
         let (text, told, code) = ours(node, arguments, "");
@@ -157,7 +186,9 @@ fn all_nodes_are_walked_through() {
     };
 
     let mut all = names.clone();
-    all.extend(["list".to_owned(), "set".to_owned()]);
+    if has_others {
+        all.extend(["list".to_owned(), "set".to_owned()]);
+    }
     let text = walked(&["-c", "--scan"]);
     assert_eq!(text.lines().count(), all.len());
     assert_eq!(
@@ -173,13 +204,16 @@ fn all_nodes_are_walked_through() {
 
     for mode in ["--bigkeys", "--memkeys"] {
         let text = walked(&["-c", mode]);
-        assert!(text.contains("Sampled 302 keys in the keyspace!"), "{text}");
+        let sampled = format!("Sampled {} keys in the keyspace!", all.len());
+        assert!(text.contains(&sampled), "{text}");
         assert!(text.contains("\n300 strings with "), "{text}");
-        assert!(text.contains("\n1 lists with "), "{text}");
-        assert!(text.contains("\n1 sets with "), "{text}");
+        for word in ["lists", "sets"] {
+            let line = format!("\n{} {word} with ", u8::from(has_others));
+            assert!(text.contains(&line), "{text}");
+        }
     }
     let text = walked(&["-c", "--keystats"]);
-    assert!(text.contains("302"), "{text}");
+    assert!(text.contains(&all.len().to_string()), "{text}");
 
     let directory = fresh_directory("export");
     let file = directory.join("all.rdb");
@@ -198,7 +232,13 @@ fn all_nodes_are_walked_through() {
 
 #[test]
 fn what_does_not_go_with_a_cluster_is_refused() {
-    let cluster = Cluster::start();
+    for kind in KINDS {
+        what_does_not_go_with_a_cluster_is_refused_in(kind);
+    }
+}
+
+fn what_does_not_go_with_a_cluster_is_refused_in(kind: Kind) {
+    let cluster = Cluster::start(kind);
     let node = &cluster.nodes[0];
     let (text, told, code) = ours(node, &["-c", "--pipe"], "SET foo 1\r\n");
     assert_eq!((text.as_str(), code), ("", 1));
@@ -213,7 +253,7 @@ fn what_does_not_go_with_a_cluster_is_refused() {
     );
     assert_eq!(code, 1);
     // A server on its own takes both.
-    let alone = Server::start(support::Kind::Redis, &[]);
+    let alone = Server::start(Kind::Redis, &[]);
     let (text, _, code) = ours(&alone, &["-c", "--pipe"], "SET foo 1\r\n");
     assert!(text.ends_with("errors: 0, replies: 1\n"), "{text}");
     assert_eq!(code, 0);

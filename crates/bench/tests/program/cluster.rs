@@ -1,11 +1,16 @@
-//! `--cluster` with three nodes of redis-server: where requests go, what is counted of each node, and what
-//! happens when the map
-//! was wrong.
+//! `--cluster` with three nodes, of redis-server and of Ferrite: where requests go, what is counted of each
+//! node, and what happens when the map was wrong.
 
-use super::support::{PATIENCE, Server, bench, bench_words, failed, fresh_dir, printed, words};
+use super::support::{
+    PATIENCE, Server, bench, bench_words, failed, ferrite_server, fresh_dir, printed, words,
+};
 use serde_json::Value;
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -13,8 +18,32 @@ use std::time::{Duration, Instant};
 /// First and last slot of each node.
 const RANGES: [(u16, u16); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
 
-/// Three nodes with a third of the slots each.
-fn cluster() -> Vec<Server> {
+/// Three nodes of a program with a third of the slots each.
+struct Nodes {
+    servers: Vec<Server>,
+    dir: PathBuf,
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+impl Deref for Nodes {
+    type Target = [Server];
+
+    fn deref(&self) -> &[Server] {
+        &self.servers
+    }
+}
+
+/// A cluster of redis-server, and one of Ferrite.
+fn clusters() -> [Nodes; 2] {
+    [cluster(), own_cluster()]
+}
+
+fn cluster() -> Nodes {
     let command = [
         "redis-server",
         "--save",
@@ -45,7 +74,54 @@ fn cluster() -> Vec<Server> {
             sleep(Duration::from_millis(20));
         }
     }
-    nodes
+    let dir = fresh_dir();
+    Nodes {
+        servers: nodes,
+        dir,
+    }
+}
+
+fn own_cluster() -> Nodes {
+    let nodes = (0..5).find_map(|_| try_own_cluster());
+    nodes.expect("no three nodes of Ferrite come up")
+}
+
+/// `None` if somebody else took a port.
+fn try_own_cluster() -> Option<Nodes> {
+    let mut nodes = Nodes {
+        servers: Vec::new(),
+        dir: fresh_dir(),
+    };
+    let ports = RANGES.map(|_| free_pair());
+    let mut text = "name = \"test\"\nepoch = 1\n".to_owned();
+    for (port, (first, last)) in ports.iter().zip(RANGES) {
+        text += &format!(
+            "[[nodes]]\nid = \"at{port}\"\nhost = \"127.0.0.1\"\nport = {port}\nslots = \"{first}-{last}\"\n"
+        );
+    }
+    let map = nodes.dir.join("map.toml");
+    fs::write(&map, text).expect("the directory is ours");
+    let (program, map) = (
+        ferrite_server().display().to_string(),
+        map.display().to_string(),
+    );
+    for port in ports {
+        let command = [
+            &*program,
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--threads",
+            "2",
+            "--cluster-enabled",
+            "yes",
+            "--cluster-map",
+            &*map,
+        ];
+        nodes.servers.push(Server::try_start(port, &command)?);
+    }
+    Some(nodes)
 }
 
 /// A port that was free a moment ago, as well as the one that the nodes talk to each other at.
@@ -98,9 +174,17 @@ fn requests_by_node(run: &Value) -> Vec<u64> {
 
 #[test]
 fn all_tests_find_the_node_of_their_keys() {
-    let nodes = cluster();
     let names = "ping,set,get,incr,lpush,rpush,lpop,rpop,sadd,hset,spop,zadd,zpopmin,lrange,mset,\
                  mget,del,setex,multi";
+    all_tests_find_their_node(&cluster(), names);
+    // Ferrite has strings alone.
+    all_tests_find_their_node(
+        &own_cluster(),
+        "ping,set,get,incr,mset,mget,del,setex,multi",
+    );
+}
+
+fn all_tests_find_their_node(nodes: &[Server], names: &str) {
     for options in [
         "-n 600 -c 7",
         "-n 2000 -c 9 --threads 2 -P 16 -r 1000 -3",
@@ -117,12 +201,17 @@ fn all_tests_find_the_node_of_their_keys() {
         );
         assert!(!text.contains("ERRORS"), "{options}: {text}");
     }
-    assert!(keys(&nodes).iter().all(|count| *count > 0));
+    assert!(keys(nodes).iter().all(|count| *count > 0));
 }
 
 #[test]
 fn nodes_are_counted_apart_and_together() {
-    let nodes = cluster();
+    for nodes in clusters() {
+        nodes_are_counted_apart_and_together_in(&nodes);
+    }
+}
+
+fn nodes_are_counted_apart_and_together_in(nodes: &[Server]) {
     let (text, document, is_well) = document(&nodes[0], "-t set,mset -n 3000 -c 6 -r 1000 -P 3");
     assert!(is_well, "{text}");
     assert!(
@@ -147,7 +236,7 @@ fn nodes_are_counted_apart_and_together() {
     printed(&bench(&nodes[0], &line));
     let page = std::fs::read_to_string(page).expect("it was written");
     std::fs::remove_dir_all(&dir).expect("it is ours");
-    for node in &nodes {
+    for node in nodes {
         assert!(
             page.contains(&format!("127.0.0.1:{}</td>", node.port)),
             "{page}"
@@ -157,11 +246,16 @@ fn nodes_are_counted_apart_and_together() {
 
 #[test]
 fn a_key_has_the_same_name_in_every_test() {
-    let nodes = cluster();
+    for nodes in clusters() {
+        a_key_has_the_same_name_in_every_test_in(&nodes);
+    }
+}
+
+fn a_key_has_the_same_name_in_every_test_in(nodes: &[Server]) {
     // Each node's connections go through its part of the range again and again.
     let fill = "--cluster -q -t set -r 1000 -n 60000 -c 6 -P 10 --key-pattern S --threads 2";
     printed(&bench(&nodes[2], fill));
-    assert_eq!(keys(&nodes).iter().sum::<u64>(), 1_000);
+    assert_eq!(keys(nodes).iter().sum::<u64>(), 1_000);
     let (text, document, _) = document(&nodes[2], "-t get -r 1000 -n 3000 -c 6");
     assert_eq!(document["runs"][0]["total"]["misses"], 0, "{text}");
     // A command of the user's own, by the placeholder of redis-benchmark or ours.
@@ -169,7 +263,7 @@ fn a_key_has_the_same_name_in_every_test() {
         let line = format!("--cluster -q -n 500 -r 1000 EXISTS {key}");
         printed(&bench(&nodes[0], &line));
     }
-    assert_eq!(keys(&nodes).iter().sum::<u64>(), 1_000);
+    assert_eq!(keys(nodes).iter().sum::<u64>(), 1_000);
 }
 
 /// A node that answers CLUSTER SLOTS as if another had all of them, and everything else with OK.
@@ -201,7 +295,12 @@ fn lie(mut stream: &TcpStream, map: &str) {
 
 #[test]
 fn a_wrong_map_is_read_again() {
-    let nodes = cluster();
+    for nodes in clusters() {
+        a_wrong_map_is_read_again_in(&nodes);
+    }
+}
+
+fn a_wrong_map_is_read_again_in(nodes: &[Server]) {
     let port = liar(nodes[0].port);
     let dir = fresh_dir();
     let path = dir.join("run.json");
@@ -257,4 +356,29 @@ fn what_does_not_go_with_a_cluster_is_refused() {
         let text = failed(&bench(&nodes[0], &format!("--cluster -n 10 {options}")));
         assert!(text.contains(reason), "{options}: {text}");
     }
+}
+
+#[test]
+fn redis_benchmark_loads_all_nodes_of_ferrite() {
+    let nodes = own_cluster();
+    let line = "--cluster -n 3000 -c 9 -r 1000 -P 4 -q -t ping,set,get,incr,mset";
+    let output = Command::new("redis-benchmark")
+        .args(["-p", &nodes[1].port.to_string()])
+        .args(words(line))
+        .output()
+        .expect("make setup installs it");
+    let text = printed(&output);
+    assert!(
+        text.starts_with("Cluster has 3 master nodes:\n\nMaster 0: "),
+        "{text}"
+    );
+    for name in ["PING_INLINE", "SET", "GET", "INCR", "MSET (10 keys)"] {
+        assert!(text.contains(&format!("{name}: ")), "{text}");
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !format!("{text}{errors}").contains("MOVED"),
+        "{text}{errors}"
+    );
+    assert!(keys(&nodes).iter().all(|count| *count > 0));
 }

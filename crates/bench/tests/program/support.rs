@@ -53,33 +53,33 @@ impl Server {
 
     /// The same at a port that is chosen otherwise.
     pub(crate) fn start_at(port: fn() -> u16, command: &[&str]) -> Server {
+        // Another process may take the port between our look and the server's.
+        let server = (0..5).find_map(|_| Server::try_start(port(), command));
+        server.unwrap_or_else(|| panic!("{command:?} does not start"))
+    }
+
+    /// The same at this port. `None` if it does not start.
+    pub(crate) fn try_start(port: u16, command: &[&str]) -> Option<Server> {
         let dir = fresh_dir();
-        for _ in 0..5 {
-            let port = port();
-            let mut words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-            let port_word = port.to_string();
-            let dir_word = dir.display().to_string();
-            let place = [
-                "--bind",
-                "127.0.0.1",
-                "--port",
-                &port_word,
-                "--dir",
-                &dir_word,
-            ];
-            words.extend(place.map(str::to_owned));
-            let mut server = Server {
-                child: spawn(&words),
-                port,
-                dir: dir.clone(),
-                command: words,
-            };
-            if server.wait_until_it_answers() {
-                return server;
-            }
-            // Another process took the port between our look and the server's.
-        }
-        panic!("{command:?} does not start");
+        let mut words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+        let port_word = port.to_string();
+        let dir_word = dir.display().to_string();
+        let place = [
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            &port_word,
+            "--dir",
+            &dir_word,
+        ];
+        words.extend(place.map(str::to_owned));
+        let mut server = Server {
+            child: spawn(&words),
+            port,
+            dir,
+            command: words,
+        };
+        server.wait_until_it_answers().then_some(server)
     }
 
     /// Ends it without any warning.

@@ -178,7 +178,7 @@ pub(super) const TABLE: &[Flag] = &[
         |options| { options.access.approach.family = Family::PreferV4; Ok(()) }),
     switch(Some('6'), "ipv6", Section::Connection, "Tries addresses of IPv6 first.",
         |options| { options.access.approach.family = Family::PreferV6; Ok(()) }),
-    switch(Some('c'), "follow", Section::Connection, "Follows MOVED and ASK to other nodes of a cluster, outside of transactions; --scan, --bigkeys and its like, and export go through all nodes.",
+    switch(Some('c'), "follow", Section::Connection, "Follows MOVED and ASK to other nodes of a cluster, outside of transactions; --scan, --bigkeys and its like, and export go through all nodes; import writes each key to its node.",
         |options| set(&mut options.access.follows_redirections)),
 
     word(Some('r'), "repeat", "COUNT", Section::Command, "Runs the command COUNT times, for ever if negative; or ends --stat and its like after COUNT lines.",

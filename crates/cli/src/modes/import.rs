@@ -2,7 +2,9 @@
 //!
 //! The file is read twice: first to find out whether it is whole and holds nothing that cannot be written, then to write. Requests
 //! go out a batch at a time, and the next batch goes out before the replies of the last are read, so that neither side waits.
-//! The first key that the server refuses is the end.
+//! The first key that the server refuses is the end. With `-c` each key goes to its node of a cluster ([`lanes`]).
+
+mod lanes;
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,16 +13,16 @@ use std::path::Path;
 
 use indicatif::ProgressBar;
 use rdb::{Attributes, Item, Reader, Unsupported};
+use resp::cluster::Redirection;
 use resp::{Value, format_i64};
 use sys::clock::realtime_ms;
 
 use super::file::{bar, count, wrong};
-use crate::connection::Connection;
 use crate::failure::{Failure, Result};
 use crate::flags::{Access, Options};
 use crate::format::quoted;
-use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_KEYS, REFUSALS_SHOWN};
-use crate::session::Session;
+use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_KEYS, MAX_REDIRECTIONS, REFUSALS_SHOWN};
+use lanes::{Astray, Lanes, Sent};
 
 pub(super) fn run(options: &Options, path: &Path) -> Result {
     let wanted = options
@@ -45,16 +47,24 @@ pub(super) fn run(options: &Options, path: &Path) -> Result {
         database: 0,
         ..options.access.clone()
     };
-    let session = Session::new(access, false, options.is_verbose);
+    let lanes = Lanes::open(access, options.is_verbose)?;
+    if lanes.is_cluster() && survey.keys > survey.keys_in_first {
+        let they = match survey.keys - survey.keys_in_first {
+            1 => "1 key is in another database".to_owned(),
+            keys => format!("{keys} keys are in other databases"),
+        };
+        return Err(Failure::Other(format!(
+            "{}: {they} than 0, which a cluster does not have. Nothing was written; -n 0 imports the others.",
+            path.display()
+        )));
+    }
     let mut import = Import {
-        connection: session.into_connection()?,
+        lanes,
         keeps_existing: options.keeps_existing,
         form: Form::Unknown,
         database: 0,
         databases: 0,
-        waiting: VecDeque::new(),
-        batch_keys: 0,
-        batch_bytes: 0,
+        astray: VecDeque::new(),
         refusals: Vec::new(),
         written: 0,
         kept: 0,
@@ -76,6 +86,8 @@ fn are(number: u64) -> String {
 #[derive(Default)]
 struct Survey {
     keys: u64,
+    /// Those in database 0.
+    keys_in_first: u64,
     unsupported: u64,
     /// What the first of these is, in words.
     first_unsupported: Option<String>,
@@ -90,7 +102,10 @@ fn survey(path: &Path, wanted: Option<u64>) -> Result<Survey> {
         let is_wanted = wanted.is_none_or(|wanted| wanted == database);
         match item {
             Item::Database(number) => database = number,
-            Item::Entry(_) => survey.keys += u64::from(is_wanted),
+            Item::Entry(_) => {
+                survey.keys += u64::from(is_wanted);
+                survey.keys_in_first += u64::from(is_wanted && database == 0);
+            }
             Item::Unsupported(Unsupported::Value { .. }) if !is_wanted => {}
             Item::Unsupported(what) => {
                 survey.unsupported += 1;
@@ -154,24 +169,16 @@ enum Form {
     Span,
 }
 
-/// A key that was sent, until its reply comes.
-struct Sent {
-    key: Vec<u8>,
-    database: u64,
-}
-
 struct Import {
-    connection: Connection,
+    lanes: Lanes,
     keeps_existing: bool,
     form: Form,
     /// Of the keys that come.
     database: u64,
     /// How many databases there were so far.
     databases: u64,
-    /// In the order of their replies; the last `batch_keys` of them are not on their way yet.
-    waiting: VecDeque<Sent>,
-    batch_keys: usize,
-    batch_bytes: usize,
+    /// Keys that have to be sent to another node of a cluster.
+    astray: VecDeque<Astray>,
     /// Keys that the server refused, and why.
     refusals: Vec<(Sent, String)>,
     written: u64,
@@ -209,10 +216,14 @@ impl Import {
         self.drain()?;
         self.database = database;
         self.databases += 1;
-        self.connection
-            .queue(&[b"SELECT", database.to_string().as_bytes()]);
-        self.connection.flush()?;
-        match self.reply()? {
+        if self.lanes.is_cluster() {
+            // It has one, which is selected.
+            return Ok(());
+        }
+        let lane = &mut self.lanes.all[0];
+        lane.queue(&[b"SELECT", database.to_string().as_bytes()]);
+        lane.send()?;
+        match lane.reply()? {
             Value::Error(text) => Err(Failure::Other(format!(
                 "database {database} cannot be selected: {}",
                 String::from_utf8_lossy(&text)
@@ -229,8 +240,8 @@ impl Import {
             return Ok(());
         }
         let (Some(expiry), Form::Unknown) = (attributes.expiry_ms, self.form) else {
-            self.queue(key, value, attributes.expiry_ms, now);
-            return self.send_if_due();
+            let at = self.queue(key, value, attributes.expiry_ms, now);
+            return self.send_if_due(at);
         };
         // The first key that expires shows what the server understands.
         self.drain()?;
@@ -246,7 +257,8 @@ impl Import {
         Ok(())
     }
 
-    fn queue(&mut self, key: &[u8], value: &[u8], expiry: Option<i64>, now: i64) {
+    /// Adds a key to a batch. Returns the lane of it.
+    fn queue(&mut self, key: &[u8], value: &[u8], expiry: Option<i64>, now: i64) -> usize {
         let mut digits = [0; resp::number::INTEGER_TEXT_LEN];
         let mut words: Vec<&[u8]> = vec![b"SET", key, value];
         if let Some(expiry) = expiry {
@@ -259,73 +271,108 @@ impl Import {
         if self.keeps_existing {
             words.push(b"NX");
         }
-        self.connection.queue(&words);
-        self.waiting.push_back(Sent {
+        let request = match self.lanes.is_cluster() {
+            true => words.iter().map(|word| word.to_vec()).collect(),
+            false => Vec::new(),
+        };
+        let at = self.lanes.of(key);
+        let lane = &mut self.lanes.all[at];
+        lane.queue(&words);
+        lane.waiting.push_back(Sent {
             key: key.to_vec(),
             database: self.database,
+            request,
         });
-        self.batch_keys += 1;
-        self.batch_bytes += key.len() + value.len();
+        lane.batch_keys += 1;
+        lane.batch_bytes += key.len() + value.len();
+        at
     }
 
-    /// Sends the batch if it is full, then waits for the replies of the one before.
-    fn send_if_due(&mut self) -> Result {
-        if self.batch_keys < IMPORT_BATCH_KEYS && self.batch_bytes < IMPORT_BATCH_BYTES {
+    /// Sends the batch of a lane if it is full, then waits for the replies of the one before.
+    fn send_if_due(&mut self, at: usize) -> Result {
+        let lane = &mut self.lanes.all[at];
+        if lane.batch_keys < IMPORT_BATCH_KEYS && lane.batch_bytes < IMPORT_BATCH_BYTES {
             return Ok(());
         }
-        let sent = self.send()?;
-        self.take_replies(sent)
-    }
-
-    fn send(&mut self) -> Result<usize> {
-        self.connection.flush()?;
-        self.batch_bytes = 0;
-        Ok(std::mem::take(&mut self.batch_keys))
+        let sent = lane.send();
+        let sent = self.lanes.at_node(at, sent)?;
+        self.take_replies(at, sent)?;
+        self.redirect()
     }
 
     /// Sends what is left and waits for all replies.
     fn drain(&mut self) -> Result {
-        self.send()?;
-        self.take_replies(0)
+        for at in 0..self.lanes.all.len() {
+            self.drain_lane(at)?;
+        }
+        self.redirect()
     }
 
-    /// Reads replies until only so many keys wait for theirs.
-    fn take_replies(&mut self, left: usize) -> Result {
-        while self.waiting.len() > left {
-            let reply = self.reply()?;
-            let sent = self.waiting.pop_front().expect("it was just there");
-            match reply {
-                Value::Error(text) => {
-                    let text = String::from_utf8_lossy(&text).into_owned();
-                    self.refusals.push((sent, text));
-                }
-                Value::Null => self.kept += 1,
-                _ => self.written += 1,
-            }
+    fn drain_lane(&mut self, at: usize) -> Result {
+        let sent = self.lanes.all[at].send();
+        self.lanes.at_node(at, sent)?;
+        self.take_replies(at, 0)
+    }
+
+    /// Reads replies of a lane until only so many keys wait for theirs.
+    fn take_replies(&mut self, at: usize, left: usize) -> Result {
+        while self.lanes.all[at].waiting.len() > left {
+            let lane = &mut self.lanes.all[at];
+            let reply = lane.reply();
+            let reply = self.lanes.at_node(at, reply)?;
+            let sent = self.lanes.all[at].waiting.pop_front();
+            self.note(sent.expect("it was just there"), at, reply, 0);
         }
         Ok(())
     }
 
-    fn reply(&mut self) -> Result<Value> {
-        loop {
-            match self.connection.read(None)? {
-                Value::Push(_) => {}
-                reply => return Ok(reply),
+    /// Takes the reply to a key that was sent on so often.
+    fn note(&mut self, sent: Sent, from: usize, reply: Value, count: u32) {
+        let text = match reply {
+            Value::Error(text) => text,
+            Value::Null => return self.kept += 1,
+            _ => return self.written += 1,
+        };
+        match Redirection::parse(&text) {
+            Some(target) if self.lanes.is_cluster() && count < MAX_REDIRECTIONS => {
+                self.astray.push_back(Astray {
+                    sent,
+                    from,
+                    target,
+                    count,
+                });
+            }
+            _ => {
+                let text = String::from_utf8_lossy(&text).into_owned();
+                self.refusals.push((sent, text));
             }
         }
+    }
+
+    /// Sends keys to the nodes that others have named, one after the other.
+    fn redirect(&mut self) -> Result {
+        while let Some(key) = self.astray.pop_front() {
+            let at = self.lanes.follow(key.from, &key.target)?;
+            self.drain_lane(at)?;
+            let reply = self.lanes.all[at].ask(&key.sent.request, key.target.is_once);
+            let reply = self.lanes.at_node(at, reply)?;
+            self.note(key.sent, at, reply, key.count + 1);
+        }
+        Ok(())
     }
 
     /// Says what came of it.
     fn tell(&self, survey: &Survey, result: Result) -> Result {
         let so_far = || format!("{} of {} keys were written", self.written, survey.keys);
         if let Err(failure) = result {
-            let place = match self.waiting.front() {
-                Some(Sent { key, database }) => {
+            let waiting = || self.lanes.all.iter().flat_map(|lane| &lane.waiting);
+            let place = match waiting().next() {
+                Some(Sent { key, database, .. }) if !self.lanes.is_cluster() => {
                     format!("key {} in database {database}: ", quoted(key))
                 }
-                None => String::new(),
+                _ => String::new(),
             };
-            let unknown = match self.waiting.len() {
+            let unknown = match waiting().count() {
                 0 => String::new(),
                 1 => ", 1 other may be".to_owned(),
                 sent => format!(", {sent} others may be"),
@@ -335,7 +382,7 @@ impl Import {
                 "{place}{failure}\n{so_far}{unknown}"
             )));
         }
-        for (Sent { key, database }, text) in self.refusals.iter().take(REFUSALS_SHOWN) {
+        for (Sent { key, database, .. }, text) in self.refusals.iter().take(REFUSALS_SHOWN) {
             eprintln!("key {} in database {database}: {text}", quoted(key));
         }
         if !self.refusals.is_empty() {
@@ -345,11 +392,11 @@ impl Import {
             }
             return Err(Failure::Other(so_far()));
         }
-        let mut text = format!(
-            "{} written to {}",
-            count(self.written, "key"),
-            count(self.databases, "database")
-        );
+        let place = match self.lanes.is_cluster() {
+            true => count(self.lanes.all.len() as u64, "node"),
+            false => count(self.databases, "database"),
+        };
+        let mut text = format!("{} written to {place}", count(self.written, "key"));
         for (number, what) in [
             (self.kept, "left alone that the server had"),
             (self.expired, "left out that had expired"),

@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use resp::Value;
-use resp::cluster::{Redirection, parse_slots};
+use resp::cluster::{Node, Redirection, parse_slots};
 
 use super::Session;
 use crate::connection::Place;
@@ -66,21 +66,33 @@ impl Session {
         }
     }
 
-    /// Where the nodes are that have slots, if redirections are followed and the server is a cluster's.
+    /// The nodes that have slots, if redirections are followed and the server is a cluster's.
     ///
     /// # Errors
     /// The connection is broken.
-    pub(crate) fn nodes(&mut self) -> Result<Option<Vec<Place>>> {
+    pub(crate) fn owners(&mut self) -> Result<Option<Vec<Node>>> {
         if !self.access.follows_redirections {
             return Ok(None);
         }
         let reply = self.ask(&[b"CLUSTER".to_vec(), b"SLOTS".to_vec()])?;
         let nodes = parse_slots(&reply).filter(|nodes| !nodes.is_empty());
         Ok(nodes.map(|nodes| {
-            let place =
-                |node: resp::cluster::Node| Place::Port(self.host_or_own(node.host), node.port);
-            nodes.into_iter().map(place).collect()
+            let named = |node: Node| Node {
+                host: self.host_or_own(node.host),
+                ..node
+            };
+            nodes.into_iter().map(named).collect()
         }))
+    }
+
+    /// Where these are.
+    ///
+    /// # Errors
+    /// As [`Session::owners`].
+    pub(crate) fn nodes(&mut self) -> Result<Option<Vec<Place>>> {
+        let place = |node: Node| Place::Port(node.host, node.port);
+        let owners = self.owners()?;
+        Ok(owners.map(|nodes| nodes.into_iter().map(place).collect()))
     }
 
     /// Goes on at another node.

@@ -70,22 +70,24 @@ impl Server {
     /// # Panics
     /// It does not come up.
     pub(crate) fn start_at(port: fn() -> u16, kind: Kind, options: &[&str]) -> Server {
-        for _ in 0..5 {
-            let directory = fresh_directory("server");
-            let port = port();
-            let mut server = Server {
-                child: spawn(kind, port, &directory, options),
-                port,
-                directory,
-            };
-            if server.answers() {
-                return server;
-            }
-            // Another process took the port between our look and the server's, or it cannot start at all.
+        // Another process may take the port between our look and the server's, or it cannot start at all.
+        if let Some(server) = (0..5).find_map(|_| Server::try_start(port(), kind, options)) {
+            return server;
         }
         panic!(
             "{kind:?} does not come up; is Debian's package redis-server installed (`make setup`)?"
         );
+    }
+
+    /// The same at this port. `None` if it does not come up.
+    pub(crate) fn try_start(port: u16, kind: Kind, options: &[&str]) -> Option<Server> {
+        let directory = fresh_directory("server");
+        let mut server = Server {
+            child: spawn(kind, port, &directory, options),
+            port,
+            directory,
+        };
+        server.answers().then_some(server)
     }
 
     /// Starts another server in the same place, after [`Server::stop`].

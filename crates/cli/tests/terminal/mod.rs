@@ -55,7 +55,7 @@ fn commands_are_run_and_the_prompt_tells_where() {
 
 #[test]
 fn the_prompt_moves_along_in_a_cluster() {
-    let cluster = support::cluster::Cluster::start();
+    let cluster = support::cluster::Cluster::start(support::Kind::Redis);
     let (first, last) = (&cluster.nodes[0], &cluster.nodes[2]);
     let terminal = Terminal::start(&format!("-c -p {}", first.port));
     terminal.wait_for_line(&format!("127.0.0.1:{}>", first.port));
