@@ -16,7 +16,7 @@ use crate::blobs::Threads;
 use crate::blocked::WaitNumbers;
 use crate::check_log::{self, Task};
 use crate::clients::Clients;
-use crate::cluster::Cluster;
+use crate::cluster::{self, Cluster};
 use crate::cold::Cold;
 use crate::command::table;
 use crate::config::{self, Setting, Settings, Startup};
@@ -65,14 +65,11 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
             return Ok(ExitCode::SUCCESS);
         }
         Startup::Health(settings) => return health::check(&settings).map(|()| ExitCode::SUCCESS),
-        Startup::CheckConfig { text, is_right } => {
-            println!("{}", text.trim_end());
-            return Ok(if is_right {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            });
-        }
+        Startup::CheckConfig {
+            text,
+            is_right,
+            settings,
+        } => return Ok(check_config(&text, is_right, &settings)),
         Startup::CheckLog(directory) => return Ok(check_log::run(&directory, Task::Check)),
         Startup::RepairLog(directory) => return Ok(check_log::run(&directory, Task::Repair)),
     };
@@ -156,6 +153,23 @@ fn end_on_panic() {
         report(panic);
         std::process::abort();
     }));
+}
+
+/// Prints what a start would say about the configuration, and about the map that it names.
+fn check_config(text: &str, is_right: bool, settings: &Settings) -> ExitCode {
+    let (wrong, notes) = cluster::check(settings, is_right);
+    for line in &wrong {
+        println!("refused: {line}");
+    }
+    for line in notes {
+        println!("note: {line}");
+    }
+    println!("{}", text.trim_end());
+    if is_right && wrong.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn change_directory(settings: &Settings) -> Result<(), String> {

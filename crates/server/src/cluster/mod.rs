@@ -21,6 +21,7 @@ mod route;
 mod strays;
 mod this_node;
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -34,6 +35,9 @@ use strays::Strays;
 
 /// Words of the bits of all slots.
 const WORDS: usize = SLOTS as usize / 64;
+
+const NO_MAP: &str =
+    "cluster-enabled needs cluster-map, the file that says which node has which slots";
 
 /// See the module.
 pub(crate) struct Cluster {
@@ -108,10 +112,7 @@ impl View {
         );
         let gaps = map.gaps();
         if !gaps.is_empty() {
-            log::warn!(
-                "No node of the cluster has the slots {}",
-                ranges_text(&gaps)
-            );
+            log::warn!("{}", gaps_text(&gaps));
         }
     }
 }
@@ -119,6 +120,39 @@ impl View {
 /// Reads the map in a file. Relative to `dir`.
 fn read_map(file: &Path) -> Result<Map, Refused> {
     Map::read_file(file).map_err(Refused)
+}
+
+/// What is wrong with the cluster that settings ask for, a line for each mistake, and after it what is only worth knowing. Changes
+/// nothing. Settings with mistakes of their own may not say which node this is, which is not looked for then.
+pub(crate) fn check(settings: &Settings, are_right: bool) -> (Vec<String>, Vec<String>) {
+    if !settings.flag(Setting::ClusterEnabled) {
+        return (Vec::new(), Vec::new());
+    }
+    let file = settings.text(Setting::ClusterMap);
+    if file.is_empty() {
+        return (vec![NO_MAP.to_owned()], Vec::new());
+    }
+    let dir = settings.text(Setting::Dir);
+    let file = Path::new(&*dir).join(&*file);
+    let map = match read_map(&file) {
+        Ok(map) => map,
+        Err(Refused(lines)) => return (lines, Vec::new()),
+    };
+    let gaps = match map.gaps() {
+        gaps if gaps.is_empty() => Vec::new(),
+        gaps => vec![format!("{}: {}", file.display(), gaps_text(&gaps))],
+    };
+    let node = this_node::find(&map, settings)
+        .map_err(|reason| format!("{}: {reason}", file.display()))
+        .and_then(|me| identity::is_known(Path::new(&*dir), settings, &View { map, me }));
+    match node {
+        Err(reason) if are_right => (vec![reason], gaps),
+        _ => (Vec::new(), gaps),
+    }
+}
+
+fn gaps_text(gaps: &[RangeInclusive<u16>]) -> String {
+    format!("No node of the cluster has the slots {}", ranges_text(gaps))
 }
 
 impl Cluster {
@@ -132,10 +166,7 @@ impl Cluster {
         }
         let file = settings.text(Setting::ClusterMap);
         if file.is_empty() {
-            return Err(
-                "cluster-enabled needs cluster-map, the file that says which node has which slots"
-                    .into(),
-            );
+            return Err(NO_MAP.into());
         }
         let file = PathBuf::from(&*file);
         let view = View::read(&file, settings).map_err(|refused| refused.text())?;

@@ -51,7 +51,7 @@ would change what clients or operators see is refused with the reason. The list 
 
 `ferrite-server --check-config FILE` starts nothing. It prints a line for each directive that is ignored or refused, with
 its line number and the reason, and ends with 0 if a server would start with the file, with 1 if not. Flags behind FILE are
-checked with it.
+checked with it. With `cluster-enabled yes` the map is read too: all its mistakes with their lines, and whether this node is in it.
 
 Sizes are bytes, or have a unit: `k`, `m`, `g` are powers of 1000, `kb`, `mb`, `gb` are powers of 1024.
 

@@ -39,7 +39,11 @@ pub(crate) enum Startup {
     /// A PING for the server that was started with these settings.
     Health(Settings),
     /// Nothing but this text on the standard output: what a start would say about the configuration.
-    CheckConfig { text: String, is_right: bool },
+    CheckConfig {
+        text: String,
+        is_right: bool,
+        settings: Settings,
+    },
     /// A look at the log in this directory, which no server uses meanwhile.
     CheckLog(PathBuf),
     /// The same, and it is mended.
@@ -120,9 +124,11 @@ fn load_from(
         .map(|file| path::absolute(file).unwrap_or(file.to_owned()));
     let read = Meaning::of(typed, file.as_deref(), standard_input);
     if request == Some(Request::CheckConfig) {
+        let is_right = read.problems().next().is_none();
         return Ok(Startup::CheckConfig {
             text: report::text(&read.fates, &read.others),
-            is_right: read.problems().next().is_none(),
+            is_right,
+            settings: read.settings,
         });
     }
     let problems: Vec<Problem> = read.problems().collect();

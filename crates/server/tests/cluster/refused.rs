@@ -5,7 +5,7 @@ use crate::support;
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
@@ -115,4 +115,93 @@ fn the_directory_of_another_node_is_refused() {
     let again = start(0, dir).unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(again.client().ask("GET bar").text(), "1");
     support::remove_data(&maps);
+}
+
+/// What `--check-config` says of a file with these lines, and whether a server would start with it.
+fn checked(dir: &Path, lines: &str) -> (String, bool) {
+    let file = dir.join("ferrite.conf");
+    fs::write(&file, lines).expect("the directory is the test's own");
+    let output = Command::new(env!("CARGO_BIN_EXE_ferrite-server"))
+        .arg("--check-config")
+        .arg(&file)
+        .output()
+        .expect("it is built");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(output.stderr.is_empty());
+    (text, output.status.success())
+}
+
+#[test]
+fn a_check_of_the_configuration_reads_the_map() {
+    let addresses = addresses();
+    let dir = fresh_dir();
+    let port = addresses[1].port();
+    let place = dir.display();
+    let lines = format!("port {port}\ndir {place}\ncluster-enabled yes\ncluster-map map.toml\n");
+    let write = |text: &str| fs::write(dir.join("map.toml"), text).expect("it is the test's own");
+    let right = map_text(1, &addresses, &THIRDS);
+
+    let (said, is_right) = checked(&dir, &lines);
+    assert!(
+        !is_right && said.contains("refused: cannot read "),
+        "{said}"
+    );
+    write(&right);
+    let (said, is_right) = checked(&dir, &lines);
+    assert!(is_right, "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    // Nothing was written: the directory belongs to nobody yet.
+    assert!(!dir.join("cluster-node").exists());
+
+    // All mistakes, each with its line.
+    write(
+        &right
+            .replace("epoch = 1", "epoch = 0")
+            .replace("5461-10922", "5460-10922"),
+    );
+    let (said, is_right) = checked(&dir, &lines);
+    assert!(!is_right);
+    for line in [
+        "map.toml:2: 'epoch' takes a number",
+        "map.toml:14: slot 5460 is given twice, also in line 8",
+    ] {
+        assert!(said.contains(&format!("refused: {place}/{line}")), "{said}");
+    }
+
+    // Slots that nobody has are no mistake.
+    write(&right.replace("5461-10922", "5461-10000"));
+    let (said, is_right) = checked(&dir, &lines);
+    assert!(is_right, "{said}");
+    assert!(
+        said.contains("map.toml: No node of the cluster has the slots 10001-10922"),
+        "{said}"
+    );
+
+    // A node that is not there, which settings with mistakes cannot tell.
+    write(&right);
+    let stranger = format!("{lines}cluster-node x\n");
+    let (said, is_right) = checked(&dir, &stranger);
+    assert!(!is_right);
+    assert!(
+        said.contains("map.toml: this node, x (cluster-node), is missing; the nodes are"),
+        "{said}"
+    );
+    let (said, is_right) = checked(&dir, &format!("{stranger}prot 1\n"));
+    assert!(!is_right && !said.contains("is missing"), "{said}");
+    let (said, is_right) = checked(&dir, &format!("port {port}\ncluster-enabled yes\n"));
+    assert!(
+        !is_right && said.contains("refused: cluster-enabled needs cluster-map"),
+        "{said}"
+    );
+    // A map that nobody reads.
+    write("nonsense");
+    let (said, is_right) = checked(&dir, &format!("dir {place}\ncluster-map map.toml\n"));
+    assert!(is_right, "{said}");
+
+    // The directory of another node.
+    write(&right);
+    fs::write(dir.join("cluster-node"), format!("{} x test\n", IDS[0])).expect("it is ours");
+    let (said, is_right) = checked(&dir, &lines);
+    assert!(!is_right && said.contains("belongs to the node"), "{said}");
+    support::remove_data(&dir);
 }

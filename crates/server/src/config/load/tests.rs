@@ -208,7 +208,7 @@ fn a_check_tells_of_each_directive_with_its_place() {
         args.iter().map(OsString::from),
         input.as_bytes(),
     ) {
-        Ok(Startup::CheckConfig { text, is_right }) => (text, is_right),
+        Ok(Startup::CheckConfig { text, is_right, .. }) => (text, is_right),
         _ => panic!("{args:?} asks for a check"),
     };
     let (said, is_right) = check(&["--check-config", path, "--hz", "none"], "");
