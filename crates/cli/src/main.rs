@@ -14,6 +14,7 @@ mod dispatch;
 mod failure;
 mod flags;
 mod format;
+mod info;
 mod interactive;
 mod limits;
 mod lines;

@@ -1,5 +1,5 @@
-//! Completion of words behind a first word (`cluster local`), and of their flags. The generators know words or subcommands, but not
-//! both, so these lines are added to what they make.
+//! Completion of words behind a first word (`cluster local`), and of their flags. The generators know words
+//! or subcommands, but not both, so these lines are added to what they make.
 
 use std::fmt::Write as _;
 

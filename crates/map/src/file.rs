@@ -13,7 +13,8 @@ impl Map {
     /// The map in a file.
     ///
     /// # Errors
-    /// Why there is none, a line for each reason. Each begins with the file, and where it is about a line, with its number too.
+    /// Why there is none, a line for each reason. Each begins with the file, and where it is about a line,
+    /// with its number too.
     pub fn read_file(file: &Path) -> Result<Map, Vec<String>> {
         let failed = |problem: String| vec![format!("cannot read {}: {problem}", file.display())];
         let text = read_text(file).map_err(|error| failed(error.to_string()))?;

@@ -11,9 +11,10 @@
 //! slots = ["0-5460", 16383]
 //! ```
 //!
-//! The text is checked as a whole. Each mistake is told with its line, and a map with mistakes is no map ([`Map::parse`]). A program that
-//! makes a map fills a [`Draft`]: [`Draft::check`] makes a [`Map`] of it, and [`Map::to_text`] the text for the nodes. A source that is no
-//! file makes a [`Map`] from a [`Draft`] as well.
+//! The text is checked as a whole. Each mistake is told with its line, and a map with mistakes is no map
+//! ([`Map::parse`]). A program that makes a map fills a [`Draft`]: [`Draft::check`] makes a [`Map`] of it,
+//! and [`Map::to_text`] the text for the nodes. A source that is no file makes a [`Map`] from a [`Draft`] as
+//! well.
 //!
 //! Not here: which node of the map a server is, where the file is, and when it is read again.
 

@@ -17,8 +17,8 @@ pub struct Move {
     pub to: usize,
 }
 
-/// All slots in as many ranges, in order, whose sizes differ by 1 at most. `nodes` is from 1 to [`SLOTS`]; for others there are
-/// no ranges.
+/// All slots in as many ranges, in order, whose sizes differ by 1 at most. `nodes` is from 1 to [`SLOTS`];
+/// for others there are no ranges.
 #[must_use]
 pub fn even_ranges(nodes: usize) -> Vec<RangeInclusive<u16>> {
     let all = usize::from(SLOTS);
@@ -33,8 +33,8 @@ pub fn even_ranges(nodes: usize) -> Vec<RangeInclusive<u16>> {
 }
 
 impl Map {
-    /// The fewest moves after which every slot has a node and the shares differ by 1 at most, in the order of the slots. None if
-    /// that is so already.
+    /// The fewest moves after which every slot has a node and the shares differ by 1 at most, in the order of
+    /// the slots. None if that is so already.
     #[must_use]
     pub fn moves_to_even_shares(&self) -> Vec<Move> {
         let shares = self.even_sizes();
@@ -69,7 +69,8 @@ impl Map {
         moves
     }
 
-    /// How many slots each node shall have. What cannot be divided is left to those that have most: fewer slots move.
+    /// How many slots each node shall have. What cannot be divided is left to those that have most: fewer
+    /// slots move.
     fn even_sizes(&self) -> Vec<usize> {
         let (all, count) = (usize::from(SLOTS), self.nodes.len());
         let mut shares = vec![all / count; count];

@@ -1,12 +1,13 @@
 //! The words behind `cluster`, taken apart by the table.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use lexopt::{Arg, Parser};
 
 use super::help;
-use super::table::{Flag, Subcommand, find};
+use super::table::{Flag, Rest, Subcommand, find};
 use crate::failure::Failure;
 
 /// What the words behind `cluster` are.
@@ -24,13 +25,15 @@ pub(crate) struct Given {
     pub(super) subcommand: &'static str,
     words: Vec<OsString>,
     flags: Vec<(&'static str, OsString)>,
+    /// Words for another program.
+    pub(super) rest: Vec<OsString>,
 }
 
 /// Takes the words behind `cluster` apart.
 ///
 /// # Errors
 /// In words for the person who typed them.
-pub(crate) fn read(words: Vec<OsString>) -> Result<Words, String> {
+pub(crate) fn read(mut words: Vec<OsString>) -> Result<Words, String> {
     let Some(first) = words.first() else {
         return Ok(Words::Command(words));
     };
@@ -44,8 +47,15 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Words, String> {
         subcommand: subcommand.name,
         words: Vec::new(),
         flags: Vec::new(),
+        rest: Vec::new(),
     };
-    let mut parser = Parser::from_args(words.into_iter().skip(1));
+    let mut words = words.split_off(1);
+    if let Rest::BehindDashes(_) = subcommand.rest
+        && let Some(dashes) = words.iter().position(|word| word == "--")
+    {
+        given.rest = words.split_off(dashes + 1);
+    }
+    let mut parser = Parser::from_args(words);
     let wrong = |text: String| format!("cluster {}: {text}", subcommand.name);
     while let Some(arg) = parser.next().map_err(|error| wrong(error.to_string()))? {
         match arg {
@@ -108,6 +118,41 @@ impl Given {
         Path::new(&self.words[at])
     }
 
+    /// A number that was given with a flag.
+    ///
+    /// # Errors
+    /// It is none of the range.
+    pub(super) fn number(
+        &self,
+        flag: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Failure> {
+        let word = |word| self.parse(&format!("--{flag}"), word, range);
+        self.value(flag).map(word).transpose()
+    }
+
+    /// The word at this place, as a number.
+    ///
+    /// # Errors
+    /// It is none of the range.
+    pub(super) fn number_at(&self, at: usize, range: RangeInclusive<u64>) -> Result<u64, Failure> {
+        let subcommand = find(self.subcommand.as_ref()).expect("it was found by the parser");
+        self.parse(subcommand.words[at], &self.words[at], range)
+    }
+
+    fn parse(&self, what: &str, word: &OsStr, range: RangeInclusive<u64>) -> Result<u64, Failure> {
+        let number = word.to_str().and_then(|word| word.parse().ok());
+        number
+            .filter(|number| range.contains(number))
+            .ok_or_else(|| {
+                let (least, most) = (range.start(), range.end());
+                self.wrong(&format!(
+                    "{what} takes a number from {least} to {most}, not '{}'",
+                    word.to_string_lossy()
+                ))
+            })
+    }
+
     /// An error about how the subcommand was typed.
     pub(super) fn wrong(&self, text: &str) -> Failure {
         Failure::Other(format!("cluster {}: {text}", self.subcommand))
@@ -132,10 +177,9 @@ mod tests {
             "countkeysinslot -1",
             "REBALANCE x --plan",
         ] {
-            assert!(
-                matches!(words(line), Ok(Words::Command(words)) if words.len() == line.split_whitespace().count()),
-                "{line}"
-            );
+            let count = line.split_whitespace().count();
+            let is_it = matches!(words(line), Ok(Words::Command(words)) if words.len() == count);
+            assert!(is_it, "{line}");
         }
     }
 

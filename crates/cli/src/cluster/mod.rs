@@ -1,4 +1,5 @@
-//! `cluster SUBCOMMAND`: several servers that share the keys, as one thing: started, looked at, measured, stopped.
+//! `cluster SUBCOMMAND`: several servers that share the keys, as one thing: started, looked at, measured,
+//! stopped.
 //!
 //! | file | what |
 //! |---|---|
@@ -6,16 +7,31 @@
 //! | `given` | the words behind `cluster`, taken apart by the table |
 //! | `help` | `cluster --help` |
 //! | `fleet` | the nodes that a directory or a file names |
-//! | `rebalance` | `cluster rebalance` |
+//! | `probe` | what the nodes say of themselves |
+//! | `local`, `launch` | `cluster local`; starting nodes, and waiting until they serve |
+//! | `node_process`, `port_owner` | the process of a node on this machine; who uses a port |
+//! | `status`, `stop`, `rebalance` | the subcommands of these names |
+//! | `columns` | tables for people |
 //!
-//! A subcommand lives in a file of its own, with a constant `SUBCOMMAND` that [`table::SUBCOMMANDS`] lists. Other words behind `cluster`
-//! (`SLOTS`, `INFO`, ...) are a command of the server.
+//! A subcommand lives in a file of its own, with a constant `SUBCOMMAND` that [`table::SUBCOMMANDS`] lists.
+//! Other words behind `cluster` (`SLOTS`, `INFO`, ...) are a command of the server.
 
+mod columns;
 mod fleet;
 mod given;
 mod help;
+mod launch;
+mod local;
+mod node_process;
+mod port_owner;
+mod probe;
 mod rebalance;
+mod status;
+mod stop;
 mod table;
+
+use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::failure::{Failure, Result};
 use crate::flags::Options;
@@ -33,4 +49,18 @@ pub(crate) fn run(given: &Given, options: &Options) -> Result {
     let subcommand = table::find(given.subcommand.as_ref())
         .ok_or_else(|| Failure::other("there is no such subcommand"))?;
     (subcommand.run)(given, options)
+}
+
+/// How long a node may take to serve, and to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Another program of Ferrite: the one beside this, else that of the PATH.
+fn beside(program: &str) -> PathBuf {
+    let own = sys::process::executable_path();
+    let its = own.ok().map(|own| own.with_file_name(program));
+    let its = its.filter(|path| path.is_file());
+    its.unwrap_or_else(|| PathBuf::from(program))
 }

@@ -7,7 +7,7 @@ use map::{Map, Move, ranges_text};
 
 use super::Given;
 use super::fleet::Fleet;
-use super::table::{Flag, Subcommand};
+use super::table::{Flag, Rest, Subcommand};
 use crate::failure::Result;
 use crate::flags::Options;
 
@@ -20,6 +20,7 @@ pub(super) const SUBCOMMAND: Subcommand = Subcommand {
         value: "",
         summary: "Nothing is moved. Required, as slots cannot be moved yet.",
     }],
+    rest: Rest::Nothing,
     run,
 };
 

@@ -3,12 +3,17 @@
 use std::ffi::OsStr;
 
 use super::given::Given;
-use super::rebalance;
+use super::{local, rebalance, status, stop};
 use crate::failure::Result;
 use crate::flags::Options;
 
 /// All, in the order of the help.
-pub(crate) const SUBCOMMANDS: &[Subcommand] = &[rebalance::SUBCOMMAND];
+pub(crate) const SUBCOMMANDS: &[Subcommand] = &[
+    local::SUBCOMMAND,
+    status::SUBCOMMAND,
+    stop::SUBCOMMAND,
+    rebalance::SUBCOMMAND,
+];
 
 /// A word behind `cluster`, with what may follow it.
 pub(crate) struct Subcommand {
@@ -18,6 +23,7 @@ pub(crate) struct Subcommand {
     /// What it does, as sentences.
     pub(crate) summary: &'static str,
     pub(crate) flags: &'static [Flag],
+    pub(crate) rest: Rest,
     /// Does it. Told the flags before `cluster` as well.
     pub(crate) run: fn(&Given, &Options) -> Result,
 }
@@ -32,11 +38,23 @@ pub(crate) struct Flag {
     pub(crate) summary: &'static str,
 }
 
+/// Words that are for another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Nothing,
+    /// What stands behind `--`, as help calls it.
+    BehindDashes(&'static str),
+}
+
 impl Subcommand {
     /// How it is typed, without flags: `bench NODES|DIR REQUESTS CONNECTIONS`.
     pub(crate) fn usage(&self) -> String {
         let words = self.words.iter().map(|word| format!(" {word}"));
-        format!("{}{}", self.name, words.collect::<String>())
+        let rest = match self.rest {
+            Rest::Nothing => String::new(),
+            Rest::BehindDashes(rest) => format!(" [-- {rest}...]"),
+        };
+        format!("{}{}{rest}", self.name, words.collect::<String>())
     }
 }
 

@@ -31,7 +31,7 @@ mod replicate;
 mod scan;
 mod script;
 mod spectrum;
-mod stat;
+pub(crate) mod stat;
 mod types;
 mod walk;
 
@@ -81,7 +81,7 @@ pub(crate) fn run(options: &Options, arguments: &[Vec<u8>]) -> Result {
 }
 
 /// The pause that was asked for, or the usual one.
-fn interval_or(options: &Options, usual: Duration) -> Duration {
+pub(crate) fn interval_or(options: &Options, usual: Duration) -> Duration {
     if options.interval.is_zero() {
         usual
     } else {
@@ -90,18 +90,18 @@ fn interval_or(options: &Options, usual: Duration) -> Duration {
 }
 
 /// Counts lines down to the end that was asked for, if one was.
-struct Countdown {
+pub(crate) struct Countdown {
     left: Option<u64>,
 }
 
 impl Countdown {
-    fn new(options: &Options) -> Countdown {
+    pub(crate) fn new(options: &Options) -> Countdown {
         let left = options.repeat.and_then(|count| u64::try_from(count).ok());
         Countdown { left }
     }
 
     /// Counts one; whether it was the last.
-    fn is_last(&mut self) -> bool {
+    pub(crate) fn is_last(&mut self) -> bool {
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(1);
         }

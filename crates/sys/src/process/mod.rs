@@ -14,6 +14,7 @@ mod identity;
 mod memory;
 mod open_files;
 mod other;
+mod session;
 mod threads;
 
 pub use address_space::{AddressLimit, address_limit};
@@ -27,4 +28,5 @@ pub use identity::{executable_path, hostname, os_text, pid};
 pub use memory::{peak_rss_bytes, rss_bytes, total_memory_bytes};
 pub use open_files::raise_open_files;
 pub use other::{ask_to_end, cpu_time_of, is_alive, rss_bytes_of};
+pub use session::in_own_session;
 pub use threads::{ThreadId, ThreadTimes};

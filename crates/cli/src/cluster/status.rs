@@ -1,0 +1,297 @@
+//! `cluster status`: what the nodes are and have, and whether all agree on the map.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write as _};
+use std::time::Duration;
+
+use resp::Value;
+use sys::signal::Interrupts;
+
+use super::Given;
+use super::columns::table;
+use super::fleet::{Fleet, Member};
+use super::probe::{self, Facts, Report};
+use super::table::{Flag, Rest, Subcommand};
+use crate::failure::{Failure, Result};
+use crate::flags::Options;
+use crate::format::{Format, Style};
+use crate::modes::stat::bytes_text;
+use crate::modes::{Countdown, interval_or};
+
+pub(super) const SUBCOMMAND: Subcommand = Subcommand {
+    name: "status",
+    words: &["NODES|DIR"],
+    summary: "Which nodes are up, their slots, keys, memory, requests a second, version and epoch, and whether all agree \
+              on the map. Exit status 1 if one is down or they disagree.",
+    flags: &[
+        Flag {
+            long: "watch",
+            value: "",
+            summary: "Looks again every second (or -i before `cluster`), until Ctrl-C.",
+        },
+        Flag {
+            long: "json",
+            value: "",
+            summary: "The same as JSON, a line each time.",
+        },
+    ],
+    rest: Rest::Nothing,
+    run,
+};
+
+/// Ranges of slots of which all are shown.
+const RANGES: usize = 3;
+
+/// To the first column of the first line, and everything behind it away.
+const CLEAR: &str = "\x1b[H\x1b[J";
+
+/// A look at all nodes.
+struct Look<'a> {
+    fleet: &'a Fleet,
+    reports: Vec<Report>,
+    /// What is not as it should be, in sentences.
+    problems: Vec<String>,
+}
+
+fn run(given: &Given, options: &Options) -> Result {
+    let path = given.path(0);
+    let is_json = given.has("json") || matches!(options.format, Some(Format::Json));
+    let is_live = given.has("watch") && !is_json && io::stdout().is_terminal();
+    let interrupts = if given.has("watch") {
+        let caught = Interrupts::catch();
+        Some(caught.map_err(|error| Failure::Other(error.to_string()))?)
+    } else {
+        None
+    };
+    let mut countdown = Countdown::new(options);
+    loop {
+        // The map may be another by now.
+        let fleet = Fleet::open(path)?;
+        let look = Look::at(&fleet, options);
+        let text = if is_json { look.json() } else { look.text() };
+        let mut out = io::stdout().lock();
+        if is_live {
+            out.write_all(CLEAR.as_bytes())?;
+        }
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+        drop(out);
+        let pause = interval_or(options, Duration::from_secs(1));
+        let goes_on = interrupts.as_ref();
+        let goes_on = !countdown.is_last() && goes_on.is_some_and(|heard| !heard.sleep(pause));
+        if !goes_on {
+            let is_right = look.problems.is_empty();
+            return if is_right { Ok(()) } else { Err(Failure::Told) };
+        }
+    }
+}
+
+impl Look<'_> {
+    fn at<'a>(fleet: &'a Fleet, options: &Options) -> Look<'a> {
+        let reports = probe::ask_all(&fleet.members, &options.access);
+        let problems = problems(fleet, &reports);
+        Look {
+            fleet,
+            reports,
+            problems,
+        }
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&Member, &Report)> {
+        self.fleet.members.iter().zip(&self.reports)
+    }
+
+    fn text(&self) -> String {
+        let rows: Vec<Vec<String>> = self
+            .rows()
+            .map(|(member, report)| row(member, report))
+            .collect();
+        let heading = [
+            "id", "address", "state", "slots", "keys", "memory", "ops/s", "version", "epoch",
+        ];
+        let mut text = table(&heading, &rows, &["keys", "memory", "ops/s", "epoch"]);
+        for problem in &self.problems {
+            text += problem;
+            text.push('\n');
+        }
+        if self.problems.is_empty() {
+            text += &format!(
+                "All {} nodes of {} are up and agree on the map.\n",
+                rows.len(),
+                self.fleet.map.name
+            );
+        }
+        text
+    }
+
+    fn json(&self) -> String {
+        let up = self
+            .reports
+            .iter()
+            .filter(|report| report.facts().is_some());
+        let nodes = self
+            .rows()
+            .map(|(member, report)| node_value(member, report));
+        let problems = self.problems.iter().map(|problem| word(problem));
+        let value = object(vec![
+            ("name", word(&self.fleet.map.name)),
+            ("epoch", number(self.fleet.map.epoch)),
+            ("up", number(up.count() as u64)),
+            ("agree", Value::Boolean(self.problems.is_empty())),
+            ("problems", Value::Array(problems.collect())),
+            ("nodes", Value::Array(nodes.collect())),
+        ]);
+        let mut text = Vec::new();
+        Style::of(Format::Json).append(&mut text, &value);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+}
+
+/// What is not as it should be.
+fn problems(fleet: &Fleet, reports: &[Report]) -> Vec<String> {
+    let map = &fleet.map;
+    let expected: BTreeMap<String, Vec<String>> = (map.nodes.iter())
+        .map(|node| (node.id.clone(), words(&map::ranges_text(&node.slots))))
+        .collect();
+    let mut problems = Vec::new();
+    for (member, report) in fleet.members.iter().zip(reports) {
+        let name = &member.name;
+        let Some(facts) = report.facts() else {
+            problems.push(format!("{name} is down: {}.", report.state()));
+            continue;
+        };
+        if !member.is(&facts.id) {
+            problems.push(format!(
+                "{name} is another node: at {} answers {}.",
+                member.place(),
+                shown_id(facts)
+            ));
+        } else if facts.epoch != map.epoch {
+            problems.push(format!(
+                "{name} has another map: its epoch is {}, that of the file is {}.",
+                facts.epoch, map.epoch
+            ));
+        } else if facts.view != expected {
+            problems.push(format!(
+                "{name} has another map: its epoch is that of the file, {}, but its slots are others.",
+                map.epoch
+            ));
+        } else if facts.state != "ok" {
+            problems.push(format!("{name} serves nothing: slots have no node."));
+        }
+    }
+    problems
+}
+
+fn shown_id(facts: &Facts) -> &str {
+    match facts.id.as_str() {
+        "" => "no node of a cluster",
+        id => id,
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn row(member: &Member, report: &Report) -> Vec<String> {
+    let mut row = vec![
+        member.name.clone(),
+        member.place().to_string(),
+        report.state().to_owned(),
+    ];
+    match report.facts() {
+        Some(facts) => row.extend([
+            slots_text(&facts.slots),
+            facts.info.keys().to_string(),
+            bytes_text(facts.info.number("used_memory")),
+            facts.info.number("instantaneous_ops_per_sec").to_string(),
+            version(facts).to_owned(),
+            facts.epoch.to_string(),
+        ]),
+        None => row.extend(std::iter::repeat_n("-".to_owned(), 6)),
+    }
+    row
+}
+
+/// What a node says it is.
+fn version(facts: &Facts) -> &str {
+    match facts.info.text("ferrite_version") {
+        "" => facts.info.text("redis_version"),
+        version => version,
+    }
+}
+
+/// Ranges of slots, or how many there are of both.
+fn slots_text(ranges: &[String]) -> String {
+    match ranges.len() {
+        0 => "-".to_owned(),
+        1..=RANGES => ranges.join(" "),
+        count => format!("{} in {count} ranges", slot_count(ranges)),
+    }
+}
+
+fn slot_count(ranges: &[String]) -> u64 {
+    let count = |range: &String| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let slot = |text: &str| text.parse::<u64>().unwrap_or(0);
+        (slot(last) + 1).saturating_sub(slot(first))
+    };
+    ranges.iter().map(count).sum()
+}
+
+fn node_value(member: &Member, report: &Report) -> Value {
+    let mut pairs = vec![
+        ("id", word(&member.name)),
+        ("host", word(&member.host)),
+        ("port", number(member.port.into())),
+        ("up", Value::Boolean(report.facts().is_some())),
+        ("state", word(report.state())),
+    ];
+    if let Some(facts) = report.facts() {
+        let figure = |name| Value::Integer(facts.info.number(name));
+        let ranges = facts.slots.iter().map(|range| word(range)).collect();
+        pairs.extend([
+            ("node", word(&facts.id)),
+            ("slots", Value::Array(ranges)),
+            ("slot_count", number(slot_count(&facts.slots))),
+            ("keys", number(facts.info.keys())),
+            ("memory", figure("used_memory")),
+            ("ops_per_sec", figure("instantaneous_ops_per_sec")),
+            ("version", word(version(facts))),
+            ("epoch", number(facts.epoch)),
+            ("pid", figure("process_id")),
+        ]);
+    }
+    object(pairs)
+}
+
+fn object(pairs: Vec<(&str, Value)>) -> Value {
+    Value::Map(
+        pairs
+            .into_iter()
+            .map(|(name, value)| (word(name), value))
+            .collect(),
+    )
+}
+
+fn word(text: &str) -> Value {
+    Value::Bulk(text.as_bytes().to_vec())
+}
+
+fn number(number: u64) -> Value {
+    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_shown_as_ranges_or_counted() {
+        let ranges = words("0-9 12 20-29 40 50-59");
+        assert_eq!(slots_text(&ranges[..3]), "0-9 12 20-29");
+        assert_eq!(slots_text(&ranges), "32 in 5 ranges");
+        assert_eq!((slots_text(&[]), slot_count(&[])), ("-".to_owned(), 0));
+    }
+}

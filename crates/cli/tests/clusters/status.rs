@@ -1,0 +1,116 @@
+//! `cluster status`.
+
+use std::fs;
+
+use super::{Local, client, cluster};
+
+#[test]
+fn all_are_up_and_agree() {
+    let local = Local::start(3, &[]);
+    let port = local.first.to_string();
+    for key in ["foo", "bar", "baz", "x"] {
+        client(&["-c", "-p", &port, "SET", key, key]);
+    }
+    let (text, told, code) = cluster(&["status", local.path()]);
+    assert_eq!((told.as_str(), code), ("", 0), "{text}");
+    let lines: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        lines[0],
+        [
+            "id", "address", "state", "slots", "keys", "memory", "ops/s", "version", "epoch"
+        ]
+    );
+    let mut keys = 0;
+    for (node, line) in lines[1..4].iter().enumerate() {
+        assert_eq!(line[0], local.name(node as u16));
+        assert_eq!((line[2], line[8]), ("up", "1"));
+        assert_eq!(line[7], env!("CARGO_PKG_VERSION"));
+        keys += line[4].parse::<u64>().expect("a number");
+    }
+    assert_eq!(keys, 4);
+    let last = format!("All 3 nodes of local-{port} are up and agree on the map.");
+    assert_eq!(text.lines().last(), Some(last.as_str()));
+
+    // The map alone will do; so will the program's own flag for JSON.
+    let map = local.map();
+    let (text, told, code) = client(&["--json", "cluster", "status", map.to_str().expect("text")]);
+    assert_eq!((told.as_str(), code), ("", 0));
+    let beginning =
+        format!("{{\"name\":\"local-{port}\",\"epoch\":1,\"up\":3,\"agree\":true,\"problems\":[],");
+    assert!(text.starts_with(&beginning), "{text}");
+    assert_eq!(text.lines().count(), 1);
+    assert!(
+        text.contains("\"slots\":[\"0-5460\"],\"slot_count\":5461,"),
+        "{text}"
+    );
+
+    // In a pipe, look after look.
+    let watch = [
+        "-r",
+        "2",
+        "-i",
+        "0.01",
+        "cluster",
+        "status",
+        local.path(),
+        "--watch",
+    ];
+    let (text, told, code) = client(&watch);
+    assert_eq!((told.as_str(), code), ("", 0));
+    assert_eq!(
+        text.lines().filter(|line| *line == last).count(),
+        2,
+        "{text}"
+    );
+    assert!(!text.contains('\x1b'), "{text}");
+}
+
+#[test]
+fn who_is_down_or_disagrees_is_named() {
+    let local = Local::start(3, &[]);
+    let old = fs::read_to_string(local.map()).expect("it is there");
+    // One node gets a new map, in which others have the slots.
+    let new = old
+        .replace("epoch = 1", "epoch = 2")
+        .replace("0-5460", "10923-16383");
+    let new = new.replacen("slots = \"10923-16383\"", "slots = \"0-5460\"", 2);
+    let new = new.replacen("slots = \"0-5460\"", "slots = \"10923-16383\"", 1);
+    fs::write(local.map(), new).expect("it is ours");
+    assert_eq!(local.ask(1, &["CLUSTER", "RELOAD"]), "OK");
+    local.end(2);
+    let names: Vec<String> = (0..3).map(|node| local.name(node)).collect();
+    let (text, told, code) = cluster(&["status", local.path()]);
+    assert_eq!((told.as_str(), code), ("", 1));
+    let said: Vec<&str> = text.lines().skip(4).collect();
+    let other = format!(
+        "{} has another map: its epoch is 1, that of the file is 2.",
+        names[0]
+    );
+    let down = format!("{} is down: connection refused.", names[2]);
+    assert_eq!(said, [other, down.clone()], "{text}");
+
+    // With the epoch of the file, but other slots.
+    fs::write(local.map(), old.replace("epoch = 1", "epoch = 2")).expect("it is ours");
+    let (text, _, code) = cluster(&["status", local.path(), "--json"]);
+    assert_eq!(code, 1);
+    let expected = format!(
+        "\"up\":2,\"agree\":false,\"problems\":[\"{} has another map: its epoch is 1, that of the file is \
+         2.\",\"{} has another map: its epoch is that of the file, 2, but its slots are others.\",\"{down}\"]",
+        names[0], names[1]
+    );
+    assert!(text.contains(&expected), "{text}");
+
+    // Another node at the port of one of these.
+    let others = old.replace(&names[0], "elsewhere");
+    fs::write(local.map(), others).expect("it is ours");
+    let (text, _, code) = cluster(&["status", local.path()]);
+    assert_eq!(code, 1);
+    assert!(
+        text.contains("elsewhere is another node: at 127.0.0.1:"),
+        "{text}"
+    );
+    fs::write(local.map(), old).expect("it is ours");
+}
