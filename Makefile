@@ -12,7 +12,7 @@ build: ## the server, optimised: target/release/ferrite-server
 cli: ## the command line client, optimised: target/release/ferrite-cli
 	cargo build --release --package ferrite-cli
 
-setup: ## installs what the tests need beside Rust (redis-server, redis-tools, tmux, prometheus, .venv); as root on Debian, else says what is missing
+setup: ## installs what the tests need beside Rust (redis-server, redis-tools, openssh-server, tmux, prometheus, .venv); as root on Debian, else says what is missing
 	@scripts/setup
 
 test: setup ## all that CI runs: format, lints, unit, golden, split, connection, differential, quick client and linearizability tests, instruction counts

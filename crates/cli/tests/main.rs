@@ -6,6 +6,7 @@ mod check;
 mod cluster;
 mod clusters;
 mod commands;
+mod deploy;
 mod files;
 mod golden;
 mod readme;

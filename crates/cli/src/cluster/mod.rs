@@ -6,6 +6,9 @@
 //! | `table` | what a subcommand is made of, and all of them: parser, help, manual page and completions derive from it |
 //! | `given` | the words behind `cluster`, taken apart by the table |
 //! | `help` | `cluster --help` |
+//! | `nodes` | the file of hosts |
+//! | `ssh` | what runs on other machines |
+//! | `deploy` | `cluster deploy` |
 //! | `fleet` | the nodes that a directory or a file names |
 //! | `probe` | what the nodes say of themselves |
 //! | `local`, `launch` | `cluster local`; starting nodes, and waiting until they serve |
@@ -17,15 +20,18 @@
 //! Other words behind `cluster` (`SLOTS`, `INFO`, ...) are a command of the server.
 
 mod columns;
+mod deploy;
 mod fleet;
 mod given;
 mod help;
 mod launch;
 mod local;
 mod node_process;
+mod nodes;
 mod port_owner;
 mod probe;
 mod rebalance;
+mod ssh;
 mod status;
 mod stop;
 mod table;

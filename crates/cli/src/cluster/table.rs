@@ -3,13 +3,14 @@
 use std::ffi::OsStr;
 
 use super::given::Given;
-use super::{local, rebalance, status, stop};
+use super::{deploy, local, rebalance, status, stop};
 use crate::failure::Result;
 use crate::flags::Options;
 
 /// All, in the order of the help.
 pub(crate) const SUBCOMMANDS: &[Subcommand] = &[
     local::SUBCOMMAND,
+    deploy::SUBCOMMAND,
     status::SUBCOMMAND,
     stop::SUBCOMMAND,
     rebalance::SUBCOMMAND,
