@@ -247,6 +247,14 @@ fn what_the_server_refuses_is_told_in_its_words() {
     assert_eq!(said.code, 1);
     let expected = "belongs to the node 0000000000000000000000000000000000000007 x other of a cluster, and this is";
     assert!(said.errors.contains(expected), "{said:?}");
+    let expected = "1 of 2 hosts failed; nothing was changed, on no host";
+    assert!(said.errors.contains(expected), "{said:?}");
+    fs::remove_file(host.node().join("data/cluster-node")).expect("it is ours");
+
+    // Something that is found by the start alone.
+    fs::write(host.node().join("data/appendonlydir"), "no directory").expect("it is ours");
+    let said = hosts.deploy(&[]);
+    assert_eq!(said.code, 1);
     assert!(
         said.errors
             .contains("1 of 2 hosts failed; the other nodes serve"),
@@ -254,7 +262,7 @@ fn what_the_server_refuses_is_told_in_its_words() {
     );
     assert_eq!(hosts.hosts[0].tell("PING"), "PONG\n");
     // It is mended, and the node starts the next time.
-    fs::remove_file(host.node().join("data/cluster-node")).expect("it is ours");
+    fs::remove_file(host.node().join("data/appendonlydir")).expect("it is ours");
     let said = hosts.deploy(&[]);
     assert!(
         done(&said).contains("was left alone") && said.out.contains("was started"),

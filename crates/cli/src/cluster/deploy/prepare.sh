@@ -14,7 +14,7 @@ if [ -f "$server.new" ]; then
     chmod 755 "$server" || exit
 fi
 "$server" --version >/dev/null || exit
-said=$("$server" --check-config "$dir/ferrite.conf${config:+.new}" 2>&1) || {
+said=$("$server" --check-config "$dir/ferrite.conf${config:+.new}" --cluster-map "$dir/map.toml${map:+.new}" 2>&1) || {
     printf '%s\n' "$said" >&2
     exit 1
 }
