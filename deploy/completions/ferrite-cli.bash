@@ -374,12 +374,13 @@ fi
 _ferrite-cli_cluster() {
     if [[ ${COMP_WORDS[1]} == cluster ]]; then
         case $COMP_CWORD:${COMP_WORDS[2]} in
-            2:*) COMPREPLY=($(compgen -W "local deploy status stop rebalance" -- "$2")); return ;;
-            *:local) COMPREPLY=($(compgen -W "--port --dir" -- "$2")); [[ $2 == -* ]] || COMPREPLY=(); return ;;
+            2:*) COMPREPLY=($(compgen -W "local deploy status bench stop rebalance" -- "$2")); return ;;
+            *:local) COMPREPLY=($(compgen -W "--port --dir --bench" -- "$2")); [[ $2 == -* ]] || COMPREPLY=(); return ;;
             *:deploy) COMPREPLY=($(compgen -W "--port --threads --memory --build --source --server --dir --name --deal --detached --ssh-config" -- "$2")); [[ $2 == -* ]] || COMPREPLY=(); return ;;
-            *:status) COMPREPLY=($(compgen -W "--watch --json" -- "$2")); [[ $2 == -* ]] || COMPREPLY=(); return ;;
-            *:stop) COMPREPLY=($(compgen -W "--save --timeout" -- "$2")); [[ $2 == -* ]] || COMPREPLY=(); return ;;
-            *:rebalance) COMPREPLY=($(compgen -W "--plan" -- "$2")); [[ $2 == -* ]] || COMPREPLY=(); return ;;
+            *:status) COMPREPLY=($(compgen -W "--port --watch --json" -- "$2")); [[ $2 == -* ]] || COMPREPLY=(); return ;;
+            *:bench) COMPREPLY=($(compgen -W "--port" -- "$2")); [[ $2 == -* ]] || COMPREPLY=(); return ;;
+            *:stop) COMPREPLY=($(compgen -W "--port --save --timeout" -- "$2")); [[ $2 == -* ]] || COMPREPLY=(); return ;;
+            *:rebalance) COMPREPLY=($(compgen -W "--port --plan" -- "$2")); [[ $2 == -* ]] || COMPREPLY=(); return ;;
         esac
     fi
     _ferrite__cli "$@"

@@ -63,9 +63,10 @@ complete -c ferrite-cli -s v -l version -d 'Prints the version'
 complete -c ferrite-cli -l tls -d 'A connection with TLS'
 complete -c ferrite-cli -l ldb -d 'The debugger of scripts'
 complete -c ferrite-cli -n '__fish_is_nth_token 1' -a 'APPEND ASKING AUTH BACKUP BGREWRITEAOF BGSAVE BIGKEYS BITCOUNT BITFIELD BITFIELD_RO BITOP BITPOS CLIENT CLUSTER COMMAND CONFIG COPY DBSIZE DEBUG DECR DECRBY DEL DELEX DELIFEQ DIGEST DISCARD ECHO EXEC EXISTS EXPIRE EXPIREAT EXPIRETIME FLUSHALL FLUSHDB GET GETBIT GETDEL GETEX GETRANGE GETSET HELLO HOTKEYS INCR INCRBY INCRBYFLOAT INFO KEYS LASTSAVE LATENCY LCS LOLWUT MEMORY MGET MODULE MONITOR MOVE MSET MSETNX MULTI OBJECT PERSIST PEXPIRE PEXPIREAT PEXPIRETIME PING PREFIXES PSETEX PSUBSCRIBE PTTL PUBLISH PUBSUB PUNSUBSCRIBE QUIT RANDOMKEY READONLY READWRITE RENAME RENAMENX RESET ROLE SAVE SCAN SELECT SET SETBIT SETEX SETNX SETRANGE SHUTDOWN SLOWLOG SPUBLISH SSUBSCRIBE STRLEN SUBSCRIBE SUBSTR SUNSUBSCRIBE SWAPDB TIME TOUCH TTL TYPE UNLINK UNSUBSCRIBE UNWATCH WAIT WAITAOF WATCH check-log cluster export help import peek'
-complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_is_nth_token 2' -a 'local deploy status stop rebalance'
+complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_is_nth_token 2' -a 'local deploy status bench stop rebalance'
 complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from local' -l port -r
 complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from local' -l dir -r
+complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from local' -l bench
 complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from deploy' -l port -r
 complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from deploy' -l threads -r
 complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from deploy' -l memory -r
@@ -77,8 +78,12 @@ complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen
 complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from deploy' -l deal
 complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from deploy' -l detached
 complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from deploy' -l ssh-config -r
+complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from status' -l port -r
 complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from status' -l watch
 complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from status' -l json
+complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from bench' -l port -r
+complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from stop' -l port -r
 complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from stop' -l save
 complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from stop' -l timeout -r
+complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from rebalance' -l port -r
 complete -c ferrite-cli -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from rebalance' -l plan

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::support::ferrite_server;
+use crate::support::{ferrite_server, fresh_directory};
 use hosts::{Hosts, Said, write_program};
 
 fn text(path: &Path) -> &str {
@@ -191,7 +191,7 @@ fn a_host_that_fails_changes_nothing_on_the_others() {
     unchanged(
         &said,
         &format!(
-            "127.0.0.4:6380: cannot look at it: ssh: connect to host 127.0.0.4 port {port}: Connection refused"
+            "127.0.0.4:6380: cannot be reached: ssh: connect to host 127.0.0.4 port {port}: Connection refused"
         ),
     );
     assert!(
@@ -358,10 +358,24 @@ fn another_architecture_builds_there() {
 fn a_host_without_cargo_says_so() {
     let hosts = Hosts::start_bare(1);
     let host = &hosts.hosts[0];
-    // The programs that it has are enough for a node.
-    let said = hosts.deploy(&["--dir", "~/a b/", "--detached"]);
+    // The programs that it has are enough for a node. Its password is that of the look whether it serves.
+    let options = [
+        "--dir",
+        "~/a b/",
+        "--detached",
+        "--",
+        "--requirepass",
+        "it's \"secret\"",
+    ];
+    let said = hosts.deploy(&options);
     done(&said);
-    assert!(host.home.join("a b/ferrite-server").exists());
+    let answer = host.tell("PING");
+    assert!(answer.starts_with("NOAUTH"), "{answer}");
+    assert!(
+        host.home
+            .join(format!("a b/{}/ferrite-server", host.port))
+            .exists()
+    );
     let uname = "[ \"$1\" = -m ] && echo riscv64 || echo Linux";
     host.replace_program("uname", uname);
     let said = hosts.deploy(&[]);
@@ -451,4 +465,59 @@ fn a_user_that_lingers_has_a_service() {
     let said = hosts.deploy(&["--memory", "101mb"]);
     assert!(done(&said).contains("was brought up to date"));
     assert_ne!(hosts.pids(), pids);
+}
+
+#[test]
+fn the_script_finds_the_program_or_builds_it() {
+    let directory = fresh_directory("run_cluster");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/run_cluster");
+    let tools = directory.join("tools");
+    hosts::link_programs(&["bash", "dirname", "env", "mkdir", "mv", "sh"], &tools);
+    let run = |programs: &str, variable: (&str, &Path), words: &[&str]| {
+        let output = Command::new(&script)
+            .args(words)
+            .env("CARGO_TARGET_DIR", directory.join("target"))
+            .env(
+                "PATH",
+                format!("{}:{}", directory.join(programs).display(), tools.display()),
+            )
+            .env(variable.0, variable.1)
+            .output();
+        hosts::said(output.expect("the script runs"))
+    };
+    for (programs, name, text) in [
+        ("path", "ferrite-cli", "printf '<%s>' path \"$@\""),
+        ("release", "ferrite-cli", "printf '<%s>' release \"$@\""),
+        (
+            "cargo",
+            "cargo",
+            "mkdir -p \"$CARGO_TARGET_DIR\" && mv \"${0%/*/*}/release\" \"$CARGO_TARGET_DIR\"; echo built",
+        ),
+    ] {
+        fs::create_dir(directory.join(programs)).expect("it is ours");
+        write_program(&directory.join(programs).join(name), text);
+    }
+    // The one that is named; that of the tests.
+    let own = Path::new(env!("CARGO_BIN_EXE_ferrite-cli"));
+    let said = run("none", ("FERRITE_CLI", own), &[]);
+    assert!(done(&said).contains("deploy NODES"), "{said:?}");
+    let said = run("none", ("FERRITE_CLI", own), &["deploy", "/nowhere"]);
+    assert_eq!(
+        (said.code, said.errors.as_str()),
+        (1, "cannot read /nowhere: No such file or directory\n")
+    );
+    // That of the PATH.
+    let said = run("path", ("FERRITE_CLI", Path::new("")), &["stop", "a b", ""]);
+    assert_eq!(done(&said), "<path><cluster><stop><a b><>");
+    // One that is built, which is only said on standard error, and found the next time.
+    let said = run("cargo", ("FERRITE_CLI", Path::new("")), &["status", "x"]);
+    assert_eq!(
+        (said.out.as_str(), said.code),
+        ("<release><cluster><status><x>", 0)
+    );
+    assert!(said.errors.ends_with("built\n"), "{said:?}");
+    write_program(&directory.join("target/release/ferrite-server"), "");
+    let said = run("cargo", ("FERRITE_CLI", Path::new("")), &["status", "x"]);
+    assert_eq!(done(&said), "<release><cluster><status><x>");
+    fs::remove_dir_all(directory).expect("it is ours");
 }

@@ -80,9 +80,29 @@ pub(crate) fn masters(map: &Map) -> String {
     text
 }
 
-/// A line for each node of a cluster.
+/// A line for each node of a cluster, and one for all of them.
 fn by_node(outcome: &Outcome, precision: usize, text: &mut String) {
-    let width = outcome.nodes.iter().map(String::len).max().unwrap_or(0);
+    let nodes = outcome.nodes.iter().map(String::as_str);
+    node_table(
+        &nodes.zip(&outcome.counts.nodes).collect::<Vec<_>>(),
+        |requests| outcome.rate_of(requests),
+        precision,
+        text,
+    );
+}
+
+/// The last line has what all counts are together: its percentiles are those of one distribution, no average of others.
+fn node_table(
+    nodes: &[(&str, &Counts)],
+    rate_of: impl Fn(u64) -> f64,
+    precision: usize,
+    text: &mut String,
+) {
+    let mut sum = Counts::default();
+    for (_, counts) in nodes {
+        sum.add(counts);
+    }
+    let width = nodes.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let _ = write!(
         text,
         "\n  {:<width$} {:>12} {:>12}",
@@ -92,8 +112,8 @@ fn by_node(outcome: &Outcome, precision: usize, text: &mut String) {
         let _ = write!(text, " {name:>9}");
     }
     text.push('\n');
-    for (name, counts) in outcome.nodes.iter().zip(&outcome.counts.nodes) {
-        let (requests, rate) = (counts.requests(), outcome.rate_of(counts.requests()));
+    for (name, counts) in nodes.iter().copied().chain([("sum", &sum)]) {
+        let (requests, rate) = (counts.requests(), rate_of(counts.requests()));
         let _ = write!(
             text,
             "  {name:<width$} {requests:>12} {rate:>12.2} {:>9}",
@@ -464,6 +484,34 @@ mod tests {
         let steps: Vec<_> = halving(8).collect();
         assert_eq!(steps, [0.0, 50.0, 75.0, 87.5, 93.75]);
         assert_eq!(halving(0).count(), 1);
+    }
+
+    #[test]
+    fn the_sum_of_nodes_is_one_distribution() {
+        let (mut fast, mut slow) = (Counts::default(), Counts::default());
+        fast.record(1_000_000, 990);
+        slow.record(100_000_000, 8);
+        slow.errors = 3;
+        let mut text = String::new();
+        let nodes = [("one.example:7000", &fast), ("two:1", &slow)];
+        node_table(&nodes, |requests| requests as f64 / 2.0, 1, &mut text);
+        let lines: Vec<Vec<&str>> = text
+            .trim_start()
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert_eq!(
+            lines[2],
+            [
+                "two:1", "8", "4.00", "3", "100.0", "100.0", "100.0", "100.0"
+            ]
+        );
+        // An average of the 99th percentiles would be 50.5.
+        assert_eq!(
+            lines[3],
+            ["sum", "998", "499.00", "3", "1.8", "1.0", "1.0", "100.0"]
+        );
     }
 
     #[test]

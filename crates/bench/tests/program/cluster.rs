@@ -222,6 +222,7 @@ fn nodes_are_counted_apart_and_together_in(nodes: &[Server]) {
         let requests = requests_by_node(run);
         assert_eq!(requests.len(), 3);
         assert_eq!(requests.iter().sum::<u64>(), 3_000);
+        assert_eq!(run["total"]["requests"], 3_000);
         assert!(requests.iter().all(|count| *count > 0), "{requests:?}");
         assert_eq!(run["moved"], 0);
         for (node, row) in nodes.iter().zip(run["nodes"].as_array().expect("nodes")) {
@@ -230,6 +231,9 @@ fn nodes_are_counted_apart_and_together_in(nodes: &[Server]) {
             assert!(text.contains(&format!("\n  {name} ")), "{text}");
         }
     }
+    let sums = text.lines().filter(|line| line.starts_with("  sum "));
+    let requests: Vec<_> = sums.map(|line| line.split_whitespace().nth(1)).collect();
+    assert_eq!(requests, [Some("3000"); 2], "{text}");
     let dir = fresh_dir();
     let page = dir.join("page.html");
     let line = format!("--cluster -t set -n 300 -c 3 --html {}", page.display());

@@ -365,7 +365,7 @@ impl Deploy {
         let (ssh, node) = (self.ssh(), &self.nodes[at]);
         self.progress.say(at, "copying the sources");
         let tar = format!("{}/source.tar.new", found.dir);
-        let file = Input::File(open(&archive.path)?);
+        let file = Input::Bytes(&archive.bytes);
         ssh.write(node, "cannot copy the sources", (file, &tar), COPY)?;
         let dir = format!("dir={}\n", quote(&found.dir));
         let unpack = format!(

@@ -74,7 +74,16 @@ pub(crate) fn read(mut words: Vec<OsString>) -> Result<Words, String> {
             Arg::Short(letter) => {
                 return Err(wrong(format!("there is no flag '-{letter}'")));
             }
-            Arg::Value(word) => given.words.push(word),
+            Arg::Value(word) => {
+                given.words.push(word);
+                if given.words.len() == subcommand.words.len()
+                    && let Rest::Behind(_) = subcommand.rest
+                {
+                    let rest = parser.raw_args();
+                    given.rest = rest.map_err(|error| wrong(error.to_string()))?.collect();
+                    break;
+                }
+            }
         }
     }
     if given.words.len() != subcommand.words.len() {
@@ -116,6 +125,11 @@ impl Given {
     /// The word at this place, as a path.
     pub(super) fn path(&self, at: usize) -> &Path {
         Path::new(&self.words[at])
+    }
+
+    /// The word at this place.
+    pub(super) fn word(&self, at: usize) -> &OsStr {
+        &self.words[at]
     }
 
     /// A number that was given with a flag.

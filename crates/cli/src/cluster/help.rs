@@ -4,8 +4,9 @@ use super::table::{SUBCOMMANDS, Subcommand};
 use crate::flags::help_row;
 
 const INTRODUCTION: &str = "\
-Several servers that share the keys. DIR is the directory of `cluster local`, or
-a map of a cluster. Other words behind `cluster` are a command of the server.
+Several servers that share the keys. NODES is the file of `cluster deploy`, DIR
+the directory of `cluster local`; a map of a cluster (FILE.toml) will do, too.
+Other words behind `cluster` are a command of the server.
 ";
 
 /// The text of `cluster --help`, or of one subcommand.

@@ -185,7 +185,7 @@ fn start(
     command
         .arg(directory.join(SETTINGS))
         .args(["--port", &member.port.to_string(), "--bind", &member.host])
-        .args(["--cluster-enabled", "yes", "--cluster-node", &member.id])
+        .args(["--cluster-enabled", "yes", "--cluster-node", &member.name])
         .arg("--cluster-map")
         .arg(map)
         .arg("--dir")

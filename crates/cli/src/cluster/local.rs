@@ -6,7 +6,7 @@
 //! DIR/node-7001/   ...
 //! ```
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
@@ -20,7 +20,7 @@ use super::launch::{self, Launch};
 use super::node_process::SETTINGS;
 use super::probe::{self, Report};
 use super::table::{Flag, Rest, Subcommand};
-use super::{Given, port_owner};
+use super::{Given, bench, port_owner};
 use crate::failure::{Failure, Result};
 use crate::flags::{Access, Options};
 use crate::format::quoted;
@@ -42,6 +42,12 @@ pub(super) const SUBCOMMAND: Subcommand = Subcommand {
             value: "DIR",
             summary: "Where the map is and each server has a directory of its own (cluster-PORT).",
         },
+        Flag {
+            long: "bench",
+            value: "",
+            summary: "Puts a load on all of them when they serve (`cluster bench DIR 100000 50`), and stops those \
+                      that were started.",
+        },
     ],
     rest: Rest::BehindDashes("SERVER OPTION"),
     run,
@@ -55,6 +61,10 @@ const HOST: &str = "127.0.0.1";
 
 /// The most nodes.
 const MAX_NODES: u64 = 256;
+
+/// What `--bench` sends, and over how many connections.
+const REQUESTS: &str = "100000";
+const CONNECTIONS: &str = "50";
 
 /// What a node is started with; nobody else sets it.
 const OWN_SETTINGS: &[&str] = &[
@@ -70,15 +80,39 @@ const OWN_SETTINGS: &[&str] = &[
 ];
 
 fn run(given: &Given, options: &Options) -> Result {
-    let (fleet, launch, reports, directory) = start(given, &options.access)?;
+    let Running {
+        fleet,
+        launch,
+        reports,
+        directory,
+        access,
+    } = start(given, &options.access)?;
+    let text = tell(&fleet, &reports, launch.count(), &directory);
+    io::stdout().write_all(text.as_bytes())?;
+    if !given.has("bench") {
+        launch.keep();
+        return Ok(());
+    }
+    let (requests, connections) = (OsStr::new(REQUESTS), OsStr::new(CONNECTIONS));
+    let loaded = bench::drive(&fleet, &access, requests, connections, &[]);
     let started = launch.count();
-    launch.keep();
-    let text = tell(&fleet, &reports, started, &directory);
-    Ok(io::stdout().write_all(text.as_bytes())?)
+    drop(launch);
+    writeln!(io::stdout(), "{started} servers stopped.")?;
+    loaded
+}
+
+/// Servers that all serve.
+struct Running {
+    fleet: Fleet,
+    launch: Launch,
+    reports: Vec<Report>,
+    directory: PathBuf,
+    /// With the password that the servers were given.
+    access: Access,
 }
 
 /// Starts what does not run, and waits until all serve.
-fn start(given: &Given, access: &Access) -> Result<(Fleet, Launch, Vec<Report>, PathBuf)> {
+fn start(given: &Given, access: &Access) -> Result<Running> {
     let count = given.number_at(0, 1..=MAX_NODES)? as usize;
     let port = given.number("port", 1..=65535)?.map(|port| port as u16);
     let settings = Settings::read(given)?;
@@ -120,7 +154,13 @@ fn start(given: &Given, access: &Access) -> Result<(Fleet, Launch, Vec<Report>, 
     }
     let mut launch = Launch::start(&missing, &directory.join(MAP))?;
     let reports = launch.wait(&fleet.members, &access)?;
-    Ok((fleet, launch, reports, directory))
+    Ok(Running {
+        fleet,
+        launch,
+        reports,
+        directory,
+        access,
+    })
 }
 
 /// The map of a directory of `cluster local`; none if there is nothing yet.
@@ -206,17 +246,18 @@ fn check_ports(missing: &[&Member]) -> Result {
 
 /// Refuses a map that is older than that of a node which runs: nodes that start would disagree with it.
 fn check_epoch(fleet: &Fleet, access: &Access) -> Result {
+    let epoch = fleet.own_map().epoch;
     for (member, report) in fleet
         .members
         .iter()
         .zip(probe::ask_all(&fleet.members, access))
     {
         if let Some(facts) = report.facts()
-            && facts.epoch > fleet.map.epoch
+            && facts.epoch > epoch
         {
             return Err(Failure::Other(format!(
                 "Nothing was started: {MAP} has the epoch {}, and {} runs with a map of the epoch {}",
-                fleet.map.epoch, member.name, facts.epoch
+                epoch, member.name, facts.epoch
             )));
         }
     }
@@ -231,7 +272,7 @@ fn make(fleet: &Fleet, directory: &Path, is_new: bool) -> Result {
     }
     if is_new {
         let (map, draft) = (directory.join(MAP), directory.join("map.toml.partial"));
-        fs::write(&draft, fleet.map.to_text())
+        fs::write(&draft, fleet.own_map().to_text())
             .and_then(|()| fs::rename(&draft, &map))
             .map_err(|error| wrong(&map, &error))?;
     }
@@ -308,14 +349,14 @@ impl Settings {
     }
 }
 
-fn text_of<'a>(given: &Given, word: &'a std::ffi::OsStr) -> Result<&'a str> {
+fn text_of<'a>(given: &Given, word: &'a OsStr) -> Result<&'a str> {
     let text = word.to_str();
     text.ok_or_else(|| given.wrong("an option of the servers is no UTF-8"))
 }
 
 /// What runs, as text.
 fn tell(fleet: &Fleet, reports: &[Report], started: usize, directory: &Path) -> String {
-    let (map, count) = (&fleet.map, fleet.members.len());
+    let (map, count) = (fleet.own_map(), fleet.members.len());
     let ran = match count - started {
         0 => format!("{count} servers started"),
         all if all == count => format!("{count} servers run already"),

@@ -13,12 +13,13 @@
 //! | `probe` | what the nodes say of themselves |
 //! | `local`, `launch` | `cluster local`; starting nodes, and waiting until they serve |
 //! | `node_process`, `port_owner` | the process of a node on this machine; who uses a port |
-//! | `status`, `stop`, `rebalance` | the subcommands of these names |
+//! | `status`, `bench`, `stop`, `rebalance` | the subcommands of these names |
 //! | `columns` | tables for people |
 //!
 //! A subcommand lives in a file of its own, with a constant `SUBCOMMAND` that [`table::SUBCOMMANDS`] lists.
 //! Other words behind `cluster` (`SLOTS`, `INFO`, ...) are a command of the server.
 
+mod bench;
 mod columns;
 mod deploy;
 mod fleet;

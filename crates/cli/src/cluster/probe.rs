@@ -32,6 +32,8 @@ pub(super) struct Facts {
     pub(super) info: Info,
     /// Forty digits.
     pub(super) id: String,
+    /// Of the cluster; other servers than Ferrite do not tell.
+    pub(super) name: String,
     pub(super) state: String,
     pub(super) epoch: u64,
     pub(super) slots: Vec<String>,
@@ -131,6 +133,7 @@ fn talk(place: &Place, access: &Access) -> Result<Report, Failure> {
     let cluster = Info::parse(text(&ask(&["CLUSTER", "INFO"])?)?.as_bytes());
     let (id, view) = view(&text(&ask(&["CLUSTER", "NODES"])?)?);
     Ok(Report::Up(Box::new(Facts {
+        name: cluster.text("cluster_name").to_owned(),
         state: cluster.text("cluster_state").to_owned(),
         epoch: u64::try_from(cluster.number("cluster_current_epoch")).unwrap_or(0),
         slots: view.get(&id).cloned().unwrap_or_default(),

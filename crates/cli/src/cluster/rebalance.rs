@@ -3,37 +3,98 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use map::{Map, Move, ranges_text};
+use map::{Draft, DraftNode, Map, Move, SLOTS, ranges_text};
 
-use super::Given;
-use super::fleet::Fleet;
+use super::fleet::{Fleet, PORT_FLAG};
+use super::status::{Expected, problems};
 use super::table::{Flag, Rest, Subcommand};
-use crate::failure::Result;
+use super::{Given, probe};
+use crate::failure::{Failure, Result};
 use crate::flags::Options;
 
 pub(super) const SUBCOMMAND: Subcommand = Subcommand {
     name: "rebalance",
     words: &["NODES|DIR"],
     summary: "Says which slots would move so that all nodes have as many, with the fewest moves.",
-    flags: &[Flag {
-        long: "plan",
-        value: "",
-        summary: "Nothing is moved. Required, as slots cannot be moved yet.",
-    }],
+    flags: &[
+        PORT_FLAG,
+        Flag {
+            long: "plan",
+            value: "",
+            summary: "Nothing is moved. Required, as slots cannot be moved yet.",
+        },
+    ],
     rest: Rest::Nothing,
     run,
 };
 
-fn run(given: &Given, _: &Options) -> Result {
+fn run(given: &Given, options: &Options) -> Result {
     if !given.has("plan") {
         return Err(given.wrong("slots cannot be moved yet; --plan says which would move"));
     }
-    let fleet = Fleet::open(given.path(0))?;
-    Ok(io::stdout().write_all(plan(&fleet.map).as_bytes())?)
+    let fleet = Fleet::of_given(given)?;
+    let names: Vec<&str> = fleet
+        .members
+        .iter()
+        .map(|member| member.name.as_str())
+        .collect();
+    let text = match &fleet.map {
+        Some(map) => plan(map, &names),
+        None => plan(&map_of(&fleet, options)?, &names),
+    };
+    Ok(io::stdout().write_all(text.as_bytes())?)
+}
+
+/// The map that the nodes of a file of hosts have, in their order.
+///
+/// # Errors
+/// They do not agree on one.
+fn map_of(fleet: &Fleet, options: &Options) -> Result<Map> {
+    let reports = probe::ask_all(&fleet.members, &options.access);
+    let expected = Expected::of(fleet, &reports);
+    let problems = problems(&fleet.members, &reports, &expected);
+    if !problems.is_empty() {
+        return Err(Failure::Other(problems.join("\n")));
+    }
+    let both = fleet.members.iter().zip(&reports);
+    let nodes: Vec<DraftNode> = both
+        .filter_map(|(member, report)| {
+            let facts = report.facts()?;
+            let range = |words: &String| (range(words), 0);
+            Some(DraftNode {
+                id: facts.id.clone(),
+                host: member.host.clone(),
+                port: member.port,
+                slots: facts.slots.iter().map(range).collect(),
+                ..DraftNode::default()
+            })
+        })
+        .collect();
+    if nodes.len() != expected.view.len() {
+        let (some, all) = (nodes.len(), expected.view.len());
+        let text = format!("the file names {some} of the {all} nodes of the cluster");
+        return Err(Failure::Other(text));
+    }
+    let draft = Draft {
+        name: expected.name,
+        epoch: expected.epoch,
+        nodes,
+    };
+    draft.check().map_err(|problems| {
+        let lines: Vec<String> = problems.into_iter().map(|problem| problem.text).collect();
+        Failure::Other(lines.join("\n"))
+    })
+}
+
+/// A range of slots as nodes write it.
+fn range(text: &str) -> std::ops::RangeInclusive<u16> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let slot = |text: &str| text.parse::<u16>().unwrap_or(0).min(SLOTS - 1);
+    slot(first)..=slot(last)
 }
 
 /// What would move, as text.
-fn plan(map: &Map) -> String {
+fn plan(map: &Map, names: &[&str]) -> String {
     let moves = map.moves_to_even_shares();
     let mut text = format!(
         "Cluster {}, epoch {}: {} nodes\n",
@@ -41,7 +102,7 @@ fn plan(map: &Map) -> String {
         map.epoch,
         map.nodes.len()
     );
-    let width = map.nodes.iter().map(|node| node.name.chars().count()).max();
+    let width = names.iter().map(|name| name.chars().count()).max();
     let width = width.unwrap_or(0).max(4);
     let _ = writeln!(text, "{:<width$}  {:>6}  {:>6}", "node", "slots", "then");
     for (at, node) in map.nodes.iter().enumerate() {
@@ -51,7 +112,7 @@ fn plan(map: &Map) -> String {
             its.map(|one| one.slots.len()).sum()
         };
         let then = now + count(&|one| one.to == at) - count(&|one| one.from == Some(at));
-        let _ = writeln!(text, "{:<width$}  {now:>6}  {then:>6}", node.name);
+        let _ = writeln!(text, "{:<width$}  {now:>6}  {then:>6}", names[at]);
     }
     let total: usize = moves.iter().map(|one| one.slots.len()).sum();
     if total == 0 {
@@ -60,8 +121,8 @@ fn plan(map: &Map) -> String {
     }
     let _ = writeln!(text, "{total} slots would move:");
     for one in &moves {
-        let from = one.from.map_or("no node", |from| &map.nodes[from].name);
-        let to = &map.nodes[one.to].name;
+        let from = one.from.map_or("no node", |from| names[from]);
+        let to = names[one.to];
         let _ = writeln!(
             text,
             "{}  {from} -> {to}",
@@ -82,7 +143,10 @@ mod tests {
                 "[[nodes]]\nid = \"{id}\"\nhost = \"{id}\"\nport = 1\nslots = {slots:?}\n"
             );
         }
-        plan(&Map::parse(&text).expect("it is right"))
+        plan(
+            &Map::parse(&text).expect("it is right"),
+            &["a", "long-name"],
+        )
     }
 
     #[test]

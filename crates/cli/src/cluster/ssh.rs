@@ -20,6 +20,9 @@ use crate::failure::reason;
 /// How long a connection may take, in seconds.
 const CONNECT_SECONDS: u32 = 10;
 
+/// The exit code of ssh where it is ssh that failed, and not what it ran.
+const SSH_FAILED: i32 = 255;
+
 /// How many hosts are talked to at once.
 const AT_ONCE: usize = 32;
 
@@ -47,7 +50,7 @@ pub(crate) struct Ssh {
 
 /// What a command on a host reads.
 pub(crate) enum Input<'a> {
-    Text(&'a str),
+    Bytes(&'a [u8]),
     File(File),
 }
 
@@ -100,7 +103,13 @@ impl Ssh {
     ) -> Result<String, Failed> {
         // The whole text has to arrive before anything of it is done, and nothing in it reads the rest of it.
         let text = format!("main() {{\n{script}\n}}\nmain </dev/null\n");
-        self.run(node, what, "exec sh -s", Input::Text(&text), patience)
+        self.run(
+            node,
+            what,
+            "exec sh -s",
+            Input::Bytes(text.as_bytes()),
+            patience,
+        )
     }
 
     /// Writes a file on a host. The path is absolute.
@@ -149,8 +158,12 @@ impl Ssh {
                 None => "ssh was ended by a signal".to_owned(),
             };
         }
+        let code = done.status.and_then(|status| status.code());
         Err(Failed {
-            what: what.to_owned(),
+            what: match code {
+                Some(SSH_FAILED) => "cannot be reached".to_owned(),
+                _ => what.to_owned(),
+            },
             hint: hint(&words),
             words: words.trim_end().to_owned(),
         })
@@ -196,8 +209,8 @@ struct Done {
 
 fn run(mut command: Command, input: Input<'_>, patience: Duration) -> io::Result<Done> {
     let end = Instant::now() + patience;
-    let (stdin, text) = match input {
-        Input::Text(text) => (Stdio::piped(), Some(text.as_bytes().to_vec())),
+    let (stdin, bytes) = match input {
+        Input::Bytes(bytes) => (Stdio::piped(), Some(bytes.to_vec())),
         Input::File(file) => (file.into(), None),
     };
     let mut child = command
@@ -205,9 +218,9 @@ fn run(mut command: Command, input: Input<'_>, patience: Duration) -> io::Result
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    if let (Some(mut stdin), Some(text)) = (child.stdin.take(), text) {
+    if let (Some(mut stdin), Some(bytes)) = (child.stdin.take(), bytes) {
         // An end before all was read is told by the exit code.
-        thread::spawn(move || stdin.write_all(&text).is_ok());
+        thread::spawn(move || stdin.write_all(&bytes).is_ok());
     }
     let output = collect(child.stdout.take().expect("it is piped"), MAX_OUTPUT);
     let errors = collect(child.stderr.take().expect("it is piped"), MAX_WORDS);
@@ -356,7 +369,7 @@ mod tests {
     fn what_takes_too_long_is_ended() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo out; echo err >&2; exec sleep 600"]);
-        let done = run(command, Input::Text("x"), Duration::from_secs(1)).expect("sh runs");
+        let done = run(command, Input::Bytes(b"x"), Duration::from_secs(1)).expect("sh runs");
         assert!(done.status.is_none());
         assert_eq!(
             (done.output.as_slice(), done.errors.as_slice()),

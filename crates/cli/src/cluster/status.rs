@@ -9,7 +9,7 @@ use sys::signal::Interrupts;
 
 use super::Given;
 use super::columns::table;
-use super::fleet::{Fleet, Member};
+use super::fleet::{Fleet, Member, PORT_FLAG};
 use super::probe::{self, Facts, Report};
 use super::table::{Flag, Rest, Subcommand};
 use crate::failure::{Failure, Result};
@@ -24,6 +24,7 @@ pub(super) const SUBCOMMAND: Subcommand = Subcommand {
     summary: "Which nodes are up, their slots, keys, memory, requests a second, version and epoch, and whether all agree \
               on the map. Exit status 1 if one is down or they disagree.",
     flags: &[
+        PORT_FLAG,
         Flag {
             long: "watch",
             value: "",
@@ -49,12 +50,12 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 struct Look<'a> {
     fleet: &'a Fleet,
     reports: Vec<Report>,
+    expected: Expected,
     /// What is not as it should be, in sentences.
     problems: Vec<String>,
 }
 
 fn run(given: &Given, options: &Options) -> Result {
-    let path = given.path(0);
     let is_json = given.has("json") || matches!(options.format, Some(Format::Json));
     let is_live = given.has("watch") && !is_json && io::stdout().is_terminal();
     let interrupts = if given.has("watch") {
@@ -66,7 +67,7 @@ fn run(given: &Given, options: &Options) -> Result {
     let mut countdown = Countdown::new(options);
     loop {
         // The map may be another by now.
-        let fleet = Fleet::open(path)?;
+        let fleet = Fleet::of_given(given)?;
         let look = Look::at(&fleet, options);
         let text = if is_json { look.json() } else { look.text() };
         let mut out = io::stdout().lock();
@@ -89,10 +90,12 @@ fn run(given: &Given, options: &Options) -> Result {
 impl Look<'_> {
     fn at<'a>(fleet: &'a Fleet, options: &Options) -> Look<'a> {
         let reports = probe::ask_all(&fleet.members, &options.access);
-        let problems = problems(fleet, &reports);
+        let expected = Expected::of(fleet, &reports);
+        let problems = problems(&fleet.members, &reports, &expected);
         Look {
             fleet,
             reports,
+            expected,
             problems,
         }
     }
@@ -115,11 +118,8 @@ impl Look<'_> {
             text.push('\n');
         }
         if self.problems.is_empty() {
-            text += &format!(
-                "All {} nodes of {} are up and agree on the map.\n",
-                rows.len(),
-                self.fleet.map.name
-            );
+            let (count, name) = (rows.len(), &self.expected.name);
+            text += &format!("All {count} nodes of {name} are up and agree on the map.\n");
         }
         text
     }
@@ -134,8 +134,8 @@ impl Look<'_> {
             .map(|(member, report)| node_value(member, report));
         let problems = self.problems.iter().map(|problem| word(problem));
         let value = object(vec![
-            ("name", word(&self.fleet.map.name)),
-            ("epoch", number(self.fleet.map.epoch)),
+            ("name", word(&self.expected.name)),
+            ("epoch", number(self.expected.epoch)),
             ("up", number(up.count() as u64)),
             ("agree", Value::Boolean(self.problems.is_empty())),
             ("problems", Value::Array(problems.collect())),
@@ -147,14 +147,51 @@ impl Look<'_> {
     }
 }
 
+/// The map that all nodes should have: that of the file, else that of the first node which is up.
+pub(super) struct Expected {
+    pub(super) name: String,
+    pub(super) epoch: u64,
+    pub(super) view: BTreeMap<String, Vec<String>>,
+    /// Whose it is.
+    owner: String,
+}
+
+impl Expected {
+    pub(super) fn of(fleet: &Fleet, reports: &[Report]) -> Expected {
+        if let Some(map) = &fleet.map {
+            let nodes = map.nodes.iter();
+            let slots = |node: &map::Node| words(&map::ranges_text(&node.slots));
+            return Expected {
+                name: map.name.clone(),
+                epoch: map.epoch,
+                view: nodes.map(|node| (node.id.clone(), slots(node))).collect(),
+                owner: "the file".to_owned(),
+            };
+        }
+        let both = fleet.members.iter().zip(reports);
+        let mut up = both.filter_map(|(member, report)| Some((member, report.facts()?)));
+        match up.next() {
+            Some((member, facts)) => Expected {
+                name: facts.name.clone(),
+                epoch: facts.epoch,
+                view: facts.view.clone(),
+                owner: member.name.clone(),
+            },
+            None => Expected {
+                name: String::new(),
+                epoch: 0,
+                view: BTreeMap::new(),
+                owner: String::new(),
+            },
+        }
+    }
+}
+
 /// What is not as it should be.
-fn problems(fleet: &Fleet, reports: &[Report]) -> Vec<String> {
-    let map = &fleet.map;
-    let expected: BTreeMap<String, Vec<String>> = (map.nodes.iter())
-        .map(|node| (node.id.clone(), words(&map::ranges_text(&node.slots))))
-        .collect();
+pub(super) fn problems(members: &[Member], reports: &[Report], expected: &Expected) -> Vec<String> {
+    let (epoch, owner) = (expected.epoch, &expected.owner);
     let mut problems = Vec::new();
-    for (member, report) in fleet.members.iter().zip(reports) {
+    for (member, report) in members.iter().zip(reports) {
         let name = &member.name;
         let Some(facts) = report.facts() else {
             problems.push(format!("{name} is down: {}.", report.state()));
@@ -166,15 +203,14 @@ fn problems(fleet: &Fleet, reports: &[Report]) -> Vec<String> {
                 member.place(),
                 shown_id(facts)
             ));
-        } else if facts.epoch != map.epoch {
+        } else if facts.epoch != epoch {
             problems.push(format!(
-                "{name} has another map: its epoch is {}, that of the file is {}.",
-                facts.epoch, map.epoch
+                "{name} has another map: its epoch is {}, that of {owner} is {epoch}.",
+                facts.epoch
             ));
-        } else if facts.view != expected {
+        } else if facts.view != expected.view {
             problems.push(format!(
-                "{name} has another map: its epoch is that of the file, {}, but its slots are others.",
-                map.epoch
+                "{name} has another map: its epoch is that of {owner}, {epoch}, but its slots are others."
             ));
         } else if facts.state != "ok" {
             problems.push(format!("{name} serves nothing: slots have no node."));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use resp::Value;
 
-use super::fleet::{Fleet, Member};
+use super::fleet::{Fleet, Member, PORT_FLAG};
 use super::probe::{self, Report};
 use super::table::{Flag, Rest, Subcommand};
 use super::{Given, PATIENCE, PAUSE, node_process};
@@ -20,6 +20,7 @@ pub(super) const SUBCOMMAND: Subcommand = Subcommand {
     words: &["NODES|DIR"],
     summary: "Ends all nodes in order and waits for them. Exit status 1 if one does not end.",
     flags: &[
+        PORT_FLAG,
         Flag {
             long: "save",
             value: "",
@@ -46,7 +47,7 @@ enum Asked {
 }
 
 fn run(given: &Given, options: &Options) -> Result {
-    let fleet = Fleet::open(given.path(0))?;
+    let fleet = Fleet::of_given(given)?;
     let limit = given.number("timeout", 0..=86_400)?;
     let limit = limit.map_or(PATIENCE, Duration::from_secs);
     let lines = end_all(&fleet.members, &options.access, given.has("save"), limit);

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use super::given::Given;
-use super::{deploy, local, rebalance, status, stop};
+use super::{bench, deploy, local, rebalance, status, stop};
 use crate::failure::Result;
 use crate::flags::Options;
 
@@ -12,6 +12,7 @@ pub(crate) const SUBCOMMANDS: &[Subcommand] = &[
     local::SUBCOMMAND,
     deploy::SUBCOMMAND,
     status::SUBCOMMAND,
+    bench::SUBCOMMAND,
     stop::SUBCOMMAND,
     rebalance::SUBCOMMAND,
 ];
@@ -45,6 +46,8 @@ pub(crate) enum Rest {
     Nothing,
     /// What stands behind `--`, as help calls it.
     BehindDashes(&'static str),
+    /// What stands behind the words that have to follow.
+    Behind(&'static str),
 }
 
 impl Subcommand {
@@ -54,6 +57,7 @@ impl Subcommand {
         let rest = match self.rest {
             Rest::Nothing => String::new(),
             Rest::BehindDashes(rest) => format!(" [-- {rest}...]"),
+            Rest::Behind(rest) => format!(" [{rest}...]"),
         };
         format!("{}{}{rest}", self.name, words.collect::<String>())
     }

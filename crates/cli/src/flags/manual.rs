@@ -71,8 +71,8 @@ fn verbs() -> Vec<(String, String)> {
 
 /// The subcommands of `cluster`, each with its flags behind it.
 fn clusters() -> Vec<(String, String)> {
-    let about = "`ferrite-cli cluster` starts, looks at, measures and stops several servers that share the keys. DIR is the \
-                 directory of `cluster local`, or a map of a cluster.";
+    let about = "`ferrite-cli cluster` starts, looks at, measures and stops several servers that share the keys. NODES is the \
+                 file of `cluster deploy`, DIR the directory of `cluster local`; a map of a cluster (FILE.toml) will do as well.";
     let rows = SUBCOMMANDS.iter().flat_map(rows).map(|(head, text)| {
         let head = match head.strip_prefix("  ") {
             Some(flag) => flag.to_owned(),

@@ -1,5 +1,7 @@
 //! `ferrite-cli cluster` with real servers.
 
+mod bench;
+mod hosts;
 mod local;
 mod rebalance;
 mod refused;
@@ -14,7 +16,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::support::{PATIENCE, ferrite_server, fresh_directory};
+use crate::support::{PATIENCE, ferrite_bench, ferrite_server, fresh_directory};
 
 /// Standard output, standard error and exit code of `ferrite-cli`.
 fn client(arguments: &[&str]) -> (String, String, i32) {
@@ -44,8 +46,9 @@ struct Local {
 impl Local {
     /// Starts nothing yet.
     fn new(count: u16) -> Local {
-        // It is beside the client.
+        // They are beside the client.
         ferrite_server();
+        ferrite_bench();
         let home = fresh_directory("local");
         Local {
             directory: home.join("cluster"),

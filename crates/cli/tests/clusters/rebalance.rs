@@ -5,7 +5,8 @@ use std::fs;
 use super::cluster;
 use crate::support::fresh_directory;
 
-const MAP: &str = "name = \"shop\"\nepoch = 4\n\n[[nodes]]\nid = \"a\"\nhost = \"h\"\nport = 1\nslots = \"0-16383\"\n\n\
+const MAP: &str = "name = \"shop\"\nepoch = 4\n\n[[nodes]]\nid = \"a\"\nhost = \"h\"\nport = 1\n\
+    slots = \"0-16383\"\n\n\
     [[nodes]]\nid = \"b\"\nhost = \"h\"\nport = 2\nslots = []\n";
 
 #[test]

@@ -208,17 +208,21 @@ const PROGRAMS: [&str; 23] = [
 ];
 
 fn start_bare_host(directory: &Path, number: u8) -> Host {
-    let path = std::env::var_os("PATH").expect("there are programs");
     let only = directory.join(format!("only-{number}"));
-    fs::create_dir(&only).expect("it is ours");
-    for name in PROGRAMS {
-        let mut all = std::env::split_paths(&path).map(|place| place.join(name));
-        let program = all
-            .find(|program| program.exists())
-            .unwrap_or_else(|| panic!("there is no {name}"));
-        std::os::unix::fs::symlink(program, only.join(name)).expect("it is ours");
-    }
+    link_programs(&PROGRAMS, &only);
     start_host_with(directory, number, only.to_str().expect("it is text"))
+}
+
+/// Makes a directory with these programs alone.
+pub(crate) fn link_programs(names: &[&str], directory: &Path) {
+    let path = std::env::var_os("PATH").expect("there are programs");
+    fs::create_dir(directory).expect("it is ours");
+    for name in names {
+        let mut all = std::env::split_paths(&path).map(|place| place.join(name));
+        let program = all.find(|program| program.exists());
+        let program = program.unwrap_or_else(|| panic!("there is no {name}"));
+        std::os::unix::fs::symlink(program, directory.join(name)).expect("it is ours");
+    }
 }
 
 fn start_host_with(directory: &Path, number: u8, path: &str) -> Host {

@@ -168,26 +168,34 @@ fn spawn(kind: Kind, port: u16, directory: &Path, options: &[&str]) -> Child {
 /// package that a test belongs to.
 pub(crate) fn ferrite_server() -> &'static Path {
     static SERVER: OnceLock<PathBuf> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        let client = Path::new(env!("CARGO_BIN_EXE_ferrite-cli"));
-        let directory = client.parent().expect("a file is in a directory");
-        // `make test` has built everything before.
-        if std::env::var_os("FERRITE_SERVER_IS_BUILT").is_some() {
-            return directory.join("ferrite-server");
-        }
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "ferrite-server"]);
-        if directory.ends_with("release") {
-            build.arg("--release");
-        }
-        let target = directory
-            .parent()
-            .expect("the profile is in the target directory");
-        build.arg("--target-dir").arg(target);
-        let status = build.status().expect("cargo runs this test");
-        assert!(status.success(), "ferrite-server does not build");
-        directory.join("ferrite-server")
-    })
+    SERVER.get_or_init(|| built("ferrite-server"))
+}
+
+/// The same for the load generator.
+pub(crate) fn ferrite_bench() -> &'static Path {
+    static BENCH: OnceLock<PathBuf> = OnceLock::new();
+    BENCH.get_or_init(|| built("ferrite-bench"))
+}
+
+fn built(package: &str) -> PathBuf {
+    let client = Path::new(env!("CARGO_BIN_EXE_ferrite-cli"));
+    let directory = client.parent().expect("a file is in a directory");
+    // `make test` has built everything before.
+    if std::env::var_os("FERRITE_SERVER_IS_BUILT").is_some() {
+        return directory.join(package);
+    }
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--package", package]);
+    if directory.ends_with("release") {
+        build.arg("--release");
+    }
+    let target = directory
+        .parent()
+        .expect("the profile is in the target directory");
+    build.arg("--target-dir").arg(target);
+    let status = build.status().expect("cargo runs this test");
+    assert!(status.success(), "{package} does not build");
+    directory.join(package)
 }
 
 /// A port that was free a moment ago.

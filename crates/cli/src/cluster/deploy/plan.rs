@@ -64,11 +64,28 @@ pub(super) fn make(wanted: &Wanted, nodes: &[Node], found: &[Found]) -> Result<P
     if newest.is_some() && !is_same {
         draft.epoch += 1;
     }
+    if is_open(wanted, &nodes) {
+        notes.push(
+            "no password is set: all who reach these ports read and write everything (`-- --requirepass ...` sets one)"
+                .to_owned(),
+        );
+    }
     let map = draft.check().map_err(|problems| {
         let lines: Vec<String> = problems.into_iter().map(|problem| problem.text).collect();
         Failure::Other(lines.join("\n"))
     })?;
     Ok(Plan { map, notes })
+}
+
+/// Whether other machines need no password.
+fn is_open(wanted: &Wanted, nodes: &[&Node]) -> bool {
+    let protects =
+        |line: &str| line.starts_with("requirepass ") || line.starts_with("protected-mode \"yes\"");
+    let is_outside = |node: &&Node| {
+        let address: Option<IpAddr> = node.host.parse().ok();
+        !address.is_some_and(|address| address.is_loopback())
+    };
+    !wanted.settings.lines().any(protects) && nodes.iter().any(is_outside)
 }
 
 /// Whether a map has exactly these nodes.
@@ -207,15 +224,17 @@ pub(super) fn unit_text(cluster: &str, id: &str, dir: &str, is_system: bool) -> 
     };
     let path = |name: &str| word(&format!("{dir}/{name}"));
     let target = if is_system { "multi-user" } else { "default" };
+    // The first word of a command of systemd has no quotes or dollars, and a directory may have them.
     // What is printed before the messages begin goes where `switch.sh` looks for it.
     format!(
         "# Written by `ferrite-cli cluster deploy`, which writes it anew the next time.\n\
          [Unit]\nDescription=Ferrite, node {id} of the cluster {}\nAfter=network-online.target\n\n\
-         [Service]\nType=notify\nWatchdogSec=30\nExecStart={} {}\nExecReload=/bin/kill -HUP $MAINPID\n\
+         [Service]\nType=notify\nWatchdogSec=30\nExecStart=/bin/sh -c {} {} {}\nExecReload=/bin/kill -HUP $MAINPID\n\
          StandardOutput=append:{}\nStandardError=inherit\nRestart=on-failure\n\
          TimeoutStartSec=infinity\nTimeoutStopSec=10min\nLimitNOFILE=65536\nUMask=0077\nNoNewPrivileges=yes\n\n\
          [Install]\nWantedBy={target}.target\n",
         cluster.replace('%', "%%"),
+        word(r#"exec "$0" "$1""#),
         path("ferrite-server"),
         path("ferrite.conf"),
         format_args!("{}/start.log", dir.replace('%', "%%")),

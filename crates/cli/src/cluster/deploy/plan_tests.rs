@@ -61,7 +61,15 @@ fn slots_are_dealt_in_the_order_of_the_file() {
          [[nodes]]\nid = \"10.0.0.1-7000\"\nhost = \"10.0.0.1\"\nport = 7000\nslots = \"5461-10922\"\n\n\
          [[nodes]]\nid = \"fd00__2-6380\"\nhost = \"fd00::2\"\nport = 6380\nslots = \"10923-16383\"\n"
     );
-    assert!(plan.notes.is_empty());
+    assert!(plan.notes[0].starts_with("no password is set"));
+    for (lines, settings) in [("127.0.0.2", ""), ("10.0.0.1", "requirepass \"x\"\n")] {
+        let wanted = Wanted {
+            settings: settings.to_owned(),
+            ..wanted()
+        };
+        let plan = make(&wanted, &parse(lines), &[found(None)]).expect("a map");
+        assert!(plan.notes.is_empty(), "{lines}");
+    }
     let long = parse(&format!("{0}a\n{0}b\n", "long-name.".repeat(9)));
     let plan = make(&wanted(), &long, &[found(None), found(None)]).expect("ids differ");
     assert!(
@@ -160,7 +168,10 @@ fn paths_are_quoted_for_the_server_and_for_systemd() {
     let text = config(&wanted(), (&nodes[0], &found(None)), "a");
     assert!(text.contains("\nbind * -::*\n"), "{text}");
     let text = unit_text("shop", "a", "/srv/it's \"50%\"", false);
-    let start = "\nExecStart=\"/srv/it's \\\"50%%\\\"/ferrite-server\" \"/srv/it's \\\"50%%\\\"/ferrite.conf\"\n";
+    let start = concat!(
+        "\nExecStart=/bin/sh -c \"exec \\\"$$0\\\" \\\"$$1\\\"\" ",
+        "\"/srv/it's \\\"50%%\\\"/ferrite-server\" \"/srv/it's \\\"50%%\\\"/ferrite.conf\"\n"
+    );
     assert!(text.contains(start), "{text}");
     assert!(text.ends_with("\nWantedBy=default.target\n"), "{text}");
 }

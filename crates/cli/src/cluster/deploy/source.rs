@@ -10,43 +10,32 @@ use std::thread;
 
 use crate::failure::{Failure, Result, reason};
 
-/// A tar file of the sources, removed when it is dropped.
+/// A tar file of the sources.
 pub(super) struct Archive {
-    pub(super) path: PathBuf,
+    pub(super) bytes: Vec<u8>,
     /// What `cksum` says of it.
     pub(super) sum: String,
 }
 
-impl Drop for Archive {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-/// Packs what git knows of the sources, and what is new there, as it is on the disk; without git all but
-/// `target`.
+/// Packs what git knows of the sources, and what is new there, as it is on the disk; without git all but `target`.
 ///
 /// # Errors
 /// There are none, or a program fails.
 pub(super) fn pack(given: Option<&Path>) -> Result<Archive> {
     let root = find(given)?;
-    let name = format!("ferrite-sources-{}.tar", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    // From here on it is removed whatever happens.
-    let mut archive = Archive {
-        path,
-        sum: String::new(),
-    };
     let mut tar = Command::new("tar");
-    tar.arg("-cf").arg(&archive.path).arg("-C").arg(&root);
+    tar.args(["-cf", "-", "-C"]).arg(&root);
     let files = files_of_git(&root);
     match &files {
         Some(_) => tar.args(["--null", "-T", "-"]),
         None => tar.args(["--exclude=./target", "--exclude=./.git", "."]),
     };
-    run(tar, "tar", files.unwrap_or_default())?;
-    archive.sum = sum(&archive.path)?;
-    Ok(archive)
+    let bytes = run(tar, "tar", files.unwrap_or_default())?.stdout;
+    let sum = run(Command::new("cksum"), "cksum", bytes.clone())?.stdout;
+    Ok(Archive {
+        sum: String::from_utf8_lossy(&sum).trim().to_owned(),
+        bytes,
+    })
 }
 
 /// The workspace of the sources.

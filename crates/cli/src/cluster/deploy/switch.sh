@@ -142,9 +142,10 @@ case $action in
         ;;
     start)
         stop && take || exit
-        start && await || {
+        if ! { start && await; }; then
             if [ -n "$ran" ]; then
-                stop && give_back && start && await && echo "the server before, with its map, serves again" >&2
+                stop && give_back && start && await \
+                    && echo "the server before, with its map, serves again" >&2
             elif [ -n "$manager" ]; then
                 # It would be tried again and again.
                 systemd --quiet disable --now "$unit"
@@ -152,7 +153,7 @@ case $action in
                 stop
             fi
             exit 1
-        }
+        fi
         ;;
 esac
 rm -f "$dir/ferrite-server.old" "$dir/ferrite.conf.old" "$dir/map.toml.old" "$dir/built-from.old"

@@ -42,7 +42,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         long: "dir",
         value: "DIR",
-        summary: "The node's directory on its host, from the home directory on (ferrite-cluster/PORT).",
+        summary: "Where a node has its directory PORT on its host, from the home directory on (ferrite-cluster).",
     },
     Flag {
         long: "name",
@@ -154,10 +154,8 @@ impl Wanted {
 
     /// The directory of a node, absolute or from the home directory on.
     pub(super) fn place(&self, port: u16) -> String {
-        match &self.dir {
-            Some(dir) => dir.clone(),
-            None => format!("ferrite-cluster/{port}"),
-        }
+        let dir = self.dir.as_deref().unwrap_or("ferrite-cluster");
+        format!("{dir}/{port}")
     }
 
     /// The program that is copied.
