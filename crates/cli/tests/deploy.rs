@@ -166,6 +166,16 @@ fn three_hosts_are_deployed_brought_up_to_date_and_left_alone() {
         "{said:?}"
     );
     assert_eq!(hosts.pids(), pids);
+
+    // The file is that of the other subcommands too. What was ended has its keys when it comes back.
+    let nodes = hosts.nodes(&fourth);
+    let said = hosts.cluster(&["status", text(&nodes)]);
+    assert!(done(&said).contains("All 4 nodes of ferrite are up and agree on the map."));
+    let said = hosts.cluster(&["stop", text(&nodes)]);
+    assert_eq!(done(&said).matches("ended").count(), 4);
+    let said = hosts.deploy_to(&nodes, &options);
+    assert_eq!(done(&said).matches("was started: serves").count(), 4);
+    assert_eq!(keys(&hosts), KEYS);
 }
 
 #[test]
@@ -281,8 +291,19 @@ fn what_the_server_refuses_is_told_in_its_words() {
     assert_eq!(hosts.pids(), pids);
     assert!(!host.node().join("ferrite.conf.new").exists());
 
-    // A server that does not start: the one before comes back.
+    // A server that does not run there.
     let broken = hosts.directory.join("broken");
+    write_program(
+        &broken,
+        "echo \"libc.so.6: version GLIBC_2.99 not found\" >&2; exit 1",
+    );
+    let said = hosts.deploy(&["--server", text(&broken)]);
+    assert_eq!(said.code, 1);
+    let expected = "cannot run the server there: libc.so.6: version GLIBC_2.99 not found (--build builds it there)";
+    assert_eq!(said.errors.matches(expected).count(), 2, "{said:?}");
+    assert_eq!(hosts.pids(), pids);
+
+    // A server that does not start: the one before comes back.
     let real = ferrite_server().display();
     let script = format!(
         "case $1 in\n--health) exec '{real}' \"$@\" ;;\n--*) exit 0 ;;\nesac\necho 'broken in a new way' >&2\nexit 3"

@@ -121,6 +121,13 @@ impl Hosts {
         said(command.output().expect("the program runs"))
     }
 
+    /// Runs another subcommand.
+    pub(crate) fn cluster(&self, words: &[&str]) -> Said {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ferrite-cli"));
+        let output = command.arg("cluster").args(words).output();
+        said(output.expect("the program runs"))
+    }
+
     /// What all nodes say to a command, a text each.
     pub(crate) fn tell(&self, command: &str) -> Vec<String> {
         self.hosts.iter().map(|host| host.tell(command)).collect()
