@@ -28,9 +28,34 @@ pub(crate) fn between(from: Ticks, to: Ticks) -> Duration {
     Duration::from_nanos(ns_between(from, to))
 }
 
+/// How long to sleep so as not to be late for a moment: `usual` at most, and that long if the moment is over.
+pub(crate) fn pause(now: Ticks, moment: Ticks, usual: Duration) -> Duration {
+    if now >= moment {
+        return usual;
+    }
+    between(now, moment).min(usual)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_hurries_for_a_moment_that_is_over() {
+        let (now, usual) = (now(), Duration::from_millis(100));
+        for (moment, expected) in [
+            (now, usual),
+            (now - 1, usual),
+            (now + ticks(Duration::from_secs(9)), usual),
+        ] {
+            assert_eq!(pause(now, moment, usual), expected);
+        }
+        let soon = pause(now, now + ticks(Duration::from_millis(20)), usual);
+        assert!(
+            soon < Duration::from_millis(30) && soon > Duration::from_millis(10),
+            "{soon:?}"
+        );
+    }
 
     #[test]
     fn ticks_and_durations_agree() {

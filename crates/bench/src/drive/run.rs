@@ -452,10 +452,10 @@ impl<'a> Collector<'a> {
 
     /// How long to wait for the next report: until the warm-up ends, to look at the server then.
     fn patience(&self) -> Duration {
-        if !self.job.has_started() || self.cpu_at_start.is_some() {
+        if !self.job.has_started() {
             return SLICE;
         }
-        clock::between(clock::now(), self.job.measure_from()).min(SLICE)
+        clock::pause(clock::now(), self.job.measure_from(), SLICE)
     }
 
     /// Notes what the server had used when measuring began.
