@@ -46,100 +46,103 @@ fn lines_are_nodes() {
     assert_eq!((hosts[0].port, hosts[1].port), (6380, 6381));
 }
 
+/// Texts, and what is said of them.
+const TYPOS: &[(&str, &str)] = &[
+    (
+        "",
+        "1: there is no node: each is a line user@host[:sshport] [port]",
+    ),
+    (
+        "# h\n",
+        "1: there is no node: each is a line user@host[:sshport] [port]",
+    ),
+    (
+        "h 70000",
+        "1: the port of the node, behind the host, is a number from 1 to 65535, not '70000'",
+    ),
+    (
+        "h 0",
+        "1: the port of the node, behind the host, is a number from 1 to 65535, not '0'",
+    ),
+    (
+        "h +5",
+        "1: the port of the node, behind the host, is a number from 1 to 65535, not '+5'",
+    ),
+    (
+        "h\nh2:x",
+        "2: the port of ssh, behind the colon, is a number from 1 to 65535, not 'x'",
+    ),
+    (
+        "h:",
+        "1: the port of ssh, behind the colon, is a number from 1 to 65535, not ''",
+    ),
+    (
+        "h 1 2",
+        "1: nothing is expected at '2': a line is user@host[:sshport] [port]",
+    ),
+    (
+        "@h",
+        "1: the user before the @ has letters, digits and -_.$, not ''",
+    ),
+    (
+        "-oProxyCommand=x@h",
+        "1: the user before the @ has letters, digits and -_.$, not '-oProxyCommand=x'",
+    ),
+    (
+        "a@b@h",
+        "1: the user before the @ has letters, digits and -_.$, not 'a@b'",
+    ),
+    (
+        "a@",
+        "1: a host is an address or a name of letters, digits and -_., not '': \
+                a line is user@host[:sshport] [port]",
+    ),
+    (
+        "-F/etc/x",
+        "1: a host is an address or a name of letters, digits and -_., not '-F/etc/x': \
+                      a line is user@host[:sshport] [port]",
+    ),
+    (
+        "h;reboot",
+        "1: a host is an address or a name of letters, digits and -_., not 'h;reboot': \
+                      a line is user@host[:sshport] [port]",
+    ),
+    (
+        "10.0.0.256",
+        "1: '10.0.0.256' is no IPv4 address: four numbers from 0 to 255 are expected",
+    ),
+    (
+        "10.0.0",
+        "1: '10.0.0' is no IPv4 address: four numbers from 0 to 255 are expected",
+    ),
+    ("fd00::1", "1: an IPv6 address goes in brackets: [fd00::1]"),
+    ("[fd00::1", "1: the ] is missing in '[fd00::1'"),
+    (
+        "[fd00::g]",
+        "1: an IPv6 address is expected in brackets, not 'fd00::g'",
+    ),
+    (
+        "[10.0.0.1]",
+        "1: an IPv6 address is expected in brackets, not '10.0.0.1'",
+    ),
+    (
+        "[::1]22",
+        "1: behind the ] comes :sshport or nothing, not '22'",
+    ),
+    (
+        "a@h\n\nb@H:22",
+        "3: H:6380 is in line 1 too: two nodes need two addresses",
+    ),
+    (
+        "[::1] 1\n[0::1] 1",
+        "2: [::1]:1 is in line 1 too: two nodes need two addresses",
+    ),
+];
+
 #[test]
 fn every_typo_has_its_line_and_what_is_expected() {
-    for (text, expected) in [
-        (
-            "",
-            "1: there is no node: each is a line user@host[:sshport] [port]",
-        ),
-        (
-            "# h\n",
-            "1: there is no node: each is a line user@host[:sshport] [port]",
-        ),
-        (
-            "h 70000",
-            "1: the port of the node, behind the host, is a number from 1 to 65535, not '70000'",
-        ),
-        (
-            "h 0",
-            "1: the port of the node, behind the host, is a number from 1 to 65535, not '0'",
-        ),
-        (
-            "h +5",
-            "1: the port of the node, behind the host, is a number from 1 to 65535, not '+5'",
-        ),
-        (
-            "h\nh2:x",
-            "2: the port of ssh, behind the colon, is a number from 1 to 65535, not 'x'",
-        ),
-        (
-            "h:",
-            "1: the port of ssh, behind the colon, is a number from 1 to 65535, not ''",
-        ),
-        (
-            "h 1 2",
-            "1: nothing is expected at '2': a line is user@host[:sshport] [port]",
-        ),
-        (
-            "@h",
-            "1: the user before the @ has letters, digits and -_.$, not ''",
-        ),
-        (
-            "-oProxyCommand=x@h",
-            "1: the user before the @ has letters, digits and -_.$, not '-oProxyCommand=x'",
-        ),
-        (
-            "a@b@h",
-            "1: the user before the @ has letters, digits and -_.$, not 'a@b'",
-        ),
-        (
-            "a@",
-            "1: a host is an address or a name of letters, digits and -_., not '': \
-                a line is user@host[:sshport] [port]",
-        ),
-        (
-            "-F/etc/x",
-            "1: a host is an address or a name of letters, digits and -_., not '-F/etc/x': \
-                      a line is user@host[:sshport] [port]",
-        ),
-        (
-            "h;reboot",
-            "1: a host is an address or a name of letters, digits and -_., not 'h;reboot': \
-                      a line is user@host[:sshport] [port]",
-        ),
-        (
-            "10.0.0.256",
-            "1: '10.0.0.256' is no IPv4 address: four numbers from 0 to 255 are expected",
-        ),
-        (
-            "10.0.0",
-            "1: '10.0.0' is no IPv4 address: four numbers from 0 to 255 are expected",
-        ),
-        ("fd00::1", "1: an IPv6 address goes in brackets: [fd00::1]"),
-        ("[fd00::1", "1: the ] is missing in '[fd00::1'"),
-        (
-            "[fd00::g]",
-            "1: an IPv6 address is expected in brackets, not 'fd00::g'",
-        ),
-        (
-            "[10.0.0.1]",
-            "1: an IPv6 address is expected in brackets, not '10.0.0.1'",
-        ),
-        (
-            "[::1]22",
-            "1: behind the ] comes :sshport or nothing, not '22'",
-        ),
-        (
-            "a@h\n\nb@H:22",
-            "3: H:6380 is in line 1 too: two nodes need two addresses",
-        ),
-        (
-            "[::1] 1\n[0::1] 1",
-            "2: [::1]:1 is in line 1 too: two nodes need two addresses",
-        ),
-    ] {
-        assert_eq!(wrong(text.as_bytes()), expected, "{text}");
+    for (text, expected) in TYPOS {
+        assert_eq!(wrong(text.as_bytes()), *expected, "{text}");
     }
     assert_eq!(
         wrong(b"h x\nok\n\xff\n\x1b[m"),
