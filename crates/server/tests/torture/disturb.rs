@@ -115,10 +115,12 @@ impl Runner {
             let list = runner.ask("CLIENT LIST")?.text();
             Ok(!list.lines().any(|line| line.starts_with(&id)))
         })?;
-        let mut reader = self.reader()?;
-        let is_scarce = self.life.maxmemory.is_some();
-        let found = inspect::read(&mut reader, LANES, Some(number), is_scarce);
-        let found = found.map_err(|problem| Find::new("read", problem))?;
+        let found = self.with_all_slots(|runner| {
+            let mut reader = runner.reader()?;
+            let is_scarce = runner.life.maxmemory.is_some();
+            let found = inspect::read(&mut reader, LANES, Some(number), is_scarce);
+            found.map_err(|problem| Find::new("read", problem))
+        })?;
         let history = &mut self.lanes[number].history;
         let kept = history.judge(&found.keys[number], found.asked, false);
         let kept = kept.and_then(|kept| match kept.most < history.answered {

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use crate::support::Value;
 use crate::torture::model::{Expect, Global, Model};
 use crate::torture::script::Request;
+use crate::torture::slots::Maps;
 use crate::torture::values::{Key, Keys, SLACK_MS, Span, describe, may_be};
 use crate::torture::wire::Reply;
 
@@ -44,6 +45,7 @@ pub(crate) struct Step {
     pub(crate) sent: u64,
     pub(crate) sent_ms: u64,
     pub(crate) answer: Option<Answer>,
+    pub(crate) maps: Maps,
 }
 
 impl Step {
@@ -77,6 +79,12 @@ impl Step {
             if let Some(was_dirty) = answer.was_dirty {
                 model.learn_dirty(was_dirty);
             }
+        }
+        if let Maps::Only(slots) = self.maps
+            && let Some(error) = model.refusal_of_node(request, slots)
+        {
+            model.refuse(request);
+            return Some(Expect::Error(error));
         }
         Some(model.apply(request, self.span(end_ms), touched))
     }
@@ -138,12 +146,14 @@ impl History {
         };
         let is_exec = matches!(&step.deed, Deed::Request(request) if crate::torture::model::command_name(request) == "exec");
         let is_unsure = is_exec && self.model.is_unsure_of_exec();
+        step.maps = step.maps.told_by(&reply.value);
         step.answer = Some(Answer {
             stamp: reply.stamp,
             at_ms: reply.at_ms,
             is_durable,
             was_refused,
-            was_dirty: is_unsure.then_some(!matches!(reply.value, Value::Array(_))),
+            was_dirty: is_unsure
+                .then_some(!matches!(reply.value, Value::Array(_) | Value::Error(_))),
         });
         self.answered += 1;
         match step.play(&mut self.model, reply.at_ms, &mut Vec::new()) {
@@ -197,6 +207,7 @@ impl History {
             sent: stamp,
             sent_ms: at_ms,
             answer: None,
+            maps: Maps::None,
         });
         for step in &mut self.steps[self.answered..] {
             step.answer = Some(Answer {

@@ -63,10 +63,12 @@ impl Runner {
 
     /// Reads everything and judges it. What was found is the base of what follows.
     fn look(&mut self, rule: Rule) -> Result<(), Find> {
-        let mut reader = self.reader()?;
-        let found = inspect::read(&mut reader, LANES, None, self.life.maxmemory.is_some());
-        let found = found
-            .map_err(|problem| Find::new("read", format!("{problem}\n{}", self.process.tail())))?;
+        let found = self.with_all_slots(|runner| {
+            let mut reader = runner.reader()?;
+            let found = inspect::read(&mut reader, LANES, None, runner.life.maxmemory.is_some());
+            let tail = |problem| format!("{problem}\n{}", runner.process.tail());
+            found.map_err(|problem| Find::new("read", tail(problem)))
+        })?;
         let histories: Vec<&History> = self.lanes.iter().map(|lane| &lane.history).collect();
         let may_lose = rule == Rule::KeepsDurable;
         let counts = verdict::judge(&histories, &found.keys, found.asked, may_lose);
@@ -90,9 +92,11 @@ impl Runner {
 
     /// [`Runner::look`] beside connections that go on: their histories go on, too.
     fn look_beside(&mut self, rule: Rule) -> Result<(), Find> {
-        let mut reader = self.reader()?;
-        let found = inspect::read(&mut reader, LANES, None, self.life.maxmemory.is_some());
-        let found = found.map_err(|problem| Find::new("read", problem))?;
+        let found = self.with_all_slots(|runner| {
+            let mut reader = runner.reader()?;
+            let found = inspect::read(&mut reader, LANES, None, runner.life.maxmemory.is_some());
+            found.map_err(|problem| Find::new("read", problem))
+        })?;
         let histories: Vec<&History> = self.lanes.iter().map(|lane| &lane.history).collect();
         let may_lose = rule == Rule::KeepsDurable;
         let counts = verdict::judge(&histories, &found.keys, found.asked, may_lose);

@@ -7,6 +7,7 @@
 //! | `script` | what a run does, as lines of text |
 //! | `plan` | a script from a seed |
 //! | `run`, `disturb`, `lives`, `operate` | a script against a server: requests; cut connections; starts and ends; maintenance, trouble, copies |
+//! | `slots` | a server that is a node of a cluster, and the maps it has |
 //! | `wire`, `process` | connections; the server's process |
 //! | `history`, `verdict`, `inspect` | what can be there; whether it is; reading it |
 //! | `shrink` | the short script of a find |
@@ -33,6 +34,7 @@ mod process;
 mod run;
 mod script;
 mod shrink;
+mod slots;
 mod values;
 mod verdict;
 mod wire;

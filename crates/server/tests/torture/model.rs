@@ -6,6 +6,7 @@
 use crate::support::Value;
 use crate::torture::commands::{Effect, Row, row};
 use crate::torture::script::Request;
+use crate::torture::slots::Slots;
 use crate::torture::values::{Data, Entry, Key, Keys, Span};
 
 /// Databases of the servers.
@@ -182,8 +183,11 @@ impl Model {
             .map(crate::torture::script::Arg::bytes)
             .collect();
         let is_control = matches!(&name[..], "multi" | "exec" | "discard" | "watch");
-        if let (Some((queue, _)), false) = (&mut self.queue, is_control) {
-            queue.push(request.clone());
+        if let (Some((queue, was_refused)), false) = (&mut self.queue, is_control) {
+            // What would not run is not kept.
+            if !*was_refused && self.is_dirty != Some(true) {
+                queue.push(request.clone());
+            }
             return Expect::Is(Value::Simple(b"QUEUED".to_vec()));
         }
         match &name[..] {
@@ -356,6 +360,16 @@ impl Model {
                     *was_refused = true;
                 }
             }
+        }
+    }
+
+    /// How the error begins with which a node with these slots of a cluster refuses a request, if it does. EXEC is refused with all that
+    /// was queued, which is nothing if a watched key had changed before.
+    pub(crate) fn refusal_of_node(&self, request: &Request, slots: Slots) -> Option<&'static str> {
+        match &self.queue {
+            Some(_) if command_name(request) == "exec" && self.is_dirty == Some(true) => None,
+            Some((queue, _)) if command_name(request) == "exec" => slots.refusal(queue.iter()),
+            _ => slots.refusal(std::iter::once(request)),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::torture::inspect;
 use crate::torture::process::{LOG, Process};
 use crate::torture::run::{Find, LANES, Runner};
 use crate::torture::script::Request;
+use crate::torture::slots;
 use crate::torture::values::{Keys, may_be};
 use crate::torture::wire::Silence;
 
@@ -257,7 +258,13 @@ impl Runner {
         class: &'static str,
     ) -> Result<(), Find> {
         self.totals.copies += 1;
-        copy.spawn(options);
+        // It is a server on its own, which shows all keys.
+        let options: Vec<String> = options
+            .iter()
+            .filter(|option| *option != slots::OPTION)
+            .cloned()
+            .collect();
+        copy.spawn(&options);
         let wrong = |text: String| Find::new(class, text);
         copy.wait_until_ready(&self.clock).map_err(wrong)?;
         let mut reader = copy

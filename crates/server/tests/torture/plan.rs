@@ -5,6 +5,7 @@ use crate::torture::inspect::SEPARATOR;
 use crate::torture::model::DATABASES;
 use crate::torture::run::LANES;
 use crate::torture::script::{Arg, Line, Request};
+use crate::torture::slots::{self, Slots};
 
 /// Names of each class of keys.
 const VALUES: u32 = 12;
@@ -29,10 +30,12 @@ pub(crate) struct Plan {
     open: Vec<String>,
     /// The disk has trouble in this life.
     has_trouble: bool,
+    /// The server is a node of a cluster.
+    is_cluster: bool,
 }
 
 impl Plan {
-    /// The plan of a seed. A short one has shorter lives and smaller values.
+    /// The plan of a seed; of every third one the server is a node of a cluster. A short one has shorter lives and smaller values.
     pub(crate) fn new(seed: u64, is_short: bool) -> Plan {
         Plan {
             random: fastrand::Rng::with_seed(seed),
@@ -42,6 +45,7 @@ impl Plan {
             backups: 0,
             open: Vec::new(),
             has_trouble: false,
+            is_cluster: seed % 3 == 2,
         }
     }
 
@@ -64,6 +68,7 @@ impl Plan {
                 20..23 => at += self.burst(),
                 23..25 => at += self.fill(),
                 25 if self.chance(4) && !self.has_trouble => at += self.layers(),
+                26..30 if self.is_cluster => self.map(),
                 _ => {
                     let lane = self.lane();
                     let request = self.request(lane);
@@ -114,6 +119,10 @@ impl Plan {
         if is_small {
             options.push("maxmemory-clients=32mb".to_owned());
         }
+        if self.is_cluster {
+            options.push(slots::OPTION.to_owned());
+            self.map();
+        }
         self.lines.push(Line::Server(options));
         if self.chance(6) {
             self.lines.push(Line::StartKill(self.random.u64(..60)));
@@ -149,7 +158,7 @@ impl Plan {
             }
             5 if !self.has_trouble => {
                 let lane = self.lane();
-                let name = if self.random.bool() {
+                let name = if self.random.bool() || self.is_cluster {
                     "FLUSHALL"
                 } else {
                     "SWAPDB"
@@ -172,6 +181,25 @@ impl Plan {
         }
         if self.random.bool() {
             self.lines.push(Line::Check);
+        }
+    }
+
+    /// The map that gives the server all slots, or the other.
+    fn map(&mut self) {
+        let slots = match self.random.bool() {
+            true => Slots::All,
+            false => Slots::Half,
+        };
+        self.lines.push(Line::Map(slots));
+    }
+
+    /// The name of a key. In a cluster some keys of a connection share a slot.
+    fn name(&self, lane: usize, class: char, number: u32) -> String {
+        let between = char::from(SEPARATOR);
+        match (self.is_cluster, class) {
+            (false, _) => format!("{lane}{between}{class}{number}"),
+            (true, 'f') => format!("{lane}{between}{{{lane}f}}{class}{number}"),
+            (true, _) => format!("{lane}{between}{{{lane}{}}}{class}{number}", number % 3),
         }
     }
 
@@ -227,12 +255,12 @@ impl Plan {
     /// MULTI, some requests, and its end. How many requests those are.
     fn transaction(&mut self) -> usize {
         let lane = self.lane();
-        let mut send = |request: Request| self.lines.push(Line::Request(lane, request));
         let word = |name: &str| vec![Arg::word(name)];
         if self.random.u8(..3) == 0 {
             let name = self.random.u32(..VALUES);
-            let key = Arg::word(format!("{lane}{}v{name}", char::from(SEPARATOR)));
-            send(vec![Arg::word("WATCH"), key]);
+            let key = Arg::word(self.name(lane, 'v', name));
+            self.lines
+                .push(Line::Request(lane, vec![Arg::word("WATCH"), key]));
             if self.random.u8(..3) == 0 {
                 let request = self.request(lane);
                 self.lines.push(Line::Request(lane, request));
@@ -276,7 +304,7 @@ impl Plan {
             let mut request = vec![Arg::word("MSET")];
             for name in 0..8 {
                 let name = (first + group * 8 + name) % SELDOM;
-                let key = format!("{lane}{}f{name}", char::from(SEPARATOR));
+                let key = self.name(lane, 'f', name);
                 let seed = self.random.u32(..);
                 request.extend([Arg::word(key), Arg::Text { len, seed }]);
             }
@@ -329,7 +357,13 @@ impl Plan {
 
     /// A request of a connection.
     pub(crate) fn request(&mut self, lane: usize) -> Request {
-        let row = self.choose(|row| !matches!(row.effect, Effect::Operator));
+        // A cluster has one database.
+        let is_cluster = self.is_cluster;
+        let is_wanted = |row: &&Row| match row.effect {
+            Effect::Operator => false,
+            _ => !(is_cluster && matches!(row.name, "move" | "swapdb")),
+        };
+        let row = self.choose(is_wanted);
         self.shape(lane, row)
     }
 
@@ -348,17 +382,21 @@ impl Plan {
         let Some((token, rest)) = token.strip_prefix('{').and_then(|it| it.split_once('}')) else {
             return vec![Arg::word(token)];
         };
+        let classes = [
+            ("v", VALUES),
+            ("n", NUMBERS),
+            ("b", BIG_NUMBERS),
+            ("x", SHORT_LIVES),
+        ];
+        if let Some((class, count)) = classes.iter().find(|(class, _)| *class == token) {
+            let number = self.random.u32(..*count);
+            let class = class.chars().next().expect("it has one");
+            return vec![Arg::word(self.name(lane, class, number))];
+        }
+        let databases = if self.is_cluster { 1 } else { DATABASES };
         let random = &mut self.random;
-        let mut key = |class: char, count: u32| {
-            let number = random.u32(..count);
-            Arg::word(format!("{lane}{}{class}{number}", char::from(SEPARATOR)))
-        };
         let word = |number: i64| vec![Arg::word(format!("{number}{rest}"))];
         match token {
-            "v" => vec![key('v', VALUES)],
-            "n" => vec![key('n', NUMBERS)],
-            "b" => vec![key('b', BIG_NUMBERS)],
-            "x" => vec![key('x', SHORT_LIVES)],
             "vs" => (0..random.usize(1..5))
                 .flat_map(|_| self.token(lane, "{v}"))
                 .collect(),
@@ -381,7 +419,7 @@ impl Plan {
             "future-s" => word((FUTURE_MS / 1000 + 1000 * random.u64(..100)) as i64),
             "short" => word(random.i64(20..1500)),
             "hz" => word(random.i64(1..100)),
-            "db" => word(random.i64(0..i64::from(DATABASES))),
+            "db" => word(random.i64(0..i64::from(databases))),
             "01" => word(random.i64(0..2)),
             "at" => {
                 let at = self.len();

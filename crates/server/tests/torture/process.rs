@@ -13,10 +13,13 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{PATIENCE, Value};
 use crate::torture::model::DATABASES;
+use crate::torture::slots::{self, Slots};
 use crate::torture::wire::Connection;
 
 /// The directory of the log in that of the server.
 pub(crate) const LOG: &str = "appendonlydir";
+/// The map of a node of a cluster.
+const MAP: &str = "map.toml";
 /// What it prints.
 const OUTPUT: &str = "output";
 
@@ -44,6 +47,9 @@ pub(crate) struct Process {
     child: Option<Child>,
     directory: PathBuf,
     port: u16,
+    /// What the map of a node of a cluster gives to it, and how often the map was written.
+    pub(crate) slots: Slots,
+    epoch: u64,
     /// How much of the output was looked at.
     seen: usize,
 }
@@ -60,6 +66,8 @@ impl Process {
             child: None,
             directory,
             port: 0,
+            slots: Slots::All,
+            epoch: 0,
             seen: 0,
         }
     }
@@ -90,7 +98,19 @@ impl Process {
         let fixed = OPTIONS
             .iter()
             .map(|&(name, value)| (name.to_owned(), value.to_owned()));
-        let asked = options.iter().map(|option| {
+        if options.iter().any(|option| option == slots::OPTION) {
+            self.write_map();
+            command.args([
+                "--cluster-enabled",
+                "yes",
+                "--cluster-map",
+                MAP,
+                "--cluster-node",
+                "a",
+            ]);
+        }
+        let options = options.iter().filter(|option| *option != slots::OPTION);
+        let asked = options.map(|option| {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             (name.to_owned(), value.replace(',', " "))
         });
@@ -112,6 +132,13 @@ impl Process {
             .stdout(output)
             .stderr(errors);
         self.child = Some(command.spawn().expect("the program is there"));
+    }
+
+    /// Writes the map that the server reads next.
+    pub(crate) fn write_map(&mut self) {
+        self.epoch += 1;
+        let text = self.slots.text(self.epoch, self.port);
+        fs::write(self.directory.join(MAP), text).expect("the directory is ours");
     }
 
     /// Waits until the server takes commands.

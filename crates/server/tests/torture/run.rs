@@ -73,6 +73,9 @@ pub(crate) struct Totals {
     pub(crate) lost: u64,
     pub(crate) kept_unanswered: u64,
     pub(crate) copies: u64,
+    /// Changes of a cluster's map, and requests that were refused for it.
+    pub(crate) maps: u64,
+    pub(crate) sent_elsewhere: u64,
 }
 
 impl fmt::Display for Totals {
@@ -81,7 +84,15 @@ impl fmt::Display for Totals {
             f,
             "{} starts, {} kills, {} requests answered, {} lost as they may be, {} there without an answer, {} copies opened",
             self.starts, self.kills, self.answered, self.lost, self.kept_unanswered, self.copies
-        )
+        )?;
+        if self.maps > 0 {
+            write!(
+                f,
+                ", {} maps, {} requests of other slots",
+                self.maps, self.sent_elsewhere
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -189,6 +200,7 @@ impl Runner {
             Line::Idle => self.idle()?,
             Line::Sleep(ms) => sleep(Duration::from_millis(*ms)),
             Line::Relog => self.relog()?,
+            Line::Map(slots) => self.change_map(*slots)?,
             Line::Check => self.check()?,
             Line::Verify => self.verify_running()?,
             Line::Trouble(word) => self.trouble(word)?,
@@ -311,6 +323,7 @@ impl Runner {
     ) {
         let bytes = encode(request);
         let sent_ms = now_ms();
+        let maps = self.maps();
         let lane = &mut self.lanes[number];
         let Some(connection) = &mut lane.connection else {
             return;
@@ -327,6 +340,7 @@ impl Runner {
             sent,
             sent_ms,
             answer: None,
+            maps,
         };
         let deed = Deed::Request(request.clone());
         lane.history.steps.push(step(deed));
@@ -410,6 +424,10 @@ impl Runner {
         let step = lane.history.steps.get(index);
         let global = step.and_then(|step| Some((step.global?, step.answer.clone()?)));
         self.totals.answered += 1;
+        if let Value::Error(text) = &reply.value {
+            let is_elsewhere = text.starts_with(b"MOVED ") || text.starts_with(b"CROSSSLOT ");
+            self.totals.sent_elsewhere += u64::from(is_elsewhere);
+        }
         if let Some((_, answer)) = global {
             // A transaction whose watched keys have changed does nothing.
             let was_run = matches!(reply.value, Value::Array(_) | Value::Simple(_));

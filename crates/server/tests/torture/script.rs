@@ -12,6 +12,7 @@
 //! kick 3                                           CLIENT KILL of connection 3
 //! finish 3                                         the end of what connection 3 sends; its answers come
 //! op BGREWRITEAOF                                  a request of the operator's connection
+//! map all|half                                     slots that the server has, with the option cluster=yes
 //! settle | idle | sleep 20 | relog | check | verify
 //! trouble volatile|full|syncs|writes|none          DEBUG DISK
 //! backup b1 | open b1 | snapshot                   a backup; a second server on it, or on a snapshot
@@ -19,6 +20,8 @@
 //! ```
 
 use std::fmt;
+
+use crate::torture::slots::Slots;
 
 /// A word of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +120,7 @@ pub(crate) enum Line {
     Idle,
     Sleep(u64),
     Relog,
+    Map(Slots),
     Check,
     Verify,
     Trouble(String),
@@ -155,6 +159,8 @@ impl fmt::Display for Line {
             Line::Idle => f.write_str("idle"),
             Line::Sleep(ms) => write!(f, "sleep {ms}"),
             Line::Relog => f.write_str("relog"),
+            Line::Map(Slots::All) => f.write_str("map all"),
+            Line::Map(Slots::Half) => f.write_str("map half"),
             Line::Check => f.write_str("check"),
             Line::Verify => f.write_str("verify"),
             Line::Trouble(word) => write!(f, "trouble {word}"),
@@ -195,6 +201,11 @@ impl Line {
             "idle" => Line::Idle,
             "sleep" => Line::Sleep(number(1)?),
             "relog" => Line::Relog,
+            "map" => Line::Map(match &word(1)?[..] {
+                "all" => Slots::All,
+                "half" => Slots::Half,
+                _ => return Err(bad()),
+            }),
             "check" => Line::Check,
             "verify" => Line::Verify,
             "trouble" => Line::Trouble(word(1)?),
@@ -237,7 +248,7 @@ pub(crate) fn print(lines: &[Line]) -> String {
 #[test]
 fn a_script_is_its_text() {
     let text = "server appendfsync=always\ndepth 1\n3 SET 3:v1 @300000.17 PX 50\n3 cut 40 SET 3:v1 @5.1\n0 SET %40a %25%00%20\n\
-        kick 3\nfinish 3\nop DEBUG RELOAD\nsettle\nidle\nsleep 20\nrelog\ncheck\nverify\ntrouble full\nbackup b1\nopen b1\nsnapshot\nstart\nkill\n\
+        kick 3\nfinish 3\nop DEBUG RELOAD\nsettle\nidle\nsleep 20\nrelog\nmap all\nmap half\ncheck\nverify\ntrouble full\nbackup b1\nopen b1\nsnapshot\nstart\nkill\n\
         start-kill 20\nstop\n0 SET %40a %\n";
     let (good, bad) = text.split_at(text.len() - "0 SET %40a %\n".len());
     let lines = parse(good).expect("it is a script");

@@ -107,6 +107,7 @@ mod tests {
     use crate::torture::history::{Deed, History, Step};
     use crate::torture::model::Global;
     use crate::torture::script::{Line, Request, parse};
+    use crate::torture::slots::Maps;
     use crate::torture::values::{Keys, Span};
     use crate::torture::wire::Reply;
 
@@ -125,6 +126,7 @@ mod tests {
             sent,
             sent_ms: 1000,
             answer: None,
+            maps: Maps::None,
         }
     }
 
