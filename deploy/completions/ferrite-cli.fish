@@ -27,7 +27,7 @@ complete -c ferrite-cli -l pipe-timeout -d 'How long --pipe waits for a reply on
 complete -c ferrite-cli -l rdb -d 'Saves the data as an RDB file, as a replica gets it, at one point in time; - is standard output' -r -F
 complete -c ferrite-cli -l functions-rdb -d 'The same with the functions alone' -r -F
 complete -c ferrite-cli -l config -d 'Reads flags from FILE, one a line, without dashes, like `port 7000`' -r -F
-complete -c ferrite-cli -l cluster -d 'Administration of a cluster' -r -f
+complete -c ferrite-cli -l cluster -d 'Administration of a cluster of Redis' -r -f
 complete -c ferrite-cli -l askpass -d 'Asks for the password'
 complete -c ferrite-cli -l no-auth-warning -d 'No warning about a password on the command line'
 complete -c ferrite-cli -s 2 -l resp2 -d 'RESP2, the protocol without types (usual)'

@@ -24,7 +24,7 @@ use super::{Given, bench, port_owner};
 use crate::failure::{Failure, Result};
 use crate::flags::{Access, Options};
 use crate::format::quoted;
-use crate::modes::stat::bytes_text;
+use crate::modes::{self, stat::bytes_text};
 
 pub(super) const SUBCOMMAND: Subcommand = Subcommand {
     name: "local",
@@ -97,7 +97,7 @@ fn run(given: &Given, options: &Options) -> Result {
     let loaded = bench::drive(&fleet, &access, requests, connections, &[]);
     let started = launch.count();
     drop(launch);
-    writeln!(io::stdout(), "{started} servers stopped.")?;
+    writeln!(io::stdout(), "{} stopped.", servers(started))?;
     loaded
 }
 
@@ -354,13 +354,18 @@ fn text_of<'a>(given: &Given, word: &'a OsStr) -> Result<&'a str> {
     text.ok_or_else(|| given.wrong("an option of the servers is no UTF-8"))
 }
 
+fn servers(count: usize) -> String {
+    modes::count(count as u64, "server")
+}
+
 /// What runs, as text.
 fn tell(fleet: &Fleet, reports: &[Report], started: usize, directory: &Path) -> String {
     let (map, count) = (fleet.own_map(), fleet.members.len());
     let ran = match count - started {
-        0 => format!("{count} servers started"),
+        0 => format!("{} started", servers(count)),
+        all if all == count && count == 1 => "1 server runs already".to_owned(),
         all if all == count => format!("{count} servers run already"),
-        ran => format!("{started} servers started, {ran} run already"),
+        ran => format!("{} started, {ran} run already", servers(started)),
     };
     let mut text = format!(
         "Cluster {}, epoch {}, in {}: {ran}.\n",

@@ -302,8 +302,10 @@ pub(super) const TABLE: &[Flag] = &[
 
     switch(None, "tls", Section::Missing, "A connection with TLS.",
         |options| set_mode(options, Mode::Missing("--tls: this program does not speak TLS yet"))),
-    word(None, "cluster", "COMMAND", Section::Missing, "Administration of a cluster.",
-        |options, _| set_mode(options, Mode::Missing("--cluster: this program administers no clusters"))),
+    word(None, "cluster", "COMMAND", Section::Missing,
+        "Administration of a cluster of Redis. For those of Ferrite see `ferrite-cli cluster --help`.",
+        |options, _| set_mode(options, Mode::Missing(
+            "--cluster: this program administers no clusters of Redis; see `ferrite-cli cluster --help`"))),
     switch(None, "ldb", Section::Missing, "The debugger of scripts.",
         |options| set_mode(options, Mode::Missing("--ldb: this program is no debugger"))),
 ];

@@ -95,7 +95,7 @@ pub(super) fn bar(len: u64, template: &str) -> ProgressBar {
 }
 
 /// `1 key`, `2 keys`.
-pub(super) fn count(number: u64, noun: &str) -> String {
+pub(crate) fn count(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }

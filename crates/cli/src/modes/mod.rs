@@ -35,6 +35,8 @@ pub(crate) mod stat;
 mod types;
 mod walk;
 
+pub(crate) use file::count;
+
 use std::time::Duration;
 
 use crate::cluster;

@@ -53,7 +53,7 @@ fn servers_are_started_once_and_run_on() {
     let (text, told, code) = local.call(&[]);
     assert_eq!((told.as_str(), code), ("", 0));
     assert!(
-        text.contains(": 1 servers started, 2 run already.\n"),
+        text.contains(": 1 server started, 2 run already.\n"),
         "{text}"
     );
     let now = local.pids();
