@@ -71,6 +71,7 @@ pub(crate) fn read(mut words: Vec<OsString>) -> Result<Words, String> {
                 };
                 given.flags.push((flag.long, word));
             }
+            Arg::Short('h') => return Ok(Words::Help(help::text(Some(subcommand)))),
             Arg::Short(letter) => {
                 return Err(wrong(format!("there is no flag '-{letter}'")));
             }
@@ -206,7 +207,9 @@ mod tests {
             assert_eq!((given.has("plan"), given.path(0)), (true, Path::new("x")));
         }
         assert!(matches!(words("--help"), Ok(Words::Help(_))));
-        assert!(matches!(words("rebalance --help"), Ok(Words::Help(_))));
+        for line in ["rebalance --help", "rebalance -h", "local 3 --help"] {
+            assert!(matches!(words(line), Ok(Words::Help(_))), "{line}");
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! Invariant: what was started is stopped again, unless it is kept.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -12,7 +13,7 @@ use std::time::Instant;
 
 use sys::signal::Interrupts;
 
-use super::fleet::Member;
+use super::fleet::{Fleet, Member};
 use super::node_process::{self, LOG, PID_FILE, PROGRAM, SETTINGS};
 use super::probe::{self, Report};
 use super::{PATIENCE, PAUSE};
@@ -25,6 +26,8 @@ const LINES: usize = 5;
 /// The nodes that this program has started.
 pub(super) struct Launch {
     children: Vec<Started>,
+    /// Some slots have no node.
+    has_gaps: bool,
     is_kept: bool,
 }
 
@@ -44,6 +47,7 @@ impl Launch {
     pub(super) fn start(members: &[&Member], map: &Path) -> Result<Launch> {
         let mut launch = Launch {
             children: Vec::new(),
+            has_gaps: false,
             is_kept: false,
         };
         let program = program();
@@ -68,11 +72,14 @@ impl Launch {
         Ok(launch)
     }
 
-    /// Waits until all members serve, those that ran before too.
+    /// Waits until all members serve, those that ran before too. A map with gaps is served as far as its
+    /// settings allow.
     ///
     /// # Errors
     /// One does not come up, or a person wants it to end.
-    pub(super) fn wait(&mut self, members: &[Member], access: &Access) -> Result<Vec<Report>> {
+    pub(super) fn wait(&mut self, fleet: &Fleet, access: &Access) -> Result<Vec<Report>> {
+        let members = &fleet.members;
+        self.has_gaps = !fleet.own_map().gaps().is_empty();
         // Ctrl-C ends this program, but not what it has started.
         let interrupts = Interrupts::catch().ok();
         let mut end = Instant::now() + PATIENCE;
@@ -111,7 +118,8 @@ impl Launch {
             Report::Up(facts) => {
                 let pid = facts.info.number("process_id");
                 let own = self.children.iter().find(|own| own.name == member.name);
-                facts.state == "ok" && own.is_none_or(|own| i64::from(own.child.id()) == pid)
+                (facts.state == "ok" || self.has_gaps)
+                    && own.is_none_or(|own| i64::from(own.child.id()) == pid)
             }
             // Whoever has the password can go on.
             Report::Closed(_) => member.process().is_some(),
@@ -215,14 +223,20 @@ fn last_lines(log: &Path, from: u64) -> io::Result<String> {
     Ok(lines[first..].join("\n"))
 }
 
-/// Writes the settings of a node: those that it was given, and as many threads as there is room for beside
-/// the other nodes.
+/// Writes the settings of a node. A password may be among them.
 ///
 /// # Errors
 /// The directory cannot be written.
 pub(super) fn write_settings(directory: &Path, settings: &str) -> io::Result<()> {
     let path = directory.join(SETTINGS);
     let draft = directory.join(format!("{SETTINGS}.partial"));
-    fs::write(&draft, settings)?;
+    // What a start that was killed has left may be readable for others.
+    let _ = fs::remove_file(&draft);
+    let mut file = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&draft)?;
+    file.write_all(settings.as_bytes())?;
     fs::rename(draft, path)
 }

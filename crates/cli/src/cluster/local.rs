@@ -153,7 +153,7 @@ fn start(given: &Given, access: &Access) -> Result<Running> {
         }
     }
     let mut launch = Launch::start(&missing, &directory.join(MAP))?;
-    let reports = launch.wait(&fleet.members, &access)?;
+    let reports = launch.wait(&fleet, &access)?;
     Ok(Running {
         fleet,
         launch,

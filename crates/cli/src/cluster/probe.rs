@@ -11,7 +11,7 @@ use crate::failure::{Broken, Failure, reason};
 use crate::flags::Access;
 use crate::info::Info;
 
-/// How long a node may take to answer.
+/// How long a node may take to answer, if nobody says otherwise.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// A node, as it was a moment ago.
@@ -91,7 +91,7 @@ pub(super) fn ask(place: &Place, access: &Access) -> Report {
 /// The node does not answer. Its refusal of the password is no error here: so are all other requests.
 pub(super) fn open(place: &Place, access: &Access) -> Result<Connection, Failure> {
     let approach = Approach {
-        timeout: Some(access.approach.timeout.unwrap_or(LIMIT)),
+        timeout: Some(limit(access)),
         ..access.approach
     };
     let mut connection = Connection::open(place, approach).map_err(Broken::Io)?;
@@ -99,28 +99,34 @@ pub(super) fn open(place: &Place, access: &Access) -> Result<Connection, Failure
         let mut words = vec![b"AUTH".to_vec()];
         words.extend(access.user.clone());
         words.push(password.clone());
-        request(&mut connection, &words)?;
+        request(&mut connection, &words, limit(access))?;
     }
     Ok(connection)
+}
+
+/// How long a node may take to answer, unless `-t` says otherwise.
+fn limit(access: &Access) -> Duration {
+    access.approach.timeout.unwrap_or(LIMIT)
 }
 
 /// Sends a request and waits for its reply.
 ///
 /// # Errors
 /// It does not come.
-pub(super) fn request<W: AsRef<[u8]>>(
+fn request<W: AsRef<[u8]>>(
     connection: &mut Connection,
     words: &[W],
+    limit: Duration,
 ) -> Result<Value, Failure> {
     connection.queue(words);
     connection.flush()?;
-    let reply = connection.read_within(LIMIT)?;
-    reply.ok_or_else(|| Failure::Other(format!("no answer in {} s", LIMIT.as_secs())))
+    let reply = connection.read_within(limit)?;
+    reply.ok_or_else(|| Failure::Other(format!("no answer in {} s", limit.as_secs_f64())))
 }
 
 fn talk(place: &Place, access: &Access) -> Result<Report, Failure> {
     let mut connection = open(place, access)?;
-    let mut ask = |words: &[&str]| request(&mut connection, words);
+    let mut ask = |words: &[&str]| request(&mut connection, words, limit(access));
     if let Value::Error(text) = ask(&["PING"])? {
         let text = String::from_utf8_lossy(&text).into_owned();
         return Ok(match text.split_whitespace().next() {

@@ -1,6 +1,7 @@
 //! `cluster local`: what it starts, what it finds, and that no data is lost.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use super::{Local, client, cluster};
 
@@ -88,7 +89,10 @@ fn options_behind_dashes_are_those_of_the_servers() {
             "se cret",
         ],
     );
-    let settings = fs::read_to_string(local.node(1).join("ferrite.conf")).expect("it is there");
+    let path = local.node(1).join("ferrite.conf");
+    let settings = fs::read_to_string(&path).expect("it is there");
+    let mode = path.metadata().expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     assert!(
         settings.contains("\nmaxmemory \"64mb\"\nsave \"\"\n"),
         "{settings}"

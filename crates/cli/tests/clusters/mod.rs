@@ -31,7 +31,8 @@ fn client(arguments: &[&str]) -> (String, String, i32) {
 
 /// The same of `ferrite-cli cluster`.
 fn cluster(arguments: &[&str]) -> (String, String, i32) {
-    client(&[&["cluster"], arguments].concat())
+    // The machine may be slow.
+    client(&[&["-t", "60", "cluster"], arguments].concat())
 }
 
 /// A directory for `cluster local`, and what it has started there, which ends with it.

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::{Local, client, cluster};
+use crate::terminal::tmux::Terminal;
 
 #[test]
 fn all_are_up_and_agree() {
@@ -66,6 +67,26 @@ fn all_are_up_and_agree() {
         "{text}"
     );
     assert!(!text.contains('\x1b'), "{text}");
+}
+
+#[test]
+fn a_terminal_shows_one_table_that_changes() {
+    let local = Local::start(2, &[]);
+    let watch = format!("-i 0.1 -t 60 cluster status {} --watch", local.path());
+    let terminal = Terminal::start(&watch);
+    let port = local.first;
+    let last = format!("All 2 nodes of local-{port} are up and agree on the map.");
+    terminal.wait_for_line(&last);
+    local.end(1);
+    let down = format!("{} is down: connection refused.", local.name(1));
+    terminal.wait_for_line(&down);
+    let screen = terminal.screen();
+    assert!(screen.starts_with("id "), "{screen}");
+    assert!(!screen.contains(&last), "{screen}");
+    assert_eq!(local.call(&[]).2, 0);
+    terminal.wait_for_line(&last);
+    terminal.press(&["C-c"]);
+    terminal.wait_for("ended with 0");
 }
 
 #[test]

@@ -29,6 +29,7 @@ fn all_end_and_may_save_before() {
 #[test]
 fn who_does_not_end_is_named() {
     let local = Local::start(2, &[]);
+    local.end(0);
     let stopped = local.pid(1).expect("it runs");
     signal("STOP", stopped);
     let (text, told, code) = cluster(&["stop", local.path(), "--timeout", "1"]);
@@ -37,7 +38,7 @@ fn who_does_not_end_is_named() {
     let (one, other) = (local.name(0), local.name(1));
     assert_eq!(
         text,
-        format!("{one}  ended\n{other}  did not end within 1 s (pid {stopped})\n")
+        format!("{one}  did not run\n{other}  did not end within 1 s (pid {stopped})\n")
     );
     // It was asked, and does so when it can.
     eventually("it ends", || local.pid(1).is_none());

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-mod tmux;
+pub(crate) mod tmux;
 
 use std::fs;
 use std::thread::sleep;
