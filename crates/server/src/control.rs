@@ -2,7 +2,6 @@
 //! second brings figures up to date that no worker owns.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -325,7 +324,7 @@ pub(crate) fn listen(settings: &crate::config::Settings) -> Result<Vec<Listener>
     let port = settings.int(Setting::Port) as u16;
     let backlog = settings.int(Setting::TcpBacklog) as i32;
     if port != 0 {
-        listeners = listen_on(&settings.text(Setting::Bind), port, backlog)?;
+        listeners = Listener::tcp_at_each(&settings.text(Setting::Bind), port, backlog)?;
         if listeners.is_empty() {
             return Err(format!(
                 "cannot listen on port {port}: none of the addresses in 'bind' is usable"
@@ -345,41 +344,4 @@ pub(crate) fn listen(settings: &crate::config::Settings) -> Result<Vec<Listener>
         return Err("nothing to listen on: 'port' is 0 and 'unixsocket' is not set".into());
     }
     Ok(listeners)
-}
-
-/// Opens a port at each of the addresses. None may be left if all of them may be missing.
-pub(crate) fn listen_on(addresses: &str, port: u16, backlog: i32) -> Result<Vec<Listener>, String> {
-    let mut listeners = Vec::new();
-    for address in addresses.split_whitespace() {
-        // A leading dash: fine if this machine doesn't have it.
-        let (address, needed) = match address.strip_prefix('-') {
-            Some(rest) => (rest, false),
-            None => (address, true),
-        };
-        match resolve(address, port).and_then(|address| Listener::tcp(address, backlog)) {
-            Ok(listener) => listeners.push(listener),
-            Err(error) if !needed && is_unavailable(&error) => {}
-            Err(error) => return Err(format!("cannot listen on {address}:{port}: {error}")),
-        }
-    }
-    Ok(listeners)
-}
-
-fn resolve(address: &str, port: u16) -> io::Result<SocketAddr> {
-    match address {
-        "*" => Ok(SocketAddr::new(IpAddr::from([0, 0, 0, 0]), port)),
-        "::*" => Ok(SocketAddr::new(IpAddr::from([0u16; 8]), port)),
-        _ => {
-            let mut found = (address, port).to_socket_addrs()?;
-            found
-                .next()
-                .ok_or_else(|| io::Error::other("no such address"))
-        }
-    }
-}
-
-fn is_unavailable(error: &io::Error) -> bool {
-    use io::ErrorKind::{AddrNotAvailable, Unsupported};
-    // EAFNOSUPPORT, which a kernel without IPv6 answers, has no kind of its own.
-    matches!(error.kind(), AddrNotAvailable | Unsupported) || error.raw_os_error() == Some(97)
 }

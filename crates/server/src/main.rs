@@ -7,7 +7,6 @@
 
 #![forbid(unsafe_code)]
 
-mod addresses;
 mod batch;
 mod blobs;
 mod blocked;

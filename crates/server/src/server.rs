@@ -31,11 +31,6 @@ use crate::slowlog::SlowLog;
 use crate::snapshot::Snapshots;
 use crate::survey::Survey;
 
-/// The version of the Redis protocol and command set that clients are told; some switch on it.
-pub(crate) const REDIS_VERSION: &str = "7.4.0";
-/// The version of Ferrite.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// See the module.
 pub(crate) struct Server {
     pub(crate) settings: Settings,

@@ -50,14 +50,6 @@ impl ServiceManager {
     }
 }
 
-/// Who looks after this process, in the word of Redis.
-pub(crate) fn supervisor() -> &'static str {
-    match std::env::var_os("NOTIFY_SOCKET") {
-        Some(socket) if !socket.is_empty() => "systemd",
-        _ => "no",
-    }
-}
-
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         log::warn!("the service manager cannot be told: {error}");

@@ -11,15 +11,15 @@ use parking_lot::Mutex;
 use sys::poller::{Backend, Poller, Waker};
 use sys::signal::{Signal, Signals};
 
-use crate::addresses;
 use crate::blobs::Threads;
 use crate::blocked::WaitNumbers;
 use crate::check_log::{self, Task};
 use crate::clients::Clients;
 use crate::cluster::{self, Cluster};
 use crate::cold::Cold;
+use crate::command::config::raise_max_clients;
 use crate::command::table;
-use crate::config::{self, Setting, Settings, Startup};
+use crate::config::{self, Setting, Settings, Startup, VERSION, addresses};
 use crate::control::{self, Control};
 use crate::errorstats::ErrorStats;
 use crate::gate::{Closed, Gate};
@@ -40,14 +40,11 @@ use crate::observe::Observers;
 use crate::persistence::{self, Persistence};
 use crate::pid_file::PidFile;
 use crate::pubsub::{Crowd, Registry};
-use crate::server::{Pause, Server, Totals, VERSION, WorkerHandle};
+use crate::server::{Pause, Server, Totals, WorkerHandle};
 use crate::slowlog::SlowLog;
 use crate::snapshot::{self, Snapshots};
 use crate::survey::Survey;
 use crate::worker::Worker;
-
-/// Descriptors the server needs beside its clients.
-const OWN_DESCRIPTORS: u64 = 64;
 
 /// Runs the program. An error is what the user has to be told.
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, String> {
@@ -187,12 +184,6 @@ fn tell_of_ignored(ignored: &[&str]) {
             ignored.join(", ")
         );
     }
-}
-
-/// Raises the limit of open files as near to `wanted` clients as possible, and returns how many are possible.
-pub(crate) fn raise_max_clients(wanted: u64) -> u64 {
-    let possible = sys::process::raise_open_files(wanted + OWN_DESCRIPTORS).unwrap_or(1024);
-    possible.saturating_sub(OWN_DESCRIPTORS).max(1)
 }
 
 /// Makes room for `maxclients`, or lowers it to what is possible.

@@ -14,7 +14,9 @@ use crate::notify;
 use crate::persistence::{Persistence, check_room};
 use crate::server::Server;
 use crate::slow::{self, Pieces};
-use crate::start;
+
+/// Descriptors the server needs beside its clients.
+const OWN_DESCRIPTORS: u64 = 64;
 
 /// What all subcommands that do something have in common.
 const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT | flag::LOADING | flag::STALE;
@@ -298,12 +300,18 @@ fn switch_log(context: &Context<'_>, change: &Change<'_>) -> Result<(), Failure>
     })
 }
 
+/// Raises the limit of open files as near to `wanted` clients as possible, and returns how many are possible.
+pub(crate) fn raise_max_clients(wanted: u64) -> u64 {
+    let possible = sys::process::raise_open_files(wanted + OWN_DESCRIPTORS).unwrap_or(1024);
+    possible.saturating_sub(OWN_DESCRIPTORS).max(1)
+}
+
 /// Makes sure that the process may open as many connections as `maxclients` would allow.
 fn allow_clients(change: &Change<'_>) -> Result<(), Failure> {
     let Some(wanted) = change.int(Setting::MaxClients) else {
         return Ok(());
     };
-    let possible = start::raise_max_clients(wanted.unsigned_abs());
+    let possible = raise_max_clients(wanted.unsigned_abs());
     if possible >= wanted.unsigned_abs() {
         return Ok(());
     }

@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::path::{self, Path, PathBuf};
 
 use super::file::{Collector, Directive, Place, Problem};
+use super::first_process::args_of_first_process;
 use super::flags::{self, Request, Typed};
 use super::foreign::{self, Verdict};
 use super::help;
@@ -17,7 +18,6 @@ use super::report;
 use super::settings::Settings;
 use super::table::{Kind, Row, Setting};
 use super::value::{self, allowed};
-use crate::health;
 
 /// The most problems that one message lists: more than any configuration that is meant seriously has.
 const MAX_PROBLEMS: usize = 1000;
@@ -112,7 +112,7 @@ fn load_from(
     let request = typed.request.clone();
     let typed = match &request {
         Some(Request::Health) if typed.is_bare() && typed.problems.is_empty() => {
-            let args = health::args_of_first_process().map_err(StartupError::of)?;
+            let args = args_of_first_process().map_err(StartupError::of)?;
             flags::read(args.into_iter())
         }
         _ => typed,

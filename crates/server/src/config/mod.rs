@@ -4,27 +4,35 @@
 //! writes one value; `settings` holds the values of a running server. `syntax` is the line of a configuration
 //! file, `file` and `flags` collect directives (what was typed), `load` gives them meaning, `foreign` to
 //! those that are no settings here; `report` is `--check-config`. `rewrite` is CONFIG REWRITE, `help` is
-//! `--help`, and `docs` writes docs/config.md.
+//! `--help`, and `docs` writes docs/config.md. Parts of values: `classes` of keyspace events, save `points`. `addresses` looks
+//! whether the process may map what its settings need, `first_process` finds a container's server, `version` is what this is.
 //!
 //! What a setting does is not here: whoever honours it reads it from [`Settings`].
 
+pub(crate) mod addresses;
+pub(crate) mod classes;
 mod file;
+mod first_process;
 mod flags;
 mod foreign;
 mod help;
 mod load;
+mod points;
 mod report;
 mod rewrite;
 mod settings;
 mod syntax;
 mod table;
 mod value;
+mod version;
 
 #[cfg(test)]
 mod docs;
 
 pub(crate) use foreign::Foreign;
 pub(crate) use load::{Startup, load};
+pub(crate) use points::SavePoint;
 pub(crate) use rewrite::{remove_leftovers, rewrite};
 pub(crate) use settings::{Change, ClientClass, Settings};
 pub(crate) use table::{Row, Setting, TABLE};
+pub(crate) use version::{REDIS_VERSION, VERSION};

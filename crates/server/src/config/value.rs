@@ -8,12 +8,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::points::SavePoint;
 use super::settings::{ClientClass, OutputLimit};
 use super::table::{Kind, Row, Setting, Whole};
-use crate::addresses;
+use super::{addresses, classes as class};
 use crate::limits::ADDRESSES_LEAST;
-use crate::notify::class;
-use crate::snapshot::SavePoint;
 
 /// A text that was found to be right for its setting.
 #[derive(Clone, Debug, PartialEq, Eq)]

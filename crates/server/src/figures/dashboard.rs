@@ -18,9 +18,10 @@ use super::ready::why_not_ready;
 use super::table;
 use super::view::View;
 use crate::command::table as commands;
+use crate::config::{REDIS_VERSION, VERSION};
 use crate::hotkeys::{self, Rank};
 use crate::metrics::Distribution;
-use crate::server::{REDIS_VERSION, Server, VERSION};
+use crate::server::Server;
 
 /// Slow commands that are shown.
 const SLOW: usize = 16;

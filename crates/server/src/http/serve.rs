@@ -15,7 +15,6 @@ use sys::socket::{Listener, Socket};
 use super::connection::{Connection, Said};
 use super::routes::Routes;
 use crate::config::{Setting, Settings};
-use crate::control::listen_on;
 use crate::limits::{HTTP_ACCEPT_BURST, HTTP_CONNECTIONS};
 use crate::server::Server;
 
@@ -39,7 +38,7 @@ pub(crate) fn listen(settings: &Settings) -> Result<Vec<Listener>, String> {
     if port == 0 {
         return Ok(Vec::new());
     }
-    let listeners = listen_on(&settings.text(Setting::HttpBind), port, 64)?;
+    let listeners = Listener::tcp_at_each(&settings.text(Setting::HttpBind), port, 64)?;
     if listeners.is_empty() {
         return Err(format!(
             "cannot listen on http-port {port}: none of the addresses in 'http-bind' is usable"

@@ -12,9 +12,9 @@ use super::cold::{self, Found};
 use super::file::{Draft, DraftFile};
 use super::state::Outcome;
 use crate::command::Failure;
-use crate::config::Setting;
+use crate::config::{REDIS_VERSION, Setting};
 use crate::limits::SNAPSHOT_READ_BYTES;
-use crate::server::{REDIS_VERSION, Server};
+use crate::server::Server;
 
 /// The longest sleep between two looks at whether the snapshot is still wanted.
 const NAP: Duration = Duration::from_millis(10);

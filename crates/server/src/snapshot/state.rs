@@ -13,8 +13,7 @@ use ferrite_log::Hold;
 use keyspace::{Snapshot, Turn};
 use parking_lot::{Condvar, Mutex};
 
-use super::points::SavePoint;
-use crate::config::Setting;
+use crate::config::{SavePoint, Setting};
 use crate::gate::Closed;
 use crate::limits::SNAPSHOT_RETRY_S;
 use crate::server::Server;

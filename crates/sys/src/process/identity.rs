@@ -18,6 +18,15 @@ pub fn executable_path() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
 
+/// What supervises this process, in the word of Redis: `systemd`, or `no`.
+#[must_use]
+pub fn supervisor() -> &'static str {
+    match std::env::var_os("NOTIFY_SOCKET") {
+        Some(socket) if !socket.is_empty() => "systemd",
+        _ => "no",
+    }
+}
+
 /// System, release and processor: `Linux 6.1.0 x86_64`.
 #[must_use]
 pub fn os_text() -> String {

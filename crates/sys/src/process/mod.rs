@@ -24,7 +24,7 @@ pub use cpu_times::{
     CpuTimes, children_cpu_times, cpu_times, main_thread_cpu_times, thread_cpu_times,
 };
 pub use daemon::daemonize;
-pub use identity::{executable_path, hostname, os_text, pid};
+pub use identity::{executable_path, hostname, os_text, pid, supervisor};
 pub use memory::{peak_rss_bytes, rss_bytes, total_memory_bytes};
 pub use open_files::raise_open_files;
 pub use other::{ask_to_end, cpu_time_of, is_alive, rss_bytes_of};

@@ -9,7 +9,7 @@ use super::{Socket, open, set_option};
 use crate::syscall::check;
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -52,6 +52,28 @@ impl Listener {
             fd,
             bound: Bound::Tcp(bound),
         })
+    }
+
+    /// Listens on a port at each of the addresses, which white space separates: names, numbers, `*` and `::*` for all of a family. One with a
+    /// dash in front may be missing on this machine; so none may be left.
+    ///
+    /// # Errors
+    /// Which address cannot be had, and why.
+    pub fn tcp_at_each(addresses: &str, port: u16, backlog: i32) -> Result<Vec<Listener>, String> {
+        let mut listeners = Vec::new();
+        for address in addresses.split_whitespace() {
+            // A leading dash: fine if this machine doesn't have it.
+            let (address, needed) = match address.strip_prefix('-') {
+                Some(rest) => (rest, false),
+                None => (address, true),
+            };
+            match resolve(address, port).and_then(|address| Listener::tcp(address, backlog)) {
+                Ok(listener) => listeners.push(listener),
+                Err(error) if !needed && is_unavailable(&error) => {}
+                Err(error) => return Err(format!("cannot listen on {address}:{port}: {error}")),
+            }
+        }
+        Ok(listeners)
     }
 
     /// Listens on a path. A socket file that nobody answers on is removed first. With a `mode` the
@@ -281,6 +303,26 @@ fn concerns_one_connection(error: &io::Error) -> bool {
                 | libc::EOPNOTSUPP
         )
     )
+}
+
+/// The address that a text names.
+fn resolve(address: &str, port: u16) -> io::Result<SocketAddr> {
+    match address {
+        "*" => Ok(SocketAddr::new(IpAddr::from([0, 0, 0, 0]), port)),
+        "::*" => Ok(SocketAddr::new(IpAddr::from([0u16; 8]), port)),
+        _ => {
+            let mut found = (address, port).to_socket_addrs()?;
+            found
+                .next()
+                .ok_or_else(|| io::Error::other("no such address"))
+        }
+    }
+}
+
+fn is_unavailable(error: &io::Error) -> bool {
+    use io::ErrorKind::{AddrNotAvailable, Unsupported};
+    // EAFNOSUPPORT, which a kernel without IPv6 answers, has no kind of its own.
+    matches!(error.kind(), AddrNotAvailable | Unsupported) || error.raw_os_error() == Some(97)
 }
 
 #[cfg(test)]

@@ -9,10 +9,10 @@ use resp::reply::Protocol;
 use super::client::check_name;
 use crate::blocked::Wait;
 use crate::command::{Args, Context, Failure, failure};
-use crate::config::Setting;
+use crate::config::{REDIS_VERSION, Setting};
 use crate::limits::{LEAVE_SLICE, SLICE_KEYS};
 use crate::logins::Turn;
-use crate::server::{REDIS_VERSION, Server};
+use crate::server::Server;
 use crate::session::Session;
 use crate::slow::{Around, Pieces, Progress, Slice, Work};
 

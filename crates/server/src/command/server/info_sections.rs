@@ -14,12 +14,11 @@ use super::info::{Report, human_bytes};
 use super::memory_figures::MemoryFigures;
 use crate::clients::status;
 use crate::command::{Command, table};
-use crate::config::Setting;
+use crate::config::{REDIS_VERSION, Setting, VERSION};
 use crate::metrics::{CommandStats, Counter, Distribution, WorkerStats};
 use crate::persistence::{Phase, Warming};
 use crate::pubsub::NameKind;
-use crate::server::{REDIS_VERSION, Server, VERSION};
-use crate::service;
+use crate::server::Server;
 use crate::snapshot::Loading;
 
 pub(super) fn server(report: &mut Report, context: &Context<'_>) {
@@ -42,7 +41,7 @@ pub(super) fn server(report: &mut Report, context: &Context<'_>) {
     report.field("atomicvar_api", "c11-builtin");
     report.field("gcc_version", "0.0.0");
     report.field("process_id", sys::process::pid());
-    report.field("process_supervised", service::supervisor());
+    report.field("process_supervised", sys::process::supervisor());
     report.field("run_id", &server.run_id);
     report.field("tcp_port", server.settings.int(Setting::Port));
     report.field("server_time_usec", now_us);

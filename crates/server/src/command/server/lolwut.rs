@@ -7,7 +7,7 @@
 //! ```
 
 use super::{Args, Context, Failure};
-use crate::server::{REDIS_VERSION, VERSION};
+use crate::config::{REDIS_VERSION, VERSION};
 
 /// Cores in a row and rows of a plane; a row holds a byte.
 const BITS: u32 = 8;

@@ -5,13 +5,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::{seconds, sum};
 use crate::command::server::info_sections::counters_of;
 use crate::command::{Command, table};
-use crate::config::Setting;
+use crate::config::{REDIS_VERSION, Setting, VERSION};
 use crate::figures::figure::{Figure, Samples, counter, gauge, histogram};
 use crate::figures::ready::why_not_ready;
 use crate::figures::view::View;
 use crate::metrics::{Distribution, WorkerStats};
 use crate::pubsub::NameKind;
-use crate::server::{REDIS_VERSION, VERSION};
 
 pub(super) const SERVER: &[Figure] = &[
     gauge(

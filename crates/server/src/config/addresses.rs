@@ -3,7 +3,7 @@
 
 use sys::process::AddressLimit;
 
-use crate::config::{Setting, Settings};
+use super::{Setting, Settings};
 use crate::limits::{ADDRESSES_BASE, ADDRESSES_FOR_DATA, ADDRESSES_LEAST, ADDRESSES_PER_WORKER};
 
 /// Addresses that a server with so many workers maps without any data.

@@ -1,0 +1,6 @@
+//! Which version this is, and which one clients are told.
+
+/// The version of the Redis protocol and command set that clients are told; some switch on it.
+pub(crate) const REDIS_VERSION: &str = "7.4.0";
+/// The version of Ferrite.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
