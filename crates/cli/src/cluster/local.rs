@@ -8,7 +8,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -61,6 +61,9 @@ const HOST: &str = "127.0.0.1";
 
 /// The most nodes.
 const MAX_NODES: u64 = 256;
+
+/// The map before it is whole, which a start that was killed may leave.
+const DRAFT: &str = "map.toml.partial";
 
 /// What `--bench` sends, and over how many connections.
 const REQUESTS: &str = "100000";
@@ -125,26 +128,21 @@ fn start(given: &Given, access: &Access) -> Result<Running> {
         None => PathBuf::from(format!("cluster-{}", port.unwrap_or(PORT))),
     };
     let directory = std::path::absolute(&directory).map_err(|error| wrong(&directory, &error))?;
-    let (map, is_new) = match known(&directory)? {
-        Some(map) => {
-            check_same(&map, count, port, &directory)?;
-            (map, false)
-        }
-        None => (new_map(given, count, port.unwrap_or(PORT))?, true),
+    let asked = Asked {
+        given,
+        count,
+        port,
+        directory: &directory,
     };
-    let fleet = Fleet::of(map, Some(&directory));
-    let missing: Vec<&Member> = (fleet.members.iter())
-        .filter(|member| member.process().is_none())
-        .collect();
-    check_ports(&missing)?;
-    check_epoch(&fleet, &access)?;
-    if missing.len() < count && !given.rest.is_empty() {
-        return Err(given.wrong(&format!(
-            "{} of {count} servers run already, and would not get the options behind --; stop them before",
-            count - missing.len()
-        )));
+    if !directory.exists() {
+        // What is refused leaves no directory.
+        asked.fleet(&access)?;
     }
+    // Another call may do the same at this moment; what it has started runs then.
+    let _lock = lock(&directory)?;
+    let (fleet, is_new) = asked.fleet(&access)?;
     make(&fleet, &directory, is_new)?;
+    let missing: Vec<&Member> = missing(&fleet).collect();
     for member in &missing {
         let place = member.directory.as_ref().expect("it is a local one");
         if !given.rest.is_empty() || !place.join(SETTINGS).exists() {
@@ -163,6 +161,58 @@ fn start(given: &Given, access: &Access) -> Result<Running> {
     })
 }
 
+/// What the command line asks for.
+struct Asked<'a> {
+    given: &'a Given,
+    count: usize,
+    port: Option<u16>,
+    directory: &'a Path,
+}
+
+impl Asked<'_> {
+    /// The servers that there shall be, and whether their map has yet to be written.
+    ///
+    /// # Errors
+    /// Why nothing may be started.
+    fn fleet(&self, access: &Access) -> Result<(Fleet, bool)> {
+        let (map, is_new) = match known(self.directory)? {
+            Some(map) => {
+                check_same(&map, self.count, self.port, self.directory)?;
+                (map, false)
+            }
+            None => (
+                new_map(self.given, self.count, self.port.unwrap_or(PORT))?,
+                true,
+            ),
+        };
+        let fleet = Fleet::of(map, Some(self.directory));
+        check_ports(missing(&fleet))?;
+        check_epoch(&fleet, access)?;
+        let running = self.count - missing(&fleet).count();
+        if running > 0 && !self.given.rest.is_empty() {
+            return Err(self.given.wrong(&format!(
+                "{running} of {} servers run already, and would not get the options behind --; stop them before",
+                self.count
+            )));
+        }
+        Ok((fleet, is_new))
+    }
+}
+
+/// The members that do not run.
+fn missing(fleet: &Fleet) -> impl Iterator<Item = &Member> {
+    let members = fleet.members.iter();
+    members.filter(|member| member.process().is_none())
+}
+
+/// Makes the directory, and waits until nobody else starts servers there.
+fn lock(directory: &Path) -> Result<File> {
+    let locked = fs::create_dir_all(directory)
+        .and_then(|()| File::open(directory))
+        .and_then(|file| file.lock().map(|()| file));
+    locked.map_err(|error| wrong(directory, &error))
+}
+
 /// The map of a directory of `cluster local`; none if there is nothing yet.
 fn known(directory: &Path) -> Result<Option<Map>> {
     let map = directory.join(MAP);
@@ -170,7 +220,7 @@ fn known(directory: &Path) -> Result<Option<Map>> {
         return read_map(&map).map(Some);
     }
     let is_empty = match fs::read_dir(directory) {
-        Ok(mut entries) => entries.next().is_none(),
+        Ok(entries) => entries.flatten().all(|entry| entry.file_name() == DRAFT),
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
         Err(error) => return Err(wrong(directory, &error)),
     };
@@ -230,8 +280,8 @@ fn new_map(given: &Given, count: usize, first: u16) -> Result<Map> {
 }
 
 /// Refuses ports that others use.
-fn check_ports(missing: &[&Member]) -> Result {
-    let taken: Vec<String> = (missing.iter())
+fn check_ports<'a>(missing: impl Iterator<Item = &'a Member>) -> Result {
+    let taken: Vec<String> = missing
         .filter(|member| port_owner::is_taken(member.port))
         .map(|member| port_owner::told(member.port))
         .collect();
@@ -264,17 +314,17 @@ fn check_epoch(fleet: &Fleet, access: &Access) -> Result {
     Ok(())
 }
 
-/// Makes the directories, and writes the map.
+/// Writes the map, and makes the directories of the nodes.
 fn make(fleet: &Fleet, directory: &Path, is_new: bool) -> Result {
-    for member in &fleet.members {
-        let place = member.directory.as_ref().expect("it is a local one");
-        fs::create_dir_all(place).map_err(|error| wrong(place, &error))?;
-    }
     if is_new {
-        let (map, draft) = (directory.join(MAP), directory.join("map.toml.partial"));
+        let (map, draft) = (directory.join(MAP), directory.join(DRAFT));
         fs::write(&draft, fleet.own_map().to_text())
             .and_then(|()| fs::rename(&draft, &map))
             .map_err(|error| wrong(&map, &error))?;
+    }
+    for member in &fleet.members {
+        let place = member.directory.as_ref().expect("it is a local one");
+        fs::create_dir_all(place).map_err(|error| wrong(place, &error))?;
     }
     Ok(())
 }

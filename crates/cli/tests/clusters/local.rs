@@ -76,6 +76,24 @@ fn servers_are_started_once_and_run_on() {
 }
 
 #[test]
+fn who_starts_the_same_at_once_finds_what_the_other_has_started() {
+    let local = Local::start(3, &[]);
+    assert_eq!(cluster(&["stop", local.path()]).2, 0);
+    let texts: Vec<String> = std::thread::scope(|scope| {
+        let calls: Vec<_> = (0..3).map(|_| scope.spawn(|| local.call(&[]))).collect();
+        let text = |call: std::thread::ScopedJoinHandle<'_, (String, String, i32)>| {
+            let (text, told, code) = call.join().expect("it does not panic");
+            assert_eq!((told.as_str(), code), ("", 0));
+            text
+        };
+        calls.into_iter().map(text).collect()
+    });
+    let count = |what: &str| texts.iter().filter(|text| text.contains(what)).count();
+    assert_eq!(count(": 3 servers started.\n"), 1, "{texts:?}");
+    assert_eq!(count(": 3 servers run already.\n"), 2, "{texts:?}");
+}
+
+#[test]
 fn options_behind_dashes_are_those_of_the_servers() {
     let local = Local::start(
         2,
