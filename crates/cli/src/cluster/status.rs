@@ -118,8 +118,13 @@ impl Look<'_> {
             text.push('\n');
         }
         if self.problems.is_empty() {
-            let (count, name) = (rows.len(), &self.expected.name);
-            text += &format!("All {count} nodes of {name} are up and agree on the map.\n");
+            let of = match self.expected.name.as_str() {
+                // Redis has no name for a cluster.
+                "" => String::new(),
+                name => format!(" of {name}"),
+            };
+            let count = rows.len();
+            text += &format!("All {count} nodes{of} are up and agree on the map.\n");
         }
         text
     }

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use super::{Local, client, cluster};
+use super::{Local, client, cluster, eventually};
+use crate::support;
 use crate::terminal::tmux::Terminal;
 
 #[test]
@@ -134,4 +135,28 @@ fn who_is_down_or_disagrees_is_named() {
         "{text}"
     );
     fs::write(local.map(), old).expect("it is ours");
+}
+
+#[test]
+fn nodes_of_redis_are_seen_as_well() {
+    let nodes = support::cluster::Cluster::start(support::Kind::Redis);
+    let home = support::fresh_directory("redis");
+    let (file, lines) = (home.join("nodes"), nodes.nodes.iter());
+    let lines: String = lines
+        .map(|node| format!("127.0.0.1 {}\n", node.port))
+        .collect();
+    fs::write(&file, lines).expect("it is ours");
+    let path = file.to_str().expect("it is text");
+    // They tell each other of the map, which takes a while.
+    let last = "All 3 nodes are up and agree on the map.";
+    eventually("all agree", || {
+        cluster(&["status", path]).0.lines().last() == Some(last)
+    });
+    let (text, told, code) = cluster(&["rebalance", path, "--plan"]);
+    assert_eq!((told.as_str(), code), ("", 0), "{text}");
+    assert!(
+        text.ends_with("The shares are even: nothing would move.\n"),
+        "{text}"
+    );
+    fs::remove_dir_all(&home).expect("it is ours");
 }
