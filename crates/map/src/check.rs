@@ -13,6 +13,9 @@ const MAX_NODES: usize = SLOTS as usize;
 /// The most characters of a name or a host.
 const MAX_NAME: usize = 255;
 
+/// Mistakes after which no more slots are looked at: every one of them costs as much as a map that is right.
+const MOST_PROBLEMS: usize = 1000;
+
 /// Makes a map of a draft. If there are problems afterwards the map is to be thrown away.
 pub(super) fn check(draft: Draft, problems: &mut Vec<Problem>) -> Map {
     let mut map = Map {
@@ -113,6 +116,9 @@ fn take_slots(
     problems: &mut Vec<Problem>,
 ) {
     for (range, line) in &node.slots {
+        if problems.len() >= MOST_PROBLEMS {
+            return;
+        }
         let taken: Vec<u16> = range
             .clone()
             .filter(|&slot| map.owners[usize::from(slot)] != 0)

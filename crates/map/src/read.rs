@@ -16,7 +16,12 @@ type Value<'a> = Spanned<DeValue<'a>>;
 
 /// What a text says. What cannot be read is told and left out.
 pub(super) fn read(text: &str, problems: &mut Vec<Problem>) -> Draft {
-    let mut reader = Reader { text, problems };
+    let ends = text.bytes().zip(0..).filter(|(byte, _)| *byte == b'\n');
+    let line_ends = ends.map(|(_, at)| at).collect();
+    let mut reader = Reader {
+        line_ends,
+        problems,
+    };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let message = error.message().trim_end().replace('\n', ", ");
@@ -30,15 +35,15 @@ pub(super) fn read(text: &str, problems: &mut Vec<Problem>) -> Draft {
 }
 
 struct Reader<'t> {
-    text: &'t str,
+    /// Where lines end, in order: a map may have very many values.
+    line_ends: Vec<usize>,
     problems: &'t mut Vec<Problem>,
 }
 
 impl Reader<'_> {
     /// The number of the line that a place is in.
     fn line(&self, place: &Range<usize>) -> usize {
-        let before = &self.text.as_bytes()[..place.start.min(self.text.len())];
-        before.iter().filter(|&&byte| byte == b'\n').count() + 1
+        self.line_ends.partition_point(|&end| end < place.start) + 1
     }
 
     fn tell(&mut self, place: Range<usize>, text: impl Into<String>) {

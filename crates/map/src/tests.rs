@@ -313,3 +313,23 @@ fn texts_that_were_damaged_are_maps_or_have_mistakes() {
         assert!(Map::parse(&String::from_utf8_lossy(&noise)).is_err());
     }
 }
+
+#[test]
+fn a_text_of_very_many_values_is_read_to_its_end() {
+    let head =
+        "name = \"x\"\nepoch = 1\n[[nodes]]\nid = \"a\"\nhost = \"h\"\nport = 1\nslots = [\n";
+    // Each slot in a line of its own is right.
+    let all: String = (0..SLOTS).map(|slot| format!("{slot},\n")).collect();
+    let map = Map::parse(&format!("{head}{all}]\n")).expect("it is right");
+    assert_eq!(map.nodes[0].slots, [0..=SLOTS - 1]);
+    // A mistake is found in its line, wherever that is.
+    let problems = Map::parse(&format!("{head}{all}16384]\n")).expect_err("it is wrong");
+    assert_eq!(problems.len(), 1);
+    assert_eq!(problems[0].line, 8 + usize::from(SLOTS));
+    // Nobody reads a million mistakes.
+    let same = "\"0-16383\",\n".repeat(300_000);
+    let problems = Map::parse(&format!("{head}{same}]\n")).expect_err("it is wrong");
+    assert!((1000..2000).contains(&problems.len()));
+    assert_eq!(problems[0].line, 9);
+    assert!(problems[0].text.ends_with("also in line 8"));
+}
