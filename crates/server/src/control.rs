@@ -113,7 +113,7 @@ impl Control {
                     reopen_log(self.server, signal);
                     if let Some(cluster) = &self.server.cluster {
                         // The log says what came of it.
-                        let _ = cluster.reload_and_tell(&self.server.settings);
+                        let _ = cluster.reload_and_tell(self.server);
                     }
                 }
                 Signal::Usr1 => reopen_log(self.server, signal),

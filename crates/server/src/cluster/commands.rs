@@ -113,7 +113,7 @@ pub(crate) fn key_slot(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
 pub(crate) fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let (cluster, server) = (cluster_of(context)?, context.server);
     slow::do_apart(context, args, move || {
-        match cluster.reload_and_tell(&server.settings) {
+        match cluster.reload_and_tell(server) {
             Ok(_) => Ok(Pieces::beginning(b"+OK\r\n".into())),
             Err(refused) => Err(Failure::new(format!(
                 "ERR The old map stays: {}",

@@ -30,6 +30,7 @@ use keyspace::SLOTS;
 use parking_lot::{Mutex, RwLock};
 
 use crate::config::{Setting, Settings};
+use crate::server::Server;
 use map::{Map, ranges_text};
 use strays::Strays;
 
@@ -155,6 +156,15 @@ fn gaps_text(gaps: &[RangeInclusive<u16>]) -> String {
     format!("No node of the cluster has the slots {}", ranges_text(gaps))
 }
 
+/// Tells clients that keep copies of keys that these are worth nothing: of what happens to a key in another node this one knows
+/// nothing. Whoever reads a key from here on was asked after the change of the map.
+fn forget_copies(server: &Server) {
+    let alone = server.keyspace.turns().exclusive();
+    server.observers.tracking.flushed(server);
+    drop(alone);
+    server.wake_workers();
+}
+
 impl Cluster {
     /// The cluster that the settings ask for, if they do.
     ///
@@ -250,10 +260,10 @@ impl Cluster {
     }
 
     /// Reads the map again, and says in the log what came of it.
-    pub(crate) fn reload_and_tell(&self, settings: &Settings) -> Result<bool, Refused> {
-        let done = self.reload(settings);
+    pub(crate) fn reload_and_tell(&self, server: &Server) -> Result<bool, Refused> {
+        let done = self.reload(&server.settings);
         match &done {
-            Ok(true) => {}
+            Ok(true) => forget_copies(server),
             Ok(false) => log::info!("The map of the cluster has not changed"),
             Err(refused) => {
                 log::warn!("The old map of the cluster stays: {}", refused.text());

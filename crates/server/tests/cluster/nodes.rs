@@ -7,7 +7,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Target, Value, eventually};
+use support::{Client, PATIENCE, Proto, Target, Value, eventually};
 
 /// Sends a request to a node, and on to the one that it is sent to. Returns the reply and who gave it.
 fn follow(nodes: &Nodes, clients: &mut [Client], first: usize, request: &str) -> (Value, usize) {
@@ -353,4 +353,35 @@ fn all_keys_of_a_slot_are_found_among_very_many() {
         let done = Value::Array(vec![Value::Int(expected.len() as i64)]);
         assert_eq!(client.ask("EXEC"), done);
     }
+}
+
+#[test]
+fn copies_of_keys_are_given_up_when_the_map_changes() {
+    let nodes = Nodes::start(CACHE, THIRDS);
+    let mut clients = nodes.clients();
+    assert_eq!(clients[2].ask("SET foo old").text(), "OK");
+    let mut reader = nodes.servers[2].client_with(Proto::Resp3);
+    assert_eq!(reader.ask("CLIENT TRACKING ON").text(), "OK");
+    let everything = Value::Push(vec![Value::Bulk(b"invalidate".to_vec()), Value::Null]);
+    // By the command, and by the signal.
+    for (epoch, slots) in [(2, [THIRDS[2], THIRDS[1], THIRDS[0]]), (3, THIRDS)] {
+        if epoch == 2 {
+            assert_eq!(reader.ask("GET foo").text(), "old");
+        }
+        nodes.write_map(epoch, slots);
+        for (client, server) in clients.iter_mut().zip(&nodes.servers) {
+            if epoch == 2 {
+                assert_eq!(client.ask("CLUSTER RELOAD").text(), "OK");
+            } else {
+                server.signal(Signal::HUP);
+            }
+        }
+        let told = reader.read(PATIENCE);
+        assert_eq!(told.unwrap_or_else(|link| panic!("{link}")), everything);
+    }
+    // The connection goes on, with the new map.
+    assert_eq!(reader.ask("GET foo").text(), "old");
+    // A map that changes nothing tells nobody.
+    assert_eq!(clients[2].ask("CLUSTER RELOAD").text(), "OK");
+    assert_eq!(reader.ask("PING").text(), "PONG");
 }

@@ -193,7 +193,7 @@ func (s suite) shardedPubSub() {
 	}
 }
 
-// cache reads through the copies that the client keeps.
+// cache reads through the copies that the client keeps, of which a node that loses keys tells that they are worth nothing.
 func (s suite) cache() {
 	read := func(number int) string {
 		return check.Must(s.c.DoCache(ctx, s.c.B().Get().Key(key(number)).Cache(), time.Minute).ToString())
@@ -202,6 +202,7 @@ func (s suite) cache() {
 	for number := range 100 {
 		equal(read(number), "c"+strconv.Itoa(number))
 	}
+	check.Please("swap")
 	s.write("d")
 	for number := range 100 {
 		check.Until(func() bool { return strings.HasPrefix(read(number), "d") })
