@@ -186,7 +186,9 @@ impl Batch {
             Source::Pending => &mut connection.pending[..],
         };
         let mut limits = *around.limits;
-        limits.authenticated = connection.session.is_admitted(around.server);
+        limits.authenticated = connection
+            .session
+            .is_admitted(around.server.needs_password());
         let database = around.keyspace.database(around.turn, connection.session.db);
         while lane.at < input.len() {
             if self.requests.len() == WINDOW {

@@ -275,14 +275,16 @@ impl Control {
         if !self.server.is_loading() {
             let snapshots = &self.server.snapshots;
             snapshots.start_if_due(self.server, &mut self.turn);
-            self.server.survey.go_on(self.server, &self.turn);
+            self.server.survey.go_on(&self.server.keyspace, &self.turn);
             if let Some(cluster) = &self.server.cluster {
                 cluster.look_for_strays(self.server, &self.turn);
             }
         }
         self.turn.leave();
         let now_ms = sys::clock::realtime_ms();
-        self.server.hot_key_session.stop_if_due(self.server, now_ms);
+        self.server
+            .hot_key_session
+            .stop_if_due(self.server.stats(), now_ms);
         self.note_resizing();
         self.note_disk();
         self.rounds += 1;

@@ -4,6 +4,7 @@
 //! memory, not paused. Around it, its time is taken ([`timer`]).
 
 mod admit;
+mod sample;
 mod timer;
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +19,6 @@ use crate::command::reply::Mark;
 use crate::command::{Args, Command, Context, Control, Failure, Handler, Reply, flag};
 use crate::config::Setting;
 use crate::connection::{Connection, State};
-use crate::hotkeys;
 use crate::limits::QUEUE_CLIENTS_PERCENT;
 use crate::notify::Notifier;
 use crate::server::Server;
@@ -29,6 +29,7 @@ use crate::transaction::Transaction;
 use crate::worker::Worker;
 
 use admit::{Admission, admit};
+use sample::sample;
 pub(crate) use timer::Timer;
 
 impl Worker {
@@ -356,7 +357,7 @@ pub(crate) fn run_and_look<'c>(
     if context.store.stats.hot_keys.is_due() {
         let replied = context.reply.bytes_since(before);
         let ticks = began.map_or(0, |began| sys::clock::ticks().saturating_sub(began));
-        hotkeys::sample(command, context, args, ticks, replied);
+        sample(command, context, args, ticks, replied);
     }
 }
 

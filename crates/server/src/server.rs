@@ -338,6 +338,11 @@ impl Server {
             .sum()
     }
 
+    /// The figures of all workers.
+    pub(crate) fn stats(&self) -> impl Iterator<Item = &WorkerStats> + Clone {
+        self.workers.iter().map(|worker| &worker.stats)
+    }
+
     /// Keys removed because their time had come, since statistics were last set to zero.
     pub(crate) fn expired_keys(&self) -> u64 {
         self.keyspace
@@ -354,8 +359,8 @@ impl Server {
 
     /// Sets statistics to zero, as CONFIG RESETSTAT does.
     pub(crate) fn reset_stats(&self) {
-        self.hot_key_session.note_reset_of_stats(self);
-        hotkeys::reset(self);
+        self.hot_key_session.note_reset_of_stats(self.stats());
+        hotkeys::reset(self.stats());
         self.workers.iter().for_each(|worker| worker.stats.reset());
         self.totals.connections.set(0);
         self.totals.rejected.set(0);

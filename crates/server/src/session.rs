@@ -11,7 +11,6 @@ use resp::reply::Protocol;
 use crate::clients::{Client, ClientKind, status};
 use crate::config::ClientClass;
 use crate::names::Disjoint;
-use crate::server::Server;
 use crate::slow::Deferred;
 use crate::transaction::{Transaction, WatchList};
 
@@ -99,8 +98,8 @@ impl Session {
 
     /// Whether it may do more than authenticate. Who came while a password was set needs none once there is none.
     #[inline]
-    pub(crate) fn is_admitted(&self, server: &Server) -> bool {
-        self.authenticated || !server.needs_password()
+    pub(crate) fn is_admitted(&self, needs_password: bool) -> bool {
+        self.authenticated || !needs_password
     }
 
     /// Whether all it gets are messages, so that it may only say what is about them: RESP2 can't tell them from replies.

@@ -3,11 +3,8 @@
 
 use std::collections::VecDeque;
 
-use crate::command::{Args, Command};
-use crate::config::Setting;
+use crate::config::{Setting, Settings};
 use crate::limits::{LEAST_SLOW_LOG_BYTES, SLOW_LOG_SHARE};
-use crate::server::Server;
-use crate::session::Session;
 
 /// Arguments kept of a command, and bytes kept of an argument.
 const KEPT_ARGS: usize = 32;
@@ -46,14 +43,14 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Those of a server now: there is no limit of bytes without one of all memory.
-    pub(crate) fn of(server: &Server) -> Bounds {
-        let limit = server.settings.int(Setting::MaxMemory);
+    /// Those that settings say now: there is no limit of bytes without one of all memory.
+    pub(crate) fn of(settings: &Settings) -> Bounds {
+        let limit = settings.int(Setting::MaxMemory);
         let bytes = match limit {
             0 => usize::MAX,
             limit => ((limit / SLOW_LOG_SHARE) as usize).max(LEAST_SLOW_LOG_BYTES),
         };
-        let commands = server.settings.int(Setting::SlowlogMaxLen) as usize;
+        let commands = settings.int(Setting::SlowlogMaxLen) as usize;
         Bounds { commands, bytes }
     }
 }
@@ -68,33 +65,31 @@ pub(crate) struct SlowLog {
 }
 
 impl SlowLog {
-    /// Keeps a command, and forgets the oldest beyond the bounds.
-    pub(crate) fn add(
+    /// Keeps a command with these arguments of a client with this address and name, and forgets the oldest beyond the bounds.
+    pub(crate) fn add<'a>(
         &mut self,
-        command: &Command,
-        args: &Args<'_>,
-        session: &Session,
+        args: impl ExactSizeIterator<Item = &'a [u8]>,
+        (peer, name): (&str, &str),
         duration_us: u64,
         bounds: Bounds,
     ) {
-        let kept = if args.len() > KEPT_ARGS {
+        let count = args.len();
+        let kept = if count > KEPT_ARGS {
             KEPT_ARGS - 1
         } else {
-            args.len()
+            count
         };
-        let mut list: Vec<Vec<u8>> = (0..kept)
-            .map(|at| shortened(command.shown(args, at)))
-            .collect();
-        if kept < args.len() {
-            list.push(format!("... ({} more arguments)", args.len() - kept).into_bytes());
+        let mut list: Vec<Vec<u8>> = args.take(kept).map(shortened).collect();
+        if kept < count {
+            list.push(format!("... ({} more arguments)", count - kept).into_bytes());
         }
         let entry = SlowCommand {
             id: self.next_id,
             at_s: sys::clock::realtime_ms() / 1000,
             duration_us,
             args: list,
-            peer: session.client.peer.clone(),
-            name: shortened_name(&session.client.names.lock().name),
+            peer: peer.to_owned(),
+            name: shortened_name(name),
         };
         self.push(entry, bounds);
     }

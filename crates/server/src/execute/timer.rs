@@ -125,11 +125,12 @@ impl Timer {
             && took_us as i64 >= self.slow_us
             && !command.spec.has(flag::SKIP_SLOWLOG)
         {
-            let bounds = Bounds::of(self.server);
-            self.server
-                .slowlog
-                .lock()
-                .add(command, args, session, took_us, bounds);
+            let bounds = Bounds::of(&self.server.settings);
+            let shown = (0..args.len()).map(|at| command.shown(args, at));
+            let client = &session.client;
+            let name = client.names.lock().name.clone();
+            let mut log = self.server.slowlog.lock();
+            log.add(shown, (&client.peer, &name), took_us, bounds);
         }
         let threshold_ms = self.server.settings.int(Setting::LatencyMonitorThreshold);
         if threshold_ms > 0 && took_us as i64 >= threshold_ms * 1000 {

@@ -118,7 +118,7 @@ fn slow_commands(server: &Server) -> Vec<Json> {
 }
 
 fn hot_keys(server: &Server, rank: Rank) -> Vec<Json> {
-    let found = hotkeys::heaviest(server, rank, hotkeys::MOST).into_iter().map(|hot| {
+    let found = hotkeys::heaviest(server.stats(), rank, hotkeys::MOST).into_iter().map(|hot| {
         let command = commands().by_id(hot.command);
         json!({
             "key": printable(&hot.key), "db": hot.db, "command": command.map(|command| &*command.full_name),

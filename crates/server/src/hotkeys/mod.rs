@@ -12,11 +12,11 @@ mod sketch;
 
 use std::collections::HashMap;
 
-pub(crate) use sampler::{HotKeys, sample};
+pub(crate) use sampler::{HotKeys, ticks_of_all};
 pub(crate) use session::{Active, Asked, Report, Session};
-pub(crate) use sketch::{Rank, Rates};
+pub(crate) use sketch::{Rank, Rates, Use};
 
-use crate::server::Server;
+use crate::metrics::WorkerStats;
 
 /// Keys that HOTKEYS TOP and the dashboard tell of.
 pub(crate) const MOST: usize = 32;
@@ -32,11 +32,15 @@ pub(crate) struct HotKey {
 }
 
 /// The keys that weigh most, the first most.
-pub(crate) fn heaviest(server: &Server, rank: Rank, most: usize) -> Vec<HotKey> {
+pub(crate) fn heaviest<'w>(
+    workers: impl Iterator<Item = &'w WorkerStats>,
+    rank: Rank,
+    most: usize,
+) -> Vec<HotKey> {
     let now_ms = sys::clock::realtime_ms();
     let mut all: HashMap<(usize, Vec<u8>), HotKey> = HashMap::new();
-    for worker in &server.workers {
-        for found in worker.stats.hot_keys.all(rank, now_ms) {
+    for stats in workers {
+        for found in stats.hot_keys.all(rank, now_ms) {
             match all.entry((found.db, found.key.clone())) {
                 std::collections::hash_map::Entry::Vacant(vacant) => {
                     vacant.insert(found);
@@ -57,9 +61,6 @@ pub(crate) fn heaviest(server: &Server, rank: Rank, most: usize) -> Vec<HotKey> 
 }
 
 /// Forgets everything but a session.
-pub(crate) fn reset(server: &Server) {
-    server
-        .workers
-        .iter()
-        .for_each(|worker| worker.stats.hot_keys.reset());
+pub(crate) fn reset<'w>(workers: impl Iterator<Item = &'w WorkerStats>) {
+    workers.for_each(|stats| stats.hot_keys.reset());
 }

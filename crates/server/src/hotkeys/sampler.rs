@@ -6,13 +6,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use keyspace::Key;
 use parking_lot::Mutex;
 
 use super::HotKey;
 use super::session::Tally;
 use super::sketch::{Found, Rank, Sketch, Use};
-use crate::command::{Args, Command, Context};
 use crate::metrics::COUNTS;
 
 /// Commands that are looked at in a window: more double the period, fewer halve it.
@@ -86,6 +84,26 @@ impl HotKeys {
         self.countdown.store(left as u64, Relaxed);
     }
 
+    /// Looks at a command that has this many keys: `used` says what the one at a place stands for, which is drawn, and is told how
+    /// many commands stand behind this one. Only the worker calls this.
+    pub(crate) fn add<'k>(
+        &self,
+        keys: usize,
+        now_ms: i64,
+        used: impl FnOnce(usize, u64) -> Use<'k>,
+    ) {
+        // Somebody who reads at this moment is not waited for: the next command will do.
+        let Some(mut sampler) = self.sampler.try_lock() else {
+            return self.set_left(0);
+        };
+        let period = sampler.next(&self.countdown);
+        if keys > 0 {
+            // One of them stands for all: each as often as any other.
+            let at = sampler.random.usize(..keys);
+            sampler.add(&used(at, period), now_ms);
+        }
+    }
+
     /// Ends a window; only the worker calls this.
     pub(crate) fn adapt(&self) {
         let mut sampler = self.sampler.lock();
@@ -147,53 +165,11 @@ impl HotKeys {
     }
 }
 
-/// Looks at a command that has run for so many ticks and replied with so many bytes.
-#[cold]
-#[inline(never)]
-pub(crate) fn sample(
-    command: &'static Command,
-    context: &Context<'_>,
-    args: &Args<'_>,
-    ticks: u64,
-    replied: usize,
-) {
-    let hot_keys = &context.store.stats.hot_keys;
-    // Somebody who reads at this moment is not waited for: the next command will do.
-    let Some(mut sampler) = hot_keys.sampler.try_lock() else {
-        hot_keys.set_left(0);
-        return;
-    };
-    let period = sampler.next(&hot_keys.countdown);
-    let keys = command.key_positions(args.len()).count();
-    if keys == 0 {
-        return;
-    }
-    // One of them stands for all: each as often as any other.
-    let at = command
-        .key_positions(args.len())
-        .nth(sampler.random.usize(..keys));
-    let bytes = args.get(at.expect("there are so many"));
-    let counters = context.store.stats.command(command.id);
-    let usual = counters.ticks.get().checked_div(counters.calls.get());
-    let used = Use {
-        db: context.store.db,
-        key: Key {
-            bytes,
-            hash: args.keyspace.hash(bytes),
-        },
-        command: command.id,
-        operations: (period * keys as u64) as f64,
-        bytes: (period * (args.size() + replied) as u64) as f64,
-        us: sys::clock::ticks_to_ns(ticks_of_all(period, ticks, usual)) as f64 / 1000.0,
-    };
-    sampler.add(&used, context.store.now);
-}
-
 /// Ticks of a command that took so many and stands for a number of them, where such a command usually takes `usual`.
 ///
 /// A thread that is interrupted while it runs the one that is looked at would make a key weigh more than everything else
 /// together. So the commands that were passed over take [`UNUSUAL`] times what is usual at most.
-fn ticks_of_all(period: u64, ticks: u64, usual: Option<u64>) -> u64 {
+pub(crate) fn ticks_of_all(period: u64, ticks: u64, usual: Option<u64>) -> u64 {
     let most = usual.map_or(ticks, |usual| UNUSUAL * (usual + 1));
     ticks + (period - 1) * ticks.min(most)
 }
@@ -224,6 +200,8 @@ impl Sampler {
 
 #[cfg(test)]
 mod tests {
+    use keyspace::Key;
+
     use super::*;
 
     /// Runs so many commands, of which each `nth` uses a key; returns how many were looked at.

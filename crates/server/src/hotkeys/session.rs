@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use sys::process::cpu_times;
 
 use super::sketch::{Rank, Sketch, Use};
-use crate::server::Server;
+use crate::metrics::WorkerStats;
 
 /// Bytes kept of a key's name.
 const KEY_BYTES: usize = 1024;
@@ -59,13 +59,13 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    fn of(server: &Server) -> Totals {
+    fn of<'w>(workers: impl Iterator<Item = &'w WorkerStats> + Clone) -> Totals {
         let times = cpu_times();
-        let ticks = server.workers.iter().map(|worker| worker.stats.ticks());
+        let net_bytes = |stats: &WorkerStats| stats.input_bytes.get() + stats.output_bytes.get();
         Totals {
-            commands_us: sys::clock::ticks_to_ns(ticks.sum()) / 1000,
-            net_bytes: server.sum(|stats| &stats.input_bytes)
-                + server.sum(|stats| &stats.output_bytes),
+            commands_us: sys::clock::ticks_to_ns(workers.clone().map(WorkerStats::ticks).sum())
+                / 1000,
+            net_bytes: workers.map(net_bytes).sum(),
             user_ms: u64::try_from(times.user.as_millis()).unwrap_or(u64::MAX),
             system_ms: u64::try_from(times.system.as_millis()).unwrap_or(u64::MAX),
         }
@@ -108,19 +108,24 @@ impl Session {
     ///
     /// # Errors
     /// One is in progress.
-    pub(crate) fn start(&self, server: &Server, asked: Asked, now_ms: i64) -> Result<(), Active> {
+    pub(crate) fn start<'w>(
+        &self,
+        workers: impl Iterator<Item = &'w WorkerStats> + Clone,
+        asked: Asked,
+        now_ms: i64,
+    ) -> Result<(), Active> {
         let mut session = self.0.lock();
         if is_active(&session) {
             return Err(Active);
         }
         let ends_ms = asked.duration_ms.map(|duration| now_ms + duration);
-        for worker in &server.workers {
-            worker.stats.hot_keys.start_tally(ends_ms);
+        for stats in workers.clone() {
+            stats.hot_keys.start_tally(ends_ms);
         }
         *session = Some(Running {
             asked,
             began_ms: now_ms,
-            base: Totals::of(server),
+            base: Totals::of(workers),
             before: Totals::default(),
             ended: None,
         });
@@ -133,10 +138,14 @@ impl Session {
     }
 
     /// Ends the session, if one is in progress. Whether one was.
-    pub(crate) fn stop(&self, server: &Server, now_ms: i64) -> bool {
+    pub(crate) fn stop<'w>(
+        &self,
+        workers: impl Iterator<Item = &'w WorkerStats> + Clone,
+        now_ms: i64,
+    ) -> bool {
         match &mut *self.0.lock() {
             Some(running) if running.ended.is_none() => {
-                running.end(server, now_ms);
+                running.end(workers, now_ms);
                 true
             }
             _ => false,
@@ -144,13 +153,17 @@ impl Session {
     }
 
     /// Ends the session if its time is over. The control thread calls this ten times a second.
-    pub(crate) fn stop_if_due(&self, server: &Server, now_ms: i64) {
+    pub(crate) fn stop_if_due<'w>(
+        &self,
+        workers: impl Iterator<Item = &'w WorkerStats> + Clone,
+        now_ms: i64,
+    ) {
         if let Some(running) = &mut *self.0.lock()
             && running.ended.is_none()
             && let Some(duration_ms) = running.asked.duration_ms
             && now_ms >= running.began_ms + duration_ms
         {
-            running.end(server, running.began_ms + duration_ms);
+            running.end(workers, running.began_ms + duration_ms);
         }
     }
 
@@ -158,22 +171,28 @@ impl Session {
     ///
     /// # Errors
     /// One is in progress.
-    pub(crate) fn reset(&self, server: &Server) -> Result<(), Active> {
+    pub(crate) fn reset<'w>(
+        &self,
+        workers: impl Iterator<Item = &'w WorkerStats> + Clone,
+    ) -> Result<(), Active> {
         let mut session = self.0.lock();
         if is_active(&session) {
             return Err(Active);
         }
         *session = None;
-        for worker in &server.workers {
-            worker.stats.hot_keys.drop_tally();
+        for stats in workers {
+            stats.hot_keys.drop_tally();
         }
         Ok(())
     }
 
     /// Keeps what was counted so far: the counters of the server are about to be set to zero.
-    pub(crate) fn note_reset_of_stats(&self, server: &Server) {
+    pub(crate) fn note_reset_of_stats<'w>(
+        &self,
+        workers: impl Iterator<Item = &'w WorkerStats> + Clone,
+    ) {
         if let Some(running) = &mut *self.0.lock() {
-            let now = Totals::of(server);
+            let now = Totals::of(workers);
             running.before = now.since(running.base, running.before);
             // Processor time is not set to zero.
             running.base = Totals {
@@ -185,17 +204,21 @@ impl Session {
     }
 
     /// What there is to tell of the session.
-    pub(crate) fn report(&self, server: &Server, now_ms: i64) -> Option<Report> {
+    pub(crate) fn report<'w>(
+        &self,
+        workers: impl Iterator<Item = &'w WorkerStats> + Clone,
+        now_ms: i64,
+    ) -> Option<Report> {
         let session = self.0.lock();
         let running = session.as_ref()?;
         let (until_ms, totals) = running.ended.unwrap_or_else(|| {
-            let totals = Totals::of(server).since(running.base, running.before);
+            let totals = Totals::of(workers.clone()).since(running.base, running.before);
             (now_ms, totals)
         });
         let (mut by_cpu, mut by_net) = (HashMap::new(), HashMap::new());
         let mut key_bytes = 0;
-        for worker in &server.workers {
-            worker.stats.hot_keys.with_tally(|tally| {
+        for stats in workers {
+            stats.hot_keys.with_tally(|tally| {
                 tally
                     .cpu
                     .weights(|key, weight| add(&mut by_cpu, key, weight));
@@ -225,11 +248,11 @@ fn is_active(session: &Option<Running>) -> bool {
 }
 
 impl Running {
-    fn end(&mut self, server: &Server, at_ms: i64) {
-        for worker in &server.workers {
-            worker.stats.hot_keys.stop_tally();
+    fn end<'w>(&mut self, workers: impl Iterator<Item = &'w WorkerStats> + Clone, at_ms: i64) {
+        for stats in workers.clone() {
+            stats.hot_keys.stop_tally();
         }
-        let totals = Totals::of(server).since(self.base, self.before);
+        let totals = Totals::of(workers).since(self.base, self.before);
         self.ended = Some((at_ms, totals));
     }
 }

@@ -57,14 +57,14 @@ impl Rates {
 
 /// One use of a key, or what stands for several.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Use<'k> {
-    pub(super) db: usize,
-    pub(super) key: Key<'k>,
-    pub(super) command: u16,
-    pub(super) operations: f64,
-    pub(super) bytes: f64,
+pub(crate) struct Use<'k> {
+    pub(crate) db: usize,
+    pub(crate) key: Key<'k>,
+    pub(crate) command: u16,
+    pub(crate) operations: f64,
+    pub(crate) bytes: f64,
     /// Microseconds that the command took.
-    pub(super) us: f64,
+    pub(crate) us: f64,
 }
 
 /// See the module.

@@ -14,13 +14,12 @@ mod prefixes;
 
 use std::time::Instant;
 
-use keyspace::{EntryRef, Turn};
+use keyspace::{EntryRef, Keyspace, Turn};
 use parking_lot::Mutex;
 
 pub(crate) use prefixes::{Prefix, Prefixes, Rule};
 
 use crate::limits::{SURVEY_ASKED_NS, SURVEY_AT_ONCE, SURVEY_NS, SURVEY_PAUSE_MS, SURVEY_SLICE};
-use crate::server::Server;
 
 /// Big keys that are kept.
 pub(crate) const MOST: usize = 32;
@@ -77,14 +76,14 @@ struct State {
 
 impl Survey {
     /// Goes on with the walk for a moment. The turn was entered.
-    pub(crate) fn go_on(&self, server: &Server, turn: &Turn<'_>) {
+    pub(crate) fn go_on(&self, keyspace: &Keyspace, turn: &Turn<'_>) {
         let now_ms = sys::clock::realtime_ms();
         let began = Instant::now();
         // Locked for a slice at a time: a worker may want to look.
         while self
             .0
             .lock()
-            .slice(server, turn, now_ms, began.elapsed().as_nanos())
+            .slice(keyspace, turn, now_ms, began.elapsed().as_nanos())
         {}
     }
 
@@ -107,18 +106,18 @@ impl Survey {
 
     /// The biggest of all keys, after a look at each; `None` if there are too many for that.
     pub(crate) fn biggest_at_once(
-        server: &Server,
+        keyspace: &Keyspace,
         turn: &Turn<'_>,
         now_ms: i64,
     ) -> Option<Vec<BigKey>> {
-        let databases = 0..server.keyspace.databases();
-        let existing = databases.filter_map(|db| server.keyspace.existing(turn, db));
+        let databases = 0..keyspace.databases();
+        let existing = databases.filter_map(|db| keyspace.existing(turn, db));
         let keys: usize = existing.map(|database| database.len()).sum();
         if keys > SURVEY_AT_ONCE {
             return None;
         }
         let mut state = State::default();
-        while !state.walk(server, turn, now_ms) {}
+        while !state.walk(keyspace, turn, now_ms) {}
         Some(state.last)
     }
 
@@ -148,7 +147,7 @@ impl State {
     }
 
     /// One slice, if there is one to do within the budget. Returns whether there may be another.
-    fn slice(&mut self, server: &Server, turn: &Turn<'_>, now_ms: i64, spent_ns: u128) -> bool {
+    fn slice(&mut self, keyspace: &Keyspace, turn: &Turn<'_>, now_ms: i64, spent_ns: u128) -> bool {
         let is_asked = self.asked.as_ref().is_some_and(|asked| !asked.is_done);
         let rests = now_ms < self.next_ms && self.next_ms - now_ms <= SURVEY_PAUSE_MS;
         let budget_ns = if is_asked { SURVEY_ASKED_NS } else { SURVEY_NS };
@@ -156,7 +155,7 @@ impl State {
             return false;
         }
         self.next_ms = 0;
-        let is_over = self.walk(server, turn, now_ms);
+        let is_over = self.walk(keyspace, turn, now_ms);
         if is_over {
             self.next_ms = now_ms + SURVEY_PAUSE_MS;
         }
@@ -164,8 +163,8 @@ impl State {
     }
 
     /// Goes on by some keys. Returns whether the walk has come to its end.
-    fn walk(&mut self, server: &Server, turn: &Turn<'_>, now_ms: i64) -> bool {
-        if self.db >= server.keyspace.databases() {
+    fn walk(&mut self, keyspace: &Keyspace, turn: &Turn<'_>, now_ms: i64) -> bool {
+        if self.db >= keyspace.databases() {
             self.last = std::mem::take(&mut self.found);
             if let Some(asked) = &mut self.asked {
                 asked.finish(now_ms);
@@ -177,7 +176,7 @@ impl State {
             found, asked, db, ..
         } = self;
         let mut asked = asked.as_mut().filter(|asked| !asked.is_done);
-        let cursor = match server.keyspace.existing(turn, *db) {
+        let cursor = match keyspace.existing(turn, *db) {
             None => 0,
             Some(database) => database.scan(self.cursor, SURVEY_SLICE, now_ms, |entry| {
                 let size = Size::of(entry);

@@ -128,12 +128,12 @@ const SUBCOMMANDS: &[Spec] = &[
 fn start(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let server = context.server;
     let now_ms = context.store.now;
-    server.hot_key_session.stop_if_due(server, now_ms);
+    server.hot_key_session.stop_if_due(server.stats(), now_ms);
     if server.hot_key_session.is_active() {
         return Err(ALREADY);
     }
     let asked = parse_start(args, context.server.cluster.is_some())?;
-    let started = server.hot_key_session.start(server, asked, now_ms);
+    let started = server.hot_key_session.start(server.stats(), asked, now_ms);
     started.map_err(|Active| ALREADY)?;
     context.reply.ok();
     Ok(())
@@ -221,8 +221,8 @@ fn parse_start(args: &Args<'_>, is_node: bool) -> Result<Asked, Failure> {
 fn stop(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     let server = context.server;
     let now_ms = context.store.now;
-    server.hot_key_session.stop_if_due(server, now_ms);
-    if server.hot_key_session.stop(server, now_ms) {
+    server.hot_key_session.stop_if_due(server.stats(), now_ms);
+    if server.hot_key_session.stop(server.stats(), now_ms) {
         context.reply.ok();
     } else {
         context.reply.null();
@@ -233,8 +233,8 @@ fn stop(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
 fn get(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     let server = context.server;
     let now_ms = context.store.now;
-    server.hot_key_session.stop_if_due(server, now_ms);
-    match server.hot_key_session.report(server, now_ms) {
+    server.hot_key_session.stop_if_due(server.stats(), now_ms);
+    match server.hot_key_session.report(server.stats(), now_ms) {
         Some(report) => tell(context, &report),
         None => context.reply.null(),
     }
@@ -295,8 +295,8 @@ fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     let server = context.server;
     server
         .hot_key_session
-        .stop_if_due(server, context.store.now);
-    let reset = server.hot_key_session.reset(server);
+        .stop_if_due(server.stats(), context.store.now);
+    let reset = server.hot_key_session.reset(server.stats());
     reset.map_err(|Active| IN_PROGRESS)?;
     context.reply.ok();
     Ok(())
@@ -324,7 +324,7 @@ fn top(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         }
         at += 2;
     }
-    let keys = hotkeys::heaviest(context.server, rank, most);
+    let keys = hotkeys::heaviest(context.server.stats(), rank, most);
     let reply = &mut context.reply;
     reply.array(keys.len());
     for hot in keys {

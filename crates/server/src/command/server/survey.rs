@@ -123,7 +123,7 @@ fn big_keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     }
     let most = parse_count(args, 1, MOST)?;
     let (server, store) = (context.server, &context.store);
-    let mut known = match Survey::biggest_at_once(server, store.turn, store.now) {
+    let mut known = match Survey::biggest_at_once(&server.keyspace, store.turn, store.now) {
         Some(all) => all,
         None => known_now(context)?,
     };
