@@ -188,7 +188,7 @@ impl Batch {
         let mut limits = *around.limits;
         limits.authenticated = connection
             .session
-            .is_admitted(around.server.needs_password());
+            .is_admitted(|| around.server.needs_password());
         let database = around.keyspace.database(around.turn, connection.session.db);
         while lane.at < input.len() {
             if self.requests.len() == WINDOW {

@@ -98,8 +98,8 @@ impl Session {
 
     /// Whether it may do more than authenticate. Who came while a password was set needs none once there is none.
     #[inline]
-    pub(crate) fn is_admitted(&self, needs_password: bool) -> bool {
-        self.authenticated || !needs_password
+    pub(crate) fn is_admitted(&self, needs_password: impl FnOnce() -> bool) -> bool {
+        self.authenticated || !needs_password()
     }
 
     /// Whether all it gets are messages, so that it may only say what is about them: RESP2 can't tell them from replies.

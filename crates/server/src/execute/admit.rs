@@ -57,7 +57,7 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
     {
         return refuse(failure);
     }
-    if !command.spec.has(flag::NO_AUTH) && !session.is_admitted(server.needs_password()) {
+    if !command.spec.has(flag::NO_AUTH) && !session.is_admitted(|| server.needs_password()) {
         return refuse(failure::NO_AUTH);
     }
     let control = command.control;

@@ -138,7 +138,7 @@ pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         at += option.size();
     }
     let (server, session) = (context.server, &mut *context.session);
-    if !session.is_admitted(server.needs_password()) {
+    if !session.is_admitted(|| server.needs_password()) {
         return Err(HELLO_WITHOUT_AUTH);
     }
     if let Some(protocol) = protocol {
