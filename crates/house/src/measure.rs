@@ -1,0 +1,352 @@
+//! The numbers of one crate.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::floors::Floors;
+use crate::graph::Graph;
+use crate::outline::outline;
+use crate::tokens::tokens;
+use crate::tree::{Edge, Tree, room};
+
+/// Lines are at most this wide, in characters.
+const WIDEST_LINE: usize = 110;
+/// Files are at most this long.
+const LONGEST_FILE: usize = 600;
+/// Functions are at most this long, from `fn` to the brace that ends them.
+const LONGEST_FUNCTION: usize = 80;
+
+/// A number that may not grow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Number {
+    /// `crate.what`.
+    pub name: String,
+    /// How it is today.
+    pub value: usize,
+    /// What it is made of.
+    pub parts: BTreeMap<String, Part>,
+}
+
+/// A part of a number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// What it adds to the number.
+    pub count: usize,
+    /// What helps to find it.
+    pub hint: String,
+}
+
+impl Number {
+    fn of(name: String, parts: BTreeMap<String, Part>) -> Self {
+        let value = parts.values().map(|part| part.count).sum();
+        Self { name, value, parts }
+    }
+}
+
+/// All numbers about the text of a crate's files, its tests and examples too: by path, and what is written
+/// there.
+pub fn texts(name: &str, files: &BTreeMap<String, String>) -> Vec<Number> {
+    let mut wide = BTreeMap::new();
+    let mut long = BTreeMap::new();
+    let mut functions: BTreeMap<String, Part> = BTreeMap::new();
+    for (path, text) in files {
+        let lines: Vec<_> = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| is_wide(line))
+            .map(|(at, _)| at + 1)
+            .collect();
+        if !lines.is_empty() {
+            wide.insert(
+                path.clone(),
+                Part {
+                    count: lines.len(),
+                    hint: list(&lines, "lines"),
+                },
+            );
+        }
+        let length = text.lines().count();
+        if length > LONGEST_FILE {
+            long.insert(
+                path.clone(),
+                Part {
+                    count: 1,
+                    hint: format!("{length} lines"),
+                },
+            );
+        }
+        for function in outline(&tokens(text)).functions {
+            if function.lines > LONGEST_FUNCTION {
+                let part = functions
+                    .entry(format!("{path} {}", function.name))
+                    .or_default();
+                part.count += 1;
+                part.hint = format!("line {}, {} lines", function.line, function.lines);
+            }
+        }
+    }
+    vec![
+        Number::of(format!("{name}.wide_lines"), wide),
+        Number::of(format!("{name}.long_files"), long),
+        Number::of(format!("{name}.long_functions"), functions),
+    ]
+}
+
+fn is_wide(line: &str) -> bool {
+    line.chars().count() > WIDEST_LINE
+}
+
+fn list(lines: &[usize], what: &str) -> String {
+    let shown: Vec<_> = lines.iter().take(12).map(ToString::to_string).collect();
+    let rest = if lines.len() > shown.len() {
+        ", ..."
+    } else {
+        ""
+    };
+    format!("{what} {}{rest}", shown.join(", "))
+}
+
+/// The numbers about names and files of a crate.
+pub fn files(name: &str, tree: &Tree, edges: &[Edge]) -> Vec<Number> {
+    let mut types = BTreeMap::new();
+    for (of, files) in tree.public_types() {
+        if files.len() > 1 {
+            types.insert(
+                of.to_owned(),
+                Part {
+                    count: files.len() - 1,
+                    hint: files.join(", "),
+                },
+            );
+        }
+    }
+    let all: Vec<_> = edges
+        .iter()
+        .map(|edge| (edge.from.as_str(), edge.to.as_str(), edge))
+        .collect();
+    vec![
+        cycle(format!("{name}.cycle_of_files"), tree.files(), &all),
+        Number::of(format!("{name}.types_of_one_name"), types),
+    ]
+}
+
+/// The rooms of a crate.
+pub fn rooms(tree: &Tree) -> BTreeSet<String> {
+    tree.files().map(|path| room(path).to_owned()).collect()
+}
+
+/// The numbers about the rooms of a crate.
+pub fn between_rooms(name: &str, tree: &Tree, edges: &[Edge], floors: &Floors) -> Vec<Number> {
+    let all: Vec<_> = edges
+        .iter()
+        .map(|edge| (room(&edge.from), room(&edge.to), edge))
+        .collect();
+    let imports: Vec<_> = all
+        .iter()
+        .copied()
+        .filter(|(_, _, edge)| !edge.is_method)
+        .collect();
+    let rooms = rooms(tree);
+    let nodes = || rooms.iter().map(String::as_str);
+    let mut up: BTreeMap<(&str, &str), Vec<&Edge>> = BTreeMap::new();
+    for &(from, to, edge) in all
+        .iter()
+        .filter(|(from, to, _)| floors.is_upward(from, to))
+    {
+        up.entry((from, to)).or_default().push(edge);
+    }
+    let rooms_up = up.iter().map(|((from, to), edges)| {
+        (
+            format!("{from} -> {to}"),
+            Part {
+                count: 1,
+                hint: show(edges),
+            },
+        )
+    });
+    let mut files_up: BTreeMap<String, Vec<&Edge>> = BTreeMap::new();
+    for &edge in up.values().flatten() {
+        files_up
+            .entry(format!("{} -> {}", edge.from, edge.to))
+            .or_default()
+            .push(edge);
+    }
+    let files_up = files_up.into_iter().map(|(pair, edges)| {
+        (
+            pair,
+            Part {
+                count: 1,
+                hint: show(&edges),
+            },
+        )
+    });
+    vec![
+        cycle(format!("{name}.cycle_of_rooms"), nodes(), &imports),
+        cycle(format!("{name}.cycle_of_rooms_with_methods"), nodes(), &all),
+        Number::of(
+            format!("{name}.arrows_up_between_rooms"),
+            rooms_up.collect(),
+        ),
+        Number::of(
+            format!("{name}.arrows_up_between_files"),
+            files_up.collect(),
+        ),
+    ]
+}
+
+/// The largest cycle between nodes; its parts are the members, each with an arrow into the cycle and one out
+/// of it.
+fn cycle<'a>(
+    name: String,
+    nodes: impl Iterator<Item = &'a str>,
+    arrows: &[(&str, &str, &Edge)],
+) -> Number {
+    let mut graph = Graph::default();
+    for node in nodes {
+        graph.add_node(node);
+    }
+    for (from, to, _) in arrows {
+        graph.add(from, to);
+    }
+    let members = graph.largest_cycle();
+    let mut number = Number {
+        name,
+        value: members.len(),
+        parts: BTreeMap::new(),
+    };
+    if members.len() < 2 {
+        return number;
+    }
+    for member in &members {
+        let inside =
+            |from: &str, to: &str| from != to && members.contains(from) && members.contains(to);
+        let out = arrows
+            .iter()
+            .find(|(from, to, _)| from == member && inside(from, to));
+        let back = arrows
+            .iter()
+            .find(|(from, to, _)| to == member && inside(from, to));
+        let edges: Vec<_> = back
+            .into_iter()
+            .chain(out)
+            .map(|(_, _, edge)| *edge)
+            .collect();
+        number.parts.insert(
+            member.clone(),
+            Part {
+                count: 1,
+                hint: show(&edges),
+            },
+        );
+    }
+    number
+}
+
+fn show(edges: &[&Edge]) -> String {
+    let show = |edge: &&Edge| {
+        format!(
+            "{}:{} names {} of {}",
+            edge.from, edge.line, edge.item, edge.to
+        )
+    };
+    let mut shown: Vec<_> = edges.iter().take(3).map(show).collect();
+    if edges.len() > shown.len() {
+        shown.push(format!("{} more", edges.len() - shown.len()));
+    }
+    shown.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    fn value<'a>(numbers: &'a [Number], name: &str) -> &'a Number {
+        numbers
+            .iter()
+            .find(|number| number.name == name)
+            .expect("the number is made")
+    }
+
+    #[test]
+    fn lines_files_and_functions_at_their_bounds() {
+        let function = |lines: usize| format!("fn f{lines}() {{\n{}}}\n", "\n".repeat(lines - 2));
+        let files = BTreeMap::from([
+            (
+                "wide".to_owned(),
+                format!("{}\n{}\n", "é".repeat(110), "e".repeat(111)),
+            ),
+            ("long".to_owned(), "\n".repeat(601)),
+            ("short".to_owned(), "\n".repeat(600)),
+            ("functions".to_owned(), function(80) + &function(81)),
+        ]);
+        let numbers = texts("a", &files);
+        let parts = |name| {
+            value(&numbers, name)
+                .parts
+                .keys()
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(parts("a.wide_lines"), ["wide"]);
+        assert_eq!(
+            value(&numbers, "a.wide_lines").parts["wide"].hint,
+            "lines 2"
+        );
+        assert_eq!(parts("a.long_files"), ["long"]);
+        assert_eq!(parts("a.long_functions"), ["functions f81"]);
+        assert!(numbers.iter().all(|number| number.value == 1));
+    }
+
+    #[test]
+    fn cycles_and_arrows() {
+        let files = [
+            ("main.rs", "mod low; mod high;"),
+            (
+                "low.rs",
+                "use crate::high::deep::H; pub struct L; pub struct Same;",
+            ),
+            (
+                "high/mod.rs",
+                "pub mod deep; use crate::low::L; impl L { pub fn m(&self) {} }",
+            ),
+            (
+                "high/deep.rs",
+                "pub struct H; pub(crate) struct Same; struct L2; fn f(l: X) { l.m() }",
+            ),
+        ];
+        let find = |path: &str| {
+            files
+                .iter()
+                .find(|(name, _)| *name == path)
+                .map(|(_, text)| (*text).to_owned())
+        };
+        let tree = Tree::from_files("main.rs", |path| {
+            find(path).ok_or_else(|| io::ErrorKind::NotFound.into())
+        });
+        let tree = tree.expect("all files are there");
+        let edges = tree.edges(&BTreeSet::new());
+        let floors = Floors::parse("low\nhigh\nmain");
+        let mut numbers = between_rooms("a", &tree, &edges, &floors);
+        numbers.extend(files_of(&tree, &edges));
+        let values: Vec<_> = numbers
+            .iter()
+            .map(|number| (number.name.as_str(), number.value))
+            .collect();
+        let expected = [
+            ("a.cycle_of_rooms", 2),
+            ("a.cycle_of_rooms_with_methods", 2),
+            ("a.arrows_up_between_rooms", 1),
+            ("a.arrows_up_between_files", 1),
+            // high/mod.rs -> low.rs -> high/deep.rs, and from there back by the method.
+            ("a.cycle_of_files", 3),
+            ("a.types_of_one_name", 1),
+        ];
+        assert_eq!(values, expected);
+        let arrow = &value(&numbers, "a.arrows_up_between_rooms").parts["low -> high"];
+        assert_eq!(arrow.hint, "low.rs:1 names H of high/deep.rs");
+    }
+
+    fn files_of(tree: &Tree, edges: &[Edge]) -> Vec<Number> {
+        files("a", tree, edges)
+    }
+}

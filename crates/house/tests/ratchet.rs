@@ -1,0 +1,152 @@
+//! The ratchet: the numbers of all crates against those that are committed in `numbers.txt`. None may grow,
+//! and one that has become smaller is committed in the same change.
+//!
+//! ```text
+//!   cargo test -p ferrite-house -- --nocapture                the numbers, rooms, arrows upward, and cycles
+//!   UPDATE_HOUSE=1 cargo test -p ferrite-house --test ratchet    lowers committed numbers; it raises none
+//! ```
+//!
+//! `floors.txt` is the table of floors. `known.txt` holds what the committed numbers are made of, for
+//! messages alone: nothing fails if it is out of date.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::{env, fs};
+
+use house::floors::Floors;
+use house::measure::{self, Number};
+use house::ratchet;
+use house::tree::Tree;
+
+const ROOMS_OF: &str = "server";
+const NUMBERS: &str = "\
+# What may not grow: `name = number`. Lowered by UPDATE_HOUSE=1 cargo test -p ferrite-house --test ratchet.
+# A number is raised by hand alone, with the reason in the commit.
+";
+const KNOWN: &str = "\
+# What the numbers are made of, so that the test can name what is new. UPDATE_HOUSE=1 makes it.
+";
+
+#[test]
+fn the_house_is_no_worse_than_committed() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| fs::read_to_string(here.join("tests").join(name)).unwrap_or_default();
+    let floors = Floors::parse(&read("floors.txt"));
+    let crates = here.parent().expect("crates lie in one folder");
+    let mut numbers = Vec::new();
+    let mut complaints = Vec::new();
+    let trees: Vec<_> = names(crates)
+        .into_iter()
+        .map(|name| {
+            let tree = Tree::read(&crates.join(&name).join("src"));
+            (name, tree.expect("each module has a file"))
+        })
+        .collect();
+    for (name, tree) in &trees {
+        let manifest = fs::read_to_string(crates.join(name).join("Cargo.toml"));
+        let manifest = manifest.expect("each crate has a manifest");
+        let others = trees
+            .iter()
+            .filter(|(other, _)| depends_on(&manifest, other));
+        let taken = others
+            .flat_map(|(_, tree)| tree.functions().map(str::to_owned))
+            .collect();
+        let edges = tree.edges(&taken);
+        if name == ROOMS_OF {
+            let rooms = measure::rooms(tree);
+            println!(
+                "{} rooms of {name}: {}",
+                rooms.len(),
+                Vec::from_iter(rooms.clone()).join(" ")
+            );
+            complaints.extend(floors.complaints(&rooms));
+            numbers.extend(measure::between_rooms(name, tree, &edges, &floors));
+        }
+        numbers.extend(measure::files(name, tree, &edges));
+        numbers.extend(measure::texts(name, &sources(&crates.join(name))));
+    }
+
+    numbers.iter().for_each(show);
+
+    let committed = ratchet::parse(&read("numbers.txt"));
+    let known = ratchet::parse(&read("known.txt"));
+    if env::var_os("UPDATE_HOUSE").is_some() {
+        let write = |name: &str, text| {
+            fs::write(here.join("tests").join(name), text).expect("the folder is writable")
+        };
+        write(
+            "numbers.txt",
+            NUMBERS.to_owned() + &ratchet::lowered(&numbers, &committed),
+        );
+        write(
+            "known.txt",
+            KNOWN.to_owned() + &ratchet::parts(&numbers, &committed, &known),
+        );
+    }
+    complaints.extend(ratchet::complaints(
+        &numbers,
+        &ratchet::parse(&read("numbers.txt")),
+        &known,
+    ));
+    assert!(
+        complaints.is_empty(),
+        "the house is not as committed:\n{}",
+        complaints.join("\n")
+    );
+}
+
+fn show(number: &Number) {
+    println!("{} = {}", number.name, number.value);
+    if number.name.contains("arrows_up_between_rooms") || number.name.contains("cycle_of_rooms") {
+        for (name, part) in &number.parts {
+            println!("    {name}: {}", part.hint);
+        }
+    }
+}
+
+/// Whether a crate's manifest has a line for the other crate of the workspace.
+fn depends_on(manifest: &str, other: &str) -> bool {
+    manifest.lines().any(|line| {
+        let line = line.strip_prefix("ferrite-").unwrap_or(line);
+        line.strip_prefix(other)
+            .is_some_and(|rest| rest.starts_with([' ', '.']))
+    })
+}
+
+/// The crates, sorted.
+fn names(crates: &Path) -> Vec<String> {
+    let entries = fs::read_dir(crates).expect("the folder of crates is readable");
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.expect("the folder of crates is readable"))
+        .filter(|entry| entry.path().join("Cargo.toml").exists())
+        .map(|entry| {
+            entry
+                .file_name()
+                .into_string()
+                .expect("crates have plain names")
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// All Rust files of a crate: its tests and examples too.
+fn sources(folder: &Path) -> BTreeMap<String, String> {
+    let mut sources = BTreeMap::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(current) = waiting.pop() {
+        for entry in fs::read_dir(&current).expect("folders of crates are readable") {
+            let path = entry.expect("folders of crates are readable").path();
+            if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+                waiting.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path
+                    .strip_prefix(folder)
+                    .expect("the file lies in the folder");
+                let text = fs::read_to_string(&path).expect("sources are text");
+                sources.insert(name.display().to_string(), text);
+            }
+        }
+    }
+    sources
+}
