@@ -230,6 +230,11 @@ impl Appender {
         self.core.blobs.has_made(blob)
     }
 
+    /// Whether any record has its value in a file. Takes no lock.
+    pub fn has_blobs(&self) -> bool {
+        self.core.blobs.are_there()
+    }
+
     /// The blob that the base record of an entry names.
     pub fn blob_at(&self, address: Address) -> Option<Arc<Blob>> {
         self.core.blobs.named_by(address.lsn())

@@ -42,6 +42,8 @@ use crate::sums::{BlobFile, damage_of};
 #[derive(Default)]
 pub(crate) struct Blobs {
     registry: Mutex<Registry>,
+    /// How many records name one, to be asked without the lock. Who holds the lock of a key's shard sees it with that key's.
+    live: AtomicUsize,
     /// Complete files that are not durable yet.
     waiting: Mutex<Vec<Waiting>>,
     /// The number of the next blob. A multiple of 8, as positions are.
@@ -149,6 +151,7 @@ impl Blobs {
         let mut registry = lock(&self.registry);
         registry.bytes += blob.reference.len;
         registry.live.insert(lsn, Arc::clone(blob));
+        self.live.store(registry.live.len(), Ordering::Relaxed);
     }
 
     /// The blob that the record at `lsn` names.
@@ -183,6 +186,12 @@ impl Blobs {
                 registry.doomed.push((after, blob));
             }
         }
+        self.live.store(registry.live.len(), Ordering::Relaxed);
+    }
+
+    /// Whether a record names a blob.
+    pub(crate) fn are_there(&self) -> bool {
+        self.live.load(Ordering::Relaxed) > 0
     }
 
     /// All blobs that are needed, and those that are on their way out, by number. With each whether the state at `end` needs it, as far as

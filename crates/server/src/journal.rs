@@ -395,6 +395,12 @@ impl Journal {
         self.inner.borrow_mut().mode = Mode::Batch;
     }
 
+    /// Whether any value has a file of its own.
+    #[inline]
+    pub(crate) fn has_blobs(&self) -> bool {
+        self.inner.borrow().appender.has_blobs()
+    }
+
     /// Sets of keys follow that change together, so many without expiry and taking so many bytes in the log
     /// ([`Appender::set_bytes`]), and nothing else up to [`Journal::finish`].
     #[inline]

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -84,6 +85,21 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
     sys::memory::start_giving_back();
     logging::start(&settings)?;
     tell_of_ignored(&ignored);
+    let has_file = !settings.text(Setting::LogFile).is_empty();
+    // Whoever started it in the background sees nothing but the messages.
+    serve(settings, config_file, signals).inspect_err(|problem| {
+        if has_file {
+            log::error!("{problem}");
+        }
+    })
+}
+
+/// Opens what the settings name, and serves until the end.
+fn serve(
+    settings: Settings,
+    config_file: Option<PathBuf>,
+    signals: Signals,
+) -> Result<ExitCode, String> {
     let cluster = Cluster::open(&settings)?;
     let listeners = control::listen(&settings)?;
     let http_listeners = http::listen(&settings)?;
@@ -127,7 +143,10 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
     match server.failure.get() {
         // It is among the messages already, on the standard output.
         Some(_) if server.settings.text(Setting::LogFile).is_empty() => Ok(ExitCode::FAILURE),
-        Some(problem) => Err(problem.clone()),
+        Some(problem) => {
+            let _ = writeln!(std::io::stderr(), "ferrite-server: {problem}");
+            Ok(ExitCode::FAILURE)
+        }
         None => {
             log::info!("Ferrite is now ready to exit, bye bye...");
             Ok(ExitCode::SUCCESS)
@@ -203,7 +222,7 @@ fn allow_connections(settings: &Settings) {
 /// The number of workers.
 fn build(
     settings: Settings,
-    config_file: Option<std::path::PathBuf>,
+    config_file: Option<PathBuf>,
     cluster: Option<Cluster>,
 ) -> Result<&'static Server, String> {
     let failed = |error: std::io::Error| format!("cannot start: {error}");

@@ -147,8 +147,14 @@ impl Store<'_> {
         pairs
             .clone()
             .for_each(|(key, _)| set.add(self.keyspace.shard_of(key.hash)));
-        let locked = self.keyspace.lock_set(self.turn, self.db, set, self.now);
+        let mut locked = self.keyspace.lock_set(self.turn, self.db, set, self.now);
         if let Some(journal) = self.journal {
+            if journal.has_blobs() {
+                // A key that has expired with its file is deleted in the log, and that comes before the series has its place there.
+                for (key, _) in pairs.clone() {
+                    locked.shard(key.hash).contains(key);
+                }
+            }
             let (records, bytes) = pairs.fold((0, 0), |(records, bytes), (key, value)| {
                 let own = Appender::set_bytes(key.bytes.len(), value.len());
                 (records + 1, bytes + own)

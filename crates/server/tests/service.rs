@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::eventually;
 
 /// How long anything may take on a machine that does other things as well.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -148,6 +151,35 @@ fn a_manager_that_is_not_there_is_no_reason_to_end() {
     let mut reply = [0; 7];
     client.read_exact(&mut reply).expect("it answers");
     assert_eq!(&reply, b"+PONG\r\n");
+}
+
+/// Nobody sees what a server in the background prints: why it does not start is among its messages.
+#[test]
+fn a_start_in_the_background_that_fails_is_among_the_messages() {
+    let other = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = other.local_addr().expect("it is bound").port().to_string();
+    let name = format!("ferrite-background-fails-{}", std::process::id());
+    let directory = std::env::temp_dir().join(name);
+    fs::create_dir_all(&directory).expect("the directory for temporary files is writable");
+    let started = Command::new(env!("CARGO_BIN_EXE_ferrite-server"))
+        .args([
+            "--daemonize",
+            "yes",
+            "--port",
+            &port,
+            "--logfile",
+            "messages",
+        ])
+        .args(["--dir".as_ref(), directory.as_os_str()])
+        .output()
+        .expect("the server has been built");
+    assert!(started.status.success(), "{started:?}");
+    let expected = format!("cannot listen on 127.0.0.1:{port}: ");
+    eventually("the reason is told", || {
+        let messages = fs::read_to_string(directory.join("messages"));
+        messages.is_ok_and(|text| text.contains(&expected))
+    });
+    fs::remove_dir_all(&directory).expect("it is ours");
 }
 
 #[test]
