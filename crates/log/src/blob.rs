@@ -42,7 +42,8 @@ use crate::sums::{BlobFile, damage_of};
 #[derive(Default)]
 pub(crate) struct Blobs {
     registry: Mutex<Registry>,
-    /// How many records name one, to be asked without the lock. Who holds the lock of a key's shard sees it with that key's.
+    /// How many records name one, to be asked without the lock. The lock of a key's shard makes the key's own
+    /// visible.
     live: AtomicUsize,
     /// Complete files that are not durable yet.
     waiting: Mutex<Vec<Waiting>>,
@@ -360,8 +361,8 @@ impl BlobStore {
         }
     }
 
-    /// Opens the files of all blobs that somebody has, and leaves them open as long as that is so. For the end of a log whose files
-    /// may go: what is being sent to a client stays readable.
+    /// Opens the files of all blobs that somebody has, and leaves them open as long as that is so. For the
+    /// end of a log whose files may go: what is being sent to a client stays readable.
     ///
     /// A file that cannot be opened is told of in the messages.
     pub fn keep_open(&self) {

@@ -65,7 +65,8 @@ pub(crate) struct SlowLog {
 }
 
 impl SlowLog {
-    /// Keeps a command with these arguments of a client with this address and name, and forgets the oldest beyond the bounds.
+    /// Keeps a command with these arguments of a client with this address and name, and forgets the oldest
+    /// beyond the bounds.
     pub(crate) fn add<'a>(
         &mut self,
         args: impl ExactSizeIterator<Item = &'a [u8]>,

@@ -150,7 +150,8 @@ impl Store<'_> {
         let mut locked = self.keyspace.lock_set(self.turn, self.db, set, self.now);
         if let Some(journal) = self.journal {
             if journal.has_blobs() {
-                // A key that has expired with its file is deleted in the log, and that comes before the series has its place there.
+                // A key that has expired with its file is deleted in the log. That record has to come before
+                // the place that the series claims.
                 for (key, _) in pairs.clone() {
                     locked.shard(key.hash).contains(key);
                 }

@@ -11,8 +11,8 @@ use crate::config::{Setting, Settings};
 /// The file, in `dir`.
 const FILE: &str = "cluster-node";
 
-/// Refuses the directory of the process if it has the data of another node. Leaves the id of this one if there is none. A
-/// server that keeps no data there leaves nothing.
+/// Refuses the directory of the process if it has the data of another node. Leaves the id of this one if
+/// there is none. A server that keeps no data there leaves nothing.
 pub(super) fn check(settings: &Settings, view: &View) -> Result<(), String> {
     let directory = Path::new(".");
     let keeps = settings.flag(Setting::AppendOnly) || !settings.text(Setting::Save).is_empty();

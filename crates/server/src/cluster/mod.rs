@@ -123,8 +123,9 @@ fn read_map(file: &Path) -> Result<Map, Refused> {
     Map::read_file(file).map_err(Refused)
 }
 
-/// What is wrong with the cluster that settings ask for, a line for each mistake, and after it what is only worth knowing. Changes
-/// nothing. Settings with mistakes of their own may not say which node this is, which is not looked for then.
+/// What is wrong with the cluster that settings ask for, a line for each mistake, and after it what is only
+/// worth knowing. Changes nothing. Settings with mistakes of their own may not say which node this is, which
+/// is not looked for then.
 pub(crate) fn check(settings: &Settings, are_right: bool) -> (Vec<String>, Vec<String>) {
     if !settings.flag(Setting::ClusterEnabled) {
         return (Vec::new(), Vec::new());
@@ -156,8 +157,8 @@ fn gaps_text(gaps: &[RangeInclusive<u16>]) -> String {
     format!("No node of the cluster has the slots {}", ranges_text(gaps))
 }
 
-/// Tells clients that keep copies of keys that these are worth nothing: of what happens to a key in another node this one knows
-/// nothing. Whoever reads a key from here on was asked after the change of the map.
+/// Tells clients that keep copies of keys that these are worth nothing: of what happens to a key in another
+/// node this one knows nothing. Whoever reads a key from here on was asked after the change of the map.
 fn forget_copies(server: &Server) {
     let alone = server.keyspace.turns().exclusive();
     server.observers.tracking.flushed(server);

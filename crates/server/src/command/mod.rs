@@ -60,7 +60,8 @@ pub(crate) struct Context<'c> {
     pub(crate) replies_in_parts: bool,
 }
 
-/// What few requests need. Empty between the lanes of a worker, which keeps it: so a [`Context`] has nothing that is dropped.
+/// What few requests need. Empty between the lanes of a worker, which keeps it: so a [`Context`] has nothing
+/// that is dropped.
 #[derive(Default)]
 pub(crate) struct Extras {
     /// What the connection waits for from here on.

@@ -4,8 +4,9 @@
 //! writes one value; `settings` holds the values of a running server. `syntax` is the line of a configuration
 //! file, `file` and `flags` collect directives (what was typed), `load` gives them meaning, `foreign` to
 //! those that are no settings here; `report` is `--check-config`. `rewrite` is CONFIG REWRITE, `help` is
-//! `--help`, and `docs` writes docs/config.md. Parts of values: `classes` of keyspace events, save `points`. `addresses` looks
-//! whether the process may map what its settings need, `first_process` finds a container's server, `version` is what this is.
+//! `--help`, and `docs` writes docs/config.md. Parts of values: `classes` of keyspace events, save `points`.
+//! `addresses` looks whether the process may map what its settings need, `first_process` finds a container's
+//! server, `version` is what this is.
 //!
 //! What a setting does is not here: whoever honours it reads it from [`Settings`].
 

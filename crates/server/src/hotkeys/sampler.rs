@@ -84,8 +84,8 @@ impl HotKeys {
         self.countdown.store(left as u64, Relaxed);
     }
 
-    /// Looks at a command that has this many keys: `used` says what the one at a place stands for, which is drawn, and is told how
-    /// many commands stand behind this one. Only the worker calls this.
+    /// Looks at a command that has this many keys: `used` says what the one at a place stands for, which is
+    /// drawn, and is told how many commands stand behind this one. Only the worker calls this.
     pub(crate) fn add<'k>(
         &self,
         keys: usize,

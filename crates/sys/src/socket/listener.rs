@@ -54,8 +54,8 @@ impl Listener {
         })
     }
 
-    /// Listens on a port at each of the addresses, which white space separates: names, numbers, `*` and `::*` for all of a family. One with a
-    /// dash in front may be missing on this machine; so none may be left.
+    /// Listens on a port at each of the addresses, which white space separates: names, numbers, `*` and `::*`
+    /// for all of a family. One with a dash in front may be missing on this machine; so none may be left.
     ///
     /// # Errors
     /// Which address cannot be had, and why.

@@ -17,7 +17,8 @@ pub(super) struct Archive {
     pub(super) sum: String,
 }
 
-/// Packs what git knows of the sources, and what is new there, as it is on the disk; without git all but `target`.
+/// Packs what git knows of the sources, and what is new there, as it is on the disk; without git all but
+/// `target`.
 ///
 /// # Errors
 /// There are none, or a program fails.

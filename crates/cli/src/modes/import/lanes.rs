@@ -1,7 +1,7 @@
 //! Where an import writes: a connection to the server, or with `-c` one to each node of a cluster.
 //!
-//! A lane is a connection with the keys that wait for its replies. In a cluster a key goes by the lane of its slot; a node
-//! that does not have it any more says which has, and that is remembered.
+//! A lane is a connection with the keys that wait for its replies. In a cluster a key goes by the lane of its
+//! slot; a node that does not have it any more says which has, and that is remembered.
 
 use std::collections::VecDeque;
 
