@@ -53,10 +53,16 @@ pub(super) fn drive(
     }
     let program = beside(PROGRAM);
     let first = &fleet.members[0];
+    // As many threads as separate load generators would have, one for each node.
+    let threads = fleet.members.len().min(sys::cpu::usable_cpus());
+    // Too few connections are the load generator's to refuse.
+    let most = connections.to_str().and_then(|text| text.parse().ok());
+    let threads = threads.min(most.unwrap_or(1)).max(1);
     let mut command = Command::new(&program);
     command
         .args(["--cluster", "--hide-histogram", "-h", &first.host])
         .args(["-p", &first.port.to_string(), "-t", TESTS])
+        .args(["--threads", &threads.to_string()])
         .arg("-n")
         .arg(requests)
         .arg("-c")

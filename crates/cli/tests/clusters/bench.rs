@@ -60,6 +60,9 @@ fn all_nodes_are_loaded_at_once() {
     for test in ["SET: ", "GET: "] {
         assert!(text.lines().any(|line| line.starts_with(test)), "{text}");
     }
+    let (_, told, code) = cluster(&["bench", local.path(), "30", "1"]);
+    assert_eq!(code, 1);
+    assert!(told.contains("nodes"), "{told}");
     let (_, told, code) = cluster(&["bench", local.path(), "many", "3"]);
     assert_eq!(code, 1);
     assert!(told.contains("many"), "{told}");
