@@ -251,6 +251,9 @@ impl Worker {
             *received = Some(comes_again);
         }
         debug_assert!(waits_from.is_some() || context.extras.wanted.is_empty());
+        // What a request left that has not run is nobody's: the next lane may be of another connection.
+        context.store.served.clear();
+        context.extras.borrowed.clear();
         if let Some((from, waiting)) = waits_from {
             // Come back to these, and whatever is behind them, when the pause is over, or what was asked for is there.
             rewritten = lane.take_back(from, waiting, &batch.spans, input);
