@@ -1,6 +1,7 @@
 //! A connection to a server: requests out, replies in, one after the other.
 //!
-//! Here bytes become values. What a reply means for the session, and when to connect again, is decided in `session`.
+//! Here bytes become values. What a reply means for the session, and when to connect again, is decided in
+//! `session`.
 //!
 //! Invariant: bytes of `input` before `start` belong to replies that were handed out.
 
@@ -85,8 +86,8 @@ impl Connection {
         }
     }
 
-    /// The connection's bytes, for something that is no protocol of requests and replies: those that have come already, then the
-    /// others.
+    /// The connection's bytes, for something that is no protocol of requests and replies: those that have
+    /// come already, then the others.
     pub(crate) fn into_bytes(mut self) -> (Vec<u8>, Stream) {
         self.input.drain(..self.start);
         (self.input, self.stream)

@@ -1,6 +1,7 @@
 //! A command goes to the server, unless it is one of this program's own, which have no meaning there.
 //!
-//! Those that only make sense at a prompt (`connect`, `clear`, `:set`, `exit`) are not here but in `interactive`.
+//! Those that only make sense at a prompt (`connect`, `clear`, `:set`, `exit`) are not here but in
+//! `interactive`.
 
 use crate::commands::{Catalog, help};
 use crate::failure::Result;

@@ -82,8 +82,8 @@ impl From<Broken> for Failure {
     }
 }
 
-/// Of all that this program reads and writes, only standard output is written through plain I/O: the connection has
-/// [`Broken`].
+/// Of all that this program reads and writes, only standard output is written through plain I/O: the
+/// connection has [`Broken`].
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         Failure::Output(error)

@@ -9,8 +9,8 @@ use crate::flags::Options;
 use crate::session::{Repeat, Session, Show};
 use crate::words;
 
-/// Runs every line. What goes wrong is told and does not end the rest, except with `-e`. Error replies and lines
-/// that are no commands (an open quote) are no failure without `-e`, as in redis-cli.
+/// Runs every line. What goes wrong is told and does not end the rest, except with `-e`. Error replies and
+/// lines that are no commands (an open quote) are no failure without `-e`, as in redis-cli.
 ///
 /// # Errors
 /// A line got no reply; all others were sent. With `-e`, also an error reply, or a line that is no command.

@@ -1,7 +1,8 @@
-//! What a request means to the program that sends it: which replies are text, which never end, which words are secret.
+//! What a request means to the program that sends it: which replies are text, which never end, which words
+//! are secret.
 //!
-//! Only commands whose meaning changes what this program does are named here; everything else a program at this end
-//! knows about commands is in `commands`.
+//! Only commands whose meaning changes what this program does are named here; everything else a program at
+//! this end knows about commands is in `commands`.
 
 /// How the reply of a request comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,13 @@
-//! A conversation with a server: requests and what they change, and connecting again when the connection is gone.
+//! A conversation with a server: requests and what they change, and connecting again when the connection is
+//! gone.
 //!
-//! Here is what a prompt shows (database, transaction) and what has to be done again on a new connection (password, database,
-//! protocol). What a reply looks like is in `format`; where commands come from is in `interactive`, `lines` and `main`.
+//! Here is what a prompt shows (database, transaction) and what has to be done again on a new connection
+//! (password, database, protocol). What a reply looks like is in `format`; where commands come from is in
+//! `interactive`, `lines` and `main`.
 //!
 //! Invariants:
-//! 1. A request is sent once. If the connection breaks before its reply, nobody knows whether it ran, so it is not sent
-//!    again; a connection that was closed *before* the request is replaced without a word.
+//! 1. A request is sent once. If the connection breaks before its reply, nobody knows whether it ran, so it
+//!    is not sent again; a connection that was closed *before* the request is replaced without a word.
 //! 2. A transaction is never continued on another connection.
 
 mod cluster;
@@ -190,8 +192,8 @@ impl Session {
         self.replies = Replies::On;
     }
 
-    /// AUTH, SELECT and HELLO, where they are needed. A refusal is told and the conversation goes on, as people know it; but
-    /// a script must not write into another database than it meant to.
+    /// AUTH, SELECT and HELLO, where they are needed. A refusal is told and the conversation goes on, as
+    /// people know it; but a script must not write into another database than it meant to.
     fn introduce(&mut self) -> Result {
         if let Some(password) = self.access.password.clone() {
             let mut words = vec![b"AUTH".to_vec()];
@@ -234,8 +236,8 @@ impl Session {
         }
     }
 
-    /// Sends a request on the connection that is there, and waits for its reply; messages that come in between are
-    /// dropped.
+    /// Sends a request on the connection that is there, and waits for its reply; messages that come in
+    /// between are dropped.
     ///
     /// # Errors
     /// The connection is broken, or there is none.
@@ -273,8 +275,8 @@ impl Session {
         Ok(replies)
     }
 
-    /// The same for a mode that watches a server which may go and come back: connects again, once a second, until there is
-    /// an answer.
+    /// The same for a mode that watches a server which may go and come back: connects again, once a second,
+    /// until there is an answer.
     ///
     /// # Errors
     /// What the server sends is no reply, or nobody sees what this prints.
@@ -392,8 +394,8 @@ impl Session {
         }
     }
 
-    /// The reply of a request. Messages that come before it are shown; where a command is answered by a message, it is the
-    /// reply.
+    /// The reply of a request. Messages that come before it are shown; where a command is answered by a
+    /// message, it is the reply.
     fn read_reply(&mut self, words: &[Vec<u8>], show: &mut Show<'_>) -> Result<Value> {
         loop {
             let interrupts = self.interrupts.as_ref();
@@ -411,8 +413,9 @@ impl Session {
         }
     }
 
-    /// Shows messages until an error, which ends them, or an interrupt, which costs the connection: there is no other way
-    /// back from all of these modes. True: another node has to be asked instead, to which it has gone.
+    /// Shows messages until an error, which ends them, or an interrupt, which costs the connection: there is
+    /// no other way back from all of these modes. True: another node has to be asked instead, to which it has
+    /// gone.
     fn follow(
         &mut self,
         answer: Answer,

@@ -6,7 +6,8 @@
 //!   'single'     \' is a quote, everything else is itself
 //! ```
 //!
-//! A closing quote ends its word, so white space or the end has to follow. What the words mean is not known here.
+//! A closing quote ends its word, so white space or the end has to follow. What the words mean is not known
+//! here.
 
 /// A word of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! The table of commands that the client has without a server, made from the server's own. The test fails when they differ; with
-//! `UPDATE_DOCS=1` it writes the file instead.
+//! The table of commands that the client has without a server, made from the server's own. The test fails
+//! when they differ; with `UPDATE_DOCS=1` it writes the file instead.
 
 use crate::support;
 

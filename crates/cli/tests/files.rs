@@ -1,4 +1,5 @@
-//! `import` and `export` between real servers, in both directions: what one had, the other has, to the last byte and expiry.
+//! `import` and `export` between real servers, in both directions: what one had, the other has, to the last
+//! byte and expiry.
 
 use crate::support;
 
@@ -24,7 +25,8 @@ fn request(words: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Keys of every shape in several databases: numbers, what compresses, what does not, empty ones, large ones, some that expire.
+/// Keys of every shape in several databases: numbers, what compresses, what does not, empty ones, large ones,
+/// some that expire.
 fn fill(server: &Server) {
     let mut bytes = Vec::new();
     let mut random = 1_u64;

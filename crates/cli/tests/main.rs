@@ -1,4 +1,5 @@
-//! The integration tests of the client: one program, so that it is linked once, and its tests fill all processors.
+//! The integration tests of the client: one program, so that it is linked once, and its tests fill all
+//! processors.
 //!
 //! `cargo test -p ferrite-cli --test all golden` runs those of one module.
 

@@ -1,4 +1,5 @@
-//! Servers as no real one should be: which end too early, send nonsense, send byte by byte, say nothing, or say where else to go.
+//! Servers as no real one should be: which end too early, send nonsense, send byte by byte, say nothing, or
+//! say where else to go.
 
 #[path = "strange_servers/files.rs"]
 mod files;

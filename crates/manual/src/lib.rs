@@ -1,7 +1,8 @@
 //! Shell completions and manual pages, made from the programs' own tables of flags.
 //!
-//! A program says in a [`Program`] what its tables hold; [`keep`] compares what is made of it with the files in `deploy`, in a
-//! test of the program, so that neither can be changed without the other. With `UPDATE_DOCS=1` it writes the files instead.
+//! A program says in a [`Program`] what its tables hold; [`keep`] compares what is made of it with the files
+//! in `deploy`, in a test of the program, so that neither can be changed without the other. With
+//! `UPDATE_DOCS=1` it writes the files instead.
 //!
 //! ```text
 //!   deploy/completions/NAME.bash  _NAME  NAME.fish
@@ -87,7 +88,8 @@ pub struct Member {
 pub struct Section {
     /// In capitals.
     pub title: &'static str,
-    /// Terms and what they mean; a text without a term is a paragraph, and a term without a text is what is typed.
+    /// Terms and what they mean; a text without a term is a paragraph, and a term without a text is what is
+    /// typed.
     pub entries: Vec<(String, String)>,
 }
 

@@ -85,8 +85,8 @@ pub struct Limits {
     pub max_args: usize,
     /// The longest inline request that may wait for its end, in bytes before the end of the line.
     pub max_inline_len: usize,
-    /// Bytes more that an inline request may have if its end is there when it becomes longer than that: Redis looks at
-    /// the length after each read of 16 KiB.
+    /// Bytes more that an inline request may have if its end is there when it becomes longer than that: Redis
+    /// looks at the length after each read of 16 KiB.
     pub whole_inline_extra: usize,
     /// Without it, a request may have at most 10 arguments of at most 16 KiB: enough to
     /// authenticate, too little to fill the memory of a server that the sender has no access to.
@@ -191,7 +191,8 @@ impl Resume {
         matches!(self.stage, Stage::Inline { .. })
     }
 
-    /// The argument of which some bytes are missing, if its header is there: `request` is what has arrived of the request under way.
+    /// The argument of which some bytes are missing, if its header is there: `request` is what has arrived of
+    /// the request under way.
     pub fn awaited(&self, request: &[u8]) -> Option<Awaited> {
         let Stage::Bulk { start, .. } = self.stage else {
             return None;

@@ -1,7 +1,7 @@
 //! The record of every connection: what CLIENT LIST shows and CLIENT KILL reaches, from any worker.
 //!
-//! A record is written by its connection's worker with plain atomic stores, once per batch of requests, and read
-//! by anybody.
+//! A record is written by its connection's worker with plain atomic stores, once per batch of requests, and
+//! read by anybody.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,8 +63,8 @@ pub(crate) struct Client {
     pub(crate) output_pieces: AtomicUsize,
     /// Bytes that all of its buffers take, as its worker counted them last.
     pub(crate) memory: AtomicUsize,
-    /// Bytes that the server keeps for it beside its buffers: subscriptions, watched and tracked keys, prefixes, names. Each of them is
-    /// added by who adds it, and taken off by who removes it.
+    /// Bytes that the server keeps for it beside its buffers: subscriptions, watched and tracked keys,
+    /// prefixes, names. Each of them is added by who adds it, and taken off by who removes it.
     pub(crate) kept: AtomicUsize,
     /// Of these, what one request and its replies take.
     pub(crate) single_memory: AtomicUsize,
@@ -92,8 +92,8 @@ pub(crate) struct Client {
     pub(crate) status: AtomicU32,
     /// The number of what it waits for; 0: it doesn't wait, or somebody has claimed that.
     pub(crate) wait: AtomicU64,
-    /// None of its requests runs any more and nothing is sent to it: its worker closes the connection as soon as it
-    /// looks. Set by CLIENT KILL.
+    /// None of its requests runs any more and nothing is sent to it: its worker closes the connection as soon
+    /// as it looks. Set by CLIENT KILL.
     pub(crate) killed: AtomicBool,
 }
 
@@ -231,7 +231,8 @@ impl Client {
         self.set_status(status::PUBSUB, counts != [0; 3]);
     }
 
-    /// Notes that a key has changed that it watched in a round. Of a round that is over this may come late, and means nothing.
+    /// Notes that a key has changed that it watched in a round. Of a round that is over this may come late,
+    /// and means nothing.
     pub(crate) fn set_dirty(&self, round: u64) {
         self.dirty_round.fetch_max(round + 1, Relaxed);
         self.set_status(status::DIRTY, true);

@@ -1,5 +1,5 @@
-//! The control thread: the main thread once everything runs. It accepts connections, hears signals, and ten times a
-//! second brings figures up to date that no worker owns.
+//! The control thread: the main thread once everything runs. It accepts connections, hears signals, and ten
+//! times a second brings figures up to date that no worker owns.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -223,7 +223,8 @@ impl Control {
         }
     }
 
-    /// Notes what took long in the log: writes and syncs under the names that they have in Redis, slices of compaction.
+    /// Notes what took long in the log: writes and syncs under the names that they have in Redis, slices of
+    /// compaction.
     fn note_disk(&self) {
         let server = self.server;
         let slowest = server.persistence.take_slowest();

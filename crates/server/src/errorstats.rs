@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-/// Codes kept, and bytes kept of a code: a client can make up as many as it likes through scripts, of any length.
+/// Codes kept, and bytes kept of a code: a client can make up as many as it likes through scripts, of any
+/// length.
 const KEPT: usize = 128;
 const KEPT_BYTES: usize = 64;
 

@@ -11,15 +11,16 @@
 //! | any other byte | itself |
 //!
 //! The odd corners are part of the protocol, because clients' patterns have met them:
-//! - Empty text matches the empty pattern alone, not even `*`. Commands take `*` for "all" before they come here.
+//! - Empty text matches the empty pattern alone, not even `*`. Commands take `*` for "all" before they come
+//!   here.
 //! - A set that is not closed ends with the pattern. `[]` takes nothing, `[^]` takes any byte.
 //! - A range may be written from either end. Its ends are bytes without a sign, as Redis has it on arm64; on
 //!   x86-64 its bytes from 0x80 on come before all others.
 //! - Case is that of ASCII. It is not folded for an escaped byte in a set.
 //!
-//! Time is bounded by the product of the two lengths, whatever the pattern: when something behind a `*` does not fit, only
-//! the last `*` takes one byte more. An earlier one need not, because it would only leave less text for the
-//! rest, which has already been tried everywhere behind it.
+//! Time is bounded by the product of the two lengths, whatever the pattern: when something behind a `*` does
+//! not fit, only the last `*` takes one byte more. An earlier one need not, because it would only leave less
+//! text for the rest, which has already been tried everywhere behind it.
 
 /// Whether upper and lower case differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,16 +1,18 @@
 //! A worker's way into the log: what [`crate::store`] tells it of changes becomes records.
 //!
-//! A record is appended while the shard of its key is locked, so the order of the log is the order of execution for every
-//! key. A change is logged as what it leads to: the whole value, a new expiry, or that the key is gone. Records of a
-//! command over several keys, which must not be torn apart by a crash, are a *batch*: while its shards are locked it is only
-//! noted which keys change, and at its end what has become of each goes into the log together. So is a transaction, with
-//! the databases that it empties or exchanges: these go first into its batch, the keys as they are at its end behind them.
+//! A record is appended while the shard of its key is locked, so the order of the log is the order of
+//! execution for every key. A change is logged as what it leads to: the whole value, a new expiry, or that
+//! the key is gone. Records of a command over several keys, which must not be torn apart by a crash, are a
+//! *batch*: while its shards are locked it is only noted which keys change, and at its end what has become of
+//! each goes into the log together. So is a transaction, with the databases that it empties or exchanges:
+//! these go first into its batch, the keys as they are at its end behind them.
 //!
 //! Keys that expire are not logged; the keyspace tells of them ([`crate::persistence`]).
 //!
 //! Invariants, whenever a shard is unlocked:
-//! 1. Every entry has the address of the record that holds its value; none is [`LogAddress::PENDING`]. Except while
-//!    a log is begun on a server that has data ([`crate::persistence`]), none is [`LogAddress::NOWHERE`].
+//! 1. Every entry has the address of the record that holds its value; none is [`LogAddress::PENDING`]. Except
+//!    while a log is begun on a server that has data ([`crate::persistence`]), none is
+//!    [`LogAddress::NOWHERE`].
 //! 2. Every record that an entry had an address of and has no more was told to the log as dead, once.
 
 mod offloading;
@@ -105,7 +107,8 @@ pub(crate) trait Held {
     fn with(&mut self, db: usize, hash: u64, visit: &mut dyn FnMut(&mut Guard<'_>));
 }
 
-/// What a command does to one key. Out of line, so that a server without a log pays for it with one comparison.
+/// What a command does to one key. Out of line, so that a server without a log pays for it with one
+/// comparison.
 impl Journal {
     /// An entry of a database was made or has another value, in place of `old`. Returns what it keeps.
     #[inline]
@@ -294,8 +297,9 @@ impl Journal {
         self.may_remove.get()
     }
 
-    /// Hands over what was appended. Returns the position below which everything must be durable before replies leave;
-    /// `None` if they may leave now. Before the thread sleeps it asks [`Journal::wake_when_durable`] or calls [`Journal::nudge`].
+    /// Hands over what was appended. Returns the position below which everything must be durable before
+    /// replies leave; `None` if they may leave now. Before the thread sleeps it asks
+    /// [`Journal::wake_when_durable`] or calls [`Journal::nudge`].
     pub(crate) fn commit(&self) -> Option<Lsn> {
         let mut inner = self.inner.borrow_mut();
         let end = inner.appender.commit_and_wait();
@@ -303,7 +307,8 @@ impl Journal {
         if !inner.appender.is_synchronous() {
             return None;
         }
-        // Reads go on when nothing can become durable; they may see what was written last and nobody was told of.
+        // Reads go on when nothing can become durable; they may see what was written last and nobody was told
+        // of.
         if end == before && inner.appender.is_refused() {
             return None;
         }
@@ -416,8 +421,8 @@ impl Journal {
         }
     }
 
-    /// Logs what has become of the keys that a batch has changed, unless it is part of a transaction. Their shards are still
-    /// locked.
+    /// Logs what has become of the keys that a batch has changed, unless it is part of a transaction. Their
+    /// shards are still locked.
     #[inline]
     pub(crate) fn finish(&self, held: &mut dyn Held) {
         let mut inner = self.inner.borrow_mut();

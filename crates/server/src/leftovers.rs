@@ -1,8 +1,9 @@
-//! What connections leave behind that takes long to remove: a worker does that in slices, between its turns, so that the end of one
-//! connection with a million subscriptions delays nobody.
+//! What connections leave behind that takes long to remove: a worker does that in slices, between its turns,
+//! so that the end of one connection with a million subscriptions delays nobody.
 //!
-//! What is left behind means nothing any more from the moment on at which it is left: registrations carry the round of their
-//! connection ([`Client::watch_round`], [`Client::tracking_round`]), and those of rounds that are over are passed over.
+//! What is left behind means nothing any more from the moment on at which it is left: registrations carry the
+//! round of their connection ([`Client::watch_round`], [`Client::tracking_round`]), and those of rounds that
+//! are over are passed over.
 //!
 //! Each worker has its own list, which only its own thread reaches. Other threads remove everything at once.
 
@@ -17,7 +18,6 @@ use crate::pubsub;
 use crate::server::Server;
 use crate::tracking::Interests;
 use crate::transaction::WatchList;
-use crate::worker::Worker;
 
 /// One connection's part of a registry.
 pub(crate) enum Leftover {
@@ -68,37 +68,30 @@ impl Leftover {
                 tracking.remove_prefixes(server, client, *round, prefixes, most)
             }
             Leftover::Interests(interests) => interests.remove(most),
-            // The worker does that: its listeners know the names.
+            // [`remove_some`] leaves that to the worker, whose listeners know the names.
             Leftover::Names(_) => true,
         }
     }
 }
 
-impl Worker {
-    /// Removes a slice of what connections have left behind.
-    #[cold]
-    pub(crate) fn remove_leftovers(&mut self) {
-        let Some(mut first) = LEFT.with_borrow_mut(VecDeque::pop_front) else {
-            return ANY.set(false);
-        };
-        let is_done = match first {
-            Leftover::Names(token) => {
-                let is_done = self.listeners.forget(self.server, token, LEAVE_SLICE);
-                if is_done {
-                    self.connections.release(token);
-                }
-                is_done
-            }
-            _ => first.remove(self.server, LEAVE_SLICE),
-        };
-        LEFT.with_borrow_mut(|left| match is_done {
-            // The others have their slices, too.
-            false => left.push_back(first),
-            true if left.is_empty() => {
-                *left = VecDeque::new();
-                ANY.set(false);
-            }
-            true => {}
-        });
-    }
+/// Removes a slice of what was left behind first. `forget` does so with the names of a connection: a slice of
+/// the size that it is given; it returns whether none is left.
+#[cold]
+pub(crate) fn remove_some(server: &Server, forget: impl FnOnce(u64, usize) -> bool) {
+    let Some(mut first) = LEFT.with_borrow_mut(VecDeque::pop_front) else {
+        return ANY.set(false);
+    };
+    let is_done = match first {
+        Leftover::Names(token) => forget(token, LEAVE_SLICE),
+        _ => first.remove(server, LEAVE_SLICE),
+    };
+    LEFT.with_borrow_mut(|left| match is_done {
+        // The others have their slices, too.
+        false => left.push_back(first),
+        true if left.is_empty() => {
+            *left = VecDeque::new();
+            ANY.set(false);
+        }
+        true => {}
+    });
 }

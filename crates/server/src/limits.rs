@@ -51,7 +51,8 @@ pub(crate) const UPLOAD_PIECES: usize = 3;
 /// Bytes of a large value that are read from one connection before others have their turn.
 pub(crate) const UPLOAD_TURN_BYTES: usize = 128 * 1024;
 
-/// Bytes of large values that a worker moves to files and from them in a turn: what is copied in about 100 us.
+/// Bytes of large values that a worker moves to files and from them in a turn: what is copied in about 100
+/// us.
 pub(crate) const BULK_TURN_BYTES: usize = 256 * 1024;
 
 /// Pieces of a large value that is sent: one is read while the other is sent.
@@ -61,20 +62,23 @@ pub(crate) const SEND_PIECES: usize = 2;
 pub(crate) const SEND_PIECE_BYTES: usize = 1024 * 1024;
 pub(crate) const SEND_PIECE_LEAST: usize = 128 * 1024;
 
-/// Bytes of all of these: so many, and no more than one part in so many of `maxmemory`. The next value gets one part in so many of what is
-/// left, and no more than it can use.
+/// Bytes of all of these: so many, and no more than one part in so many of `maxmemory`. The next value gets
+/// one part in so many of what is left, and no more than it can use.
 pub(crate) const SEND_ROOM_BYTES: usize = 64 << 20;
 pub(crate) const SEND_ROOM_SHARE: usize = 16;
 pub(crate) const SEND_ROOM_PART: usize = 24;
 
-/// How often a large value is read past the page cache before it is read into it: that costs several times as much as reading it.
+/// How often a large value is read past the page cache before it is read into it: that costs several times as
+/// much as reading it.
 pub(crate) const READ_PAST_TIMES: u32 = 2;
 
-/// Bytes of a file that a thread reads into the page cache for a connection, and for how many the system is asked at a time.
+/// Bytes of a file that a thread reads into the page cache for a connection, and for how many the system is
+/// asked at a time.
 pub(crate) const READ_IN_BYTES: u64 = 4 << 20;
 pub(crate) const READ_IN_STEP_BYTES: usize = 256 * 1024;
 
-/// The longest value that a command may bring from its file to memory: what is made of it has to fit into one record of the log.
+/// The longest value that a command may bring from its file to memory: what is made of it has to fit into one
+/// record of the log.
 pub(crate) const JOURNAL_VALUE_BYTES: u64 = 2 << 30;
 
 /// The part of `maxmemory` that stays for everything else when it does: one in so many.
@@ -83,8 +87,8 @@ pub(crate) const WARM_SHARE: u64 = 4;
 /// Nanoseconds that a command which takes long may take before everybody else has a turn.
 pub(crate) const SLICE_NS: u64 = 250_000;
 
-/// Slices in a row, about a millisecond, after which the worker's processor is offered to other threads: a kernel that is not asked gives
-/// it to one that has just woken up only at its next tick, 4 ms later.
+/// Slices in a row, about a millisecond, after which the worker's processor is offered to other threads: a
+/// kernel that is not asked gives it to one that has just woken up only at its next tick, 4 ms later.
 pub(crate) const SLICES_IN_A_ROW: u32 = 4;
 
 /// Keys that such a command looks at under one lock.
@@ -93,8 +97,9 @@ pub(crate) const SLICE_KEYS: usize = 128;
 /// Bytes sent to one connection before others have their turn: what is copied in about 100 us.
 pub(crate) const SEND_TURN_BYTES: usize = 256 * 1024;
 
-/// Unsent bytes of one connection at which its requests wait until it has read some: as a part of what all clients may take, one in so many,
-/// within bounds; and the lower bound where clients take more than half of what they may.
+/// Unsent bytes of one connection at which its requests wait until it has read some: as a part of what all
+/// clients may take, one in so many, within bounds; and the lower bound where clients take more than half of
+/// what they may.
 pub(crate) const BACKLOG_STOP_SHARE: usize = 16;
 pub(crate) const BACKLOG_STOP_BYTES: usize = 1024 * 1024;
 pub(crate) const BACKLOG_STOP_MOST_BYTES: usize = 16 * 1024 * 1024;
@@ -102,8 +107,8 @@ pub(crate) const BACKLOG_STOP_MOST_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes that a piece of unsent replies counts for beside its own.
 pub(crate) const PIECE_WEIGHT_BYTES: usize = 256;
 
-/// Milliseconds for which a connection that is not read from has not moved, after which it is read from all the same: its peer may send all
-/// it has to say before it reads.
+/// Milliseconds for which a connection that is not read from has not moved, after which it is read from all
+/// the same: its peer may send all it has to say before it reads.
 pub(crate) const STALL_MS: i64 = 100;
 
 /// Bytes of memory that are taken at a time for what is read so.
@@ -118,13 +123,15 @@ pub(crate) const HALF_CLOSED_MS: i64 = 30_000;
 /// Room kept in a worker's reply buffer between turns.
 pub(crate) const OUTPUT_KEEP_BYTES: usize = 1024 * 1024;
 
-/// Keys from which on a command that only reads them does so a slice at a time (see [`crate::gather`]), not all under one lock.
+/// Keys from which on a command that only reads them does so a slice at a time (see [`crate::gather`]), not
+/// all under one lock.
 pub(crate) const GATHER_KEYS: usize = 2048;
 
 /// So many keys, or a few more, are read while the shards of all of them are locked.
 pub(crate) const GATHER_REST: usize = 256;
 
-/// Passes over keys that change as fast as they are read; behind that all that are left are read under the lock.
+/// Passes over keys that change as fast as they are read; behind that all that are left are read under the
+/// lock.
 pub(crate) const GATHER_PASSES: usize = 8;
 
 /// Bytes at which a buffer of unsent replies is not added to any more, but followed by another.
@@ -139,10 +146,12 @@ pub(crate) const INBOX_BYTES: usize = 4 * 1024 * 1024;
 /// Room for published messages that a worker keeps between turns.
 pub(crate) const LOG_KEEP_BYTES: usize = 256 * 1024;
 
-/// Connections that are sent what was published in one turn, so that a message to very many doesn't hold up everybody else.
+/// Connections that are sent what was published in one turn, so that a message to very many doesn't hold up
+/// everybody else.
 pub(crate) const SENDS_PER_TURN: usize = 256;
 
-/// Unsent bytes of published messages that are worth sharing among their readers rather than copying for each.
+/// Unsent bytes of published messages that are worth sharing among their readers rather than copying for
+/// each.
 pub(crate) const SHARE_BYTES: usize = 4 * 1024;
 
 /// The same for a reader who has more than a piece of them already.
@@ -154,7 +163,8 @@ pub(crate) const CHANNEL_PARTS: usize = 256;
 /// Keys that one command forgets while there are more than `tracking-table-max-keys`.
 pub(crate) const TRACKING_EVICTIONS: usize = 100;
 
-/// Unsent bytes of a connection from which on it is not told any more which keys have changed, but in the end that all have.
+/// Unsent bytes of a connection from which on it is not told any more which keys have changed, but in the end
+/// that all have.
 pub(crate) const UNREAD_NEWS_BYTES: usize = 1024 * 1024;
 
 /// Bytes of changed keys that a worker collects for connections that track by prefix, before it tells them.
@@ -192,11 +202,13 @@ pub(crate) const PACK_IDLE_MS: i64 = 250;
 pub(crate) const EVICT_SLICE: usize = 64;
 pub(crate) const EVICT_SLICE_SHARE: usize = 32;
 
-/// Passes over all shards in which no value could leave memory, after which it is taken for granted that none can.
+/// Passes over all shards in which no value could leave memory, after which it is taken for granted that none
+/// can.
 pub(crate) const BARREN_PASSES: usize = 4;
 
-/// Milliseconds for which no value could leave memory before a write is refused for that: what is short for a moment comes back within
-/// them, such as what background work takes. Evidence that is older than the second is none.
+/// Milliseconds for which no value could leave memory before a write is refused for that: what is short for a
+/// moment comes back within them, such as what background work takes. Evidence that is older than the second
+/// is none.
 pub(crate) const BARREN_MS: i64 = 1000;
 pub(crate) const BARREN_STALE_MS: i64 = 250;
 
@@ -215,29 +227,30 @@ pub(crate) const EVICTED_KEY_BYTES: usize = 64;
 /// Bytes that a connection takes before it has sent anything.
 pub(crate) const CONNECTION_BYTES: usize = 1024;
 
-/// Bytes that each worker may take before it looks at the limit of memory again, slabs and replies for the most part: one part in so many of
-/// the limit, and within bounds.
+/// Bytes that each worker may take before it looks at the limit of memory again, slabs and replies for the
+/// most part: one part in so many of the limit, and within bounds.
 pub(crate) const ROOM_SHARE: i64 = 224;
 pub(crate) const ROOM_BYTES: i64 = 1024 * 1024;
 pub(crate) const LEAST_ROOM_BYTES: i64 = 4 * 1024;
 
-/// Bytes that stay free for what the log's threads take at once: a part of its ring, which shrinks with the limit, and no more than this.
+/// Bytes that stay free for what the log's threads take at once: a part of its ring, which shrinks with the
+/// limit, and no more than this.
 pub(crate) const LOG_WORK_SHARE: i64 = 4;
 pub(crate) const LOG_WORK_BYTES: i64 = 1024 * 1024;
 
 /// The part of `maxmemory` that clients may take while `maxmemory-clients` is 0: one in this many.
 pub(crate) const CLIENTS_SHARE: i64 = 8;
 
-/// The part of `maxmemory` that the table of tracked keys may take: one in this many. Beyond it keys leave the table, and clients that have
-/// read them are told so.
+/// The part of `maxmemory` that the table of tracked keys may take: one in this many. Beyond it keys leave
+/// the table, and clients that have read them are told so.
 pub(crate) const TRACKING_SHARE: i64 = 16;
 
 /// The part of `maxmemory` that the slow log may take: one in this many, or a little if that is more.
 pub(crate) const SLOW_LOG_SHARE: i64 = 64;
 pub(crate) const LEAST_SLOW_LOG_BYTES: usize = 256 * 1024;
 
-/// Bytes that a command which makes the server keep something for its connection is taken to need for each of its arguments, beside the
-/// argument itself.
+/// Bytes that a command which makes the server keep something for its connection is taken to need for each of
+/// its arguments, beside the argument itself.
 pub(crate) const KEPT_ARGUMENT_BYTES: usize = 256;
 
 /// Bytes of a reply from which on commands that may repeat much look whether there is room for more.
@@ -249,43 +262,48 @@ pub(crate) const KEPT_FREELY_BYTES: usize = 16 * 1024;
 /// Names, keys or prefixes of a connection that one turn lets go of, and that one lock is held for.
 pub(crate) const LEAVE_SLICE: usize = 512;
 
-/// The part of all tracked keys that connections which have ended may hold before the table is searched for them: one in this many.
+/// The part of all tracked keys that connections which have ended may hold before the table is searched for
+/// them: one in this many.
 pub(crate) const TRACKING_DEAD_SHARE: usize = 4;
 
-/// For how long a connection that has stopped tracking, and is still there, may begin again with what it has read before.
+/// For how long a connection that has stopped tracking, and is still there, may begin again with what it has
+/// read before.
 pub(crate) const TRACKING_GRACE_MS: i64 = 5000;
 
 /// Milliseconds for which clients are not searched again after a search that found none that may be dropped.
 pub(crate) const CLIENTS_SPARED_MS: i64 = 10;
 
-/// Physical memory beyond what is counted makes the room for data smaller, but not for the first part in so many of `maxmemory`, and by
-/// no more than one part in so many.
+/// Physical memory beyond what is counted makes the room for data smaller, but not for the first part in so
+/// many of `maxmemory`, and by no more than one part in so many.
 pub(crate) const UNRETURNED_IGNORED_SHARE: i64 = 64;
 pub(crate) const UNRETURNED_MOST_SHARE: i64 = 4;
 
-/// How often who makes room looks at physical memory: for each part of one in so many of `maxmemory` that may have come, at so many bytes a
-/// millisecond.
+/// How often who makes room looks at physical memory: for each part of one in so many of `maxmemory` that may
+/// have come, at so many bytes a millisecond.
 pub(crate) const UNRETURNED_LOOK_SHARE: i64 = 64;
 pub(crate) const FASTEST_BYTES_PER_MS: i64 = 512 * 1024;
 
-/// Bytes from which on a value that a small request asks for (by an offset) is made room for before it is made, and how often that is
-/// tried: all tries together take about 10 ms.
+/// Bytes from which on a value that a small request asks for (by an offset) is made room for before it is
+/// made, and how often that is tried: all tries together take about 10 ms.
 pub(crate) const FORESEEN_BYTES: usize = 64 * 1024;
 pub(crate) const FORESEEN_TRIES: usize = 20;
 
-/// Where physical memory beyond what is counted is more than one part in so many of `maxmemory`, allocators give back at once what they keep;
-/// who makes room asks for that so many milliseconds after the last time at the earliest.
+/// Where physical memory beyond what is counted is more than one part in so many of `maxmemory`, allocators
+/// give back at once what they keep; who makes room asks for that so many milliseconds after the last time at
+/// the earliest.
 pub(crate) const PURGE_SHARE: i64 = 16;
 pub(crate) const PURGE_MS: i64 = 10;
 
-/// Free memory that is kept for the next large values: so many bytes, and no more than one part in so many of `maxmemory`.
+/// Free memory that is kept for the next large values: so many bytes, and no more than one part in so many of
+/// `maxmemory`.
 pub(crate) const FREE_KEPT_BYTES: i64 = 64 << 20;
 pub(crate) const FREE_KEPT_SHARE: i64 = 64;
 
 /// Milliseconds until a connection that waits for room asks again.
 pub(crate) const ROOM_RETRY_MS: i64 = 1;
 
-/// The shards of a database with a small `maxmemory` hold about this much each, so that what each keeps in reserve is little.
+/// The shards of a database with a small `maxmemory` hold about this much each, so that what each keeps in
+/// reserve is little.
 pub(crate) const SHARD_BYTES: usize = 8 << 20;
 
 /// Shards per worker, at least, however small `maxmemory` is.
@@ -294,21 +312,22 @@ pub(crate) const FEWEST_SHARDS_PER_WORKER: usize = 2;
 /// Bytes of a snapshot's file that are written at once, at most.
 pub(crate) const SNAPSHOT_WRITE_BYTES: usize = 1 << 20;
 
-/// How much the system prefers workers to threads that work in the background, as `nice` has it: at 10 these get a tenth of a processor that
-/// both want.
+/// How much the system prefers workers to threads that work in the background, as `nice` has it: at 10 these
+/// get a tenth of a processor that both want.
 pub(crate) const BACKGROUND_NICE: i32 = 10;
 
-/// While workers are busy all the time, a snapshot rests for so many times as long as it works; unless writers had to copy more
-/// than one part in so many of all memory for it.
+/// While workers are busy all the time, a snapshot rests for so many times as long as it works; unless
+/// writers had to copy more than one part in so many of all memory for it.
 pub(crate) const SNAPSHOT_REST_SHARE: f64 = 8.0;
 pub(crate) const SNAPSHOT_COPIES_SHARE: usize = 16;
 
-/// How long (us) what goes on in the background works at least before it rests; a snapshot, which works on and on, as short as this.
+/// How long (us) what goes on in the background works at least before it rests; a snapshot, which works on
+/// and on, as short as this.
 pub(crate) const WORK_US: u64 = 1000;
 pub(crate) const SNAPSHOT_WORK_US: u64 = 200;
 
-/// Threads that read values for a snapshot that are in the log alone, and bytes of values that they read at a time: no more than a part of
-/// `maxmemory`, one in so many.
+/// Threads that read values for a snapshot that are in the log alone, and bytes of values that they read at a
+/// time: no more than a part of `maxmemory`, one in so many.
 pub(crate) const SNAPSHOT_READERS: usize = 8;
 pub(crate) const SNAPSHOT_READ_BYTES: u64 = 4 << 20;
 pub(crate) const SNAPSHOT_READ_SHARE: u64 = 64;
@@ -323,8 +342,8 @@ pub(crate) const BETWEEN_TURNS_LOOK: std::time::Duration = std::time::Duration::
 /// How often is looked whether values that come back to memory after a start are all there.
 pub(crate) const WARMING_LOOK: std::time::Duration = std::time::Duration::from_millis(5);
 
-/// Values in the log alone from which on all of the log is read, if it is to end, and not each of them by itself; and how often is looked whether
-/// some are left, which is so if clients have just sent large ones.
+/// Values in the log alone from which on all of the log is read, if it is to end, and not each of them by
+/// itself; and how often is looked whether some are left, which is so if clients have just sent large ones.
 pub(crate) const BRING_BACK_SWEEP: usize = 1000;
 pub(crate) const BRING_BACK_LOOKS: usize = 10;
 
@@ -334,8 +353,8 @@ pub(crate) const SNAPSHOT_RETRY_S: i64 = 5;
 /// Bytes of keys and values that are put into the keyspace together while a snapshot is loaded.
 pub(crate) const LOAD_BUFFER_BYTES: usize = 128 * 1024;
 
-/// The part of the limit of memory, and of all shards, that is freed in one go while a snapshot is loaded; how often all shards are
-/// gone through for it.
+/// The part of the limit of memory, and of all shards, that is freed in one go while a snapshot is loaded;
+/// how often all shards are gone through for it.
 pub(crate) const RELIEF_SHARE: usize = 8;
 pub(crate) const RELIEF_PASSES: usize = 2;
 
@@ -383,7 +402,8 @@ pub(crate) const ADDRESSES_FOR_DATA: (u64, u64) = (5, 4);
 /// Longest part of an argument that an error reply repeats.
 pub(crate) const ERROR_ECHO_BYTES: usize = 128;
 
-/// Bytes of one batch in the log. A command that changes more is several batches, which a crash may tear apart.
+/// Bytes of one batch in the log. A command that changes more is several batches, which a crash may tear
+/// apart.
 pub(crate) const JOURNAL_BATCH_BYTES: u64 = 2 << 30;
 
 /// Values of this many bytes are logged in part when a small part of them changes: less than one of so many.
@@ -393,7 +413,8 @@ pub(crate) const PATCH_SHARE: usize = 4;
 /// Bytes that a worker keeps for noting which keys a command changes.
 pub(crate) const JOURNAL_KEEP_BYTES: usize = 256 << 10;
 
-/// Threads that read values back from the log, and how often a request waits for them before what it needs is read on the spot.
+/// Threads that read values back from the log, and how often a request waits for them before what it needs is
+/// read on the spot.
 pub(crate) const FETCH_THREADS: usize = 8;
 pub(crate) const FETCH_TRIES: u32 = 8;
 
@@ -415,7 +436,8 @@ pub(crate) const RELOG_BYTES: u64 = 256 << 10;
 /// Bytes that a request may append to the log beyond its own: headers of records, an expiry.
 pub(crate) const JOURNAL_REQUEST_BYTES: u64 = 128;
 
-/// The part of a small `maxmemory` that the log's ring takes: one in so many, as long as that is enough for it to work at all.
+/// The part of a small `maxmemory` that the log's ring takes: one in so many, as long as that is enough for
+/// it to work at all.
 pub(crate) const LOG_RING_SHARE: u64 = 16;
 pub(crate) const LEAST_LOG_RING_BYTES: usize = 1 << 20;
 pub(crate) const LOG_RING_APPENDER_BYTES: usize = 16 << 10;
@@ -428,10 +450,12 @@ pub(crate) const LEAST_LOG_SEGMENT_BYTES: u64 = 2 << 20;
 /// The part of a small `maxmemory` that hints of the running segment may take.
 pub(crate) const LOG_HINT_SHARE: u64 = 64;
 
-/// The part of a small `maxmemory` that all workers' pollers may take for what has arrived and was not read yet.
+/// The part of a small `maxmemory` that all workers' pollers may take for what has arrived and was not read
+/// yet.
 pub(crate) const POLLER_SHARE: usize = 32;
 
-/// Segments of garbage that the log may have however little data there is: compaction costs more where it is less.
+/// Segments of garbage that the log may have however little data there is: compaction costs more where it is
+/// less.
 pub(crate) const LOG_GARBAGE_SEGMENTS: u64 = 4;
 
 /// Buckets, and about how many bytes of records, that are written to a new log under one lock of a shard.
@@ -447,23 +471,27 @@ pub(crate) const LOADING_PATIENCE: std::time::Duration = std::time::Duration::fr
 /// Parts in which a log is replayed, at most.
 pub(crate) const REPLAY_PARTS: usize = 256;
 
-/// Threads that replay a log, beside one for each worker: while one waits for the disk another has something to do.
+/// Threads that replay a log, beside one for each worker: while one waits for the disk another has something
+/// to do.
 pub(crate) const REPLAY_EXTRA_THREADS: usize = 1;
 
-/// Values that a replay reads back because a part of them has changed, before it leaves no more values in the log that are so large that
-/// this may happen to them.
+/// Values that a replay reads back because a part of them has changed, before it leaves no more values in the
+/// log that are so large that this may happen to them.
 pub(crate) const REPLAY_FETCHES: usize = 1000;
 
-/// While workers are busy all the time, who brings values back that a start has left in the log rests for so many times as long as it works.
+/// While workers are busy all the time, who brings values back that a start has left in the log rests for so
+/// many times as long as it works.
 pub(crate) const WARMING_SHARE: f64 = 8.0;
 
-/// Batches of records after which a replay tries again to let values leave memory that came before, if none could.
+/// Batches of records after which a replay tries again to let values leave memory that came before, if none
+/// could.
 pub(crate) const BARREN_SKIPS: usize = 64;
 
 /// Bytes of log for each worker from which on a replay is said to fill a lot of memory.
 pub(crate) const REPLAY_FILLS_BYTES: u64 = 64 << 20;
 
-/// Keys from which on it is worth noting how many there are, and the part of them that has to come or go before it is noted again.
+/// Keys from which on it is worth noting how many there are, and the part of them that has to come or go
+/// before it is noted again.
 pub(crate) const SIZES_MIN_KEYS: u64 = 100_000;
 pub(crate) const SIZES_CHANGE_SHARE: u64 = 16;
 
@@ -471,7 +499,8 @@ pub(crate) const SIZES_CHANGE_SHARE: u64 = 16;
 pub(crate) const AGAIN_PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 pub(crate) const AGAIN_RETRY: std::time::Duration = std::time::Duration::from_millis(1);
 
-/// Commands of an append-only file that run, and about how many bytes of them, before others have their turns.
+/// Commands of an append-only file that run, and about how many bytes of them, before others have their
+/// turns.
 pub(crate) const TAKEOVER_COMMANDS: usize = 64;
 pub(crate) const TAKEOVER_BYTES: usize = 256 * 1024;
 
@@ -485,7 +514,8 @@ pub(crate) const HTTP_ACCEPT_BURST: usize = 16;
 /// Bytes of the head of an HTTP request.
 pub(crate) const HTTP_HEAD_BYTES: usize = 8 * 1024;
 
-/// Milliseconds that an HTTP client may take to send a request, to take its answer, and to think of another request.
+/// Milliseconds that an HTTP client may take to send a request, to take its answer, and to think of another
+/// request.
 pub(crate) const HTTP_REQUEST_MS: u64 = 5_000;
 pub(crate) const HTTP_ANSWER_MS: u64 = 20_000;
 pub(crate) const HTTP_IDLE_MS: u64 = 75_000;
@@ -493,15 +523,15 @@ pub(crate) const HTTP_IDLE_MS: u64 = 75_000;
 /// Milliseconds for which figures that were gathered are answered to whoever asks.
 pub(crate) const HTTP_FRESH_MS: u64 = 100;
 
-/// The history of the dashboard: milliseconds between two looks, how many of them make a point of the coarse row, and the points
-/// of both rows: ten minutes at a second each, an hour at ten.
+/// The history of the dashboard: milliseconds between two looks, how many of them make a point of the coarse
+/// row, and the points of both rows: ten minutes at a second each, an hour at ten.
 pub(crate) const HISTORY_STEP_MS: u64 = 1000;
 pub(crate) const HISTORY_COARSE_STEPS: usize = 10;
 pub(crate) const HISTORY_FINE_POINTS: usize = 600;
 pub(crate) const HISTORY_COARSE_POINTS: usize = 360;
 
-/// The browser of keys: keys of a page, keys that a request looks at and those under one lock, nanoseconds of a request, and bytes
-/// of each key and each value that are shown.
+/// The browser of keys: keys of a page, keys that a request looks at and those under one lock, nanoseconds of
+/// a request, and bytes of each key and each value that are shown.
 pub(crate) const BROWSE_KEYS: usize = 100;
 pub(crate) const BROWSE_LOOKS: usize = 10_000;
 pub(crate) const BROWSE_SLICE: usize = 64;
@@ -509,7 +539,8 @@ pub(crate) const BROWSE_NS: u64 = 2_000_000;
 pub(crate) const BROWSE_KEY_BYTES: usize = 256;
 pub(crate) const BROWSE_VALUE_BYTES: usize = 128;
 
-/// Nanoseconds that each round of the walk through all keys takes, without and with somebody who waits for what it counts.
+/// Nanoseconds that each round of the walk through all keys takes, without and with somebody who waits for
+/// what it counts.
 pub(crate) const SURVEY_NS: u64 = 300_000;
 pub(crate) const SURVEY_ASKED_NS: u64 = 5_000_000;
 

@@ -1,13 +1,12 @@
 //! ferrite-server: a key-value server that speaks the Redis protocol.
 //!
-//! Reading order: [`config`] says what was asked for, [`server`] is what all threads share, [`control`] accepts
-//! connections and hears signals, [`worker`] is the event loop, [`batch`] and [`execute`] are its two halves,
-//! [`command`] is what requests mean, [`transaction`] is what MULTI makes of several, [`store`] is what they do to data,
-//! [`journal`] and [`persistence`] keep that on disk.
+//! Reading order: [`config`] says what was asked for, [`server`] is what all threads share, [`control`]
+//! accepts connections and hears signals, [`net`] is the event loop, [`command`] is what requests mean,
+//! [`transaction`] is what MULTI makes of several, [`store`] is what they do to data, [`journal`] and
+//! [`persistence`] keep that on disk.
 
 #![forbid(unsafe_code)]
 
-mod batch;
 mod blobs;
 mod blocked;
 mod check_log;
@@ -16,14 +15,8 @@ mod cluster;
 mod cold;
 mod command;
 mod config;
-mod connection;
-mod connections;
 mod control;
-mod delivery;
-mod durability;
 mod errorstats;
-mod execute;
-mod expiring;
 mod figures;
 mod gate;
 mod gather;
@@ -42,9 +35,9 @@ mod memory;
 mod metrics;
 mod monitor;
 mod names;
+mod net;
 mod notify;
 mod observe;
-mod pace;
 mod persistence;
 mod pid_file;
 mod pool;
@@ -63,12 +56,12 @@ mod survey;
 mod tracking;
 mod transaction;
 mod watch;
-mod worker;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-/// For everything that is not an entry: those have slabs of their own. What it gives is counted, for there is a limit of all memory.
+/// For everything that is not an entry: those have slabs of their own. What it gives is counted, for there is
+/// a limit of all memory.
 #[global_allocator]
 static ALLOCATOR: sys::memory::Counted<sys::memory::Allocator> =
     sys::memory::Counted(sys::memory::Allocator);

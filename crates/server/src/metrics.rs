@@ -1,7 +1,8 @@
 //! What the server counts about itself.
 //!
-//! Each worker writes its own counters (plain stores to its own cache lines) and anybody may read them; a total is a
-//! sum over workers, made when somebody asks. Times are in ticks of [`sys::clock::ticks`] until then.
+//! Each worker writes its own counters (plain stores to its own cache lines) and anybody may read them; a
+//! total is a sum over workers, made when somebody asks. Times are in ticks of [`sys::clock::ticks`] until
+//! then.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,7 +11,8 @@ use sys::process::ThreadId;
 
 use crate::hotkeys::HotKeys;
 
-/// Whether anything is counted or timed. Only a build that is made to see what that costs (docs/metrics.md) says no.
+/// Whether anything is counted or timed. Only a build that is made to see what that costs (docs/metrics.md)
+/// says no.
 pub(crate) const COUNTS: bool = !cfg!(ferrite_counts_nothing);
 
 /// A number that one thread changes and all may read.
@@ -69,7 +71,7 @@ pub(crate) struct WorkerStats {
     pub(crate) buffer_bytes: Counter,
     /// Bytes that its poller has taken since the start.
     pub(crate) poller_bytes: Counter,
-    /// Ticks at which what this turn reads became readable, as near as can be told; see [`crate::pace`].
+    /// Ticks at which what this turn reads became readable, as near as can be told; see [`crate::net::pace`].
     pub(crate) ready: Counter,
     /// Ticks spent in turns, which is all but waiting for the network.
     pub(crate) turn_ticks: Counter,

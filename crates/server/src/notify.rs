@@ -5,10 +5,11 @@
 //!  __keyevent@DB__:EVENT  KEY       class E
 //! ```
 //!
-//! A command tells of an event while it holds the lock of the key's shard, so that the events of a key are published in the order in
-//! which they happened, whichever workers they happened on. While `notify-keyspace-events` names no class of it, telling costs
-//! one branch. Which event a command tells of, and when, is the command's affair; that a key is new, missed or expired is
-//! found in [`crate::store`] and by the keyspace.
+//! A command tells of an event while it holds the lock of the key's shard, so that the events of a key are
+//! published in the order in which they happened, whichever workers they happened on. While
+//! `notify-keyspace-events` names no class of it, telling costs one branch. Which event a command tells of,
+//! and when, is the command's affair; that a key is new, missed or expired is found in [`crate::store`] and
+//! by the keyspace.
 
 use keyspace::{Change, ChangeKind};
 
@@ -52,7 +53,8 @@ events! {
     EVICTED: EVICTED "evicted";
 }
 
-/// Tells of events. Knows what it is asked to tell of since it was made, which is once for some commands of a connection.
+/// Tells of events. Knows what it is asked to tell of since it was made, which is once for some commands of a
+/// connection.
 #[derive(Clone, Copy)]
 pub(crate) struct Notifier {
     server: &'static Server,
@@ -73,7 +75,8 @@ impl Notifier {
         self.classes & event.class != 0
     }
 
-    /// Tells those who keep copies of keys that databases were emptied or exchanged. No other worker is inside a turn.
+    /// Tells those who keep copies of keys that databases were emptied or exchanged. No other worker is
+    /// inside a turn.
     pub(crate) fn flushed(&self) {
         self.server.observers.tracking.flushed(self.server);
     }

@@ -1,9 +1,10 @@
 //! What is told of changes to keys: the server's end of the observed byte (`keyspace::Observer`).
 //!
-//! Each reason to observe a key has a registry of its own, which says who is meant: [`crate::watch`] for WATCH, [`crate::tracking`] for CLIENT TRACKING,
-//! [`crate::blocked`] for commands that wait, [`crate::gather`] for those that read very many keys. Here is what
-//! they have in common: the dispatch of a change, and what happens when databases are emptied or exchanged, which changes many keys
-//! without touching one.
+//! Each reason to observe a key has a registry of its own, which says who is meant: [`crate::watch`] for
+//! WATCH, [`crate::tracking`] for CLIENT TRACKING, [`crate::blocked`] for commands that wait,
+//! [`crate::gather`] for those that read very many keys. Here is what they have in common: the dispatch of a
+//! change, and what happens when databases are emptied or exchanged, which changes many keys without touching
+//! one.
 
 use keyspace::{Change, Keyspace, LogAddress, Observer, Turn, reason};
 
@@ -82,7 +83,8 @@ impl Alone<'_> {
 }
 
 impl Observers {
-    /// The database is about to be emptied, or to become what another is: what has a value before or behind that has changed.
+    /// The database is about to be emptied, or to become what another is: what has a value before or behind
+    /// that has changed.
     pub(crate) fn before_replacement(&self, alone: Alone<'_>, db: usize, other: Option<usize>) {
         for key in self.watches.keys_in(db) {
             let is_there = |db| alone.contains(db, &key);

@@ -16,8 +16,8 @@ pub(crate) struct PidFile {
 }
 
 impl PidFile {
-    /// Writes it, if there is to be one. As with redis-server, a file that cannot be written stops nothing: its directory may be one
-    /// that only a service manager makes.
+    /// Writes it, if there is to be one. As with redis-server, a file that cannot be written stops nothing:
+    /// its directory may be one that only a service manager makes.
     pub(crate) fn write(settings: &Settings) -> PidFile {
         let path = settings.text(Setting::PidFile).to_string();
         let mut before = None;

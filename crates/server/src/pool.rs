@@ -1,8 +1,8 @@
-//! Threads that do what workers must not wait for: jobs of one kind, the first first. They are started when there is something to do,
-//! as many as are needed and the kind may have, and stay.
+//! Threads that do what workers must not wait for: jobs of one kind, the first first. They are started when
+//! there is something to do, as many as are needed and the kind may have, and stay.
 //!
-//! Who needs some keeps a [`Pool`] of its own, so that who waits for one kind of job does not wait behind another. What a job is, and who
-//! is told of its end, is the job's business.
+//! Who needs some keeps a [`Pool`] of its own, so that who waits for one kind of job does not wait behind
+//! another. What a job is, and who is told of its end, is the job's business.
 //!
 //! Invariant: while there are jobs in the queue, a thread that is not idle, or was woken, will look at it.
 

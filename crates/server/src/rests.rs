@@ -1,10 +1,11 @@
 //! Giving way to load: what goes on in the background rests in between, the longer the busier workers are.
 //!
-//! What works so also tells the system that it has time: where there are more threads than processors it prefers workers. A thread that is
-//! not preferred may be kept from running while it has a shard locked; then whoever waits for the shard leaves it a processor.
+//! What works so also tells the system that it has time: where there are more threads than processors it
+//! prefers workers. A thread that is not preferred may be kept from running while it has a shard locked; then
+//! whoever waits for the shard leaves it a processor.
 //!
-//! How busy they are they say themselves, by the time that they spend inside of their turns. Where nothing is asked of the server nothing
-//! rests.
+//! How busy they are they say themselves, by the time that they spend inside of their turns. Where nothing is
+//! asked of the server nothing rests.
 
 use std::time::{Duration, Instant};
 
@@ -38,8 +39,8 @@ impl Rests {
         }
     }
 
-    /// Rests for as long as is right after the work that was done since the last time. Call it often, with nothing locked and outside of
-    /// any turn.
+    /// Rests for as long as is right after the work that was done since the last time. Call it often, with
+    /// nothing locked and outside of any turn.
     pub(crate) fn take(&mut self, server: &Server) {
         self.take_after(server, self.began.elapsed());
     }

@@ -130,7 +130,8 @@ pub(crate) struct WorkerHandle {
     /// Messages for connections that listen.
     pub(crate) published: Inbox,
     inbox: Mutex<Vec<Message>>,
-    /// Bytes of lines for connections that monitor, in the inbox; and whether they are so many that others hold back. Changed under its lock.
+    /// Bytes of lines for connections that monitor, in the inbox; and whether they are so many that others
+    /// hold back. Changed under its lock.
     line_bytes: AtomicUsize,
     is_crowded: AtomicBool,
     waker: Waker,
@@ -176,7 +177,8 @@ impl WorkerHandle {
         self.waker.wake();
     }
 
-    /// Leaves a line for a connection that monitors. Where the worker does not keep up, all who make such lines hold back.
+    /// Leaves a line for a connection that monitors. Where the worker does not keep up, all who make such
+    /// lines hold back.
     pub(crate) fn send_line(&self, crowd: &Crowd, token: u64, line: &Arc<[u8]>) {
         let mut inbox = self.inbox.lock();
         inbox.push(Message::Deliver(token, Arc::clone(line)));
@@ -193,7 +195,8 @@ impl WorkerHandle {
         self.waker.wake();
     }
 
-    /// All messages that were left; called by the worker. The second value says whether others held back for these alone.
+    /// All messages that were left; called by the worker. The second value says whether others held back for
+    /// these alone.
     pub(crate) fn take_messages(&self, crowd: &Crowd) -> (Vec<Message>, bool) {
         self.waker.drain();
         let mut inbox = self.inbox.lock();
@@ -218,7 +221,8 @@ impl WorkerHandle {
     }
 }
 
-/// CLIENT PAUSE: until when (Unix, ms) and what, in one word, so that both change together. The lowest bit says what.
+/// CLIENT PAUSE: until when (Unix, ms) and what, in one word, so that both change together. The lowest bit
+/// says what.
 #[derive(Default)]
 pub(crate) struct Pause(AtomicI64);
 
@@ -321,7 +325,8 @@ impl Server {
             .for_each(|worker| worker.send(Message::Wake));
     }
 
-    /// Closes a connection, wherever it lives. Returns whether it was not being closed for this reason already.
+    /// Closes a connection, wherever it lives. Returns whether it was not being closed for this reason
+    /// already.
     pub(crate) fn kill(&self, client: Arc<Client>) -> bool {
         let is_first = !client.killed.swap(true, Relaxed);
         if is_first {
@@ -378,7 +383,8 @@ impl Server {
         self.logins.reset_counters();
     }
 
-    /// Whether protected mode refuses this peer, on every port: it is on another machine, and no password is set.
+    /// Whether protected mode refuses this peer, on every port: it is on another machine, and no password is
+    /// set.
     pub(crate) fn is_protected_from(&self, socket: &Socket) -> bool {
         self.settings.flag(Setting::ProtectedMode)
             && !self.needs_password()

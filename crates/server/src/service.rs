@@ -1,7 +1,8 @@
-//! What the service manager is told (systemd's `Type=notify`): that the data is loaded, that the server lives, that it ends.
+//! What the service manager is told (systemd's `Type=notify`): that the data is loaded, that the server
+//! lives, that it ends.
 //!
-//! Nothing is told where nobody asked, which the environment says (`NOTIFY_SOCKET`, `WATCHDOG_USEC`). A manager that does not
-//! listen is no reason to end.
+//! Nothing is told where nobody asked, which the environment says (`NOTIFY_SOCKET`, `WATCHDOG_USEC`). A
+//! manager that does not listen is no reason to end.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! What a connection means: who it is, which database it uses, what it has asked for.
 //!
-//! The session belongs to the connection's worker. What other connections may see of it (CLIENT LIST) or do to it
-//! (CLIENT KILL) is in its [`Client`] record, which the methods here keep in step.
+//! The session belongs to the connection's worker. What other connections may see of it (CLIENT LIST) or do
+//! to it (CLIENT KILL) is in its [`Client`] record, which the methods here keep in step.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -96,13 +96,15 @@ impl Session {
         }
     }
 
-    /// Whether it may do more than authenticate. Who came while a password was set needs none once there is none.
+    /// Whether it may do more than authenticate. Who came while a password was set needs none once there is
+    /// none.
     #[inline]
     pub(crate) fn is_admitted(&self, needs_password: impl FnOnce() -> bool) -> bool {
         self.authenticated || !needs_password()
     }
 
-    /// Whether all it gets are messages, so that it may only say what is about them: RESP2 can't tell them from replies.
+    /// Whether all it gets are messages, so that it may only say what is about them: RESP2 can't tell them
+    /// from replies.
     #[inline]
     pub(crate) fn is_subscriber_only(&self) -> bool {
         self.listens && self.protocol == Protocol::Resp2 && self.client.has_status(status::PUBSUB)
@@ -137,8 +139,9 @@ impl Session {
         self.client.set_status(status::NO_TOUCH, on);
     }
 
-    /// Makes it what it was when it was new, but for what its library said about itself. Whoever calls this has taken it
-    /// from the list of those that monitor and from those that listen, and has ended its transaction and its tracking.
+    /// Makes it what it was when it was new, but for what its library said about itself. Whoever calls this
+    /// has taken it from the list of those that monitor and from those that listen, and has ended its
+    /// transaction and its tracking.
     pub(crate) fn reset(&mut self, authenticated: bool) {
         // Its own reply may be the one that is skipped.
         let reply_mode = match self.reply_mode {

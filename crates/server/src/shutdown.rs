@@ -1,7 +1,7 @@
 //! The end of the server: what is saved before, and how everybody hears of it.
 //!
-//! The last snapshot is written while no worker is inside a turn, and they are told to end before they are let in again: what
-//! was acknowledged is in the snapshot.
+//! The last snapshot is written while no worker is inside a turn, and they are told to end before they are
+//! let in again: what was acknowledged is in the snapshot.
 
 use keyspace::Exclusive;
 use sys::signal::Signal;

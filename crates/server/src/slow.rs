@@ -1,9 +1,10 @@
 //! Commands that take long, without anybody but their own connection waiting for them.
 //!
-//! A handler that finds out that its command will take long hands back what is left of it as [`Work`] ([`Context::defer`]). From
-//! then on the connection waits, with all it sends, and its worker goes on with that work in every turn: a *slice* of it for as long as
-//! [`SLICE_NS`], so that other connections wait no longer than that. Work that waits for a disk is done by a thread of its own
-//! ([`do_apart`]) which wakes the worker when it is done.
+//! A handler that finds out that its command will take long hands back what is left of it as [`Work`]
+//! ([`Context::defer`]). From then on the connection waits, with all it sends, and its worker goes on with
+//! that work in every turn: a *slice* of it for as long as [`SLICE_NS`], so that other connections wait no
+//! longer than that. Work that waits for a disk is done by a thread of its own ([`do_apart`]) which wakes the
+//! worker when it is done.
 //!
 //! What is answered is gathered in [`Pieces`], which never move, and goes to the connection as it is.
 //!
@@ -11,22 +12,19 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use keyspace::{LargeValue, Lent};
 use resp::reply::{Protocol, Writer};
 
 use crate::command::{Args, Command, Context, Failure};
-use crate::connection::{Piece, State};
-use crate::execute::Timer;
-use crate::limits::{PIECE_BYTES, SLICE_NS, SLICES_IN_A_ROW};
+use crate::limits::{PIECE_BYTES, SLICE_NS};
+use crate::net::connection::Piece;
 use crate::pubsub::{Listeners, Log};
 use crate::server::{Message, Server};
 use crate::session::{ReplyMode, Session};
 use crate::store::Store;
 use crate::transaction::Transaction;
-use crate::worker::Worker;
 
 /// What is left of a command.
 pub(crate) trait Work: Send {
@@ -174,10 +172,10 @@ impl Pieces {
 
 /// A command that its connection waits for.
 pub(crate) struct Deferred {
-    work: Box<dyn Work>,
-    command: &'static Command,
+    pub(crate) work: Box<dyn Work>,
+    pub(crate) command: &'static Command,
     /// The request, for those who ask what took so long.
-    request: Box<Transaction>,
+    pub(crate) request: Box<Transaction>,
     /// The time it has taken so far.
     pub(crate) ticks: u64,
 }
@@ -186,43 +184,6 @@ impl Deferred {
     /// Bytes that it keeps.
     pub(crate) fn memory(&self) -> usize {
         self.request.memory() + self.work.memory()
-    }
-}
-
-/// The connections of a worker that wait for work, by token.
-#[derive(Default)]
-pub(crate) struct Waiting {
-    /// For slices, those first that have waited longest.
-    slices: VecDeque<u64>,
-    /// For somebody else.
-    apart: Vec<u64>,
-    /// Slices done since the worker last gave way.
-    in_a_row: u32,
-}
-
-impl Waiting {
-    /// Lets other threads have the processor, between two turns and if slices have kept it for long enough: those of clients on this machine,
-    /// or another worker that was woken on this processor.
-    #[inline]
-    pub(crate) fn give_way(&mut self) {
-        if self.in_a_row >= SLICES_IN_A_ROW {
-            self.in_a_row = 0;
-            std::thread::yield_now();
-        }
-    }
-
-    /// Whether there is something for the worker to do.
-    pub(crate) fn is_busy(&self) -> bool {
-        !self.slices.is_empty()
-    }
-
-    /// Adds a connection that waits for what it has deferred.
-    pub(crate) fn add(&mut self, token: u64, deferred: &Deferred) {
-        if deferred.work.is_apart() {
-            self.apart.push(token);
-        } else {
-            self.slices.push_back(token);
-        }
     }
 }
 
@@ -274,8 +235,8 @@ impl Work for Apart {
     }
 }
 
-/// Lets a thread of its own do something that waits, and the connection wait for its answer. Where nothing may wait the worker does it
-/// itself, outside of its turn.
+/// Lets a thread of its own do something that waits, and the connection wait for its answer. Where nothing
+/// may wait the worker does it itself, outside of its turn.
 pub(crate) fn do_apart(
     context: &mut Context<'_>,
     args: &Args<'_>,
@@ -309,112 +270,4 @@ pub(crate) fn do_apart(
     }
     context.defer(args, Apart(receiver));
     Ok(())
-}
-
-impl Worker {
-    /// Goes on with what connections wait for: one slice, and whatever others have done.
-    pub(crate) fn work_on(&mut self) {
-        if let Some(token) = self.waiting.slices.pop_front() {
-            self.go_on_with(token);
-            self.waiting.in_a_row += 1;
-        }
-        if !self.waiting.apart.is_empty() {
-            for token in std::mem::take(&mut self.waiting.apart) {
-                self.go_on_with(token);
-            }
-        }
-        self.run_group();
-    }
-
-    fn go_on_with(&mut self, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else {
-            return;
-        };
-        let Some(mut deferred) = connection.session.deferred.take() else {
-            return;
-        };
-        let began = sys::clock::ticks();
-        let (server, session) = (self.server, &mut connection.session);
-        let mut around = Around {
-            store: Store {
-                db: session.db,
-                touch: !session.no_touch,
-                ..Store::new(
-                    server,
-                    &mut self.turn,
-                    self.stats,
-                    self.journal.as_ref(),
-                    &mut self.served,
-                    self.now,
-                )
-            },
-            args: deferred.request.args(0, &server.keyspace),
-            protocol: session.protocol,
-            server,
-            listeners: &mut self.listeners,
-            session,
-        };
-        let progress = deferred.work.go_on(&mut around, &Slice::begin());
-        deferred.ticks += sys::clock::ticks().saturating_sub(began);
-        match progress {
-            Progress::More => {
-                self.waiting.add(token, &deferred);
-                connection.session.deferred = Some(deferred);
-            }
-            Progress::Part(pieces) => {
-                self.waiting.add(token, &deferred);
-                connection.session.deferred = Some(deferred);
-                for piece in pieces.into_iter() {
-                    connection.backlog.push_piece(piece);
-                }
-                self.write_more(token);
-                self.slow_reader(token);
-            }
-            Progress::Done(answer) => self.answer(token, *deferred, answer),
-        }
-    }
-
-    /// Answers a connection that has waited, and goes on with what else it has sent. As with every reply, what was read has to be
-    /// durable first where replies wait for that.
-    fn answer(&mut self, token: u64, deferred: Deferred, answer: Result<Pieces, Failure>) {
-        let waits_for = self.commit();
-        let Some(connection) = self.connections.get_mut(token) else {
-            return;
-        };
-        let Deferred {
-            command,
-            request,
-            ticks,
-            ..
-        } = deferred;
-        let pieces = answer.unwrap_or_else(|failure| {
-            self.stats.errors.add(1);
-            self.stats.command(command.id).failed.add(1);
-            self.server.errors.add(failure.code());
-            let mut pieces = Pieces::default();
-            let protocol = connection.session.protocol;
-            pieces.write(protocol, |reply| reply.error(&failure.0));
-            pieces
-        });
-        let args = request.args(0, &self.server.keyspace);
-        let mut timer = Timer::new(self.server, self.stats);
-        timer.record_deferred(command, &args, &connection.session, ticks);
-        self.spares.give_back(request);
-        for piece in pieces.into_iter() {
-            connection.backlog.push_piece(piece);
-        }
-        connection.state = State::Open;
-        connection
-            .session
-            .client
-            .last_active_ms
-            .store(self.now, Relaxed);
-        if let Some(lsn) = waits_for {
-            connection.held = Some(lsn);
-            self.held.push_back((lsn, token));
-        }
-        if !self.write_more(token) {
-            self.slow_reader(token);
-        }
-    }
 }

@@ -1,5 +1,5 @@
-//! The slow log: the last commands that took longer than `slowlog-log-slower-than`, as many as `slowlog-max-len` says, and no more than a
-//! part of `maxmemory`.
+//! The slow log: the last commands that took longer than `slowlog-log-slower-than`, as many as
+//! `slowlog-max-len` says, and no more than a part of `maxmemory`.
 
 use std::collections::VecDeque;
 

@@ -36,6 +36,7 @@ use crate::logging;
 use crate::logins::Logins;
 use crate::memory::Budget;
 use crate::monitor::Monitors;
+use crate::net::worker::Worker;
 use crate::notify;
 use crate::observe::Observers;
 use crate::persistence::{self, Persistence};
@@ -45,7 +46,6 @@ use crate::server::{Pause, Server, Totals, WorkerHandle};
 use crate::slowlog::SlowLog;
 use crate::snapshot::{self, Snapshots};
 use crate::survey::Survey;
-use crate::worker::Worker;
 
 /// Runs the program. An error is what the user has to be told.
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, String> {
@@ -162,7 +162,8 @@ fn remove_leftovers(server: &Server) {
     }
 }
 
-/// A panic is a bug, and a server that lost one of its threads would hang rather than answer: end all of it, in every build.
+/// A panic is a bug, and a server that lost one of its threads would hang rather than answer: end all of it,
+/// in every build.
 fn end_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -244,8 +245,8 @@ fn build(
         .map_err(failed)?;
     let keyspace = Keyspace::new(&Options {
         databases: settings.int(Setting::Databases) as usize,
-        // The control thread looks at memory, one thread writes snapshots, one keeps the log small, one serves HTTP, and some
-        // load what was there.
+        // The control thread looks at memory, one thread writes snapshots, one keeps the log small, one
+        // serves HTTP, and some load what was there.
         workers: workers + 4 + LOAD_THREADS.max(workers + REPLAY_EXTRA_THREADS),
         shards,
         seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),
@@ -313,8 +314,8 @@ fn default_shards(workers: usize, max_memory: usize) -> usize {
     wanted.next_power_of_two().min(MAX_SHARDS)
 }
 
-/// The poller that `io` asks for, or the one that takes its place where it is refused. By default it is io_uring, which
-/// measured cheaper (docs/benchmarks.md); default seccomp profiles of containers refuse it.
+/// The poller that `io` asks for, or the one that takes its place where it is refused. By default it is
+/// io_uring, which measured cheaper (docs/benchmarks.md); default seccomp profiles of containers refuse it.
 fn usable_backend(settings: &Settings) -> Backend {
     let wanted = settings.choice(Setting::Io);
     if wanted == "epoll" {
@@ -365,7 +366,8 @@ fn start_workers(server: &'static Server) -> Result<Vec<std::thread::JoinHandle<
     Ok(threads)
 }
 
-/// Serves HTTP from here on, where something listens for it: also while data is loaded, when health is worth asking for.
+/// Serves HTTP from here on, where something listens for it: also while data is loaded, when health is worth
+/// asking for.
 fn start_http(
     server: &'static Server,
     listeners: Vec<sys::socket::Listener>,

@@ -1,12 +1,14 @@
 //! What commands do to data: the one place where the keyspace and the log meet.
 //!
-//! A handler asks for the shards of its keys and works on entries. Every change goes through
-//! [`Shard`] or [`Entry`], ends in `changed` there, counts as a change, is told to who observes the key, and is
-//! written to the log ([`crate::journal`]) under the same lock, so log order is execution order for every key. Hits and misses are counted here too:
-//! [`Shard::read`] is what a read does, [`Shard::find`] is a look before a write.
+//! A handler asks for the shards of its keys and works on entries. Every change goes through [`Shard`] or
+//! [`Entry`], ends in `changed` there, counts as a change, is told to who observes the key, and is written to
+//! the log ([`crate::journal`]) under the same lock, so log order is execution order for every key. Hits and
+//! misses are counted here too: [`Shard::read`] is what a read does, [`Shard::find`] is a look before a
+//! write.
 //!
-//! Lock order, for everybody: databases ascending, shards ascending inside a database. A transaction locks what all of its
-//! commands use before the first of them runs ([`Store::hold`]); they are lent from that, and lock nothing themselves.
+//! Lock order, for everybody: databases ascending, shards ascending inside a database. A transaction locks
+//! what all of its commands use before the first of them runs ([`Store::hold`]); they are lent from that, and
+//! lock nothing themselves.
 
 mod batch;
 mod offloading;
@@ -137,8 +139,9 @@ impl Store<'_> {
         }
     }
 
-    /// Locks the shards of several keys that get these values, all of them and without expiry, before anything else is done. What
-    /// the log needs to know of them is known by then, so each is logged as it is set.
+    /// Locks the shards of several keys that get these values, all of them and without expiry, before
+    /// anything else is done. What the log needs to know of them is known by then, so each is logged as it is
+    /// set.
     pub(crate) fn lock_pairs<'k>(
         &self,
         pairs: impl Iterator<Item = (Key<'k>, &'k [u8])> + Clone,
@@ -195,7 +198,8 @@ impl Store<'_> {
         self.keyspace.want(self.turn, db, hash);
     }
 
-    /// Locks all that is wanted, until [`Store::release`]. Meanwhile every lock that is asked for is lent from it.
+    /// Locks all that is wanted, until [`Store::release`]. Meanwhile every lock that is asked for is lent
+    /// from it.
     pub(crate) fn hold(&mut self) {
         self.keyspace.hold(self.turn);
     }
@@ -215,15 +219,17 @@ impl Store<'_> {
         self.turn.end_alone();
     }
 
-    /// What changes from here to [`Store::end_batch`] is one change to everybody, also after a crash: the log gets one record for
-    /// all of it. A command on several keys is such a batch too, for as long as its [`Shards`] are locked.
+    /// What changes from here to [`Store::end_batch`] is one change to everybody, also after a crash: the log
+    /// gets one record for all of it. A command on several keys is such a batch too, for as long as its
+    /// [`Shards`] are locked.
     pub(crate) fn begin_batch(&mut self) {
         if let Some(journal) = self.journal {
             journal.begin_transaction();
         }
     }
 
-    /// Ends what [`Store::begin_batch`] began. The shards of all that was changed are still locked, or nobody else is inside.
+    /// Ends what [`Store::begin_batch`] began. The shards of all that was changed are still locked, or nobody
+    /// else is inside.
     pub(crate) fn end_batch(&mut self) {
         if let Some(journal) = self.journal {
             journal.end_transaction(&mut Reached(self));
@@ -315,8 +321,8 @@ impl Store<'_> {
         Some(database.shard_len(shard))
     }
 
-    /// Evicts up to `most` keys of a shard if nobody else has it locked, and gives back what they leave. For whoever observes or logs it is
-    /// as if they were deleted. Returns how many went.
+    /// Evicts up to `most` keys of a shard if nobody else has it locked, and gives back what they leave. For
+    /// whoever observes or logs it is as if they were deleted. Returns how many went.
     pub(crate) fn evict(&self, db: usize, shard: ShardId, policy: Policy, most: usize) -> usize {
         if let Some(journal) = self.journal {
             let bytes = Appender::bytes_of(EVICTED_KEY_BYTES, 0) * most as u64;

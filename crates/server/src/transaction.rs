@@ -1,8 +1,8 @@
 //! A transaction: the requests between MULTI and EXEC, and the keys that were watched before.
 //!
-//! Queued requests lie one behind the other in one buffer, as they came; what was found out about them when they were parsed
-//! (arguments, hashes of keys) lies beside it. A request that came in a large buffer of its own keeps that instead,
-//! because it may become a value as it is.
+//! Queued requests lie one behind the other in one buffer, as they came; what was found out about them when
+//! they were parsed (arguments, hashes of keys) lies beside it. A request that came in a large buffer of its
+//! own keeps that instead, because it may become a value as it is.
 //!
 //! ```text
 //! bytes   $3 SET $1 a $1 1 | $4 INCR $1 b | ...
@@ -10,12 +10,14 @@
 //! hashes             #                  #
 //! ```
 //!
-//! Before the first request runs, [`Transaction::want`] says which shards all of them use, in whatever databases they run; EXEC
-//! holds those together. Which they are follows from the commands' rows: the rules for keys, and `elsewhere` for what reaches into
-//! another database. A command that has no keys and is not said to leave data alone may look at everything: with one of those
-//! the transaction runs while no other worker does.
+//! Before the first request runs, [`Transaction::want`] says which shards all of them use, in whatever
+//! databases they run; EXEC holds those together. Which they are follows from the commands' rows: the rules
+//! for keys, and `elsewhere` for what reaches into another database. A command that has no keys and is not
+//! said to leave data alone may look at everything: with one of those the transaction runs while no other
+//! worker does.
 //!
-//! What does not live here: how requests are admitted and queued (`execute`), MULTI and EXEC themselves (`command::transaction`).
+//! What does not live here: how requests are admitted and queued (`execute`), MULTI and EXEC themselves
+//! (`command::transaction`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -158,8 +160,8 @@ impl Transaction {
         }
     }
 
-    /// Wants the shards that the requests use, from the store's database on. Returns false if one of them may use any: then what is
-    /// wanted means nothing. `selectable` databases can be selected.
+    /// Wants the shards that the requests use, from the store's database on. Returns false if one of them may
+    /// use any: then what is wanted means nothing. `selectable` databases can be selected.
     pub(crate) fn want(&self, store: &mut Store<'_>, selectable: usize) -> bool {
         let mut db = store.db;
         for at in 0..self.len() {
@@ -185,7 +187,8 @@ impl Transaction {
         true
     }
 
-    /// Calls `visit` with each request that is to run, and the database in which that will be unless databases change places.
+    /// Calls `visit` with each request that is to run, and the database in which that will be unless
+    /// databases change places.
     pub(crate) fn for_each_run(
         &self,
         store: &Store<'_>,
@@ -409,7 +412,8 @@ impl Session {
         self.queue_bytes() + self.watched.bytes
     }
 
-    /// Bytes that its transaction and the keys it watches have with so many bytes more, and what they take then.
+    /// Bytes that its transaction and the keys it watches have with so many bytes more, and what they take
+    /// then.
     pub(crate) fn transaction_bytes_with(&self, bytes: usize) -> (usize, usize) {
         let watched = self.watched.bytes;
         let of_queue = |queue: &Transaction| (queue.used() + bytes, queue.memory_with(bytes));

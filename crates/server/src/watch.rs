@@ -1,17 +1,20 @@
 //! WATCH: which connections want to know that a key has changed before their transaction ran.
 //!
-//! A registration says: this key, in the database of this number, and this connection. It is made under the lock of the key's shard,
-//! whose observed byte is set with it (`keyspace::reason::WATCHED`), so that every change behind it ends in [`Watches::changed`],
-//! under the same lock. What that does is to set a bit in the record of each connection that watches the key; EXEC looks at
-//! the bit while it holds the shards of all keys it watches. So a transaction fails if and only if one of its own keys changed.
+//! A registration says: this key, in the database of this number, and this connection. It is made under the
+//! lock of the key's shard, whose observed byte is set with it (`keyspace::reason::WATCHED`), so that every
+//! change behind it ends in [`Watches::changed`], under the same lock. What that does is to set a bit in the
+//! record of each connection that watches the key; EXEC looks at the bit while it holds the shards of all
+//! keys it watches. So a transaction fails if and only if one of its own keys changed.
 //!
-//! A registration is gone when its key has changed: its connection has nothing more to learn. It is of the round in which its
-//! connection watches: of a round that is over it means nothing, and is removed later if there are many ([`crate::leftovers`]).
+//! A registration is gone when its key has changed: its connection has nothing more to learn. It is of the
+//! round in which its connection watches: of a round that is over it means nothing, and is removed later if
+//! there are many ([`crate::leftovers`]).
 //!
-//! Locks: the registrations of a shard's keys, in all databases, are behind one mutex. It is taken under the shard's lock or
-//! without any, and nothing is locked while it is held.
+//! Locks: the registrations of a shard's keys, in all databases, are behind one mutex. It is taken under the
+//! shard's lock or without any, and nothing is locked while it is held.
 //!
-//! What does not live here: what a connection watches in all ([`crate::transaction::WatchList`]), and what EXEC makes of it.
+//! What does not live here: what a connection watches in all ([`crate::transaction::WatchList`]), and what
+//! EXEC makes of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -57,8 +60,8 @@ impl Watches {
         }
     }
 
-    /// Registers a connection, which does not watch the key yet. The key's shard is locked and observed. Returns the key's bytes for
-    /// its own list.
+    /// Registers a connection, which does not watch the key yet. The key's shard is locked and observed.
+    /// Returns the key's bytes for its own list.
     pub(crate) fn add(
         &self,
         shard: ShardId,
@@ -119,7 +122,8 @@ impl Watches {
         }
     }
 
-    /// A key of a watched shard has changed. Returns whether any key of that shard is still watched. The shard is locked.
+    /// A key of a watched shard has changed. Returns whether any key of that shard is still watched. The
+    /// shard is locked.
     pub(crate) fn changed(&self, change: &Change<'_>) -> bool {
         let mut keys = self.shards[change.shard.0].lock();
         self.mark(&mut keys, change.database, change.key);

@@ -127,7 +127,8 @@ fn files(directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// All of a backup was durable, so what it lacks was lost when it was copied: that is never taken for the end of a log.
+/// All of a backup was durable, so what it lacks was lost when it was copied: that is never taken for the end
+/// of a log.
 #[test]
 fn a_backup_that_lacks_something_does_not_start() {
     let server = Server::start(LOGGED, &[]);

@@ -1,5 +1,5 @@
-//! Values in files of their own: they go there while they arrive and are sent from there, and but for the room they take nobody
-//! sees a difference.
+//! Values in files of their own: they go there while they arrive and are sent from there, and but for the
+//! room they take nobody sees a difference.
 
 use crate::support;
 
@@ -392,7 +392,8 @@ fn expect_damage(reply: &Value, path: &Path, reason: &str) {
     assert!(is_it, "{name}, {reason}: {short:.300}");
 }
 
-/// What is answered before the connection ends, because nothing more is asked for, or because the reply cannot be completed.
+/// What is answered before the connection ends, because nothing more is asked for, or because the reply
+/// cannot be completed.
 fn all_of_the_reply(server: &Server, request: &str) -> Vec<u8> {
     let words: Vec<&str> = request.split(' ').collect();
     let mut reader = connect(server);
@@ -694,8 +695,8 @@ fn the_log_does_not_end_under_a_value_on_its_way() {
     }
 }
 
-/// A reply whose value nobody has begun to read from its file goes out whole, though the log ends, begins anew in the same place, and the
-/// files of the earlier one are gone.
+/// A reply whose value nobody has begun to read from its file goes out whole, though the log ends, begins
+/// anew in the same place, and the files of the earlier one are gone.
 #[test]
 fn an_unsent_value_outlives_its_log() {
     const LEN: usize = 24 << 20;

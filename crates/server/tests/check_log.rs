@@ -1,4 +1,5 @@
-//! `--check-log` and `--repair-log`: what they say, their exit codes, and that a server starts with what was mended.
+//! `--check-log` and `--repair-log`: what they say, their exit codes, and that a server starts with what was
+//! mended.
 
 use crate::support;
 
@@ -11,8 +12,8 @@ use support::{Server, Target};
 
 const LOGGED: Target = Target::Logged { threads: 1 };
 
-/// What the program says about a log, with its exit code. Names of directories and numbers that depend on the machine are
-/// replaced.
+/// What the program says about a log, with its exit code. Names of directories and numbers that depend on the
+/// machine are replaced.
 fn tell(flag: &str, directory: &Path) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_ferrite-server"))
         .arg(flag)

@@ -1,8 +1,8 @@
-//! The table of commands against that of a real redis-server: what COMMAND INFO and COMMAND DOCS tell about every command
-//! that both have. Clients route, retry and check arguments by it.
+//! The table of commands against that of a real redis-server: what COMMAND INFO and COMMAND DOCS tell about
+//! every command that both have. Clients route, retry and check arguments by it.
 //!
-//! A *fact* is one field about one command or subcommand. Words are not compared (summaries and the like are Ferrite's own), nor is
-//! the order of what is a set. Where Ferrite differs on purpose, [`OURS`] says so.
+//! A *fact* is one field about one command or subcommand. Words are not compared (summaries and the like are
+//! Ferrite's own), nor is the order of what is a set. Where Ferrite differs on purpose, [`OURS`] says so.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use crate::support;
 
 use support::{Proto, Server, Target, Value};
 
-/// Facts in which Ferrite differs: it takes more (conditions of SET, KEYS without a pattern), or the fact is made of words.
+/// Facts in which Ferrite differs: it takes more (conditions of SET, KEYS without a pattern), or the fact is
+/// made of words.
 const OURS: &[&str] = &[
     "keys arity",
     "set arguments",

@@ -1,8 +1,8 @@
-//! A disk that fails under the running server: writes are refused in Redis' words, reads go on, nothing is acknowledged that was
-//! not written, and what can heal heals.
+//! A disk that fails under the running server: writes are refused in Redis' words, reads go on, nothing is
+//! acknowledged that was not written, and what can heal heals.
 //!
-//! The trouble is made with DEBUG DISK, in the place where the log meets the system; what a log does about failing calls in detail
-//! is tested in `crates/log/tests/failure.rs`, call by call.
+//! The trouble is made with DEBUG DISK, in the place where the log meets the system; what a log does about
+//! failing calls in detail is tested in `crates/log/tests/failure.rs`, call by call.
 
 use crate::support;
 
@@ -19,8 +19,8 @@ fn ok() -> Value {
     Value::Simple(b"OK".to_vec())
 }
 
-/// Whether writes are refused. Whoever asks at the very moment may wait with those whose writes were on their way: so with
-/// patience for new connections, not for replies.
+/// Whether writes are refused. Whoever asks at the very moment may wait with those whose writes were on their
+/// way: so with patience for new connections, not for replies.
 fn is_refused(server: &Server) -> bool {
     let mut client = server.client();
     let sent = client.send(&["INFO", "persistence"]);
@@ -28,7 +28,8 @@ fn is_refused(server: &Server) -> bool {
     sent.is_ok() && info.is_ok_and(|info| info.text().contains("aof_last_write_status:err"))
 }
 
-/// A disk is full when a write says so, or when the look at the free space that comes every now and then says it first.
+/// A disk is full when a write says so, or when the look at the free space that comes every now and then says
+/// it first.
 const FULL: [&str; 2] = ["No space left on device", "not enough space"];
 
 /// Writes are refused, for one of these reasons, and so is PING; reads go on.
@@ -59,8 +60,8 @@ fn a_full_disk_refuses_writes_until_there_is_space_again() {
         let mut client = server.client();
         assert_eq!(client.ask("SET a 1"), ok());
         assert_eq!(server.client().ask("DEBUG DISK FULL"), ok());
-        // Taken before anybody knew: with `always`, told when it is on the disk. Or refused, when the free space was looked at
-        // just before.
+        // Taken before anybody knew: with `always`, told when it is on the disk. Or refused, when the free
+        // space was looked at just before.
         let mut early = server.client();
         early.send(&["SET", "early", "1"]).expect("a connection");
         eventually("refusing", || is_refused(&server));
@@ -295,8 +296,8 @@ fn assert_refusing_but_removals(client: &mut Client) {
     assert_eq!(client.ask("EXEC"), replies);
 }
 
-/// Patches have made a value larger than the room of the log: compaction leaves it alone until there is space, and
-/// locks nobody out.
+/// Patches have made a value larger than the room of the log: compaction leaves it alone until there is
+/// space, and locks nobody out.
 #[test]
 fn compaction_of_a_large_value_on_a_full_disk_keeps_nobody_waiting() {
     let options = [

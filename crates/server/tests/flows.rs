@@ -1,12 +1,14 @@
-//! Flows: the same bytes sent to redis-server and to Ferrite by clients that write, read and finish in every order. The replies and what the
-//! data is afterwards have to agree.
+//! Flows: the same bytes sent to redis-server and to Ferrite by clients that write, read and finish in every
+//! order. The replies and what the data is afterwards have to agree.
 //!
-//! A flow is some requests, or the beginning of some, made from a seed. Each server gets it three times, from an empty keyspace:
-//! by a client that finishes sending behind the last byte and reads to the end, and by two that finish when they have all replies.
-//! How a client cuts its bytes, and when it reads, comes from the seed too. Redis drops what it has not sent yet when its peer
-//! has finished, so its replies to the first one are a beginning of ours.
+//! A flow is some requests, or the beginning of some, made from a seed. Each server gets it three times, from
+//! an empty keyspace: by a client that finishes sending behind the last byte and reads to the end, and by two
+//! that finish when they have all replies. How a client cuts its bytes, and when it reads, comes from the
+//! seed too. Redis drops what it has not sent yet when its peer has finished, so its replies to the first one
+//! are a beginning of ours.
 //!
-//! `FERRITE_FLOWS=10000 FERRITE_SEED=1` runs as many from a seed (`make flows`); one alone is written to a file, too.
+//! `FERRITE_FLOWS=10000 FERRITE_SEED=1` runs as many from a seed (`make flows`); one alone is written to a
+//! file, too.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -249,8 +251,9 @@ fn flow(random: &mut Rng) -> Vec<u8> {
         let count = random.usize(5000..20_000);
         bytes.extend(encode_request(&["GET", &key]).repeat(count));
     }
-    // A server that closes with something unread resets the connection, and what it had sent may be lost: nothing follows an end.
-    // A message that a transaction sends to its own connection comes behind the reply of EXEC here, and in the middle of it from Redis.
+    // A server that closes with something unread resets the connection, and what it had sent may be lost:
+    // nothing follows an end. A message that a transaction sends to its own connection comes behind the reply
+    // of EXEC here, and in the middle of it from Redis.
     let left_out = ["MULTI", "PUBLISH"][random.usize(..2)];
     for _ in 0..random.usize(1..60) {
         let words = request(random);

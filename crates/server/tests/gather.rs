@@ -1,5 +1,5 @@
-//! Commands that read very many keys: they see all of them at one moment, whatever others do, and answer what they would
-//! answer at once.
+//! Commands that read very many keys: they see all of them at one moment, whatever others do, and answer what
+//! they would answer at once.
 //!
 //! The writers here go on until the reader has seen enough; no test depends on who gets how far meanwhile.
 

@@ -1,4 +1,5 @@
-//! A snapshot and no log yet: the log begins with what the snapshot holds, and has it from the first answer on.
+//! A snapshot and no log yet: the log begins with what the snapshot holds, and has it from the first answer
+//! on.
 
 use crate::support;
 

@@ -1,8 +1,10 @@
-//! Publishing, joining and leaving in every order that the memory model allows (with few interruptions), on the tray that inboxes are
-//! made of: who was counted is told, exactly once and nobody else; nothing stays where nobody looks; nobody is held back for ever.
+//! Publishing, joining and leaving in every order that the memory model allows (with few interruptions), on
+//! the tray that inboxes are made of: who was counted is told, exactly once and nobody else; nothing stays
+//! where nobody looks; nobody is held back for ever.
 //!
-//! The tray and the crowd are the real ones. Around them it is a model: one channel, whose entry in the registry is a number under a
-//! lock, workers that look once more if they were woken, and wakers that are one flag, as those of `sys::poller` are.
+//! The tray and the crowd are the real ones. Around them it is a model: one channel, whose entry in the
+//! registry is a number under a lock, workers that look once more if they were woken, and wakers that are one
+//! flag, as those of `sys::poller` are.
 
 use std::sync::Arc;
 
@@ -200,7 +202,8 @@ fn who_is_held_back_goes_on() {
             let model = Arc::clone(&model);
             thread::spawn(move || {
                 let mut counted = model.publish() + model.publish();
-                // A connection of this worker wants to publish more: it does, or it is held back until a later turn.
+                // A connection of this worker wants to publish more: it does, or it is held back until a
+                // later turn.
                 let is_held = model.crowd.any();
                 if !is_held {
                     counted += model.publish();

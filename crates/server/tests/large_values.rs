@@ -1,5 +1,5 @@
-//! Large values on their way in and out: the buffer a request arrived in may become the value, so what came before and
-//! behind it, and what is done to the value later, must not show.
+//! Large values on their way in and out: the buffer a request arrived in may become the value, so what came
+//! before and behind it, and what is done to the value later, must not show.
 
 use crate::support;
 
@@ -82,7 +82,8 @@ fn what_surrounds_a_large_value_in_its_buffer_runs_and_does_not_show() {
     let mut stream = connect(&server);
     let (first, second) = (pattern(200_000, 1), pattern(50_000, 2));
     for cut in [1, 5, 30, 60_000, 199_990, 200_030, 250_000] {
-        // Small requests around two large ones, cut at one place: what is behind a value that kept its buffer still runs.
+        // Small requests around two large ones, cut at one place: what is behind a value that kept its buffer
+        // still runs.
         let requests = [
             encode(&[b"SET", b"small", b"1"]),
             encode(&[b"SET", b"first", &first]),

@@ -1,5 +1,5 @@
-//! A log that is whole starts, whatever compaction has moved in it: what a record in the middle of a replay rests on may be gone,
-//! because a later record replaces it.
+//! A log that is whole starts, whatever compaction has moved in it: what a record in the middle of a replay
+//! rests on may be gone, because a later record replaces it.
 
 use crate::support;
 
@@ -74,7 +74,8 @@ fn check(flag: &str, directory: &Path) -> (String, Option<i32>) {
     (text, output.status.code())
 }
 
-/// A log in which the change of a part of a value stands in front of the value, and behind an older one whose file has gone.
+/// A log in which the change of a part of a value stands in front of the value, and behind an older one whose
+/// file has gone.
 fn moved_base(options: &[&str]) -> Server {
     let segment = SEGMENT.to_string();
     let options = [&["--log-segment-size", &segment], options].concat();

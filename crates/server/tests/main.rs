@@ -1,4 +1,5 @@
-//! The integration tests of the server: one program, so that it is linked once, and its tests fill all processors.
+//! The integration tests of the server: one program, so that it is linked once, and its tests fill all
+//! processors.
 //!
 //! `cargo test -p ferrite-server --test all golden` runs those of one module.
 

@@ -1,7 +1,8 @@
-//! Names that tools look for, compared with those of a real redis-server: fields of INFO and MEMORY STATS. Those of
-//! settings are in `defaults`.
+//! Names that tools look for, compared with those of a real redis-server: fields of INFO and MEMORY STATS.
+//! Those of settings are in `defaults`.
 //!
-//! Ferrite may have more of them. What it lacks on purpose is listed here with its reason. Values are not compared.
+//! Ferrite may have more of them. What it lacks on purpose is listed here with its reason. Values are not
+//! compared.
 
 use std::collections::BTreeSet;
 
@@ -101,7 +102,8 @@ fn memory_stats_has_the_fields_that_redis_has() {
 /// Commands that redis-server 7.0 does not have, and that are none of our own.
 const OF_LATER_VERSIONS: &[&str] = &["waitaof"];
 
-/// Each command of our own that is about the server says how it is used, rather than doing something with the word.
+/// Each command of our own that is about the server says how it is used, rather than doing something with the
+/// word.
 #[test]
 fn each_command_of_our_own_has_help() {
     let names = |server: &Server| -> BTreeSet<String> {

@@ -1,4 +1,5 @@
-//! Commands that take long: what they answer, that what was sent behind them waits, and that nobody else does.
+//! Commands that take long: what they answer, that what was sent behind them waits, and that nobody else
+//! does.
 //!
 //! Replies of the same commands where they take no time are in the golden scripts.
 

@@ -1,5 +1,5 @@
-//! Snapshots and restarts: what one server saves, it or another program loads; files that are wrong are refused; what clients
-//! are told while data is loaded; what is saved while others write.
+//! Snapshots and restarts: what one server saves, it or another program loads; files that are wrong are
+//! refused; what clients are told while data is loaded; what is saved while others write.
 //!
 //! Replies of single commands are in the golden scripts.
 

@@ -1,8 +1,8 @@
-//! A stream of requests gives the same replies however the network cuts it: whole, in two parts at every byte, byte by
-//! byte. The expected bytes come from a real redis-server.
+//! A stream of requests gives the same replies however the network cuts it: whole, in two parts at every
+//! byte, byte by byte. The expected bytes come from a real redis-server.
 //!
-//! No test here waits for a time: before the second part is sent, the replies to the requests that are whole in the
-//! first part are read, so the server has seen the cut.
+//! No test here waits for a time: before the second part is sent, the replies to the requests that are whole
+//! in the first part are read, so the server has seen the cut.
 
 use crate::support;
 

@@ -347,8 +347,8 @@ fn the_stock_file_is_rewritten_as_it_is_meant() {
     }
 }
 
-/// The log keeps everything, so that there are no snapshots beside it unless somebody asks for them; without it
-/// there are those of redis-server.
+/// The log keeps everything, so that there are no snapshots beside it unless somebody asks for them; without
+/// it there are those of redis-server.
 #[test]
 fn save_points_follow_the_log_while_the_server_runs() {
     let mut server = start_stock(Target::AsIs, &["appendonly yes"]);

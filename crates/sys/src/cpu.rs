@@ -90,8 +90,9 @@ pub fn confine_current_thread(_cpus: &[usize]) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Lets the system prefer other threads to the calling one from here on, as `nice` would with a process. The other way is for the
-/// privileged alone, so this is for good. Where priorities belong to whole processes nothing happens.
+/// Lets the system prefer other threads to the calling one from here on, as `nice` would with a process. The
+/// other way is for the privileged alone, so this is for good. Where priorities belong to whole processes
+/// nothing happens.
 pub fn give_way(nice: i32) {
     // A priority is a wish: whether the kernel grants it is of no consequence.
     #[cfg(target_os = "linux")]

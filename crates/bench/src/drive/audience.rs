@@ -1,7 +1,8 @@
-//! Those who listen while a run publishes: connections that hear every channel, and a count of what came to them.
+//! Those who listen while a run publishes: connections that hear every channel, and a count of what came to
+//! them.
 //!
-//! One thread serves them all. It is not the load that is measured, so it may fall behind: what came is counted after the run, too,
-//! until everything is there or nothing comes any more.
+//! One thread serves them all. It is not the load that is measured, so it may fall behind: what came is
+//! counted after the run, too, until everything is there or nothing comes any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

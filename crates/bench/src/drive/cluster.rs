@@ -1,4 +1,5 @@
-//! The map of a cluster while it is loaded: shared by the threads, read again when a node says that a slot is elsewhere.
+//! The map of a cluster while it is loaded: shared by the threads, read again when a node says that a slot is
+//! elsewhere.
 
 use super::clock::{self, Ticks};
 use crate::limits::MAP_PAUSE;

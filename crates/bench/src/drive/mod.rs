@@ -1,9 +1,9 @@
 //! Putting a load on a server and counting what comes of it. Nothing here knows how a report looks.
 //!
 //! Reading order: `plan` says what to do, `run` starts threads and adds up, `worker` is one of them,
-//! `schedule` its timetable in the open loop, `tally` reads replies into `counts`; `find` makes runs until it knows a
-//! rate; `audience` are those who listen to what is published; `cluster` is
-//! the map of nodes that a run follows.
+//! `schedule` its timetable in the open loop, `tally` reads replies into `counts`; `find` makes runs until it
+//! knows a rate; `audience` are those who listen to what is published; `cluster` is the map of nodes that a
+//! run follows.
 
 pub(crate) mod audience;
 pub(crate) mod clock;

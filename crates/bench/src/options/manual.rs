@@ -1,5 +1,5 @@
-//! deploy/man/ferrite-bench.1 and the completions, made from the table. The test fails when they differ; with `UPDATE_DOCS=1`
-//! it writes the files instead.
+//! deploy/man/ferrite-bench.1 and the completions, made from the table. The test fails when they differ; with
+//! `UPDATE_DOCS=1` it writes the files instead.
 
 use super::help::EXAMPLES;
 use super::table::{FLAGS, Section};

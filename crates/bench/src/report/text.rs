@@ -91,7 +91,8 @@ fn by_node(outcome: &Outcome, precision: usize, text: &mut String) {
     );
 }
 
-/// The last line has what all counts are together: its percentiles are those of one distribution, no average of others.
+/// The last line has what all counts are together: its percentiles are those of one distribution, no average
+/// of others.
 fn node_table(
     nodes: &[(&str, &Counts)],
     rate_of: impl Fn(u64) -> f64,

@@ -42,7 +42,8 @@ pub(crate) fn states() -> Vec<&'static str> {
     STATES.iter().map(|(name, ..)| *name).collect()
 }
 
-/// How often keys are written before they are weighed with other sizes, in the state that shows what that costs.
+/// How often keys are written before they are weighed with other sizes, in the state that shows what that
+/// costs.
 const OVERWRITINGS: u64 = 3;
 
 /// How many keys each weighing writes.

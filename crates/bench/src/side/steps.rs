@@ -1,5 +1,5 @@
-//! How far a comparison is: each step is a cell or a weighing on one server. How long each may take is estimated before the
-//! first; what is left is told by how long those took that are done.
+//! How far a comparison is: each step is a cell or a weighing on one server. How long each may take is
+//! estimated before the first; what is left is told by how long those took that are done.
 
 use super::Settings;
 use super::cells::{Cell, Place};

@@ -301,7 +301,8 @@ impl Report<'_> {
     }
 }
 
-/// A command without the directories of its programs and files: where they were on the machine is nobody's concern.
+/// A command without the directories of its programs and files: where they were on the machine is nobody's
+/// concern.
 fn without_places(words: &[String]) -> String {
     let shortened = words.iter().map(|word| {
         let parts = word.split(' ').map(|part| {

@@ -130,7 +130,8 @@ fn free_pair() -> u16 {
     // Both below the ports that systems give out by themselves.
     const FIRST: u16 = 12_000;
     const COUNT: u16 = 10_000;
-    // Ports for one process: more than it has nodes, as a port can be taken between the look and the start of a node.
+    // Ports for one process: more than it has nodes, as a port can be taken between the look and the start of
+    // a node.
     const STRIDE: u32 = 16;
     let begin = (std::process::id() % (u32::from(COUNT) / STRIDE) * STRIDE) as u16;
     loop {

@@ -98,7 +98,8 @@ fn execute(words: &[Vec<u8>], state: &mut State, fault: Fault, out: &mut Vec<u8>
     }
 }
 
-/// From this write on a fault shows, of nearly 19,000 (the rest of the 20,000 deletes): nothing later makes good what it did.
+/// From this write on a fault shows, of nearly 19,000 (the rest of the 20,000 deletes): nothing later makes
+/// good what it did.
 const FAULTY_FROM: u64 = 18_000;
 /// The key that gets what belongs to others.
 const MIXED: &[u8] = b"verify:1:0";

@@ -11,7 +11,8 @@
 //!       pure-token nx NX           what it is made of, two columns further
 //! ```
 //!
-//! The file is made by a test that asks Ferrite's server (`tests/commands.rs`), so that it is never wrong for long.
+//! The file is made by a test that asks Ferrite's server (`tests/commands.rs`), so that it is never wrong for
+//! long.
 
 use super::{Arg, ArgKind, Command, KeyRange};
 

@@ -1,7 +1,7 @@
 //! What a server tells about its commands.
 //!
-//! COMMAND knows names, numbers of arguments and keys, and every server has it; COMMAND DOCS knows the rest. A server that has
-//! only the first, or neither, leaves what was known before.
+//! COMMAND knows names, numbers of arguments and keys, and every server has it; COMMAND DOCS knows the rest.
+//! A server that has only the first, or neither, leaves what was known before.
 
 use std::collections::BTreeMap;
 
@@ -92,7 +92,8 @@ fn argument(doc: &Value) -> Arg {
     arg
 }
 
-/// Takes an entry of COMMAND apart: name, arity, flags, first and last key and step, and behind three more the subcommands.
+/// Takes an entry of COMMAND apart: name, arity, flags, first and last key and step, and behind three more
+/// the subcommands.
 fn describe(entry: &Value, commands: &mut BTreeMap<String, Command>, names: &mut Vec<String>) {
     let entry = items(entry);
     let [

@@ -7,8 +7,8 @@
 //! | `syntax` | arguments as text, and which of them a typed line has already |
 //! | `help` | `help` as people see it |
 //!
-//! The one table of commands is the server's (`crates/server/src/command`); everything here derives from it or from another
-//! server's, and nothing about a command is written down here.
+//! The one table of commands is the server's (`crates/server/src/command`); everything here derives from it
+//! or from another server's, and nothing about a command is written down here.
 
 mod builtin;
 mod help;
@@ -37,7 +37,8 @@ pub(crate) struct Command {
     pub(crate) args: Vec<Arg>,
 }
 
-/// Where the keys of a command are: from `first` on (0: none), every `step`-th, to `last` (negative: from the end).
+/// Where the keys of a command are: from `first` on (0: none), every `step`-th, to `last` (negative: from the
+/// end).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyRange {
     pub(crate) first: i64,

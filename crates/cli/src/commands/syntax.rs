@@ -6,8 +6,8 @@
 //!              seconds [NX|XX]                          what may follow
 //! ```
 //!
-//! Arguments in brackets may come in any order up to the next one that has to be there. Where a line could be read in several
-//! ways, tokens count more than words, and what repeats takes whatever comes.
+//! Arguments in brackets may come in any order up to the next one that has to be there. Where a line could be
+//! read in several ways, tokens count more than words, and what repeats takes whatever comes.
 
 use super::{Arg, ArgKind};
 

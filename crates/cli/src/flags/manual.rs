@@ -1,5 +1,5 @@
-//! deploy/man/ferrite-cli.1 and the completions, made from the tables. The test fails when they differ; with `UPDATE_DOCS=1`
-//! it writes the files instead.
+//! deploy/man/ferrite-cli.1 and the completions, made from the tables. The test fails when they differ; with
+//! `UPDATE_DOCS=1` it writes the files instead.
 
 use super::table::{Section, TABLE, Takes};
 use super::verb::VERBS;

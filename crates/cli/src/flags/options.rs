@@ -104,7 +104,8 @@ pub(crate) struct Options {
     pub(crate) reply_delimiter: Vec<u8>,
     /// Messages that nobody asked for are shown; what standard output is decides if absent.
     pub(crate) shows_pushes: Option<bool>,
-    /// How often a command runs, or how many lines a mode prints that would go on for ever; for ever if negative.
+    /// How often a command runs, or how many lines a mode prints that would go on for ever; for ever if
+    /// negative.
     pub(crate) repeat: Option<i64>,
     pub(crate) interval: Duration,
     pub(crate) input: Input,

@@ -1,7 +1,8 @@
 //! From words to options.
 //!
-//! What counts more comes later: environment, `--config` file, command line. Flags end where the command begins, so that
-//! a command's own arguments may begin with dashes; but a verb is this program's, and so are the flags behind it.
+//! What counts more comes later: environment, `--config` file, command line. Flags end where the command
+//! begins, so that a command's own arguments may begin with dashes; but a verb is this program's, and so are
+//! the flags behind it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -200,8 +201,8 @@ fn unknown(name: &str) -> String {
     text
 }
 
-/// Sets what a file says: one flag a line, without dashes, and its word, which may be quoted. Lines that begin with `#` and
-/// empty ones say nothing.
+/// Sets what a file says: one flag a line, without dashes, and its word, which may be quoted. Lines that
+/// begin with `#` and empty ones say nothing.
 fn read_file(path: &[u8], options: &mut Options) -> Result<(), String> {
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
     let content =

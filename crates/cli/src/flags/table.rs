@@ -1,4 +1,5 @@
-//! Every flag, once: parser, `--config` file and `--help` derive from this table, as shell completions and a manual page may.
+//! Every flag, once: parser, `--config` file and `--help` derive from this table, as shell completions and a
+//! manual page may.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

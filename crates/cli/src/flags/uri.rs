@@ -5,7 +5,8 @@
 //!   unix://[[USER:]PASSWORD@]PATH[?db=DB]
 //! ```
 //!
-//! `valkey://` and `ferrite://` mean the same as `redis://`. User and password have `%XX` for what cannot stand in a URI.
+//! `valkey://` and `ferrite://` mean the same as `redis://`. User and password have `%XX` for what cannot
+//! stand in a URI.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

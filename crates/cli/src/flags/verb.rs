@@ -1,5 +1,5 @@
-//! Commands of this program that work on files, once: parser, `--help`, shell completions and the manual page derive from this
-//! table. Flags may stand before and behind them.
+//! Commands of this program that work on files, once: parser, `--help`, shell completions and the manual page
+//! derive from this table. Flags may stand before and behind them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

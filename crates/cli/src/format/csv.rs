@@ -1,4 +1,5 @@
-//! The form for spreadsheets: all scalars of a reply in one line, between commas, whatever they are nested in.
+//! The form for spreadsheets: all scalars of a reply in one line, between commas, whatever they are nested
+//! in.
 
 use resp::Value;
 

@@ -1,8 +1,8 @@
 //! The form for programs: JSON.
 //!
-//! A string is written as the bytes that it has, so that what is no UTF-8 makes no JSON either; the quoted form is ASCII whatever
-//! the bytes are. Doubles that JSON has no text for (`inf`, `nan`) are written as the server wrote them. An error is
-//! `error:"..."`, which is no JSON either: nobody shall take it for a string.
+//! A string is written as the bytes that it has, so that what is no UTF-8 makes no JSON either; the quoted
+//! form is ASCII whatever the bytes are. Doubles that JSON has no text for (`inf`, `nan`) are written as the
+//! server wrote them. An error is `error:"..."`, which is no JSON either: nobody shall take it for a string.
 
 use resp::Value;
 

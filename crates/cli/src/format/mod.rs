@@ -7,8 +7,8 @@
 //! | `csv` | values between commas | spreadsheets |
 //! | `json` | JSON | programs |
 //!
-//! The forms are those of redis-cli, byte for byte, wherever it has one for a type. What it has none for: big numbers, and the
-//! attributes of a reply, which only the standard form shows.
+//! The forms are those of redis-cli, byte for byte, wherever it has one for a type. What it has none for: big
+//! numbers, and the attributes of a reply, which only the standard form shows.
 //!
 //! Not here: which form is chosen, and where the text goes.
 
@@ -72,7 +72,8 @@ impl Style {
         }
     }
 
-    /// Appends a reply that is a text of its own, with lines of its own, whatever the form is: that of INFO, for example.
+    /// Appends a reply that is a text of its own, with lines of its own, whatever the form is: that of INFO,
+    /// for example.
     pub(crate) fn append_text(&self, out: &mut Vec<u8>, value: &Value) {
         raw::append(out, value, &self.element_delimiter);
     }

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A reply as the server writes it, and what the five forms make of it: standard, raw, CSV, JSON, quoted JSON.
+/// A reply as the server writes it, and what the five forms make of it: standard, raw, CSV, JSON, quoted
+/// JSON.
 const TABLE: &[(&[u8], [&str; 5])] = &[
     (
         b"+OK\r\n",

@@ -1,4 +1,5 @@
-//! Colors for a line while it is typed: what is known, what is quoted, what is wrong. Secrets become asterisks, colors or not.
+//! Colors for a line while it is typed: what is known, what is quoted, what is wrong. Secrets become
+//! asterisks, colors or not.
 
 use super::line::bar;
 use super::local;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crate::request::secret_words;
 use crate::words::scan;
 
-/// Where the lines are kept: `FERRITECLI_HISTFILE` or `REDISCLI_HISTFILE`, else `~/.ferritecli_history`. `None` if they are
-/// not to be kept.
+/// Where the lines are kept: `FERRITECLI_HISTFILE` or `REDISCLI_HISTFILE`, else `~/.ferritecli_history`.
+/// `None` if they are not to be kept.
 pub(super) fn path() -> Option<PathBuf> {
     let variables = ["FERRITECLI_HISTFILE", "REDISCLI_HISTFILE"];
     home_file(&variables, ".ferritecli_history")
@@ -25,8 +25,8 @@ pub(super) fn home_file(variables: &[&str], name: &str) -> Option<PathBuf> {
     (path.as_os_str() != "/dev/null").then_some(path)
 }
 
-/// Whether a line has something that nobody else should see: also where a quote is open, or where it is one of several
-/// commands.
+/// Whether a line has something that nobody else should see: also where a quote is open, or where it is one
+/// of several commands.
 pub(super) fn is_secret(line: &str) -> bool {
     line.split('\n').any(|line| {
         let words: Vec<Vec<u8>> = scan(line.as_bytes())

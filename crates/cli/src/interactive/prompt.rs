@@ -244,7 +244,8 @@ impl Prompt<'_> {
         (result, end_ns)
     }
 
-    /// Runs a command and shows its reply. Returns when the reply was there: what comes after that is the person's time.
+    /// Runs a command and shows its reply. Returns when the reply was there: what comes after that is the
+    /// person's time.
     fn run_on_screen(&mut self, words: &[Vec<u8>], count: i64, style: &Style) -> (Result, u64) {
         if count != 1 || !comes_at_once(words) {
             let result = self.dispatch(words, count, style, &mut io::stdout());

@@ -1,6 +1,7 @@
 //! `--lru-test`: a cache's work on a server with too little memory for it, and how often that hits.
 //!
-//! Half of the requests write, half read; which keys follows a power law by which four fifths of them go to a fifth of the keys.
+//! Half of the requests write, half read; which keys follows a power law by which four fifths of them go to a
+//! fifth of the keys.
 
 use std::io::{self, Write};
 use std::time::Duration;

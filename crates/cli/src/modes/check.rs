@@ -1,4 +1,5 @@
-//! `check-log DIR`: reads the log of a server that does not run, and tells what is wrong with it, as `ferrite-server --check-log` does.
+//! `check-log DIR`: reads the log of a server that does not run, and tells what is wrong with it, as
+//! `ferrite-server --check-log` does.
 //!
 //! Nothing is asked of a server, and nothing is changed; mending is the server's business (`--repair-log`).
 

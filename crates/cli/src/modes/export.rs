@@ -1,8 +1,9 @@
 //! `export FILE`: all keys of a server as an RDB file, through commands that every server has.
 //!
-//! Keys are found by SCAN, a database at a time, and read a group at a time: how long they are first, so that no group is larger than
-//! it has to be, then value and expiry together. A group is as it was at one point in time, where the server has
-//! transactions; the file as a whole is not. A key that SCAN names twice is written once, as servers expect of a file.
+//! Keys are found by SCAN, a database at a time, and read a group at a time: how long they are first, so that
+//! no group is larger than it has to be, then value and expiry together. A group is as it was at one point in
+//! time, where the server has transactions; the file as a whole is not. A key that SCAN names twice is
+//! written once, as servers expect of a file.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -321,8 +322,8 @@ impl Export<'_> {
     }
 }
 
-/// The keys of a database that were seen: 128 bits of each, by hashes that nobody can foresee, so that two keys are never
-/// taken for one.
+/// The keys of a database that were seen: 128 bits of each, by hashes that nobody can foresee, so that two
+/// keys are never taken for one.
 #[derive(Default)]
 struct Names {
     hashes: [RandomState; 2],

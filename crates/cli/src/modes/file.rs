@@ -1,4 +1,5 @@
-//! What `import`, `export` and `--rdb` share: a file that appears only when it is whole, and a bar that says how far it is.
+//! What `import`, `export` and `--rdb` share: a file that appears only when it is whole, and a bar that says
+//! how far it is.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};

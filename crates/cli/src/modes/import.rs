@@ -1,9 +1,9 @@
 //! `import FILE`: the keys of an RDB file, as SETs, to any server that speaks the Redis protocol.
 //!
-//! The file is read twice: first to find out whether it is whole and holds nothing that cannot be written, then to write. Requests
-//! go out a batch at a time, and the next batch goes out before the replies of the last are read, so that neither side waits.
-//! The first key that the server refuses is the end. With `-c` each key goes to its node of a cluster
-//! ([`lanes`]).
+//! The file is read twice: first to find out whether it is whole and holds nothing that cannot be written,
+//! then to write. Requests go out a batch at a time, and the next batch goes out before the replies of the
+//! last are read, so that neither side waits. The first key that the server refuses is the end. With `-c`
+//! each key goes to its node of a cluster ([`lanes`]).
 
 mod lanes;
 

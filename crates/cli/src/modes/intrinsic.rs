@@ -1,5 +1,5 @@
-//! `--intrinsic-latency`: how long the machine keeps a program from running at most. No server has a part in it: no server can
-//! answer sooner than that.
+//! `--intrinsic-latency`: how long the machine keeps a program from running at most. No server has a part in
+//! it: no server can answer sooner than that.
 
 use std::hint::black_box;
 use std::io::{self, Write};

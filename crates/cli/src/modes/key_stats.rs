@@ -1,5 +1,5 @@
-//! `--keystats`: memory and elements of all keys at once: what there is of each type, how sizes are distributed, and the
-//! largest keys of all.
+//! `--keystats`: memory and elements of all keys at once: what there is of each type, how sizes are
+//! distributed, and the largest keys of all.
 
 use std::io::{self, IsTerminal, Write};
 

@@ -1,7 +1,7 @@
 //! `--latency` and `--latency-history`: how long a PING takes from here, in milliseconds.
 //!
-//! At a terminal the line is written over and over. Elsewhere there is one line for the interval, and the program ends; the
-//! history has a line for every interval.
+//! At a terminal the line is written over and over. Elsewhere there is one line for the interval, and the
+//! program ends; the history has a line for every interval.
 
 use std::io::{self, Write};
 use std::thread::sleep;

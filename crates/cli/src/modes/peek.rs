@@ -1,6 +1,8 @@
-//! `peek KEY`: a look at a key of any type: what it is, how long it lives, what it takes, and how its value begins.
+//! `peek KEY`: a look at a key of any type: what it is, how long it lives, what it takes, and how its value
+//! begins.
 //!
-//! No command of the server but of this program; it asks nothing that changes the key (its age since the last use aside).
+//! No command of the server but of this program; it asks nothing that changes the key (its age since the last
+//! use aside).
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! `--pipe`: standard input holds requests, which go to the server as they are, while replies are counted.
 //!
-//! Two threads: one sends, this one reads, so that neither side waits for the other's buffers. Behind the last request goes an
-//! ECHO of a word that nobody else can have chosen: when its reply comes, all others have come.
+//! Two threads: one sends, this one reads, so that neither side waits for the other's buffers. Behind the
+//! last request goes an ECHO of a word that nobody else can have chosen: when its reply comes, all others
+//! have come.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
@@ -151,7 +152,8 @@ impl Sender {
             self.send(&chunk[..count])?;
             self.bar.inc(count as u64);
         }
-        // A line break first: if the input ends within a line, the ECHO is still read as a request of its own.
+        // A line break first: if the input ends within a line, the ECHO is still read as a request of its
+        // own.
         let mut last = b"\r\n".to_vec();
         write_request(&mut last, &[b"ECHO", &self.magic]);
         self.bar

@@ -1,7 +1,8 @@
-//! `--rdb FILE`, `--functions-rdb FILE`: asks for the data as a replica does, which is a file of one point in time, and keeps it.
-//! `--replica` drops the file and shows the changes that come behind it.
+//! `--rdb FILE`, `--functions-rdb FILE`: asks for the data as a replica does, which is a file of one point in
+//! time, and keeps it. `--replica` drops the file and shows the changes that come behind it.
 //!
-//! The server tells the length first; or, if it does not know it yet, the forty bytes that will stand behind the end.
+//! The server tells the length first; or, if it does not know it yet, the forty bytes that will stand behind
+//! the end.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read, Write};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `--latency-dist`: how the times of many PINGs are distributed, as a line of colors per interval.
 //!
-//! Every column is a range of time, named by the character in it; the warmer its color, the more of the interval's samples fell
-//! there. Needs a terminal of 256 colors.
+//! Every column is a range of time, named by the character in it; the warmer its color, the more of the
+//! interval's samples fell there. Needs a terminal of 256 colors.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

@@ -78,8 +78,8 @@ impl<'a> Walk<'a> {
         self
     }
 
-    /// Calls `visit` for the keys of every SCAN, with the share of all keys that were before them, in percent. It ends early, and
-    /// well, when a person presses Ctrl-C.
+    /// Calls `visit` for the keys of every SCAN, with the share of all keys that were before them, in
+    /// percent. It ends early, and well, when a person presses Ctrl-C.
     ///
     /// # Errors
     /// Those of `visit`, and what goes wrong with SCAN.

@@ -1,5 +1,5 @@
-//! Golden scripts: what the client prints, run three times: by redis-cli against redis-server, so that the expectation itself is
-//! tested, then by ferrite-cli against redis-server and against Ferrite.
+//! Golden scripts: what the client prints, run three times: by redis-cli against redis-server, so that the
+//! expectation itself is tested, then by ferrite-cli against redis-server and against Ferrite.
 //!
 //! A script is a text file in `tests/scripts`:
 //!
@@ -21,10 +21,11 @@
 //!   ? 1                      its exit code, if not 0
 //! ```
 //!
-//! `{port}`, `{socket}` and `{dir}` stand for the server's port and unix socket and for an empty directory. Bytes that are no
-//! printable text are written as `<0d>`.
+//! `{port}`, `{socket}` and `{dir}` stand for the server's port and unix socket and for an empty directory.
+//! Bytes that are no printable text are written as `<0d>`.
 //!
-//! `UPDATE_GOLDEN=1` writes down what redis-cli says, or ferrite-cli where it alone runs; then read what was written.
+//! `UPDATE_GOLDEN=1` writes down what redis-cli says, or ferrite-cli where it alone runs; then read what was
+//! written.
 
 use crate::support;
 

@@ -171,8 +171,8 @@ fn readable(bytes: &[u8]) -> String {
     text
 }
 
-/// Arguments as a shell would take them apart: between single quotes everything is itself, between double quotes a backslash
-/// keeps a quote or a backslash from being one.
+/// Arguments as a shell would take them apart: between single quotes everything is itself, between double
+/// quotes a backslash keeps a quote or a backslash from being one.
 fn split(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = line.chars().peekable();

@@ -221,8 +221,8 @@ fn an_export_that_fails_leaves_nothing() {
     }
 }
 
-/// A server that says OK to everything but SYNC, which it answers with these bytes, one by one; then it hangs up, or waits for
-/// the client to do so.
+/// A server that says OK to everything but SYNC, which it answers with these bytes, one by one; then it hangs
+/// up, or waits for the client to do so.
 fn sending(bytes: &'static [u8], stays: bool) -> u16 {
     server(move |mut stream| {
         let mut chunk = [0; 1024];

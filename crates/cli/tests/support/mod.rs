@@ -1,7 +1,8 @@
-//! Servers for the tests of the client: Ferrite as cargo builds it, or the distribution's redis-server, each on a free port of
-//! the loopback with a directory of its own.
+//! Servers for the tests of the client: Ferrite as cargo builds it, or the distribution's redis-server, each
+//! on a free port of the loopback with a directory of its own.
 //!
-//! Dropping a server ends exactly that process. What cannot be started is a failed test that says what is missing.
+//! Dropping a server ends exactly that process. What cannot be started is a failed test that says what is
+//! missing.
 
 #![allow(dead_code, reason = "every test target uses a part")]
 
@@ -164,8 +165,8 @@ fn spawn(kind: Kind, port: u16, directory: &Path, options: &[&str]) -> Child {
     })
 }
 
-/// The server beside the client that is being tested, brought up to date first: cargo builds only the binaries of the
-/// package that a test belongs to.
+/// The server beside the client that is being tested, brought up to date first: cargo builds only the
+/// binaries of the package that a test belongs to.
 pub(crate) fn ferrite_server() -> &'static Path {
     static SERVER: OnceLock<PathBuf> = OnceLock::new();
     SERVER.get_or_init(|| built("ferrite-server"))

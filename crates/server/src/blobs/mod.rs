@@ -1,8 +1,9 @@
 //! Large values on their way between sockets and files of their own, past memory.
 //!
-//! With a log, a value of `log-blob-size` bytes or more that SET (or one of its relatives) brings goes to a file while it arrives, and
-//! the key becomes one whose value is in the log alone ([`crate::cold`]). GET sends it from there, and so do the others that send a
-//! value or a part of it. So neither takes more memory than a few pieces, however large the value is.
+//! With a log, a value of `log-blob-size` bytes or more that SET (or one of its relatives) brings goes to a
+//! file while it arrives, and the key becomes one whose value is in the log alone ([`crate::cold`]). GET
+//! sends it from there, and so do the others that send a value or a part of it. So neither takes more memory
+//! than a few pieces, however large the value is.
 //!
 //! ```text
 //!  socket -- worker: pieces (`receive`) -- thread: file (`upload`) -- synced -- the request runs, with the file for an argument
@@ -10,19 +11,21 @@
 //!           \- too many at a time: page cache -- worker: sendfile (`send`) --/
 //! ```
 //!
-//! What has arrived of the request beside the value stays in the connection's buffer, with a few words in the place of the value, and is
-//! parsed when the file is there: so the request runs like any other, and until then nobody sees a thing. Commands that need the bytes
-//! of such a value get them in memory, as of any that is in the log alone, if there is room.
+//! What has arrived of the request beside the value stays in the connection's buffer, with a few words in the
+//! place of the value, and is parsed when the file is there: so the request runs like any other, and until
+//! then nobody sees a thing. Commands that need the bytes of such a value get them in memory, as of any that
+//! is in the log alone, if there is room.
 //!
 //! Invariants:
 //! 1. A worker never waits for a disk here: what may wait is done by threads ([`Work`]).
-//! 2. A request that does not use the file it came with leaves none behind, and neither does a connection that ends before.
-//! 3. A key gets a large value only while nobody has pinned its shard: who has relies on values that are in memory.
+//! 2. A request that does not use the file it came with leaves none behind, and neither does a connection
+//!    that ends before.
+//! 3. A key gets a large value only while nobody has pinned its shard: who has relies on values that are in
+//!    memory.
 //!
 //! Not here: the files themselves (crate `ferrite_log`), and what commands make of them (`command/string`).
 
 mod pieces;
-mod receive;
 mod send;
 mod upload;
 
@@ -69,7 +72,7 @@ impl Drop for Arriving {
 }
 
 impl Received {
-    fn new(server: &'static Server, outcome: Outcome) -> Box<Received> {
+    pub(crate) fn new(server: &'static Server, outcome: Outcome) -> Box<Received> {
         let _arriving = Arriving::new(server);
         Box::new(Received { outcome, _arriving })
     }
@@ -119,7 +122,8 @@ pub(crate) fn copes(command: &Command, args: &Args<'_>, in_transaction: bool) ->
 }
 
 impl Server {
-    /// If there are no large values in files any more, lets commands run without a look for them, until one arrives.
+    /// If there are no large values in files any more, lets commands run without a look for them, until one
+    /// arrives.
     pub(crate) fn forget_large(&self, turn: &mut Turn<'_>) {
         if self.cold.is_large_expected() && !self.has_large() {
             turn.exclusive(|alone| {
@@ -145,7 +149,8 @@ impl Server {
         }
     }
 
-    /// Whether there can ever be room in memory for a value that a command needs. What left memory has been there.
+    /// Whether there can ever be room in memory for a value that a command needs. What left memory has been
+    /// there.
     pub(crate) fn may_hold(&self, value: ColdValue) -> bool {
         if !is_blob(value) {
             return true;

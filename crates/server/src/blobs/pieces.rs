@@ -1,12 +1,14 @@
-//! One part of a large value on its way from its file: pieces that a thread reads and a worker sends, the next while the last is sent.
-//! What was read is checked before it is handed over: whole pieces of [`BLOB_PIECE_BYTES`], each of which has a checksum in the file.
+//! One part of a large value on its way from its file: pieces that a thread reads and a worker sends, the
+//! next while the last is sent. What was read is checked before it is handed over: whole pieces of
+//! [`BLOB_PIECE_BYTES`], each of which has a checksum in the file.
 //!
-//! A value is read past the page cache the first few times: to fill pages for it costs several times as much as reading it. What
-//! is asked for again and again is read into the page cache, and from there.
+//! A value is read past the page cache the first few times: to fill pages for it costs several times as much
+//! as reading it. What is asked for again and again is read into the page cache, and from there.
 //!
-//! All that are sent at a time share [`Room`]. The pieces are large while few are, because a disk reads these faster, and the
-//! smaller the more there are; who comes when there is no room left, here or within `maxmemory`, is sent from the page cache, without any
-//! memory here (`send`). So it does not matter how long somebody takes to read.
+//! All that are sent at a time share [`Room`]. The pieces are large while few are, because a disk reads these
+//! faster, and the smaller the more there are; who comes when there is no room left, here or within
+//! `maxmemory`, is sent from the page cache, without any memory here (`send`). So it does not matter how long
+//! somebody takes to read.
 //!
 //! ```text
 //!  spare -- read --> ready -- sending -- sent --> spare ...
@@ -131,7 +133,8 @@ struct Source {
     asked_until: u64,
 }
 
-/// What the threads do that read past the page cache, or from it. It takes them next to no time: they wait for the disk.
+/// What the threads do that read past the page cache, or from it. It takes them next to no time: they wait
+/// for the disk.
 pub(crate) struct Read(Arc<Shared>);
 
 impl Job for Read {
@@ -153,7 +156,8 @@ impl Pieces {
         server.blobs.room.wanted(limit_of(server))
     }
 
-    /// Begins to read a part, if there is room, with one piece after the other. The connection waits for the first.
+    /// Begins to read a part, if there is room, with one piece after the other. The connection waits for the
+    /// first.
     pub(super) fn begin(
         server: &'static Server,
         client: &Arc<Client>,
@@ -270,8 +274,8 @@ impl Shared {
         self.start(state);
     }
 
-    /// Reads as long as there are pieces to read into. Who `may_keep` gives way to workers, and may take the time that filling
-    /// the page cache takes.
+    /// Reads as long as there are pieces to read into. Who `may_keep` gives way to workers, and may take the
+    /// time that filling the page cache takes.
     pub(super) fn read(self: Arc<Self>, may_keep: bool) {
         if !self.read_on(may_keep) {
             self.server.blobs.slow.add([Work::Read(self)]);
@@ -338,7 +342,8 @@ impl Shared {
         }))
     }
 
-    /// Reads the piece that begins at `from`, with all of what has a checksum together with it, and checks that.
+    /// Reads the piece that begins at `from`, with all of what has a checksum together with it, and checks
+    /// that.
     fn read_piece(&self, source: &mut Source, mut bytes: Vec<u8>, from: u64) -> io::Result<Piece> {
         let FilePart { blob, range, .. } = &self.part;
         let skew = from % BLOB_PIECE_BYTES as u64;

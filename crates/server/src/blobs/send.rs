@@ -1,13 +1,13 @@
-//! Parts of large values that are sent from their files: by way of pieces in memory ([`super::pieces`]), or, while too many are sent for
-//! that, from the page cache to the socket, without a copy in this process.
+//! Parts of large values that are sent from their files: by way of pieces in memory ([`super::pieces`]), or,
+//! while too many are sent for that, from the page cache to the socket, without a copy in this process.
 //!
-//! The second way takes no memory that stays, and costs who receives on the same machine more: pages that nobody has touched for long
-//! are copied slowly. A thread reads what comes next, [`READ_IN_BYTES`] at a time, and checks it; it is in the page cache then, and is sent
-//! from there.
+//! The second way takes no memory that stays, and costs who receives on the same machine more: pages that
+//! nobody has touched for long are copied slowly. A thread reads what comes next, [`READ_IN_BYTES`] at a
+//! time, and checks it; it is in the page cache then, and is sent from there.
 //!
-//! The header of the reply goes to the socket with the first bytes of the value, and not before. If these cannot be read, or are not what
-//! was written, an error takes its place ([`Opening`]). Where that is found out later, the connection has to end: the header has
-//! promised the rest.
+//! The header of the reply goes to the socket with the first bytes of the value, and not before. If these
+//! cannot be read, or are not what was written, an error takes its place ([`Opening`]). Where that is found
+//! out later, the connection has to end: the header has promised the rest.
 
 use std::io;
 use std::ops::Range;
@@ -28,7 +28,6 @@ use crate::command::Failure;
 use crate::limits::{READ_IN_BYTES, READ_IN_STEP_BYTES};
 use crate::persistence::{NOT_THERE, Persistence};
 use crate::server::{Message, Server};
-use crate::worker::Worker;
 
 /// A part of a value that has a file of its own. The file stays as long as this does.
 #[derive(Clone)]
@@ -94,7 +93,7 @@ pub(crate) enum Sent {
 
 /// Word that there is something to send to a connection that waits for it.
 pub(crate) struct Ready {
-    client: Arc<Client>,
+    pub(crate) client: Arc<Client>,
     number: u64,
     what: What,
 }
@@ -196,7 +195,8 @@ impl Sending {
     /// Sends what the socket takes, `most` bytes at most.
     ///
     /// # Errors
-    /// `WouldBlock` if it takes nothing now. Anything else is the end of the connection, because the reply cannot be completed.
+    /// `WouldBlock` if it takes nothing now. Anything else is the end of the connection, because the reply
+    /// cannot be completed.
     pub(crate) fn send(
         &mut self,
         poller: &mut Poller,
@@ -223,7 +223,8 @@ impl Sending {
         }
     }
 
-    /// Lets a thread read what comes next: into memory if it may take some, or else into the page cache. Returns the number of the wait.
+    /// Lets a thread read what comes next: into memory if it may take some, or else into the page cache.
+    /// Returns the number of the wait.
     pub(crate) fn ask(
         &mut self,
         server: &'static Server,
@@ -326,8 +327,8 @@ impl ReadIn {
             .next_multiple_of(piece)
             .min(self.part.blob.reference().len);
         let until = (begin + READ_IN_BYTES).min(end);
-        // All of it is asked for before any of it is waited for, in pieces that the system takes whole; and what comes behind it, which
-        // the disk can read while this is sent.
+        // All of it is asked for before any of it is waited for, in pieces that the system takes whole; and
+        // what comes behind it, which the disk can read while this is sent.
         let ahead = (until + READ_IN_BYTES).min(end);
         for at in (begin..ahead).step_by(READ_IN_STEP_BYTES) {
             file.file()
@@ -351,20 +352,6 @@ impl Ready {
             client: Arc::clone(client),
             number,
             what: What::Piece,
-        }
-    }
-}
-
-impl Worker {
-    /// There is something to send to a connection: in this turn, if that moves no more than it may, or in one of the next.
-    pub(crate) fn file_ready(&mut self, ready: &Ready) {
-        let token = ready.client.token.load(Relaxed);
-        let Some(connection) = self.connections.get_mut(token) else {
-            return;
-        };
-        if connection.backlog.end_wait(ready) {
-            self.bulk.push(token);
-            self.settle(token);
         }
     }
 }

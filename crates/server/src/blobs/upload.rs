@@ -1,8 +1,9 @@
 //! One large value on its way to its file: pieces that a worker fills and a thread writes.
 //!
-//! There are [`UPLOAD_PIECES`] pieces at most. They begin at pages, as all large allocations do, and are whole blocks, so that the disk
-//! takes them as they are.  When all of them wait to be written the connection is not read from, and is sent word when
-//! one is free again. One thread at a time writes a value's pieces; it also begins the file and completes it at the end.
+//! There are [`UPLOAD_PIECES`] pieces at most. They begin at pages, as all large allocations do, and are
+//! whole blocks, so that the disk takes them as they are. When all of them wait to be written the connection
+//! is not read from, and is sent word when one is free again. One thread at a time writes a value's pieces;
+//! it also begins the file and completes it at the end.
 //!
 //! ```text
 //!  filling -- full --> queue -- written --> spare -- filling ...
@@ -36,9 +37,9 @@ pub(crate) struct Upload {
 /// What worker and thread share.
 pub(crate) struct Shared {
     server: &'static Server,
-    pub(super) client: Arc<Client>,
+    pub(crate) client: Arc<Client>,
     /// The number of the wait, by which its connection knows it.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     store: BlobStore,
     len: u64,
     state: Mutex<State>,
@@ -73,7 +74,7 @@ enum Writer {
 
 impl Upload {
     /// Begins to receive a value of `len` bytes, of which these have arrived; there are more to come.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         server: &'static Server,
         client: Arc<Client>,
         store: BlobStore,
@@ -103,12 +104,12 @@ impl Upload {
     }
 
     /// The number of its wait.
-    pub(super) fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.shared.number
     }
 
     /// Where what comes next is to be appended; it has room. `None` if the connection has to wait.
-    pub(super) fn room(&mut self) -> Option<&mut Vec<u8>> {
+    pub(crate) fn room(&mut self) -> Option<&mut Vec<u8>> {
         if self.filling.len() == self.filling.capacity() {
             let full = std::mem::take(&mut self.filling);
             let mut state = self.shared.state.lock();
@@ -134,7 +135,7 @@ impl Upload {
     }
 
     /// Whether all of the value has arrived: then it is handed over, and what came behind it is returned.
-    pub(super) fn take_end(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn take_end(&mut self) -> Option<Vec<u8>> {
         if (self.filling.len() as u64) < self.left {
             return None;
         }
@@ -148,12 +149,12 @@ impl Upload {
     }
 
     /// Whether nothing of it is to come.
-    pub(super) fn is_handed_over(&self) -> bool {
+    pub(crate) fn is_handed_over(&self) -> bool {
         self.left == 0
     }
 
     /// What has become of it, if it is over.
-    pub(super) fn take_outcome(&mut self) -> Option<Outcome> {
+    pub(crate) fn take_outcome(&mut self) -> Option<Outcome> {
         self.shared.state.lock().outcome.take()
     }
 
@@ -184,7 +185,7 @@ impl Shared {
     }
 
     /// Writes what there is.
-    pub(super) fn write(self: Arc<Self>) {
+    pub(crate) fn write(self: Arc<Self>) {
         let mut writer = self.writer.lock();
         loop {
             let mut state = self.state.lock();

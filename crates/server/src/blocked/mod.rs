@@ -1,11 +1,12 @@
 //! Commands that wait: for something to be in a key, or just for their time.
 //!
-//! A handler that finds nothing to answer *parks* its connection ([`Context::park`]). The requests behind it wait with it, nothing
-//! more is read, and the peer's end is heard of at once. The wait ends
+//! A handler that finds nothing to answer *parks* its connection ([`Context::park`]). The requests behind it
+//! wait with it, nothing more is read, and the peer's end is heard of at once. The wait ends
 //!
-//! - when something is there. For a key, that is behind the command that put it there, or behind the whole transaction:
-//!   the worker that ran it looks at the line of the key ([`waiters`]), and takes what there is for the first who
-//!   still waits, until nothing is left or nobody waits. What was taken travels to the connection's worker as a finished reply.
+//! - when something is there. For a key, that is behind the command that put it there, or behind the whole
+//!   transaction: the worker that ran it looks at the line of the key ([`waiters`]), and takes what there is
+//!   for the first who still waits, until nothing is left or nobody waits. What was taken travels to the
+//!   connection's worker as a finished reply.
 //! - when the log has on the disk what it waits for, of which the log tells the worker;
 //! - when its time is up, by the worker's clock of deadlines, to the millisecond;
 //! - by CLIENT UNBLOCK, or with the connection.
@@ -14,15 +15,14 @@
 //!
 //! What may not wait (a transaction) is told so by [`Context::may_wait`], and answers as if its time were up.
 //!
-//! What does not live here: who is held back by CLIENT PAUSE or for publishing too fast; that ends for all at once
-//! ([`crate::worker`]).
+//! What does not live here: who is held back by CLIENT PAUSE or for publishing too fast; that ends for all at
+//! once ([`crate::net::worker`]).
 
 #[cfg(test)]
 mod model;
 pub(crate) mod ready;
 mod waiters;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -30,13 +30,11 @@ use ferrite_log::Lsn;
 use keyspace::reason;
 use resp::number;
 
-use crate::clients::{Client, status};
+use crate::clients::Client;
 use crate::command::{Args, Context, Failure};
-use crate::connection::State;
 use crate::names::ByHash;
 use crate::server::{Message, Server};
 use crate::store::{Shards, Store};
-use crate::worker::Worker;
 
 pub(crate) use waiters::Waiters;
 
@@ -60,8 +58,8 @@ impl WaitNumbers {
 pub(crate) struct Wait {
     /// When its time is up (Unix, ms), if ever.
     pub(crate) until_ms: Option<i64>,
-    /// Where in the log everything below has to be durable, if that is what it waits for. Then nobody serves it: it gives up when
-    /// that is so.
+    /// Where in the log everything below has to be durable, if that is what it waits for. Then nobody serves
+    /// it: it gives up when that is so.
     pub(crate) durable: Option<Lsn>,
     /// Its command runs again when the wait is over, instead of an answer.
     pub(crate) repeats: bool,
@@ -77,8 +75,9 @@ pub(crate) struct KeyWait {
     pub(crate) serve: Serve,
 }
 
-/// Takes what there is in a key of a database for a connection that waits for it, on whatever worker it was put there. Whoever
-/// writes one looks under the shard's lock whether there is something, then claims the wait, then takes it.
+/// Takes what there is in a key of a database for a connection that waits for it, on whatever worker it was
+/// put there. Whoever writes one looks under the shard's lock whether there is something, then claims the
+/// wait, then takes it.
 pub(crate) type Serve = fn(&Store<'_>, usize, &[u8], &KeyWait) -> Served;
 
 /// What became of that.
@@ -115,8 +114,8 @@ pub(crate) enum Outcome {
 
 /// What a parked connection's worker knows of it.
 pub(crate) struct Parked {
-    number: u64,
-    wait: Wait,
+    pub(crate) number: u64,
+    pub(crate) wait: Wait,
     /// The lines it stands in: of these keys of a database.
     lines: ByHash<Key, ()>,
     db: usize,
@@ -124,7 +123,7 @@ pub(crate) struct Parked {
     /// CLIENT REPLY said that it is not to be answered.
     is_silent: bool,
     /// What became of it.
-    outcome: Option<Outcome>,
+    pub(crate) outcome: Option<Outcome>,
 }
 
 impl Parked {
@@ -134,7 +133,7 @@ impl Parked {
     }
 
     /// Leaves all lines.
-    fn leave(&self, server: &Server) {
+    pub(crate) fn leave(&self, server: &Server) {
         if let Some(wait) = &self.key_wait {
             for (key, ()) in self.lines.iter() {
                 let hash = server.keyspace.hash(key);
@@ -146,21 +145,6 @@ impl Parked {
                 wait.client.free(key.bytes.len() + WAITED_BYTES);
             }
         }
-    }
-}
-
-/// When whose time is up, of the connections of a worker that wait.
-#[derive(Default)]
-pub(crate) struct Deadlines(
-    /// Unix, ms; token.
-    BTreeSet<(i64, u64)>,
-);
-
-impl Deadlines {
-    /// When the first time is up.
-    #[inline]
-    pub(crate) fn first(&self) -> Option<i64> {
-        self.0.first().map(|&(until_ms, _)| until_ms)
     }
 }
 
@@ -195,8 +179,9 @@ impl Context<'_> {
         }));
     }
 
-    /// Lets the connection wait until there is something in one of the keys of a command, unless `is_there` says that there is
-    /// already. The shards of the keys are locked meanwhile, so that nothing comes unseen. Returns whether it waits.
+    /// Lets the connection wait until there is something in one of the keys of a command, unless `is_there`
+    /// says that there is already. The shards of the keys are locked meanwhile, so that nothing comes unseen.
+    /// Returns whether it waits.
     pub(crate) fn park_at_keys<'k>(
         &mut self,
         keys: impl Iterator<Item = keyspace::Key<'k>> + Clone,
@@ -297,98 +282,6 @@ impl Server {
             self.go_on(client, number, outcome);
         }
         is_ended
-    }
-}
-
-impl Worker {
-    /// Notes when a connection's time is up, and what of the log it waits for.
-    pub(crate) fn note_wait(&mut self, token: u64) {
-        let connection = self.connections.get_mut(token);
-        let Some(parked) = connection.and_then(|connection| connection.parked.as_ref()) else {
-            return;
-        };
-        if let Some(lsn) = parked.wait.durable {
-            self.disk_waits.insert((lsn, token));
-        }
-        if let Some(until_ms) = parked.wait.until_ms
-            && self.deadlines.0.insert((until_ms, token))
-        {
-            self.server.deadlines.fetch_add(1, Relaxed);
-        }
-    }
-
-    /// Forgets what [`Worker::note_wait`] has noted.
-    fn forget_wait(&mut self, token: u64, until_ms: Option<i64>, durable: Option<Lsn>) {
-        self.forget_deadline(token, until_ms);
-        if let Some(lsn) = durable {
-            self.disk_waits.remove(&(lsn, token));
-        }
-    }
-
-    fn forget_deadline(&mut self, token: u64, until_ms: Option<i64>) {
-        if until_ms.is_some_and(|until_ms| self.deadlines.0.remove(&(until_ms, token))) {
-            self.server.deadlines.fetch_sub(1, Relaxed);
-        }
-    }
-
-    /// Lets a connection go on whose wait, of this number, was claimed: its answer is the first thing that its lane writes.
-    pub(crate) fn go_on(&mut self, token: u64, number: u64, outcome: Outcome) {
-        let Some(connection) = self.connections.get_mut(token) else {
-            return;
-        };
-        let Some(parked) = &mut connection.parked else {
-            return;
-        };
-        if parked.number != number {
-            return;
-        }
-        parked.outcome = Some(outcome);
-        connection.state = State::Open;
-        connection.session.client.set_status(status::BLOCKED, false);
-        connection
-            .session
-            .client
-            .last_active_ms
-            .store(self.now, Relaxed);
-        let (until_ms, durable) = (parked.wait.until_ms, parked.wait.durable);
-        self.forget_wait(token, until_ms, durable);
-        self.batch.add_pending(token);
-    }
-
-    /// Lets those go on whose time is up.
-    pub(crate) fn end_waits(&mut self) {
-        while let Some(&(until_ms, token)) = self.deadlines.0.first()
-            && until_ms <= self.now
-        {
-            self.forget_deadline(token, Some(until_ms));
-            self.give_up(token);
-        }
-        while let Some(token) = self.first_durable() {
-            self.give_up(token);
-        }
-        self.run_group();
-    }
-
-    /// Lets a connection go on without what it waits for.
-    fn give_up(&mut self, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else {
-            return;
-        };
-        // Where it was claimed before, what was taken for it is on its way.
-        if let Some(parked) = &connection.parked
-            && connection.session.client.claim_wait(parked.number)
-        {
-            let number = parked.number;
-            self.go_on(token, number, Outcome::TimeIsUp);
-        }
-    }
-
-    /// Ends the wait of a connection that ends.
-    pub(crate) fn abandon(&mut self, token: u64, parked: &Parked, client: &Client) {
-        // If it was claimed before, what was taken for it is lost, like a reply that is on its way to it.
-        client.claim_wait(parked.number);
-        parked.leave(self.server);
-        self.forget_wait(token, parked.wait.until_ms, parked.wait.durable);
     }
 }
 

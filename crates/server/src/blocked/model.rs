@@ -1,5 +1,5 @@
-//! The protocol of waits, in every order that the memory model allows (with few interruptions): one key, one who waits, one or two who write, and the
-//! end of the waiting one's time.
+//! The protocol of waits, in every order that the memory model allows (with few interruptions): one key, one
+//! who waits, one or two who write, and the end of the waiting one's time.
 //!
 //! It is a model: shard, line and claim are what they are in [`super`], each of them a few lines.
 

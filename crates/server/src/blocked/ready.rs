@@ -1,7 +1,8 @@
-//! Keys that were written while somebody waited for them, as far as this thread has written them and looked at nobody in their lines yet.
+//! Keys that were written while somebody waited for them, as far as this thread has written them and looked
+//! at nobody in their lines yet.
 //!
-//! A command may write a key several times, and a transaction may write it and remove it again: who waits is looked at behind
-//! the command, or behind the whole transaction.
+//! A command may write a key several times, and a transaction may write it and remove it again: who waits is
+//! looked at behind the command, or behind the whole transaction.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;

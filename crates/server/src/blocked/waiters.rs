@@ -1,15 +1,18 @@
 //! Who waits for something to be in a key: a line for each key, in the order in which they came.
 //!
-//! A connection joins the lines of all its keys while it holds their shards, after it has seen that there is nothing for it,
-//! and has the shards observed ([`keyspace::reason::AWAITED`]): whoever puts something there comes later, and hears that
-//! somebody waits. What ends a wait (something to take, its time, CLIENT UNBLOCK, the end of the connection) has to *claim*
-//! it first, which only one can: so nothing is taken for a connection that has stopped waiting, and a connection
-//! that something was taken for does not also hear that its time is up.
+//! A connection joins the lines of all its keys while it holds their shards, after it has seen that there is
+//! nothing for it, and has the shards observed ([`keyspace::reason::AWAITED`]): whoever puts something there
+//! comes later, and hears that somebody waits. What ends a wait (something to take, its time, CLIENT UNBLOCK,
+//! the end of the connection) has to *claim* it first, which only one can: so nothing is taken for a
+//! connection that has stopped waiting, and a connection that something was taken for does not also hear that
+//! its time is up.
 //!
 //! Invariants:
 //! 1. A line has a wait at most once, and waits in order of their numbers.
-//! 2. Waits that were claimed may stand in lines; they are passed over, and leave when their connection goes on.
-//! 3. The lock of a shard's lines is taken under the shard's lock or without any. Nothing is locked beneath it.
+//! 2. Waits that were claimed may stand in lines; they are passed over, and leave when their connection goes
+//!    on.
+//! 3. The lock of a shard's lines is taken under the shard's lock or without any. Nothing is locked beneath
+//!    it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -105,7 +108,8 @@ impl Waiters {
         None
     }
 
-    /// A key of an awaited shard, which is locked, has changed. Returns whether the shard is still to be observed.
+    /// A key of an awaited shard, which is locked, has changed. Returns whether the shard is still to be
+    /// observed.
     pub(crate) fn changed(&self, change: &Change<'_>) -> bool {
         let lines = self.shards[change.shard.0].lock();
         if change.kind == ChangeKind::Written

@@ -17,7 +17,8 @@ fn cluster_of(context: &Context<'_>) -> Result<&'static Cluster, Failure> {
     context.server.cluster.as_ref().ok_or(DISABLED)
 }
 
-/// READONLY, READWRITE and ASKING: there are no replicas and no slots that move, so there is nothing to change.
+/// READONLY, READWRITE and ASKING: there are no replicas and no slots that move, so there is nothing to
+/// change.
 pub(crate) fn accept(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     cluster_of(context)?;
     context.reply.ok();
@@ -109,7 +110,8 @@ pub(crate) fn key_slot(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
     Ok(())
 }
 
-/// `CLUSTER RELOAD`. The connection waits for the disk: the reply says that the map is in force, or why it is not.
+/// `CLUSTER RELOAD`. The connection waits for the disk: the reply says that the map is in force, or why it is
+/// not.
 pub(crate) fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let (cluster, server) = (cluster_of(context)?, context.server);
     slow::do_apart(context, args, move || {

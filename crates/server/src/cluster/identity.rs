@@ -1,5 +1,5 @@
-//! Whose data is in a directory. A node leaves its id beside its data; another node of a cluster that is started there would
-//! serve keys that are not its own, and is refused.
+//! Whose data is in a directory. A node leaves its id beside its data; another node of a cluster that is
+//! started there would serve keys that are not its own, and is refused.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -5,14 +5,17 @@
 //!                                          +--> answers: MOVED, CLUSTER SLOTS, ...
 //! ```
 //!
-//! The rest of the server asks one question: [`Cluster::refusal`], whether a request may run here, and if not, what to tell its client
-//! ([`route`]). Most requests have one key and find the answer in one bit ([`Cluster::serves`]).
+//! The rest of the server asks one question: [`Cluster::refusal`], whether a request may run here, and if
+//! not, what to tell its client ([`route`]). Most requests have one key and find the answer in one bit
+//! ([`Cluster::serves`]).
 //!
-//! The map is static: it is a file that all nodes share, read at the start and by [`Cluster::reload`]. Nodes do not talk to each other. A
-//! source of another kind replaces `read_map` and what calls `reload`, and nothing else.
+//! The map is static: it is a file that all nodes share, read at the start and by [`Cluster::reload`]. Nodes
+//! do not talk to each other. A source of another kind replaces `read_map` and what calls `reload`, and
+//! nothing else.
 //!
-//! Invariant: a bit of `served` is set only if the view gives that slot to this node. While a view is exchanged each
-//! slot changes at one moment; a request has keys of one slot, so it sees the old map or the new one.
+//! Invariant: a bit of `served` is set only if the view gives that slot to this node. While a view is
+//! exchanged each slot changes at one moment; a request has keys of one slot, so it sees the old map or the
+//! new one.
 
 pub(crate) mod commands;
 mod identity;

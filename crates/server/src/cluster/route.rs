@@ -1,7 +1,7 @@
 //! Whether a request may run on this node.
 //!
-//! The order of the questions is that of redis-server: a slot that nobody has, keys of several slots, a cluster that is down, a slot
-//! that another node has.
+//! The order of the questions is that of redis-server: a slot that nobody has, keys of several slots, a
+//! cluster that is down, a slot that another node has.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,10 +11,10 @@ use resp::request::Span;
 
 use super::replies::Endpoint;
 use super::{Cluster, View, WORDS};
-use crate::batch::Request;
 use crate::command::server::key_finder;
 use crate::command::{Args, Command, Context, Control, Failure, Routing, flag};
 use crate::config::{Setting, Settings};
+use crate::net::batch::Request;
 
 /// Where a request belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,8 @@ impl Cluster {
         is_set(&self.served, slot(key))
     }
 
-    /// Whether all of these requests that can run without a closer look certainly may run here. Their arguments have yet to be counted.
+    /// Whether all of these requests that can run without a closer look certainly may run here. Their
+    /// arguments have yet to be counted.
     pub(crate) fn serves_all(&self, requests: &[Request], spans: &[Span], input: &[u8]) -> bool {
         let mut are_plain = true;
         let keys = requests.iter().map(|request| {

@@ -1,6 +1,6 @@
-//! Keys that are here though this node does not have their slots, left by an earlier map or by a server without one. They are kept and
-//! served to nobody. The control thread counts them a slice at a time, after the start and after each change of the map, and
-//! says in one line of the log what it has found.
+//! Keys that are here though this node does not have their slots, left by an earlier map or by a server
+//! without one. They are kept and served to nobody. The control thread counts them a slice at a time, after
+//! the start and after each change of the map, and says in one line of the log what it has found.
 
 use std::time::Instant;
 

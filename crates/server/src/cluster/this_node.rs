@@ -1,4 +1,5 @@
-//! Which node of a map this server is: the one that `cluster-node` names, or the one with its address and port.
+//! Which node of a map this server is: the one that `cluster-node` names, or the one with its address and
+//! port.
 
 use std::net::UdpSocket;
 

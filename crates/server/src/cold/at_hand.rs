@@ -1,10 +1,13 @@
-//! Values that a command gets without waiting: what the page cache has of them, and what was read for the command before.
+//! Values that a command gets without waiting: what the page cache has of them, and what was read for the
+//! command before.
 //!
-//! A value that was not asked for lately, and of which a command only sends the bytes, does not come back into memory for that: it is
-//! *served*, its entry stays cold, and the keyspace keeps a ghost of the key. Who is asked for again while the ghost lasts
-//! comes back. So a walk through all data takes no room from what is used again and again. Where there is room, all come back.
+//! A value that was not asked for lately, and of which a command only sends the bytes, does not come back
+//! into memory for that: it is *served*, its entry stays cold, and the keyspace keeps a ghost of the key. Who
+//! is asked for again while the ghost lasts comes back. So a walk through all data takes no room from what is
+//! used again and again. Where there is room, all come back.
 //!
-//! Budget of a value in the page cache: one lock to see that it is cold and one to pin it, one system call, one copy beside that of the reply.
+//! Budget of a value in the page cache: one lock to see that it is cold and one to pin it, one system call,
+//! one copy beside that of the reply.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -20,13 +23,13 @@ use crate::store::Entry;
 
 /// A value that was read.
 pub(crate) struct Arrived {
-    pub(super) wanted: Wanted,
-    pub(super) value: LargeValue,
+    pub(crate) wanted: Wanted,
+    pub(crate) value: LargeValue,
 }
 
 impl FetchState {
     /// Whether a cold value is only read for a request that sends it, and its entry stays as it is.
-    pub(super) fn keeps_out(
+    pub(crate) fn keeps_out(
         &mut self,
         server: &Server,
         wanted: &Wanted,
@@ -62,9 +65,9 @@ impl Arrived {
 }
 
 impl Context<'_> {
-    /// Gets what is wanted, if none of it has to come from the disk, and pins it. If not, all of it is wanted still but for
-    /// what has arrived.
-    pub(super) fn take_what_is_at_hand(&mut self, uses: Uses) -> bool {
+    /// Gets what is wanted, if none of it has to come from the disk, and pins it. If not, all of it is wanted
+    /// still but for what has arrived.
+    pub(crate) fn take_what_is_at_hand(&mut self, uses: Uses) -> bool {
         let bytes = self
             .extras
             .wanted
@@ -75,7 +78,8 @@ impl Context<'_> {
         if !is_little && self.fetch.arrived.is_empty() {
             return false;
         }
-        // What is served is copied, and gone when the command has run; but a long value stays until it is sent.
+        // What is served is copied, and gone when the command has run; but a long value stays until it is
+        // sent.
         let is_long = |wanted: &Wanted| wanted.value.len as usize > INLINE_VALUE_MAX;
         let fetch = &self.fetch;
         let takes_room = |wanted: &&Wanted| match fetch.has_arrived(wanted) {
@@ -127,8 +131,9 @@ impl Context<'_> {
         false
     }
 
-    /// Serves a value, or gives it back to its entry, and pins its shard. One that is elsewhere by now is wanted from there.
-    pub(super) fn settle(&mut self, Arrived { mut wanted, value }: Arrived) {
+    /// Serves a value, or gives it back to its entry, and pins its shard. One that is elsewhere by now is
+    /// wanted from there.
+    pub(crate) fn settle(&mut self, Arrived { mut wanted, value }: Arrived) {
         let (db, hash) = (wanted.db, wanted.hash);
         let key = Key {
             bytes: &wanted.key,

@@ -1,6 +1,7 @@
 //! Reading values back from the log, by threads.
 //!
-//! What one request needs is a [`Fetch`]: its values are read side by side, and whoever reads the last of them tells the worker.
+//! What one request needs is a [`Fetch`]: its values are read side by side, and whoever reads the last of
+//! them tells the worker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::AcqRel};
@@ -16,17 +17,17 @@ use crate::pool::Job;
 use crate::server::{Message, Server};
 
 /// What came of reading a value: `None` if it is not where it was any more.
-pub(super) type Read = Result<Option<LargeValue>, Failure>;
+pub(crate) type Read = Result<Option<LargeValue>, Failure>;
 
 /// The values that a request waits for.
 pub(crate) struct Fetch {
     server: &'static Server,
-    pub(super) client: Arc<Client>,
+    pub(crate) client: Arc<Client>,
     /// The number of the wait, by which its connection knows it.
-    pub(super) number: u64,
-    pub(super) wanted: Vec<Wanted>,
+    pub(crate) number: u64,
+    pub(crate) wanted: Vec<Wanted>,
     /// What came of each, until it is taken.
-    pub(super) read: Box<[Mutex<Option<Read>>]>,
+    pub(crate) read: Box<[Mutex<Option<Read>>]>,
     left: AtomicUsize,
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct FetchOne {
 }
 
 impl Fetch {
-    pub(super) fn new(
+    pub(crate) fn new(
         server: &'static Server,
         client: Arc<Client>,
         number: u64,
@@ -54,7 +55,7 @@ impl Fetch {
     }
 
     /// Lets threads read some of the values.
-    pub(super) fn leave_to_threads(self: &Arc<Fetch>, which: Vec<usize>) {
+    pub(crate) fn leave_to_threads(self: &Arc<Fetch>, which: Vec<usize>) {
         if which.is_empty() {
             return;
         }
@@ -68,7 +69,7 @@ impl Fetch {
     }
 
     /// Takes what came of one of the values. Whether it was the last.
-    pub(super) fn arrive(&self, at: usize, read: Read) -> bool {
+    pub(crate) fn arrive(&self, at: usize, read: Read) -> bool {
         self.server.cold.promises.read(&self.wanted[at]);
         let before = self.read[at].lock().replace(read);
         assert!(before.is_none(), "each value is read once");

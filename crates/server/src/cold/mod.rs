@@ -1,7 +1,8 @@
 //! Values that are in the log alone: bringing them back for the commands that need them.
 //!
-//! Under `maxmemory-policy offload` values leave memory (`memory/keys.rs` decides when, `keyspace` which); keys, expiries and lengths
-//! stay. From the first time on that this may have happened ([`Cold::is_on`]), each command is *prepared* before it runs:
+//! Under `maxmemory-policy offload` values leave memory (`memory/keys.rs` decides when, `keyspace` which);
+//! keys, expiries and lengths stay. From the first time on that this may have happened ([`Cold::is_on`]),
+//! each command is *prepared* before it runs:
 //!
 //! ```text
 //!  command -- its row says of which keys it needs the values (`Spec::needs`) -- all in memory: their shards are pinned, it runs
@@ -10,13 +11,14 @@
 //!  parked  -- the poller (`ring`) or threads (`fetch`) read the values -- the worker gives them back to their entries, and runs the command anew
 //! ```
 //!
-//! A pin (see [`keyspace::Guard::pin`]) lasts until the command has run, in the same turn. EXEC looks when it holds its shards, so it
-//! pins nothing. What still is not there when it is needed (after [`FETCH_TRIES`] rounds, inside a transaction that exchanges
-//! databases, for DEBUG) is read on the spot.
+//! A pin (see [`keyspace::Guard::pin`]) lasts until the command has run, in the same turn. EXEC looks when it
+//! holds its shards, so it pins nothing. What still is not there when it is needed (after
+//! [`FETCH_TRIES`](crate::limits::FETCH_TRIES) rounds, inside a transaction that exchanges databases, for
+//! DEBUG) is read on the spot.
 //!
 //! Invariants:
-//! 1. No handler meets a cold entry whose value its row says it needs; but if it only sends values (`LargeUse::sends`) it may be one
-//!    that is served.
+//! 1. No handler meets a cold entry whose value its row says it needs; but if it only sends values
+//!    (`LargeUse::sends`) it may be one that is served.
 //! 2. [`Cold::is_on`] changes while nobody is inside a turn.
 //! 3. A value is given back only to an entry that still has the address from which it was read.
 //! 4. What values take that are being read back counts from before they are read (`promise`).
@@ -26,8 +28,6 @@ mod at_hand;
 mod fetch;
 mod prepare;
 mod promise;
-mod resume;
-mod ring;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -38,11 +38,10 @@ use crate::persistence::Phase;
 use crate::pool::Pool;
 use crate::server::Server;
 
-pub(crate) use at_hand::Served;
+pub(crate) use at_hand::{Arrived, Served};
 pub(crate) use fetch::{Fetch, FetchOne};
 pub(crate) use prepare::{FetchState, Prepared, Wanted};
 pub(crate) use promise::Promises;
-pub(crate) use ring::Reads;
 
 /// What all workers share.
 #[derive(Default)]
@@ -56,7 +55,8 @@ pub(crate) struct Cold {
     pub(crate) arrived_pieces: AtomicU64,
     /// Whether values leave memory.
     is_offloading: AtomicBool,
-    /// Whether somebody waits for that to begin, who needs so much that memory is short before it is nearly used up.
+    /// Whether somebody waits for that to begin, who needs so much that memory is short before it is nearly
+    /// used up.
     is_wanted: AtomicBool,
     /// Whether what a command uses leaves memory before it runs: tests want that.
     is_eager: AtomicBool,

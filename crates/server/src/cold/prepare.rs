@@ -1,6 +1,7 @@
 //! Before a command runs: are the values that it needs in memory?
 //!
-//! Budget, while nothing is cold: one load for each lane. Otherwise one lock and one look-up for each key whose value is needed.
+//! Budget, while nothing is cold: one load for each lane. Otherwise one lock and one look-up for each key
+//! whose value is needed.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -20,29 +21,29 @@ use crate::transaction::Transaction;
 /// A value that is to be read back.
 #[derive(Clone)]
 pub(crate) struct Wanted {
-    pub(super) db: usize,
-    pub(super) hash: u64,
-    pub(super) key: Box<[u8]>,
-    pub(super) value: ColdValue,
+    pub(crate) db: usize,
+    pub(crate) hash: u64,
+    pub(crate) key: Box<[u8]>,
+    pub(crate) value: ColdValue,
     /// It is read for this once, and its entry stays as it is.
-    pub(super) stays_out: bool,
+    pub(crate) stays_out: bool,
 }
 
 /// What a connection knows of its first request as far as values are concerned.
 #[derive(Default)]
 pub(crate) struct FetchState {
     /// The number of the wait for values; 0 for none.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     /// How often values were read for it.
-    pub(super) tries: u32,
+    pub(crate) tries: u32,
     /// Why one of them could not be read.
-    pub(super) failure: Option<Failure>,
+    pub(crate) failure: Option<Failure>,
     /// Whether it was noted which values it asks for.
-    pub(super) is_noted: bool,
+    pub(crate) is_noted: bool,
     /// Whether it may have them though there is no room.
     goes_without_room: bool,
     /// What was read for it and stays out of memory.
-    pub(super) arrived: Vec<Arrived>,
+    pub(crate) arrived: Vec<Arrived>,
 }
 
 impl FetchState {
@@ -58,7 +59,7 @@ impl FetchState {
 
     /// The request has what it needs, or never will.
     #[inline]
-    pub(super) fn done(&mut self) {
+    pub(crate) fn done(&mut self) {
         if self.is_noted {
             *self = FetchState::default();
         }
@@ -67,17 +68,17 @@ impl FetchState {
 
 /// What a command does with values.
 #[derive(Clone, Copy)]
-pub(super) struct Uses {
+pub(crate) struct Uses {
     /// It copes with those that have files of their own, as they are.
-    pub(super) copes: bool,
+    pub(crate) copes: bool,
     /// It does no more than send them, or parts of them.
-    pub(super) sends: bool,
+    pub(crate) sends: bool,
 }
 
 /// Whether a command may run, as far as values are concerned.
 pub(crate) enum Prepared {
     Ready,
-    /// When what is in [`Context::wanted`] is there.
+    /// When what is in [`Extras::wanted`](crate::command::Extras::wanted) is there.
     Fetch,
     /// When there is room for what it needs.
     Later,
@@ -134,7 +135,8 @@ impl Context<'_> {
         self.read_wanted_now(uses)
     }
 
-    /// Pins the shards of keys whose values a command needs, or notes in [`Context::wanted`] what is to be read.
+    /// Pins the shards of keys whose values a command needs, or notes in
+    /// [`Extras::wanted`](crate::command::Extras::wanted) what is to be read.
     fn pin_or_want_all(&mut self, command: &Command, args: &Args<'_>, uses: Uses) {
         let db = self.store.db;
         for_each_needed(command, args, |key| {
@@ -143,8 +145,8 @@ impl Context<'_> {
         });
     }
 
-    /// Whether there can ever be room for all values at once that a command needs, and what it copies of them: if not, it would be in vain to
-    /// read them, or the limit would not hold.
+    /// Whether there can ever be room for all values at once that a command needs, and what it copies of
+    /// them: if not, it would be in vain to read them, or the limit would not hold.
     fn may_hold_all(&self, command: &Command, args: &Args<'_>) -> bool {
         let most = self.server.most_held();
         if most == usize::MAX || self.extras.wanted.len() == 1 && self.extras.pins.is_empty() {
@@ -164,9 +166,10 @@ impl Context<'_> {
         bytes <= most
     }
 
-    /// Whether there is room for what is in [`Context::wanted`]. Nothing is held. Where there can be none, because nothing else may leave memory, one command
-    /// after the other has its values all the same: nobody is refused what is there. Each worker lets one have them in a turn, at the end of
-    /// which it looks at what its clients take.
+    /// Whether there is room for what is in [`Extras::wanted`](crate::command::Extras::wanted). Nothing is
+    /// held. Where there can be none, because nothing else may leave memory, one command after the other has
+    /// its values all the same: nobody is refused what is there. Each worker lets one have them in a turn, at
+    /// the end of which it looks at what its clients take.
     #[cold]
     pub(crate) fn has_room_for_wanted(&mut self) -> bool {
         let need = self.extras.wanted.iter().map(needed).sum::<usize>();
@@ -174,7 +177,7 @@ impl Context<'_> {
     }
 
     /// The same for so many bytes.
-    pub(super) fn has_room_to_read(&mut self, need: usize) -> bool {
+    pub(crate) fn has_room_to_read(&mut self, need: usize) -> bool {
         if !self.server.memory.is_near_with(need) {
             return true;
         }
@@ -251,7 +254,8 @@ impl Context<'_> {
         }
     }
 
-    /// Lets values leave memory again that were brought there from files of their own, unless they were changed.
+    /// Lets values leave memory again that were brought there from files of their own, unless they were
+    /// changed.
     #[cold]
     fn give_back(&mut self) {
         if !self.server.may_offload() {
@@ -294,7 +298,8 @@ impl Context<'_> {
         }
     }
 
-    /// Notes in [`Context::wanted`] which values a transaction needs that are not in memory. Whether there are any.
+    /// Notes in [`Extras::wanted`](crate::command::Extras::wanted) which values a transaction needs that are
+    /// not in memory. Whether there are any.
     #[cold]
     pub(crate) fn wants_of(&mut self, transaction: &Transaction) -> bool {
         if self.fetch.tries >= FETCH_TRIES {
@@ -368,7 +373,7 @@ impl Wanted {
         }
     }
 
-    pub(super) fn key(&self) -> Key<'_> {
+    pub(crate) fn key(&self) -> Key<'_> {
         Key {
             bytes: &self.key,
             hash: self.hash,

@@ -1,5 +1,5 @@
-//! Memory that values will take which are being read back: it counts as used before they are read, so that nobody else finds
-//! room there meanwhile.
+//! Memory that values will take which are being read back: it counts as used before they are read, so that
+//! nobody else finds room there meanwhile.
 //!
 //! ```text
 //!  asked for   what is read, and for a short value the copy of it that becomes part of its entry     promised
@@ -25,12 +25,13 @@ fn steps(wanted: &Wanted) -> (usize, usize) {
 }
 
 /// Bytes of memory that it takes to bring a value back.
-pub(super) fn needed(wanted: &Wanted) -> usize {
+pub(crate) fn needed(wanted: &Wanted) -> usize {
     taken(wanted.value.len as usize)
 }
 
-/// Bytes that a value of a length takes for a command that reads it: of a short one there is a copy, in what was read or in the reply.
-pub(super) fn taken(len: usize) -> usize {
+/// Bytes that a value of a length takes for a command that reads it: of a short one there is a copy, in what
+/// was read or in the reply.
+pub(crate) fn taken(len: usize) -> usize {
     if len <= INLINE_VALUE_MAX {
         2 * len
     } else {
@@ -45,7 +46,7 @@ impl Promises {
     }
 
     /// Counts what values will take.
-    pub(super) fn make(&self, wanted: &[Wanted]) {
+    pub(crate) fn make(&self, wanted: &[Wanted]) {
         let both = |(read, entry)| read + entry;
         let bytes = wanted.iter().map(steps).map(both).sum::<usize>();
         self.0.fetch_add(bytes, Relaxed);
@@ -53,12 +54,12 @@ impl Promises {
     }
 
     /// A value was read, or could not be.
-    pub(super) fn read(&self, wanted: &Wanted) {
+    pub(crate) fn read(&self, wanted: &Wanted) {
         self.release(steps(wanted).0);
     }
 
     /// A value was given back to its entry, or is not needed any more.
-    pub(super) fn given_back(&self, wanted: &Wanted) {
+    pub(crate) fn given_back(&self, wanted: &Wanted) {
         self.release(steps(wanted).1);
     }
 

@@ -84,7 +84,8 @@ impl<'a> Args<'a> {
             .map(move |at| args.key(at))
     }
 
-    /// The argument at `at` as a large value: the very buffer it arrived in when that holds little else, a copy otherwise.
+    /// The argument at `at` as a large value: the very buffer it arrived in when that holds little else, a
+    /// copy otherwise.
     pub(crate) fn large(&self, at: usize) -> LargeValue {
         let span = self.spans[at];
         if let Some(buffer) = self.buffer

@@ -1,7 +1,7 @@
 //! CONFIG: the settings of the running server.
 //!
-//! Which settings there are, what each takes and how the file is rewritten is in [`crate::config`]; here are the
-//! requests and their replies.
+//! Which settings there are, what each takes and how the file is rewritten is in [`crate::config`]; here are
+//! the requests and their replies.
 
 use std::path::Path;
 
@@ -176,8 +176,8 @@ impl Entry {
     }
 }
 
-/// The settings that patterns name, each once, under the name that the reply gives it: a name without wildcards comes
-/// back as it was spelled, for clients that look for what they asked.
+/// The settings that patterns name, each once, under the name that the reply gives it: a name without
+/// wildcards comes back as it was spelled, for clients that look for what they asked.
 fn find<'a>(patterns: impl Iterator<Item = &'a [u8]>) -> Vec<(&'a [u8], Entry)> {
     let mut found: Vec<(&[u8], Entry)> = Vec::new();
     let mut add = |name, entry: Entry| {

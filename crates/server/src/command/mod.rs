@@ -1,7 +1,8 @@
 //! Commands: what a request means.
 //!
-//! A handler gets a [`Context`] (the store, the reply, the session) and [`Args`]; it sees no socket, no file and no protocol
-//! version, and never waits. One family is one file: its table on top, its handlers below in the same order.
+//! A handler gets a [`Context`] (the store, the reply, the session) and [`Args`]; it sees no socket, no file
+//! and no protocol version, and never waits. One family is one file: its table on top, its handlers below in
+//! the same order.
 
 pub(crate) mod args;
 pub(crate) mod bitmap;

@@ -111,8 +111,8 @@ impl<'c> Reply<'c> {
         self.writer.out.len()
     }
 
-    /// Writes something in front of everything since `position`: the header of an array, say, whose length is known when
-    /// its elements are there. Costs one move of those bytes.
+    /// Writes something in front of everything since `position`: the header of an array, say, whose length is
+    /// known when its elements are there. Costs one move of those bytes.
     pub(crate) fn put_before(&mut self, position: usize, write: impl FnOnce(&mut Writer<'_>)) {
         let end = self.writer.out.len();
         write(&mut self.writer);

@@ -1,5 +1,5 @@
-//! How a command is described: one row per command, from which dispatch, COMMAND, HELP, ACL categories and documentation
-//! all derive.
+//! How a command is described: one row per command, from which dispatch, COMMAND, HELP, ACL categories and
+//! documentation all derive.
 
 use super::{Args, Context, Failure};
 
@@ -32,12 +32,15 @@ pub(crate) struct Spec {
     pub(crate) history: &'static [(&'static str, &'static str)],
     /// Of a command that one should not use any more: since which version, and what to use instead.
     pub(crate) deprecated: Option<(&'static str, &'static str)>,
-    /// Whether the argument at an index is not for the eyes of others: MONITOR and SLOWLOG show that it was there.
+    /// Whether the argument at an index is not for the eyes of others: MONITOR and SLOWLOG show that it was
+    /// there.
     pub(crate) secret: fn(&Args<'_>, usize) -> bool,
-    /// Of a command that reaches into a database beside the selected one: which one, for a right number of arguments.
+    /// Of a command that reaches into a database beside the selected one: which one, for a right number of
+    /// arguments.
     pub(crate) elsewhere: fn(&Args<'_>) -> Option<usize>,
-    /// Whether it needs the value of the key that is the argument at an index, for a right number of arguments. Where it does not, the
-    /// value may be in the log alone; where it does, the handler finds it in memory.
+    /// Whether it needs the value of the key that is the argument at an index, for a right number of
+    /// arguments. Where it does not, the value may be in the log alone; where it does, the handler finds it
+    /// in memory.
     pub(crate) needs: fn(&Args<'_>, usize) -> bool,
     /// What it does with a value that has a file of its own, without any of it in memory.
     pub(crate) large: LargeUse,
@@ -169,7 +172,8 @@ pub(crate) mod flag {
     pub(crate) const PUBLISHES: u32 = 1 << 29;
     /// Its replies are messages: CLIENT REPLY doesn't silence them. Not shown by COMMAND INFO.
     pub(crate) const PUSHES: u32 = 1 << 27;
-    /// Neither reads nor changes data, and stops nobody: a transaction that has it need not be alone. Not shown by COMMAND INFO.
+    /// Neither reads nor changes data, and stops nobody: a transaction that has it need not be alone. Not
+    /// shown by COMMAND INFO.
     pub(crate) const NO_DATA: u32 = 1 << 26;
     /// Needs leave that a connection may not have (`enable-debug-command`, modules). Not shown by COMMAND
     /// INFO.
@@ -181,8 +185,8 @@ pub(crate) mod flag {
     pub(crate) const ADDS: u32 = 1 << 23;
     /// For the server's own use or that of its tests: `syscmd` in COMMAND DOCS. Not shown by COMMAND INFO.
     pub(crate) const SYSTEM: u32 = 1 << 30;
-    /// Makes the server keep something for its connection that grows with its arguments: refused beyond `maxmemory`, unless that is little.
-    /// Not shown by COMMAND INFO.
+    /// Makes the server keep something for its connection that grows with its arguments: refused beyond
+    /// `maxmemory`, unless that is little. Not shown by COMMAND INFO.
     pub(crate) const KEEPS: u32 = 1 << 24;
     /// Takes constant time for small arguments though Redis doesn't call it fast. Not shown by COMMAND INFO.
     pub(crate) const BOUNDED: u32 = 1 << 31;
@@ -224,7 +228,8 @@ pub(crate) enum Group {
 
 /// A rule that finds some of a command's keys.
 pub(crate) struct KeySpec {
-    /// What happens to the keys: `RO`/`RW`/`OW`/`RM`, then `access`, `update`, `insert`, `delete`, `variable_flags`, ...
+    /// What happens to the keys: `RO`/`RW`/`OW`/`RM`, then `access`, `update`, `insert`, `delete`,
+    /// `variable_flags`, ...
     pub(crate) flags: &'static [&'static str],
     pub(crate) begin: Begin,
     pub(crate) find: Find,

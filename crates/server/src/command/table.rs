@@ -7,8 +7,8 @@ use super::server::key_finder;
 use super::spec::{Begin, Find, Group, Handler, KeySpec, Spec, flag};
 use super::{bitmap, config, connection, key, pubsub, server, string, transaction};
 
-/// A row of the table: a [`Spec`] with what follows from its position. What every request needs comes first, so that it
-/// shares a cache line.
+/// A row of the table: a [`Spec`] with what follows from its position. What every request needs comes first,
+/// so that it shares a cache line.
 #[repr(C)]
 pub(crate) struct Command {
     pub(crate) handler: Handler,
@@ -18,8 +18,8 @@ pub(crate) struct Command {
     most_args: u32,
     /// Index of its counters.
     pub(crate) id: u16,
-    /// It takes constant time for small arguments, never waits, and changes nothing but data: a run of it may be timed as a whole, and the
-    /// session is the same after it.
+    /// It takes constant time for small arguments, never waits, and changes nothing but data: a run of it may
+    /// be timed as a whole, and the session is the same after it.
     pub(crate) groupable: bool,
     /// What it means to a transaction.
     pub(crate) control: Control,
@@ -112,7 +112,8 @@ impl Command {
     }
 }
 
-/// What a command means to the transaction it is sent in: those named here are not just queued, or are looked at there.
+/// What a command means to the transaction it is sent in: those named here are not just queued, or are looked
+/// at there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// Nothing: it is queued.
@@ -252,8 +253,8 @@ struct NameSlot {
     name: FoldedName,
     /// Index into the commands + 1; 0 is a free slot.
     at: u16,
-    /// Equal folded names are equal names: it has only letters (folding makes `_` and DEL equal too), and no more than two
-    /// words hold.
+    /// Equal folded names are equal names: it has only letters (folding makes `_` and DEL equal too), and no
+    /// more than two words hold.
     exact: bool,
 }
 
@@ -319,7 +320,8 @@ impl Table {
         }
     }
 
-    /// Finds a command by its name in any case: two loads and a multiplication for the slot, two comparisons of words.
+    /// Finds a command by its name in any case: two loads and a multiplication for the slot, two comparisons
+    /// of words.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Command> {
         let folded = FoldedName::of(name);

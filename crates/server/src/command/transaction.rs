@@ -1,18 +1,18 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 //!
-//! What a transaction is made of is in [`crate::transaction`]; which requests are queued is decided where requests are admitted
-//! ([`crate::execute`]). Here is what happens at both ends.
+//! What a transaction is made of is in [`crate::transaction`]; which requests are queued is decided where
+//! requests are admitted ([`crate::net::execute`]). Here is what happens at both ends.
 //!
-//! EXEC holds all shards that its requests and its watched keys are in, from before it looks whether a watched key has changed until
-//! the last request has run: nobody sees, or changes, anything in between. Where the requests do not say what they use, no other
-//! worker runs meanwhile.
+//! EXEC holds all shards that its requests and its watched keys are in, from before it looks whether a
+//! watched key has changed until the last request has run: nobody sees, or changes, anything in between.
+//! Where the requests do not say what they use, no other worker runs meanwhile.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::{Key, reason};
 
 use super::{Arg, Args, Command, Context, Failure, Group, KeySpec, Spec, flag};
-use crate::execute::{self, Timer};
+use crate::net::execute::{self, Timer};
 use crate::tracking;
 use crate::transaction::{Transaction, Watched};
 
@@ -151,7 +151,8 @@ fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Result<(), F
     Ok(())
 }
 
-/// Makes sure that nobody else reaches what the transaction uses. Returns whether it is held: otherwise no other worker is inside.
+/// Makes sure that nobody else reaches what the transaction uses. Returns whether it is held: otherwise no
+/// other worker is inside.
 fn reach(context: &mut Context<'_>, transaction: &Transaction) -> bool {
     let Context { store, session, .. } = context;
     let holds = transaction.want(store, context.server.selectable_databases());
@@ -176,7 +177,8 @@ fn let_go(context: &mut Context<'_>, holds: bool) {
     }
 }
 
-/// Looks at all watched keys, whose shards nobody else reaches: one that has expired goes now, and that is a change.
+/// Looks at all watched keys, whose shards nobody else reaches: one that has expired goes now, and that is a
+/// change.
 fn are_watched_keys_unchanged(context: &Context<'_>) -> bool {
     for Watched { db, hash, key } in context.session.watched.iter() {
         let (bytes, hash) = (&key[..], *hash);
@@ -185,7 +187,8 @@ fn are_watched_keys_unchanged(context: &Context<'_>) -> bool {
     !context.session.is_dirty()
 }
 
-/// Runs the requests one after the other. Returns the database that was selected behind each, if somebody monitors.
+/// Runs the requests one after the other. Returns the database that was selected behind each, if somebody
+/// monitors.
 fn run_all(context: &mut Context<'_>, transaction: &Transaction) -> Option<Vec<usize>> {
     let exec = context.command;
     let mut databases = context.server.monitors.any().then(Vec::new);

@@ -1,5 +1,5 @@
-//! docs/config.md, made from the table. The test fails when they differ; with `UPDATE_DOCS=1` it writes the file
-//! instead.
+//! docs/config.md, made from the table. The test fails when they differ; with `UPDATE_DOCS=1` it writes the
+//! file instead.
 
 mod files;
 

@@ -1,9 +1,9 @@
 //! What was typed, first half: directives from configuration files and from the standard input.
 //!
-//! A line is blank, a comment (`#` first), or a directive: a name in any case and its words. `include PATH` stands for
-//! the lines of another file, or of several if the name of the file has wildcards; a relative path begins at the directory
-//! of the file that includes it. What a directive means is not decided here, so that everything that is wrong with a
-//! start can be reported at once.
+//! A line is blank, a comment (`#` first), or a directive: a name in any case and its words. `include PATH`
+//! stands for the lines of another file, or of several if the name of the file has wildcards; a relative path
+//! begins at the directory of the file that includes it. What a directive means is not decided here, so that
+//! everything that is wrong with a start can be reported at once.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -70,7 +70,8 @@ impl fmt::Display for Directive {
     }
 }
 
-/// Whether the words of a directive must not be shown: a password, or something that looks like one misspelled.
+/// Whether the words of a directive must not be shown: a password, or something that looks like one
+/// misspelled.
 fn is_secret(name: &str) -> bool {
     let row = Row::find(name.as_bytes()).or_else(|| foreign::closest(name));
     let name = name.to_ascii_lowercase();
@@ -205,8 +206,8 @@ impl Collector {
     }
 }
 
-/// The files that a path with wildcards in its last part stands for, by name; there may be none. A path without them
-/// stands for itself. Hidden files have to be named.
+/// The files that a path with wildcards in its last part stands for, by name; there may be none. A path
+/// without them stands for itself. Hidden files have to be named.
 ///
 /// # Errors
 /// The directory cannot be read.

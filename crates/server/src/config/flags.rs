@@ -7,9 +7,10 @@
 //!   ferrite-server --health [[FILE] [--NAME WORD...]...]
 //! ```
 //!
-//! The flags are those of redis-server: `--NAME` and all words up to the next flag make one directive. The first word
-//! belongs to its flag whatever it looks like, so that a script may pass on a password that begins with dashes.
-//! Which settings take how many words is not known here; only the letters of short flags are looked up.
+//! The flags are those of redis-server: `--NAME` and all words up to the next flag make one directive. The
+//! first word belongs to its flag whatever it looks like, so that a script may pass on a password that begins
+//! with dashes. Which settings take how many words is not known here; only the letters of short flags are
+//! looked up.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -206,8 +207,8 @@ fn is_save(name: &str) -> bool {
     name.eq_ignore_ascii_case("save")
 }
 
-/// Whether a word ends the words of a flag. An address to bind to may begin with a dash as well, but then no letter of
-/// a flag follows, except in an IPv6 address, which has colons.
+/// Whether a word ends the words of a flag. An address to bind to may begin with a dash as well, but then no
+/// letter of a flag follows, except in an IPv6 address, which has colons.
 fn is_flag(word: &OsStr) -> bool {
     match word.as_encoded_bytes() {
         b"-" | [b'-', b'-', ..] => true,

@@ -1,4 +1,5 @@
-//! What `--check-config` prints: each directive that is ignored or refused in a line of its own, then the counts.
+//! What `--check-config` prints: each directive that is ignored or refused in a line of its own, then the
+//! counts.
 
 use std::fmt::Write as _;
 

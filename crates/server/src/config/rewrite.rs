@@ -1,11 +1,13 @@
 //! CONFIG REWRITE: the values of the running server, put into its configuration file.
 //!
-//! The file stays the operator's: comments, order and every line that is still true are kept byte for byte. A line that
-//! is no longer true is replaced where it stands. What no line said goes to the end, below a marker. A setting whose value
-//! is what the file (with the files that it includes) or the default says is not touched at all. Included files are
-//! never written, so what they say is overruled at the end of the main file.
+//! The file stays the operator's: comments, order and every line that is still true are kept byte for byte. A
+//! line that is no longer true is replaced where it stands. What no line said goes to the end, below a
+//! marker. A setting whose value is what the file (with the files that it includes) or the default says is
+//! not touched at all. Included files are never written, so what they say is overruled at the end of the main
+//! file.
 //!
-//! The new file replaces the old one in one step: it is written beside it, synced, renamed, and the directory synced.
+//! The new file replaces the old one in one step: it is written beside it, synced, renamed, and the directory
+//! synced.
 
 mod foreign;
 
@@ -109,8 +111,8 @@ impl<'a> Document<'a> {
             return;
         }
         let mut place = None;
-        // What the file would say if the kept lines only added to the dropped ones: a value that is at its default
-        // again is said where another one was.
+        // What the file would say if the kept lines only added to the dropped ones: a value that is at its
+        // default again is said where another one was.
         let before = blank(row, settings);
         for (index, line) in self.lines.iter_mut().enumerate() {
             if let Meaning::Setting(of, directive) = &line.meaning
@@ -230,8 +232,8 @@ fn meaning(line: &[u8], path: &Path) -> io::Result<Meaning> {
     })
 }
 
-/// What a file says about a setting that it does not name. The file will say the same about the log as `settings`
-/// do, and the default of others depends on that.
+/// What a file says about a setting that it does not name. The file will say the same about the log as
+/// `settings` do, and the default of others depends on that.
 fn blank(row: &Row, settings: &Settings) -> Settings {
     if row.setting == Setting::AppendOnly {
         return Settings::new();
@@ -243,8 +245,8 @@ fn is_of(row: &Row, directive: &Directive) -> bool {
     directive.name.eq_ignore_ascii_case(row.name)
 }
 
-/// Whether two servers have the same value of a setting, or in both nobody has said what it is: it may depend on other settings or on
-/// the machine then.
+/// Whether two servers have the same value of a setting, or in both nobody has said what it is: it may depend
+/// on other settings or on the machine then.
 fn is_same(row: &Row, one: &Settings, other: &Settings) -> bool {
     let of_both = [one, other];
     let is_chosen = of_both.iter().any(|each| each.is_chosen(row.setting));

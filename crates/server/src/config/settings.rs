@@ -1,12 +1,13 @@
 //! The values of a running server, one slot per row of the table.
 //!
-//! Any thread reads a value at any time; numbers cost one load. A change becomes visible at once to whoever asks next.
+//! Any thread reads a value at any time; numbers cost one load. A change becomes visible at once to whoever
+//! asks next.
 //!
 //! Invariants:
 //! 1. A slot holds only what the setting's row allows: every way in parses first.
 //! 2. A [`Change`] of several settings happens as a whole or not at all, and one at a time.
-//! 3. As long as nobody has chosen a policy for the limit of memory, or save points, they are those that fit the
-//!    log (`follow_log`).
+//! 3. As long as nobody has chosen a policy for the limit of memory, or save points, they are those that fit
+//!    the log (`follow_log`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,8 +37,8 @@ enum Slot {
     Limits([LimitSlot; ClientClass::ALL.len()]),
 }
 
-/// What settings are without a log, while nobody says anything else: what they are in redis-server. With a log
-/// their default is that of the table.
+/// What settings are without a log, while nobody says anything else: what they are in redis-server. With a
+/// log their default is that of the table.
 const WITHOUT_LOG: [(Setting, &str); 2] = [
     // Values can be left in the log only if there is one.
     (Setting::MaxMemoryPolicy, "noeviction"),
@@ -91,8 +92,8 @@ pub(crate) struct OutputLimit {
     pub(crate) soft_seconds: u64,
 }
 
-/// An [`OutputLimit`] that threads share. Who reads during a change may see the old hard limit and the new soft one,
-/// which is harmless, as each of them was meant.
+/// An [`OutputLimit`] that threads share. Who reads during a change may see the old hard limit and the new
+/// soft one, which is harmless, as each of them was meant.
 struct LimitSlot {
     hard: AtomicU64,
     soft: AtomicU64,
@@ -125,7 +126,7 @@ impl LimitSlot {
 
 impl Settings {
     /// Every setting at its default. The directory is the relative one of the table until
-    /// [`super::load`] has found out where that is.
+    /// [`load`](mod@super::load) has found out where that is.
     pub(crate) fn new() -> Settings {
         Settings {
             slots: TABLE.iter().map(Slot::of_default).collect(),
@@ -215,7 +216,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Reads new values without giving them to anyone yet. Other changes wait until this one is made or dropped.
+    /// Reads new values without giving them to anyone yet. Other changes wait until this one is made or
+    /// dropped.
     ///
     /// # Errors
     /// The first setting whose text is not right for it.
@@ -242,7 +244,8 @@ impl Settings {
         self.chosen[setting as usize].load(Relaxed)
     }
 
-    /// Gives the settings whose default depends on the log the value that fits, unless somebody has chosen one.
+    /// Gives the settings whose default depends on the log the value that fits, unless somebody has chosen
+    /// one.
     fn follow_log(&self) {
         let is_logged = self.flag(Setting::AppendOnly);
         for (setting, without_log) in WITHOUT_LOG {
@@ -265,7 +268,8 @@ impl Settings {
         settings
     }
 
-    /// Threads that run commands: as many as were asked for, or one for each processor that the process may use.
+    /// Threads that run commands: as many as were asked for, or one for each processor that the process may
+    /// use.
     pub(crate) fn workers(&self) -> usize {
         match self.int(Setting::Threads) as usize {
             0 => sys::cpu::usable_cpus(),

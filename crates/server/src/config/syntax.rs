@@ -5,9 +5,9 @@
 //!                 two "words"<LF>    it's     a#b
 //! ```
 //!
-//! White space separates words. Between double quotes a backslash escapes `n r t a b`, `xHH` and itself; between
-//! single quotes only the quote. A closing quote ends its word, so it must be followed by white space. What a line
-//! means, and that it may be a comment, is not here.
+//! White space separates words. Between double quotes a backslash escapes `n r t a b`, `xHH` and itself;
+//! between single quotes only the quote. A closing quote ends its word, so it must be followed by white
+//! space. What a line means, and that it may be a comment, is not here.
 
 use std::iter::Peekable;
 

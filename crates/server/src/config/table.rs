@@ -1,8 +1,8 @@
 //! Every setting, once: its name, what it takes, its default and what it is for.
 //!
-//! Flags, the configuration file, CONFIG GET, SET and REWRITE, `--help` and docs/config.md derive from this table, so
-//! a setting cannot be known to one of them and not to another. It holds only what this server honours: a row is added
-//! together with the code that obeys it.
+//! Flags, the configuration file, CONFIG GET, SET and REWRITE, `--help` and docs/config.md derive from this
+//! table, so a setting cannot be known to one of them and not to another. It holds only what this server
+//! honours: a row is added together with the code that obeys it.
 //!
 //! Invariant: `TABLE[i].setting as usize == i`, checked when this is compiled.
 

@@ -1,7 +1,7 @@
 //! One value: from its text to what is stored, and back.
 //!
-//! What is wrong with a text is said in the words of Redis, because clients and test suites compare them. Which settings exist
-//! and who holds their values is not here.
+//! What is wrong with a text is said in the words of Redis, because clients and test suites compare them.
+//! Which settings exist and who holds their values is not here.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -151,7 +151,8 @@ pub(super) fn parse_memory(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*bytes)
 }
 
-/// Reads a size or a percentage. Of the machine's memory a percentage is its bytes, of `maxmemory` it is kept, as a negative number.
+/// Reads a size or a percentage. Of the machine's memory a percentage is its bytes, of `maxmemory` it is
+/// kept, as a negative number.
 fn parse_share(text: &str, whole: Whole) -> Result<i64, String> {
     let not_a_size = match whole {
         Whole::Machine => "argument must be a memory value",
@@ -182,8 +183,8 @@ fn share_of_machine(percent: u64, workers: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Bytes that the process may use: the machine's, or fewer by its cgroup or by a limit on its addresses, of which
-/// each worker takes some.
+/// Bytes that the process may use: the machine's, or fewer by its cgroup or by a limit on its addresses, of
+/// which each worker takes some.
 fn usable_memory(workers: usize) -> u64 {
     let machine = sys::process::total_memory_bytes();
     let memory = sys::process::cgroup_memory_limit().map_or(machine, |limit| limit.min(machine));

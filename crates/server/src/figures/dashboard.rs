@@ -9,7 +9,8 @@
 //!   "slow": [...], "hot": { "operations": [...], "bytes": [...] }, "big": [...], "events": [...] }
 //! ```
 //!
-//! Names are those of the table. Counts are since the start: what happens per second is the difference of two answers.
+//! Names are those of the table. Counts are since the start: what happens per second is the difference of two
+//! answers.
 
 use serde_json::{Map, Value as Json, json};
 

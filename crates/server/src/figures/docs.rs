@@ -1,5 +1,5 @@
-//! docs/metrics.md, made from the table. The test fails when they differ; with `UPDATE_DOCS=1` it writes the file
-//! instead.
+//! docs/metrics.md, made from the table. The test fails when they differ; with `UPDATE_DOCS=1` it writes the
+//! file instead.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,21 +1,25 @@
 //! Reading very many keys at one moment, without anybody having to wait for it.
 //!
-//! MGET sees all its keys at one moment because it locks their shards before it reads the first. With a hundred thousand keys that would
-//! keep everybody else out for long. Instead they are *gathered* ([`work`]): read a slice at a time, each under its own shard's
-//! lock alone, while it is noted which of them change behind that. Those are read again, and again, until few are left. Then
-//! all shards are locked for as long as it takes to read these few; that is the moment.
+//! MGET sees all its keys at one moment because it locks their shards before it reads the first. With a
+//! hundred thousand keys that would keep everybody else out for long. Instead they are *gathered* ([`work`]):
+//! read a slice at a time, each under its own shard's lock alone, while it is noted which of them change
+//! behind that. Those are read again, and again, until few are left. Then all shards are locked for as long
+//! as it takes to read these few; that is the moment.
 //!
-//! Keys are told apart by their *bucket*, the leading bits of the hash, of which the first name the shard. A bucket with a key that is to
-//! be read, for the first time or again, is *stale*.
+//! Keys are told apart by their *bucket*, the leading bits of the hash, of which the first name the shard. A
+//! bucket with a key that is to be read, for the first time or again, is *stale*.
 //!
 //! Invariants:
-//! 1. A bucket's bit is cleared under its shard's lock, which is held until its keys were read. From before that the shard is observed
-//!    (`keyspace::reason::GATHERED`), so that whoever changes one of the keys sets the bit, under the same lock. So what was read of
-//!    a bucket that is not stale is what is in the keyspace, whenever its shard is locked.
+//! 1. A bucket's bit is cleared under its shard's lock, which is held until its keys were read. From before
+//!    that the shard is observed (`keyspace::reason::GATHERED`), so that whoever changes one of the keys sets
+//!    the bit, under the same lock. So what was read of a bucket that is not stale is what is in the
+//!    keyspace, whenever its shard is locked.
 //! 2. When databases were emptied or exchanged every bucket is stale; nobody is inside a turn then.
-//! 3. Nothing is answered of what was read before the moment at which all shards were locked and no bucket was stale.
+//! 3. Nothing is answered of what was read before the moment at which all shards were locked and no bucket
+//!    was stale.
 //!
-//! What does not live here: what is done with the values, which is [`work`]'s; slices, which are [`crate::slow`]'s.
+//! What does not live here: what is done with the values, which is [`work`]'s; slices, which are
+//! [`crate::slow`]'s.
 
 mod stale;
 mod work;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use keyspace::ShardId;
 
-/// See the module. Bits are changed under the lock of the bucket's shard, or while nobody is inside a turn; at other times what is
-/// read of them is out of date, but never torn.
+/// See the module. Bits are changed under the lock of the bucket's shard, or while nobody is inside a turn;
+/// at other times what is read of them is out of date, but never torn.
 pub(super) struct Stale {
     pub(super) db: usize,
     words: Box<[AtomicU64]>,

@@ -1,7 +1,8 @@
 //! Gathering: what is left of a command that reads very many keys.
 //!
-//! First the keys are sorted by bucket, so that those of a shard are read under one lock. Then come *passes* over what is stale, and
-//! the moment at which the rest is read; see the module above. The reply is written behind that, from what was found.
+//! First the keys are sorted by bucket, so that those of a shard are read under one lock. Then come *passes*
+//! over what is stale, and the moment at which the rest is read; see the module above. The reply is written
+//! behind that, from what was found.
 
 use std::sync::Arc;
 
@@ -35,11 +36,12 @@ pub(crate) enum Wanted {
     },
 }
 
-/// Leaves a command on many keys, which are all of its arguments, for later. Returns whether it did: otherwise there are too few of them, or
-/// it has to be done at once.
+/// Leaves a command on many keys, which are all of its arguments, for later. Returns whether it did:
+/// otherwise there are too few of them, or it has to be done at once.
 ///
-/// A connection that keeps copies is told of changes that come behind its reply, so it gets that at once. So does everybody when values may be
-/// in the log alone: they were brought back for the command, and stay until it has run.
+/// A connection that keeps copies is told of changes that come behind its reply, so it gets that at once. So
+/// does everybody when values may be in the log alone: they were brought back for the command, and stay until
+/// it has run.
 pub(crate) fn gathers(context: &mut Context<'_>, args: &Args<'_>, wanted: Wanted) -> bool {
     if args.len() <= GATHER_KEYS || !context.may_defer() || context.session.listens {
         return false;

@@ -1,8 +1,9 @@
 //! Which commands are looked at: few where there are many, all where there are few.
 //!
-//! A countdown says when the next is due; it is drawn anew each time, so that a stream with a rhythm is seen as it is. What is looked at
-//! stands for as many as were passed over. More than [`MANY`] in a window of the worker's housekeeping double the period at
-//! once, fewer than [`FEW`] halve it at its end: a thousand a second are looked at at most, whatever the load.
+//! A countdown says when the next is due; it is drawn anew each time, so that a stream with a rhythm is seen
+//! as it is. What is looked at stands for as many as were passed over. More than [`MANY`] in a window of the
+//! worker's housekeeping double the period at once, fewer than [`FEW`] halve it at its end: a thousand a
+//! second are looked at at most, whatever the load.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -165,10 +166,12 @@ impl HotKeys {
     }
 }
 
-/// Ticks of a command that took so many and stands for a number of them, where such a command usually takes `usual`.
+/// Ticks of a command that took so many and stands for a number of them, where such a command usually takes
+/// `usual`.
 ///
-/// A thread that is interrupted while it runs the one that is looked at would make a key weigh more than everything else
-/// together. So the commands that were passed over take [`UNUSUAL`] times what is usual at most.
+/// A thread that is interrupted while it runs the one that is looked at would make a key weigh more than
+/// everything else together. So the commands that were passed over take [`UNUSUAL`] times what is usual at
+/// most.
 pub(crate) fn ticks_of_all(period: u64, ticks: u64, usual: Option<u64>) -> u64 {
     let most = usual.map_or(ticks, |usual| UNUSUAL * (usual + 1));
     ticks + (period - 1) * ticks.min(most)

@@ -1,11 +1,11 @@
 //! The heaviest keys of a stream, in fixed memory: Space-Saving, with weights that fade.
 //!
-//! There are [`SLOTS`] keys with a weight each. A key that is not among them takes the place of the lightest and its weight on top of its
-//! own, which is what the estimate may be wrong by. So a key whose share is above one in [`SLOTS`] is always there, and no weight is less
-//! than the truth.
+//! There are [`SLOTS`] keys with a weight each. A key that is not among them takes the place of the lightest
+//! and its weight on top of its own, which is what the estimate may be wrong by. So a key whose share is
+//! above one in [`SLOTS`] is always there, and no weight is less than the truth.
 //!
-//! A weight loses half of itself in [`HALF_LIFE_MS`]. Rather than making all weights lighter all the time, what comes later
-//! weighs more, by `2^(age / HALF_LIFE_MS)`; from time to time all are divided by the same.
+//! A weight loses half of itself in [`HALF_LIFE_MS`]. Rather than making all weights lighter all the time,
+//! what comes later weighs more, by `2^(age / HALF_LIFE_MS)`; from time to time all are divided by the same.
 
 use keyspace::Key;
 

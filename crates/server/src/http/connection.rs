@@ -1,9 +1,11 @@
 //! One client of the HTTP port: what it has sent, and what it has yet to take.
 //!
 //! Invariants:
-//! 1. A connection either reads or has something to send, never both: the next request is looked at when the last answer is gone.
+//! 1. A connection either reads or has something to send, never both: the next request is looked at when the
+//!    last answer is gone.
 //! 2. What is kept of a request is at most [`HTTP_HEAD_BYTES`].
-//! 3. It has a deadline at any time, which only a finished request or answer moves: bytes that trickle buy no time.
+//! 3. It has a deadline at any time, which only a finished request or answer moves: bytes that trickle buy no
+//!    time.
 
 use std::io;
 use std::os::fd::AsFd;

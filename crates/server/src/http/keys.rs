@@ -31,7 +31,8 @@ use crate::server::Server;
 /// Keys of a page where the request does not say.
 const COUNT: usize = 50;
 
-/// Keys that are looked at under one lock while a prefix is looked for, however few are missing from the page.
+/// Keys that are looked at under one lock while a prefix is looked for, however few are missing from the
+/// page.
 const SLICE_AT_LEAST: usize = 16;
 
 /// What the index takes for a key, which MEMORY USAGE counts too.

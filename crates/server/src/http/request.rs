@@ -1,6 +1,7 @@
 //! The head of a request: the little of HTTP/1.1 that a client who only reads needs.
 //!
-//! `httparse` takes the bytes apart; here is what of it counts. A request with a body is refused, as nothing here takes one.
+//! `httparse` takes the bytes apart; here is what of it counts. A request with a body is refused, as nothing
+//! here takes one.
 
 use super::response::Status;
 

@@ -1,7 +1,7 @@
 //! An answer: a status, a body and what it is.
 //!
-//! Every answer carries the same headers for the safety of whoever looks at it in a browser: nothing from elsewhere is loaded, nobody
-//! frames the page, nothing is kept.
+//! Every answer carries the same headers for the safety of whoever looks at it in a browser: nothing from
+//! elsewhere is loaded, nobody frames the page, nothing is kept.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -14,11 +14,12 @@
 //!
 //! 1. Where a password is set, a request needs it (Basic, any user name).
 //! 2. Where none is set, protected mode refuses requests from other machines.
-//! 3. Where none is set, or the peer is on this machine, the Host header must be an address, `localhost`, or a name from
-//!    `http-hosts` or `http-bind`. A page on the web whose own name resolves to this server's address (DNS rebinding) is
-//!    refused by that: its browser sends the page's name.
+//! 3. Where none is set, or the peer is on this machine, the Host header must be an address, `localhost`, or
+//!    a name from `http-hosts` or `http-bind`. A page on the web whose own name resolves to this server's
+//!    address (DNS rebinding) is refused by that: its browser sends the page's name.
 //!
-//! Health is one word, and load balancers that ask for it know no password: other machines get it in any case.
+//! Health is one word, and load balancers that ask for it know no password: other machines get it in any
+//! case.
 
 use std::net::IpAddr;
 
@@ -158,7 +159,8 @@ impl Routes {
         }
     }
 
-    /// Whether the Host header of a request names this server. HTTP/1.0 allows none, and no browser leaves it out.
+    /// Whether the Host header of a request names this server. HTTP/1.0 allows none, and no browser leaves it
+    /// out.
     fn accepts_host(&self, request: &Request) -> bool {
         let Some(name) = request.host.as_deref().map(host_name) else {
             return true;

@@ -1,8 +1,9 @@
 //! The thread that serves HTTP.
 //!
-//! A slow or hostile client costs a bounded part of this one thread and nothing of the workers: there are at most
-//! [`HTTP_CONNECTIONS`] connections (a further one takes the place of the one that is closest to its deadline), each has a
-//! deadline and a few kilobytes, and figures are gathered at most every [`HTTP_FRESH_MS`], however many ask for them.
+//! A slow or hostile client costs a bounded part of this one thread and nothing of the workers: there are at
+//! most [`HTTP_CONNECTIONS`] connections (a further one takes the place of the one that is closest to its
+//! deadline), each has a deadline and a few kilobytes, and figures are gathered at most every
+//! [`HTTP_FRESH_MS`](crate::limits::HTTP_FRESH_MS), however many ask for them.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -136,8 +137,8 @@ impl Http {
                 Ok(Some(socket)) => self.admit(socket),
                 Ok(None) => return,
                 Err(_) => {
-                    // No descriptors are left; the control thread's log tells of it. The listener stays readable, so this
-                    // pause is what keeps the thread from spinning.
+                    // No descriptors are left; the control thread's log tells of it. The listener stays
+                    // readable, so this pause is what keeps the thread from spinning.
                     std::thread::sleep(Duration::from_millis(10));
                     return;
                 }
@@ -164,8 +165,8 @@ impl Http {
         }
     }
 
-    /// Answers the next request of a connection that has nothing to send, if it is there. One at a time, so that who sends many
-    /// takes turns with the others.
+    /// Answers the next request of a connection that has nothing to send, if it is there. One at a time, so
+    /// that who sends many takes turns with the others.
     fn go_on(&mut self, token: u64, turn: &mut Turn<'static>) {
         let Some(at) = self.find(token) else { return };
         let connection = &mut self.connections[at];

@@ -7,7 +7,8 @@ use super::{Journal, Replaced, address_of, stored, tag_of};
 use crate::limits::RELOG_BYTES;
 
 impl Journal {
-    /// Gets room in the log for what [`Journal::offloads`] may append, if the log takes anything now. Nothing is locked.
+    /// Gets room in the log for what [`Journal::offloads`] may append, if the log takes anything now. Nothing
+    /// is locked.
     pub(crate) fn ensure_offloading(&self) {
         let mut inner = self.inner.borrow_mut();
         let bytes = inner.relog_bytes.max(RELOG_BYTES);
@@ -29,7 +30,8 @@ impl Journal {
         })
     }
 
-    /// What happens to the value of an entry that is the next to leave memory. If the log has it in parts it is written whole first.
+    /// What happens to the value of an entry that is the next to leave memory. If the log has it in parts it
+    /// is written whole first.
     pub(crate) fn offloads(&self, entry: &mut EntryMut<'_, '_>) -> Offloading {
         if self.holds(entry) {
             return Offloading::Goes;

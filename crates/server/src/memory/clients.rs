@@ -1,12 +1,15 @@
 //! Dropping clients whose buffers take too much together, the largest first (`maxmemory-clients`).
 //!
-//! What a client takes is what it has sent that has not run, what it has not read, what it has queued, and what the server keeps for it beside
-//! ([`Client::kept`]: subscriptions, watched and tracked keys, prefixes, names). Each worker keeps the sum over its
-//! own up to date as buffers grow and shrink ([`crate::connection::Connection::note_memory`]); each turn it compares that with its part
-//! of the limit, and beyond it looks at all. The control thread looks for those that have no turns. CLIENT NO-EVICT spares a client.
+//! What a client takes is what it has sent that has not run, what it has not read, what it has queued, and
+//! what the server keeps for it beside ([`Client::kept`]: subscriptions, watched and tracked keys, prefixes,
+//! names). Each worker keeps the sum over its own up to date as buffers grow and shrink
+//! ([`crate::net::connection::Connection::note_memory`]); each turn it compares that with its part of the
+//! limit, and beyond it looks at all. The control thread looks for those that have no turns. CLIENT NO-EVICT
+//! spares a client.
 //!
-//! A value that an entry has is the keyspace's memory, however many are sent it ([`keyspace::Lent`]). Unless somebody has set the limit, one
-//! request or reply may be larger, if there is room for it within `maxmemory`: it is not counted of the one client that has the largest.
+//! A value that an entry has is the keyspace's memory, however many are sent it ([`keyspace::Lent`]). Unless
+//! somebody has set the limit, one request or reply may be larger, if there is room for it within
+//! `maxmemory`: it is not counted of the one client that has the largest.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +18,6 @@ use crate::clients::{Client, status};
 use crate::config::Setting;
 use crate::limits::CLIENTS_SPARED_MS;
 use crate::server::Server;
-use crate::worker::Worker;
 
 impl Server {
     /// Bytes that all clients' buffers take.
@@ -102,30 +104,5 @@ impl Server {
             self.memory.spared_ms.store(now, Relaxed);
         }
         self.memory.is_dropping.store(false, Relaxed);
-    }
-}
-
-impl Worker {
-    /// Drops the largest clients if all together take too much, as far as its own may be the reason: of so many workers one has at least its
-    /// part of what is too much.
-    #[inline]
-    pub(crate) fn bound_clients(&mut self) {
-        if let Some(limit) = self.server.memory.clients() {
-            let own = self.stats.client_bytes.get() as usize;
-            let single = self.server.memory.single.load(Relaxed);
-            if own.saturating_mul(self.server.workers.len()) > limit + single {
-                self.close_largest_clients();
-            }
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn close_largest_clients(&mut self) {
-        self.server.bound_clients();
-        // Others hear of theirs when they come to it.
-        for client in self.server.workers[self.number].take_closes() {
-            self.close(client.token.load(Relaxed));
-        }
     }
 }

@@ -1,5 +1,5 @@
-//! Making room by evicting keys, or by leaving values in the log: a slice of one shard after the other, until there is enough or time is
-//! up.
+//! Making room by evicting keys, or by leaving values in the log: a slice of one shard after the other, until
+//! there is enough or time is up.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -14,7 +14,6 @@ use crate::limits::{
 };
 use crate::server::Server;
 use crate::store::Store;
-use crate::worker::Worker;
 
 /// What came of making room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +33,8 @@ pub(crate) struct Evictor {
     hand: AtomicUsize,
     /// About the most entries that any shard has.
     most: AtomicUsize,
-    /// Shards in a row in which no value could leave memory, or will soon; when (Unix, ms) the first of them was looked at, and the last.
+    /// Shards in a row in which no value could leave memory, or will soon; when (Unix, ms) the first of them
+    /// was looked at, and the last.
     barren: AtomicUsize,
     barren_since: AtomicI64,
     looked: AtomicI64,
@@ -122,7 +122,8 @@ impl Context<'_> {
         true
     }
 
-    /// Looks whether there is room for a reply that is made of what a request repeats, such as the same id a million times.
+    /// Looks whether there is room for a reply that is made of what a request repeats, such as the same id a
+    /// million times.
     ///
     /// # Errors
     /// There is none.
@@ -135,14 +136,16 @@ impl Context<'_> {
         has_room.then_some(()).ok_or(failure::OUT_OF_MEMORY)
     }
 
-    /// Makes room for a command that needs about `need` bytes, within what `maxmemory-eviction-tenacity` allows.
+    /// Makes room for a command that needs about `need` bytes, within what `maxmemory-eviction-tenacity`
+    /// allows.
     pub(crate) fn make_room(&self, need: usize) -> Room {
         make_room(self.server, &self.store, self.worker, need)
     }
 }
 
 impl Context<'_> {
-    /// Makes room for a value of so many bytes that a small request asks for, as far as it is not there yet. Nothing is locked.
+    /// Makes room for a value of so many bytes that a small request asks for, as far as it is not there yet.
+    /// Nothing is locked.
     ///
     /// # Errors
     /// There is none.
@@ -175,38 +178,6 @@ impl Context<'_> {
     }
 }
 
-impl Worker {
-    /// Makes room outside of any command: for what is about to be read, or because there is too much. Whether there is
-    /// more to do.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn make_room(&mut self, need: usize) -> bool {
-        self.room_for(need) == Room::Later
-    }
-
-    /// Whether there is room for what somebody who can do without is about to take, after making it where memory is short.
-    pub(crate) fn finds_room(&mut self, need: usize) -> bool {
-        !self.server.memory.is_near_with(need) || self.room_for(need) == Room::Enough
-    }
-
-    fn room_for(&mut self, need: usize) -> Room {
-        let store = Store::new(
-            self.server,
-            &mut self.turn,
-            self.stats,
-            self.journal.as_ref(),
-            &mut self.served,
-            self.now,
-        );
-        let room = make_room(self.server, &store, self.number, need);
-        if let Some(journal) = &self.journal {
-            // Nobody waits for these, and the turn may be at its end.
-            let _ = journal.commit();
-        }
-        room
-    }
-}
-
 impl Server {
     /// A worker's turn is over: what it had claimed was taken, and it may spend time on making room again.
     #[inline]
@@ -219,7 +190,7 @@ impl Server {
 }
 
 /// See [`Context::make_room`].
-fn make_room(server: &Server, store: &Store<'_>, worker: usize, need: usize) -> Room {
+pub(crate) fn make_room(server: &Server, store: &Store<'_>, worker: usize, need: usize) -> Room {
     let (budget, evictor) = (&server.memory, &server.workers[worker].evictor);
     if budget.look_again(store.now) {
         server.control.wake();
@@ -244,7 +215,8 @@ fn make_room(server: &Server, store: &Store<'_>, worker: usize, need: usize) -> 
         return Room::Later;
     }
     let (began, limit_ns) = (sys::clock::ticks(), time_limit_ns(server));
-    // Whoever comes behind those that it was not enough for does not try again at once: a turn in which hundreds do is too long.
+    // Whoever comes behind those that it was not enough for does not try again at once: a turn in which
+    // hundreds do is too long.
     let spent_before = evictor.spent.load(Relaxed);
     if sys::clock::ticks_to_ns(spent_before) > limit_ns.saturating_mul(TRIES_PER_TURN) {
         return Room::Later;
@@ -267,7 +239,8 @@ fn make_room(server: &Server, store: &Store<'_>, worker: usize, need: usize) -> 
             evictor.spent.store(spent_before, Relaxed);
             return Room::Enough;
         }
-        // A look at all shards may take longer than a command has: where there is nothing at all, nobody waits for the end of it.
+        // A look at all shards may take longer than a command has: where there is nothing at all, nobody
+        // waits for the end of it.
         if let Relief::Evict(policy) = relief
             && barren == 1
             && !has_candidates(store, policy)
@@ -316,7 +289,8 @@ fn has_candidates(store: &Store<'_>, policy: Policy) -> bool {
         })
 }
 
-/// Nanoseconds that one command may spend on it, as Redis has them: 500 us by default, and any time with a tenacity of 100.
+/// Nanoseconds that one command may spend on it, as Redis has them: 500 us by default, and any time with a
+/// tenacity of 100.
 fn time_limit_ns(server: &Server) -> u64 {
     match server.settings.int(Setting::MaxMemoryEvictionTenacity) {
         tenacity @ 0..=10 => tenacity.max(1) as u64 * 50_000,
@@ -325,8 +299,8 @@ fn time_limit_ns(server: &Server) -> u64 {
     }
 }
 
-/// Makes room in the next shard with a few of its keys: as many as its part of all. Returns how many went, and whether some may go soon
-/// that may not yet; `None` if somebody has locked the shard.
+/// Makes room in the next shard with a few of its keys: as many as its part of all. Returns how many went,
+/// and whether some may go soon that may not yet; `None` if somebody has locked the shard.
 fn relieve_slice(store: &Store<'_>, evictor: &Evictor, relief: Relief) -> Option<(usize, bool)> {
     let shards = store.keyspace.shards();
     let hand = evictor.hand.load(Relaxed);

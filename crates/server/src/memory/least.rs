@@ -1,5 +1,5 @@
-//! A limit below what the server takes for itself. As in Redis it is taken, and writes are refused; the server's log says how much is
-//! needed.
+//! A limit below what the server takes for itself. As in Redis it is taken, and writes are refused; the
+//! server's log says how much is needed.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -36,8 +36,8 @@ impl Server {
         }
     }
 
-    /// Bytes that the server takes whatever data it has: what it took at the start, buffers of the log that fill with time, and what is
-    /// kept free for workers.
+    /// Bytes that the server takes whatever data it has: what it took at the start, buffers of the log that
+    /// fill with time, and what is kept free for workers.
     fn least_memory(&self) -> u64 {
         let margin = self.memory.margin.load(Relaxed).unsigned_abs();
         self.memory.startup() + self.persistence.ring_capacity() + margin

@@ -12,23 +12,29 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A command that may take memory runs only if, with all it may take, the limit holds; whoever needs more than is free
-//!    makes room first, a few hundred microseconds at a time, and waits in between.
-//! 2. `ceiling` is so far below the limit that no request can pass it unseen: by what threads have not published
-//!    and by what each worker may add before it looks again. A request for which that would not be enough is looked at with its size.
-//! 3. Between finding room and taking it nobody else finds the same room: what is more than a worker's share of the margin is *claimed*
-//!    first, and counts as in use until the worker asks for room again or its turn ends. Less than that is what the margin is for.
-//! 4. A buffer for the rest of a large request grows as far as there is room for it: until then by little at a time.
+//! 1. A command that may take memory runs only if, with all it may take, the limit holds; whoever needs more
+//!    than is free makes room first, a few hundred microseconds at a time, and waits in between.
+//! 2. `ceiling` is so far below the limit that no request can pass it unseen: by what threads have not
+//!    published and by what each worker may add before it looks again. A request for which that would not be
+//!    enough is looked at with its size.
+//! 3. Between finding room and taking it nobody else finds the same room: what is more than a worker's share
+//!    of the margin is *claimed* first, and counts as in use until the worker asks for room again or its turn
+//!    ends. Less than that is what the margin is for.
+//! 4. A buffer for the rest of a large request grows as far as there is room for it: until then by little at
+//!    a time.
 //!
-//! 5. A turn of a worker spends no more than a few milliseconds on making room, however many wait for it, and clients that leave too much
-//!    unread are closed while it goes on: else what hundreds of them are answered in one turn would be many times the limit.
+//! 5. A turn of a worker spends no more than a few milliseconds on making room, however many wait for it, and
+//!    clients that leave too much unread are closed while it goes on: else what hundreds of them are answered
+//!    in one turn would be many times the limit.
 //!
-//! What may pass the limit nevertheless, for a moment: the reply of a command that reads, beyond the margin, until it is sent or room is
-//! made for it before the next command of its window, or behind the last; and requests that are being received while nothing may go.
-//! Both are clients' buffers, which are bounded by `maxmemory-clients`. And when for long nothing may leave memory, what one command in
-//! a turn reads from the log.
+//! What may pass the limit nevertheless, for a moment: the reply of a command that reads, beyond the margin,
+//! until it is sent or room is made for it before the next command of its window, or behind the last; and
+//! requests that are being received while nothing may go. Both are clients' buffers, which are bounded by
+//! `maxmemory-clients`. And when for long nothing may leave memory, what one command in a turn reads from the
+//! log.
 //!
-//! How a key is chosen is the keyspace's (`keyspace::evict`); what going means to others is in [`crate::store`].
+//! How a key is chosen is the keyspace's (`keyspace::evict`); what going means to others is in
+//! [`crate::store`].
 
 mod clients;
 mod keys;
@@ -47,12 +53,13 @@ use crate::limits::{
 };
 use crate::server::Server;
 
-pub(crate) use keys::{Evictor, Room};
+pub(crate) use keys::{Evictor, Room, make_room};
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Budget {
-    /// Held while the budget is brought up to date: the control thread must not put back what it read before CONFIG SET.
+    /// Held while the budget is brought up to date: the control thread must not put back what it read before
+    /// CONFIG SET.
     update: Mutex<()>,
     /// `maxmemory`; [`i64::MAX`] without a limit.
     limit: AtomicI64,
@@ -81,11 +88,12 @@ pub(crate) struct Budget {
     exceeded_ns: AtomicI64,
     /// One thread at a time looks for clients to drop.
     is_dropping: AtomicBool,
-    /// When (Unix, ms) one has found that all clients that are left are spared, and take too much nevertheless.
+    /// When (Unix, ms) one has found that all clients that are left are spared, and take too much
+    /// nevertheless.
     spared_ms: AtomicI64,
-    /// Bytes beyond what clients may take together: those of the largest request with its replies, if there was more than they may take
-    /// a moment ago.
-    single: AtomicUsize,
+    /// Bytes beyond what clients may take together: those of the largest request with its replies, if there
+    /// was more than they may take a moment ago.
+    pub(crate) single: AtomicUsize,
 }
 
 impl Budget {
@@ -185,8 +193,8 @@ impl Server {
         self.memory.used().max(0) as u64
     }
 
-    /// Notes what the process takes beside what is counted. Called once everything runs, before there is data; what databases
-    /// take that are ready for it is `data_bytes`.
+    /// Notes what the process takes beside what is counted. Called once everything runs, before there is
+    /// data; what databases take that are ready for it is `data_bytes`.
     pub(crate) fn note_startup_memory(&self, data_bytes: usize) {
         let resident = sys::process::rss_bytes() as i64;
         let startup = (resident - sys::memory::used()).max(0);

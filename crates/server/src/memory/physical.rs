@@ -1,9 +1,11 @@
-//! What physical memory says beyond what is counted: what allocators keep for later, pages that are touched at last, what they lose between
-//! objects. It makes the room for data smaller, so that the limit is one for the process.
+//! What physical memory says beyond what is counted: what allocators keep for later, pages that are touched
+//! at last, what they lose between objects. It makes the room for data smaller, so that the limit is one for
+//! the process.
 //!
-//! The control thread looks ten times a second. A small limit is filled, and emptied again, many times as fast: there whoever makes room
-//! looks again as soon as so much may have come that it matters ([`Budget::look_again`]), and asks the control thread to make allocators
-//! give back what they keep: evicting alone does not make the process smaller.
+//! The control thread looks ten times a second. A small limit is filled, and emptied again, many times as
+//! fast: there whoever makes room looks again as soon as so much may have come that it matters
+//! ([`Budget::look_again`]), and asks the control thread to make allocators give back what they keep:
+//! evicting alone does not make the process smaller.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -20,8 +22,8 @@ impl Budget {
         resident - self.used() - limit / UNRETURNED_IGNORED_SHARE
     }
 
-    /// Looks at what there is. What was there a moment ago may come back, so it is forgotten slowly; and it never takes more than a part of
-    /// the limit.
+    /// Looks at what there is. What was there a moment ago may come back, so it is forgotten slowly; and it
+    /// never takes more than a part of the limit.
     pub(super) fn note_resident(&self, limit: i64) {
         let beyond = self.beyond(limit);
         let before = self.unreturned.load(Relaxed);
@@ -33,13 +35,15 @@ impl Budget {
         }
     }
 
-    /// Looks whether there is more than before, if enough may have come since the last look (Unix, ms). Near the limit alone: a call of the
-    /// system that takes some microseconds. Whether allocators keep so much that the control thread has to know.
+    /// Looks whether there is more than before, if enough may have come since the last look (Unix, ms). Near
+    /// the limit alone: a call of the system that takes some microseconds. Whether allocators keep so much
+    /// that the control thread has to know.
     pub(super) fn look_again(&self, now: i64) -> bool {
         let limit = self.limit.load(Relaxed);
         let pause = (limit / UNRETURNED_LOOK_SHARE / FASTEST_BYTES_PER_MS).clamp(1, CRON_MS);
         let last = self.looked_ms.load(Relaxed);
-        // Each worker has its own idea of now, some milliseconds old; and somebody may have set the clock back.
+        // Each worker has its own idea of now, some milliseconds old; and somebody may have set the clock
+        // back.
         let is_due = !(-CRON_MS..pause).contains(&(now - last));
         if is_due
             && self

@@ -5,7 +5,8 @@
 //!  hash 90  name "b" value
 //! ```
 //!
-//! The caller hashes ([`keyspace::Keyspace::hash`], whose seed nobody knows), because it needs the hash for other things too.
+//! The caller hashes ([`keyspace::Keyspace::hash`], whose seed nobody knows), because it needs the hash for
+//! other things too.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -132,7 +133,8 @@ impl<K: AsRef<[u8]>, V> ByHash<K, V> {
         Some((hash, &entry.name))
     }
 
-    /// Visits names of hashes behind `after`, about `most` of them. Returns the last hash that was visited if there may be more.
+    /// Visits names of hashes behind `after`, about `most` of them. Returns the last hash that was visited if
+    /// there may be more.
     pub(crate) fn visit(
         &self,
         after: Option<u64>,

@@ -7,8 +7,8 @@
 //! | [`longest_first`] | walk over the names that a text begins with | patterns, tracking prefixes |
 //!
 //! Invariants:
-//! 1. Adding, finding and removing one name takes time logarithmic in the number of names. No operation moves all names at
-//!    once, as a hash table does when it grows: another connection never waits for that.
+//! 1. Adding, finding and removing one name takes time logarithmic in the number of names. No operation moves
+//!    all names at once, as a hash table does when it grows: another connection never waits for that.
 //! 2. What is removed is freed. An empty collection owns no memory.
 //! 3. A long walk can stop at any name and go on later.
 //!

@@ -1,7 +1,9 @@
-//! Names as beginnings of texts: which of many names a text begins with, and whether names of a set begin with each other.
+//! Names as beginnings of texts: which of many names a text begins with, and whether names of a set begin
+//! with each other.
 //!
-//! Both rest on the order of bytes. A name that begins a text is not behind it, and whatever lies between the two begins
-//! with the name as well. So the last name that is not behind the text shows how long a beginning can be at most.
+//! Both rest on the order of bytes. A name that begins a text is not behind it, and whatever lies between the
+//! two begins with the name as well. So the last name that is not behind the text shows how long a beginning
+//! can be at most.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -17,8 +19,8 @@ fn common(one: &[u8], other: &[u8]) -> usize {
         .count()
 }
 
-/// Visits all names that begin `text`, the longest first. `last` finds the last name within a bound. Takes a step for each name
-/// that is visited, and one for each length that names have in common with the text.
+/// Visits all names that begin `text`, the longest first. `last` finds the last name within a bound. Takes a
+/// step for each name that is visited, and one for each length that names have in common with the text.
 pub(crate) fn longest_first<'n>(
     text: &[u8],
     mut last: impl FnMut(Bound<&[u8]>) -> Option<&'n [u8]>,
@@ -92,13 +94,15 @@ impl Disjoint {
     }
 }
 
-/// Two names of which one begins with the other, if there are any: among new ones, or of a new one and one of before. The first new one
-/// that has such another is told, as in Redis; the last value says whether the other is one of before.
+/// Two names of which one begins with the other, if there are any: among new ones, or of a new one and one of
+/// before. The first new one that has such another is told, as in Redis; the last value says whether the
+/// other is one of before.
 pub(crate) fn overlap<'p>(
     before: &'p Disjoint,
     new: &'p [Arc<[u8]>],
 ) -> Option<(&'p [u8], &'p [u8], bool)> {
-    // From the last to the first, each compared with those behind it. Of those only names count that none of the others begins.
+    // From the last to the first, each compared with those behind it. Of those only names count that none of
+    // the others begins.
     let mut behind = Disjoint::default();
     let mut first = None;
     for (at, name) in new.iter().enumerate().rev() {

@@ -1,4 +1,5 @@
-//! Counting the steps of loops, in tests only: their number does not depend on the machine, as their time does.
+//! Counting the steps of loops, in tests only: their number does not depend on the machine, as their time
+//! does.
 
 #[cfg(test)]
 thread_local! {

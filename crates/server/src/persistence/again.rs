@@ -68,8 +68,8 @@ fn again(server: &'static Server) -> Result<(), AgainError> {
     Ok(())
 }
 
-/// Lets all entries go, and waits until they are gone: an address that one of them tells of afterwards would be taken for a
-/// newer one's.
+/// Lets all entries go, and waits until they are gone: an address that one of them tells of afterwards would
+/// be taken for a newer one's.
 fn empty(server: &Server) -> Result<(), String> {
     let alone = server.keyspace.turns().exclusive();
     let taken = server.keyspace.take_all(&alone);

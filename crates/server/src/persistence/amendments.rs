@@ -1,16 +1,18 @@
 //! Changes of parts of values whose base is not at hand while a log is replayed.
 //!
-//! A state in the middle of a replay need not be one that there ever was. Compaction appends a value again, and drops the segment that
-//! had it. So a `Patch` of that value can stand in front of it, and behind an older value whose file is gone:
+//! A state in the middle of a replay need not be one that there ever was. Compaction appends a value again,
+//! and drops the segment that had it. So a `Patch` of that value can stand in front of it, and behind an
+//! older value whose file is gone:
 //!
 //! ```text
 //!  written    SetBlob k (file 1)   Set k   Patch k
 //!  compacted  SetBlob k (file 1)           Patch k   Set k       file 1 is gone
 //! ```
 //!
-//! So nothing is read for a patch of a value that is in a file of its own, and a value that cannot be read is no damage yet:
-//! the patches of such a key wait here. A later record that sets or deletes the key settles it. Behind the last record the values
-//! of the keys that still wait are read and patched; what cannot be read then is damage.
+//! So nothing is read for a patch of a value that is in a file of its own, and a value that cannot be read is
+//! no damage yet: the patches of such a key wait here. A later record that sets or deletes the key settles
+//! it. Behind the last record the values of the keys that still wait are read and patched; what cannot be
+//! read then is damage.
 //!
 //! Memory: the key, and a few words for each patch.
 

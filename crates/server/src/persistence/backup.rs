@@ -40,7 +40,8 @@ fn is_name(name: &str) -> bool {
 /// Looks whether backups have a place of their own.
 ///
 /// # Errors
-/// They would be among the files of the log, or of the one that the next takes the place of. Or there are two logs.
+/// They would be among the files of the log, or of the one that the next takes the place of. Or there are two
+/// logs.
 pub(crate) fn check_place(settings: &Settings) -> Result<(), String> {
     takeover::own_directory(settings)?;
     let backups = settings.text(Setting::BackupDir);

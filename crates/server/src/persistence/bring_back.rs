@@ -1,8 +1,9 @@
 //! Bringing all values back that are in the log alone, because the log is to end.
 //!
-//! What a start has left there is on its way anyway ([`super::warming`]); then that makes haste. Otherwise the log is read from one end to
-//! the other if much is wanted, and then what is still missing, key by key: values with files of their own, and what was not in a
-//! full segment. Nothing leaves memory meanwhile, because the log is ending.
+//! What a start has left there is on its way anyway ([`super::warming`]); then that makes haste. Otherwise
+//! the log is read from one end to the other if much is wanted, and then what is still missing, key by key:
+//! values with files of their own, and what was not in a full segment. Nothing leaves memory meanwhile,
+//! because the log is ending.
 
 use ferrite_log::{DbId, Log};
 use keyspace::{ColdValue, Database, Key, ShardId, Turn};
@@ -34,7 +35,8 @@ fn no_room(bytes: usize) -> String {
     )
 }
 
-/// Brings back what is there. Whoever is alone then finds that all values are in memory, unless something was written meanwhile.
+/// Brings back what is there. Whoever is alone then finds that all values are in memory, unless something was
+/// written meanwhile.
 ///
 /// # Errors
 /// For people.

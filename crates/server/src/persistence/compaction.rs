@@ -1,7 +1,7 @@
 //! The memory's side of compaction: what records of the log still mean.
 //!
-//! Budget of a record: its part of a turn and of its shard's lock, which it shares with the others of its slice; two cache misses that
-//! were asked for before.
+//! Budget of a record: its part of a turn and of its shard's lock, which it shares with the others of its
+//! slice; two cache misses that were asked for before.
 
 use ferrite_log::{
     Appender, Change, Current, DbId, Record, Relocate, Replayed, Value, Verdict, judge,
@@ -94,8 +94,9 @@ fn key_of<'r>(its: &Replayed<'r>) -> Key<'r> {
 }
 
 impl Relocator {
-    /// Goes from shard to shard, which is locked meanwhile, and does something with each record, until that says that it could not.
-    /// It is told for how many it was done. Those whose database is gone count as done. Returns for how many it was done in the end.
+    /// Goes from shard to shard, which is locked meanwhile, and does something with each record, until that
+    /// says that it could not. It is told for how many it was done. Those whose database is gone count as
+    /// done. Returns for how many it was done in the end.
     fn visit(
         &self,
         records: &[Replayed<'_>],
@@ -104,7 +105,8 @@ impl Relocator {
         let (keyspace, now) = (&self.server.keyspace, sys::clock::realtime_ms());
         let mut turn = self.turn.lock();
         turn.enter();
-        // A database is emptied while nobody is inside a turn: its records may have died since they were read.
+        // A database is emptied while nobody is inside a turn: its records may have died since they were
+        // read.
         let number = |its: &Replayed<'_>| self.server.persistence.number_of(its.record.db);
         let databases = || {
             records.iter().filter_map(|its| {

@@ -1,8 +1,10 @@
-//! The log of the server as a whole: opened and replayed at the start, compacted meanwhile, closed at the end.
+//! The log of the server as a whole: opened and replayed at the start, compacted meanwhile, closed at the
+//! end.
 //!
-//! The listeners are open before the log is replayed; until it is, commands on data are answered with `LOADING`. Then each
-//! worker gets a [`Journal`], and only a worker that has one runs such commands. When the log refuses records (the disk is full
-//! or has failed), writes are answered with `MISCONF` and reads go on.
+//! The listeners are open before the log is replayed; until it is, commands on data are answered with
+//! `LOADING`. Then each worker gets a [`Journal`], and only a worker that has one runs such commands. When
+//! the log refuses records (the disk is full or has failed), writes are answered with `MISCONF` and reads go
+//! on.
 //!
 //! What is not here: how changes become records (`journal`), which bytes those are (crate `ferrite_log`).
 
@@ -108,8 +110,8 @@ impl Persistence {
         }
     }
 
-    /// Which log workers write to, of those that there were since the start; 0 if there is none. Changes while no worker is inside
-    /// a turn.
+    /// Which log workers write to, of those that there were since the start; 0 if there is none. Changes
+    /// while no worker is inside a turn.
     #[inline]
     pub(crate) fn current(&self) -> u64 {
         self.current.load(Relaxed)
@@ -162,8 +164,8 @@ impl Persistence {
         self.log.read().as_ref().map_or(0, Log::ring_capacity)
     }
 
-    /// An entry has gone: with its database, or alone, from the database with this number whose shard is locked, because its time had
-    /// come.
+    /// An entry has gone: with its database, or alone, from the database with this number whose shard is
+    /// locked, because its time had come.
     pub(crate) fn lost(
         &self,
         address: LogAddress,
@@ -192,7 +194,8 @@ impl Persistence {
         self.ids[first].store(two, Relaxed);
     }
 
-    /// Lets the log get rid of all the garbage that it can. Whether it was not at that already; `None` if there is no log.
+    /// Lets the log get rid of all the garbage that it can. Whether it was not at that already; `None` if
+    /// there is no log.
     pub(crate) fn compact(&self) -> Option<bool> {
         if self.phase() != Phase::Settled {
             return Some(false);
@@ -283,7 +286,8 @@ impl Server {
     /// Closes or opens the gate as the log takes records or not. Whether it takes none.
     #[cold]
     pub(crate) fn follow_refusal(&self) -> bool {
-        // What the log says now, under a lock: what it said before may be older than what another worker has noted.
+        // What the log says now, under a lock: what it said before may be older than what another worker has
+        // noted.
         let mut reason = self.persistence.refusal.lock();
         let log = self.persistence.log.read();
         let Some(log) = &*log else { return true };
@@ -392,9 +396,10 @@ pub(crate) fn open(server: &Server) -> Result<Option<Recovery>, String> {
     })
 }
 
-/// Begins to replay the log in a thread of its own. When that is done the server takes commands on data. A log that is soon
-/// replayed is waited for, so that nobody who connects at once is told to come back. A log that has just been made gets what an
-/// append-only file of redis-server has, or the snapshot, if there is one.
+/// Begins to replay the log in a thread of its own. When that is done the server takes commands on data. A
+/// log that is soon replayed is waited for, so that nobody who connects at once is told to come back. A log
+/// that has just been made gets what an append-only file of redis-server has, or the snapshot, if there is
+/// one.
 ///
 /// # Errors
 /// There is no thread.
@@ -470,11 +475,12 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
     let loading = server.snapshots.loading();
     loading.started_s.store(began / 1000, Relaxed);
     loading.total_bytes.store(recovery.log_bytes(), Relaxed);
-    // Entries have room for their place in the log from the beginning, and tables for as many keys as there were.
+    // Entries have room for their place in the log from the beginning, and tables for as many keys as there
+    // were.
     server.keyspace.set_logged(true);
     loader.reserve(recovery.log_bytes());
-    // Huge pages are taken whole: not where memory may not be enough for what is in the log, with what is around it. Keys alone take
-    // little, and give it back in small pieces when their values come.
+    // Huge pages are taken whole: not where memory may not be enough for what is in the log, with what is
+    // around it. Keys alone take little, and give it back in small pieces when their values come.
     let bytes = recovery.log_bytes();
     let is_large = bytes / server.workers.len() as u64 >= REPLAY_FILLS_BYTES;
     let fills = is_large && !loader.leaves_all() && server.memory.has_room(bytes.saturating_mul(2));

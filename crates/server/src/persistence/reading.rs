@@ -60,7 +60,8 @@ impl Reading {
         self.waited.fetch_add(1, Relaxed);
     }
 
-    /// Bytes of a large value were read, which began at a time (ticks); the first of those that are asked for, or later ones.
+    /// Bytes of a large value were read, which began at a time (ticks); the first of those that are asked
+    /// for, or later ones.
     pub(crate) fn note_part(&self, bytes: usize, is_first: bool, began: u64) {
         let ticks = sys::clock::ticks().saturating_sub(began);
         self.us
@@ -87,8 +88,8 @@ impl Reading {
 }
 
 impl Persistence {
-    /// Reads a value that is in the log alone. `None` if it is not there any more: its entry has another address by now. Waits for the
-    /// disk.
+    /// Reads a value that is in the log alone. `None` if it is not there any more: its entry has another
+    /// address by now. Waits for the disk.
     ///
     /// # Errors
     /// It is damaged or cannot be read: where, and why.
@@ -110,8 +111,8 @@ impl Persistence {
         reader.as_ref()?.locate(address.lsn(), key, value.len)
     }
 
-    /// [`Persistence::read_cold`] for who must not wait: `None` if the system would have to ask the disk, and for whatever else there is
-    /// to say of the value.
+    /// [`Persistence::read_cold`] for who must not wait: `None` if the system would have to ask the disk, and
+    /// for whatever else there is to say of the value.
     pub(crate) fn read_cached(&self, key: &[u8], value: ColdValue) -> Option<LargeValue> {
         let began = sys::clock::ticks();
         let located = self.locate(key, value)?;
@@ -148,8 +149,8 @@ impl Persistence {
         })
     }
 
-    /// [`Persistence::read_held`], of a value whose entry cannot change meanwhile, or that is held. Compaction may have appended its record
-    /// a moment ago: then it waits until that is written.
+    /// [`Persistence::read_held`], of a value whose entry cannot change meanwhile, or that is held.
+    /// Compaction may have appended its record a moment ago: then it waits until that is written.
     ///
     /// # Errors
     /// As there; or it is not written soon.
@@ -257,8 +258,8 @@ impl Persistence {
         }
     }
 
-    /// The value of an entry, wherever it is. Its shard is locked, so what the log has of it is where the entry says. Waits for the disk,
-    /// so this is for what is rare.
+    /// The value of an entry, wherever it is. Its shard is locked, so what the log has of it is where the
+    /// entry says. Waits for the disk, so this is for what is rare.
     ///
     /// # Errors
     /// It cannot be read.

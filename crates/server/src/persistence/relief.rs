@@ -1,4 +1,5 @@
-//! Keeping to the limit of memory while a snapshot, or an append-only file of redis-server, is loaded beside a log.
+//! Keeping to the limit of memory while a snapshot, or an append-only file of redis-server, is loaded beside
+//! a log.
 //!
 //! What was loaded is in no log yet. When memory is short it is logged, some shards at a time, and its values
 //! leave memory. Under another policy, or without a log, what is loaded stays, as with redis-server.

@@ -1,11 +1,11 @@
 //! From records to entries, at the start.
 //!
-//! Records of one shard are applied by one thread at a time, in the order of the log. Nothing expires meanwhile, because a
-//! later record may take an expiry back that has passed. A change of part of a value that is not at hand waits until the end
-//! ([`super::amendments`]).
+//! Records of one shard are applied by one thread at a time, in the order of the log. Nothing expires
+//! meanwhile, because a later record may take an expiry back that has passed. A change of part of a value
+//! that is not at hand waits until the end ([`super::amendments`]).
 //!
-//! Under the policy that leaves values in the log, what would not fit into memory is left there at once; of a large log all values are,
-//! so that the server serves soon, and come back in the background (`warming`).
+//! Under the policy that leaves values in the log, what would not fit into memory is left there at once; of a
+//! large log all values are, so that the server serves soon, and come back in the background (`warming`).
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -156,8 +156,8 @@ impl Loader {
         self.leaves_all
     }
 
-    /// Whether a value of so many bytes is left in the log. Of those that are changed in part by later records not too many are: each
-    /// of these has to be read back.
+    /// Whether a value of so many bytes is left in the log. Of those that are changed in part by later
+    /// records not too many are: each of these has to be read back.
     fn is_left(&self, len: usize) -> bool {
         self.leaves_all
             && len >= COLD_MIN_BYTES
@@ -172,7 +172,8 @@ impl Loader {
         }
     }
 
-    /// Lets values of a shard leave memory that came before, if memory is short: keys take some as well. As many as came.
+    /// Lets values of a shard leave memory that came before, if memory is short: keys take some as well. As
+    /// many as came.
     fn relieve(&self, guard: &mut Guard<'_>, came: usize) {
         if !self.may_leave || !self.server.memory.is_near() {
             return;

@@ -1,7 +1,8 @@
-//! How many keys there were: a note beside the log, so that the next start makes its tables in the right size at once.
+//! How many keys there were: a note beside the log, so that the next start makes its tables in the right size
+//! at once.
 //!
-//! It is a guess about the future and no part of the log: one that is missing or wrong costs time or memory for a while, nothing
-//! else. A line for each database that has keys: what the log calls it, and how many.
+//! It is a guess about the future and no part of the log: one that is missing or wrong costs time or memory
+//! for a while, nothing else. A line for each database that has keys: what the log calls it, and how many.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +57,8 @@ impl Sizes {
     }
 }
 
-/// Makes room for as many keys as there were, if the log can have as many. `number_of` says where a database of the log is now.
+/// Makes room for as many keys as there were, if the log can have as many. `number_of` says where a database
+/// of the log is now.
 pub(super) fn reserve(
     server: &Server,
     turn: &Turn<'_>,

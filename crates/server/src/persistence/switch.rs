@@ -1,12 +1,15 @@
-//! Beginning and ending the log while there is data: CONFIG SET appendonly, the first start with a log, DEBUG RELOAD.
+//! Beginning and ending the log while there is data: CONFIG SET appendonly, the first start with a log, DEBUG
+//! RELOAD.
 //!
-//! A log that is begun beside data is *incomplete* until everything is in it, and says so: a file beside it is there until then.
-//! Workers log what they change from the first moment on; meanwhile one thread walks through the shards and logs what is
-//! not in the log yet, a few entries under each lock. So nobody is kept out, and an entry is logged once, with what it is then.
-//! A start that finds an incomplete log begins anew, with what the snapshot has.
+//! A log that is begun beside data is *incomplete* until everything is in it, and says so: a file beside it
+//! is there until then. Workers log what they change from the first moment on; meanwhile one thread walks
+//! through the shards and logs what is not in the log yet, a few entries under each lock. So nobody is kept
+//! out, and an entry is logged once, with what it is then. A start that finds an incomplete log begins anew,
+//! with what the snapshot has.
 //!
 //! The log does not end under who is at it: a snapshot that reads it, a large value that is on its way there.
-//! When the log ends, what entries remember of it is taken away by a walk of the same kind, before another log can begin.
+//! When the log ends, what entries remember of it is taken away by a walk of the same kind, before another
+//! log can begin.
 
 use std::fs;
 use std::io;
@@ -100,7 +103,8 @@ pub(super) fn discard_incomplete(directory: &Path) -> io::Result<()> {
     mark_complete(directory)
 }
 
-/// Removes what is left of a log that this start began and could not complete, so that the directory is as it was before.
+/// Removes what is left of a log that this start began and could not complete, so that the directory is as it
+/// was before.
 pub(crate) fn forget_incomplete(server: &Server) {
     let directory = directory(server);
     if !mark_of(&directory).exists() {
@@ -162,8 +166,8 @@ impl Persistence {
         let directory = directory(server);
         let log = begin_fresh(server, &directory).inspect_err(|_| own.settle())?;
         log::info!("Writing all data to the log");
-        // On a thread of its own and between turns, because a worker that is inside a turn goes on in it without a journal: what it
-        // changes would be missing from the log.
+        // On a thread of its own and between turns, because a worker that is inside a turn goes on in it
+        // without a journal: what it changes would be missing from the log.
         spawn("log-begin", move || {
             let Some(alone) = alone_between_turns(server) else {
                 return server.persistence.settle();
@@ -188,7 +192,8 @@ impl Persistence {
         })
     }
 
-    /// Ends the log of a running server. Values that are there alone come back first. What is in it stays on disk.
+    /// Ends the log of a running server. Values that are there alone come back first. What is in it stays on
+    /// disk.
     ///
     /// # Errors
     /// Why not, for people.
@@ -210,8 +215,8 @@ impl Persistence {
         .inspect_err(|_| own.settle())
     }
 
-    /// Begins to log everything anew, before or after data comes that is not logged. Nobody else changes data meanwhile. `clears` says
-    /// that nothing counts any more that was logged before.
+    /// Begins to log everything anew, before or after data comes that is not logged. Nobody else changes data
+    /// meanwhile. `clears` says that nothing counts any more that was logged before.
     ///
     /// # Errors
     /// Why not, for people.
@@ -278,8 +283,9 @@ fn have_all_back(server: &'static Server) -> Result<Exclusive<'static>, String> 
     Err("values come to the log alone all the time, try again later".into())
 }
 
-/// Keeps everybody out when nobody is at the log: no snapshot reads what is in it, and no large value is on its way there. New
-/// large values do not go there while the log ends. One of which nothing arrives any more is not waited for. `keep_out` keeps everybody out.
+/// Keeps everybody out when nobody is at the log: no snapshot reads what is in it, and no large value is on
+/// its way there. New large values do not go there while the log ends. One of which nothing arrives any more
+/// is not waited for. `keep_out` keeps everybody out.
 pub(super) fn alone_with_log(
     server: &'static Server,
     keep_out: impl Fn() -> Option<Exclusive<'static>>,
@@ -307,7 +313,8 @@ pub(super) fn alone_with_log(
     }
 }
 
-/// Keeps everybody out when no worker is in the middle of a turn, though it may be outside for a while. `None` if the server ends.
+/// Keeps everybody out when no worker is in the middle of a turn, though it may be outside for a while.
+/// `None` if the server ends.
 fn alone_between_turns(server: &'static Server) -> Option<Exclusive<'static>> {
     while !server.is_shutting_down() {
         if let Some(alone) = server.keyspace.turns().exclusive_between_turns() {

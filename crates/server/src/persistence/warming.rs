@@ -1,9 +1,10 @@
 //! Bringing values back that a start has left in the log, while the server serves.
 //!
-//! A thread reads the log once, from its newest segment to its oldest, and gives each value to the entry that still has its address.
-//! Values that clients ask for first do not wait for it (`cold`), and what compaction moves meanwhile comes back on that way
-//! (`compaction`). It gives way to load: the busier workers are, the longer it rests between two pieces. It ends when all was read, or
-//! when memory is nearly used up: then what is left comes back when it is used.
+//! A thread reads the log once, from its newest segment to its oldest, and gives each value to the entry that
+//! still has its address. Values that clients ask for first do not wait for it (`cold`), and what compaction
+//! moves meanwhile comes back on that way (`compaction`). It gives way to load: the busier workers are, the
+//! longer it rests between two pieces. It ends when all was read, or when memory is nearly used up: then what
+//! is left comes back when it is used.
 //!
 //! Invariant: a value is given back only to an entry that still has the address from which it was read.
 

@@ -5,13 +5,14 @@
 //!  letters  from 0, to channel `news`      | from 42, to pattern `n*`              | to these two connections    | ...
 //! ```
 //!
-//! Messages are written as RESP2 has them; RESP3 differs in the first byte alone. Of what connections are told by name
-//! ([`crate::tracking`]), only what all protocols have in common is here. The worker takes all of it at once and leaves an
-//! emptied one in its place, so that nothing is allocated once both have grown.
+//! Messages are written as RESP2 has them; RESP3 differs in the first byte alone. Of what connections are
+//! told by name ([`crate::tracking`]), only what all protocols have in common is here. The worker takes all
+//! of it at once and leaves an emptied one in its place, so that nothing is allocated once both have grown.
 //!
-//! A worker that is slow to look lets its inbox, a [`Tray`], fill up. From [`INBOX_BYTES`] on it counts as crowded, and as long as any is,
-//! whoever publishes is held back (see [`crate::execute`]); the worker that empties the last crowded inbox wakes those that
-//! wait. What runs already may go on to the end of its window, so an inbox is a little larger at most.
+//! A worker that is slow to look lets its inbox, a [`Tray`], fill up. From [`INBOX_BYTES`] on it counts as
+//! crowded, and as long as any is, whoever publishes is held back (see [`crate::net::execute`]); the worker
+//! that empties the last crowded inbox wakes those that wait. What runs already may go on to the end of its
+//! window, so an inbox is a little larger at most.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -60,11 +61,11 @@ pub(super) enum To {
     Redirected(usize),
 }
 
-/// Whom this thread has to wake because it left something in their inboxes. Waking may take a system call, and what is published
-/// is often published under the lock of a shard, so it comes later.
+/// Whom this thread has to wake because it left something in their inboxes. Waking may take a system call,
+/// and what is published is often published under the lock of a shard, so it comes later.
 struct ToWake {
-    /// The worker that this thread is; it looks into its own inbox before its turn ends. Other threads have none, and
-    /// nobody who comes later: they wake at once.
+    /// The worker that this thread is; it looks into its own inbox before its turn ends. Other threads have
+    /// none, and nobody who comes later: they wake at once.
     own: Option<usize>,
     others: Vec<usize>,
 }
@@ -120,7 +121,8 @@ impl Inbox {
         self.0.bytes()
     }
 
-    /// Exchanges what waits for `empty`. Returns whether publishers were held back for it alone, and may go on.
+    /// Exchanges what waits for `empty`. Returns whether publishers were held back for it alone, and may go
+    /// on.
     pub(super) fn take(&self, crowd: &Crowd, empty: &mut Mail) -> bool {
         self.0.take(crowd, empty)
     }

@@ -1,12 +1,13 @@
-//! The connections of one worker that may be told something they did not ask for, and what they are to be told.
+//! The connections of one worker that may be told something they did not ask for, and what they are to be
+//! told.
 //!
 //! Invariants:
-//! 1. A connection is in the list of a name exactly if it has the name, at the position that it notes there. So leaving a
-//!    channel costs the same whether ten or a million listen.
+//! 1. A connection is in the list of a name exactly if it has the name, at the position that it notes there.
+//!    So leaving a channel costs the same whether ten or a million listen.
 //! 2. `waiting` holds each connection that has parts of a log; one that has none any more is passed over.
 //! 3. The logs are empty when nobody waits.
-//! 4. A connection that has ended may still be listed, until all its names were left a slice at a time; it is told nothing. Its slot
-//!    is not used again before that.
+//! 4. A connection that has ended may still be listed, until all its names were left a slice at a time; it is
+//!    told nothing. Its slot is not used again before that.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -85,7 +86,8 @@ struct Place {
     bytes: u32,
 }
 
-/// Bytes that a subscription takes beside its name: for the connection, and for whoever is the first of its worker to listen to the name.
+/// Bytes that a subscription takes beside its name: for the connection, and for whoever is the first of its
+/// worker to listen to the name.
 const SUBSCRIPTION_BYTES: usize = 96;
 const NAME_BYTES: usize = 160;
 
@@ -172,7 +174,8 @@ impl Listeners {
         recipient.protocol = protocol;
     }
 
-    /// Says that a connection ends: it is sent nothing more. Whoever calls this also calls [`Listeners::forget`] until that is done.
+    /// Says that a connection ends: it is sent nothing more. Whoever calls this also calls
+    /// [`Listeners::forget`] until that is done.
     pub(crate) fn end(&mut self, token: u64) {
         if let Some(Some(recipient)) = self.recipients.get_mut(slot_of(token)) {
             recipient.has_ended = true;
@@ -324,7 +327,8 @@ impl Listeners {
         }
     }
 
-    /// Notes for each listener what is its own of the mail that was taken. `is_free`: publishers wait for it no longer.
+    /// Notes for each listener what is its own of the mail that was taken. `is_free`: publishers wait for it
+    /// no longer.
     fn hand_out(&mut self, server: &Server, is_free: bool) {
         let mail = std::mem::take(&mut self.mail);
         let mut at = 0;
@@ -393,7 +397,8 @@ impl Listeners {
         }
     }
 
-    /// Tells those whom a letter names. One that isn't known here is told if it was named by others: it did not ask itself.
+    /// Tells those whom a letter names. One that isn't known here is told if it was named by others: it did
+    /// not ask itself.
     fn tell(&mut self, mail: &Mail, at: usize) {
         let text = mail.letters[at].from..mail.end_of(at);
         let (to, is_broken) = match &mail.letters[at].to {
@@ -494,8 +499,8 @@ impl Listeners {
     }
 }
 
-/// Writes to the log of a protocol that keys have changed, or (`is_broken`) that nobody is told in a connection's place any more.
-/// Returns where it is.
+/// Writes to the log of a protocol that keys have changed, or (`is_broken`) that nobody is told in a
+/// connection's place any more. Returns where it is.
 fn write_news(log: &mut Log, protocol: Protocol, text: &[u8], is_broken: bool) -> Range<usize> {
     let begin: &[u8] = match protocol {
         Protocol::Resp3 if is_broken => b">2\r\n$21\r\ntracking-redir-broken\r\n",

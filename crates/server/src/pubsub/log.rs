@@ -1,8 +1,9 @@
-//! The messages that connections of a worker have yet to be sent, in one protocol and in the order in which they came.
+//! The messages that connections of a worker have yet to be sent, in one protocol and in the order in which
+//! they came.
 //!
-//! Each connection knows its own parts of the log. Once all have been sent theirs, it starts anew. A connection that is slow
-//! to read keeps its parts alive: from then on the bytes belong to all who need them, so that a thousand slow readers of a channel
-//! hold one copy of what they have not read.
+//! Each connection knows its own parts of the log. Once all have been sent theirs, it starts anew. A
+//! connection that is slow to read keeps its parts alive: from then on the bytes belong to all who need them,
+//! so that a thousand slow readers of a channel hold one copy of what they have not read.
 
 use std::ops::Range;
 
@@ -40,7 +41,8 @@ impl Log {
         self.own.capacity() + self.shared.as_ref().map_or(0, |shared| shared.len())
     }
 
-    /// The payloads inside a part. A payload is never at its edge: a message begins and ends with other bytes.
+    /// The payloads inside a part. A payload is never at its edge: a message begins and ends with other
+    /// bytes.
     pub(crate) fn large_in(&self, part: &Range<usize>) -> &[Pinned] {
         let first = self.large.partition_point(|pinned| pinned.at < part.start);
         let large = &self.large[first..];
@@ -54,7 +56,8 @@ impl Log {
             .get_or_insert_with(|| LargeValue::new(std::mem::take(own).into()))
     }
 
-    /// Appends messages, and the payloads that belong between them as seen from `base`. Returns where they are.
+    /// Appends messages, and the payloads that belong between them as seen from `base`. Returns where they
+    /// are.
     pub(super) fn append(
         &mut self,
         messages: &[u8],

@@ -6,24 +6,26 @@
 //!              how many      (its own as well)        connections   encoded once per protocol
 //! ```
 //!
-//! A message is written once into the inbox of each worker that has somebody who listens, whatever the number of
-//! connections there, and once into that worker's [`Log`] for each protocol in use. A connection only notes which part of the
-//! log is its own: a message to a thousand connections of a worker is copied once by the worker and a thousand times by the
-//! kernel.
+//! A message is written once into the inbox of each worker that has somebody who listens, whatever the number
+//! of connections there, and once into that worker's [`Log`] for each protocol in use. A connection only
+//! notes which part of the log is its own: a message to a thousand connections of a worker is copied once by
+//! the worker and a thousand times by the kernel.
 //!
-//! Reading order: `registry` knows which workers listen to a name (with `patterns`), `inbox` is what is under way to a worker, in a `tray`, `listeners`
-//! are a worker's connections that may be told something, `log` is what they have yet to be sent.
-//! Sending it is in [`crate::delivery`], the commands in [`crate::command::pubsub`].
+//! Reading order: `registry` knows which workers listen to a name (with `patterns`), `inbox` is what is under
+//! way to a worker, in a `tray`, `listeners` are a worker's connections that may be told something, `log` is
+//! what they have yet to be sent. Sending it is in [`crate::net::delivery`], the commands in
+//! [`crate::command::pubsub`].
 //!
 //! What always holds:
-//! 1. The number that PUBLISH answers is the number of connections that are sent the message, unless they end or are
-//!    dropped for not reading. [`Registry`] says how.
-//! 2. Messages to one name reach all who listen to it in the same order. Messages of one connection reach everybody in
-//!    the order in which it sent them.
-//! 3. A publisher waits for no subscriber. What may wait for a worker is bounded ([`crate::limits::INBOX_BYTES`]): beyond
-//!    it, connections that publish are held back until that worker has caught up, and their workers go on with others.
-//! 4. Locks are taken in this order, all of them after those of shards: channel, patterns, inbox. Whoever holds one of them
-//!    only writes into memory.
+//! 1. The number that PUBLISH answers is the number of connections that are sent the message, unless they end
+//!    or are dropped for not reading. [`Registry`] says how.
+//! 2. Messages to one name reach all who listen to it in the same order. Messages of one connection reach
+//!    everybody in the order in which it sent them.
+//! 3. A publisher waits for no subscriber. What may wait for a worker is bounded
+//!    ([`crate::limits::INBOX_BYTES`]): beyond it, connections that publish are held back until that worker
+//!    has caught up, and their workers go on with others.
+//! 4. Locks are taken in this order, all of them after those of shards: channel, patterns, inbox. Whoever
+//!    holds one of them only writes into memory.
 
 mod inbox;
 mod listeners;

@@ -1,7 +1,9 @@
-//! The patterns that somebody listens to, in order of their literal beginnings: what is before the first `*`, `?`, `[` or `\`.
+//! The patterns that somebody listens to, in order of their literal beginnings: what is before the first `*`,
+//! `?`, `[` or `\`.
 //!
-//! A channel can match a pattern only if it begins with that, so a message is compared with few of many patterns: those of the
-//! beginnings that the channel has. Patterns that begin with a wildcard are compared with every message, as in Redis.
+//! A channel can match a pattern only if it begins with that, so a message is compared with few of many
+//! patterns: those of the beginnings that the channel has. Patterns that begin with a wildcard are compared
+//! with every message, as in Redis.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;

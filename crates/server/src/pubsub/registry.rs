@@ -1,14 +1,17 @@
 //! Who listens, in the whole server: for each name the workers that have listeners, and how many.
 //!
-//! Channels are spread over parts with a lock each, so that publishers to different channels rarely meet. Publishing
-//! holds the part's lock until the message is in all inboxes, and joining or leaving takes the worker's inbox out while it
-//! holds that lock. So every message in an inbox was counted with exactly those that are sent it:
+//! Channels are spread over parts with a lock each, so that publishers to different channels rarely meet.
+//! Publishing holds the part's lock until the message is in all inboxes, and joining or leaving takes the
+//! worker's inbox out while it holds that lock. So every message in an inbox was counted with exactly those
+//! that are sent it:
 //!
-//! - *join*: what is in the inbox by then was published before and doesn't count the new listener, so it is handed out
-//!   before the listener is added; what comes later counts it.
-//! - *leave*: what is in the inbox by then counts the leaving listener, so it is handed out before it is removed.
+//! - *join*: what is in the inbox by then was published before and doesn't count the new listener, so it is
+//!   handed out before the listener is added; what comes later counts it.
+//! - *leave*: what is in the inbox by then counts the leaving listener, so it is handed out before it is
+//!   removed.
 //!
-//! Patterns are looked at by every publisher, so they have one lock that publishers share; see [`super::patterns`].
+//! Patterns are looked at by every publisher, so they have one lock that publishers share; see
+//! [`super::patterns`].
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -26,7 +29,8 @@ use crate::server::Server;
 /// Names and who listens to them.
 type Names = ByHash<Arc<[u8]>, Audience>;
 
-/// Those who listen to a name: the workers they live on, and how many each has. Nearly always it is one worker.
+/// Those who listen to a name: the workers they live on, and how many each has. Nearly always it is one
+/// worker.
 pub(super) enum Audience {
     One(u32, u32),
     Several(Vec<(u32, u32)>),
@@ -210,8 +214,8 @@ impl Registry {
         }
     }
 
-    /// Leaves a message for all who listen to a channel (or a pattern that it matches), or to a shard channel. Returns how
-    /// many they are. Wakes nobody: `post` says who has to be.
+    /// Leaves a message for all who listen to a channel (or a pattern that it matches), or to a shard
+    /// channel. Returns how many they are. Wakes nobody: `post` says who has to be.
     pub(crate) fn publish(
         &self,
         server: &Server,
@@ -253,8 +257,9 @@ impl Registry {
         part.get(hash, channel).map_or(0, Audience::total)
     }
 
-    /// Calls `visit` with the channels or shard channels from a place on, some of which may come and go meanwhile. Returns whether
-    /// these were the last; otherwise the next call goes on where this one has ended.
+    /// Calls `visit` with the channels or shard channels from a place on, some of which may come and go
+    /// meanwhile. Returns whether these were the last; otherwise the next call goes on where this one has
+    /// ended.
     pub(crate) fn visit(
         &self,
         kind: NameKind,

@@ -1,12 +1,14 @@
-//! What one leaves for another: it is added under a lock, taken all at once, and whether there is anything can be told without the lock.
+//! What one leaves for another: it is added under a lock, taken all at once, and whether there is anything
+//! can be told without the lock.
 //!
-//! A tray with more than a bound is *crowded*, and as long as any is, whoever adds is to hold back what it can. Whoever takes the last
-//! crowded one out is told, to let those go on.
+//! A tray with more than a bound is *crowded*, and as long as any is, whoever adds is to hold back what it
+//! can. Whoever takes the last crowded one out is told, to let those go on.
 //!
-//! Waking whoever takes is not done here. Who adds does it afterwards, and who takes has been silent about it before it looks
-//! ([`sys::poller`]'s waker): so what was added is seen, or the next wait ends at once.
+//! Waking whoever takes is not done here. Who adds does it afterwards, and who takes has been silent about it
+//! before it looks ([`sys::poller`]'s waker): so what was added is seen, or the next wait ends at once.
 //!
-//! The file is compiled twice: here, and with loom's locks and atomics in `tests/inbox_model.rs`, which runs all interleavings that the memory model allows.
+//! The file is compiled twice: here, and with loom's locks and atomics in `tests/inbox_model.rs`, which runs
+//! all interleavings that the memory model allows.
 
 use super::sync::{AtomicUsize, Mutex, Ordering::Relaxed};
 

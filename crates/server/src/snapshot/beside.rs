@@ -1,9 +1,9 @@
 //! Writing a snapshot while workers go on.
 //!
-//! The thread that does it works for 200 us at a time, encoding and writing included, and rests, the longer the busier workers are: a
-//! processor is free again before anybody who wakes up there has waited long, and whoever waits at another may come over. It is inside the
-//! keyspace for some 50 us of that, with one shard locked. What writers had to copy comes first; once that was more than a little there is no
-//! rest.
+//! The thread that does it works for 200 us at a time, encoding and writing included, and rests, the longer
+//! the busier workers are: a processor is free again before anybody who wakes up there has waited long, and
+//! whoever waits at another may come over. It is inside the keyspace for some 50 us of that, with one shard
+//! locked. What writers had to copy comes first; once that was more than a little there is no rest.
 
 use std::time::Duration;
 
@@ -109,7 +109,8 @@ fn put(
 /// When to rest.
 struct Pace {
     rests: Rests,
-    /// The processor time of this thread at the end of the last rest. What it waits for, the disk or a processor, is no work.
+    /// The processor time of this thread at the end of the last rest. What it waits for, the disk or a
+    /// processor, is no work.
     before: Duration,
 }
 

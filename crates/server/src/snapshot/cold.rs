@@ -1,7 +1,8 @@
 //! Finding the values of a snapshot that are in the log alone.
 //!
-//! They are read several at a time, in the order in which they are in the log, so that a disk that can do things side by side does, and what is
-//! together is read together. A value with a file of its own is not read here but given on as a stream.
+//! They are read several at a time, in the order in which they are in the log, so that a disk that can do
+//! things side by side does, and what is together is read together. A value with a file of its own is not
+//! read here but given on as a stream.
 
 use ferrite_log::{Address, BlobStream, Hold};
 use keyspace::{ColdValue, LargeValue, Record, RecordValue, Records};

@@ -4,9 +4,9 @@
 //! temp-PID-N.rdb  --write, sync-->  --rename-->  dump.rdb  --sync the directory-->
 //! ```
 //!
-//! What is written comes together in a buffer first. It goes past the page cache where the file system can do that: who serves from
-//! memory has better use for it, and nothing has to be written back later, when somebody may wait for the disk. Where it cannot, the disk
-//! begins to write at once.
+//! What is written comes together in a buffer first. It goes past the page cache where the file system can do
+//! that: who serves from memory has better use for it, and nothing has to be written back later, when
+//! somebody may wait for the disk. Where it cannot, the disk begins to write at once.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -1,7 +1,8 @@
 //! Loading a file into the keyspace.
 //!
-//! One thread reads and checks the file, others put what it read into the keyspace, a buffer of many keys at a time: finding a
-//! key's place misses the cache, which takes longer than reading it. A file of a few buffers is loaded by one thread.
+//! One thread reads and checks the file, others put what it read into the keyspace, a buffer of many keys at
+//! a time: finding a key's place misses the cache, which takes longer than reading it. A file of a few
+//! buffers is loaded by one thread.
 
 use std::fs::File;
 use std::path::Path;
@@ -52,8 +53,8 @@ struct Load<'s> {
     has_problem: AtomicBool,
 }
 
-/// Loads a file; the caller keeps commands away meanwhile. With `relief` values leave memory where it is short.
-/// What was loaded stays if the file turns out to be wrong further on.
+/// Loads a file; the caller keeps commands away meanwhile. With `relief` values leave memory where it is
+/// short. What was loaded stays if the file turns out to be wrong further on.
 ///
 /// # Errors
 /// What to tell the operator: where the file is wrong and why, or what it holds that is not supported.
@@ -71,8 +72,9 @@ pub(crate) fn load(
     Ok(())
 }
 
-/// Loads the file that the commands of an append-only file come behind, as [`load`] does. Keys whose time has come are loaded too,
-/// because a command may give them another. Returns the byte at which the commands begin.
+/// Loads the file that the commands of an append-only file come behind, as [`load`] does. Keys whose time has
+/// come are loaded too, because a command may give them another. Returns the byte at which the commands
+/// begin.
 ///
 /// # Errors
 /// As [`load`].
@@ -167,7 +169,8 @@ impl<'s> Load<'s> {
         self.check()
     }
 
-    /// Fills the keyspace with all that comes. After a problem it goes on taking, so that nobody waits for it.
+    /// Fills the keyspace with all that comes. After a problem it goes on taking, so that nobody waits for
+    /// it.
     fn fill_all(&self, receiver: &Mutex<Receiver<Buffer>>) {
         let mut turn = self.server.keyspace.turns().register();
         loop {
@@ -342,7 +345,8 @@ impl<'s> Load<'s> {
                 "key \"{name}\" of database {database} is there twice"
             ));
         }
-        // What the log has of a key that is replaced is dead; what comes instead is logged later, with everything else.
+        // What the log has of a key that is replaced is dead; what comes instead is logged later, with
+        // everything else.
         if self.server.persistence.is_open()
             && let Some(entry) = guard.find(key)
         {

@@ -1,10 +1,10 @@
 //! Snapshots: what is in the keyspace, written to an RDB file and loaded from it.
 //!
-//! A snapshot is a point in time, taken while all workers go on ([`mod@keyspace`] does that); a thread of its own writes it beside
-//! the old file and then puts it in its place, so the file is always a whole one. Reading order: `state` what
-//! is going on and what became of the last one, `saver` is the thread, `save` and `load` are the two
-//! directions, `beside` is saving while others go on, `cold` finds values that are in the log alone, `reload`
-//! is both directions, `file` is the way a file gets its name.
+//! A snapshot is a point in time, taken while all workers go on ([`mod@keyspace`] does that); a thread of its
+//! own writes it beside the old file and then puts it in its place, so the file is always a whole one.
+//! Reading order: `state` what is going on and what became of the last one, `saver` is the thread, `save` and
+//! `load` are the two directions, `beside` is saving while others go on, `cold` finds values that are in the
+//! log alone, `reload` is both directions, `file` is the way a file gets its name.
 //!
 //! Commands are in `command/server/persistence`, the end of the server in `shutdown`.
 

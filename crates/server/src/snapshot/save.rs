@@ -1,4 +1,5 @@
-//! What a snapshot's file is made of, and writing it while everybody is kept out. Beside others it is written in [`super::beside`].
+//! What a snapshot's file is made of, and writing it while everybody is kept out. Beside others it is written
+//! in [`super::beside`].
 
 use std::borrow::Cow;
 use std::io;
@@ -109,8 +110,8 @@ pub(crate) fn save_alone(server: &Server, alone: &Exclusive<'_>, now: i64) -> io
     draft.sync_directory()
 }
 
-/// After all databases were emptied: what is being written is not wanted any more, and with save points the file is to be as
-/// empty as they are, so that a restart does not bring back what was thrown away.
+/// After all databases were emptied: what is being written is not wanted any more, and with save points the
+/// file is to be as empty as they are, so that a restart does not bring back what was thrown away.
 pub(crate) fn after_flush_all(server: &Server, turn: &mut Turn<'_>) {
     server.snapshots.cancel();
     if server.save_points().is_empty() {

@@ -1,9 +1,10 @@
 //! What is going on with snapshots, and what became of the last one.
 //!
-//! A snapshot begins on the thread that asks for it, so that it is of the moment it was asked for, and is written by the
-//! saver ([`super::run`]). There is one at a time.
+//! A snapshot begins on the thread that asks for it, so that it is of the moment it was asked for, and is
+//! written by the saver ([`super::run`]). There is one at a time.
 //!
-//! Invariant: a snapshot that was cancelled never takes the place of the file: cancelling and committing take the same lock.
+//! Invariant: a snapshot that was cancelled never takes the place of the file: cancelling and committing take
+//! the same lock.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -177,7 +178,8 @@ impl Snapshots {
         }
     }
 
-    /// Begins a snapshot of this moment, which the saver goes on with. Called inside a turn and without any lock held.
+    /// Begins a snapshot of this moment, which the saver goes on with. Called inside a turn and without any
+    /// lock held.
     ///
     /// # Errors
     /// Another one is under way.
@@ -237,8 +239,8 @@ impl Snapshots {
         }
     }
 
-    /// Lets the next snapshot begin as soon as it can: what BGSAVE does inside a transaction, of which no snapshot may have a
-    /// part.
+    /// Lets the next snapshot begin as soon as it can: what BGSAVE does inside a transaction, of which no
+    /// snapshot may have a part.
     ///
     /// # Errors
     /// One is under way.
@@ -345,7 +347,8 @@ impl Snapshots {
         state.history.dirty = server.changes();
     }
 
-    /// Begins a snapshot if one is due: scheduled, or a save point is met. After one that failed, not at once.
+    /// Begins a snapshot if one is due: scheduled, or a save point is met. After one that failed, not at
+    /// once.
     pub(crate) fn start_if_due(&self, server: &Server, turn: &mut Turn<'_>) {
         let (history, scheduled) = {
             let state = self.state.lock();

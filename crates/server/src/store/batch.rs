@@ -1,4 +1,5 @@
-//! Several locked shards, and the log's view of them: what changes while they are locked is one change after a crash.
+//! Several locked shards, and the log's view of them: what changes while they are locked is one change after
+//! a crash.
 
 use keyspace::{Guard, Key, Locked};
 

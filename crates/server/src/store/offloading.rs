@@ -49,8 +49,8 @@ impl Store<'_> {
         Some(database.shard_resident(shard))
     }
 
-    /// Lets up to `most` values of a shard leave memory, and gives back what they leave, if nobody else has it locked. Returns how many
-    /// left, and whether more may follow soon; `None` if somebody has.
+    /// Lets up to `most` values of a shard leave memory, and gives back what they leave, if nobody else has
+    /// it locked. Returns how many left, and whether more may follow soon; `None` if somebody has.
     pub(crate) fn offload(&self, db: usize, shard: ShardId, most: usize) -> Option<(usize, bool)> {
         let Some(journal) = self.journal else {
             return Some((0, false));
@@ -77,7 +77,8 @@ impl Store<'_> {
 }
 
 impl Store<'_> {
-    /// Lets the value of a key of a database leave memory, after everything before is in the log's files. Whether it is in the log alone.
+    /// Lets the value of a key of a database leave memory, after everything before is in the log's files.
+    /// Whether it is in the log alone.
     pub(crate) fn offload_key(&mut self, db: usize, key: Key<'_>) -> bool {
         let Some(journal) = self.journal else {
             return false;
@@ -139,7 +140,8 @@ impl Entry<'_, '_> {
         is_same && self.cold().is_none()
     }
 
-    /// Lets a value leave memory that is in a file of its own as well, if nobody relies on the shard's values.
+    /// Lets a value leave memory that is in a file of its own as well, if nobody relies on the shard's
+    /// values.
     pub(crate) fn leave(self) {
         self.inner.offload();
     }
@@ -152,7 +154,8 @@ impl Entry<'_, '_> {
         self.store.persistence.bytes_now(self.inner.as_ref())
     }
 
-    /// How Redis would hold a value that is in the log alone: its length says so, unless tests let short ones go.
+    /// How Redis would hold a value that is in the log alone: its length says so, unless tests let short ones
+    /// go.
     pub(super) fn cold_encoding(&self) -> Encoding {
         if self.value_len() < COLD_MIN_BYTES
             && let Ok(bytes) = self.bytes_now()

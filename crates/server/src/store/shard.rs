@@ -114,8 +114,8 @@ impl<'a> Shard<'a> {
         })
     }
 
-    /// Lets the observers hear of every change to a key from here on, for some of the reasons in [`keyspace::reason`]. If its time
-    /// has come it goes before, which is no change that they hear of.
+    /// Lets the observers hear of every change to a key from here on, for some of the reasons in
+    /// [`keyspace::reason`]. If its time has come it goes before, which is no change that they hear of.
     pub(crate) fn observe(&mut self, key: Key<'_>, reasons: u8) {
         self.guard.contains(key);
         self.guard.observe(reasons);
@@ -174,12 +174,14 @@ impl<'a> Shard<'a> {
         cold.is_some_and(is_blob)
     }
 
-    /// Whether others than the `own` pins rely on values of the shard: then no key of it may get a value that is in the log alone.
+    /// Whether others than the `own` pins rely on values of the shard: then no key of it may get a value that
+    /// is in the log alone.
     pub(crate) fn is_relied_on(&self, own: u32) -> bool {
         self.guard.pins() > own
     }
 
-    /// [`Shard::set`] with a value in a file of its own, which the journal's log has made. Nobody else relies on the shard's values.
+    /// [`Shard::set`] with a value in a file of its own, which the journal's log has made. Nobody else relies
+    /// on the shard's values.
     pub(crate) fn set_blob(
         &mut self,
         key: Key<'_>,
@@ -195,9 +197,10 @@ impl<'a> Shard<'a> {
         self.changed(key, ChangeKind::Written);
     }
 
-    /// Makes the value of a key, empty if it is missing, at least as long as `part` reaches (zeroes are added behind), then lets
-    /// `change` write to that part of it; `change` gets the whole value and says whether it did. Returns what else it says, and
-    /// whether the key is another than before: it is new, or its value is longer or was written to.
+    /// Makes the value of a key, empty if it is missing, at least as long as `part` reaches (zeroes are added
+    /// behind), then lets `change` write to that part of it; `change` gets the whole value and says whether
+    /// it did. Returns what else it says, and whether the key is another than before: it is new, or its value
+    /// is longer or was written to.
     pub(crate) fn grow<R>(
         &mut self,
         key: Key<'_>,
@@ -246,7 +249,8 @@ impl<'a> Shard<'a> {
         true
     }
 
-    /// Takes a key's value away, to put it elsewhere with [`Shard::attach`]; both together count as one change.
+    /// Takes a key's value away, to put it elsewhere with [`Shard::attach`]; both together count as one
+    /// change.
     pub(crate) fn detach(&mut self, key: Key<'_>) -> Option<Detached> {
         let inner = self.guard.find(key)?;
         if let Some(journal) = self.store.journal {
@@ -257,7 +261,8 @@ impl<'a> Shard<'a> {
         Some(detached)
     }
 
-    /// Gives a key a value that was taken or copied from another, expiry included. As far as anybody is told it is a new key.
+    /// Gives a key a value that was taken or copied from another, expiry included. As far as anybody is told
+    /// it is a new key.
     pub(crate) fn attach(&mut self, key: Key<'_>, value: Detached) {
         self.tell(Event::NEW, key);
         let (journal, db) = (self.store.journal, self.db);
@@ -300,8 +305,8 @@ impl Entry<'_, '_> {
         self.inner.value()
     }
 
-    /// Answers with the value, wherever it is: one in a file of its own is sent from there. Any other is in memory, or the command is
-    /// served with it.
+    /// Answers with the value, wherever it is: one in a file of its own is sent from there. Any other is in
+    /// memory, or the command is served with it.
     ///
     /// # Errors
     /// It is in none of these places.
@@ -407,8 +412,8 @@ impl Entry<'_, '_> {
         self.changed(ChangeKind::Written);
     }
 
-    /// Makes the value `len` bytes long (zeroes are added behind), then lets `change` write to it, in that `part` alone. `form` is how
-    /// the value counts as written from here on.
+    /// Makes the value `len` bytes long (zeroes are added behind), then lets `change` write to it, in that
+    /// `part` alone. `form` is how the value counts as written from here on.
     #[inline]
     pub(crate) fn update<R>(
         &mut self,

@@ -1,12 +1,13 @@
 //! Walking through all keys in the background, a slice at a time: which are the biggest, and what begins how.
 //!
-//! The control thread goes on with the walk ten times a second, for [`SURVEY_NS`] (longer while somebody waits for figures by
-//! prefix), with [`SURVEY_SLICE`] keys under each lock. So it costs well below a hundredth of a processor, and no command waits for
-//! more than a slice. A walk begins anew when it has come to its end and [`SURVEY_PAUSE_MS`] have passed.
+//! The control thread goes on with the walk ten times a second, for [`SURVEY_NS`] (longer while somebody
+//! waits for figures by prefix), with [`SURVEY_SLICE`] keys under each lock. So it costs well below a
+//! hundredth of a processor, and no command waits for more than a slice. A walk begins anew when it has come
+//! to its end and [`SURVEY_PAUSE_MS`] have passed.
 //!
-//! What is known is what the last whole walk saw and what this one has seen so far. Keys that come and go meanwhile
-//! may be missing, as in SCAN; how big a key is now is asked when it is told. Where there are few keys
-//! ([`SURVEY_AT_ONCE`]) the command BIGKEYS walks through all of them itself.
+//! What is known is what the last whole walk saw and what this one has seen so far. Keys that come and go
+//! meanwhile may be missing, as in SCAN; how big a key is now is asked when it is told. Where there are few
+//! keys ([`SURVEY_AT_ONCE`]) the command BIGKEYS walks through all of them itself.
 //!
 //! The size of a key is the memory it takes and the bytes of its value that are on the disk alone.
 

@@ -103,7 +103,8 @@ impl Prefixes {
 }
 
 impl Rule {
-    /// What a key begins with; empty if it has no separator. A key with fewer separators than asked for is told by those it has.
+    /// What a key begins with; empty if it has no separator. A key with fewer separators than asked for is
+    /// told by those it has.
     fn prefix<'k>(&self, key: &'k [u8]) -> &'k [u8] {
         let mut end = 0;
         for _ in 0..self.depth {

@@ -1,7 +1,8 @@
 //! Broadcasting mode: connections that want to know of all keys that begin in some way.
 //!
-//! What a worker changes is collected until its turn is about to send replies, and told as one list for each prefix: whoever
-//! was told that a change is done can rely on everybody else having been told of it. A thread that is no worker tells at once.
+//! What a worker changes is collected until its turn is about to send replies, and told as one list for each
+//! prefix: whoever was told that a change is done can rely on everybody else having been told of it. A thread
+//! that is no worker tells at once.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,7 +112,8 @@ impl Prefixes {
         self.count.store(named.len(), Relaxed);
     }
 
-    /// Notes that a key was changed by a connection, if somebody wants to know. Returns whether anybody wants to know of keys.
+    /// Notes that a key was changed by a connection, if somebody wants to know. Returns whether anybody wants
+    /// to know of keys.
     pub(super) fn note(&self, server: &Server, key: &[u8], by: u64) -> bool {
         if !self.any() {
             return false;

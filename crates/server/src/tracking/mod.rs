@@ -6,21 +6,25 @@
 //!                                   connections' workers finds an invalidation in its inbox ([`crate::pubsub`])
 //! ```
 //!
-//! Why no copy stays wrong: the interest is there before the value is read, so whoever changes the key from then on takes it
-//! out and leaves an invalidation in the inbox of the reader's worker. That looks there only between two commands: the invalidation
-//! comes behind the reply from which the copy is made, even if the key changed while it was being read. And it is in the
-//! inbox before the change is acknowledged: a connection that sends something after that is told before it is answered.
+//! Why no copy stays wrong: the interest is there before the value is read, so whoever changes the key from
+//! then on takes it out and leaves an invalidation in the inbox of the reader's worker. That looks there only
+//! between two commands: the invalidation comes behind the reply from which the copy is made, even if the key
+//! changed while it was being read. And it is in the inbox before the change is acknowledged: a connection
+//! that sends something after that is told before it is answered.
 //!
-//! Connections in broadcasting mode name prefixes instead of reading keys: [`broadcast`]. While there are any, all shards are observed.
+//! Connections in broadcasting mode name prefixes instead of reading keys: [`broadcast`]. While there are
+//! any, all shards are observed.
 //!
 //! Invariants:
 //! 1. The table of a shard has an interest in a key of a database only if that database's shard is observed
 //!    ([`keyspace::reason::TRACKED`]).
-//! 2. `keys`, `items` and `bytes` say what is in the tables. Interests of connections that have ended, or track no more, stay until
-//!    their key changes, the table is over its limits, or so many of them are there that the table is swept ([`sweep`]).
+//! 2. `keys`, `items` and `bytes` say what is in the tables. Interests of connections that have ended, or
+//!    track no more, stay until their key changes, the table is over its limits, or so many of them are there
+//!    that the table is swept ([`sweep`]).
 //! 3. Locks: a table's is taken under the shard's lock or without any. Beneath it nothing is locked.
 //!
-//! What does not live here: the commands ([`crate::command::connection`]), sending ([`crate::delivery`]).
+//! What does not live here: the commands ([`crate::command::connection`]), sending
+//! ([`crate::net::delivery`]).
 
 mod broadcast;
 mod news;
@@ -58,7 +62,8 @@ const INTEREST_BYTES: usize = 32;
 /// A connection has read the key in a database.
 struct Interest {
     db: u32,
-    /// Bytes that it adds to the account of the connection. The first one that read a key pays for the key, too.
+    /// Bytes that it adds to the account of the connection. The first one that read a key pays for the key,
+    /// too.
     bytes: u32,
     client: Arc<Client>,
 }
@@ -110,11 +115,12 @@ pub(crate) struct Tracking {
     items: AtomicUsize,
     /// Bytes that the tables take.
     bytes: AtomicUsize,
-    /// Interests of connections that track no more, since the last sweep began; and how often tables were to be swept.
+    /// Interests of connections that track no more, since the last sweep began; and how often tables were to
+    /// be swept.
     dead: AtomicUsize,
     sweeps: AtomicUsize,
-    /// When (Unix, ms) tables are to be swept because of connections that may track again, for the first time and for the last; 0
-    /// for never.
+    /// When (Unix, ms) tables are to be swept because of connections that may track again, for the first time
+    /// and for the last; 0 for never.
     sweep_due_ms: AtomicI64,
     last_due_ms: AtomicI64,
     /// Connections that track.
@@ -129,7 +135,8 @@ thread_local! {
     static CURRENT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Says whose requests run on this thread from here on: what a connection changes itself may be no news to it. 0 is nobody.
+/// Says whose requests run on this thread from here on: what a connection changes itself may be no news to
+/// it. 0 is nobody.
 #[inline]
 pub(crate) fn set_current(client: u64) {
     CURRENT.set(client);
@@ -224,7 +231,8 @@ impl Tracking {
         self.items.fetch_add(1, Relaxed);
     }
 
-    /// A key of a tracked shard, which is locked, has changed. Returns whether the shard is still to be observed.
+    /// A key of a tracked shard, which is locked, has changed. Returns whether the shard is still to be
+    /// observed.
     pub(crate) fn changed(&self, server: &Server, change: &Change<'_>) -> bool {
         let (current, key) = (CURRENT.get(), change.key.bytes);
         let broadcasts = self.prefixes.note(server, key, current);
@@ -264,7 +272,8 @@ impl Tracking {
         taken
     }
 
-    /// Whether there is more than settings allow: than `tracking-table-max-keys`, and than a part of `maxmemory`.
+    /// Whether there is more than settings allow: than `tracking-table-max-keys`, and than a part of
+    /// `maxmemory`.
     fn is_full(&self, server: &Server) -> bool {
         let most = server.settings.int(Setting::TrackingTableMaxKeys) as usize;
         let limit = server.settings.int(Setting::MaxMemory);
@@ -272,7 +281,8 @@ impl Tracking {
             || (limit > 0 && self.bytes() > (limit / TRACKING_SHARE) as usize)
     }
 
-    /// Forgets keys while there are too many, so many of them at most. Those who read them are told as if they had changed.
+    /// Forgets keys while there are too many, so many of them at most. Those who read them are told as if
+    /// they had changed.
     fn evict(&self, server: &Server, mut most: usize) {
         while most > 0 && self.is_full(server) {
             let at = self.evict_at.fetch_add(1, Relaxed) % self.shards.len();
@@ -291,7 +301,8 @@ impl Tracking {
         }
     }
 
-    /// Databases were emptied or exchanged: nobody's copies are worth anything. No other worker is inside a turn.
+    /// Databases were emptied or exchanged: nobody's copies are worth anything. No other worker is inside a
+    /// turn.
     pub(crate) fn flushed(&self, server: &Server) {
         if self.items() > 0 {
             let tables = self
@@ -353,7 +364,8 @@ const MODES: u32 = status::BROADCAST | status::OPT_IN | status::OPT_OUT | status
 const PREFIX_BYTES: usize = 160;
 
 impl Session {
-    /// Lets the connection track, or track in another way. Returns whether all shards have to be observed for it from here on.
+    /// Lets the connection track, or track in another way. Returns whether all shards have to be observed for
+    /// it from here on.
     pub(crate) fn begin_tracking(&mut self, server: &Server, wish: Wish) -> bool {
         let (client, tracking) = (&self.client, &server.observers.tracking);
         if !client.has_status(status::TRACKING) {
@@ -379,8 +391,9 @@ impl Session {
         is_first
     }
 
-    /// Ends tracking, if the connection tracks. What it has read is forgotten when it changes, or with the next sweep; if the
-    /// connection stays, with one some seconds later, because it may track again, and what it has read counts then.
+    /// Ends tracking, if the connection tracks. What it has read is forgotten when it changes, or with the
+    /// next sweep; if the connection stays, with one some seconds later, because it may track again, and what
+    /// it has read counts then.
     pub(crate) fn end_tracking(&mut self, server: &Server, stays: bool) {
         let (client, tracking) = (&self.client, &server.observers.tracking);
         if !client.has_status(status::TRACKING) {
@@ -443,7 +456,8 @@ pub(crate) fn remember(context: &mut Context<'_>, command: &'static Command, arg
         .evict(context.server, TRACKING_EVICTIONS);
 }
 
-/// What CLIENT CACHING said holds for the next command alone, or for the transaction that it begins; CLIENT says more about it.
+/// What CLIENT CACHING said holds for the next command alone, or for the transaction that it begins; CLIENT
+/// says more about it.
 pub(crate) fn end_command(session: &Session, command: Option<&Command>) {
     let is_client = command.is_some_and(|command| command.full_name.starts_with("client"));
     if session.transaction.is_none() && !is_client {

@@ -5,8 +5,8 @@
 //!  RESP2   *3 message __redis__:invalidate KEYS        (to the connection that REDIRECT names, if it subscribes)
 //! ```
 //!
-//! KEYS is an array, or null when all copies are worthless. Which form it takes is decided by the worker that sends it, which knows
-//! its connections ([`crate::pubsub`]).
+//! KEYS is an array, or null when all copies are worthless. Which form it takes is decided by the worker that
+//! sends it, which knows its connections ([`crate::pubsub`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -56,7 +56,8 @@ pub(crate) struct Letters {
 }
 
 impl Letters {
-    /// Adds whoever is told for a connection that tracks. If that is one that has ended, the connection is told so instead.
+    /// Adds whoever is told for a connection that tracks. If that is one that has ended, the connection is
+    /// told so instead.
     pub(crate) fn add(&mut self, server: &Server, client: &Arc<Client>) {
         let redirected = client.redirect_id.load(Relaxed) != 0;
         let target = if redirected {

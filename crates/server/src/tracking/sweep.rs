@@ -1,7 +1,8 @@
 //! Removing from the table of tracked keys what connections have read that have ended since.
 //!
-//! A connection does not know which keys it has read, so its end costs nothing. When a part of the table may be of such connections, each
-//! worker walks through the tables of its own shards once, a slice at a time: the memory comes back though no key changes.
+//! A connection does not know which keys it has read, so its end costs nothing. When a part of the table may
+//! be of such connections, each worker walks through the tables of its own shards once, a slice at a time:
+//! the memory comes back though no key changes.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -93,7 +94,8 @@ impl Sweep {
 }
 
 impl Tracking {
-    /// Notes that so many interests are of a connection that tracks no more, to be removed from a time (Unix, ms) on.
+    /// Notes that so many interests are of a connection that tracks no more, to be removed from a time (Unix,
+    /// ms) on.
     pub(super) fn note_dead(&self, items: usize, sweeps_from: i64) {
         if items == 0 {
             return;
@@ -132,7 +134,8 @@ impl Tracking {
         }
     }
 
-    /// Removes what is dead in a part of a shard's table. Returns how many keys were looked at, and the hash of the last if there are more.
+    /// Removes what is dead in a part of a shard's table. Returns how many keys were looked at, and the hash
+    /// of the last if there are more.
     fn sweep(
         &self,
         shard: ShardId,

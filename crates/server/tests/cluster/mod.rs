@@ -1,5 +1,5 @@
-//! A cluster of several servers: what its nodes answer, beside a real redis-server with the same slots; the map and how it is read
-//! again; and what is refused.
+//! A cluster of several servers: what its nodes answer, beside a real redis-server with the same slots; the
+//! map and how it is read again; and what is refused.
 
 mod nodes;
 mod redis;

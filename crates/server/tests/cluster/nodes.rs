@@ -1,4 +1,5 @@
-//! Three nodes of one map: clients that are sent to the right one, maps that are read again, keys that stay behind.
+//! Three nodes of one map: clients that are sent to the right one, maps that are read again, keys that stay
+//! behind.
 
 use super::{CACHE, IDS, Nodes, THIRDS, start_node};
 use crate::support;

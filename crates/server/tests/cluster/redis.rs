@@ -1,5 +1,6 @@
-//! One node beside a redis-server that is the same node: the same id, port and slots, so the same replies. The two other nodes are
-//! known to both and run nowhere. redis-server learns all of that from its file nodes.conf.
+//! One node beside a redis-server that is the same node: the same id, port and slots, so the same replies.
+//! The two other nodes are known to both and run nowhere. redis-server learns all of that from its file
+//! nodes.conf.
 
 use super::{CACHE, IDS, THIRDS, addresses, elsewhere, fresh_dir, map_text, start_node};
 use crate::support;
@@ -71,7 +72,8 @@ fn start_redis(addresses: &[SocketAddr; 3], slots: &[&str; 3]) -> Server {
     server
 }
 
-/// For two seconds after its start a node of redis-server serves nothing; and it looks ten times a second what has changed.
+/// For two seconds after its start a node of redis-server serves nothing; and it looks ten times a second
+/// what has changed.
 fn wait_until_it_serves(redis: &Server) {
     let mut client = redis.client();
     eventually("redis-server serving its slots", || {
@@ -80,8 +82,8 @@ fn wait_until_it_serves(redis: &Server) {
     });
 }
 
-/// `{a}` is of slot 15495 and so of the third node, `bar` of the first (5061), `foo` of the third (12182), `{b}` (3300) of the
-/// first, `hello` (866) of the first, `key` (12539) of the third.
+/// `{a}` is of slot 15495 and so of the third node, `bar` of the first (5061), `foo` of the third (12182),
+/// `{b}` (3300) of the first, `hello` (866) of the first, `key` (12539) of the third.
 const ROUTED: &[&str] = &[
     "SET bar 1",
     "GET bar",
@@ -367,7 +369,8 @@ fn shards(server: &Server, proto: Proto) -> Vec<String> {
     shards
 }
 
-/// CLUSTER NODES without what only nodes know that talk to each other: ports of the bus, times, epochs, links.
+/// CLUSTER NODES without what only nodes know that talk to each other: ports of the bus, times, epochs,
+/// links.
 fn nodes(server: &Server, proto: Proto) -> Vec<String> {
     let reply = server.client_with(proto).ask("CLUSTER NODES");
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Starts that are refused, each with its reason: a map with mistakes, a node that is not in it, a directory of another node.
+//! Starts that are refused, each with its reason: a map with mistakes, a node that is not in it, a directory
+//! of another node.
 
 use super::{CACHE, IDS, THIRDS, addresses, map_text, start_node};
 use crate::support;

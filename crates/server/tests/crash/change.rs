@@ -1,7 +1,7 @@
 //! What a connection does: changes of its own keys, in databases that it shares and in two that are its own.
 //!
-//! A [`Change`] is asked for with one command, or one transaction, and leads from one [`State`] to the next. Numbers stand for
-//! keys and seeds for values, so that a history is small.
+//! A [`Change`] is asked for with one command, or one transaction, and leads from one [`State`] to the next.
+//! Numbers stand for keys and seeds for values, so that a history is small.
 
 use std::collections::HashMap;
 

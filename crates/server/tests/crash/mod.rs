@@ -1,5 +1,5 @@
-//! Crashes: eight connections write and note what they were told, the server is killed at a random moment and started again, and
-//! what is there is compared with what was acknowledged.
+//! Crashes: eight connections write and note what they were told, the server is killed at a random moment and
+//! started again, and what is there is compared with what was acknowledged.
 //!
 //! | file | what |
 //! |---|---|
@@ -8,19 +8,22 @@
 //! | `life` | connections at work until the server dies |
 //! | `verdict` | whether what is there after that can be |
 //!
-//! A kill leaves what the system was given, so it would not show an acknowledgement that came before the sync. In most lives under
-//! `always` and `everysec` the server therefore keeps what it has not synced to itself (`DEBUG DISK VOLATILE`): then a kill is a loss
-//! of power.
+//! A kill leaves what the system was given, so it would not show an acknowledgement that came before the
+//! sync. In most lives under `always` and `everysec` the server therefore keeps what it has not synced to
+//! itself (`DEBUG DISK VOLATILE`): then a kill is a loss of power.
 //!
-//! What must hold after every crash, for each connection: the data is what it was after some number of its changes, whole
-//! transactions and MSETs among them; nothing that was acknowledged is missing (`always`, and any policy if the process alone died), or
-//! nothing that was acknowledged longer ago than the sync interval (`everysec` and a loss of power); and if a change is there, so is
-//! everything that was acknowledged before it was sent, by whomever.
+//! What must hold after every crash, for each connection: the data is what it was after some number of its
+//! changes, whole transactions and MSETs among them; nothing that was acknowledged is missing (`always`, and
+//! any policy if the process alone died), or nothing that was acknowledged longer ago than the sync interval
+//! (`everysec` and a loss of power); and if a change is there, so is everything that was acknowledged before
+//! it was sent, by whomever.
 //!
-//! Some lives end in good order: then nothing at all is missing. Before every start `--check-log` has to find the log whole.
+//! Some lives end in good order: then nothing at all is missing. Before every start `--check-log` has to find
+//! the log whole.
 //!
-//! `FERRITE_CRASHES=300` makes it thorough (`make crash ROUNDS=300`), `FERRITE_SEED` repeats a run as far as threads allow.
-//! `FERRITE_SERVER` is the server that is tested, if it is another than the one that was just built.
+//! `FERRITE_CRASHES=300` makes it thorough (`make crash ROUNDS=300`), `FERRITE_SEED` repeats a run as far as
+//! threads allow. `FERRITE_SERVER` is the server that is tested, if it is another than the one that was just
+//! built.
 
 mod change;
 mod life;
@@ -41,8 +44,8 @@ fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().expect("a number"))
 }
 
-/// How much older than a change that is lost everything must be there, in milliseconds: the sync interval and what a sync takes.
-/// Where nobody measures, a machine that does other things as well is given time.
+/// How much older than a change that is lost everything must be there, in milliseconds: the sync interval and
+/// what a sync takes. Where nobody measures, a machine that does other things as well is given time.
 fn everysec_bound() -> Duration {
     Duration::from_millis(number("FERRITE_CRASH_BOUND_MS", 10_000))
 }

@@ -1,10 +1,11 @@
-//! When two replies are alike: to the letter, but for what is each server's own affair and what differs on purpose.
+//! When two replies are alike: to the letter, but for what is each server's own affair and what differs on
+//! purpose.
 
 use super::request::Request;
 use super::support::Value;
 
-/// How far the clocks of two replies may be apart: the servers answered at different moments. Generous, because any
-/// wrong time differs by far more (see the invariants of `words`).
+/// How far the clocks of two replies may be apart: the servers answered at different moments. Generous,
+/// because any wrong time differs by far more (see the invariants of `words`).
 const NEAR_S: i64 = 60;
 
 /// How a reply is compared. Errors are always compared to the letter.

@@ -1,7 +1,8 @@
-//! What both servers publish about keys while the stream runs (`notify-keyspace-events`): the same events in the same order.
+//! What both servers publish about keys while the stream runs (`notify-keyspace-events`): the same events in
+//! the same order.
 //!
-//! A pair of connections listens to all channels of events. Behind each batch, once its replies are here, a message of our own is
-//! published; what comes before it belongs to the batch.
+//! A pair of connections listens to all channels of events. Behind each batch, once its replies are here, a
+//! message of our own is published; what comes before it belongs to the batch.
 
 use super::pair::Pair;
 use super::request::{Request, request, shown};

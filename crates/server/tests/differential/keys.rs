@@ -1,4 +1,5 @@
-//! Requests of the commands that work on keys of any type: existence, expiry, renaming, iteration, whole databases.
+//! Requests of the commands that work on keys of any type: existence, expiry, renaming, iteration, whole
+//! databases.
 
 use super::request::{Request, request};
 use super::stream::Generator;
@@ -57,7 +58,8 @@ impl Generator {
         expire
     }
 
-    /// One call of SCAN. What a page holds is each server's own affair; the walk over all pages is compared apart.
+    /// One call of SCAN. What a page holds is each server's own affair; the walk over all pages is compared
+    /// apart.
     fn scan(&mut self) -> Request {
         let cursor = if self.chance(70) {
             b"0".to_vec()

@@ -1,14 +1,18 @@
-//! The differential test: one random stream of requests to a real redis-server and to Ferrite, and every reply compared.
+//! The differential test: one random stream of requests to a real redis-server and to Ferrite, and every
+//! reply compared.
 //!
-//! - `cargo test --test all differential` sends 400,000 requests, over RESP2 and RESP3, to one and to two threads.
-//! - `FERRITE_COMMANDS=5000000` sends that many; `FERRITE_SEED=N` sends another stream, `FERRITE_SEED=random` a new one.
+//! - `cargo test --test all differential` sends 400,000 requests, over RESP2 and RESP3, to one and to two
+//!   threads.
+//! - `FERRITE_COMMANDS=5000000` sends that many; `FERRITE_SEED=N` sends another stream, `FERRITE_SEED=random`
+//!   a new one.
 //! - `FERRITE_SUBJECT=redis` compares redis-server with itself, which shows that the stream is fair.
 //!
-//! Every report names its seed; the same seed, number of requests and test replay it. What is not compared to the
-//! letter is decided in `compare.rs`, which also holds the table of deliberate differences.
+//! Every report names its seed; the same seed, number of requests and test replay it. What is not compared to
+//! the letter is decided in `compare.rs`, which also holds the table of deliberate differences.
 //!
-//! Reading order: `request` and `words` (the vocabulary), `strings`, `keys`, `bits`, `session` (the sentences), `stream` (the
-//! text), `pair`, `compare`, `run`, `walk`, `heard` and `scenarios` (the examination), `report`.
+//! Reading order: `request` and `words` (the vocabulary), `strings`, `keys`, `bits`, `session` (the
+//! sentences), `stream` (the text), `pair`, `compare`, `run`, `walk`, `heard` and `scenarios` (the
+//! examination), `report`.
 
 mod bits;
 mod compare;
@@ -252,7 +256,8 @@ fn one_changed_reply_is_caught() {
     }
 }
 
-/// Nothing hides: what differs in the data but was never shown in a reply is found in the closing look at all keys.
+/// Nothing hides: what differs in the data but was never shown in a reply is found in the closing look at all
+/// keys.
 #[test]
 fn silent_damage_is_found() {
     let (reference, subject) = (
@@ -282,7 +287,8 @@ const CHANGED_FROM: usize = 1000;
 /// Whether the one change is still to be made.
 static AT_WORK: AtomicBool = AtomicBool::new(false);
 
-/// Replaces the first suitable reply by what `change` makes of it. Only those that must be equal are suitable.
+/// Replaces the first suitable reply by what `change` makes of it. Only those that must be equal are
+/// suitable.
 fn change_once(
     index: usize,
     rule: Rule,

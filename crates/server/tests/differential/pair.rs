@@ -1,7 +1,8 @@
-//! Two servers side by side: the reference and the subject, with connections in pairs that carry the same bytes.
+//! Two servers side by side: the reference and the subject, with connections in pairs that carry the same
+//! bytes.
 //!
-//! Invariant: a connection is written by a thread of its own, so that neither server can be waiting for us to read while we
-//! wait for it to read.
+//! Invariant: a connection is written by a thread of its own, so that neither server can be waiting for us to
+//! read while we wait for it to read.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

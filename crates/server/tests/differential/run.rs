@@ -38,7 +38,8 @@ pub(crate) struct Plan {
     pub(crate) stream: u64,
     pub(crate) commands: usize,
     pub(crate) proto: Proto,
-    /// Changes replies of the subject on their way, knowing the number of the request and how its reply is compared.
+    /// Changes replies of the subject on their way, knowing the number of the request and how its reply is
+    /// compared.
     pub(crate) tamper: Option<fn(usize, Rule, Value) -> Value>,
     /// Whether what is published about keys is compared too.
     pub(crate) listens: bool,
@@ -61,8 +62,8 @@ pub(crate) struct Run<'a> {
     reference: &'a Server,
     subject: &'a Server,
     pub(super) generator: Generator,
-    /// Decides where batches end and where their bytes are cut; apart from the generator, so that the stream does not
-    /// depend on it.
+    /// Decides where batches end and where their bytes are cut; apart from the generator, so that the stream
+    /// does not depend on it.
     pub(super) shape: Rng,
     pub(super) pairs: Vec<Pair>,
     pub(super) ears: Option<Ears>,

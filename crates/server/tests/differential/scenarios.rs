@@ -1,4 +1,5 @@
-//! What a run does: the random stream, keys that expire, a large keyspace, and the closing look at everything.
+//! What a run does: the random stream, keys that expire, a large keyspace, and the closing look at
+//! everything.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +14,8 @@ const LARGE_STEP: usize = 64;
 const DATABASES: usize = 16;
 
 impl Run<'_> {
-    /// Sends each command of `names` with all numbers of words, then the stream, and looks at all that was left behind.
+    /// Sends each command of `names` with all numbers of words, then the stream, and looks at all that was
+    /// left behind.
     pub(crate) fn stream(mut self, names: &str) -> Report {
         let arities = self.exchange(0, Generator::arities(names));
         let mut goes_on = self.goes_on(arities.map(drop));
@@ -108,7 +110,8 @@ impl Run<'_> {
 
     /// Gives most keys a short time to live, waits until it is over, then goes on with the stream.
     fn expiry_round(&mut self, round: usize) -> Result<(), Diverged> {
-        // In every second round redis-server removes nothing by itself, so that each command meets keys that are over.
+        // In every second round redis-server removes nothing by itself, so that each command meets keys that
+        // are over.
         let active = ["0", "1"][round % 2];
         self.pairs[0].ask(&["DEBUG", "SET-ACTIVE-EXPIRE", active]);
         let in_seconds = round == 0;

@@ -2,8 +2,9 @@
 //!
 //! Invariants:
 //! 1. A seed and a configuration always give the same stream.
-//! 2. Two correct servers answer the stream alike whatever the milliseconds between them: nothing expires while it runs
-//!    ([`is_safe`]), and what each server may answer as it likes is followed by a request that both must answer alike.
+//! 2. Two correct servers answer the stream alike whatever the milliseconds between them: nothing expires
+//!    while it runs ([`is_safe`]), and what each server may answer as it likes is followed by a request that
+//!    both must answer alike.
 //! 3. No request makes a server allocate more than a few megabytes.
 
 use std::ops::RangeInclusive;
@@ -170,7 +171,8 @@ fn is_safe(request: &Request) -> bool {
         b"SETRANGE" => !is_number_in(2, &HEAVY_BYTES),
         b"SETBIT" => !is_number_in(2, &HEAVY_BITS),
         b"BITFIELD" => (2..request.words.len()).all(|index| {
-            // The value of its SET may be as large as it likes, but telling it apart is not worth the trouble.
+            // The value of its SET may be as large as it likes, but telling it apart is not worth the
+            // trouble.
             let field = request.words[index].strip_prefix(b"#").and_then(integer);
             !is_number_in(index, &HEAVY_BITS)
                 && !field.is_some_and(|field| HEAVY_FIELDS.contains(&field))

@@ -1,10 +1,11 @@
-//! The vocabulary of the stream: keys, values, numbers, patterns and times, each from a small pool so that commands meet.
+//! The vocabulary of the stream: keys, values, numbers, patterns and times, each from a small pool so that
+//! commands meet.
 //!
 //! Invariants:
-//! 1. A command stays within one [`Arena`]: only the keys of `Large` ever hold long values, so that no command
-//!    with a quadratic cost, such as LCS, sees one.
-//! 2. A time to live is either far away or already over. Two far ones never come so close that the milliseconds between
-//!    the two servers could change their order.
+//! 1. A command stays within one [`Arena`]: only the keys of `Large` ever hold long values, so that no
+//!    command with a quadratic cost, such as LCS, sees one.
+//! 2. A time to live is either far away or already over. Two far ones never come so close that the
+//!    milliseconds between the two servers could change their order.
 
 use super::stream::Generator;
 
@@ -17,8 +18,8 @@ pub(crate) enum Arena {
 
 /// Seconds since 1970 from which absolute times count: in the year 2100, later than any relative one reaches.
 const FAR_FUTURE_S: u64 = 4_102_444_800;
-/// Lengths around which a representation may change: redis-server's embedded strings end at 44 bytes, and Ferrite keeps
-/// values from 16 KiB apart.
+/// Lengths around which a representation may change: redis-server's embedded strings end at 44 bytes, and
+/// Ferrite keeps values from 16 KiB apart.
 const EDGE_LENGTHS: [usize; 10] = [0, 1, 7, 8, 9, 43, 44, 45, 255, 256];
 const LARGE_LENGTHS: [usize; 6] = [4096, 16_383, 16_384, 16_385, 65_536, 70_000];
 /// The longest value of the large arena.
@@ -343,7 +344,8 @@ impl Generator {
     /// A number of seconds that no other time of this stream comes close to (invariant 2).
     fn distinct_s(&mut self) -> u64 {
         self.times = self.times.wrapping_add(1);
-        // An odd factor permutes the numbers below a power of two, so the order of the times is no order of time.
+        // An odd factor permutes the numbers below a power of two, so the order of the times is no order of
+        // time.
         let number = self.times.wrapping_mul(0x9E37_79B1) & 0xF_FFFF;
         10_000 + 1_000 * u64::from(number)
     }

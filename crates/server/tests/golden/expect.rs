@@ -1,8 +1,8 @@
 //! What a script expects: the matching of expectations against replies. `notation.rs` reads and writes them.
 //!
-//! One expectation serves both protocols wherever RESP2 has a fixed form for a RESP3 type: a map is a flat array there,
-//! a set or push an array, a double or verbatim string a bulk string, a boolean 1 or 0, and `nil` its null. Under RESP3
-//! the type itself is required.
+//! One expectation serves both protocols wherever RESP2 has a fixed form for a RESP3 type: a map is a flat
+//! array there, a set or push an array, a double or verbatim string a bulk string, a boolean 1 or 0, and
+//! `nil` its null. Under RESP3 the type itself is required.
 
 use std::ops::RangeInclusive;
 

@@ -1,6 +1,6 @@
-//! The golden scripts: every file of `tests/scripts`, run against a real redis-server and against Ferrite with one and
-//! with two threads, over RESP2 and over RESP3. The expectation itself is thereby tested; where Ferrite differs on
-//! purpose, the script says so.
+//! The golden scripts: every file of `tests/scripts`, run against a real redis-server and against Ferrite
+//! with one and with two threads, over RESP2 and over RESP3. The expectation itself is thereby tested; where
+//! Ferrite differs on purpose, the script says so.
 //!
 //! - `cargo test --test all golden` runs all.
 //! - `UPDATE_GOLDEN=1` rewrites expectations that redis-server does not meet, and fills in missing ones.

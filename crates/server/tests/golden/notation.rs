@@ -17,9 +17,9 @@
 //! closed                      the connection was closed instead
 //! ```
 //!
-//! Commas and line breaks between elements are free. Inside brackets, simple strings and errors are one word or quoted:
-//! `+"two words"`. A regular expression matches the whole string (`\/` for a slash); in `<lines>` each matches one
-//! whole line.
+//! Commas and line breaks between elements are free. Inside brackets, simple strings and errors are one word
+//! or quoted: `+"two words"`. A regular expression matches the whole string (`\/` for a slash); in `<lines>`
+//! each matches one whole line.
 
 use regex_lite::Regex;
 
@@ -153,7 +153,8 @@ impl<'a> Reader<'a> {
         Ok(Expected::Text { kind, pattern })
     }
 
-    /// A simple string or error behind its sign: quoted, a regular expression, or (outside brackets) the rest of the line.
+    /// A simple string or error behind its sign: quoted, a regular expression, or (outside brackets) the rest
+    /// of the line.
     fn line_text(&mut self, kind: TextKind, depth: usize) -> Read<Expected> {
         self.rest = &self.rest[1..];
         if self.rest.starts_with(['"', '/']) {

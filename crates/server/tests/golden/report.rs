@@ -58,7 +58,8 @@ impl Report {
         self.failures.is_empty()
     }
 
-    /// Prints the failures and the totals, past the test harness, which keeps what the print macros write to itself.
+    /// Prints the failures and the totals, past the test harness, which keeps what the print macros write to
+    /// itself.
     pub(super) fn print(&self, scripts: usize, targets: usize) {
         let mut out = String::new();
         for ((name, line, text), runs) in self.failures.iter().take(PRINTED_MAX) {

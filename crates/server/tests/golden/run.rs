@@ -1,7 +1,8 @@
 //! Running one script against one server over one protocol.
 //!
-//! Every script begins from empty databases and new connections, and ends with a check that no connection has a reply
-//! left over. Nothing here knows what is expected, except that `eventually` asks whether it has come true.
+//! Every script begins from empty databases and new connections, and ends with a check that no connection has
+//! a reply left over. Nothing here knows what is expected, except that `eventually` asks whether it has come
+//! true.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;

@@ -1,7 +1,7 @@
 //! Golden scripts as data: reading a script file, and writing it back with new expectations.
 //!
-//! A file is blocks separated by blank lines. A block is command lines, then `---`, then one expectation per command in
-//! the notation of `notation.rs`:
+//! A file is blocks separated by blank lines. A block is command lines, then `---`, then one expectation per
+//! command in the notation of `notation.rs`:
 //!
 //! ```text
 //! # A comment.
@@ -26,13 +26,14 @@
 //! close                  closes the connection
 //! ```
 //!
-//! Variables that are always there: `${now}` and `${now_ms}` (Unix time), `${port}`, `${dir}`, `${addr}` (of this
-//! connection); `${now+10}` adds.
+//! Variables that are always there: `${now}` and `${now_ms}` (Unix time), `${port}`, `${dir}`, `${addr}` (of
+//! this connection); `${now+10}` adds.
 //!
-//! Where the targets differ, a block has several sections, and the most specific one counts: `--- resp2`, `--- resp3`,
-//! `--- ferrite: why`, `--- ferrite resp3: why`. A first line `only ferrite: why` (or `only resp3: why`) keeps a block
-//! to one target. The head of a file may have `server: --option value` (a server of its own, started with these
-//! options), `config: directive` (a line of its configuration file) and `script only ferrite: why`.
+//! Where the targets differ, a block has several sections, and the most specific one counts: `--- resp2`,
+//! `--- resp3`, `--- ferrite: why`, `--- ferrite resp3: why`. A first line `only ferrite: why` (or `only
+//! resp3: why`) keeps a block to one target. The head of a file may have `server: --option value` (a server
+//! of its own, started with these options), `config: directive` (a line of its configuration file) and
+//! `script only ferrite: why`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Recording: redis-server's replies become the expectations of a script (`UPDATE_GOLDEN=1`).
 //!
-//! Only what redis-server does not meet is written anew; patterns and whatever else was written by hand stay as long as
-//! they are met, and Ferrite's own sections are never touched.
+//! Only what redis-server does not meet is written anew; patterns and whatever else was written by hand stay
+//! as long as they are met, and Ferrite's own sections are never touched.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -101,7 +101,8 @@ fn rewrite(block: &mut Block, resp2: &[Step], resp3: &[Step]) {
     block.set_expected(split(lines.0), split(lines.1));
 }
 
-/// Whether the written expectation accepts what was recorded. A failure is written down too, to be seen in the diff.
+/// Whether the written expectation accepts what was recorded. A failure is written down too, to be seen in
+/// the diff.
 fn reads_as(text: &str, raw: bool, step: &Step) -> bool {
     matches!(step.outcome, Outcome::Failed(_))
         || Reader::new(text)

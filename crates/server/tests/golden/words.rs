@@ -1,10 +1,10 @@
 //! Command lines into arguments: the quoting of redis-cli, plus repetition and variables.
 //!
-//! - Words are separated by blanks. `"..."` knows `\n \r \t \a \b \xHH` and takes any other escaped byte as itself;
-//!   `'...'` knows only `\'`. A closing quote ends the word.
+//! - Words are separated by blanks. `"..."` knows `\n \r \t \a \b \xHH` and takes any other escaped byte as
+//!   itself; `'...'` knows only `\'`. A closing quote ends the word.
 //! - `"x"*1000` is the quoted text a thousand times.
-//! - `${name}` is the value of a variable, `${name+5}` and `${name-5}` do arithmetic on it. Substitution happens when
-//!   the command is sent, so that `${now}` is the time of sending.
+//! - `${name}` is the value of a variable, `${name+5}` and `${name-5}` do arithmetic on it. Substitution
+//!   happens when the command is sent, so that `${now}` is the time of sending.
 //!
 //! Replies use the same strings, so their escapes are decoded here too.
 
@@ -36,7 +36,8 @@ pub(crate) fn split_words(line: &str) -> Result<Vec<Word>, String> {
     Ok(words)
 }
 
-/// Decodes the double-quoted string that `text` begins with, repetition included; returns the bytes and the rest.
+/// Decodes the double-quoted string that `text` begins with, repetition included; returns the bytes and the
+/// rest.
 ///
 /// # Errors
 /// The quote is not closed or an escape is wrong.

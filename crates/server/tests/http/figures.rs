@@ -73,7 +73,8 @@ fn the_page_shows_what_info_says() {
     let site = Site::start(&[]);
     let mut clients = use_it(&site);
     let client = &mut clients[0];
-    // INFO itself is a command: its figures lie between those of before and after. Some may move both ways meanwhile.
+    // INFO itself is a command: its figures lie between those of before and after. Some may move both ways
+    // meanwhile.
     let mut different = Vec::new();
     for _ in 0..50 {
         let before = stats(&site);

@@ -1,4 +1,5 @@
-//! What is found by walking through all keys in the background: BIGKEYS, PREFIXES, and big keys on the dashboard.
+//! What is found by walking through all keys in the background: BIGKEYS, PREFIXES, and big keys on the
+//! dashboard.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -1,8 +1,9 @@
-//! A cache, and a server that leaves values in its log, under everything that makes a limit hard to keep, watched by the physical memory
-//! of their processes.
+//! A cache, and a server that leaves values in its log, under everything that makes a limit hard to keep,
+//! watched by the physical memory of their processes.
 //!
-//! `FERRITE_CHURN_SECONDS` says for how long; `make churn` runs each for half an hour. With `FERRITE_CHURN_GROUP=1` each server is in a memory
-//! cgroup that allows hardly more than its limit, so that the kernel would kill it.
+//! `FERRITE_CHURN_SECONDS` says for how long; `make churn` runs each for half an hour. With
+//! `FERRITE_CHURN_GROUP=1` each server is in a memory cgroup that allows hardly more than its limit, so that
+//! the kernel would kill it.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -352,7 +353,8 @@ fn churn(server: &Server, group: Option<&MemoryGroup>, load: Load) -> usize {
         seen.peak >> 20,
         tolerated >> 20
     );
-    // While one worker answers, each may be in the middle of a value, which it has counted and not yet made room for.
+    // While one worker answers, each may be in the middle of a value, which it has counted and not yet made
+    // room for.
     let on_their_way = WORKERS as u64 * LARGEST;
     assert!(
         seen.used <= limit + limit / 100 + on_their_way,

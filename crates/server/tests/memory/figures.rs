@@ -7,7 +7,8 @@ use crate::support::{Client, Server, Value};
 
 const MIB: u64 = 1 << 20;
 
-/// What has no figure of its own may be so much: what workers work with once they have had deep pipelines, and statistics.
+/// What has no figure of its own may be so much: what workers work with once they have had deep pipelines,
+/// and statistics.
 const OTHER_MOST: i64 = 6 << 20;
 
 /// MEMORY STATS, with the figures of databases under names like `db.0 entries`.
@@ -46,8 +47,8 @@ fn pairs(fields: Vec<Value>) -> impl Iterator<Item = (String, Value)> {
     })
 }
 
-/// Looks at MEMORY STATS: its parts are the whole, always, and little of it has no name, between the turns of workers. In
-/// the middle of one a worker has replies that are not yet their client's.
+/// Looks at MEMORY STATS: its parts are the whole, always, and little of it has no name, between the turns of
+/// workers. In the middle of one a worker has replies that are not yet their client's.
 fn check(client: &mut Client, when: &str) -> HashMap<String, i64> {
     let mut seen = HashMap::new();
     eventually(&format!("{when}: little has no name"), || {
@@ -136,7 +137,8 @@ fn physical_memory_goes_back_when_most_keys_are_gone() {
     for (prefix, count) in names {
         remove_nine_of_ten(&mut client, prefix, count);
     }
-    // Entries are moved together in the background, and what was kept for the next large values goes with the purge.
+    // Entries are moved together in the background, and what was kept for the next large values goes with the
+    // purge.
     eventually("physical memory goes back", || {
         client.ask("MEMORY PURGE");
         let used = info(&mut client, "used_memory");

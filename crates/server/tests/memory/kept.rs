@@ -1,6 +1,8 @@
-//! What the server keeps for clients beside data and buffers: it is within the limits, its client pays for it, and its memory comes back.
+//! What the server keeps for clients beside data and buffers: it is within the limits, its client pays for
+//! it, and its memory comes back.
 //!
-//! The figures of a limit of 100 MB: without a bound the kinds below took from 111 to 341 MB, and every SET was refused.
+//! The figures of a limit of 100 MB: without a bound the kinds below took from 111 to 341 MB, and every SET
+//! was refused.
 
 use std::collections::HashMap;
 
@@ -17,7 +19,8 @@ const STAYS: u64 = 5 * MIB;
 
 const LIMIT: &[&str] = &["--maxmemory", "100mb", "--shards", "16"];
 
-/// Sends a request and reads as many answers as it has. `false` if the server refused it, or closed the connection.
+/// Sends a request and reads as many answers as it has. `false` if the server refused it, or closed the
+/// connection.
 ///
 /// # Panics
 /// The server does neither.
@@ -32,7 +35,8 @@ fn sent(client: &mut Client, words: &[String], answers: usize) -> bool {
     })
 }
 
-/// Sends `verb` with `count` names in all, `batch` at a time, each of them confirmed. Whether the server took all.
+/// Sends `verb` with `count` names in all, `batch` at a time, each of them confirmed. Whether the server took
+/// all.
 fn names(
     client: &mut Client,
     verb: &[&str],
@@ -68,7 +72,8 @@ fn id(client: &mut Client) -> i64 {
     }
 }
 
-/// Lets clients grow on a server of its own and checks all that the module says. `grow` returns those that are still connected.
+/// Lets clients grow on a server of its own and checks all that the module says. `grow` returns those that
+/// are still connected.
 fn check(what: &str, grow: impl FnOnce(&Server) -> Vec<Client>) {
     let server = Server::start(TWO, LIMIT);
     let mut other = server.client();

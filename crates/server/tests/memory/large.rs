@@ -1,4 +1,5 @@
-//! Values that are larger than what clients may take together: who sends or reads one is not cut for it, and the limit holds.
+//! Values that are larger than what clients may take together: who sends or reads one is not cut for it, and
+//! the limit holds.
 
 use std::time::Duration;
 
@@ -55,7 +56,8 @@ fn a_value_that_could_be_stored_can_be_read() {
         for number in 0..3 {
             store(&mut client, command, &format!("k{number}"), &value(number));
         }
-        // All ask before any of them reads; then some read at once, and the others when much has happened since.
+        // All ask before any of them reads; then some read at once, and the others when much has happened
+        // since.
         let mut readers: Vec<Client> = (0..9)
             .map(|number| ask(&server, &format!("k{}", number % 3)))
             .collect();
@@ -81,7 +83,8 @@ fn a_value_that_could_be_stored_can_be_read() {
     }
 }
 
-/// A reader that does not read keeps the version that it asked for. The keyspace has let go of it, so it is the reader's.
+/// A reader that does not read keeps the version that it asked for. The keyspace has let go of it, so it is
+/// the reader's.
 #[test]
 fn versions_that_only_readers_keep_are_clients_memory() {
     let server = Server::start(TWO, LIMITED);

@@ -1,4 +1,5 @@
-//! What is seen of a server under load: its physical memory, what it says it uses, and the moments at which it refused to take more.
+//! What is seen of a server under load: its physical memory, what it says it uses, and the moments at which
+//! it refused to take more.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

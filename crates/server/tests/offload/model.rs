@@ -1,6 +1,7 @@
 //! Random commands on more data than fits into memory, compared with a model, through kills of the server.
 //!
-//! Every reply is what the model says. `appendfsync always`, so after a kill everything is there that was answered.
+//! Every reply is what the model says. `appendfsync always`, so after a kill everything is there that was
+//! answered.
 
 use std::collections::HashMap;
 

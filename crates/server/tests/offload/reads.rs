@@ -1,4 +1,5 @@
-//! What reads values that are in the log alone, from the page cache and from the disk, with either poller; and which of them come back.
+//! What reads values that are in the log alone, from the page cache and from the disk, with either poller;
+//! and which of them come back.
 
 use std::fs;
 use std::time::Instant;

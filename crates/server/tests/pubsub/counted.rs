@@ -12,7 +12,8 @@ const PUBLISHERS: usize = 3;
 const LISTENERS: usize = 8;
 const ROUNDS: usize = 1_500;
 
-/// What a listener has seen: the last number of each publisher on each channel since it began to listen there.
+/// What a listener has seen: the last number of each publisher on each channel since it began to listen
+/// there.
 #[derive(Default)]
 struct Seen {
     last: HashMap<(String, String), i64>,

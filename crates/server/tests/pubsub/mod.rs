@@ -1,8 +1,8 @@
-//! Publish and subscribe between many connections on several workers: who is counted is told, once and in order, and who
-//! doesn't read holds nobody up.
+//! Publish and subscribe between many connections on several workers: who is counted is told, once and in
+//! order, and who doesn't read holds nobody up.
 //!
-//! Replies of single commands are in the golden scripts. Nothing here compares a time; where threads race, every outcome
-//! that an order of events allows is accepted and nothing else.
+//! Replies of single commands are in the golden scripts. Nothing here compares a time; where threads race,
+//! every outcome that an order of events allows is accepted and nothing else.
 
 mod counted;
 mod order;

@@ -131,8 +131,8 @@ fn publishers_wait_for_a_worker_that_is_behind_and_nobody_else_does() {
     let before = server.resident_bytes();
     let work = encode_request(&["LCS", "a", "b", "LEN"]).repeat(WORK);
     let payload = "x".repeat(15_000);
-    // Work for one turn, and more messages than its worker lets wait. A machine that is slow at the wrong moment has done the one
-    // before it comes to the other: then both begin again.
+    // Work for one turn, and more messages than its worker lets wait. A machine that is slow at the wrong
+    // moment has done the one before it comes to the other: then both begin again.
     let mut has_waited = false;
     for _ in 0..ROUNDS {
         busy.send_bytes(&work).expect("the server reads");

@@ -1,6 +1,8 @@
-//! Clients that write all they have to say before they read, and those that finish writing and do not read at all.
+//! Clients that write all they have to say before they read, and those that finish writing and do not read at
+//! all.
 //!
-//! The sockets of these tests block while they write: a server that waits for such a client to read waits for ever.
+//! The sockets of these tests block while they write: a server that waits for such a client to read waits for
+//! ever.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -104,8 +106,8 @@ fn a_pipeline_that_is_written_whole_before_it_is_read_is_answered() {
     }
 }
 
-/// A client is stopped at 1 MiB of unsent replies here, and reads until the rest is below that, but not below the half at
-/// which it would go on. Then it writes without reading.
+/// A client is stopped at 1 MiB of unsent replies here, and reads until the rest is below that, but not below
+/// the half at which it would go on. Then it writes without reading.
 #[test]
 fn a_client_that_reads_a_part_of_what_stopped_it_may_write_on() {
     const STOP: usize = 1 << 20;

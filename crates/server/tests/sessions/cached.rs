@@ -1,8 +1,9 @@
 //! Clients that keep copies of keys (CLIENT TRACKING) while others change the keys.
 //!
-//! Every key has one writer, and its values ascend. A writer notes a value once it was acknowledged. A reader that finds a key
-//! in its cache looks at what was noted before, sends PING and reads up to the answer: by then every invalidation
-//! that was due has come, so a copy that is still there is at least as new as what was noted.
+//! Every key has one writer, and its values ascend. A writer notes a value once it was acknowledged. A reader
+//! that finds a key in its cache looks at what was noted before, sends PING and reads up to the answer: by
+//! then every invalidation that was due has come, so a copy that is still there is at least as new as what
+//! was noted.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};

@@ -1,8 +1,8 @@
-//! What happens between a connection and its worker: pauses, kills, half-closed sockets, clients that read slowly or not
-//! at all, monitors that leave, limits that are reached.
+//! What happens between a connection and its worker: pauses, kills, half-closed sockets, clients that read
+//! slowly or not at all, monitors that leave, limits that are reached.
 //!
-//! Every test asserts an order or an outcome. Where two threads race, the test repeats the race and accepts what either
-//! order allows and nothing else. Replies of single commands are in the golden scripts.
+//! Every test asserts an order or an outcome. Where two threads race, the test repeats the race and accepts
+//! what either order allows and nothing else. Replies of single commands are in the golden scripts.
 
 mod ahead;
 mod cached;

@@ -1,4 +1,5 @@
-//! Connections that wait for a key (DEBUG BLOCK, which takes a key's value as BLPOP takes an element), or for a time (WAIT).
+//! Connections that wait for a key (DEBUG BLOCK, which takes a key's value as BLPOP takes an element), or for
+//! a time (WAIT).
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -279,7 +280,8 @@ fn what_waits_behind_runs_once_whoever_says_so() {
     const LENGTH: usize = 40_000;
     for io in ["epoll", "auto"] {
         let server = Server::start(TWO, &["--io", io, "--proto-max-bulk-len", "64gb"]);
-        // One connection after the other goes to the worker that has the fewest: these two are on different ones.
+        // One connection after the other goes to the worker that has the fewest: these two are on different
+        // ones.
         let (mut admin, mut busy) = (server.client(), server.client());
         let mut random = Rng::with_seed(1);
         for key in ["a", "b"] {

@@ -1,7 +1,7 @@
 //! A small blocking client: one socket, typed replies, every wait bounded.
 //!
-//! It tracks the protocol it negotiated, and treats a reply that belongs to the other protocol as an error. It knows
-//! no golden scripts.
+//! It tracks the protocol it negotiated, and treats a reply that belongs to the other protocol as an error.
+//! It knows no golden scripts.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use super::value::{Proto, Value, parse_value};
 
-/// How long anything may take before the test gives up: the one limit of all waits of these tests. A test that passes never
-/// waits for it to end.
+/// How long anything may take before the test gives up: the one limit of all waits of these tests. A test
+/// that passes never waits for it to end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What became of a wait for a reply.
@@ -136,7 +136,8 @@ impl Client {
         reply
     }
 
-    /// [`Client::call`] for tests that have no use for a failure: a request of words, and a panic that names it.
+    /// [`Client::call`] for tests that have no use for a failure: a request of words, and a panic that names
+    /// it.
     pub(crate) fn ask(&mut self, words: &str) -> Value {
         let args: Vec<&str> = words.split_whitespace().collect();
         self.call(&args)

@@ -1,6 +1,8 @@
-//! A memory cgroup of a test's own: what a container is to the memory of the process in it. The kernel kills what does not keep to it.
+//! A memory cgroup of a test's own: what a container is to the memory of the process in it. The kernel kills
+//! what does not keep to it.
 //!
-//! Both generations of the interface are tried. Where a test may not make groups, [`MemoryGroup::new`] says why.
+//! Both generations of the interface are tried. Where a test may not make groups, [`MemoryGroup::new`] says
+//! why.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! What every integration test of the server shares: starting a real server process and talking to it.
 //!
 //! Lives here: the process under test ([`Server`], Ferrite or a real redis-server), a small blocking client
-//! ([`Client`]) and the decoded replies ([`Value`]). Does not live here: anything that knows golden scripts, and the
-//! `resp` crate: the decoder in `value.rs` is written apart on purpose, so that a mistake in the server's own
-//! encoder cannot hide behind the same mistake in its decoder.
+//! ([`Client`]) and the decoded replies ([`Value`]). Does not live here: anything that knows golden scripts,
+//! and the `resp` crate: the decoder in `value.rs` is written apart on purpose, so that a mistake in the
+//! server's own encoder cannot hide behind the same mistake in its decoder.
 
 // Each test program uses its own part of this module; the rest would be reported as dead code there.
 #![allow(dead_code, unused_imports)]
@@ -39,8 +39,8 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Removes the directory of a server that has ended, and the rings that it has left in the system's memory: a killed server
-/// leaves them for the next start of its log.
+/// Removes the directory of a server that has ended, and the rings that it has left in the system's memory: a
+/// killed server leaves them for the next start of its log.
 pub(crate) fn remove_data(directory: &Path) {
     // One without a directory has given it to another.
     let Ok(path) = directory.canonicalize() else {

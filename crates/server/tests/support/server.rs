@@ -127,7 +127,8 @@ impl Target {
         }
     }
 
-    /// Fails with the remedy where the program is not installed or not the release that the expectations are for.
+    /// Fails with the remedy where the program is not installed or not the release that the expectations are
+    /// for.
     pub(crate) fn require_installed(self) {
         if !self.is_redis() {
             return;
@@ -260,8 +261,8 @@ impl Server {
         Self::spawn(target, command, options, addr, dir)
     }
 
-    /// Ends the process with a signal and starts it again in the same directory, on another port. A server that
-    /// is as it is starts with the configuration file that it had.
+    /// Ends the process with a signal and starts it again in the same directory, on another port. A server
+    /// that is as it is starts with the configuration file that it had.
     ///
     /// # Panics
     /// When it does not end, or does not come up again.
@@ -325,8 +326,8 @@ impl Server {
                 return Err(Some(status));
             }
             if let Ok(mut client) = Client::connect(self.addr) {
-                // Any other reply will do: a server with a password answers NOAUTH. What others do until a snapshot is loaded is
-                // for tests to see.
+                // Any other reply will do: a server with a password answers NOAUTH. What others do until a
+                // snapshot is loaded is for tests to see.
                 match client.call(&["PING"]) {
                     Ok(Value::Error(text))
                         if text.starts_with(b"LOADING") && target.is_logged() => {}
@@ -335,8 +336,8 @@ impl Server {
                             // One with a password refuses it, and is as any other.
                             let _ = client.call(&["DEBUG", "OFFLOAD-ALL", "1"]);
                         }
-                        // Behind its end the server has forgotten it: connections of the test are spread over workers as if
-                        // there had been none before.
+                        // Behind its end the server has forgotten it: connections of the test are spread over
+                        // workers as if there had been none before.
                         client.finish_sending();
                         let _ = client.read_until_quiet(PATIENCE);
                         return Ok(());

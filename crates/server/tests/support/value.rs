@@ -1,9 +1,10 @@
 //! Decoded replies of RESP2 and RESP3, and the strict decoder that produces them.
 //!
 //! Invariants:
-//! 1. Nothing is normalised away: `$-1`, `*-1` and `_` decode to three different values, so that a server which mixes
-//!    the protocols is caught.
-//! 2. Numbers are canonical: a sign, a leading zero or a space where the protocol has none is a decoding error.
+//! 1. Nothing is normalised away: `$-1`, `*-1` and `_` decode to three different values, so that a server
+//!    which mixes the protocols is caught.
+//! 2. Numbers are canonical: a sign, a leading zero or a space where the protocol has none is a decoding
+//!    error.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Connections that are made, cut in the middle of a request, and closed by the server: which of what was on its way has happened?
+//! Connections that are made, cut in the middle of a request, and closed by the server: which of what was on
+//! its way has happened?
 
 use std::sync::atomic::Ordering;
 
@@ -60,7 +61,8 @@ impl Runner {
         self.reconnect(number)
     }
 
-    /// Finishes sending, and takes the answers to all that was sent, behind which the server closes the connection.
+    /// Finishes sending, and takes the answers to all that was sent, behind which the server closes the
+    /// connection.
     pub(crate) fn finish_sending(&mut self, number: usize) -> Result<(), Find> {
         self.need_server()?;
         if self.life.is_stuck || self.pending_global() {

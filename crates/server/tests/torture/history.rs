@@ -1,7 +1,7 @@
 //! What one connection has asked for since its keys were last read, and which of it can be there.
 //!
-//! A history is a base, what was acknowledged, and what is on its way. After the end of a server its keys are what they were after some
-//! beginning of the history: [`History::judge`] finds out which.
+//! A history is a base, what was acknowledged, and what is on its way. After the end of a server its keys are
+//! what they were after some beginning of the history: [`History::judge`] finds out which.
 
 use std::collections::HashSet;
 
@@ -124,7 +124,8 @@ impl History {
         self.steps.len() - self.answered
     }
 
-    /// Takes the answer of the oldest step that has none. `may_refuse` says which errors mean that nothing was done.
+    /// Takes the answer of the oldest step that has none. `may_refuse` says which errors mean that nothing
+    /// was done.
     ///
     /// # Errors
     /// It is wrong.

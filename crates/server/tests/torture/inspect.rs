@@ -163,7 +163,8 @@ pub(crate) fn complaints(output: &str, has_trouble: bool, is_scarce: bool) -> Ve
         "Saving a snapshot was broken off",
         // The log that is being ended.
         "is in use by another server",
-        // Killed by `start-kill` while the snapshot was written into a log that had lost all to `trouble volatile`.
+        // Killed by `start-kill` while the snapshot was written into a log that had lost all to `trouble
+        // volatile`.
         "was never completed: it begins anew",
         // Killed before it began its first segment.
         "is left out: the log has no segment",

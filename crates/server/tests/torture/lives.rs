@@ -18,7 +18,8 @@ const TOLERATED_BYTES: u64 = 16 << 20;
 pub(crate) enum Rule {
     /// Everything that was acknowledged is there.
     KeepsAll,
-    /// The end of the history may be lost, from the last answer on that was given by a server with `appendfsync always`.
+    /// The end of the history may be lost, from the last answer on that was given by a server with
+    /// `appendfsync always`.
     KeepsDurable,
 }
 

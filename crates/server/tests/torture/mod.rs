@@ -13,12 +13,14 @@
 //! | `shrink` | the short script of a find |
 //! | `finds` | scripts of former finds |
 //!
-//! `make torture SECONDS=600 SEED=1` runs it for longer on the optimised server, `make torture SCRIPT=file` runs a script. Environment:
-//! `FERRITE_TORTURE_SECONDS`, `FERRITE_SEED`, `FERRITE_TORTURE_SCRIPT`, `FERRITE_SERVER` (another program),
-//! `FERRITE_TORTURE_SHRINK` (seconds for making a find short), `FERRITE_TORTURE_KEEP` (directories stay, unless `make` runs it).
+//! `make torture SECONDS=600 SEED=1` runs it for longer on the optimised server, `make torture SCRIPT=file`
+//! runs a script. Environment: `FERRITE_TORTURE_SECONDS`, `FERRITE_SEED`, `FERRITE_TORTURE_SCRIPT`,
+//! `FERRITE_SERVER` (another program), `FERRITE_TORTURE_SHRINK` (seconds for making a find short),
+//! `FERRITE_TORTURE_KEEP` (directories stay, unless `make` runs it).
 //!
-//! A new command is a row of `commands/mod.rs`. A new type is a variant of `values::Data`, a row of `values::KINDS`, and the rows of its
-//! commands. A new kind of maintenance is a line of `script.rs`, its effect in `operate.rs`, its place in `plan.rs`.
+//! A new command is a row of `commands/mod.rs`. A new type is a variant of `values::Data`, a row of
+//! `values::KINDS`, and the rows of its commands. A new kind of maintenance is a line of `script.rs`, its
+//! effect in `operate.rs`, its place in `plan.rs`.
 
 use crate::support;
 

@@ -1,7 +1,8 @@
 //! The model of what one connection has: its keys, and where it stands (database, transaction, watched keys).
 //!
-//! [`Model::apply`] runs a request and says what its reply has to be. The keys of connections are disjoint, so each has a model of its own.
-//! What commands of all keys (FLUSHALL, ...) do to the keys of another connection is [`Model::apply_global`].
+//! [`Model::apply`] runs a request and says what its reply has to be. The keys of connections are disjoint,
+//! so each has a model of its own. What commands of all keys (FLUSHALL, ...) do to the keys of another
+//! connection is [`Model::apply_global`].
 
 use crate::support::Value;
 use crate::torture::commands::{Effect, Row, row};
@@ -128,7 +129,8 @@ impl Call<'_> {
         self.remove_key(&self.key(name))
     }
 
-    /// Changes a string in its place; its expiry stays. A missing one is empty, and becomes none if it stays so.
+    /// Changes a string in its place; its expiry stays. A missing one is empty, and becomes none if it stays
+    /// so.
     pub(crate) fn change<T>(&mut self, name: &[u8], change: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let key = self.key(name);
         let expiry = self.get_key(&key).and_then(|entry| entry.expiry);
@@ -363,8 +365,8 @@ impl Model {
         }
     }
 
-    /// How the error begins with which a node with these slots of a cluster refuses a request, if it does. EXEC is refused with all that
-    /// was queued, which is nothing if a watched key had changed before.
+    /// How the error begins with which a node with these slots of a cluster refuses a request, if it does.
+    /// EXEC is refused with all that was queued, which is nothing if a watched key had changed before.
     pub(crate) fn refusal_of_node(&self, request: &Request, slots: Slots) -> Option<&'static str> {
         match &self.queue {
             Some(_) if command_name(request) == "exec" && self.is_dirty == Some(true) => None,

@@ -105,7 +105,8 @@ impl Runner {
         let begun = Instant::now();
         let same = self.until_within(FILES_GO_WITHIN, "", |runner| {
             let (files, known) = counts(runner)?;
-            // Files go when the records that replace them are durable, which they may never be with `appendfsync no`.
+            // Files go when the records that replace them are durable, which they may never be with
+            // `appendfsync no`.
             let is_durable = runner.info("log_durable")? == runner.info("log_tail")?;
             let is_open = !is_durable && begun.elapsed() > SYNCED_WITHIN;
             // Records may share a file.

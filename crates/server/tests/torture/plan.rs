@@ -35,7 +35,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan of a seed; of every third one the server is a node of a cluster. A short one has shorter lives and smaller values.
+    /// The plan of a seed; of every third one the server is a node of a cluster. A short one has shorter
+    /// lives and smaller values.
     pub(crate) fn new(seed: u64, is_short: bool) -> Plan {
         Plan {
             random: fastrand::Rng::with_seed(seed),
@@ -294,7 +295,8 @@ impl Plan {
         count / 8
     }
 
-    /// Keys that are written seldom, one after the other: a segment is soon full of what is live. How many requests that is.
+    /// Keys that are written seldom, one after the other: a segment is soon full of what is live. How many
+    /// requests that is.
     fn fill(&mut self) -> usize {
         let lane = self.lane();
         let len = self.random.usize(2_000..30_000);
@@ -313,8 +315,8 @@ impl Plan {
         count
     }
 
-    /// The history of one key in layers, each in segments of its own, of which some are mostly garbage and some are not: compaction moves
-    /// some of it behind the rest. How many requests that is.
+    /// The history of one key in layers, each in segments of its own, of which some are mostly garbage and
+    /// some are not: compaction moves some of it behind the rest. How many requests that is.
     fn layers(&mut self) -> usize {
         let lane = self.lane();
         let key = self.token(lane, "{v}").remove(0);

@@ -250,7 +250,8 @@ impl Process {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The last lines of the output of a server that does not answer, and where its threads are if there is a debugger.
+    /// The last lines of the output of a server that does not answer, and where its threads are if there is a
+    /// debugger.
     pub(crate) fn silent(&self) -> String {
         let threads = self.child.as_ref().and_then(|child| {
             let output = Command::new("gdb")

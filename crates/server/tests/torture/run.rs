@@ -1,10 +1,12 @@
 //! Running a script: lines against a server and the model.
 //!
-//! One thread sends, in the order of the script, and takes replies when a connection has as many requests unanswered as the script allows
-//! (`depth`). So what was on its way when the server dies differs from run to run, and all else is as the script says. A script of
-//! depth 1 has one request on its way, and runs in the same order always.
+//! One thread sends, in the order of the script, and takes replies when a connection has as many requests
+//! unanswered as the script allows (`depth`). So what was on its way when the server dies differs from run to
+//! run, and all else is as the script says. A script of depth 1 has one request on its way, and runs in the
+//! same order always.
 //!
-//! Commands that change the keys of all run while nothing else is on its way; so may a kill come between them and their reply.
+//! Commands that change the keys of all run while nothing else is on its way; so may a kill come between them
+//! and their reply.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -45,7 +47,8 @@ impl Find {
         }
     }
 
-    /// Whether another find is of the same kind: of the same class, and where the server has said something, with these words.
+    /// Whether another find is of the same kind: of the same class, and where the server has said something,
+    /// with these words.
     pub(crate) fn is_like(&self, other: &Find) -> bool {
         let words = |find: &Find| -> String {
             let text = find.text.split_once(" # ").map_or("", |(_, text)| text);

@@ -1,7 +1,8 @@
 //! The script: what a run does, line by line, as data and as text.
 //!
-//! A plan is a script made from a seed, a find is a script that was recorded and shrunk, and both are run by `run.rs`. Any subset of
-//! the lines of a script is a script: lines that make no sense where they stand do nothing. That is what shrinking relies on.
+//! A plan is a script made from a seed, a find is a script that was recorded and shrunk, and both are run by
+//! `run.rs`. Any subset of the lines of a script is a script: lines that make no sense where they stand do
+//! nothing. That is what shrinking relies on.
 //!
 //! ```text
 //! # a comment
@@ -34,7 +35,8 @@ pub(crate) enum Arg {
     },
 }
 
-/// The length after which the bytes of a [`Arg::Text`] repeat: a prime, so that misplaced blocks of any usual size show.
+/// The length after which the bytes of a [`Arg::Text`] repeat: a prime, so that misplaced blocks of any usual
+/// size show.
 const PERIOD: usize = 4093;
 
 impl Arg {

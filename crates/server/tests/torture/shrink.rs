@@ -1,6 +1,7 @@
 //! Making the script of a find short: lines are left out as long as the find stays, within a bound of time.
 //!
-//! First goes what is of a kind, or of a connection. Then what is left out is a half, then quarters, and so on to single lines; the order stays. A script that finds something else does not count.
+//! First goes what is of a kind, or of a connection. Then what is left out is a half, then quarters, and so
+//! on to single lines; the order stays. A script that finds something else does not count.
 
 use std::time::{Duration, Instant};
 
@@ -66,7 +67,8 @@ impl Shrinker {
         })
     }
 
-    /// The shortest script that was found, and in how many runs; the script as it is if it finds nothing the second time.
+    /// The shortest script that was found, and in how many runs; the script as it is if it finds nothing the
+    /// second time.
     pub(crate) fn shrink(&mut self, mut lines: Vec<Line>) -> (Vec<Line>, u64) {
         // With one request on its way at a time the script is the same each time.
         let ordered: Vec<Line> = lines

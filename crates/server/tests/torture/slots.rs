@@ -1,4 +1,5 @@
-//! A server that is a node of a cluster: which slots its map gives to it, and which requests it refuses for that.
+//! A server that is a node of a cluster: which slots its map gives to it, and which requests it refuses for
+//! that.
 //!
 //! Keys of slots that it has lost are kept, and are what they were when it has the slots again.
 
@@ -133,7 +134,8 @@ impl Runner {
         }
     }
 
-    /// Does something while the server has all slots: a node lets nobody read keys of slots that it does not have.
+    /// Does something while the server has all slots: a node lets nobody read keys of slots that it does not
+    /// have.
     pub(crate) fn with_all_slots<T>(
         &mut self,
         read: impl FnOnce(&mut Runner) -> Result<T, Find>,

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::support::Value;
 
-/// A moment that lies between two times, in Unix milliseconds: what happened there was sent after one and answered before the other.
+/// A moment that lies between two times, in Unix milliseconds: what happened there was sent after one and
+/// answered before the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) least: u64,
@@ -99,7 +100,8 @@ pub(crate) type Keys = HashMap<Key, Entry>;
 /// How long a command may run behind the moment that it takes for now.
 pub(crate) const SLACK_MS: u64 = 200;
 
-/// Whether a server that was asked during `asked` may have shown `found` for a key that holds `entry`. What was found has exact expiries.
+/// Whether a server that was asked during `asked` may have shown `found` for a key that holds `entry`. What
+/// was found has exact expiries.
 pub(crate) fn may_be(entry: Option<&Entry>, found: Option<&Entry>, asked: Span) -> bool {
     let is_over = |expiry: Span| expiry.least <= asked.most;
     match (entry, found) {

@@ -1,5 +1,6 @@
-//! A connection whose replies are read by a thread of its own: at once, or, on a *lazy* one, only while somebody asks for a reply. A lazy one
-//! writes all that may be unanswered before it reads any of the answers.
+//! A connection whose replies are read by a thread of its own: at once, or, on a *lazy* one, only while
+//! somebody asks for a reply. A lazy one writes all that may be unanswered before it reads any of the
+//! answers.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

@@ -1,8 +1,8 @@
-//! Transactions and commands on several keys while others are at work: nothing is lost, nobody sees half of anything, a transaction
-//! fails only for its own keys, and nobody waits for ever.
+//! Transactions and commands on several keys while others are at work: nothing is lost, nobody sees half of
+//! anything, a transaction fails only for its own keys, and nobody waits for ever.
 //!
-//! Every test asserts an order or a sum that holds however the threads take turns. Replies of single commands are in the golden
-//! scripts.
+//! Every test asserts an order or a sum that holds however the threads take turns. Replies of single commands
+//! are in the golden scripts.
 
 use crate::support;
 
@@ -67,8 +67,8 @@ fn two(random: &mut Rng) -> (String, String) {
     (account(from), account(to))
 }
 
-/// Moves money as a careful client does: it reads, and writes what it computed if nobody else wrote. Returns how often it had to
-/// try again.
+/// Moves money as a careful client does: it reads, and writes what it computed if nobody else wrote. Returns
+/// how often it had to try again.
 fn transfer_watched(client: &mut Client, random: &mut Rng) -> usize {
     let (from, to) = two(random);
     let amount = random.i64(1..10);
@@ -517,8 +517,8 @@ fn large_values_pass_a_queue_whole() {
     }
 }
 
-/// A transaction enters its commands into the slow log with its shards locked; figures about memory look at the slow log and
-/// at all shards. Neither waits for the other for ever.
+/// A transaction enters its commands into the slow log with its shards locked; figures about memory look at
+/// the slow log and at all shards. Neither waits for the other for ever.
 #[test]
 fn figures_about_memory_and_the_slow_log_of_transactions_do_not_wait_for_each_other() {
     for target in &TARGETS[1..] {

@@ -10,11 +10,12 @@ use std::os::fd::BorrowedFd;
 #[cfg(target_os = "linux")]
 const STEP_BYTES: usize = 64 * 1024;
 
-/// Whether a part of a file can be read without waiting for the disk; `None` if the system cannot tell for this file. What is behind the
-/// end of the file counts as read.
+/// Whether a part of a file can be read without waiting for the disk; `None` if the system cannot tell for
+/// this file. What is behind the end of the file counts as read.
 ///
-/// Some system calls, which read a byte here and there: what is in the page cache may still be on its way from the disk. Where nothing is
-/// there one call tells, if the system knows it; to read a byte makes it read ahead.
+/// Some system calls, which read a byte here and there: what is in the page cache may still be on its way
+/// from the disk. Where nothing is there one call tells, if the system knows it; to read a byte makes it read
+/// ahead.
 #[cfg(target_os = "linux")]
 pub fn is_cached(file: BorrowedFd<'_>, part: Range<u64>) -> Option<bool> {
     if part.is_empty() {
@@ -33,7 +34,8 @@ pub fn is_cached(file: BorrowedFd<'_>, part: Range<u64>) -> Option<bool> {
     Some(true)
 }
 
-/// The system call `cachestat`, which the `libc` crate does not name everywhere. Its number is the same on these.
+/// The system call `cachestat`, which the `libc` crate does not name everywhere. Its number is the same on
+/// these.
 #[cfg(all(
     target_os = "linux",
     any(
@@ -53,15 +55,15 @@ const CACHESTAT: Option<libc::c_long> = Some(451);
 ))]
 const CACHESTAT: Option<libc::c_long> = None;
 
-/// How many pages of a part of a file are in the page cache. `None` if the system does not tell: it is one before Linux 6.5, or the file
-/// is of another user.
+/// How many pages of a part of a file are in the page cache. `None` if the system does not tell: it is one
+/// before Linux 6.5, or the file is of another user.
 #[cfg(target_os = "linux")]
 fn cached_pages(file: BorrowedFd<'_>, part: &Range<u64>) -> Option<u64> {
     let number = CACHESTAT?;
     let wanted = [part.start, part.end - part.start];
     let mut found = [0_u64; 5];
-    // SAFETY: the call reads two numbers, an offset and a length, and writes five, of which the first is that of pages; both are there
-    // for as long as it takes. The descriptor is open.
+    // SAFETY: the call reads two numbers, an offset and a length, and writes five, of which the first is that
+    // of pages; both are there for as long as it takes. The descriptor is open.
     let answer = unsafe {
         libc::syscall(
             number,

@@ -1,11 +1,12 @@
 //! Writing past the page cache.
 //!
-//! What is written once and hardly ever read again does not belong into the page cache: finding, filling and dropping its pages
-//! costs more than everything else about a write of many kilobytes. A file that is written this way is opened a second
-//! time, because the choice belongs to the opening, and others read the file through the first.
+//! What is written once and hardly ever read again does not belong into the page cache: finding, filling and
+//! dropping its pages costs more than everything else about a write of many kilobytes. A file that is written
+//! this way is opened a second time, because the choice belongs to the opening, and others read the file
+//! through the first.
 //!
-//! Whether a file system can do it shows when it is tried. One that refuses, for whatever reason, is not asked again for
-//! this file.
+//! Whether a file system can do it shows when it is tried. One that refuses, for whatever reason, is not
+//! asked again for this file.
 
 use std::fs;
 use std::io;
@@ -16,8 +17,8 @@ use std::sync::OnceLock;
 pub(super) struct Direct(OnceLock<Option<fs::File>>);
 
 impl Direct {
-    /// Writes a beginning of `bytes` at `offset`, both whole blocks, past the page cache. How many bytes; 0 if the file system
-    /// refuses.
+    /// Writes a beginning of `bytes` at `offset`, both whole blocks, past the page cache. How many bytes; 0
+    /// if the file system refuses.
     ///
     /// # Errors
     /// What the system says of the disk.

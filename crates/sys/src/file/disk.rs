@@ -254,7 +254,8 @@ fn will_need(_file: &fs::File, _offset: u64, _bytes: u64) {}
 fn write_back(file: &fs::File, offset: u64, bytes: u64) {
     if let (Ok(offset), Ok(bytes)) = (offset.try_into(), bytes.try_into()) {
         let flags = libc::SYNC_FILE_RANGE_WRITE;
-        // SAFETY: the call takes integers; the descriptor is open. Its answer is of no consequence: a sync follows.
+        // SAFETY: the call takes integers; the descriptor is open. Its answer is of no consequence: a sync
+        // follows.
         unsafe { libc::sync_file_range(file.as_raw_fd(), offset, bytes, flags) };
     }
 }
@@ -363,7 +364,8 @@ mod tests {
         file.write_at(&content, 0).expect("it is open");
         let mut memory = vec![0; 6 * DIRECT_BLOCK];
         let skew = memory.as_ptr().align_offset(DIRECT_BLOCK);
-        // From the cache, which has it; past it, after the disk has it and the cache may not; and whatever does not fit blocks.
+        // From the cache, which has it; past it, after the disk has it and the cache may not; and whatever
+        // does not fit blocks.
         for (skew, len, offset) in [
             (skew, 4 * DIRECT_BLOCK, 0),
             (skew, 2 * DIRECT_BLOCK, DIRECT_BLOCK),

@@ -1,10 +1,12 @@
-//! A disk with trouble, for whoever wants to see what becomes of it: the same files as [`Disk`], until something is to fail.
+//! A disk with trouble, for whoever wants to see what becomes of it: the same files as [`Disk`], until
+//! something is to fail.
 //!
-//! What cannot be had from a real disk on demand can be had here, in a program that runs: a write or a sync that fails, no
-//! space, and a process whose end is a loss of power ([`Trouble::Volatile`]). Of names nothing is held back: they are durable at
-//! once.
+//! What cannot be had from a real disk on demand can be had here, in a program that runs: a write or a sync
+//! that fails, no space, and a process whose end is a loss of power ([`Trouble::Volatile`]). Of names nothing
+//! is held back: they are durable at once.
 //!
-//! Invariant: bytes that are held back belong to a file, not to whoever wrote them, so everybody who has it open sees them.
+//! Invariant: bytes that are held back belong to a file, not to whoever wrote them, so everybody who has it
+//! open sees them.
 
 use std::collections::HashMap;
 use std::io;

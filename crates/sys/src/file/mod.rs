@@ -1,8 +1,9 @@
 //! Files, as whoever keeps data needs them: positioned reads and writes, durability spelled out, and
 //! nothing else.
 //!
-//! [`Files`] and [`File`] are the one seam between the log and a disk. [`Disk`] is the real thing,
-//! [`Faulty`] is the same with failures on demand; the log's tests have one that forgets what was not synced. What a caller may rely on:
+//! [`Files`] and [`File`] are the one seam between the log and a disk. [`Disk`] is the real thing, [`Faulty`]
+//! is the same with failures on demand; the log's tests have one that forgets what was not synced. What a
+//! caller may rely on:
 //!
 //! 1. Bytes are durable after [`File::sync_data`] returned well, not before, and in no order.
 //! 2. A name (after `create`, `rename`, `link`, `unlink`) is durable after [`Files::sync_dir`] of its
@@ -28,7 +29,8 @@ use std::path::Path;
 
 use crate::ring::file::Places;
 
-/// What [`File::write_direct_at`] and [`File::scan_at`] want everything to be a multiple of: no disk has larger blocks.
+/// What [`File::write_direct_at`] and [`File::scan_at`] want everything to be a multiple of: no disk has
+/// larger blocks.
 pub const DIRECT_BLOCK: usize = 4096;
 
 /// A file system.
@@ -94,7 +96,8 @@ pub trait Files: Send + Sync + fmt::Debug {
     /// `WouldBlock` if another has it; or what the system says.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
 
-    /// Where the memory of a ring can be for whoever keeps data in a directory, which exists, so that it outlives the process.
+    /// Where the memory of a ring can be for whoever keeps data in a directory, which exists, so that it
+    /// outlives the process.
     ///
     /// # Errors
     /// Nowhere.
@@ -111,8 +114,9 @@ pub trait File: Send + Sync + fmt::Debug {
     /// What the system says; any part may have been written then.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// As [`File::write_at`], past the page cache where the file system can do that: for large writes of what will hardly be
-    /// read soon. Offset, length and the address of `bytes` should be multiples of [`DIRECT_BLOCK`]; else it may take the other way.
+    /// As [`File::write_at`], past the page cache where the file system can do that: for large writes of what
+    /// will hardly be read soon. Offset, length and the address of `bytes` should be multiples of
+    /// [`DIRECT_BLOCK`]; else it may take the other way.
     ///
     /// # Errors
     /// As [`File::write_at`].
@@ -126,8 +130,9 @@ pub trait File: Send + Sync + fmt::Debug {
     /// What the system says.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// [`File::read_at`] for who reads a file once: leaves no trace in the page cache, if offset, length and memory are whole
-    /// blocks ([`DIRECT_BLOCK`]) and the file system can do that. The end of the file may be inside of a block.
+    /// [`File::read_at`] for who reads a file once: leaves no trace in the page cache, if offset, length and
+    /// memory are whole blocks ([`DIRECT_BLOCK`]) and the file system can do that. The end of the file may be
+    /// inside of a block.
     ///
     /// # Errors
     /// What the system says.
@@ -135,7 +140,8 @@ pub trait File: Send + Sync + fmt::Debug {
         self.read_at(buffer, offset)
     }
 
-    /// Fills `buffer` from `offset` on if that takes no waiting for a disk. Whether it did; if not, [`File::read_at`] says why.
+    /// Fills `buffer` from `offset` on if that takes no waiting for a disk. Whether it did; if not,
+    /// [`File::read_at`] says why.
     fn read_cached_at(&self, _buffer: &mut [u8], _offset: u64) -> bool {
         false
     }
@@ -167,10 +173,12 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Tells that a range will be read soon. A hint: it cannot fail.
     fn will_need(&self, offset: u64, bytes: u64);
 
-    /// Tells that the disk may begin to write a range that was written here, so that a sync has less to wait for. A hint.
+    /// Tells that the disk may begin to write a range that was written here, so that a sync has less to wait
+    /// for. A hint.
     fn write_back(&self, _offset: u64, _bytes: u64) {}
 
-    /// The system's file, for calls that move its bytes elsewhere. `None` if it is none, or if something is kept back from it.
+    /// The system's file, for calls that move its bytes elsewhere. `None` if it is none, or if something is
+    /// kept back from it.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }

@@ -1,8 +1,9 @@
 //! Reading what is read once.
 //!
-//! A file that is in the page cache is read from there. One that is not is read past it: filling pages for one use can cost several
-//! times as much as the reading itself. For that it is opened a second time, because the choice belongs to the opening. It is made
-//! once for a file, by a look at its middle: to look everywhere would make the system read ahead.
+//! A file that is in the page cache is read from there. One that is not is read past it: filling pages for
+//! one use can cost several times as much as the reading itself. For that it is opened a second time, because
+//! the choice belongs to the opening. It is made once for a file, by a look at its middle: to look everywhere
+//! would make the system read ahead.
 //!
 //! A file system that refuses, for whatever reason, is read in the usual way.
 

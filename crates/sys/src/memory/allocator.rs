@@ -1,6 +1,7 @@
 //! The allocator that [`Counted`](super::Counted) asks for what is not large.
 //!
-//! jemalloc measured best (docs/benchmarks.md); features of the build put another in its place, to measure again.
+//! jemalloc measured best (docs/benchmarks.md); features of the build put another in its place, to measure
+//! again.
 
 #[cfg(feature = "mimalloc")]
 pub use mimalloc::MiMalloc as Allocator;
@@ -18,9 +19,10 @@ pub const ALLOCATOR: &str = if cfg!(feature = "mimalloc") {
     "jemalloc"
 };
 
-/// What jemalloc reads when it starts: memory that nothing uses goes back to the system within five seconds. Until then it is used again
-/// without a page fault. By a thread of its own, so that it goes also when there is no traffic; but that begins later, because a process
-/// that goes to the background must have no threads yet.
+/// What jemalloc reads when it starts: memory that nothing uses goes back to the system within five seconds.
+/// Until then it is used again without a page fault. By a thread of its own, so that it goes also when there
+/// is no traffic; but that begins later, because a process that goes to the background must have no threads
+/// yet.
 #[cfg(not(any(feature = "mimalloc", feature = "system-malloc")))]
 mod jemalloc {
     use std::ffi::{CStr, c_char, c_int, c_void};
@@ -51,7 +53,8 @@ mod jemalloc {
     /// Starts the thread that gives memory back.
     pub(in crate::memory) fn start_thread() {
         let mut is_on = true;
-        // SAFETY: this control reads one `bool`, which it has. If it is refused, memory goes back when something is allocated or freed.
+        // SAFETY: this control reads one `bool`, which it has. If it is refused, memory goes back when
+        // something is allocated or freed.
         unsafe {
             control(
                 c"background_thread".as_ptr(),
@@ -63,7 +66,8 @@ mod jemalloc {
         }
     }
 
-    /// Bytes that it has given out, bytes of the pages these are on, and bytes of physical memory that it holds.
+    /// Bytes that it has given out, bytes of the pages these are on, and bytes of physical memory that it
+    /// holds.
     pub(in crate::memory) fn figures() -> Option<[u64; 3]> {
         // It gathers them when it is told so, with a number that means nothing.
         write(c"epoch", 1u64)?;
@@ -90,7 +94,8 @@ mod jemalloc {
 
     fn read(name: &CStr) -> Option<u64> {
         let (mut value, mut bytes) = (0usize, size_of::<usize>());
-        // SAFETY: the control writes one `size_t` and its length, for which there is room, and says so if it is one of another type.
+        // SAFETY: the control writes one `size_t` and its length, for which there is room, and says so if it
+        // is one of another type.
         let status = unsafe {
             control(
                 name.as_ptr(),
@@ -105,7 +110,8 @@ mod jemalloc {
 
     /// Gives back what nothing uses, at once. 4096 stands for all arenas.
     pub(in crate::memory) fn purge() {
-        // SAFETY: this control neither reads nor writes anything of ours. If it is refused, memory goes back with time.
+        // SAFETY: this control neither reads nor writes anything of ours. If it is refused, memory goes back
+        // with time.
         unsafe {
             control(
                 c"arena.4096.purge".as_ptr(),

@@ -1,4 +1,5 @@
-//! What is held of memory beyond what is used: the difference between what was asked for and what the system gave.
+//! What is held of memory beyond what is used: the difference between what was asked for and what the system
+//! gave.
 //!
 //! ```text
 //!  allocated   what the process has asked for, of allocators and as maps of its own
@@ -22,7 +23,8 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// As it is now, as far as the allocator tells: one that tells nothing holds nothing. Takes some microseconds.
+    /// As it is now, as far as the allocator tells: one that tells nothing holds nothing. Takes some
+    /// microseconds.
     pub fn now() -> Heap {
         let allocated = used().max(0) as u64;
         let [given, on_pages, held] = allocator::figures().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! How much memory the process uses, counted as it is asked for.
 //!
-//! [`Counted`] wraps the process allocator, so connections' buffers, requests that are being received, replies in flight, large
-//! values and registries are all in the sum without a line of their own. What is mapped past the allocator (slabs, index
-//! tables, rings) is told with [`charge`].
+//! [`Counted`] wraps the process allocator, so connections' buffers, requests that are being received,
+//! replies in flight, large values and registries are all in the sum without a line of their own. What is
+//! mapped past the allocator (slabs, index tables, rings) is told with [`charge`].
 //!
 //! ```text
 //!  thread   pending  bytes since it last published      its own cache line, plain loads and stores
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Invariants:
-//! 1. [`used`] is exact when no thread is inside a call of this module. [`published`] differs from it by less than [`SLACK`] for each
-//!    thread.
+//! 1. [`used`] is exact when no thread is inside a call of this module. [`published`] differs from it by less
+//!    than [`SLACK`] for each thread.
 //! 2. A slot's `pending` is written by one thread; threads beyond [`SLOTS`] publish every change at once.
 //!
 //! What does not live here: the limit, and what happens at it.
@@ -35,7 +35,8 @@ pub const SLACK: i64 = 16 * 1024;
 /// Threads that count for themselves.
 const SLOTS: usize = 512;
 
-/// Sizes from this on are runs of pages; smaller ones are counted in jemalloc's classes: four for each doubling.
+/// Sizes from this on are runs of pages; smaller ones are counted in jemalloc's classes: four for each
+/// doubling.
 const PAGED: usize = 16 * 1024;
 const PAGE: usize = 4096;
 /// Sizes below this are counted in words of two.
@@ -51,7 +52,8 @@ static PENDING: [Slot; SLOTS] = [const { Slot(AtomicI64::new(0)) }; SLOTS];
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// The thread's slot; [`usize::MAX`] until it has one. Needs no destructor, so the allocator may use it at any time.
+    /// The thread's slot; [`usize::MAX`] until it has one. Needs no destructor, so the allocator may use it
+    /// at any time.
     static SLOT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
@@ -126,7 +128,8 @@ pub fn keep_free(bytes: usize) {
     LARGE.keep(bytes);
 }
 
-/// Starts the thread that gives memory back that nothing uses, where the allocator has one. Call it when the process may have threads.
+/// Starts the thread that gives memory back that nothing uses, where the allocator has one. Call it when the
+/// process may have threads.
 pub fn start_giving_back() {
     allocator::start_thread();
 }
@@ -143,8 +146,9 @@ fn is_large(size: usize, layout: Layout) -> bool {
     size >= PAGED && layout.align() <= PAGE
 }
 
-// SAFETY: every call is passed on as it came, and its answer returned as it is, except that large ones are all for `LARGE`: which
-// it is follows from size and alignment, so what comes back goes where it came from. Counting neither allocates nor unwinds.
+// SAFETY: every call is passed on as it came, and its answer returned as it is, except that large ones are
+// all for `LARGE`: which it is follows from size and alignment, so what comes back goes where it came from.
+// Counting neither allocates nor unwinds.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -203,7 +207,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
             charge(taken(new_size) - taken(layout.size()));
             return pointer;
         }
-        // SAFETY: the caller's layout with its new size is one; both are at least as long as what is copied, and the old is given up.
+        // SAFETY: the caller's layout with its new size is one; both are at least as long as what is copied,
+        // and the old is given up.
         unsafe {
             let new_layout = Layout::from_size_align_unchecked(new_size, layout.align());
             let moved = self.alloc(new_layout);

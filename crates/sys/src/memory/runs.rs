@@ -1,9 +1,9 @@
 //! Large allocations: runs of pages from a few wide ranges of addresses, shared by all threads.
 //!
-//! Allocators made for small objects keep large ones in classes of sizes, by thread. A cache whose values change their sizes
-//! leaves each class half empty, and the process takes far more memory than its data. Here an allocation takes its pages and no more,
-//! any hole that is wide enough serves any size, and what is free goes back to the system at once, but for a little that is kept for who
-//! comes next.
+//! Allocators made for small objects keep large ones in classes of sizes, by thread. A cache whose values
+//! change their sizes leaves each class half empty, and the process takes far more memory than its data. Here
+//! an allocation takes its pages and no more, any hole that is wide enough serves any size, and what is free
+//! goes back to the system at once, but for a little that is kept for who comes next.
 //!
 //! ```text
 //!  range   1 GiB of addresses, mapped once; takes memory page by page as it is touched
@@ -15,7 +15,8 @@
 //! Invariants:
 //! 1. Two free runs never touch.
 //! 2. `by_size` has exactly the runs of `by_address`.
-//! 3. `dirty` of a run is at least the bytes of it that take memory, and `State::dirty` is the sum over all runs.
+//! 3. `dirty` of a run is at least the bytes of it that take memory, and `State::dirty` is the sum over all
+//!    runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::{NonNull, null_mut};
@@ -154,7 +155,8 @@ impl Runs {
         if wanted < bytes {
             let kept = start.as_ptr() as usize + wanted;
             let tail = NonNull::new(kept as *mut u8).expect("allocations are not at address 0");
-            // SAFETY: the tail is pages of this allocation that nobody uses any more; any part of one can be given back.
+            // SAFETY: the tail is pages of this allocation that nobody uses any more; any part of one can be
+            // given back.
             unsafe { self.free(tail, bytes - wanted) };
             return true;
         }
@@ -206,7 +208,8 @@ impl State {
         run
     }
 
-    /// Gives memory of free runs back to the system, from the highest addresses down, until no more than `kept` bytes are left.
+    /// Gives memory of free runs back to the system, from the highest addresses down, until no more than
+    /// `kept` bytes are left.
     fn give_back(&mut self, kept: usize) {
         for (&address, run) in self.by_address.iter_mut().rev() {
             if self.dirty <= kept {

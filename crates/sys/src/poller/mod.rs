@@ -84,14 +84,15 @@ pub struct FinishedRead {
     pub token: u64,
     /// Has the bytes from its beginning on.
     pub buffer: Vec<u8>,
-    /// How many there are: fewer than the buffer holds at the end of the file, or where only that is in memory.
+    /// How many there are: fewer than the buffer holds at the end of the file, or where only that is in
+    /// memory.
     pub result: io::Result<usize>,
 }
 
 /// What a descriptor is watched for.
 ///
-/// On Linux a hangup of both directions is reported whatever the interest, so a connection that hung up must be closed
-/// or removed, or each wait returns at once. On kqueue it is reported only with an interest in
+/// On Linux a hangup of both directions is reported whatever the interest, so a connection that hung up must
+/// be closed or removed, or each wait returns at once. On kqueue it is reported only with an interest in
 /// writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
@@ -99,7 +100,8 @@ pub struct Interest {
     pub readable: bool,
     /// Report that there is room to send.
     pub writable: bool,
-    /// Report that the peer has finished sending, whatever it has sent before: for a connection that is not read. Linux only.
+    /// Report that the peer has finished sending, whatever it has sent before: for a connection that is not
+    /// read. Linux only.
     pub ends: bool,
 }
 
@@ -163,8 +165,8 @@ impl Poller {
         Poller::with_memory(backend, usize::MAX)
     }
 
-    /// The same, for a poller that keeps no more than about so many bytes of what has arrived and was not asked for yet. io_uring needs
-    /// some 128 KiB, and never takes more than 8 MiB; others keep nothing.
+    /// The same, for a poller that keeps no more than about so many bytes of what has arrived and was not
+    /// asked for yet. io_uring needs some 128 KiB, and never takes more than 8 MiB; others keep nothing.
     ///
     /// # Errors
     /// As [`Poller::new`].
@@ -278,8 +280,9 @@ impl Poller {
         }
     }
 
-    /// Waits until something happens or `timeout` has passed (what was read of a file happens, too), and fills `events`: cleared first, at
-    /// most [`MAX_EVENTS`], none after a timeout or when a signal ended the wait.
+    /// Waits until something happens or `timeout` has passed (what was read of a file happens, too), and
+    /// fills `events`: cleared first, at most [`MAX_EVENTS`], none after a timeout or when a signal ended the
+    /// wait.
     ///
     /// `None` waits for ever, `Some(Duration::ZERO)` only looks. A wait is never shorter than asked
     /// for, except that one of more than 24 days may end early. A `Vec` with room for
@@ -291,9 +294,10 @@ impl Poller {
         self.wait_for(events, timeout, false)
     }
 
-    /// As [`Poller::wait`], for who serves many connections and has nothing else to wait for. Where the kernel can do that, and the last wait found
-    /// several events, this one goes on until there are several again, for some tens of microseconds at most: to be woken for each of them costs
-    /// the peers' processors, and this one, more than a moment's patience.
+    /// As [`Poller::wait`], for who serves many connections and has nothing else to wait for. Where the
+    /// kernel can do that, and the last wait found several events, this one goes on until there are several
+    /// again, for some tens of microseconds at most: to be woken for each of them costs the peers'
+    /// processors, and this one, more than a moment's patience.
     ///
     /// # Errors
     /// As [`Poller::wait`].
@@ -391,8 +395,9 @@ impl Poller {
         }
     }
 
-    /// The same from a file, from `offset` on and `count` bytes at most, behind all that was taken before. `Ok(0)` is the end of the file.
-    /// Waits for the disk if the file's bytes are not in memory: see [`crate::file::is_cached`].
+    /// The same from a file, from `offset` on and `count` bytes at most, behind all that was taken before.
+    /// `Ok(0)` is the end of the file. Waits for the disk if the file's bytes are not in memory: see
+    /// [`crate::file::is_cached`].
     ///
     /// # Errors
     /// As [`Poller::send`]; or the file cannot be read.
@@ -423,8 +428,9 @@ impl Poller {
         }
     }
 
-    /// Begins to read a file from `offset` on, as much as `buffer` is long, with the next wait: the file must be open until that returns.
-    /// A wait ends when something was read; [`Poller::finished_read`] has it then. What is under way cannot be taken back.
+    /// Begins to read a file from `offset` on, as much as `buffer` is long, with the next wait: the file must
+    /// be open until that returns. A wait ends when something was read; [`Poller::finished_read`] has it
+    /// then. What is under way cannot be taken back.
     ///
     /// # Errors
     /// The buffer, if this backend does not read files, or has too much to read: somebody else has to.

@@ -66,8 +66,8 @@ pub(super) fn send_vectored(fd: BorrowedFd<'_>, bufs: &[IoSlice<'_>]) -> io::Res
     })
 }
 
-/// Sends up to `count` bytes of a file from `offset` on, without a copy of them in this process where the system can do that. 0 is
-/// the end of the file.
+/// Sends up to `count` bytes of a file from `offset` on, without a copy of them in this process where the
+/// system can do that. 0 is the end of the file.
 #[cfg(target_os = "linux")]
 pub(super) fn send_file(
     fd: BorrowedFd<'_>,

@@ -1,16 +1,17 @@
 //! Threads that have time.
 //!
-//! What Linux does about them: a thread of policy `SCHED_BATCH` does not interrupt others when it wakes up, and one that asked for long slices
-//! (Linux 6.12) is interrupted at once by whoever wakes up with shorter ones; without that, whoever wakes up on the processor of
-//! a thread that computes waits for the next tick of the clock, up to 4 ms. Its share of the processor stays what it was, so that somebody who
-//! waits for what it does, or for a lock that it has, does not wait for long.
+//! What Linux does about them: a thread of policy `SCHED_BATCH` does not interrupt others when it wakes up,
+//! and one that asked for long slices (Linux 6.12) is interrupted at once by whoever wakes up with shorter
+//! ones; without that, whoever wakes up on the processor of a thread that computes waits for the next tick of
+//! the clock, up to 4 ms. Its share of the processor stays what it was, so that somebody who waits for what
+//! it does, or for a lock that it has, does not wait for long.
 
 /// Nanoseconds that such a thread asks for at a time.
 #[cfg(target_os = "linux")]
 const SLICE_NS: u64 = 20_000_000;
 
-/// Says that the calling thread has time. Does nothing for a thread that somebody has given a policy of its own, nor
-/// where the system has nothing of the kind or does not allow it: it is a wish.
+/// Says that the calling thread has time. Does nothing for a thread that somebody has given a policy of its
+/// own, nor where the system has nothing of the kind or does not allow it: it is a wish.
 #[cfg(target_os = "linux")]
 pub fn work_in_background() {
     // SAFETY: the call takes a number, 0 for the calling thread, and returns one.

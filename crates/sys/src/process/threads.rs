@@ -1,5 +1,5 @@
-//! What threads have used and what they waited for: how busy an event loop is, told by the kernel, so that it costs the
-//! loop nothing.
+//! What threads have used and what they waited for: how busy an event loop is, told by the kernel, so that it
+//! costs the loop nothing.
 
 use std::time::Duration;
 

@@ -57,8 +57,8 @@ impl Operation {
         reply.integer(self.of_type.read(bytes, self.offset));
     }
 
-    /// Changes bytes that reach far enough, and answers: SET with the old value, INCRBY with the new one. Returns what it
-    /// did to them.
+    /// Changes bytes that reach far enough, and answers: SET with the old value, INCRBY with the new one.
+    /// Returns what it did to them.
     fn run(&self, bytes: &mut [u8], reply: &mut Reply<'_>) -> Effect {
         let before = self.of_type.read(bytes, self.offset);
         let after = match self.action {
@@ -138,7 +138,8 @@ fn parse_overflow(args: &Args<'_>, at: usize) -> Result<Overflow, Failure> {
     })
 }
 
-/// `BITFIELD key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] (SET type offset value | INCRBY type offset increment)]...`
+/// `BITFIELD key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] (SET type offset value | INCRBY type offset
+/// increment)]...`
 pub(super) fn bitfield(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let operations = parse(context.server, args)?;
     let reach = operations.iter().map(Operation::reach).max().unwrap_or(0);
@@ -161,7 +162,8 @@ pub(super) fn bitfield(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
         let most = effects.max().unwrap_or(Effect::None);
         (most, most == Effect::Changed)
     });
-    // Where nothing was written because all of it would overflow, there is nothing to tell, though the key may be longer now.
+    // Where nothing was written because all of it would overflow, there is nothing to tell, though the key
+    // may be longer now.
     if is_changed && most > Effect::None {
         shard.tell(Event::SETBIT, key);
     }

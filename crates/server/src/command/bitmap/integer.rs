@@ -76,8 +76,8 @@ impl Type {
             // A negative value is what its bits mean without a sign: very large.
             return self.fit(i128::from(value.cast_unsigned()), overflow);
         }
-        // So far below zero that the distance to the largest value is more than Redis' arithmetic holds, it takes the value
-        // for one too large. This shows where the type saturates.
+        // So far below zero that the distance to the largest value is more than Redis' arithmetic holds, it
+        // takes the value for one too large. This shows where the type saturates.
         let far_below = self.bits < 64 && self.max() - i128::from(value) > i128::from(i64::MAX);
         if far_below && overflow == Overflow::Saturate {
             return Some(self.max() as i64);

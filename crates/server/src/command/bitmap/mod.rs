@@ -9,8 +9,8 @@
 //! | `operation` | BITOP |
 //! | `field` | BITFIELD BITFIELD_RO |
 //!
-//! `words` is what they do to bytes, many at a time; `integer` reads and writes an integer of any width at any bit. Values are
-//! strings like all others: nothing here is stored in a form of its own.
+//! `words` is what they do to bytes, many at a time; `integer` reads and writes an integer of any width at
+//! any bit. Values are strings like all others: nothing here is stored in a form of its own.
 
 mod bit;
 mod field;
@@ -26,8 +26,8 @@ use crate::server::Server;
 
 const OFFSET: Failure = Failure::of("ERR bit offset is not an integer or out of range");
 
-/// The bit offset that an argument means: a number, or `#` and a number that counts in widths of `bits`. It must lie in
-/// the first `proto-max-bulk-len` bytes.
+/// The bit offset that an argument means: a number, or `#` and a number that counts in widths of `bits`. It
+/// must lie in the first `proto-max-bulk-len` bytes.
 fn bit_offset(server: &Server, text: &[u8], bits: Option<u32>) -> Result<usize, Failure> {
     let offset = match (text, bits) {
         ([b'#', number @ ..], Some(bits)) => {

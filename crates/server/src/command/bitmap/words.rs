@@ -1,8 +1,8 @@
 //! Bits of byte strings, many at a time: counting, finding, combining.
 //!
-//! Everything here goes through its input in words of 64 bits or in blocks that the compiler turns into vector
-//! instructions, without a copy and without an assumption about alignment. A range of bits is given by its first and
-//! last one; bit 0 is the highest of the first byte.
+//! Everything here goes through its input in words of 64 bits or in blocks that the compiler turns into
+//! vector instructions, without a copy and without an assumption about alignment. A range of bits is given by
+//! its first and last one; bit 0 is the highest of the first byte.
 
 use std::ops::RangeInclusive;
 
@@ -74,7 +74,8 @@ pub(super) enum Operation {
     Not,
 }
 
-/// Bytes of the result that are finished before the next ones are begun: few enough to stay in the nearest cache.
+/// Bytes of the result that are finished before the next ones are begun: few enough to stay in the nearest
+/// cache.
 const COMBINED_BYTES: usize = 8 * 1024;
 
 /// The result of an operation: as long as the longest operand, where the others count as continued by zeros.

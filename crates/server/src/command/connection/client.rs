@@ -442,7 +442,8 @@ fn pause(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         .checked_add(timeout_ms)
         .ok_or(Failure::of("ERR timeout is out of range"))?;
     context.server.pause.extend(now, until_ms, kind);
-    // A worker in the middle of its turn has not heard of it: what holds from the reply on holds for everybody.
+    // A worker in the middle of its turn has not heard of it: what holds from the reply on holds for
+    // everybody.
     context.store.turn.exclusive(|_| ());
     context.reply.ok();
     Ok(())

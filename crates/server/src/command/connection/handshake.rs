@@ -99,7 +99,8 @@ fn is_password(server: &Server, given: &[u8]) -> bool {
     password.is_empty() || is_same_secret(given, password.as_bytes())
 }
 
-/// Compares in a time that depends on what is given alone, not on how much of it is right nor on the secret's length.
+/// Compares in a time that depends on what is given alone, not on how much of it is right nor on the secret's
+/// length.
 fn is_same_secret(given: &[u8], secret: &[u8]) -> bool {
     let mut difference = given.len() ^ secret.len();
     for (at, byte) in given.iter().enumerate() {
@@ -217,7 +218,8 @@ impl HelloOption {
     }
 }
 
-/// Whether the argument at `at` of HELLO is a user or a password. Where an option is wrong nobody knows what the rest is.
+/// Whether the argument at `at` of HELLO is a user or a password. Where an option is wrong nobody knows what
+/// the rest is.
 pub(super) fn is_hello_secret(args: &Args<'_>, at: usize) -> bool {
     let mut option_at = 2;
     while option_at < at {
@@ -254,8 +256,8 @@ pub(super) fn quit(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failur
     Ok(())
 }
 
-/// What the library said about itself stays: it is still the same library. NO-EVICT and NO-TOUCH end, as they do since
-/// Redis 7.2.
+/// What the library said about itself stays: it is still the same library. NO-EVICT and NO-TOUCH end, as they
+/// do since Redis 7.2.
 pub(super) fn reset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     context.discard();
     let (server, token) = (context.server, context.token());

@@ -1,8 +1,8 @@
 //! CLIENT LIST and CLIENT INFO: a line of `name=value` fields for each connection, in the order of Redis 7.4.
 //!
-//! The fields say what is true here, which is 0 where there is nothing of the kind: requests are read in place
-//! (`argv-mem`), replies that a socket takes at once pass through no buffer of the connection (`rbs`, `rbp`, `obl`), so
-//! `omem` is all that waits to be sent, in `oll` pieces.
+//! The fields say what is true here, which is 0 where there is nothing of the kind: requests are read in
+//! place (`argv-mem`), replies that a socket takes at once pass through no buffer of the connection (`rbs`,
+//! `rbp`, `obl`), so `omem` is all that waits to be sent, in `oll` pieces.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,10 +13,10 @@ use super::handshake::DEFAULT_USER;
 use super::selection::client_type;
 use crate::clients::{Client, status};
 use crate::command::{Args, Context, Failure, failure, table};
-use crate::connection::Connection;
+use crate::limits::CONNECTION_BYTES;
 
 /// Bytes of a connection that has sent nothing and waits for nothing.
-const IDLE_BYTES: usize = size_of::<Connection>() + size_of::<Client>();
+const IDLE_BYTES: usize = CONNECTION_BYTES + size_of::<Client>();
 
 pub(super) fn info(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     let mut lines = Lines::new(context.store.now);

@@ -1,9 +1,9 @@
-//! Commands about the connection itself: who it is, which database and protocol it uses, and what others may know of it
-//! or do to it.
+//! Commands about the connection itself: who it is, which database and protocol it uses, and what others may
+//! know of it or do to it.
 //!
-//! Here is the table. `handshake` holds what a client says when it comes and goes, `client` the table and the smaller
-//! subcommands of CLIENT, `listing` what CLIENT LIST shows, `selection` which connections LIST and KILL mean, `tracking` what
-//! clients say about copies of keys that they keep.
+//! Here is the table. `handshake` holds what a client says when it comes and goes, `client` the table and the
+//! smaller subcommands of CLIENT, `listing` what CLIENT LIST shows, `selection` which connections LIST and
+//! KILL mean, `tracking` what clients say about copies of keys that they keep.
 //!
 //! What a session remembers is in [`crate::session`], what other connections see of it in [`crate::clients`].
 //! Subscriptions, transactions and tracking add their own state there.

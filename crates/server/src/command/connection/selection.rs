@@ -1,4 +1,5 @@
-//! Which connections a command means: by type, as CLIENT LIST and CLIENT KILL name it, and by the conditions of CLIENT KILL.
+//! Which connections a command means: by type, as CLIENT LIST and CLIENT KILL name it, and by the conditions
+//! of CLIENT KILL.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! CLIENT TRACKING, CACHING, GETREDIR and TRACKINGINFO: what a client says about the copies of keys that it keeps.
+//! CLIENT TRACKING, CACHING, GETREDIR and TRACKINGINFO: what a client says about the copies of keys that it
+//! keeps.
 //!
 //! How it is told that a copy is no longer right is in [`crate::tracking`].
 
@@ -193,7 +194,8 @@ pub(super) fn caching(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), 
     Ok(())
 }
 
-/// The id of the connection that is told in place of this one; 0: this one is told itself, -1: it doesn't track.
+/// The id of the connection that is told in place of this one; 0: this one is told itself, -1: it doesn't
+/// track.
 pub(super) fn redirection(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     let id = context.session.client.redirection();
     context.reply.integer(id);

@@ -1,7 +1,7 @@
 //! Whether keys are there, what they are, and their removal.
 //!
-//! A command on several keys locks all of their shards before it looks at the first, so that it sees, and leaves, one
-//! state of all of them.
+//! A command on several keys locks all of their shards before it looks at the first, so that it sees, and
+//! leaves, one state of all of them.
 
 use keyspace::{Key, Kind};
 
@@ -17,8 +17,8 @@ pub(crate) fn type_name(kind: Kind) -> &'static str {
     }
 }
 
-/// Counts the keys for which `holds` is true, which are all arguments; they are locked together. A single key, which is
-/// nearly every call, costs one lock and no set of shards.
+/// Counts the keys for which `holds` is true, which are all arguments; they are locked together. A single
+/// key, which is nearly every call, costs one lock and no set of shards.
 #[inline]
 fn count(
     context: &mut Context<'_>,

@@ -1,7 +1,8 @@
 //! When keys expire.
 //!
-//! Times are Unix milliseconds from where they are read to where they are told. A key that is given a time that is over
-//! is removed at once, which counts as done. While data is loaded it stays, because a later change may give it another.
+//! Times are Unix milliseconds from where they are read to where they are told. A key that is given a time
+//! that is over is removed at once, which counts as done. While data is loaded it stays, because a later
+//! change may give it another.
 
 use crate::command::{Args, Context, Failure};
 use crate::notify::Event;

@@ -1,8 +1,9 @@
 //! Looking at a whole database: KEYS, SCAN, RANDOMKEY.
 //!
-//! Keys go from the shard straight into the reply, whose beginning is written last: memory grows with what is answered,
-//! not with what is there. One shard is locked at a time, and what takes long is done a slice at a time ([`crate::slow`]), so KEYS is
-//! no point in time: a key that another client renames meanwhile may be met under both names or under neither.
+//! Keys go from the shard straight into the reply, whose beginning is written last: memory grows with what is
+//! answered, not with what is there. One shard is locked at a time, and what takes long is done a slice at a
+//! time ([`crate::slow`]), so KEYS is no point in time: a key that another client renames meanwhile may be
+//! met under both names or under neither.
 
 use keyspace::{Database, EntryRef, Position};
 use resp::number::{INTEGER_TEXT_LEN, format_u64};
@@ -28,7 +29,8 @@ struct Filter<P> {
 }
 
 impl<'a> Filter<&'a [u8]> {
-    /// `*` is not a pattern but the absence of one: it stands for the empty key too, which no other pattern of stars does.
+    /// `*` is not a pattern but the absence of one: it stands for the empty key too, which no other pattern
+    /// of stars does.
     fn set_pattern(&mut self, pattern: &'a [u8]) {
         self.pattern = (pattern != b"*").then_some(pattern);
     }
@@ -221,8 +223,9 @@ fn parse_scan<'a>(args: &Args<'a>) -> Result<(usize, Filter<&'a [u8]>), Failure>
     Ok((count, filter))
 }
 
-/// Reads a cursor as C's `strtoul` would, because Redis does: nothing at all is 0, a minus counts down from 2^64, and a
-/// zero byte is the end. A cursor that is none of ours is harmless: every number means some place to go on from.
+/// Reads a cursor as C's `strtoul` would, because Redis does: nothing at all is 0, a minus counts down from
+/// 2^64, and a zero byte is the end. A cursor that is none of ours is harmless: every number means some place
+/// to go on from.
 fn parse_cursor(text: &[u8]) -> Option<u64> {
     let end = text.iter().position(|&byte| byte == 0);
     let (negative, digits) = match &text[..end.unwrap_or(text.len())] {

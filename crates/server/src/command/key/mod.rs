@@ -1,10 +1,11 @@
 //! Keys of any type, and databases as such.
 //!
-//! The table is here; the handlers follow its order: [`existence`], [`expiry`], [`iteration`], [`transfer`], [`object`],
-//! [`database`]. SELECT is not here: it says something about a connection.
+//! The table is here; the handlers follow its order: [`existence`], [`expiry`], [`iteration`], [`transfer`],
+//! [`object`], [`database`]. SELECT is not here: it says something about a connection.
 //!
-//! What a command does to the access clock and to the counts of hits and misses is what Redis does: a look that reports
-//! on a key (TYPE, TTL, OBJECT) counts but is no access, a look before a change is an access but does not count.
+//! What a command does to the access clock and to the counts of hits and misses is what Redis does: a look
+//! that reports on a key (TYPE, TTL, OBJECT) counts but is no access, a look before a change is an access but
+//! does not count.
 
 mod database;
 mod existence;

@@ -1,7 +1,8 @@
 //! How a value is kept: OBJECT.
 //!
-//! Encodings are those Redis would have chosen. References are told as they are here: no two keys share a value, where
-//! Redis shares the integers up to 9999. How often a key is used is known under the LFU policies, when it was used under all others.
+//! Encodings are those Redis would have chosen. References are told as they are here: no two keys share a
+//! value, where Redis shares the integers up to 9999. How often a key is used is known under the LFU
+//! policies, when it was used under all others.
 
 use keyspace::Encoding;
 

@@ -22,8 +22,8 @@ pub(super) fn renamenx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
     Ok(())
 }
 
-/// Gives the key in the first argument the name in the second; `replace` says that the name may be in use. Returns whether
-/// the key has that name now.
+/// Gives the key in the first argument the name in the second; `replace` says that the name may be in use.
+/// Returns whether the key has that name now.
 fn give_name(context: &mut Context<'_>, args: &Args<'_>, replace: bool) -> Result<bool, Failure> {
     let (from, to) = (args.key(1), args.key(2));
     let mut shards = context.store.lock_keys([from, to].into_iter());

@@ -1,7 +1,8 @@
 //! SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE and their opposites.
 //!
-//! Each name is confirmed with a message of its own, with the number of names the connection listens to by then: channels
-//! and patterns together, shard channels on their own. Many names are a slice of work each ([`crate::slow`]), and confirmed slice by slice.
+//! Each name is confirmed with a message of its own, with the number of names the connection listens to by
+//! then: channels and patterns together, shard channels on their own. Many names are a slice of work each
+//! ([`crate::slow`]), and confirmed slice by slice.
 
 use std::sync::atomic::Ordering::Relaxed;
 

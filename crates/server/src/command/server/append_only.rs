@@ -1,4 +1,5 @@
-//! BGREWRITEAOF and WAITAOF: the log as clients see it. What it is and who writes it is in [`crate::persistence`].
+//! BGREWRITEAOF and WAITAOF: the log as clients see it. What it is and who writes it is in
+//! [`crate::persistence`].
 
 use resp::number;
 
@@ -53,7 +54,8 @@ fn rewrite(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
 const NO_LOG: Failure =
     Failure::of("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
 
-/// What WAITAOF asks for. There are no replicas and none can appear, so waiting for them would not change the answer.
+/// What WAITAOF asks for. There are no replicas and none can appear, so waiting for them would not change the
+/// answer.
 struct Request {
     is_local: bool,
     timeout_ms: i64,

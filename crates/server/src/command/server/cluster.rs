@@ -1,5 +1,5 @@
-//! The subcommands of CLUSTER. What they do is in [`crate::cluster`]. On a server that is not part of a cluster each of them says
-//! so: clients tell the mode by that.
+//! The subcommands of CLUSTER. What they do is in [`crate::cluster`]. On a server that is not part of a
+//! cluster each of them says so: clients tell the mode by that.
 
 use super::{Arg, ArgKind, Group, Spec, flag};
 use crate::cluster::commands;

@@ -1,7 +1,7 @@
 //! DEBUG: what tests of clients and of this server need, for whoever `enable-debug-command` allows.
 //!
-//! Of the many subcommands of Redis these are the ones that mean something here and that tests use. What would crash the
-//! server is left out.
+//! Of the many subcommands of Redis these are the ones that mean something here and that tests use. What
+//! would crash the server is left out.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -77,8 +77,8 @@ fn sleep(context: &mut Context<'_>, seconds: &[u8]) {
     context.reply.ok();
 }
 
-/// Takes the value of a key as soon as there is one, as BLPOP takes an element: what tests of commands that wait need
-/// while there are no lists.
+/// Takes the value of a key as soon as there is one, as BLPOP takes an element: what tests of commands that
+/// wait need while there are no lists.
 fn block(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let until_ms = blocked::deadline(context.store.now, args, 3, Unit::Seconds)?;
     let (key, db, server) = (args.key(2), context.store.db, context.server);
@@ -155,7 +155,8 @@ fn set_active_expire(context: &mut Context<'_>, wanted: &[u8]) {
     context.reply.ok();
 }
 
-/// Saves and loads. Nobody else is inside while data is saved, and others are told that it is being loaded meanwhile.
+/// Saves and loads. Nobody else is inside while data is saved, and others are told that it is being loaded
+/// meanwhile.
 fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let mut reload = Reload {
         saves: true,
@@ -188,7 +189,8 @@ fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Throws all data away and loads it from the log. A thread of its own does that, for this worker must let go of the log meanwhile.
+/// Throws all data away and loads it from the log. A thread of its own does that, for this worker must let go
+/// of the log meanwhile.
 fn load_log(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     if !context.may_defer() {
         return Err(Failure::of(
@@ -229,8 +231,8 @@ fn object(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bytes of a value in an RDB file, without its type and without compression: a small integer takes 2, 3 or 5, anything
-/// else its own length behind that length in 1, 2, 5 or 9.
+/// Bytes of a value in an RDB file, without its type and without compression: a small integer takes 2, 3 or
+/// 5, anything else its own length behind that length in 1, 2, 5 or 9.
 fn serialized_len(value: &[u8]) -> usize {
     match number::parse_i64(value) {
         Some(-0x80..=0x7f) => 2,
@@ -303,7 +305,8 @@ fn digest_values(context: &mut Context<'_>, args: &Args<'_>) {
     }
 }
 
-/// Lets the value of a key leave memory as it would if memory were short, as soon as the log has it. Answers whether it is in the log alone.
+/// Lets the value of a key leave memory as it would if memory were short, as soon as the log has it. Answers
+/// whether it is in the log alone.
 fn offload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     may_offload(context)?;
     let (key, db) = (args.key(2), context.store.db);

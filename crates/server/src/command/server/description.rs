@@ -75,8 +75,8 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
     all
 }
 
-/// The category that the commands of a group share. A container does nothing itself, so it has none; and a generic
-/// command is about keys unless its row says that it is about the connection, as WAIT's does.
+/// The category that the commands of a group share. A container does nothing itself, so it has none; and a
+/// generic command is about keys unless its row says that it is about the connection, as WAIT's does.
 fn category_of_group(spec: &Spec) -> Option<&'static str> {
     if !spec.subcommands.is_empty() {
         return None;

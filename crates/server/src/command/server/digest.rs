@@ -1,7 +1,7 @@
 //! DEBUG DIGEST: one number for all keys and values, the same as that of a Redis which holds the same.
 //!
-//! A digest is 20 bytes. Data is *added* to it by xor of the data's SHA-1, so that order makes no difference, or *mixed*
-//! into it by taking the SHA-1 of what adding gave, so that order does.
+//! A digest is 20 bytes. Data is *added* to it by xor of the data's SHA-1, so that order makes no difference,
+//! or *mixed* into it by taking the SHA-1 of what adding gave, so that order does.
 //!
 //! ```text
 //! value:   mix(type), mix(value), add("!!expire!!") if it expires

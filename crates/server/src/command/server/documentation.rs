@@ -1,6 +1,7 @@
 //! What COMMAND DOCS tells about a command, all from its row of the table.
 //!
-//! A field that has nothing to say is left out, so a map is counted before it is written: [`Fields`] keeps the two together.
+//! A field that has nothing to say is left out, so a map is counted before it is written: [`Fields`] keeps
+//! the two together.
 //!
 //! Not here: which commands were asked for (`introspection`).
 

@@ -8,8 +8,8 @@
 //! # Clients\r\n
 //! ```
 //!
-//! A section is a row of [`SECTIONS`] and a function of `info_sections` that writes its fields; each goes through what it
-//! counts once. Here is which sections are written, and in what form.
+//! A section is a row of [`SECTIONS`] and a function of `info_sections` that writes its fields; each goes
+//! through what it counts once. Here is which sections are written, and in what form.
 
 use std::fmt::{Display, Write};
 

@@ -1,8 +1,8 @@
 //! The sections of INFO: which fields each has, and where their values come from.
 //!
-//! A field is here if its value is true. What this server does not have (replicas, scripts, a defragmenter) has the value that
-//! a Redis shows whose user does not use it, mostly 0, because tools look for the field. A test compares the names with those of a
-//! redis-server.
+//! A field is here if its value is true. What this server does not have (replicas, scripts, a defragmenter)
+//! has the value that a Redis shows whose user does not use it, mostly 0, because tools look for the field. A
+//! test compares the names with those of a redis-server.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -239,7 +239,8 @@ pub(super) fn persistence(report: &mut Report, context: &Context<'_>) {
     }
 }
 
-/// What INFO says of a log that takes writes: Redis' names where there is the same thing, `log_` before our own.
+/// What INFO says of a log that takes writes: Redis' names where there is the same thing, `log_` before our
+/// own.
 fn log_fields(report: &mut Report, status: &ferrite_log::Status) {
     report.field("aof_current_size", status.disk_bytes);
     report.field("aof_base_size", status.live_bytes);

@@ -2,8 +2,9 @@
 //!
 //! A transaction asks it too, for commands whose keys are not where a plain range says.
 //!
-//! The rules of the command's row say it, in their order. A rule whose flags include `variable_flags` knows where the key is
-//! but not what happens to it, which depends on the other arguments; those commands are named here.
+//! The rules of the command's row say it, in their order. A rule whose flags include `variable_flags` knows
+//! where the key is but not what happens to it, which depends on the other arguments; those commands are
+//! named here.
 //!
 //! Not here: the fixed range of keys by which a batch prefetches (`table`).
 
@@ -21,7 +22,8 @@ pub(crate) struct FoundKey {
     pub(super) flags: &'static [&'static str],
 }
 
-/// The keys of a request, whose arguments begin with the command's name; `None` if it cannot have as many as it claims.
+/// The keys of a request, whose arguments begin with the command's name; `None` if it cannot have as many as
+/// it claims.
 pub(crate) fn find(spec: &Spec, args: &[&[u8]]) -> Option<Vec<FoundKey>> {
     let mut found = Vec::new();
     for rule in spec.keys {

@@ -1,7 +1,7 @@
 //! LATENCY: moments in which something took long, and how long commands take.
 //!
-//! The moments are those of [`crate::latency`], kept from `latency-monitor-threshold` on; the times of commands are those
-//! of [`crate::metrics`], kept always.
+//! The moments are those of [`crate::latency`], kept from `latency-monitor-threshold` on; the times of
+//! commands are those of [`crate::metrics`], kept always.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -263,7 +263,8 @@ fn advice(name: &str) -> &'static str {
     }
 }
 
-/// A worker that is ready to run and has no processor for so large a part of the time it could have used is worth a line.
+/// A worker that is ready to run and has no processor for so large a part of the time it could have used is
+/// worth a line.
 const STARVED: f64 = 0.1;
 
 /// What is remarkable about the workers since the start.
@@ -335,8 +336,8 @@ fn histogram(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The bound of a bucket, in nanoseconds. The bounds double; they are those of Redis, whose histogram keeps seven bits
-/// of a value, so that clients see the same ones: 1, 2, 4, 8, 16, 33, 66, 132 us and so on.
+/// The bound of a bucket, in nanoseconds. The bounds double; they are those of Redis, whose histogram keeps
+/// seven bits of a value, so that clients see the same ones: 1, 2, 4, 8, 16, 33, 66, 132 us and so on.
 fn bound_ns(bucket: u32) -> u64 {
     let value = 1024u64.checked_shl(bucket).unwrap_or(u64::MAX / 2);
     value + (value >> 7) - 1

@@ -1,4 +1,5 @@
-//! LOLWUT: a plane of ferrite cores, each a ring with wires through it, holding the bits of a message or of the time.
+//! LOLWUT: a plane of ferrite cores, each a ring with wires through it, holding the bits of a message or of
+//! the time.
 //!
 //! ```text
 //!      |     |

@@ -315,7 +315,8 @@ fn malloc_stats(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Free memory goes back by itself within seconds, but for a little that is kept for large values; this does not wait.
+/// Free memory goes back by itself within seconds, but for a little that is kept for large values; this does
+/// not wait.
 fn purge(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     sys::memory::purge();
     context.reply.ok();

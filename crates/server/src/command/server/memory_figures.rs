@@ -10,7 +10,8 @@
 //!        +  other      all that has no figure of its own: statistics, registries, what threads work with
 //! ```
 //!
-//! All but `other` are counted where they are taken, so that is small unless something is wrong; a test watches it.
+//! All but `other` are counted where they are taken, so that is small unless something is wrong; a test
+//! watches it.
 
 use keyspace::{Overhead, Turn};
 use sys::memory::Heap;
@@ -71,8 +72,8 @@ impl MemoryFigures {
         let used = server.used_memory();
         let databases = databases_of(&server.keyspace, turn);
         let keys = databases.clone().map(|(_, database)| database.len() as u64);
-        // Of its own statement: the slow log's lock is not held where shards are locked, for a transaction takes them in
-        // the other order.
+        // Of its own statement: the slow log's lock is not held where shards are locked, for a transaction
+        // takes them in the other order.
         let slow_log = server.slowlog.lock().memory() as u64;
         MemoryFigures {
             used,

@@ -1,5 +1,5 @@
-//! SAVE, BGSAVE and LASTSAVE; BACKUP. What a snapshot is and who writes it is in [`crate::snapshot`]; a backup is made of links to
-//! the files of the log.
+//! SAVE, BGSAVE and LASTSAVE; BACKUP. What a snapshot is and who writes it is in [`crate::snapshot`]; a
+//! backup is made of links to the files of the log.
 
 use resp::reply::Writer;
 

@@ -1,4 +1,5 @@
-//! Small commands about the process as a whole: the time, replication (of which there is none), MONITOR and the end.
+//! Small commands about the process as a whole: the time, replication (of which there is none), MONITOR and
+//! the end.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -89,8 +90,8 @@ impl End {
     }
 }
 
-/// Ends the server. There are no replicas to wait for, so NOW changes nothing; and an end cannot be aborted, because it
-/// is over before another command could run.
+/// Ends the server. There are no replicas to wait for, so NOW changes nothing; and an end cannot be aborted,
+/// because it is over before another command could run.
 pub(super) fn shutdown(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let end = End::parse(args)?;
     if end.abort {

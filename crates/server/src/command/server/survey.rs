@@ -1,4 +1,5 @@
-//! BIGKEYS and PREFIXES: what is known from walking through all keys in the background, see [`crate::survey`].
+//! BIGKEYS and PREFIXES: what is known from walking through all keys in the background, see
+//! [`crate::survey`].
 
 use keyspace::Key;
 
@@ -6,8 +7,8 @@ use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, hel
 use crate::command::failure;
 use crate::survey::{BigKey, MOST, Prefix, Prefixes, Rule, Survey};
 
-/// What the rows below have in common. In a transaction they run alone: who walks through the keys waits for shards, so that nobody
-/// may wait for it while holding some.
+/// What the rows below have in common. In a transaction they run alone: who walks through the keys waits for
+/// shards, so that nobody may wait for it while holding some.
 const ROW: Spec = Spec {
     flags: flag::ADMIN,
     group: Group::Server,
@@ -89,8 +90,8 @@ fn parse_count(args: &Args<'_>, from: usize, otherwise: usize) -> Result<usize, 
     }
 }
 
-/// The big keys that the walk in the background has seen, with their present sizes: some keys may have gone, or
-/// have become smaller.
+/// The big keys that the walk in the background has seen, with their present sizes: some keys may have gone,
+/// or have become smaller.
 fn known_now(context: &mut Context<'_>) -> Result<Vec<BigKey>, Failure> {
     let survey = &context.server.survey;
     let mut known = survey.biggest();

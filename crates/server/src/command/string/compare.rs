@@ -1,7 +1,7 @@
 //! Conditions on a value, for SET, DELEX and DELIFEQ: so that a client changes a key only if nobody else has.
 //!
-//! A value is compared as a whole or by its digest: XXH3 of 64 bits as 16 hexadecimal digits, which DIGEST tells. The names
-//! come from Valkey 8.1 (SET IFEQ), Valkey 9.0 (DELIFEQ) and Redis 8.4 (the rest).
+//! A value is compared as a whole or by its digest: XXH3 of 64 bits as 16 hexadecimal digits, which DIGEST
+//! tells. The names come from Valkey 8.1 (SET IFEQ), Valkey 9.0 (DELIFEQ) and Redis 8.4 (the rest).
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -49,8 +49,8 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// Whether the condition holds for a value. A digest of the wrong length is an error, but only where there is a
-    /// value to compare it with; this is how Redis does it.
+    /// Whether the condition holds for a value. A digest of the wrong length is an error, but only where
+    /// there is a value to compare it with; this is how Redis does it.
     fn holds_for(self, value: Option<&[u8]>) -> Result<bool, Failure> {
         let Some(value) = value else {
             return Ok(match self {

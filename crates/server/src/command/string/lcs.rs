@@ -89,8 +89,8 @@ pub(super) fn lcs(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fail
     Ok(())
 }
 
-/// Refuses what Redis refuses: two values for which its table, of 4 bytes for each pair of their bytes, would be larger
-/// than `proto-max-bulk-len`. Ours takes a thirty-second of that.
+/// Refuses what Redis refuses: two values for which its table, of 4 bytes for each pair of their bytes, would
+/// be larger than `proto-max-bulk-len`. Ours takes a thirty-second of that.
 fn check_size(context: &Context<'_>, first: usize, second: usize) -> Result<(), Failure> {
     const LONGEST: usize = u32::MAX as usize - 2;
     if first > LONGEST || second > LONGEST {

@@ -11,8 +11,8 @@
 //! | `compare` | DIGEST DELEX DELIFEQ, and the conditions that SET shares with them |
 //! | `lcs` | LCS; `subsequence` is its algorithm |
 //!
-//! `options` reads the flags of SET and GETEX, `range` turns positions that count from either end into a range, `operand`
-//! keeps a value beside others. The last two also serve the bitmaps, the family next door.
+//! `options` reads the flags of SET and GETEX, `range` turns positions that count from either end into a
+//! range, `operand` keeps a value beside others. The last two also serve the bitmaps, the family next door.
 
 mod compare;
 mod lcs;

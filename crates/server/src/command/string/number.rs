@@ -1,7 +1,7 @@
 //! INCR and its relatives: numbers kept as text.
 //!
-//! An integer is what [`resp::number`] reads and writes: the one spelling of a 64-bit integer. A decimal is what
-//! [`resp::extended`] makes of it: the digits that Redis shows on x86-64, on every processor.
+//! An integer is what [`resp::number`] reads and writes: the one spelling of a 64-bit integer. A decimal is
+//! what [`resp::extended`] makes of it: the digits that Redis shows on x86-64, on every processor.
 
 use keyspace::{Expiry, Form, Key, LargeValue};
 use resp::number::{INTEGER_TEXT_LEN, format_i64, parse_i64};

@@ -69,7 +69,8 @@ impl TimeUnit {
         matches!(self, TimeUnit::UnixSeconds | TimeUnit::UnixMilliseconds)
     }
 
-    /// The moment (Unix, ms) that `value` means at `now`. `None` if it is not positive or too far away to be represented.
+    /// The moment (Unix, ms) that `value` means at `now`. `None` if it is not positive or too far away to be
+    /// represented.
     pub(super) fn moment(self, value: i64, now: i64) -> Option<i64> {
         if value <= 0 {
             return None;
@@ -87,8 +88,8 @@ impl TimeUnit {
 }
 
 impl ExpiryOption {
-    /// Takes the option at `at`, if it is one of expiry; returns how many arguments it has behind it. Giving the same one
-    /// again is allowed, and then the last counts; two different ones are not.
+    /// Takes the option at `at`, if it is one of expiry; returns how many arguments it has behind it. Giving
+    /// the same one again is allowed, and then the last counts; two different ones are not.
     fn take(&mut self, args: &Args<'_>, at: usize) -> Option<usize> {
         let unit = TimeUnit::of_word(args.get(at))?;
         let fits = match *self {

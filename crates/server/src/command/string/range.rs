@@ -2,11 +2,12 @@
 
 use std::ops::RangeInclusive;
 
-/// The positions from `start` to `end`, both included, of something `len` long. Negative ones count from the end, -1 being
-/// the last; what lies outside is cut off, but a start behind the end is an empty range: `None`.
+/// The positions from `start` to `end`, both included, of something `len` long. Negative ones count from the
+/// end, -1 being the last; what lies outside is cut off, but a start behind the end is an empty range:
+/// `None`.
 ///
-/// A negative position before the beginning means the beginning, so that `0 ..= -100` holds the first position. That
-/// is an oddity of long standing which clients may rely on.
+/// A negative position before the beginning means the beginning, so that `0 ..= -100` holds the first
+/// position. That is an oddity of long standing which clients may rely on.
 pub(crate) fn resolve(start: i64, end: i64, len: usize) -> Option<RangeInclusive<usize>> {
     let last = i64::try_from(len).ok()?.checked_sub(1)?;
     let from_either_end = |at: i64| if at < 0 { (last + 1 + at).max(0) } else { at };
@@ -14,8 +15,8 @@ pub(crate) fn resolve(start: i64, end: i64, len: usize) -> Option<RangeInclusive
     (start <= end).then_some(start as usize..=end as usize)
 }
 
-/// Whether two positions both count from the end and are in the wrong order. GETRANGE and BITCOUNT take that for an empty
-/// range even where [`resolve`] would cut it to the first position; BITPOS doesn't.
+/// Whether two positions both count from the end and are in the wrong order. GETRANGE and BITCOUNT take that
+/// for an empty range even where [`resolve`] would cut it to the first position; BITPOS doesn't.
 pub(crate) fn is_backward(start: i64, end: i64) -> bool {
     start < 0 && end < 0 && start > end
 }

@@ -1,7 +1,8 @@
-//! Commands that return values: GET MGET STRLEN GETRANGE SUBSTR, and GETEX GETDEL GETSET, which change the key as well.
+//! Commands that return values: GET MGET STRLEN GETRANGE SUBSTR, and GETEX GETDEL GETSET, which change the
+//! key as well.
 //!
-//! A value of 16 KiB or more is sent from where it is stored; a smaller one is copied into the reply under the shard's
-//! lock; one that has a file of its own is sent from there.
+//! A value of 16 KiB or more is sent from where it is stored; a smaller one is copied into the reply under
+//! the shard's lock; one that has a file of its own is sent from there.
 
 use keyspace::{Expiry, INLINE_VALUE_MAX, Key, Stored};
 

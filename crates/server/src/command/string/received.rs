@@ -1,6 +1,8 @@
-//! SET and its relatives when their value has come in a file of its own: what they do with it, and nothing of what is in it.
+//! SET and its relatives when their value has come in a file of its own: what they do with it, and nothing of
+//! what is in it.
 //!
-//! Each is the twin of the handler of the same name, for a request in which a few words stand for the value ([`crate::blobs`]).
+//! Each is the twin of the handler of the same name, for a request in which a few words stand for the value
+//! ([`crate::blobs`]).
 
 use keyspace::{Expiry, Key};
 

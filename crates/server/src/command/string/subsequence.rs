@@ -1,17 +1,17 @@
 //! The longest common subsequence of two strings, 64 bytes of the second at a time.
 //!
-//! The textbook's table holds the length `L(i, j)` for the first `i` bytes of one string and the first `j` of the other.
-//! From one column to the next it grows by 0 or 1, so a bit per cell is enough, and one addition works on a word of them:
-//! Crochemore et al., "A fast and practical bit-vector algorithm for the longest common subsequence problem"
-//! (2001). In our form a bit is 0 where the length grows:
+//! The textbook's table holds the length `L(i, j)` for the first `i` bytes of one string and the first `j` of
+//! the other. From one column to the next it grows by 0 or 1, so a bit per cell is enough, and one addition
+//! works on a word of them: Crochemore et al., "A fast and practical bit-vector algorithm for the longest
+//! common subsequence problem" (2001). In our form a bit is 0 where the length grows:
 //!
 //! ```text
 //!   V(0)     = all ones
 //!   V(i + 1) = (V(i) + (V(i) & M)) | (V(i) & !M)        M: where the second string has the first one's byte i
 //! ```
 //!
-//! The way back needs no more. Where two bytes differ, `L(i, j)` is the larger of its neighbours above and to the left, and the
-//! one above is larger exactly if the length grows from the left to here.
+//! The way back needs no more. Where two bytes differ, `L(i, j)` is the larger of its neighbours above and to
+//! the left, and the one above is larger exactly if the length grows from the left to here.
 
 use std::ops::RangeInclusive;
 
@@ -31,8 +31,8 @@ impl Match {
     }
 }
 
-/// The length of the longest common subsequence. Takes a bit per byte of `second`, and that for each distinct byte of
-/// `first`.
+/// The length of the longest common subsequence. Takes a bit per byte of `second`, and that for each distinct
+/// byte of `first`.
 pub(super) fn length(first: &[u8], second: &[u8]) -> usize {
     let masks = Masks::new(first, second);
     let mut row = vec![u64::MAX; masks.width];
@@ -42,8 +42,8 @@ pub(super) fn length(first: &[u8], second: &[u8]) -> usize {
     growth(&row)
 }
 
-/// A longest common subsequence, as its stretches from the last to the first. Of several it is the one that Redis finds.
-/// Takes a bit per pair of bytes.
+/// A longest common subsequence, as its stretches from the last to the first. Of several it is the one that
+/// Redis finds. Takes a bit per pair of bytes.
 pub(super) fn matches(first: &[u8], second: &[u8]) -> Vec<Match> {
     let rows = Rows::new(first, second);
     let mut found: Vec<Match> = Vec::new();

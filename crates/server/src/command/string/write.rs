@@ -1,7 +1,7 @@
 //! Commands that set values: SET and its older relatives, MSET, and APPEND and SETRANGE, which change a part.
 //!
-//! All keys of a command are locked before any is read or written. Where a command sets values whatever was there before, large
-//! ones are copied into buffers of their own before the shards are locked.
+//! All keys of a command are locked before any is read or written. Where a command sets values whatever was
+//! there before, large ones are copied into buffers of their own before the shards are locked.
 
 use keyspace::{Expiry, Form, INLINE_VALUE_MAX, Key, LargeValue};
 
@@ -15,8 +15,8 @@ use crate::store::{Shard, Shards, Store};
 /// `SET key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET]
 /// [EX seconds | PX milliseconds | EXAT time | PXAT time | KEEPTTL]`
 ///
-/// Budget without options: one lookup and one copy of the value; no allocation when it takes the place of a value of
-/// about its size.
+/// Budget without options: one lookup and one copy of the value; no allocation when it takes the place of a
+/// value of about its size.
 pub(super) fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     if args.len() > 3 {
         return set_with_options(context, args);
@@ -152,7 +152,8 @@ fn check_pairs(context: &Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
 
 /// `MSET key value [key value ...]`
 ///
-/// Budget per key: one lock, one lookup and one copy of the value, as for SET; with a log one more copy, into its ring.
+/// Budget per key: one lock, one lookup and one copy of the value, as for SET; with a log one more copy, into
+/// its ring.
 pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     check_pairs(context, args)?;
     let (first, last) = (args.spans[0], args.spans[args.len() - 1]);

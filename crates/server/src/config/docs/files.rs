@@ -1,5 +1,5 @@
-//! What a package ships that says the same as the table: the manual page, completions, and deploy/ferrite.conf, in which every
-//! setting stands as a comment.
+//! What a package ships that says the same as the table: the manual page, completions, and
+//! deploy/ferrite.conf, in which every setting stands as a comment.
 
 use std::fmt::Write as _;
 use std::fs;

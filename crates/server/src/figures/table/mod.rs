@@ -1,8 +1,8 @@
 //! Every figure, once: its name as Prometheus knows it, what it means, and where it is read.
 //!
-//! Names are in base units, seconds and bytes, and say so. A counter only grows, but for CONFIG RESETSTAT and a restart.
-//! A figure whose part of the server does not exist yet has no row. `activity` is what the server does, `state` what it holds,
-//! `offload` what of that is on the disk alone.
+//! Names are in base units, seconds and bytes, and say so. A counter only grows, but for CONFIG RESETSTAT and
+//! a restart. A figure whose part of the server does not exist yet has no row. `activity` is what the server
+//! does, `state` what it holds, `offload` what of that is on the disk alone.
 
 mod activity;
 mod offload;

@@ -1,5 +1,5 @@
-// What the dashboard draws with: elements, numbers as people read them, charts. What is drawn, and where the figures come from, is in
-// dashboard.js.
+// What the dashboard draws with: elements, numbers as people read them, charts. What is drawn, and where the
+// figures come from, is in dashboard.js.
 "use strict";
 
 // The ranges of the charts: the span of their axis, which points they show, and how far apart these are.

@@ -1,8 +1,10 @@
-// The dashboard: asks for /stats.json each second and draws, with what charts.js has. What happened before the page was there comes from /history.json:
-// ten minutes second by second, and an hour in steps of ten seconds.
+// The dashboard: asks for /stats.json each second and draws, with what charts.js has. What happened before
+// the page was there comes from /history.json: ten minutes second by second, and an hour in steps of ten
+// seconds.
 //
-// Counts in the answer are since the server's start; what happens per second is the difference of two answers. Text that comes
-// from outside (keys, commands, names of clients) only ever becomes the content of text nodes.
+// Counts in the answer are since the server's start; what happens per second is the difference of two
+// answers. Text that comes from outside (keys, commands, names of clients) only ever becomes the content of
+// text nodes.
 "use strict";
 
 const STEP_MS = 1000; // between two answers

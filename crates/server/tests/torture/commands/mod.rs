@@ -1,9 +1,10 @@
 //! The table of commands: one row for each, with the shapes of its requests and what it does to the model.
 //!
-//! A new command is one row and, if no function here does what it does, one function below `strings`, `bits`, `keys` or a file of its
-//! own. `every_write_command_has_a_row` in `main.rs` fails until the row is there.
+//! A new command is one row and, if no function here does what it does, one function below `strings`, `bits`,
+//! `keys` or a file of its own. `every_write_command_has_a_row` in `main.rs` fails until the row is there.
 //!
-//! A shape is a request without its name, in words. A word in braces stands for what `plan.rs` puts in its place:
+//! A shape is a request without its name, in words. A word in braces stands for what `plan.rs` puts in its
+//! place:
 //!
 //! | word | stands for |
 //! |---|---|
@@ -15,7 +16,8 @@
 //! | `{at}` `{bit}` `{01}` `{fields}` | an offset in bytes, in bits; a bit; what BITFIELD does |
 //! | `{db}` | a database |
 //!
-//! Keys whose time is up soon (`{x}`) appear only in commands whose effect does not depend on whether they are there.
+//! Keys whose time is up soon (`{x}`) appear only in commands whose effect does not depend on whether they
+//! are there.
 
 mod bits;
 mod keys;

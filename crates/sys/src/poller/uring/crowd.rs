@@ -1,8 +1,9 @@
 //! How many peers are active, and for how many of them a wait may wait.
 //!
-//! To be woken for every request costs a processor on both sides several microseconds: a peer that sends has to wake this thread, and it has to
-//! go to sleep again. While very many peers send, a wait that goes on until some of them have sent serves all of them sooner. While few do, it
-//! would keep all of them waiting for each other. So a wait is for a small part of those that were active of late.
+//! To be woken for every request costs a processor on both sides several microseconds: a peer that sends has
+//! to wake this thread, and it has to go to sleep again. While very many peers send, a wait that goes on
+//! until some of them have sent serves all of them sooner. While few do, it would keep all of them waiting
+//! for each other. So a wait is for a small part of those that were active of late.
 
 use std::time::Duration;
 

@@ -8,8 +8,10 @@
 //! - *Sending*: what is short is copied (`outbox`) and sent by the next wait; what is long is sent
 //!   at once, uncopied, by a system call of its own. Bytes that were taken and then found no room
 //!   (the residue, at most [`COPY_BYTES`](outbox::COPY_BYTES)) go out before any others.
-//! - *Waiting* (`crowd`): while very many peers are active, a wait may go on until several of them have sent something.
-//! - *Files* (`reads`): what is to be read goes with the next wait, and is there with that one or a later one.
+//! - *Waiting* (`crowd`): while very many peers are active, a wait may go on until several of them have sent
+//!   something.
+//! - *Files* (`reads`): what is to be read goes with the next wait, and is there with that one or a later
+//!   one.
 //! - *Ends*: a poll per connection tells of hangups, and of ends that receiving missed: kernels before
 //!   7.0 lose the end of the stream if it comes together with the last bytes.
 //!
@@ -80,7 +82,8 @@ pub(super) struct Uring {
 }
 
 impl Uring {
-    /// Opens a poller, which will belong to the thread of its first wait, and receives into no more than about `memory` bytes.
+    /// Opens a poller, which will belong to the thread of its first wait, and receives into no more than
+    /// about `memory` bytes.
     ///
     /// # Errors
     /// `Unsupported` and `PermissionDenied` with the reason for people; otherwise the kernel's.
@@ -311,8 +314,8 @@ impl Uring {
         }
     }
 
-    /// Hands all requests to the kernel, waits for so many answers, at most as long as the limit says, and takes in those that
-    /// there are.
+    /// Hands all requests to the kernel, waits for so many answers, at most as long as the limit says, and
+    /// takes in those that there are.
     fn enter(&mut self, mut limit: Option<Duration>, answers: u32) -> io::Result<()> {
         let mut result = self.queue_requests();
         self.buffers.publish();

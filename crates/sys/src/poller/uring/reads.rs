@@ -1,7 +1,8 @@
 //! Files that the kernel reads while the worker does something else, or waits.
 //!
-//! What the page cache has is read during the enter that hands the request over; for the rest the kernel asks the disk, and finishes the
-//! read during a later enter. A read that was asked for cannot be taken back: its buffer is ours again when it has been answered.
+//! What the page cache has is read during the enter that hands the request over; for the rest the kernel asks
+//! the disk, and finishes the read during a later enter. A read that was asked for cannot be taken back: its
+//! buffer is ours again when it has been answered.
 //!
 //! Invariant: a buffer that the kernel may still write to is here, and is neither touched nor freed.
 
@@ -14,7 +15,8 @@ use super::ring::Answer;
 use super::slots::Key;
 use crate::poller::FinishedRead;
 
-/// Reads that may be under way at a time: with all of them there is room for other requests in the queue, and for all answers in theirs.
+/// Reads that may be under way at a time: with all of them there is room for other requests in the queue, and
+/// for all answers in theirs.
 const MAX_READS: usize = 256;
 
 /// See the module.
@@ -66,7 +68,8 @@ impl Reads {
 }
 
 impl Drop for Reads {
-    /// The kernel may go on with what is under way behind the end of the ring: those buffers are never used again.
+    /// The kernel may go on with what is under way behind the end of the ring: those buffers are never used
+    /// again.
     fn drop(&mut self) {
         self.under_way
             .drain(..)

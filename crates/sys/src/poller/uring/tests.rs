@@ -42,7 +42,8 @@ fn pair() -> (Socket, UnixStream) {
 fn tcp_pair() -> (Socket, TcpStream) {
     let listener = Listener::tcp("127.0.0.1:0".parse().expect("valid"), 16).expect("a free port");
     let client = TcpStream::connect(listener.local_addr().expect("TCP")).expect("it listens");
-    // The client can be told before the listener: the last step of the handshake may be left to another thread of the kernel.
+    // The client can be told before the listener: the last step of the handshake may be left to another
+    // thread of the kernel.
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         if let Some(server) = listener.accept().expect("an open listener") {

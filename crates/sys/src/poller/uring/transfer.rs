@@ -8,8 +8,8 @@ use crate::poller::{MAX_SLICES, transfer};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Who has room for so many bytes in a buffer of their own receives a large request, and the next may be as large: it goes there at once, and not
-/// by way of provided buffers.
+/// Who has room for so many bytes in a buffer of their own receives a large request, and the next may be as
+/// large: it goes there at once, and not by way of provided buffers.
 const BULK_BYTES: usize = 16 * 1024;
 
 impl Uring {

@@ -1,15 +1,16 @@
 //! One worker: an event loop that runs every command to completion on the thread that read it.
 //!
-//! A turn is seven verbs: *wait, read, parse, execute, commit, reply, maintain*. Connections that have something
-//! to say are read in groups small enough to stay in the cache; all requests of a group are parsed and
-//! their keys' buckets, then entries, prefetched before the first of them runs; each
-//! connection gets its replies with one send.
+//! A turn is seven verbs: *wait, read, parse, execute, commit, reply, maintain*. Connections that have
+//! something to say are read in groups small enough to stay in the cache; all requests of a group are parsed
+//! and their keys' buckets, then entries, prefetched before the first of them runs; each connection gets its
+//! replies with one send.
 //!
-//! Budget of a pipelined GET or SET: no allocation, no system call, no lock that waits (two workers rarely want the
-//! same of a thousand shards), one miss for the bucket and one for the entry, both already under way.
+//! Budget of a pipelined GET or SET: no allocation, no system call, no lock that waits (two workers rarely
+//! want the same of a thousand shards), one miss for the bucket and one for the entry, both already under
+//! way.
 //!
-//! What is not here: what a request means (`command`), how its bytes are read and sent (`connection`, `sys`), and what
-//! is sent later than its group ([`sending`]) or done for no request at all ([`upkeep`]).
+//! What is not here: what a request means (`command`), how its bytes are read and sent (`connection`, `sys`),
+//! and what is sent later than its group ([`sending`]) or done for no request at all ([`upkeep`]).
 
 mod ahead;
 mod bulk;
@@ -31,15 +32,18 @@ use sys::poller::{Event, Poller};
 use sys::process::ThreadId;
 use sys::socket::Socket;
 
-use crate::batch::{Batch, Lane, Source};
-use crate::blocked::Deadlines;
+use super::batch::{Batch, Lane, Source};
+use super::connection::{Ahead, Connection, State};
+use super::connections::Connections;
+use super::expiring::Expiring;
+use super::fetching::Reads;
+use super::pace::Pace;
+use super::waits::Deadlines;
+use super::work::Waiting;
 use crate::clients::{Client, status};
-use crate::cold::{Reads, Served};
+use crate::cold::Served;
 use crate::command::{Extras, Output, Table, table};
 use crate::config::Setting;
-use crate::connection::{Ahead, Connection, State};
-use crate::connections::Connections;
-use crate::expiring::Expiring;
 use crate::journal::Journal;
 use crate::leftovers;
 use crate::limits::{
@@ -47,11 +51,9 @@ use crate::limits::{
     ROOM_TRIES, SCRATCH_BYTES, SEND_TURN_BYTES,
 };
 use crate::metrics::WorkerStats;
-use crate::pace::Pace;
 use crate::pubsub::{Listeners, begin_worker};
 use crate::server::{Message, Server};
 use crate::session::Session;
-use crate::slow::Waiting;
 use crate::tracking::Sweep;
 use crate::transaction::Spares;
 use bulk::Bulk;
@@ -83,7 +85,8 @@ pub(crate) struct Worker {
     pub(crate) deadlines: Deadlines,
     /// Connections that wait until the log is durable up to somewhere.
     pub(crate) disk_waits: BTreeSet<(Lsn, u64)>,
-    /// Connections that are held back: by CLIENT PAUSE, or because they publish faster than others can be told.
+    /// Connections that are held back: by CLIENT PAUSE, or because they publish faster than others can be
+    /// told.
     pub(crate) paused: Vec<u64>,
     /// How many of these have ended, about.
     paused_gone: usize,
@@ -503,7 +506,8 @@ impl Worker {
         self.settle(token);
     }
 
-    /// Goes on with connections that were held back: by CLIENT PAUSE, or until workers have caught up with what is published.
+    /// Goes on with connections that were held back: by CLIENT PAUSE, or until workers have caught up with
+    /// what is published.
     fn resume_paused(&mut self) {
         if self.paused.is_empty()
             || self.server.pause.until(self.now).is_some()

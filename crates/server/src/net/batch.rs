@@ -1,15 +1,16 @@
 //! The requests of one group, parsed before any of them runs.
 //!
-//! A *lane* is one connection's part of the group. Parsing goes through the lanes in order and stops when a *window*
-//! of requests is full; the window runs; parsing goes on where it stopped. While a window is parsed, the bucket of every
-//! key is prefetched; when it is full, a second sweep prefetches the entries. Nothing here allocates once the vectors have grown.
+//! A *lane* is one connection's part of the group. Parsing goes through the lanes in order and stops when a
+//! *window* of requests is full; the window runs; parsing goes on where it stopped. While a window is parsed,
+//! the bucket of every key is prefetched; when it is full, a second sweep prefetches the entries. Nothing
+//! here allocates once the vectors have grown.
 
 use resp::reply::{Protocol, Writer};
 use resp::request::{Outcome, ProtocolError, Span, parse};
 
 use crate::command::Command;
 use crate::limits::{BACKLOG_STOP_BYTES, OUTPUT_KEEP_BYTES, PREFETCH_KEYS, WINDOW};
-use crate::worker::Parsing;
+use crate::net::worker::Parsing;
 
 /// Where a lane's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +55,12 @@ impl Lane {
         }
     }
 
-    /// Stops at `from`, before `requests`, its last ones (there may be none), so that they are parsed again when they may run.
+    /// Stops at `from`, before `requests`, its last ones (there may be none), so that they are parsed again
+    /// when they may run.
     ///
-    /// An inline request was unescaped where it stood and would read differently then. If there is one, what the lane has
-    /// left is returned with such requests written in the other form, to take the place of the source.
+    /// An inline request was unescaped where it stood and would read differently then. If there is one, what
+    /// the lane has left is returned with such requests written in the other form, to take the place of the
+    /// source.
     pub(crate) fn take_back(
         &mut self,
         from: usize,
@@ -122,8 +125,8 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Lets a connection go on with what it has sent before. It may have been told so already in this turn, by a message and by its
-    /// socket: two lanes would run its requests twice.
+    /// Lets a connection go on with what it has sent before. It may have been told so already in this turn,
+    /// by a message and by its socket: two lanes would run its requests twice.
     pub(crate) fn add_pending(&mut self, token: u64) {
         let is_pending =
             |lane: &Lane| lane.token == token && matches!(lane.source, Source::Pending);

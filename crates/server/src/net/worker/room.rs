@@ -5,10 +5,10 @@ use resp::request::Resume;
 
 use crate::limits::{MANY_ARGUMENTS, READ_AHEAD_BYTES, READ_MANY_BYTES, READ_MIN_BYTES};
 
-/// Makes room for the rest of a request that takes `need` bytes in all, no further than
-/// [`READ_AHEAD_BYTES`] or what has arrived already: a claim costs nothing until it is kept. A large request gets the room it
-/// needs and no more, for its buffer may become a value; but not one of many arguments, of which `need` knows only the
-/// next, nor an inline line, of which it knows one byte.
+/// Makes room for the rest of a request that takes `need` bytes in all, no further than [`READ_AHEAD_BYTES`]
+/// or what has arrived already: a claim costs nothing until it is kept. A large request gets the room it
+/// needs and no more, for its buffer may become a value; but not one of many arguments, of which `need` knows
+/// only the next, nor an inline line, of which it knows one byte.
 pub(super) fn reserve(pending: &mut Vec<u8>, need: usize, resume: &Resume) {
     let growth = growth(pending, need, resume);
     if growth > 0 {
@@ -37,7 +37,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads a request as a worker does whose socket always has more. Returns in how many reads, and the buffer.
+    /// Reads a request as a worker does whose socket always has more. Returns in how many reads, and the
+    /// buffer.
     fn read(request: &[u8]) -> (usize, Vec<u8>) {
         let (mut pending, mut resume, mut need) =
             (request[..20_000].to_vec(), Resume::default(), 0);

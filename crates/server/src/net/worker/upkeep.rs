@@ -1,4 +1,4 @@
-//! Work that no request asked for, in bounded slices: expiry, packing, idle clients, figures.
+//! Work that no request asked for, in bounded slices: expiry, packing, room in memory, idle clients, figures.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,9 +7,11 @@ use keyspace::ShardId;
 use super::{LONGEST_WAIT_MS, Worker};
 use crate::clients::status;
 use crate::config::Setting;
-use crate::connection::State;
 use crate::leftovers;
 use crate::limits::{EXPIRE_MS, PACK_BUSY_MS, PACK_IDLE_MS, PACK_NS, PACK_SHARE, ROOM_RETRY_MS};
+use crate::memory::{Room, make_room};
+use crate::net::connection::State;
+use crate::store::Store;
 
 impl Worker {
     /// Slices of work that no request asked for.
@@ -44,8 +46,26 @@ impl Worker {
         }
     }
 
-    /// Whether a time has come. One that is further away than any that was planned was planned before somebody set
-    /// the clock back.
+    /// Removes a slice of what connections have left behind.
+    #[cold]
+    fn remove_leftovers(&mut self) {
+        let Worker {
+            server,
+            listeners,
+            connections,
+            ..
+        } = self;
+        leftovers::remove_some(server, |token, most| {
+            let is_done = listeners.forget(server, token, most);
+            if is_done {
+                connections.release(token);
+            }
+            is_done
+        });
+    }
+
+    /// Whether a time has come. One that is further away than any that was planned was planned before
+    /// somebody set the clock back.
     fn is_due(&self, at: i64) -> bool {
         self.now >= at || at - self.now > LONGEST_WAIT_MS
     }
@@ -57,7 +77,8 @@ impl Worker {
             .map(ShardId)
     }
 
-    /// Moves entries of own shards together where values that changed their size have left holes, for a short while.
+    /// Moves entries of own shards together where values that changed their size have left holes, for a short
+    /// while.
     fn pack(&mut self) {
         let began = sys::clock::ticks();
         let own = self.own_shards().count();
@@ -142,13 +163,68 @@ impl Worker {
         self.move_on(&stalled);
     }
 
-    /// Counts the memory that the poller maps past the allocator. What it had at the start counts as the program's.
+    /// Counts the memory that the poller maps past the allocator. What it had at the start counts as the
+    /// program's.
     fn charge_poller(&self) {
         let bytes = self.poller.grown_bytes() as u64;
         let before = self.stats.poller_bytes.get();
         if bytes != before {
             sys::memory::charge(bytes.wrapping_sub(before).cast_signed());
             self.stats.poller_bytes.set(bytes);
+        }
+    }
+
+    /// Makes room outside of any command: for what is about to be read, or because there is too much. Whether
+    /// there is more to do.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn make_room(&mut self, need: usize) -> bool {
+        self.room_for(need) == Room::Later
+    }
+
+    /// Whether there is room for what somebody who can do without is about to take, after making it where
+    /// memory is short.
+    pub(crate) fn finds_room(&mut self, need: usize) -> bool {
+        !self.server.memory.is_near_with(need) || self.room_for(need) == Room::Enough
+    }
+
+    fn room_for(&mut self, need: usize) -> Room {
+        let store = Store::new(
+            self.server,
+            &mut self.turn,
+            self.stats,
+            self.journal.as_ref(),
+            &mut self.served,
+            self.now,
+        );
+        let room = make_room(self.server, &store, self.number, need);
+        if let Some(journal) = &self.journal {
+            // Nobody waits for these, and the turn may be at its end.
+            let _ = journal.commit();
+        }
+        room
+    }
+
+    /// Drops the largest clients if all together take too much, as far as its own may be the reason: of so
+    /// many workers one has at least its part of what is too much.
+    #[inline]
+    pub(crate) fn bound_clients(&mut self) {
+        if let Some(limit) = self.server.memory.clients() {
+            let own = self.stats.client_bytes.get() as usize;
+            let single = self.server.memory.single.load(Relaxed);
+            if own.saturating_mul(self.server.workers.len()) > limit + single {
+                self.close_largest_clients();
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn close_largest_clients(&mut self) {
+        self.server.bound_clients();
+        // Others hear of theirs when they come to it.
+        for client in self.server.workers[self.number].take_closes() {
+            self.close(client.token.load(Relaxed));
         }
     }
 }

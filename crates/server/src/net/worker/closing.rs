@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::Worker;
 use crate::clients::{Names, status};
-use crate::connection::State;
 use crate::leftovers::{self, Leftover};
 use crate::limits::LEAVE_SLICE;
+use crate::net::connection::State;
 
 impl Worker {
     /// Ends a connection.
@@ -15,8 +15,8 @@ impl Worker {
         let Some(mut connection) = self.connections.take(token) else {
             return;
         };
-        // The socket closes with the connection, which also ends the poller's interest; removing it first keeps
-        // pollers that don't notice out of trouble.
+        // The socket closes with the connection, which also ends the poller's interest; removing it first
+        // keeps pollers that don't notice out of trouble.
         let _ = self.poller.remove(connection.socket.as_fd());
         if connection.session.monitor {
             self.server.monitors.remove(self.number, token);

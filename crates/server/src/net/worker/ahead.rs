@@ -1,13 +1,15 @@
 //! What a connection sends while nothing of it can run: reading on all the same, and running it later.
 //!
-//! Requests of a connection run while no more than some bytes of replies wait for its peer ([`Worker::most_unsent`]). Beyond that, or while
-//! it is parked or paused, it is not read from: a peer that reads while it sends is slowed down by that, as it should be. A peer
-//! that sends all it has to say before it reads would wait for ever. So a connection that has not moved for [`STALL_MS`] is
-//! read from all the same, into memory that is its own account's ([`Ahead`]); its requests run as the socket takes
-//! replies, a read's worth of them at a time. That goes on until its peer reads.
+//! Requests of a connection run while no more than some bytes of replies wait for its peer
+//! ([`Worker::most_unsent`]). Beyond that, or while it is parked or paused, it is not read from: a peer that
+//! reads while it sends is slowed down by that, as it should be. A peer that sends all it has to say before
+//! it reads would wait for ever. So a connection that has not moved for [`STALL_MS`] is read from all the
+//! same, into memory that is its own account's ([`Ahead`](crate::net::connection::Ahead)); its requests run
+//! as the socket takes replies, a read's worth of them at a time. That goes on until its peer reads.
 //!
-//! The end of what a peer sends is not the end of the peer: all that came before runs, and its replies are sent. Who reads nothing
-//! for [`HALF_CLOSED_MS`] after that is given up: what is left runs, and its replies are dropped.
+//! The end of what a peer sends is not the end of the peer: all that came before runs, and its replies are
+//! sent. Who reads nothing for [`HALF_CLOSED_MS`] after that is given up: what is left runs, and its replies
+//! are dropped.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,12 +19,12 @@ use sys::poller::{Event, Poller};
 use super::Worker;
 use crate::clients::status;
 use crate::config::Setting;
-use crate::connection::{Backlog, Connection, State};
 use crate::limits::{
     AHEAD_PIECE_BYTES, BACKLOG_STOP_BYTES, BACKLOG_STOP_MOST_BYTES, BACKLOG_STOP_SHARE,
     DROPPED_READS, GROUP_BYTES, HALF_CLOSED_MS, STALL_MS,
 };
 use crate::metrics::WorkerStats;
+use crate::net::connection::{Backlog, Connection, State};
 use crate::server::Server;
 use crate::session::ReplyMode;
 
@@ -145,8 +147,8 @@ impl Worker {
         }
     }
 
-    /// A connection is closed in both directions, of which one that is not read from would never find out; or its peer has finished
-    /// sending: who waits for others waits for nothing then.
+    /// A connection is closed in both directions, of which one that is not read from would never find out; or
+    /// its peer has finished sending: who waits for others waits for nothing then.
     #[cold]
     pub(super) fn peer_ended(&mut self, event: &Event) {
         let most = self.most_unsent();
@@ -210,8 +212,8 @@ impl Connection {
         quiet_ms >= STALL_MS && !self.interest.readable
     }
 
-    /// Drops what has arrived by now: a socket that is closed with something unread resets the connection, and its peer may lose
-    /// the last reply.
+    /// Drops what has arrived by now: a socket that is closed with something unread resets the connection,
+    /// and its peer may lose the last reply.
     #[cold]
     pub(super) fn drop_input(&mut self, poller: &mut Poller) {
         let mut dropped = [0; 4096];

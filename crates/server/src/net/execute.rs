@@ -1,7 +1,7 @@
 //! Running the requests of a window, each to completion, in the order their connection sent them.
 //!
-//! Before a command runs it is *admitted* ([`admit`](self::admit)): known, right number of arguments, authenticated, not out of
-//! memory, not paused. Around it, its time is taken ([`timer`]).
+//! Before a command runs it is *admitted* (`admit`): known, right number of arguments,
+//! authenticated, not out of memory, not paused. Around it, its time is taken ([`timer`]).
 
 mod admit;
 mod sample;
@@ -11,22 +11,22 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::{INLINE_VALUE_MAX, LargeValue};
 
-use crate::batch::{Request, Source};
 use crate::blocked;
 use crate::clients::{NO_COMMAND, status};
 use crate::cold::Prepared;
 use crate::command::reply::Mark;
 use crate::command::{Args, Command, Context, Control, Failure, Handler, Reply, flag};
 use crate::config::Setting;
-use crate::connection::{Connection, State};
 use crate::limits::QUEUE_CLIENTS_PERCENT;
+use crate::net::batch::{Request, Source};
+use crate::net::connection::{Connection, State};
+use crate::net::worker::Worker;
 use crate::notify::Notifier;
 use crate::server::Server;
 use crate::session::{ReplyMode, Session};
 use crate::store::Store;
 use crate::tracking;
 use crate::transaction::Transaction;
-use crate::worker::Worker;
 
 use admit::{Admission, admit};
 use sample::sample;
@@ -255,13 +255,14 @@ impl Worker {
         context.store.served.clear();
         context.extras.borrowed.clear();
         if let Some((from, waiting)) = waits_from {
-            // Come back to these, and whatever is behind them, when the pause is over, or what was asked for is there.
+            // Come back to these, and whatever is behind them, when the pause is over, or what was asked for
+            // is there.
             rewritten = lane.take_back(from, waiting, &batch.spans, input);
             resume.clear();
             if !extras.wanted.is_empty() {
                 *state = State::Fetching;
                 let wanted = std::mem::take(&mut extras.wanted);
-                fetch.begin(server, &session.client, wanted, (poller, reads));
+                reads.begin(server, poller, &session.client, fetch, wanted);
             } else if let Some(deferred) = &session.deferred {
                 *state = State::Working;
                 those_who_wait.add(lane.token, deferred);
@@ -364,8 +365,8 @@ pub(crate) fn run_and_look<'c>(
     }
 }
 
-/// Decides what happens to a request about which there is something to decide. Returns whether it is done with: `false`
-/// lets it wait.
+/// Decides what happens to a request about which there is something to decide. Returns whether it is done
+/// with: `false` lets it wait.
 fn run_special<'c>(
     request: &Request,
     context: &mut Context<'c>,
@@ -492,7 +493,8 @@ impl Context<'_> {
         }
     }
 
-    /// Tells the client where its request is to be sent, if it cannot run on this node. Returns whether that is so.
+    /// Tells the client where its request is to be sent, if it cannot run on this node. Returns whether that
+    /// is so.
     #[cold]
     #[inline(never)]
     fn is_sent_elsewhere(&mut self, command: &'static Command, args: &Args<'_>) -> bool {
@@ -505,8 +507,8 @@ impl Context<'_> {
         failure.is_some()
     }
 
-    /// Tells the client that its request cannot run on this node. The transaction it was meant for fails with it; where the
-    /// transaction as a whole cannot run, it is over.
+    /// Tells the client that its request cannot run on this node. The transaction it was meant for fails with
+    /// it; where the transaction as a whole cannot run, it is over.
     #[cold]
     #[inline(never)]
     fn send_elsewhere(&mut self, command: &'static Command, failure: &Failure) {

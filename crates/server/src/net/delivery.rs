@@ -1,12 +1,13 @@
 //! Sending what was published: each connection gets all that came for it in a turn with one send.
 //!
-//! Publishing only writes into memory ([`crate::pubsub`]). Towards the end of its turn a worker looks into its inbox, notes what is
-//! whose and sends to a bounded number of connections; the others follow in the next turn, which begins at once, and what
-//! was published meanwhile goes with the same send. A connection that has requests of its own is told in between its
-//! replies instead ([`Context::receive`]).
+//! Publishing only writes into memory ([`crate::pubsub`]). Towards the end of its turn a worker looks into
+//! its inbox, notes what is whose and sends to a bounded number of connections; the others follow in the next
+//! turn, which begins at once, and what was published meanwhile goes with the same send. A connection that
+//! has requests of its own is told in between its replies instead ([`Context::receive`]).
 //!
-//! A connection that doesn't read what it is sent is dropped at its output limit, like any other. One that is only told of keys that
-//! change has none usually; it is told that all have changed in place of more than it has room for.
+//! A connection that doesn't read what it is sent is dropped at its output limit, like any other. One that is
+//! only told of keys that change has none usually; it is told that all have changed in place of more than it
+//! has room for.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,10 +15,10 @@ use resp::reply::Protocol;
 
 use crate::clients::status;
 use crate::command::Context;
-use crate::connection::{Connection, State};
 use crate::limits::{FLUSH_BYTES, SENDS_PER_TURN, UNREAD_NEWS_BYTES};
+use crate::net::connection::{Connection, State};
+use crate::net::worker::Worker;
 use crate::pubsub::{Due, NameKind, Payload, wake_noted};
-use crate::worker::Worker;
 
 impl Worker {
     /// Takes in what was published and sends some of it.
@@ -31,11 +32,13 @@ impl Worker {
         }
     }
 
-    /// The same before the turn is over: when a deep pipeline has published so much that it had better be sent.
+    /// The same before the turn is over: when a deep pipeline has published so much that it had better be
+    /// sent.
     #[inline]
     pub(crate) fn post_early(&mut self) {
         if self.server.workers[self.number].published.bytes() > FLUSH_BYTES {
-            // What a connection is told comes behind the replies it got before: that a key has changed, say, behind its value.
+            // What a connection is told comes behind the replies it got before: that a key has changed, say,
+            // behind its value.
             self.reply();
             self.post();
         }
@@ -71,7 +74,8 @@ impl Worker {
         }
         let is_subscriber = connection.session.client.has_status(status::PUBSUB);
         if !is_subscriber && connection.backlog.len() > UNREAD_NEWS_BYTES {
-            // Who reads nothing need not be told which copies are wrong: when it has read this much, that all are.
+            // Who reads nothing need not be told which copies are wrong: when it has read this much, that all
+            // are.
             connection.owes_news = true;
             listeners.give_back(token, parts);
             return true;
@@ -95,7 +99,8 @@ impl Worker {
 }
 
 impl Connection {
-    /// Tells a connection that has read everything what it was spared, which is no more than that all its copies are wrong.
+    /// Tells a connection that has read everything what it was spared, which is no more than that all its
+    /// copies are wrong.
     pub(crate) fn catch_up(&mut self) {
         if std::mem::take(&mut self.owes_news) {
             let news: &[u8] = match self.session.protocol {

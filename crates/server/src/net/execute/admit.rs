@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::batch::Request;
 use crate::clients::status;
 use crate::command::server::protection;
 use crate::command::{Args, Command, Context, Control, Failure, failure, flag};
@@ -12,6 +11,7 @@ use crate::limits::{
     ERROR_ECHO_BYTES, JOURNAL_VALUE_BYTES, KEPT_ARGUMENT_BYTES, KEPT_FREELY_BYTES,
 };
 use crate::memory::Room;
+use crate::net::batch::Request;
 use crate::notify;
 use crate::server::{PauseKind, Server};
 
@@ -23,7 +23,8 @@ pub(super) enum Admission {
     Refuse(Option<&'static Command>, Failure),
     /// Another node of the cluster has its keys, or no node.
     Elsewhere(&'static Command, Failure),
-    /// Later: CLIENT PAUSE holds it back, or workers that have not caught up with what is published, or there is no room for it yet.
+    /// Later: CLIENT PAUSE holds it back, or workers that have not caught up with what is published, or there
+    /// is no room for it yet.
     Wait(&'static Command),
     /// Never, nor anything else of this connection, which gets no answer either.
     HangUp,
@@ -128,8 +129,9 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
     }
 }
 
-/// Decides about a command that makes the server keep something for the connection. Who has little may always have that: every client
-/// gives itself a name. Who is spared when clients are dropped has to stay within their limit by itself.
+/// Decides about a command that makes the server keep something for the connection. Who has little may always
+/// have that: every client gives itself a name. Who is spared when clients are dropped has to stay within
+/// their limit by itself.
 #[cold]
 fn keeps(
     context: &Context<'_>,
@@ -160,7 +162,8 @@ fn keeps(
     }
 }
 
-/// Whether a command of these flags may publish something: itself, or because somebody wants to know what happens to keys.
+/// Whether a command of these flags may publish something: itself, or because somebody wants to know what
+/// happens to keys.
 #[cold]
 fn may_publish(server: &Server, flags: u32) -> bool {
     // Who monitors is told of every command.
@@ -172,8 +175,8 @@ fn may_publish(server: &Server, flags: u32) -> bool {
     flags & flag::PUBLISHES != 0 || (flags & changes != 0 && is_heard())
 }
 
-/// Decides what happens to a command while not every command may run. `flags` are those of a whole transaction, and `needs_data`
-/// says whether some of it may not run while data is loaded.
+/// Decides what happens to a command while not every command may run. `flags` are those of a whole
+/// transaction, and `needs_data` says whether some of it may not run while data is loaded.
 #[cold]
 fn at_gate(
     context: &Context<'_>,

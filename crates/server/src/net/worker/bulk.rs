@@ -1,11 +1,13 @@
-//! Connections that move large values to files and from them: each turn of a worker what is small comes first, and then so many bytes of
-//! large values ([`BULK_TURN_BYTES`]), whoever they belong to. So how long others wait does not depend on how many of these there are.
+//! Connections that move large values to files and from them: each turn of a worker what is small comes
+//! first, and then so many bytes of large values ([`BULK_TURN_BYTES`]), whoever they belong to. So how long
+//! others wait does not depend on how many of these there are.
 //!
-//! Who is left out is reported again by the next wait, which does not sleep then. Turns begin at one connection after the other.
+//! Who is left out is reported again by the next wait, which does not sleep then. Turns begin at one
+//! connection after the other.
 
 use super::Worker;
-use crate::connection::State;
 use crate::limits::BULK_TURN_BYTES;
+use crate::net::connection::State;
 
 /// Connections that can move some of a large value in this turn.
 #[derive(Default)]

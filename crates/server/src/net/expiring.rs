@@ -1,16 +1,16 @@
 //! Removing keys when their time has come, whoever asks for them or not.
 //!
-//! Every [`EXPIRE_MS`](crate::limits::EXPIRE_MS) a worker asks each of its shards for what its timing wheel has (one load where that is
-//! nothing), and does it a slice at a time, so that nobody waits long for a shard. More than a turn's worth goes on in the next
-//! turn, which begins at once, where this one stopped. A worker that is held up by a long command is helped by the others: its
-//! keys expire on time as well.
+//! Every [`EXPIRE_MS`](crate::limits::EXPIRE_MS) a worker asks each of its shards for what its timing wheel
+//! has (one load where that is nothing), and does it a slice at a time, so that nobody waits long for a
+//! shard. More than a turn's worth goes on in the next turn, which begins at once, where this one stopped. A
+//! worker that is held up by a long command is helped by the others: its keys expire on time as well.
 //!
 //! When a wheel has something, and what is done with it, is the keyspace's (`keyspace::expire`).
 
 use keyspace::{Database, ShardId};
 
 use crate::limits::{EXPIRE_HELP_MS, EXPIRE_SLICE, EXPIRE_SPARE, EXPIRE_TURN};
-use crate::worker::Worker;
+use crate::net::worker::Worker;
 
 /// How far a worker has got.
 #[derive(Default)]

@@ -1,8 +1,9 @@
 //! How a worker's time passes: when what it reads became readable, and how long its turns are.
 //!
-//! A wait reports what became readable while it lasted, but also what did while the turn before it ran. A wait that hardly took any
-//! time says that something had come before; then its requests have waited for half of that turn, on average. This matters
-//! where a turn was long, and there the estimate is a good one: a wait that is short beside a long turn has not slept.
+//! A wait reports what became readable while it lasted, but also what did while the turn before it ran. A
+//! wait that hardly took any time says that something had come before; then its requests have waited for half
+//! of that turn, on average. This matters where a turn was long, and there the estimate is a good one: a wait
+//! that is short beside a long turn has not slept.
 //!
 //! Costs two reads of the processor's counter in each turn, and nothing per request.
 

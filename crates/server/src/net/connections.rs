@@ -3,7 +3,7 @@
 //! A token is a slot number and the slot's generation, so a late event or message for a connection that
 //! ended finds nothing rather than its successor.
 
-use crate::connection::Connection;
+use crate::net::connection::Connection;
 
 #[derive(Default)]
 struct Slot {

@@ -1,8 +1,8 @@
 //! The time that commands take.
 //!
-//! Reading the clock costs as much as a GET, so a run of the same fast command is timed as a whole and counted at its mean;
-//! whatever might be slow (a command that is not groupable, a large request, a low `slowlog-log-slower-than`) is timed
-//! alone.
+//! Reading the clock costs as much as a GET, so a run of the same fast command is timed as a whole and
+//! counted at its mean; whatever might be slow (a command that is not groupable, a large request, a low
+//! `slowlog-log-slower-than`) is timed alone.
 
 use crate::command::{Args, Command, flag};
 use crate::config::Setting;

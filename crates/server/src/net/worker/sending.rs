@@ -1,5 +1,6 @@
-//! What a connection is still to be sent: going on when the socket takes more, limits for those who do not read, and what
-//! the poller is to tell of a connection. The replies of a group are sent by the worker itself.
+//! What a connection is still to be sent: going on when the socket takes more, limits for those who do not
+//! read, and what the poller is to tell of a connection. The replies of a group are sent by the worker
+//! itself.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,8 +8,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use sys::poller::Interest;
 
 use super::Worker;
-use crate::connection::State;
+use crate::blobs::Ready;
 use crate::limits::SEND_TURN_BYTES;
+use crate::net::connection::State;
 use crate::session::ReplyMode;
 
 impl Worker {
@@ -42,7 +44,8 @@ impl Worker {
         }
     }
 
-    /// Makes the poller watch for what a connection waits for that does anything but wait for requests. If it has some that may run, they will.
+    /// Makes the poller watch for what a connection waits for that does anything but wait for requests. If it
+    /// has some that may run, they will.
     #[inline(never)]
     fn watch(&mut self, token: u64) {
         let most = self.most_unsent();
@@ -167,11 +170,24 @@ impl Worker {
                 Err(_) => return self.close(token),
             }
         }
-        // Otherwise the poller will say when there is room. Until then this is not the place to send: whatever waits for
-        // the backlog to run empty goes on in `write_more`.
+        // Otherwise the poller will say when there is room. Until then this is not the place to send:
+        // whatever waits for the backlog to run empty goes on in `write_more`.
         if !connection.backlog.is_empty() {
             self.slow_reader(token);
         }
         self.settle(token);
+    }
+
+    /// There is something to send to a connection: in this turn, if that moves no more than it may, or in one
+    /// of the next.
+    pub(crate) fn file_ready(&mut self, ready: &Ready) {
+        let token = ready.client.token.load(Relaxed);
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        if connection.backlog.end_wait(ready) {
+            self.bulk.push(token);
+            self.settle(token);
+        }
     }
 }

@@ -1,16 +1,17 @@
-//! A worker's turn and the log: room before requests run, a commit before their replies, replies that wait for the disk.
+//! A worker's turn and the log: room before requests run, a commit before their replies, replies that wait
+//! for the disk.
 //!
-//! With `appendfsync always` a reply leaves only when everything that its requests wrote or read is durable. Until then it is
-//! the connection's backlog, and nothing more is read from that connection. Many connections, of all workers, wait for the
-//! same sync; the log wakes the worker when it is done.
+//! With `appendfsync always` a reply leaves only when everything that its requests wrote or read is durable.
+//! Until then it is the connection's backlog, and nothing more is read from that connection. Many
+//! connections, of all workers, wait for the same sync; the log wakes the worker when it is done.
 
 use ferrite_log::Lsn;
 
-use crate::batch::Request;
 use crate::gate::Closed;
 use crate::limits::JOURNAL_REQUEST_BYTES;
+use crate::net::batch::Request;
+use crate::net::worker::Worker;
 use crate::persistence::Persistence;
-use crate::worker::Worker;
 
 impl Worker {
     /// Gets room in the log for what a window of requests may write. If there is none writes are refused.
@@ -19,8 +20,8 @@ impl Worker {
         if let Some(journal) = &self.journal {
             let bytes = |request: &Request| request.bytes as u64 + JOURNAL_REQUEST_BYTES;
             let bytes = requests.iter().map(bytes).sum();
-            // Once the gate says that writes are refused, it is the gate that decides about them: no worker goes on without
-            // room because another one has just seen that there is some.
+            // Once the gate says that writes are refused, it is the gate that decides about them: no worker
+            // goes on without room because another one has just seen that there is some.
             while journal.ensure(bytes).is_err() && !self.server.follow_refusal() {}
             if self.server.gate.has(Closed::LogRefuses) && self.server.follow_refusal() {
                 journal.ensure_for_removal(bytes);
@@ -28,7 +29,8 @@ impl Worker {
         }
     }
 
-    /// Begins or ends the worker's way into the log when the server's log has begun or ended, which happens between turns.
+    /// Begins or ends the worker's way into the log when the server's log has begun or ended, which happens
+    /// between turns.
     #[inline]
     pub(crate) fn follow_log(&mut self) {
         if self.log != self.server.persistence.current() {
@@ -43,14 +45,15 @@ impl Worker {
         }
     }
 
-    /// Hands over to the log what was written so far. Returns what must be durable before replies leave, if anything.
+    /// Hands over to the log what was written so far. Returns what must be durable before replies leave, if
+    /// anything.
     #[inline]
     pub(crate) fn commit(&mut self) -> Option<Lsn> {
         self.journal.as_ref()?.commit()
     }
 
-    /// Keeps replies of a connection until everything below a position is durable: `waits_for`, or what the connection
-    /// waits for already.
+    /// Keeps replies of a connection until everything below a position is durable: `waits_for`, or what the
+    /// connection waits for already.
     pub(crate) fn hold(&mut self, token: u64, waits_for: Option<Lsn>, from: usize, until: usize) {
         let Some(connection) = self.connections.get_mut(token) else {
             return;
@@ -63,8 +66,8 @@ impl Worker {
         self.slow_reader(token);
     }
 
-    /// Sends replies that have become durable, and goes on with the requests behind them. What these wait for is left to the log
-    /// thread, so that other connections have their turn.
+    /// Sends replies that have become durable, and goes on with the requests behind them. What these wait for
+    /// is left to the log thread, so that other connections have their turn.
     pub(crate) fn release_held(&mut self) {
         if !self.held.is_empty()
             && let Some(journal) = &self.journal
@@ -96,8 +99,8 @@ impl Worker {
         self.disk_waits.pop_first().map(|(_, token)| token)
     }
 
-    /// Whether there is nothing to do for connections that wait for the disk. Then the log wakes the worker when there is: asked behind all
-    /// that a turn does, because it answers the latest question alone.
+    /// Whether there is nothing to do for connections that wait for the disk. Then the log wakes the worker
+    /// when there is: asked behind all that a turn does, because it answers the latest question alone.
     pub(crate) fn waits_for_disk(&self) -> bool {
         match (self.disk_waits.first(), &self.journal) {
             (None, _) => true,

@@ -1,17 +1,19 @@
-//! Connections that send a large value: how they begin to, how it is read, and how their request runs in the end.
+//! Connections that send a large value: how they begin to, how it is read, and how their request runs in the
+//! end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Received, Shared, Upload};
+use crate::blobs::{Received, Shared, Upload};
 use crate::config::Setting;
-use crate::connection::{Ahead, Connection, State};
 use crate::limits::UPLOAD_TURN_BYTES;
+use crate::net::connection::{Ahead, Connection, State};
+use crate::net::worker::Worker;
 use crate::persistence::Phase;
-use crate::worker::Worker;
 
 impl Worker {
-    /// Lets the argument that a connection is sending go to a file, if it is a large value of a command that takes one so.
+    /// Lets the argument that a connection is sending go to a file, if it is a large value of a command that
+    /// takes one so.
     #[cold]
     #[inline(never)]
     pub(crate) fn begin_upload(&mut self, token: u64) {
@@ -59,7 +61,8 @@ impl Worker {
         }
     }
 
-    /// Reads more of the value that a connection sends, until there are `most` bytes or a few more. Returns how many.
+    /// Reads more of the value that a connection sends, until there are `most` bytes or a few more. Returns
+    /// how many.
     pub(crate) fn read_upload(&mut self, token: u64, most: usize) -> usize {
         let (mut used, mut failed) = (0, None);
         let Some(connection) = self.connections.get_mut(token) else {

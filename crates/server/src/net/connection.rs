@@ -1,7 +1,8 @@
-//! One connection: its socket, what it has sent that is not yet a whole request, and what it has not yet read.
+//! One connection: its socket, what it has sent that is not yet a whole request, and what it has not yet
+//! read.
 //!
-//! A connection that waits for nothing owns no buffer: requests are read into its worker's scratch buffer and replies
-//! are sent from its worker's output. Only the exceptions live here.
+//! A connection that waits for nothing owns no buffer: requests are read into its worker's scratch buffer and
+//! replies are sent from its worker's output. Only the exceptions live here.
 
 mod ahead;
 
@@ -85,7 +86,8 @@ pub(crate) struct Connection {
     pub(crate) interest: Interest,
     /// The backlog is not sent before everything below this position in the log is durable.
     pub(crate) held: Option<Lsn>,
-    /// It was not told which keys have changed, because it has read nothing for long, and has yet to be told that all have.
+    /// It was not told which keys have changed, because it has read nothing for long, and has yet to be told
+    /// that all have.
     pub(crate) owes_news: bool,
     /// When the backlog went over the soft output limit (Unix, ms).
     pub(crate) over_soft_since: Option<i64>,
@@ -120,16 +122,16 @@ impl Connection {
         }
     }
 
-    /// Whether what it sends runs now: nothing keeps it, and no more than `most` bytes of replies wait to be sent. What it has to be told
-    /// comes before any reply.
+    /// Whether what it sends runs now: nothing keeps it, and no more than `most` bytes of replies wait to be
+    /// sent. What it has to be told comes before any reply.
     #[inline]
     pub(crate) fn runs(&self, most: usize) -> bool {
         let may_wait = self.held.is_none() && !self.owes_news && self.backlog.weight() <= most;
         self.state == State::Open && (self.backlog.is_empty() || may_wait)
     }
 
-    /// Whether what it sends runs, or runs again: a connection that was stopped at `most` bytes goes on when half of them
-    /// are sent.
+    /// Whether what it sends runs, or runs again: a connection that was stopped at `most` bytes goes on when
+    /// half of them are sent.
     pub(crate) fn goes_on(&self, most: usize) -> bool {
         let most = match self.interest.readable {
             true => most,
@@ -138,7 +140,8 @@ impl Connection {
         self.runs(most)
     }
 
-    /// Whether it does nothing but wait for requests: nothing is to be sent, and nothing is here but the beginning of a request.
+    /// Whether it does nothing but wait for requests: nothing is to be sent, and nothing is here but the
+    /// beginning of a request.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.state == State::Open
@@ -147,7 +150,8 @@ impl Connection {
             && !self.has_more()
     }
 
-    /// Whether something is here that has not run, beside the beginning of a request; or the end of all that its peer sends.
+    /// Whether something is here that has not run, beside the beginning of a request; or the end of all that
+    /// its peer sends.
     #[inline]
     pub(crate) fn has_more(&self) -> bool {
         self.ahead.is_some() || (self.need == 0 && !self.pending.is_empty())
@@ -158,7 +162,8 @@ impl Connection {
         self.ahead.as_ref().is_some_and(|ahead| ahead.ended)
     }
 
-    /// Receives what comes next into the front of `buffer`: what was read ahead, or from the socket. 0 is the end.
+    /// Receives what comes next into the front of `buffer`: what was read ahead, or from the socket. 0 is the
+    /// end.
     #[inline]
     pub(crate) fn receive(&mut self, poller: &mut Poller, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.ahead {
@@ -255,8 +260,9 @@ impl Connection {
         stats.client_bytes.add(bytes.wrapping_neg());
     }
 
-    /// Bytes that one request and its replies take: a request that is not complete or waits, behind which little is read, and what is
-    /// to be sent. What others send to a connection is not asked for by a request.
+    /// Bytes that one request and its replies take: a request that is not complete or waits, behind which
+    /// little is read, and what is to be sent. What others send to a connection is not asked for by a
+    /// request.
     fn single_bytes(&self) -> usize {
         let is_told = self.session.monitor || self.session.client.has_status(status::PUBSUB);
         let replies = match is_told {
@@ -301,8 +307,8 @@ impl Connection {
         self.backlog.push_bytes(&output.bytes[at..until]);
     }
 
-    /// Sends `output[from..until]` and its large values behind what is waiting already; what the socket doesn't
-    /// take now waits. Returns the bytes sent.
+    /// Sends `output[from..until]` and its large values behind what is waiting already; what the socket
+    /// doesn't take now waits. Returns the bytes sent.
     pub(crate) fn send(
         &mut self,
         poller: &mut Poller,
@@ -332,7 +338,8 @@ impl Connection {
         self.flush(poller, SEND_TURN_BYTES)
     }
 
-    /// Sends parts of a log behind what is waiting already; what the socket doesn't take now waits. Returns the bytes sent.
+    /// Sends parts of a log behind what is waiting already; what the socket doesn't take now waits. Returns
+    /// the bytes sent.
     pub(crate) fn send_parts(
         &mut self,
         poller: &mut Poller,
@@ -367,8 +374,8 @@ impl Connection {
             self.backlog.push_part(log, at..part.end);
         }
         if waited {
-            // The poller will say when there is room. Until then this is not the place to send: whatever waits for the
-            // backlog to run empty goes on when the worker hears that.
+            // The poller will say when there is room. Until then this is not the place to send: whatever
+            // waits for the backlog to run empty goes on when the worker hears that.
             return Ok(0);
         }
         self.flush(poller, SEND_TURN_BYTES)
@@ -514,7 +521,8 @@ impl Backlog {
         }
     }
 
-    /// Appends bytes and a part of a file, whose header they end with. It waits with the part: it may have to be an error.
+    /// Appends bytes and a part of a file, whose header they end with. It waits with the part: it may have to
+    /// be an error.
     fn push_file(&mut self, bytes: &[u8], part: &FilePart) {
         let header = format!("${}\r\n", part.len()).into_bytes();
         let rest = bytes.strip_suffix(&header[..]);

@@ -9,7 +9,8 @@ use sys::socket::Socket;
 
 use crate::limits::AHEAD_PIECE_BYTES;
 
-/// What a connection has sent that could not run when it was read: beyond a bound of unsent replies, or while it waits.
+/// What a connection has sent that could not run when it was read: beyond a bound of unsent replies, or while
+/// it waits.
 #[derive(Default)]
 pub(crate) struct Ahead {
     pieces: VecDeque<Vec<u8>>,
@@ -52,7 +53,8 @@ impl Ahead {
         received
     }
 
-    /// Takes up to `most` of the first bytes; nothing is left of it when all are taken and more may come. Returns how many they are: 0 at the end.
+    /// Takes up to `most` of the first bytes; nothing is left of it when all are taken and more may come.
+    /// Returns how many they are: 0 at the end.
     pub(super) fn take(
         ahead: &mut Option<Box<Ahead>>,
         most: usize,

@@ -1,0 +1,21 @@
+//! Connections and the event loop: the bytes of a connection, and the turns of a worker that runs their
+//! requests.
+//!
+//! [`worker`] is the loop; [`batch`] and [`execute`] are its two halves, *parse* and *run*. A connection that
+//! does not run waits: for values of the log ([`fetching`]), for a large value that it sends ([`receive`]),
+//! for what others do ([`waits`]), for a command that takes long ([`work`]), or for the disk
+//! ([`durability`]).
+
+pub(crate) mod batch;
+pub(crate) mod connection;
+mod connections;
+pub(crate) mod delivery;
+mod durability;
+pub(crate) mod execute;
+mod expiring;
+mod fetching;
+pub(crate) mod pace;
+mod receive;
+mod waits;
+mod work;
+pub(crate) mod worker;

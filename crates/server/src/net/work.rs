@@ -1,0 +1,157 @@
+//! Connections that wait for commands which take long: their slices, and their answers.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::connection::State;
+use super::execute::Timer;
+use super::worker::Worker;
+use crate::command::Failure;
+use crate::limits::SLICES_IN_A_ROW;
+use crate::slow::{Around, Deferred, Pieces, Progress, Slice};
+use crate::store::Store;
+
+/// The connections of a worker that wait for work, by token.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// For slices, those first that have waited longest.
+    slices: VecDeque<u64>,
+    /// For somebody else.
+    apart: Vec<u64>,
+    /// Slices done since the worker last gave way.
+    in_a_row: u32,
+}
+
+impl Waiting {
+    /// Lets other threads have the processor, between two turns and if slices have kept it for long enough:
+    /// those of clients on this machine, or another worker that was woken on this processor.
+    #[inline]
+    pub(crate) fn give_way(&mut self) {
+        if self.in_a_row >= SLICES_IN_A_ROW {
+            self.in_a_row = 0;
+            std::thread::yield_now();
+        }
+    }
+
+    /// Whether there is something for the worker to do.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.slices.is_empty()
+    }
+
+    /// Adds a connection that waits for what it has deferred.
+    pub(crate) fn add(&mut self, token: u64, deferred: &Deferred) {
+        if deferred.work.is_apart() {
+            self.apart.push(token);
+        } else {
+            self.slices.push_back(token);
+        }
+    }
+}
+
+impl Worker {
+    /// Goes on with what connections wait for: one slice, and whatever others have done.
+    pub(crate) fn work_on(&mut self) {
+        if let Some(token) = self.waiting.slices.pop_front() {
+            self.go_on_with(token);
+            self.waiting.in_a_row += 1;
+        }
+        if !self.waiting.apart.is_empty() {
+            for token in std::mem::take(&mut self.waiting.apart) {
+                self.go_on_with(token);
+            }
+        }
+        self.run_group();
+    }
+
+    fn go_on_with(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        let Some(mut deferred) = connection.session.deferred.take() else {
+            return;
+        };
+        let began = sys::clock::ticks();
+        let (server, session) = (self.server, &mut connection.session);
+        let mut around = Around {
+            store: Store {
+                db: session.db,
+                touch: !session.no_touch,
+                ..Store::new(
+                    server,
+                    &mut self.turn,
+                    self.stats,
+                    self.journal.as_ref(),
+                    &mut self.served,
+                    self.now,
+                )
+            },
+            args: deferred.request.args(0, &server.keyspace),
+            protocol: session.protocol,
+            server,
+            listeners: &mut self.listeners,
+            session,
+        };
+        let progress = deferred.work.go_on(&mut around, &Slice::begin());
+        deferred.ticks += sys::clock::ticks().saturating_sub(began);
+        match progress {
+            Progress::More => {
+                self.waiting.add(token, &deferred);
+                connection.session.deferred = Some(deferred);
+            }
+            Progress::Part(pieces) => {
+                self.waiting.add(token, &deferred);
+                connection.session.deferred = Some(deferred);
+                for piece in pieces.into_iter() {
+                    connection.backlog.push_piece(piece);
+                }
+                self.write_more(token);
+                self.slow_reader(token);
+            }
+            Progress::Done(answer) => self.answer(token, *deferred, answer),
+        }
+    }
+
+    /// Answers a connection that has waited, and goes on with what else it has sent. As with every reply,
+    /// what was read has to be durable first where replies wait for that.
+    fn answer(&mut self, token: u64, deferred: Deferred, answer: Result<Pieces, Failure>) {
+        let waits_for = self.commit();
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        let Deferred {
+            command,
+            request,
+            ticks,
+            ..
+        } = deferred;
+        let pieces = answer.unwrap_or_else(|failure| {
+            self.stats.errors.add(1);
+            self.stats.command(command.id).failed.add(1);
+            self.server.errors.add(failure.code());
+            let mut pieces = Pieces::default();
+            let protocol = connection.session.protocol;
+            pieces.write(protocol, |reply| reply.error(&failure.0));
+            pieces
+        });
+        let args = request.args(0, &self.server.keyspace);
+        let mut timer = Timer::new(self.server, self.stats);
+        timer.record_deferred(command, &args, &connection.session, ticks);
+        self.spares.give_back(request);
+        for piece in pieces.into_iter() {
+            connection.backlog.push_piece(piece);
+        }
+        connection.state = State::Open;
+        connection
+            .session
+            .client
+            .last_active_ms
+            .store(self.now, Relaxed);
+        if let Some(lsn) = waits_for {
+            connection.held = Some(lsn);
+            self.held.push_back((lsn, token));
+        }
+        if !self.write_more(token) {
+            self.slow_reader(token);
+        }
+    }
+}
