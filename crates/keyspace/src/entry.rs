@@ -7,7 +7,7 @@
 //!  +--------+---------+-------------+-----------+-----+--------------------------+
 //!
 //!  header, one little-endian word
-//!   0..4   kind (string, later list, hash, ...)
+//!   0..4   kind (see `Kind`)
 //!   4..6   storage: 0 the value is here, 1 it is a reference-counted buffer of its own (8 B: its address),
 //!          2 it is in the log alone (8 B: its length; see `cold`)
 //!   6      wide: the key's length is the 8 bytes before the key, not the header's byte
@@ -38,8 +38,9 @@ use std::sync::Arc;
 use crate::heap::{Heap, class_size};
 use crate::large::{Large, LargeValue};
 
-pub use value::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, Stored};
+pub use value::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, ServedKind, Stored, Type};
 
+const KIND: u64 = 0xf;
 const STORAGE_LARGE: u64 = 1 << 4;
 const STORAGE_COLD: u64 = 1 << 5;
 /// The value is not inside the entry.
@@ -246,7 +247,7 @@ impl Entry {
     pub(crate) fn new(
         heap: &mut Heap,
         key: &[u8],
-        value: NewValue<'_>,
+        (of, value): (Type, NewValue<'_>),
         extras: Extras,
         stamp: Stamp,
     ) -> Entry {
@@ -256,14 +257,14 @@ impl Entry {
         };
         let size = Entry::size_for(key.len(), slot, extras);
         let entry = Entry(heap.allocate(class_size(size)));
-        entry.write(key, value, extras, stamp);
+        entry.write(key, (of, value), extras, stamp);
         entry
     }
 
     /// Writes all of a fresh (or reused) allocation that is large enough.
     #[inline]
-    fn write(self, key: &[u8], value: NewValue<'_>, extras: Extras, stamp: Stamp) {
-        let mut header = Kind::String as u64 | stamp.0;
+    fn write(self, key: &[u8], (of, value): (Type, NewValue<'_>), extras: Extras, stamp: Stamp) {
+        let mut header = type_bits(of) | stamp.0;
         let mut at = HEADER;
         if let Some(expiry) = extras.expiry {
             header |= VOLATILE;
@@ -385,8 +386,20 @@ impl Entry {
         }
     }
 
+    /// What the value is.
+    #[inline]
     pub(crate) fn kind(self) -> Kind {
-        Kind::String
+        let kind = Kind::from_bits((self.header() & KIND) as u8);
+        kind.expect("what is written is one of the kinds that exist")
+    }
+
+    /// What the value is, and how it was written.
+    #[inline]
+    pub(crate) fn value_type(self) -> Type {
+        Type {
+            kind: self.kind(),
+            form: self.form(),
+        }
     }
 
     #[inline]
@@ -458,17 +471,19 @@ impl Entry {
     }
 
     pub(crate) fn form(self) -> Form {
-        match (self.header() & FORM) >> FORM_SHIFT {
-            0 => Form::Whole,
-            1 => Form::Decimal,
-            _ => Form::Part,
-        }
+        Form::from_bits(((self.header() & FORM) >> FORM_SHIFT) as u8)
     }
 
     #[inline]
     pub(crate) fn set_form(self, form: Form) {
         self.set_header(self.header() & !FORM | (form as u64) << FORM_SHIFT);
     }
+}
+
+/// The bits that a type has in a header.
+#[inline]
+const fn type_bits(of: Type) -> u64 {
+    of.kind as u64 | (of.form as u64) << FORM_SHIFT
 }
 
 /// Bytes between a header and what follows expiry and address.

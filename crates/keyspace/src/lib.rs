@@ -31,7 +31,11 @@ mod turn;
 
 pub use database::{Database, Locked, Position};
 pub use entry::cold::{COLD_MIN_BYTES, ColdValue};
-pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, LogAddress, Stored};
+// `Kind` is `ServedKind` as long as the server's matches on it have one arm.
+pub use entry::{
+    Encoding, Form, INLINE_VALUE_MAX, Kind as ValueKind, LargeRef, LogAddress, ServedKind as Kind,
+    Stored, Type,
+};
 pub use evict::{Access, Order, Policy};
 pub use hash::{Key, Seed};
 pub use keyspace::{Keyspace, Options, Taken};

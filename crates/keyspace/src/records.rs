@@ -1,21 +1,23 @@
 //! Many keys and values, one behind the other in one buffer: what is carried between the keyspace and a file.
 //!
 //! ```text
-//!  word: key length (40 bits) | value length (16) | flags (8)
+//!  word: key length (38 bits) | value length (16) | form (2) | kind (4) | flags (4)
 //!  [expiry, 8 B]  key  value, unless it is the next of `large`; of a cold one its address and its length, 8 B each
 //! ```
 //!
 //! A buffer that is cleared and filled again takes no memory for the second time.
 
-use crate::entry::INLINE_VALUE_MAX;
 use crate::entry::cold::ColdValue;
+use crate::entry::{Form, INLINE_VALUE_MAX, Kind, Type};
 use crate::large::LargeValue;
 
 const VOLATILE: u64 = 1;
 const LARGE: u64 = 1 << 1;
 const COLD: u64 = 1 << 2;
-const VALUE_LENGTH_SHIFT: u32 = 8;
-const KEY_LENGTH_SHIFT: u32 = 24;
+const KIND_SHIFT: u32 = 4;
+const FORM_SHIFT: u32 = 8;
+const VALUE_LENGTH_SHIFT: u32 = 10;
+const KEY_LENGTH_SHIFT: u32 = 26;
 const WORD: usize = 8;
 
 /// See the module.
@@ -31,6 +33,8 @@ pub struct Records {
 pub struct Record<'a> {
     /// The key.
     pub key: &'a [u8],
+    /// What the value is, and how it counts as written.
+    pub of: Type,
     /// The value.
     pub value: RecordValue<'a>,
     /// When it expires (Unix, ms).
@@ -63,11 +67,22 @@ impl RecordValue<'_> {
 }
 
 impl Records {
+    /// Appends a key whose value is a string that was set as a whole.
+    #[inline]
+    pub fn push(&mut self, key: &[u8], value: RecordValue<'_>, expiry: Option<i64>) {
+        self.push_typed(key, (Type::STRING, value), expiry);
+    }
+
     /// Appends a key.
     ///
     /// # Panics
-    /// An inline value is too long for one, or the key has 2^40 bytes.
-    pub fn push(&mut self, key: &[u8], value: RecordValue<'_>, expiry: Option<i64>) {
+    /// An inline value is too long for one, or the key has 2^38 bytes.
+    pub fn push_typed(
+        &mut self,
+        key: &[u8],
+        (of, value): (Type, RecordValue<'_>),
+        expiry: Option<i64>,
+    ) {
         let at;
         let inline: &[u8] = match &value {
             RecordValue::Inline(bytes) => bytes,
@@ -77,9 +92,11 @@ impl Records {
                 &at
             }
         };
-        assert!(inline.len() <= INLINE_VALUE_MAX && key.len() < 1 << 40);
-        let mut word =
-            (key.len() as u64) << KEY_LENGTH_SHIFT | (inline.len() as u64) << VALUE_LENGTH_SHIFT;
+        assert!(inline.len() <= INLINE_VALUE_MAX && key.len() < 1 << 38);
+        let mut word = (key.len() as u64) << KEY_LENGTH_SHIFT
+            | (inline.len() as u64) << VALUE_LENGTH_SHIFT
+            | (of.form as u64) << FORM_SHIFT
+            | (of.kind as u64) << KIND_SHIFT;
         self.bytes.reserve(2 * WORD + key.len() + inline.len());
         if expiry.is_some() {
             word |= VOLATILE;
@@ -142,7 +159,17 @@ impl Records {
                 COLD => RecordValue::Cold(ColdValue::from_bytes(inline)?),
                 _ => RecordValue::Large(large.next()?.clone()),
             };
-            Some(Record { key, value, expiry })
+            let kind = Kind::from_bits((word >> KIND_SHIFT) as u8 & 0xf);
+            let of = Type {
+                kind: kind.expect("a word has the kind that was pushed"),
+                form: Form::from_bits((word >> FORM_SHIFT) as u8 & 0b11),
+            };
+            Some(Record {
+                key,
+                of,
+                value,
+                expiry,
+            })
         })
     }
 }
@@ -182,19 +209,29 @@ mod tests {
                 (b"again", RecordValue::Large(large), None),
                 (b"cold", RecordValue::Cold(cold), Some(5)),
             ];
-            for (key, value, expiry) in &all {
-                records.push(key, value.clone(), *expiry);
+            let types = || {
+                Kind::ALL
+                    .into_iter()
+                    .zip([Form::Whole, Form::Part].into_iter().cycle())
+            };
+            let of = |(kind, form)| Type { kind, form };
+            for ((key, value, expiry), of) in all.iter().zip(types().map(of)) {
+                records.push_typed(key, (of, value.clone()), *expiry);
             }
+            records.push(&key, RecordValue::Inline(&value), None);
             let mut read = records.iter();
-            for (key, value, expiry) in &all {
+            for ((key, value, expiry), of) in all.iter().zip(types().map(of)) {
                 let record = read.next().expect("they are as many");
                 assert_eq!((record.key, record.expiry), (*key, *expiry));
+                assert_eq!(record.of, of);
                 match (record.value, value) {
                     (RecordValue::Cold(read), RecordValue::Cold(cold)) => assert_eq!(read, *cold),
                     (read, value) => assert_eq!(read.bytes(), value.bytes()),
                 }
             }
-            assert!(read.next().is_none() && records.len() == all.len());
+            let last = read.next().map(|record| (record.key.len(), record.of));
+            assert_eq!(last, Some((300, Type::STRING)));
+            assert!(read.next().is_none() && records.len() == all.len() + 1);
             drop(read);
             records.clear();
             assert!(records.is_empty() && records.bytes() == 0);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    ELSEWHERE, Entry, Extras, FORM, HEADER, INLINE_VALUE_MAX, KEY_LENGTH_SHIFT, Kind, LOGGED,
-    LogAddress, NewValue, STORAGE_COLD, STORAGE_LARGE, Stamp, VALUE_LENGTH_SHIFT, VOLATILE, WIDE,
+    ELSEWHERE, Entry, Extras, HEADER, INLINE_VALUE_MAX, KEY_LENGTH_SHIFT, LOGGED, LogAddress,
+    NewValue, STORAGE_COLD, STORAGE_LARGE, Stamp, Type, VALUE_LENGTH_SHIFT, VOLATILE, WIDE,
+    type_bits,
 };
 use crate::heap::{Heap, class_size};
 use crate::large::{Large, LargeValue};
@@ -15,10 +16,15 @@ fn grown(len: usize) -> usize {
 }
 
 impl Entry {
-    /// Replaces the value where it stands, if that changes nothing but the value: no expiry (or `keep_expiry`), the same class, both
-    /// values inside the entry. Whether it did.
+    /// Replaces the value where it stands, if that changes nothing but the value and its type: no expiry (or
+    /// `keep_expiry`), the same class, both values inside the entry. Whether it did.
     #[inline]
-    pub(crate) fn overwrite_in_place(self, value: &[u8], keep_expiry: bool, stamp: Stamp) -> bool {
+    pub(crate) fn overwrite_in_place(
+        self,
+        (of, value): (Type, &[u8]),
+        keep_expiry: bool,
+        stamp: Stamp,
+    ) -> bool {
         let header = self.header();
         if header & ELSEWHERE != 0 || (header & VOLATILE != 0 && !keep_expiry) {
             return false;
@@ -31,20 +37,19 @@ impl Entry {
         }
         self.copy_in(shape.value_at, value);
         let kept = header & (0xff << KEY_LENGTH_SHIFT | WIDE | VOLATILE | LOGGED);
-        self.set_header(
-            kept | stamp.0 | Kind::String as u64 | (value.len() as u64) << VALUE_LENGTH_SHIFT,
-        );
+        let len = (value.len() as u64) << VALUE_LENGTH_SHIFT;
+        self.set_header(kept | stamp.0 | type_bits(of) | len);
         true
     }
 
-    /// Replaces value and expiry, in place when the allocation's class stays the same and neither
+    /// Replaces value, type and expiry, in place when the allocation's class stays the same and neither
     /// value has a buffer of its own. Returns the entry (moved or not) and a large value to drop.
     #[inline]
     pub(crate) fn overwrite(
         self,
         heap: &mut Heap,
         key: &[u8],
-        value: NewValue<'_>,
+        (of, value): (Type, NewValue<'_>),
         expiry: Option<i64>,
         stamp: Stamp,
     ) -> (Entry, Option<LargeValue>) {
@@ -59,7 +64,7 @@ impl Entry {
             let shape = self.shape(header);
             let class = class_size(shape.value_at + shape.value_slot);
             if class_size(Entry::size_for(key.len(), bytes.len(), extras)) == class {
-                self.write(key, value, extras, stamp);
+                self.write(key, (of, value), extras, stamp);
                 return (self, None);
             }
         }
@@ -67,16 +72,16 @@ impl Entry {
             && header & STORAGE_COLD != 0
             && (header & VOLATILE != 0) == expiry.is_some()
         {
-            self.write(key, value, extras, stamp);
+            self.write(key, (of, value), extras, stamp);
             return (self, None);
         }
-        let replacement = Entry::new(heap, key, value, extras, stamp);
+        let replacement = Entry::new(heap, key, (of, value), extras, stamp);
         // SAFETY: the caller replaces its only reference by the returned one.
         (replacement, unsafe { self.free(heap) })
     }
 
-    /// Makes a value inside the entry `len` bytes long, keeping what was there and adding zeroes, if the allocation's
-    /// class stays the same: then nothing that is counted changes.
+    /// Makes a value inside the entry `len` bytes long, keeping its type and what was there and adding zeroes,
+    /// if the allocation's class stays the same: then nothing that is counted changes.
     #[inline]
     pub(crate) fn resize_in_place(self, len: usize) -> bool {
         let header = self.header();
@@ -162,14 +167,14 @@ impl Entry {
         }
     }
 
-    /// A new entry with the same key, expiry, stamp and form, in place of this one.
+    /// A new entry with the same key, type, expiry and stamp, in place of this one.
     pub(super) fn replaced_by(
         self,
         heap: &mut Heap,
         value: NewValue<'_>,
     ) -> (Entry, Option<LargeValue>) {
+        let value = (self.value_type(), value);
         let replacement = Entry::new(heap, self.key(), value, self.extras(), self.stamp());
-        replacement.set_header(replacement.header() | self.header() & FORM);
         // SAFETY: the caller replaces its only reference by the returned one.
         (replacement, unsafe { self.free(heap) })
     }
@@ -239,10 +244,10 @@ impl Entry {
         }
     }
 
-    /// A new entry with the same key, stamp and form, in place of this one, whose value was taken.
+    /// A new entry with the same key, type and stamp, in place of this one, whose value was taken.
     fn moved(self, heap: &mut Heap, value: NewValue<'_>, extras: Extras) -> Entry {
+        let value = (self.value_type(), value);
         let replacement = Entry::new(heap, self.key(), value, extras, self.stamp());
-        replacement.set_header(replacement.header() | self.header() & FORM);
         let class = self.class();
         // SAFETY: a large value was moved out, and the caller uses the replacement from here.
         unsafe { heap.release(self.0, class) };

@@ -82,7 +82,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::entry::{Extras, Form, Mark, Stamp};
+    use crate::entry::{Extras, Form, Kind, Mark, Stamp, Type};
     use crate::heap::class_size;
 
     const ADDRESS: LogAddress = LogAddress(NonZeroU64::MAX);
@@ -90,6 +90,7 @@ mod tests {
     #[test]
     fn all_but_the_value_stays_and_the_value_comes_back() {
         let mut heap = Heap::new(Arc::default());
+        let mut kinds = Kind::ALL.into_iter().cycle();
         for key in [&b"k"[..], &[b'k'; 300]] {
             for len in [64, 200, 16_383, 16_384, 100_000] {
                 for expiry in [None, Some(17)] {
@@ -99,15 +100,17 @@ mod tests {
                         log: Some(ADDRESS),
                     };
                     let stamp = Stamp::new(77, Mark::default().flipped());
-                    let entry =
-                        Entry::new(&mut heap, key, NewValue::copy_of(&value), extras, stamp);
-                    entry.set_form(Form::Part);
-                    let form = entry.form();
+                    let of = Type {
+                        kind: kinds.next().expect("it has no end"),
+                        form: Form::Part,
+                    };
+                    let new = (of, NewValue::copy_of(&value));
+                    let entry = Entry::new(&mut heap, key, new, extras, stamp);
                     let (cold, garbage) = entry.chilled(&mut heap);
                     assert_eq!(garbage.is_some(), len >= 16_384);
                     let same = |entry: Entry| {
                         assert_eq!((entry.key(), entry.value_len()), (key, len));
-                        assert_eq!((entry.form(), entry.clock()), (form, 77));
+                        assert_eq!((entry.value_type(), entry.clock()), (of, 77));
                         assert!(entry.has_mark(Mark::default().flipped()));
                         assert_eq!(entry.log_address(), Some(ADDRESS));
                     };
@@ -139,16 +142,21 @@ mod tests {
             log: Some(ADDRESS),
         };
         let stamp = Stamp::new(1, Mark::default());
-        let value = NewValue::Inline(&[b'v'; 64]);
+        let value = (Type::whole(Kind::Hash), NewValue::Inline(&[b'v'; 64]));
         let entry = Entry::new(&mut heap, b"k", value, extras, stamp);
         let (cold, _) = entry.chilled(&mut heap);
-        assert!(!cold.overwrite_in_place(b"12345678", false, stamp));
+        assert!(!cold.overwrite_in_place((Type::STRING, b"12345678"), false, stamp));
         assert!(!cold.resize_in_place(8));
-        let value = NewValue::Inline(b"12345678");
+        let cold_type = cold.value_type();
+        let value = (Type::STRING, NewValue::Inline(b"12345678"));
         let (warm, garbage) = cold.overwrite(&mut heap, b"k", value, None, stamp);
         assert!(garbage.is_none() && !warm.is_cold());
         assert_eq!(warm.value().bytes(), b"12345678");
         assert_eq!(warm.log_address(), Some(ADDRESS));
+        assert_eq!(
+            (cold_type, warm.value_type()),
+            (Type::whole(Kind::Hash), Type::STRING)
+        );
         // SAFETY: it was made in this heap and is not used again.
         drop(unsafe { warm.free(&mut heap) });
     }
@@ -158,7 +166,7 @@ mod tests {
     fn reading_a_cold_value_is_a_mistake() {
         // It ends with the panic, and the entry is not freed before.
         let mut heap = std::mem::ManuallyDrop::new(Heap::new(Arc::default()));
-        let value = NewValue::Inline(&[b'v'; 64]);
+        let value = (Type::STRING, NewValue::Inline(&[b'v'; 64]));
         let stamp = Stamp::new(1, Mark::default());
         let entry = Entry::new(&mut heap, b"k", value, Extras::default(), stamp);
         entry.chilled(&mut heap).0.value();

@@ -8,15 +8,101 @@ use crate::large::{Large, LargeValue};
 /// can be sent from it without a copy.
 pub const INLINE_VALUE_MAX: usize = 16 * 1024 - 1;
 
-/// The type of a value, as TYPE names it.
+/// What a value is. The numbers are those of an entry's header and of the log's records: they stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
     /// A string of bytes.
     String = 0,
+    /// Elements in an order that clients choose.
+    List = 1,
+    /// Fields, each with a value.
+    Hash = 2,
+    /// Members without an order.
+    Set = 3,
+    /// Members ordered by their scores.
+    SortedSet = 4,
+    /// Entries in the order of their IDs.
+    Stream = 5,
 }
 
-/// How Redis would hold the value, for OBJECT ENCODING.
+impl Kind {
+    /// All that exist, in the order of their numbers.
+    pub const ALL: [Kind; 6] = [
+        Kind::String,
+        Kind::List,
+        Kind::Hash,
+        Kind::Set,
+        Kind::SortedSet,
+        Kind::Stream,
+    ];
+
+    /// The kind with this number; `None` if it is of a later version.
+    #[inline]
+    pub const fn from_bits(bits: u8) -> Option<Kind> {
+        match bits {
+            0 => Some(Kind::String),
+            1 => Some(Kind::List),
+            2 => Some(Kind::Hash),
+            3 => Some(Kind::Set),
+            4 => Some(Kind::SortedSet),
+            5 => Some(Kind::Stream),
+            _ => None,
+        }
+    }
+}
+
+/// The kinds that the server's commands serve so far. What they ask an entry for is one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ServedKind {
+    /// A string of bytes.
+    String = Kind::String as u8,
+}
+
+impl ServedKind {
+    /// The same kind.
+    ///
+    /// # Panics
+    /// No command serves it.
+    #[inline]
+    pub(crate) fn of(kind: Kind) -> ServedKind {
+        assert!(kind == Kind::String, "no command serves this kind");
+        ServedKind::String
+    }
+}
+
+/// What a value is, and how it was written: all that an entry's header, a log's record or a snapshot says of
+/// a value beside where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Type {
+    /// What it is.
+    pub kind: Kind,
+    /// How it was written.
+    pub form: Form,
+}
+
+impl Type {
+    /// A string that was set as a whole.
+    pub const STRING: Type = Type::whole(Kind::String);
+
+    /// A value of a kind that was written as a whole.
+    pub const fn whole(kind: Kind) -> Type {
+        let form = Form::Whole;
+        Type { kind, form }
+    }
+}
+
+/// A string that was written in this form.
+impl From<Form> for Type {
+    #[inline]
+    fn from(form: Form) -> Type {
+        let kind = Kind::String;
+        Type { kind, form }
+    }
+}
+
+/// How Redis would hold a string, for OBJECT ENCODING.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// A decimal integer that fits 64 bits.
@@ -28,7 +114,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// How a value is held that was written in a form.
+    /// How a string is held that was written in a form.
     pub fn of(form: Form, bytes: &[u8]) -> Encoding {
         match form {
             Form::Whole if is_canonical_integer(bytes) => Encoding::Int,
@@ -59,6 +145,18 @@ pub enum Form {
     Decimal = 1,
     /// In part: `raw`, however short it is.
     Part = 2,
+}
+
+impl Form {
+    /// The form with this number; what there is none for was not written as a whole.
+    #[inline]
+    pub(crate) const fn from_bits(bits: u8) -> Form {
+        match bits {
+            0 => Form::Whole,
+            1 => Form::Decimal,
+            _ => Form::Part,
+        }
+    }
 }
 
 /// A value as it is stored.

@@ -3,12 +3,12 @@
 use super::guard::Guard;
 use super::view::{EntryRef, Overwritten};
 use super::writing::Expiry;
-use crate::entry::{Entry, Extras, Form, LogAddress, NewValue, Stamp};
+use crate::entry::{Entry, Extras, LogAddress, NewValue, Stamp, Type};
 use crate::evict::COOL;
 use crate::hash::Key;
 
 impl Guard<'_> {
-    /// Sets a key to what a log says, whatever it was before: value, expiry and form. The entry counts as used at `used` (Unix, ms),
+    /// Sets a key to what a log says, whatever it was before: value, expiry and type. The entry counts as used at `used` (Unix, ms),
     /// for the guard's own time is before everything then. `log` is told of what was replaced, and says where the entry is in the log.
     #[inline]
     pub fn load(
@@ -16,14 +16,14 @@ impl Guard<'_> {
         key: Key<'_>,
         value: &[u8],
         expiry: Option<i64>,
-        form: Form,
+        of: impl Into<Type>,
         used: i64,
         log: impl FnOnce(Option<Overwritten>) -> Option<LogAddress>,
     ) {
         let stamp = Stamp::new(self.shared.noting.first(used), self.shared.snapshot.mark());
         let expiry = expiry.map_or(Expiry::Clear, Expiry::At);
         let log = |_: EntryRef<'_>, replaced| log(replaced);
-        self.set_stamped(key, NewValue::copy_of(value), expiry, form, stamp, log);
+        self.set_stamped(key, NewValue::copy_of(value), expiry, of.into(), stamp, log);
     }
 
     /// [`Guard::load`] of a value of `len` bytes, at least [`crate::COLD_MIN_BYTES`], that stays in the log: `log` says where, in a record
@@ -34,7 +34,7 @@ impl Guard<'_> {
         key: Key<'_>,
         len: usize,
         expiry: Option<i64>,
-        form: Form,
+        of: impl Into<Type>,
         used: i64,
         log: impl FnOnce(Option<Overwritten>) -> LogAddress,
     ) {
@@ -42,14 +42,13 @@ impl Guard<'_> {
         let slot = self.slot_of(key);
         let old = slot.map(|slot| self.index().entry(slot));
         let address = log(old.and_then(Overwritten::of));
-        let value = NewValue::Cold(len as u64);
+        let value = (of.into(), NewValue::Cold(len as u64));
         let (Some(slot), Some(old)) = (slot, old) else {
             let extras = Extras {
                 expiry,
                 log: Some(address),
             };
             let entry = Entry::new(self.heap(), key.bytes, value, extras, stamp);
-            entry.set_form(form);
             self.insert_with_heat(key.hash, entry, COOL);
             self.note_cold(1, entry);
             return;
@@ -59,7 +58,6 @@ impl Guard<'_> {
         }
         let (before, old_expiry) = (old.memory(), old.expiry());
         let (entry, garbage) = old.overwrite(self.heap(), key.bytes, value, expiry, stamp);
-        entry.set_form(form);
         self.exchange(slot, before, entry);
         self.index().set_heat(slot, COOL);
         self.reschedule(key.hash, old_expiry, expiry);

@@ -117,5 +117,5 @@ fn push(records: &mut Records, entry: Entry, started_ms: i64) {
             Stored::Large(large) => RecordValue::Large(large.share()),
         },
     };
-    records.push(entry.key(), value, expiry);
+    records.push_typed(entry.key(), (entry.value_type(), value), expiry);
 }

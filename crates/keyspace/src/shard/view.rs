@@ -4,18 +4,18 @@ use super::guard::Guard;
 #[cfg(test)]
 use crate::entry::Mark;
 use crate::entry::cold::ColdValue;
-use crate::entry::{Encoding, Entry, Form, Kind, LogAddress, Stored};
+use crate::entry::{Encoding, Entry, Form, LogAddress, ServedKind, Stored, Type};
 use crate::evict::clock_at;
 use crate::hash::{Key, Place};
 use crate::index::{Index, Slot};
 use crate::large::LargeValue;
 use crate::observe::ChangeKind;
 
-/// A value without a key, expiry included.
+/// A value without a key, type and expiry included.
 pub struct Detached {
     pub(super) value: DetachedValue,
     pub(super) expiry: Option<i64>,
-    pub(super) form: Form,
+    pub(super) of: Type,
 }
 
 pub(super) enum DetachedValue {
@@ -36,13 +36,18 @@ impl Detached {
         Detached {
             value,
             expiry: entry.expiry(),
-            form: entry.form(),
+            of: entry.value_type(),
         }
     }
 
     /// When it expires (Unix, ms).
     pub fn expiry(&self) -> Option<i64> {
         self.expiry
+    }
+
+    /// What it is, and how it counts as written.
+    pub fn value_type(&self) -> Type {
+        self.of
     }
 
     /// Where it is if it is in the log alone.
@@ -69,6 +74,12 @@ impl<'a> EntryRef<'a> {
             entry,
             _shard: std::marker::PhantomData,
         }
+    }
+
+    /// What the value is, and how it counts as written.
+    #[inline]
+    pub fn value_type(self) -> Type {
+        self.entry.value_type()
     }
 
     /// How the value counts as written.
@@ -100,9 +111,13 @@ impl<'a> EntryRef<'a> {
         self.entry.expiry()
     }
 
-    /// The type of the value.
-    pub fn kind(self) -> Kind {
-        self.entry.kind()
+    /// The kind of the value, for whoever serves no other.
+    ///
+    /// # Panics
+    /// No command serves it.
+    #[inline]
+    pub fn kind(self) -> ServedKind {
+        ServedKind::of(self.entry.kind())
     }
 
     /// Bytes the key takes in all.
@@ -195,10 +210,19 @@ impl EntryMut<'_, '_> {
         self.entry().value_len()
     }
 
-    /// The type of the value.
+    /// What the value is, and how it counts as written.
     #[inline]
-    pub fn kind(&self) -> Kind {
-        self.entry().kind()
+    pub fn value_type(&self) -> Type {
+        self.entry().value_type()
+    }
+
+    /// The kind of the value, for whoever serves no other.
+    ///
+    /// # Panics
+    /// No command serves it.
+    #[inline]
+    pub fn kind(&self) -> ServedKind {
+        ServedKind::of(self.entry().kind())
     }
 
     /// When the key expires (Unix, ms).
@@ -258,7 +282,7 @@ impl EntryMut<'_, '_> {
         }
     }
 
-    /// How Redis would hold the value.
+    /// How Redis would hold the value, which is a string.
     pub fn encoding(&self) -> Encoding {
         let entry = self.entry();
         if entry.is_cold() {
@@ -320,7 +344,7 @@ impl EntryMut<'_, '_> {
     }
 
     /// Makes the value `len` bytes long (zeroes are added behind) and gives it out to be changed. `form` is
-    /// how it counts as written from here on.
+    /// how it counts as written from here on; its kind stays.
     pub fn resize_value(&mut self, len: usize, form: Form) -> &mut [u8] {
         let entry = self.entry();
         self.guard.preserve(entry);

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::guard::Guard;
 use super::view::{Detached, DetachedValue, EntryMut, EntryRef, Overwritten};
 use crate::entry::cold::ColdValue;
-use crate::entry::{Entry, Extras, Form, LogAddress, NewValue, Stamp};
+use crate::entry::{Entry, Extras, LogAddress, NewValue, Stamp, Type};
 use crate::hash::{Key, Place};
 use crate::index::Slot;
 use crate::large::LargeValue;
@@ -35,7 +35,7 @@ impl Guard<'_> {
     /// Sets a key to a string, whatever it was before. Overwrites in place where it can: no allocation then.
     #[inline]
     pub fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
-        self.set_value(key, NewValue::copy_of(value), expiry, Form::Whole, no_log);
+        self.set_value(key, NewValue::copy_of(value), expiry, Type::STRING, no_log);
     }
 
     /// [`Guard::set`], logged by `log`.
@@ -49,27 +49,28 @@ impl Guard<'_> {
     ) {
         let value = NewValue::copy_of(value);
         let log = |entry: EntryRef<'_>, old| Some(log(entry, old));
-        self.set_value(key, value, expiry, Form::Whole, log);
+        self.set_value(key, value, expiry, Type::STRING, log);
     }
 
     /// [`Guard::set`] with a value that already has a buffer of its own.
     pub fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
-        self.set_formed(key, value, expiry, Form::Whole, no_log);
+        self.set_formed(key, value, expiry, Type::STRING, no_log);
     }
 
-    /// [`Guard::set_large`] with a value that counts as written in this form, logged by `log` if there is a log.
+    /// [`Guard::set_large`] with a value of this type, logged by `log` if there is a log.
     pub fn set_formed(
         &mut self,
         key: Key<'_>,
         value: LargeValue,
         expiry: Expiry,
-        form: Form,
+        of: impl Into<Type>,
         log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
     ) {
+        let of = of.into();
         if value.len() <= crate::INLINE_VALUE_MAX {
-            self.set_value(key, NewValue::Inline(&value), expiry, form, log);
+            self.set_value(key, NewValue::Inline(&value), expiry, of, log);
         } else {
-            self.set_value(key, NewValue::Large(value), expiry, form, log);
+            self.set_value(key, NewValue::Large(value), expiry, of, log);
         }
     }
 
@@ -83,7 +84,7 @@ impl Guard<'_> {
         log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> LogAddress,
     ) {
         let log = |entry: EntryRef<'_>, old| Some(log(entry, old));
-        self.set_value(key, NewValue::Cold(len), expiry, Form::Whole, log);
+        self.set_value(key, NewValue::Cold(len), expiry, Type::STRING, log);
     }
 
     /// Takes a key's value away, to put it elsewhere with [`Guard::attach`].
@@ -113,7 +114,7 @@ impl Guard<'_> {
             DetachedValue::Large(large) => NewValue::Large(large),
             DetachedValue::Cold(cold) => NewValue::Cold(cold.len),
         };
-        self.set_value(key, new, expiry, value.form, log);
+        self.set_value(key, new, expiry, value.of, log);
     }
 
     #[inline]
@@ -122,11 +123,11 @@ impl Guard<'_> {
         key: Key<'_>,
         value: NewValue<'_>,
         expiry: Expiry,
-        form: Form,
+        of: Type,
         log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
     ) {
         let stamp = self.stamp();
-        self.set_stamped(key, value, expiry, form, stamp, log);
+        self.set_stamped(key, value, expiry, of, stamp, log);
     }
 
     #[inline]
@@ -135,7 +136,7 @@ impl Guard<'_> {
         key: Key<'_>,
         value: NewValue<'_>,
         expiry: Expiry,
-        form: Form,
+        of: Type,
         mut stamp: Stamp,
         log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
     ) {
@@ -149,9 +150,8 @@ impl Guard<'_> {
                 let replaced = Overwritten::of(entry);
                 // What nearly every overwrite is: nothing to account for, nothing to schedule.
                 if let NewValue::Inline(bytes) = &value
-                    && form == Form::Whole
                     && !matches!(expiry, Expiry::At(_))
-                    && entry.overwrite_in_place(bytes, expiry == Expiry::Keep, stamp)
+                    && entry.overwrite_in_place((of, bytes), expiry == Expiry::Keep, stamp)
                 {
                     if let Some(address) = log(EntryRef::new(entry), replaced) {
                         self.note_log_address(slot, key.hash, entry, address);
@@ -168,10 +168,7 @@ impl Guard<'_> {
                     Expiry::At(at) => Some(at),
                 };
                 let (entry, garbage) =
-                    entry.overwrite(self.heap(), key.bytes, value, expiry, stamp);
-                if form != Form::Whole {
-                    entry.set_form(form);
-                }
+                    entry.overwrite(self.heap(), key.bytes, (of, value), expiry, stamp);
                 self.sub_bytes(before);
                 self.add_bytes(entry.memory());
                 self.index().replace(slot, entry);
@@ -198,10 +195,7 @@ impl Guard<'_> {
                     expiry,
                     log: is_logged.then_some(LogAddress::NOWHERE),
                 };
-                let entry = Entry::new(self.heap(), key.bytes, value, extras, stamp);
-                if form != Form::Whole {
-                    entry.set_form(form);
-                }
+                let entry = Entry::new(self.heap(), key.bytes, (of, value), extras, stamp);
                 if let Some(address) = log(EntryRef::new(entry), None) {
                     let has_room = entry.write_log_address(address);
                     assert!(has_room, "the keyspace of a server with a log is logged");
