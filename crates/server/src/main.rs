@@ -42,6 +42,7 @@ mod persistence;
 mod pid_file;
 mod pool;
 mod pubsub;
+mod request;
 mod rests;
 mod server;
 mod service;

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
-use crate::command::{Args, Command};
+use crate::command::Command;
+use crate::request::Args;
 use crate::server::Server;
 use crate::session::Session;
 

@@ -10,19 +10,18 @@
 //!
 //! In a transaction nothing waits: there commands do all their work at once.
 
-use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use keyspace::{LargeValue, Lent};
-use resp::reply::{Protocol, Writer};
+use resp::reply::Protocol;
 
-use crate::command::{Args, Command, Context, Failure};
-use crate::limits::{PIECE_BYTES, SLICE_NS};
-use crate::net::connection::Piece;
-use crate::pubsub::{Listeners, Log};
+use crate::command::{Command, Context};
+use crate::limits::SLICE_NS;
+use crate::pubsub::Listeners;
+use crate::request::Pieces;
+use crate::request::ReplyMode;
+use crate::request::{Args, Failure};
 use crate::server::{Message, Server};
-use crate::session::{ReplyMode, Session};
+use crate::session::Session;
 use crate::store::Store;
 use crate::transaction::Transaction;
 
@@ -86,87 +85,6 @@ impl Slice {
             let spent = sys::clock::ticks().saturating_sub(began);
             sys::clock::ticks_to_ns(spent) < SLICE_NS
         })
-    }
-}
-
-/// A reply that grows without ever moving.
-#[derive(Default)]
-pub(crate) struct Pieces {
-    pieces: VecDeque<Piece>,
-    bytes: usize,
-    /// Of these, bytes of values that are sent by reference.
-    lent: usize,
-}
-
-impl Pieces {
-    /// A reply that begins with these bytes.
-    pub(crate) fn beginning(bytes: Vec<u8>) -> Pieces {
-        let mut pieces = Pieces::default();
-        pieces.put_before(bytes);
-        pieces
-    }
-
-    /// Puts something in front of all.
-    pub(crate) fn put_before(&mut self, bytes: Vec<u8>) {
-        self.bytes += bytes.len();
-        self.pieces.push_front(Piece::Bytes(bytes));
-    }
-
-    /// Writes something behind all.
-    pub(crate) fn write(&mut self, protocol: Protocol, write: impl FnOnce(&mut Writer<'_>)) {
-        let is_open =
-            |piece: &Piece| matches!(piece, Piece::Bytes(last) if last.len() < PIECE_BYTES);
-        if !self.pieces.back().is_some_and(is_open) {
-            let room = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 8);
-            self.pieces.push_back(Piece::Bytes(room));
-        }
-        let Some(Piece::Bytes(out)) = self.pieces.back_mut() else {
-            unreachable!("there is one now that is written to");
-        };
-        let before = out.len();
-        write(&mut Writer { out, protocol });
-        self.bytes += out.len() - before;
-    }
-
-    /// Writes a large value behind all, by reference.
-    pub(crate) fn write_large(&mut self, protocol: Protocol, value: LargeValue) {
-        self.write(protocol, |reply| reply.bulk_header(value.len()));
-        self.bytes += value.len();
-        self.lent += value.len();
-        self.pieces.push_back(Piece::Lent(Lent::new(value)));
-        self.write(protocol, |reply| reply.crlf());
-    }
-
-    /// Writes a part of a log behind all.
-    pub(crate) fn append(&mut self, log: &Log, part: Range<usize>) {
-        // Its bytes are written already: in which protocol, nobody asks.
-        let protocol = Protocol::Resp2;
-        let mut at = part.start;
-        for pinned in log.large_in(&part) {
-            let before = &log.bytes()[at..pinned.at];
-            self.write(protocol, |reply| reply.out.extend_from_slice(before));
-            self.bytes += pinned.value.len();
-            self.pieces
-                .push_back(Piece::Large(LargeValue::clone(&pinned.value)));
-            at = pinned.at;
-        }
-        let rest = &log.bytes()[at..part.end];
-        self.write(protocol, |reply| reply.out.extend_from_slice(rest));
-    }
-
-    /// Bytes in all.
-    pub(crate) fn len(&self) -> usize {
-        self.bytes
-    }
-
-    /// Bytes that it keeps in memory.
-    pub(crate) fn memory(&self) -> usize {
-        self.bytes - self.lent
-    }
-
-    /// The pieces in order.
-    pub(crate) fn into_iter(self) -> impl Iterator<Item = Piece> {
-        self.pieces.into_iter()
     }
 }
 
@@ -250,7 +168,7 @@ pub(crate) fn do_apart(
         };
         pieces
             .into_iter()
-            .for_each(|piece| context.reply.out.extend_from_slice(piece.as_slice()));
+            .for_each(|chunk| context.reply.out.extend_from_slice(chunk.as_slice()));
         return Ok(());
     }
     let (sender, receiver) = channel();

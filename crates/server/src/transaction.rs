@@ -26,10 +26,11 @@ use keyspace::{Key, Keyspace, LargeValue};
 use resp::request::Span;
 
 use crate::clients::status;
-use crate::command::{Args, Command, Control, Reach, flag};
+use crate::command::{Command, Control, Reach, flag};
 use crate::leftovers::{Leftover, leave};
 use crate::limits::{LEAVE_SLICE, QUEUE_KEEP_BYTES, SPARE_QUEUES};
 use crate::names::ByHash;
+use crate::request::Args;
 use crate::server::Server;
 use crate::session::Session;
 use crate::store::Store;

@@ -35,15 +35,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use ferrite_log::{Address, Blob, BlobStore};
 use keyspace::{ColdValue, Key, Turn};
 
-use crate::command::{Args, Command, Context, Failure};
+use crate::command::{Command, Context};
 use crate::config::Setting;
 use crate::journal::Journal;
 use crate::limits::{BLOB_NICE, BLOB_THREADS, JOURNAL_VALUE_BYTES, WARM_SHARE};
 use crate::pool::{Job, Pool};
+use crate::request::{Args, Failure};
 use crate::server::Server;
 
 use send::ReadIn;
-pub(crate) use send::{Before, FilePart, Ready, Sending, Sent};
+pub(crate) use send::{Before, Ready, Sending, Sent};
 pub(crate) use upload::{Shared, Upload};
 
 /// What has become of a large value: its file, or why there is none.

@@ -29,7 +29,7 @@ use sys::poller::Poller;
 use sys::socket::Socket;
 
 use super::Work;
-use super::send::{FilePart, Opening, Ready, Sent};
+use super::send::{Opening, Ready, Sent};
 use crate::clients::Client;
 use crate::config::Setting;
 use crate::limits::{
@@ -37,6 +37,7 @@ use crate::limits::{
     SEND_ROOM_BYTES, SEND_ROOM_PART, SEND_ROOM_SHARE,
 };
 use crate::pool::Job;
+use crate::request::FilePart;
 use crate::server::{Message, Server};
 
 /// Bytes that pieces take, of all values that are being sent.

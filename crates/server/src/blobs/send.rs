@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use ferrite_log::{BLOB_PIECE_BYTES, Blob, BlobFile, BlobStore};
+use ferrite_log::{BLOB_PIECE_BYTES, BlobFile};
 use keyspace::ColdValue;
 use parking_lot::Mutex;
 use sys::poller::Poller;
@@ -24,18 +24,11 @@ use sys::socket::Socket;
 use super::Work;
 use super::pieces::Pieces;
 use crate::clients::Client;
-use crate::command::Failure;
 use crate::limits::{READ_IN_BYTES, READ_IN_STEP_BYTES};
 use crate::persistence::{NOT_THERE, Persistence};
+use crate::request::Failure;
+use crate::request::FilePart;
 use crate::server::{Message, Server};
-
-/// A part of a value that has a file of its own. The file stays as long as this does.
-#[derive(Clone)]
-pub(crate) struct FilePart {
-    pub(super) blob: Arc<Blob>,
-    store: BlobStore,
-    pub(super) range: Range<u64>,
-}
 
 /// One that is being sent, or will be.
 pub(crate) struct Sending {
@@ -135,21 +128,6 @@ impl Server {
         failures.fetch_add(1, Relaxed);
         let line = format!("IOERR {error}");
         line.replace(['\r', '\n'], " ").into()
-    }
-}
-
-impl FilePart {
-    /// Its bytes.
-    pub(crate) fn len(&self) -> u64 {
-        self.range.end - self.range.start
-    }
-
-    /// Opens its file. May wait for the disk.
-    ///
-    /// # Errors
-    /// The disk refuses.
-    pub(super) fn open(&self) -> io::Result<BlobFile> {
-        self.store.open(&self.blob).map_err(io::Error::other)
     }
 }
 

@@ -20,8 +20,8 @@ use sys::file::DIRECT_BLOCK;
 
 use super::{Arriving, Outcome, Work};
 use crate::clients::Client;
-use crate::command::Failure;
 use crate::limits::{UPLOAD_PIECE_BYTES, UPLOAD_PIECES};
+use crate::request::Failure;
 use crate::server::{Message, Server};
 
 /// The connection's end of it. Dropping it gives the value up.

@@ -31,8 +31,9 @@ use keyspace::reason;
 use resp::number;
 
 use crate::clients::Client;
-use crate::command::{Args, Context, Failure};
+use crate::command::Context;
 use crate::names::ByHash;
+use crate::request::{Args, Failure};
 use crate::server::{Message, Server};
 use crate::store::{Shards, Store};
 

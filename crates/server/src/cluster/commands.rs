@@ -4,9 +4,11 @@ use keyspace::{Database, EntryRef, Position, SLOTS, slot};
 use resp::number;
 
 use super::{Cluster, View, replies};
-use crate::command::{Args, Context, Failure, failure, help};
+use crate::command::{Context, help};
 use crate::limits::SLICE_KEYS;
-use crate::slow::{self, Around, Pieces, Progress, Slice, Work};
+use crate::request::Pieces;
+use crate::request::{Args, Failure, failure};
+use crate::slow::{self, Around, Progress, Slice, Work};
 use map::Node;
 
 const DISABLED: Failure = Failure::of("ERR This instance has cluster support disabled");

@@ -12,9 +12,10 @@ use resp::request::Span;
 use super::replies::Endpoint;
 use super::{Cluster, View, WORDS};
 use crate::command::server::key_finder;
-use crate::command::{Args, Command, Context, Control, Failure, Routing, flag};
+use crate::command::{Command, Context, Control, Routing, flag};
 use crate::config::{Setting, Settings};
 use crate::net::batch::Request;
+use crate::request::{Args, Failure};
 
 /// Where a request belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

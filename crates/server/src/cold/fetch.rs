@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 
 use super::Wanted;
 use crate::clients::Client;
-use crate::command::Failure;
 use crate::limits::FETCH_THREADS;
 use crate::pool::Job;
+use crate::request::Failure;
 use crate::server::{Message, Server};
 
 /// What came of reading a value: `None` if it is not where it was any more.

@@ -10,11 +10,12 @@ use keyspace::{ColdValue, Key};
 use super::at_hand::Arrived;
 use super::promise::{needed, taken};
 use crate::blobs;
-use crate::command::reply::Mark;
-use crate::command::{Args, Command, Context, Failure, Reach, failure};
+use crate::command::{Command, Context, Reach};
 use crate::limits::FETCH_TRIES;
 use crate::memory::Room;
-use crate::session::ReplyMode;
+use crate::request::ReplyMode;
+use crate::request::reply::Mark;
+use crate::request::{Args, Failure, failure};
 use crate::store::Store;
 use crate::transaction::Transaction;
 

@@ -12,8 +12,9 @@ use crate::glob::{self, Case};
 use crate::logging;
 use crate::notify;
 use crate::persistence::{Persistence, check_room};
+use crate::request::Pieces;
 use crate::server::Server;
-use crate::slow::{self, Pieces};
+use crate::slow;
 
 /// Descriptors the server needs beside its clients.
 const OWN_DESCRIPTORS: u64 = 64;

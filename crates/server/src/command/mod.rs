@@ -4,30 +4,28 @@
 //! and no protocol version, and never waits. One family is one file: its table on top, its handlers below in
 //! the same order.
 
-pub(crate) mod args;
 pub(crate) mod bitmap;
 pub(crate) mod config;
 pub(crate) mod connection;
-pub(crate) mod failure;
 pub(crate) mod key;
 pub(crate) mod pubsub;
-pub(crate) mod reply;
 pub(crate) mod server;
 pub(crate) mod spec;
 pub(crate) mod string;
 pub(crate) mod table;
 pub(crate) mod transaction;
 
-pub(crate) use args::Args;
-pub(crate) use failure::Failure;
-pub(crate) use reply::{Apart, Output, Pinned, Reply};
 pub(crate) use spec::{Arg, ArgKind, Group, Handler, KeySpec, Spec, flag};
 pub(crate) use table::{Command, Control, Reach, Routing, Table, table};
+
+// What nearly every handler names.
+pub(crate) use crate::request::{Args, Failure, failure};
 
 use crate::blobs::Received;
 use crate::blocked::Parked;
 use crate::cold::{FetchState, Wanted};
 use crate::pubsub::Listeners;
+use crate::request::Reply;
 use crate::server::Server;
 use crate::session::Session;
 use crate::store::Store;

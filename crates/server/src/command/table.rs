@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
-use super::args::Args;
 use super::server::key_finder;
 use super::spec::{Begin, Find, Group, Handler, KeySpec, Spec, flag};
 use super::{bitmap, config, connection, key, pubsub, server, string, transaction};
+use crate::request::Args;
 
 /// A row of the table: a [`Spec`] with what follows from its position. What every request needs comes first,
 /// so that it shares a cache line.

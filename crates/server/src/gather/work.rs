@@ -10,10 +10,12 @@ use keyspace::{INLINE_VALUE_MAX, Key, LargeValue, ShardSet, Stored, reason};
 use resp::reply::Writer;
 
 use super::Stale;
-use crate::command::{Args, Context, Failure};
+use crate::command::Context;
 use crate::limits::{GATHER_KEYS, GATHER_PASSES, GATHER_REST, PIECE_BYTES, SLICE_KEYS};
 use crate::observe::Observers;
-use crate::slow::{Around, Pieces, Progress, Slice, Work};
+use crate::request::Pieces;
+use crate::request::{Args, Failure};
+use crate::slow::{Around, Progress, Slice, Work};
 use crate::store::Shard;
 
 const _: () = assert!(

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering:
 use keyspace::{Key, Policy, ShardId};
 
 use super::Budget;
-use crate::command::{Command, Context, Failure, failure, flag};
+use crate::command::{Command, Context, flag};
 use crate::config::Setting;
 use crate::limits::{
     BARREN_MS, BARREN_PASSES, BARREN_STALE_MS, EVICT_SLICE, EVICT_SLICE_SHARE, FLUSH_BYTES,
     FORESEEN_BYTES, FORESEEN_TRIES, REPLY_LOOK_BYTES, TRIES_PER_TURN,
 };
+use crate::request::{Failure, failure};
 use crate::server::Server;
 use crate::store::Store;
 

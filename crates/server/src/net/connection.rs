@@ -19,17 +19,17 @@ use resp::request::Resume;
 use sys::poller::{Interest, Poller};
 use sys::socket::Socket;
 
-use crate::blobs::{Before, FilePart, Ready, Received, Sending, Sent, Upload};
+use crate::blobs::{Before, Ready, Received, Sending, Sent, Upload};
 use crate::blocked::Parked;
 use crate::clients::{Client, status};
 use crate::cold::FetchState;
-use crate::command::{Apart, Output};
 use crate::limits::{
     PIECE_BYTES, PIECE_WEIGHT_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SEND_TURN_BYTES, SHARE_BYTES,
     SHARE_LATE_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::pubsub::Log;
+use crate::request::{Apart, Chunk, FilePart, Output};
 use crate::server::Server;
 use crate::session::Session;
 
@@ -461,6 +461,16 @@ impl Piece {
             Piece::Lent(value) => value,
             Piece::Part(log, part) => &log[part.clone()],
             Piece::File(_) => &[],
+        }
+    }
+}
+
+impl From<Chunk> for Piece {
+    fn from(chunk: Chunk) -> Piece {
+        match chunk {
+            Chunk::Bytes(bytes) => Piece::Bytes(bytes),
+            Chunk::Own(value) => Piece::Large(value),
+            Chunk::Lent(value) => Piece::Lent(value),
         }
     }
 }

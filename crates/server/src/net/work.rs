@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::connection::State;
 use super::execute::Timer;
 use super::worker::Worker;
-use crate::command::Failure;
 use crate::limits::SLICES_IN_A_ROW;
-use crate::slow::{Around, Deferred, Pieces, Progress, Slice};
+use crate::request::Failure;
+use crate::request::Pieces;
+use crate::slow::{Around, Deferred, Progress, Slice};
 use crate::store::Store;
 
 /// The connections of a worker that wait for work, by token.
@@ -101,8 +102,8 @@ impl Worker {
             Progress::Part(pieces) => {
                 self.waiting.add(token, &deferred);
                 connection.session.deferred = Some(deferred);
-                for piece in pieces.into_iter() {
-                    connection.backlog.push_piece(piece);
+                for chunk in pieces.into_iter() {
+                    connection.backlog.push_piece(chunk.into());
                 }
                 self.write_more(token);
                 self.slow_reader(token);
@@ -137,8 +138,8 @@ impl Worker {
         let mut timer = Timer::new(self.server, self.stats);
         timer.record_deferred(command, &args, &connection.session, ticks);
         self.spares.give_back(request);
-        for piece in pieces.into_iter() {
-            connection.backlog.push_piece(piece);
+        for chunk in pieces.into_iter() {
+            connection.backlog.push_piece(chunk.into());
         }
         connection.state = State::Open;
         connection

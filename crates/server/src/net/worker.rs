@@ -42,7 +42,7 @@ use super::waits::Deadlines;
 use super::work::Waiting;
 use crate::clients::{Client, status};
 use crate::cold::Served;
-use crate::command::{Extras, Output, Table, table};
+use crate::command::{Extras, Table, table};
 use crate::config::Setting;
 use crate::journal::Journal;
 use crate::leftovers;
@@ -52,6 +52,7 @@ use crate::limits::{
 };
 use crate::metrics::WorkerStats;
 use crate::pubsub::{Listeners, begin_worker};
+use crate::request::Output;
 use crate::server::{Message, Server};
 use crate::session::Session;
 use crate::tracking::Sweep;

@@ -35,7 +35,6 @@ use keyspace::{COLD_MIN_BYTES, LogAddress};
 use parking_lot::{Mutex, RwLock};
 use sys::file::Faulty;
 
-use crate::command::Failure;
 use crate::config::{Setting, Settings};
 use crate::gate::Closed;
 use crate::journal::Journal;
@@ -44,6 +43,7 @@ use crate::limits::{
     LOG_HINT_SHARE, LOG_RING_APPENDER_BYTES, LOG_RING_SHARE, LOG_SEGMENT_DISK_SHARE,
     REPLAY_EXTRA_THREADS, REPLAY_FILLS_BYTES, REPLAY_PARTS, REPLAY_REPORT_MS,
 };
+use crate::request::Failure;
 use crate::server::Server;
 use crate::shutdown;
 use crate::snapshot;

@@ -11,8 +11,8 @@ use keyspace::{ColdValue, EntryRef, LargeValue, Stored};
 use parking_lot::RwLock;
 
 use super::Persistence;
-use crate::command::Failure;
 use crate::limits::{READ_LOOKS, READ_NAP};
+use crate::request::Failure;
 
 /// What is answered when a value is not found where it should be.
 pub(crate) const NOT_THERE: Failure =

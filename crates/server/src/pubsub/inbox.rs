@@ -22,8 +22,8 @@ use resp::reply::{Protocol, Writer, put_bulk};
 
 use super::NameKind;
 use super::tray::{Contents, Crowd, Tray};
-use crate::command::{Args, Pinned};
 use crate::limits::{INBOX_BYTES, LOG_KEEP_BYTES};
+use crate::request::{Args, Pinned};
 use crate::server::Server;
 use crate::tracking::{Addressee, News};
 

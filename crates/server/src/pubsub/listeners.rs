@@ -19,10 +19,10 @@ use resp::reply::Protocol;
 use super::inbox::{Mail, To};
 use super::{Log, NameKind};
 use crate::clients::{Client, status};
-use crate::command::Reply;
 use crate::names::{ByHash, steps};
+use crate::request::Pieces;
+use crate::request::Reply;
 use crate::server::Server;
-use crate::slow::Pieces;
 use crate::tracking::Addressee;
 
 /// See the module.
@@ -448,10 +448,9 @@ impl Listeners {
             return;
         }
         let log = &self.logs[recipient.protocol as usize];
-        recipient
-            .parts
-            .drain(..)
-            .for_each(|part| reply.append(log, part));
+        recipient.parts.drain(..).for_each(|part| {
+            reply.append(&log.bytes()[part.clone()], log.large_in(&part), part.start)
+        });
     }
 
     /// As [`Listeners::receive`], for a reply that is made in slices.
@@ -461,10 +460,9 @@ impl Listeners {
             return;
         };
         let log = &self.logs[recipient.protocol as usize];
-        recipient
-            .parts
-            .drain(..)
-            .for_each(|part| reply.append(log, part));
+        recipient.parts.drain(..).for_each(|part| {
+            reply.append(&log.bytes()[part.clone()], log.large_in(&part), part.start)
+        });
     }
 
     /// The connection that waits longest, and what it is to be sent.

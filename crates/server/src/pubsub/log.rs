@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use keyspace::{Large, LargeValue};
 
-use crate::command::Pinned;
 use crate::limits::LOG_KEEP_BYTES;
+use crate::request::Pinned;
 
 /// See the module.
 #[derive(Default)]

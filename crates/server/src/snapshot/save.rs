@@ -12,9 +12,9 @@ use rdb::{Attributes, Options, Writer};
 use super::cold::{self, Found};
 use super::file::{Draft, DraftFile};
 use super::state::Outcome;
-use crate::command::Failure;
 use crate::config::{REDIS_VERSION, Setting};
 use crate::limits::SNAPSHOT_READ_BYTES;
+use crate::request::Failure;
 use crate::server::Server;
 
 /// The longest sleep between two looks at whether the snapshot is still wanted.

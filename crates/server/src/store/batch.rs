@@ -4,9 +4,9 @@
 use keyspace::{Guard, Key, Locked};
 
 use super::{Shard, Store};
-use crate::command::Args;
 use crate::journal::Held;
 use crate::limits::PREFETCH_KEYS;
+use crate::request::Args;
 
 /// How many keys before its own a key's entry is asked for; its bucket twice as many.
 const AHEAD: usize = 8;

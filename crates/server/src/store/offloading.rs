@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use keyspace::{COLD_MIN_BYTES, ColdValue, Encoding, Key, LargeValue, ShardId};
 
 use super::{Entry, Shard, Store};
-use crate::command::Failure;
 use crate::journal::address_of;
 use crate::limits::{EVICT_PACKS, OFFLOAD_LOOKS, OFFLOAD_NAP, PACK_SHARE, READ_LOOKS, READ_NAP};
 use crate::persistence::NOT_THERE;
+use crate::request::Failure;
 
 impl Store<'_> {
     /// Where the value of a key of a database is, if it is in the log alone.

@@ -11,10 +11,10 @@ use keyspace::{
 
 use super::Store;
 use crate::blobs::is_blob;
-use crate::command::{Failure, Reply};
 use crate::journal::Journal;
 use crate::metrics::WorkerStats;
 use crate::notify::{Event, Notifier};
+use crate::request::{Failure, Reply};
 use crate::survey::Size;
 
 /// One locked shard.

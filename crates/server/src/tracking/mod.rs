@@ -38,13 +38,14 @@ use keyspace::{Change, Key, ShardId, reason};
 use parking_lot::Mutex;
 
 use crate::clients::{Client, status};
-use crate::command::{Args, Command, Context, Reach, flag, server::key_finder};
+use crate::command::{Command, Context, Reach, flag, server::key_finder};
 use crate::config::Setting;
 use crate::leftovers::{self, Leftover};
 use crate::limits::{
     LEAVE_SLICE, TRACKING_DEAD_SHARE, TRACKING_EVICTIONS, TRACKING_GRACE_MS, TRACKING_SHARE,
 };
 use crate::names::{ByHash, Disjoint, Member, Members, Who};
+use crate::request::Args;
 use crate::server::Server;
 use crate::session::Session;
 

@@ -6,8 +6,8 @@ use super::{ROW, listing, selection, tracking};
 use crate::blocked::Outcome;
 use crate::clients::status;
 use crate::command::{Arg, ArgKind, Args, Context, Failure, Spec, failure, flag, help};
+use crate::request::ReplyMode;
 use crate::server::PauseKind;
-use crate::session::ReplyMode;
 
 /// What all subcommands are.
 const ANY: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE;

@@ -12,9 +12,10 @@ use crate::command::{Args, Context, Failure, failure};
 use crate::config::{REDIS_VERSION, Setting};
 use crate::limits::{LEAVE_SLICE, SLICE_KEYS};
 use crate::logins::Turn;
+use crate::request::Pieces;
 use crate::server::Server;
 use crate::session::Session;
-use crate::slow::{Around, Pieces, Progress, Slice, Work};
+use crate::slow::{Around, Progress, Slice, Work};
 
 /// The one user there is.
 pub(super) const DEFAULT_USER: &str = "default";

@@ -12,7 +12,8 @@ use resp::reply::Writer;
 use crate::command::{Args, Context, Failure, failure};
 use crate::glob::{self, Case};
 use crate::limits::SLICE_KEYS;
-use crate::slow::{Around, Pieces, Progress, Slice, Work};
+use crate::request::Pieces;
+use crate::slow::{Around, Progress, Slice, Work};
 
 use super::existence::type_name;
 

@@ -6,7 +6,8 @@
 
 use keyspace::Encoding;
 
-use crate::command::{self, Args, Context, Failure, Reply};
+use crate::command::{self, Args, Context, Failure};
+use crate::request::Reply;
 use crate::store::Entry;
 
 const NO_FREQUENCY: Failure = Failure::of(

@@ -7,8 +7,9 @@ use resp::reply::{Protocol, Writer};
 use crate::command::{Args, Context, Failure};
 use crate::glob::{self, Case};
 use crate::pubsub::{NameKind, Payload, VisitPlace};
+use crate::request::Pieces;
 use crate::server::Server;
-use crate::slow::{Around, Pieces, Progress, Slice, Work};
+use crate::slow::{Around, Progress, Slice, Work};
 
 pub(super) fn publish(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let receivers = context.publish(NameKind::Channel, args.get(1), Payload::Argument(args, 2));

@@ -12,9 +12,10 @@ use crate::clients::status;
 use crate::command::{Args, Context, Failure};
 use crate::limits::LEAVE_SLICE;
 use crate::pubsub::{Listeners, NameKind};
+use crate::request::Pieces;
 use crate::server::Server;
 use crate::session::Session;
-use crate::slow::{Around, Pieces, Progress, Slice, Work};
+use crate::slow::{Around, Progress, Slice, Work};
 
 pub(super) fn subscribe(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     begin(context, args, NameKind::Channel, b"subscribe")

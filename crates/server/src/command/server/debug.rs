@@ -15,13 +15,15 @@ use sys::file::Trouble;
 use super::digest::Digest;
 use super::{Args, Context, Failure, help};
 use crate::blocked::{self, KeyWait, Served, Unit, Wait};
-use crate::command::{Command, Reply, failure};
+use crate::command::{Command, failure};
 use crate::config::Setting;
 use crate::notify::Event;
 use crate::persistence::{AgainError, Persistence};
+use crate::request::Pieces;
+use crate::request::Reply;
 use crate::server::Server;
 use crate::session::Session;
-use crate::slow::{self, Pieces};
+use crate::slow;
 use crate::snapshot::{self, Duplicates, Reload, ReloadError};
 use crate::store::{Shards, Store};
 

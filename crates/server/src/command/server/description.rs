@@ -7,8 +7,9 @@
 //! Not here: its documentation (`documentation`), which commands were asked for (`introspection`).
 
 use super::{Group, KeySpec, Spec, flag};
+use crate::command::Command;
 use crate::command::spec::{Begin, Find};
-use crate::command::{Command, Reply};
+use crate::request::Reply;
 
 /// Writes the description of a command, those of its subcommands included.
 pub(super) fn write(reply: &mut Reply<'_>, command: &Command) {

@@ -7,7 +7,8 @@
 
 use super::description::write_words;
 use super::{Arg, ArgKind, Group, Spec, flag};
-use crate::command::{Command, Reply};
+use crate::command::Command;
+use crate::request::Reply;
 
 /// A map whose length is known once its fields are.
 struct Fields<'a> {

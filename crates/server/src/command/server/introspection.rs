@@ -7,8 +7,9 @@ use super::key_finder::{self, FoundKey};
 use super::{
     ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Spec, description, documentation, help,
 };
-use crate::command::{Command, Reply, Table, failure, table};
+use crate::command::{Command, Table, failure, table};
 use crate::glob::{self, Case};
+use crate::request::Reply;
 
 const NAMES: &[Arg] = &[Arg::of("command-name", ArgKind::String)
     .optional()

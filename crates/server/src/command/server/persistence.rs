@@ -6,7 +6,8 @@ use resp::reply::Writer;
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
 use crate::command::failure;
 use crate::persistence::backup_directory;
-use crate::slow::{self, Pieces};
+use crate::request::Pieces;
+use crate::slow;
 use crate::snapshot::{Busy, Kind, Outcome};
 
 const IN_PROGRESS: Failure = Failure::of("ERR Background save already in progress");

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clients::status;
 use crate::command::server::protection;
-use crate::command::{Args, Command, Context, Control, Failure, failure, flag};
+use crate::command::{Command, Context, Control, flag};
 use crate::gate::Closed;
 use crate::journal::Journal;
 use crate::limits::{
@@ -13,6 +13,7 @@ use crate::limits::{
 use crate::memory::Room;
 use crate::net::batch::Request;
 use crate::notify;
+use crate::request::{Args, Failure, failure};
 use crate::server::{PauseKind, Server};
 
 /// Whether a request may run.

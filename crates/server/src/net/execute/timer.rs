@@ -4,9 +4,10 @@
 //! counted at its mean; whatever might be slow (a command that is not groupable, a large request, a low
 //! `slowlog-log-slower-than`) is timed alone.
 
-use crate::command::{Args, Command, flag};
+use crate::command::{Command, flag};
 use crate::config::Setting;
 use crate::metrics::{COUNTS, WorkerStats};
+use crate::request::Args;
 use crate::server::Server;
 use crate::session::Session;
 use crate::slowlog::Bounds;

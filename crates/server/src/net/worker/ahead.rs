@@ -25,8 +25,8 @@ use crate::limits::{
 };
 use crate::metrics::WorkerStats;
 use crate::net::connection::{Backlog, Connection, State};
+use crate::request::ReplyMode;
 use crate::server::Server;
-use crate::session::ReplyMode;
 
 impl Server {
     /// Bytes of unsent replies up to which a connection of a worker runs requests.

@@ -11,7 +11,7 @@ use super::Worker;
 use crate::blobs::Ready;
 use crate::limits::SEND_TURN_BYTES;
 use crate::net::connection::State;
-use crate::session::ReplyMode;
+use crate::request::ReplyMode;
 
 impl Worker {
     /// Makes the poller watch for what the connection waits for; ends it when nothing is left.

@@ -18,9 +18,7 @@ use super::super::{Persistence, Relief};
 use super::Found;
 use crate::clients::Client;
 use crate::cold::{FetchState, Served};
-use crate::command::{
-    Args, Command, Context, Control, Extras, Failure, Output, Reply, flag, table,
-};
+use crate::command::{Command, Context, Control, Extras, flag, table};
 use crate::config::Setting;
 use crate::journal::Journal;
 use crate::limits::{
@@ -28,6 +26,7 @@ use crate::limits::{
 };
 use crate::metrics::WorkerStats;
 use crate::pubsub::Listeners;
+use crate::request::{Args, Failure, Output, Reply};
 use crate::server::Server;
 use crate::session::Session;
 use crate::store::Store;

@@ -1,12 +1,12 @@
 //! Where replies are written: one buffer per worker, and large values beside it by reference.
 
+use std::io;
 use std::ops::{Deref, DerefMut, Range};
+use std::sync::Arc;
 
+use ferrite_log::{Blob, BlobFile, BlobStore};
 use keyspace::{INLINE_VALUE_MAX, LargeValue, Stored};
 use resp::reply::{Protocol, Writer};
-
-use crate::blobs::FilePart;
-use crate::pubsub::Log;
 
 /// The replies of one group of requests.
 #[derive(Default)]
@@ -39,6 +39,29 @@ pub(crate) enum Apart {
     File(FilePart),
     /// A value that no entry has.
     Own(LargeValue),
+}
+
+/// A part of a value that has a file of its own. The file stays as long as this does.
+#[derive(Clone)]
+pub(crate) struct FilePart {
+    pub(crate) blob: Arc<Blob>,
+    pub(crate) store: BlobStore,
+    pub(crate) range: Range<u64>,
+}
+
+impl FilePart {
+    /// Its bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// Opens its file. May wait for the disk.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub(crate) fn open(&self) -> io::Result<BlobFile> {
+        self.store.open(&self.blob).map_err(io::Error::other)
+    }
 }
 
 impl Apart {
@@ -138,15 +161,15 @@ impl<'c> Reply<'c> {
         self.writer.out.split_off(position)
     }
 
-    /// Appends messages of a log.
-    pub(crate) fn append(&mut self, log: &Log, part: Range<usize>) {
-        let base = self.writer.out.len();
-        self.large
-            .extend(log.large_in(&part).iter().map(|pinned| Pinned {
-                at: pinned.at - part.start + base,
-                value: Apart::Own(LargeValue::clone(&pinned.value)),
-            }));
-        self.writer.out.extend_from_slice(&log.bytes()[part]);
+    /// Appends bytes that were encoded elsewhere, and the values that belong between them. Positions of
+    /// values count from `base`, which is where the bytes begin.
+    pub(crate) fn append(&mut self, bytes: &[u8], large: &[Pinned], base: usize) {
+        let from = self.writer.out.len();
+        self.large.extend(large.iter().map(|pinned| Pinned {
+            at: pinned.at - base + from,
+            value: Apart::Own(LargeValue::clone(&pinned.value)),
+        }));
+        self.writer.out.extend_from_slice(bytes);
     }
 
     /// A stored value as a bulk string: copied when it is small, by reference when it is large.
