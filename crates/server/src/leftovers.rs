@@ -17,7 +17,7 @@ use crate::names::Disjoint;
 use crate::pubsub;
 use crate::server::Server;
 use crate::tracking::Interests;
-use crate::transaction::WatchList;
+use crate::watch::WatchList;
 
 /// One connection's part of a registry.
 pub(crate) enum Leftover {

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`config`] says what was asked for, [`server`] is what all threads share, [`control`]
 //! accepts connections and hears signals, [`net`] is the event loop, [`command`] is what requests mean,
-//! [`transaction`] is what MULTI makes of several, [`store`] is what they do to data, [`journal`] and
+//! [`store`] is what they do to data, [`journal`] and
 //! [`persistence`] keep that on disk.
 
 #![forbid(unsafe_code)]
@@ -46,16 +46,13 @@ mod request;
 mod rests;
 mod server;
 mod service;
-mod session;
 mod shutdown;
-mod slow;
 mod slowlog;
 mod snapshot;
 mod start;
 mod store;
 mod survey;
 mod tracking;
-mod transaction;
 mod watch;
 
 use std::io::Write;

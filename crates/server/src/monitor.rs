@@ -7,10 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
-use crate::command::Command;
-use crate::request::Args;
+use crate::clients::Client;
 use crate::server::Server;
-use crate::session::Session;
 
 /// The connections that monitor: worker and token.
 #[derive(Default)]
@@ -38,20 +36,20 @@ impl Monitors {
         self.count.store(list.len(), Relaxed);
     }
 
-    /// Tells everybody who watches about a command, which left its connection in database `db`.
+    /// Tells everybody who watches about a command, by its arguments; it left its connection in database
+    /// `db`.
     #[cold]
-    pub(crate) fn feed(
+    pub(crate) fn feed<'a>(
         &self,
         server: &Server,
-        session: &Session,
+        client: &Client,
         db: usize,
-        command: &Command,
-        args: &Args<'_>,
+        shown: impl Iterator<Item = &'a [u8]>,
     ) {
         let now = sys::clock::realtime_us();
-        let peer = &session.client.peer;
+        let peer = &client.peer;
         let source = match peer.strip_suffix(":0") {
-            Some(path) if session.client.is_unix => format!("unix:{path}"),
+            Some(path) if client.is_unix => format!("unix:{path}"),
             _ => peer.clone(),
         };
         let mut line = format!(
@@ -59,9 +57,9 @@ impl Monitors {
             now / 1_000_000,
             now % 1_000_000
         );
-        for at in 0..args.len() {
+        for argument in shown {
             line.push_str(" \"");
-            escape(command.shown(args, at), &mut line);
+            escape(argument, &mut line);
             line.push('"');
         }
         line.push_str("\r\n");

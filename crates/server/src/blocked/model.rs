@@ -50,7 +50,7 @@ impl Model {
         *self.line.lock().expect("no test has panicked") = true;
     }
 
-    /// A command that writes the key, and [`super::serve`] behind it.
+    /// A command that writes the key, and [`crate::command::park::serve`] behind it.
     fn write(&self) {
         let is_awaited = {
             let mut shard = self.shard.lock().expect("no test has panicked");

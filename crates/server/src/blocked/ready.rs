@@ -41,7 +41,7 @@ pub(crate) fn any() -> bool {
 }
 
 /// Takes them, in the order in which they were written.
-pub(super) fn take() -> Vec<(usize, Key)> {
+pub(crate) fn take() -> Vec<(usize, Key)> {
     ANY.set(false);
     KEYS.take().order
 }

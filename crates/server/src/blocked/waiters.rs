@@ -51,7 +51,7 @@ impl Waiters {
     }
 
     /// Joins the line of a key, whose shard is locked and observed.
-    pub(super) fn join(
+    pub(crate) fn join(
         &self,
         shard: ShardId,
         db: usize,
@@ -71,7 +71,7 @@ impl Waiters {
     }
 
     /// Leaves the line of a key.
-    pub(super) fn leave(&self, shard: ShardId, db: usize, key: keyspace::Key<'_>, wait: &KeyWait) {
+    pub(crate) fn leave(&self, shard: ShardId, db: usize, key: keyspace::Key<'_>, wait: &KeyWait) {
         steps::add(1);
         let mut lines = self.shards[shard.0].lock();
         let Some(line) = lines.get_mut(key.hash, key.bytes) else {
@@ -85,7 +85,7 @@ impl Waiters {
     }
 
     /// The first in the line of a key that still waits.
-    pub(super) fn first(
+    pub(crate) fn first(
         &self,
         shard: ShardId,
         db: usize,
@@ -139,7 +139,7 @@ impl Waiters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blocked::Served;
+    use crate::blocked::Asks;
     use crate::clients::Client;
 
     fn wait(number: u64) -> Arc<KeyWait> {
@@ -148,7 +148,7 @@ mod tests {
         Arc::new(KeyWait {
             number,
             client,
-            serve: |_, _, _, _| Served::Nothing,
+            asks: Asks::Value,
         })
     }
 

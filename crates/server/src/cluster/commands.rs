@@ -4,11 +4,11 @@ use keyspace::{Database, EntryRef, Position, SLOTS, slot};
 use resp::number;
 
 use super::{Cluster, View, replies};
+use crate::command::deferred::{self, Around, Progress, Slice, Work};
 use crate::command::{Context, help};
 use crate::limits::SLICE_KEYS;
 use crate::request::Pieces;
 use crate::request::{Args, Failure, failure};
-use crate::slow::{self, Around, Progress, Slice, Work};
 use map::Node;
 
 const DISABLED: Failure = Failure::of("ERR This instance has cluster support disabled");
@@ -116,7 +116,7 @@ pub(crate) fn key_slot(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
 /// not.
 pub(crate) fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let (cluster, server) = (cluster_of(context)?, context.server);
-    slow::do_apart(context, args, move || {
+    deferred::do_apart(context, args, move || {
         match cluster.reload_and_tell(server) {
             Ok(_) => Ok(Pieces::beginning(b"+OK\r\n".into())),
             Err(refused) => Err(Failure::new(format!(

@@ -10,6 +10,7 @@ use keyspace::{ColdValue, Key};
 use super::at_hand::Arrived;
 use super::promise::{needed, taken};
 use crate::blobs;
+use crate::command::queue::Transaction;
 use crate::command::{Command, Context, Reach};
 use crate::limits::FETCH_TRIES;
 use crate::memory::Room;
@@ -17,7 +18,6 @@ use crate::request::ReplyMode;
 use crate::request::reply::Mark;
 use crate::request::{Args, Failure, failure};
 use crate::store::Store;
-use crate::transaction::Transaction;
 
 /// A value that is to be read back.
 #[derive(Clone)]

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::failure;
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
+use crate::command::deferred;
 use crate::config::{self, Change, Foreign, Row, Setting, Settings, TABLE};
 use crate::glob::{self, Case};
 use crate::logging;
@@ -14,7 +15,6 @@ use crate::notify;
 use crate::persistence::{Persistence, check_room};
 use crate::request::Pieces;
 use crate::server::Server;
-use crate::slow;
 
 /// Descriptors the server needs beside its clients.
 const OWN_DESCRIPTORS: u64 = 64;
@@ -337,7 +337,7 @@ fn rewrite(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
             "ERR The server is running without a config file",
         ));
     };
-    slow::do_apart(context, args, || rewrite_file(server, file))
+    deferred::do_apart(context, args, || rewrite_file(server, file))
 }
 
 /// Waits for the disk.

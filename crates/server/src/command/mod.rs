@@ -7,29 +7,35 @@
 pub(crate) mod bitmap;
 pub(crate) mod config;
 pub(crate) mod connection;
+pub(crate) mod deferred;
+pub(crate) mod gather;
 pub(crate) mod key;
+pub(crate) mod park;
 pub(crate) mod pubsub;
+pub(crate) mod queue;
 pub(crate) mod server;
+pub(crate) mod session;
 pub(crate) mod spec;
 pub(crate) mod string;
 pub(crate) mod table;
 pub(crate) mod transaction;
 
+pub(crate) use queue::Spares;
+pub(crate) use session::Session;
 pub(crate) use spec::{Arg, ArgKind, Group, Handler, KeySpec, Spec, flag};
 pub(crate) use table::{Command, Control, Reach, Routing, Table, table};
+
+use park::Parked;
 
 // What nearly every handler names.
 pub(crate) use crate::request::{Args, Failure, failure};
 
 use crate::blobs::Received;
-use crate::blocked::Parked;
 use crate::cold::{FetchState, Wanted};
 use crate::pubsub::Listeners;
 use crate::request::Reply;
 use crate::server::Server;
-use crate::session::Session;
 use crate::store::Store;
-use crate::transaction::Spares;
 
 /// What a handler may reach.
 pub(crate) struct Context<'c> {

@@ -1,6 +1,6 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 //!
-//! What a transaction is made of is in [`crate::transaction`]; which requests are queued is decided where
+//! What a transaction is made of is in [`crate::command::queue`]; which requests are queued is decided where
 //! requests are admitted ([`crate::net::execute`]). Here is what happens at both ends.
 //!
 //! EXEC holds all shards that its requests and its watched keys are in, from before it looks whether a
@@ -12,9 +12,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyspace::{Key, reason};
 
 use super::{Arg, Args, Command, Context, Failure, Group, KeySpec, Spec, flag};
+use crate::command::queue::Transaction;
 use crate::net::execute::{self, Timer};
 use crate::tracking;
-use crate::transaction::{Transaction, Watched};
+use crate::watch::Watched;
 
 /// What all of them may be: sent at any time, and in a transaction they leave data alone.
 const ALWAYS: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::NO_DATA;

@@ -1,10 +1,10 @@
 //! Reading very many keys at one moment, without anybody having to wait for it.
 //!
 //! MGET sees all its keys at one moment because it locks their shards before it reads the first. With a
-//! hundred thousand keys that would keep everybody else out for long. Instead they are *gathered* ([`work`]):
-//! read a slice at a time, each under its own shard's lock alone, while it is noted which of them change
-//! behind that. Those are read again, and again, until few are left. Then all shards are locked for as long
-//! as it takes to read these few; that is the moment.
+//! hundred thousand keys that would keep everybody else out for long. Instead they are *gathered*
+//! ([`crate::command::gather`]): read a slice at a time, each under its own shard's lock alone, while it is
+//! noted which of them change behind that. Those are read again, and again, until few are left. Then all
+//! shards are locked for as long as it takes to read these few; that is the moment.
 //!
 //! Keys are told apart by their *bucket*, the leading bits of the hash, of which the first name the shard. A
 //! bucket with a key that is to be read, for the first time or again, is *stale*.
@@ -18,11 +18,10 @@
 //! 3. Nothing is answered of what was read before the moment at which all shards were locked and no bucket
 //!    was stale.
 //!
-//! What does not live here: what is done with the values, which is [`work`]'s; slices, which are
-//! [`crate::slow`]'s.
+//! What does not live here: what is done with the values, which is [`crate::command::gather`]'s; slices,
+//! which are [`crate::command::deferred`]'s.
 
 mod stale;
-mod work;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -30,8 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use keyspace::Change;
 use parking_lot::RwLock;
 
-use stale::Stale;
-pub(crate) use work::{Wanted, gathers};
+pub(crate) use stale::Stale;
 
 /// What the observer knows of commands that gather.
 #[derive(Default)]
@@ -43,13 +41,13 @@ pub(crate) struct Gatherings {
 
 impl Gatherings {
     /// From here on it is noted in `stale` what changes, in shards that are observed.
-    fn begin(&self, stale: &Arc<Stale>) {
+    pub(crate) fn begin(&self, stale: &Arc<Stale>) {
         let mut running = self.running.write();
         running.push(Arc::clone(stale));
         self.any.store(true, Relaxed);
     }
 
-    fn end(&self, stale: &Arc<Stale>) {
+    pub(crate) fn end(&self, stale: &Arc<Stale>) {
         let mut running = self.running.write();
         running.retain(|other| !Arc::ptr_eq(other, stale));
         self.any.store(!running.is_empty(), Relaxed);

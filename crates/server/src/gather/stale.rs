@@ -6,8 +6,8 @@ use keyspace::ShardId;
 
 /// See the module. Bits are changed under the lock of the bucket's shard, or while nobody is inside a turn;
 /// at other times what is read of them is out of date, but never torn.
-pub(super) struct Stale {
-    pub(super) db: usize,
+pub(crate) struct Stale {
+    pub(crate) db: usize,
     words: Box<[AtomicU64]>,
     /// Bits of a hash that name a bucket.
     bits: u32,
@@ -17,7 +17,7 @@ pub(super) struct Stale {
 
 impl Stale {
     /// All buckets, about one for each of the keys; at least one for each of the shards.
-    pub(super) fn all(db: usize, keys: usize, shards: usize) -> Stale {
+    pub(crate) fn all(db: usize, keys: usize, shards: usize) -> Stale {
         let buckets = keys.max(shards).max(64).next_power_of_two();
         Stale {
             db,
@@ -28,39 +28,39 @@ impl Stale {
     }
 
     /// How many buckets there are.
-    pub(super) fn buckets(&self) -> usize {
+    pub(crate) fn buckets(&self) -> usize {
         self.words.len() * 64
     }
 
     #[inline]
-    pub(super) fn bucket_of(&self, hash: u64) -> usize {
+    pub(crate) fn bucket_of(&self, hash: u64) -> usize {
         (hash >> (64 - self.bits)) as usize
     }
 
     /// A hash of this bucket.
-    pub(super) fn hash_of(&self, bucket: usize) -> u64 {
+    pub(crate) fn hash_of(&self, bucket: usize) -> u64 {
         (bucket as u64) << (64 - self.bits)
     }
 
-    pub(super) fn shard_of(&self, bucket: usize) -> ShardId {
+    pub(crate) fn shard_of(&self, bucket: usize) -> ShardId {
         ShardId(bucket >> self.bits_inside)
     }
 
     #[inline]
-    pub(super) fn set(&self, bucket: usize) {
+    pub(crate) fn set(&self, bucket: usize) {
         self.words[bucket / 64].fetch_or(1 << (bucket % 64), Relaxed);
     }
 
-    pub(super) fn set_all(&self) {
+    pub(crate) fn set_all(&self) {
         self.words.iter().for_each(|word| word.store(!0, Relaxed));
     }
 
-    pub(super) fn clear(&self, bucket: usize) {
+    pub(crate) fn clear(&self, bucket: usize) {
         self.words[bucket / 64].fetch_and(!(1 << (bucket % 64)), Relaxed);
     }
 
     /// The first stale bucket from one on.
-    pub(super) fn next(&self, from: usize) -> Option<usize> {
+    pub(crate) fn next(&self, from: usize) -> Option<usize> {
         let first = self.words.get(from / 64)?.load(Relaxed) & (!0 << (from % 64));
         if first != 0 {
             return Some(from / 64 * 64 + first.trailing_zeros() as usize);
@@ -73,7 +73,7 @@ impl Stale {
             .map(|(at, word)| (behind + at) * 64 + word.trailing_zeros() as usize)
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         let ones = |word: &AtomicU64| word.load(Relaxed).count_ones() as usize;
         self.words.iter().map(ones).sum()
     }

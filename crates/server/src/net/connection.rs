@@ -20,9 +20,10 @@ use sys::poller::{Interest, Poller};
 use sys::socket::Socket;
 
 use crate::blobs::{Before, Ready, Received, Sending, Sent, Upload};
-use crate::blocked::Parked;
 use crate::clients::{Client, status};
 use crate::cold::FetchState;
+use crate::command::park::Parked;
+use crate::command::session::Session;
 use crate::limits::{
     PIECE_BYTES, PIECE_WEIGHT_BYTES, READ_AHEAD_BYTES, SEND_SLICES, SEND_TURN_BYTES, SHARE_BYTES,
     SHARE_LATE_BYTES,
@@ -31,7 +32,6 @@ use crate::metrics::WorkerStats;
 use crate::pubsub::Log;
 use crate::request::{Apart, Chunk, FilePart, Output};
 use crate::server::Server;
-use crate::session::Session;
 
 pub(crate) use ahead::Ahead;
 

@@ -11,9 +11,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::{INLINE_VALUE_MAX, LargeValue};
 
-use crate::blocked;
+use crate::blocked::ready;
 use crate::clients::{NO_COMMAND, status};
 use crate::cold::Prepared;
+use crate::command::park;
+use crate::command::queue::Transaction;
+use crate::command::session::Session;
 use crate::command::{Command, Context, Control, Handler, flag};
 use crate::config::Setting;
 use crate::limits::QUEUE_CLIENTS_PERCENT;
@@ -25,10 +28,8 @@ use crate::request::ReplyMode;
 use crate::request::reply::Mark;
 use crate::request::{Args, Failure, Reply};
 use crate::server::Server;
-use crate::session::Session;
 use crate::store::Store;
 use crate::tracking;
-use crate::transaction::Transaction;
 
 use admit::{Admission, admit};
 use sample::sample;
@@ -156,7 +157,7 @@ impl Worker {
         if *state != State::Parked
             && let Some(parked) = parked.take()
         {
-            blocked::go_on(&mut context, *parked);
+            park::go_on(&mut context, *parked);
         }
         // Where the lane stops, and the requests that wait behind that.
         let mut waits_from = None;
@@ -209,8 +210,8 @@ impl Worker {
                         break;
                     }
                 }
-                if blocked::ready::any() {
-                    blocked::serve(&context);
+                if ready::any() {
+                    park::serve(&context);
                 }
                 continue;
             }
@@ -228,8 +229,8 @@ impl Worker {
                 waits_from = Some((request.from + request.bytes, &requests[number + 1..]));
                 break;
             }
-            if blocked::ready::any() {
-                blocked::serve(&context);
+            if ready::any() {
+                park::serve(&context);
             }
             if context.extras.parked.is_some() {
                 waits_from = Some((request.from + request.bytes, &requests[number + 1..]));
@@ -577,7 +578,8 @@ impl Context<'_> {
         let hidden = command.spec.flags & (flag::ADMIN | flag::SKIP_MONITOR) != 0;
         if self.server.monitors.any() && !hidden {
             let monitors = &self.server.monitors;
-            monitors.feed(self.server, self.session, db, command, args);
+            let shown = (0..args.len()).map(|at| command.shown(args, at));
+            monitors.feed(self.server, &self.session.client, db, shown);
         }
     }
 

@@ -16,6 +16,6 @@ mod expiring;
 mod fetching;
 pub(crate) mod pace;
 mod receive;
-mod waits;
+pub(crate) mod waits;
 mod work;
 pub(crate) mod worker;

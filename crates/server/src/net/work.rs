@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::connection::State;
 use super::execute::Timer;
 use super::worker::Worker;
+use crate::command::deferred::{Around, Deferred, Progress, Slice};
 use crate::limits::SLICES_IN_A_ROW;
 use crate::request::Failure;
 use crate::request::Pieces;
-use crate::slow::{Around, Deferred, Progress, Slice};
 use crate::store::Store;
 
 /// The connections of a worker that wait for work, by token.

@@ -42,6 +42,8 @@ use super::waits::Deadlines;
 use super::work::Waiting;
 use crate::clients::{Client, status};
 use crate::cold::Served;
+use crate::command::queue::Spares;
+use crate::command::session::Session;
 use crate::command::{Extras, Table, table};
 use crate::config::Setting;
 use crate::journal::Journal;
@@ -54,9 +56,7 @@ use crate::metrics::WorkerStats;
 use crate::pubsub::{Listeners, begin_worker};
 use crate::request::Output;
 use crate::server::{Message, Server};
-use crate::session::Session;
 use crate::tracking::Sweep;
-use crate::transaction::Spares;
 use bulk::Bulk;
 
 /// The longest a worker sleeps, which is how often it looks after itself at least.

@@ -38,6 +38,7 @@ use keyspace::{Change, Key, ShardId, reason};
 use parking_lot::Mutex;
 
 use crate::clients::{Client, status};
+use crate::command::session::Session;
 use crate::command::{Command, Context, Reach, flag, server::key_finder};
 use crate::config::Setting;
 use crate::leftovers::{self, Leftover};
@@ -47,7 +48,6 @@ use crate::limits::{
 use crate::names::{ByHash, Disjoint, Member, Members, Who};
 use crate::request::Args;
 use crate::server::Server;
-use crate::session::Session;
 
 pub(crate) use broadcast::Prefixes;
 pub(crate) use news::{Addressee, News};

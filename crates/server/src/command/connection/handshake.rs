@@ -7,15 +7,15 @@ use resp::number;
 use resp::reply::Protocol;
 
 use super::client::check_name;
-use crate::blocked::Wait;
+use crate::command::deferred::{Around, Progress, Slice, Work};
+use crate::command::park::Wait;
+use crate::command::session::Session;
 use crate::command::{Args, Context, Failure, failure};
 use crate::config::{REDIS_VERSION, Setting};
 use crate::limits::{LEAVE_SLICE, SLICE_KEYS};
 use crate::logins::Turn;
 use crate::request::Pieces;
 use crate::server::Server;
-use crate::session::Session;
-use crate::slow::{Around, Progress, Slice, Work};
 
 /// The one user there is.
 pub(super) const DEFAULT_USER: &str = "default";

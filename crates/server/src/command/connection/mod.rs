@@ -5,8 +5,8 @@
 //! smaller subcommands of CLIENT, `listing` what CLIENT LIST shows, `selection` which connections LIST and
 //! KILL mean, `tracking` what clients say about copies of keys that they keep.
 //!
-//! What a session remembers is in [`crate::session`], what other connections see of it in [`crate::clients`].
-//! Subscriptions, transactions and tracking add their own state there.
+//! What a session remembers is in [`crate::command::session`], what other connections see of it in
+//! [`crate::clients`]. Subscriptions, transactions and tracking add their own state there.
 
 mod client;
 mod handshake;

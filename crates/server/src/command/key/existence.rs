@@ -5,8 +5,8 @@
 
 use keyspace::{Key, Kind};
 
+use crate::command::gather::{Wanted, gathers};
 use crate::command::{Args, Context, Failure};
-use crate::gather::{Wanted, gathers};
 use crate::notify::Event;
 use crate::store::Shard;
 

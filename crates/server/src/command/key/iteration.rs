@@ -2,18 +2,18 @@
 //!
 //! Keys go from the shard straight into the reply, whose beginning is written last: memory grows with what is
 //! answered, not with what is there. One shard is locked at a time, and what takes long is done a slice at a
-//! time ([`crate::slow`]), so KEYS is no point in time: a key that another client renames meanwhile may be
-//! met under both names or under neither.
+//! time ([`crate::command::deferred`]), so KEYS is no point in time: a key that another client renames
+//! meanwhile may be met under both names or under neither.
 
 use keyspace::{Database, EntryRef, Position};
 use resp::number::{INTEGER_TEXT_LEN, format_u64};
 use resp::reply::Writer;
 
+use crate::command::deferred::{Around, Progress, Slice, Work};
 use crate::command::{Args, Context, Failure, failure};
 use crate::glob::{self, Case};
 use crate::limits::SLICE_KEYS;
 use crate::request::Pieces;
-use crate::slow::{Around, Progress, Slice, Work};
 
 use super::existence::type_name;
 

@@ -4,12 +4,12 @@ use std::ops::ControlFlow;
 
 use resp::reply::{Protocol, Writer};
 
+use crate::command::deferred::{Around, Progress, Slice, Work};
 use crate::command::{Args, Context, Failure};
 use crate::glob::{self, Case};
 use crate::pubsub::{NameKind, Payload, VisitPlace};
 use crate::request::Pieces;
 use crate::server::Server;
-use crate::slow::{Around, Progress, Slice, Work};
 
 pub(super) fn publish(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let receivers = context.publish(NameKind::Channel, args.get(1), Payload::Argument(args, 2));

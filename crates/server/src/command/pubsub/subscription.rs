@@ -2,20 +2,20 @@
 //!
 //! Each name is confirmed with a message of its own, with the number of names the connection listens to by
 //! then: channels and patterns together, shard channels on their own. Many names are a slice of work each
-//! ([`crate::slow`]), and confirmed slice by slice.
+//! ([`crate::command::deferred`]), and confirmed slice by slice.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use resp::reply::Writer;
 
 use crate::clients::status;
+use crate::command::deferred::{Around, Progress, Slice, Work};
+use crate::command::session::Session;
 use crate::command::{Args, Context, Failure};
 use crate::limits::LEAVE_SLICE;
 use crate::pubsub::{Listeners, NameKind};
 use crate::request::Pieces;
 use crate::server::Server;
-use crate::session::Session;
-use crate::slow::{Around, Progress, Slice, Work};
 
 pub(super) fn subscribe(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     begin(context, args, NameKind::Channel, b"subscribe")

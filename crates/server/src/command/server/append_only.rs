@@ -4,7 +4,7 @@
 use resp::number;
 
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag};
-use crate::blocked::Wait;
+use crate::command::park::Wait;
 use crate::journal::Journal;
 
 pub(super) const BGREWRITEAOF: Spec = Spec {

@@ -14,7 +14,10 @@ use sys::file::Trouble;
 
 use super::digest::Digest;
 use super::{Args, Context, Failure, help};
-use crate::blocked::{self, KeyWait, Served, Unit, Wait};
+use crate::blocked::{Asks, KeyWait};
+use crate::command::deferred;
+use crate::command::park::{self, Taken, Unit, Wait};
+use crate::command::session::Session;
 use crate::command::{Command, failure};
 use crate::config::Setting;
 use crate::notify::Event;
@@ -22,8 +25,6 @@ use crate::persistence::{AgainError, Persistence};
 use crate::request::Pieces;
 use crate::request::Reply;
 use crate::server::Server;
-use crate::session::Session;
-use crate::slow;
 use crate::snapshot::{self, Duplicates, Reload, ReloadError};
 use crate::store::{Shards, Store};
 
@@ -82,7 +83,7 @@ fn sleep(context: &mut Context<'_>, seconds: &[u8]) {
 /// Takes the value of a key as soon as there is one, as BLPOP takes an element: what tests of commands that
 /// wait need while there are no lists.
 fn block(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let until_ms = blocked::deadline(context.store.now, args, 3, Unit::Seconds)?;
+    let until_ms = park::deadline(context.store.now, args, 3, Unit::Seconds)?;
     let (key, db, server) = (args.key(2), context.store.db, context.server);
     loop {
         // Who came before is served before.
@@ -103,20 +104,20 @@ fn block(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         };
         let is_there =
             |shards: &mut Shards<'_>| shards.of(key).contains(key) && server.is_line_empty(db, key);
-        if context.park_at_keys(std::iter::once(key), wait, serve, is_there) {
+        if context.park_at_keys(std::iter::once(key), wait, Asks::Value, is_there) {
             return Ok(());
         }
     }
 }
 
 /// Takes the value of a key for a connection that waits for it.
-fn serve(store: &Store<'_>, db: usize, key: &[u8], wait: &KeyWait) -> Served {
+pub(crate) fn take_for(store: &Store<'_>, db: usize, key: &[u8], wait: &KeyWait) -> Taken {
     let hash = store.keyspace.hash(key);
     let key = Key { bytes: key, hash };
     match take(store, db, key, || wait.claim()) {
-        None => Served::Nothing,
-        Some(None) => Served::Late,
-        Some(Some(value)) => Served::Reply(pair(key, &value)),
+        None => Taken::Nothing,
+        Some(None) => Taken::Late,
+        Some(Some(value)) => Taken::Reply(pair(key, &value)),
     }
 }
 
@@ -200,7 +201,7 @@ fn load_log(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         ));
     }
     let server = context.server;
-    slow::do_apart(context, args, move || {
+    deferred::do_apart(context, args, move || {
         match Persistence::load_again(server) {
             Ok(()) => Ok(Pieces::beginning(b"+OK\r\n".into())),
             Err(AgainError::Loading) => Err(failure::LOADING),

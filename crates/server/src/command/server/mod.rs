@@ -10,7 +10,7 @@
 
 mod append_only;
 mod cluster;
-mod debug;
+pub(super) mod debug;
 mod description;
 mod digest;
 mod documentation;

@@ -4,10 +4,10 @@
 use resp::reply::Writer;
 
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
+use crate::command::deferred;
 use crate::command::failure;
 use crate::persistence::backup_directory;
 use crate::request::Pieces;
-use crate::slow;
 use crate::snapshot::{Busy, Kind, Outcome};
 
 const IN_PROGRESS: Failure = Failure::of("ERR Background save already in progress");
@@ -76,7 +76,7 @@ fn save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         // As Redis says it; the log says more.
         Outcome::Failed(_) | Outcome::Cancelled => Err(Failure::of("ERR")),
     };
-    slow::do_apart(context, args, wait)
+    deferred::do_apart(context, args, wait)
 }
 
 fn background_save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
@@ -117,7 +117,7 @@ fn backup(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         journal.flush();
     }
     let protocol = context.reply.protocol();
-    slow::do_apart(context, args, move || {
+    deferred::do_apart(context, args, move || {
         let made = server.persistence.back_up(&directory, &server.settings);
         let made =
             made.map_err(|problem| Failure::new(format!("ERR the backup failed: {problem}")))?;

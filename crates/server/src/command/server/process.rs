@@ -4,9 +4,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Args, Context, Failure};
-use crate::blocked::{self, Unit, Wait};
 use crate::clients::status;
 use crate::command::failure;
+use crate::command::park::{self, Unit, Wait};
 use crate::shutdown::{self, Ending};
 
 pub(super) fn time(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
@@ -28,7 +28,7 @@ pub(super) fn role(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failur
 /// There are no replicas: who asks for any waits for as long as it said, or for ever.
 pub(super) fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let replicas = args.integer(1)?;
-    let until_ms = blocked::deadline(context.store.now, args, 2, Unit::Milliseconds)?;
+    let until_ms = park::deadline(context.store.now, args, 2, Unit::Milliseconds)?;
     if replicas <= 0 || !context.may_wait() {
         context.reply.integer(0);
         return Ok(());

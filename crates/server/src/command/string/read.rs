@@ -9,7 +9,7 @@ use keyspace::{Expiry, INLINE_VALUE_MAX, Key, Stored};
 use super::super::{Args, Context, Failure, Reply};
 use super::options::{ExpiryOption, parse_getex};
 use super::range;
-use crate::gather::{Wanted, gathers};
+use crate::command::gather::{Wanted, gathers};
 use crate::limits::PREFETCH_KEYS;
 use crate::notify::Event;
 use crate::store::Shards;

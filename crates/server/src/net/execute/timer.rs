@@ -4,12 +4,12 @@
 //! counted at its mean; whatever might be slow (a command that is not groupable, a large request, a low
 //! `slowlog-log-slower-than`) is timed alone.
 
+use crate::command::session::Session;
 use crate::command::{Command, flag};
 use crate::config::Setting;
 use crate::metrics::{COUNTS, WorkerStats};
 use crate::request::Args;
 use crate::server::Server;
-use crate::session::Session;
 use crate::slowlog::Bounds;
 
 /// Requests of more bytes than this are timed alone.

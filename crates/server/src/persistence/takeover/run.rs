@@ -18,6 +18,8 @@ use super::super::{Persistence, Relief};
 use super::Found;
 use crate::clients::Client;
 use crate::cold::{FetchState, Served};
+use crate::command::queue::{Spares, Transaction};
+use crate::command::session::Session;
 use crate::command::{Command, Context, Control, Extras, flag, table};
 use crate::config::Setting;
 use crate::journal::Journal;
@@ -28,9 +30,7 @@ use crate::metrics::WorkerStats;
 use crate::pubsub::Listeners;
 use crate::request::{Args, Failure, Output, Reply};
 use crate::server::Server;
-use crate::session::Session;
 use crate::store::Store;
-use crate::transaction::{Spares, Transaction};
 
 /// Bytes of a key that a message repeats.
 const KEY_SHOWN: usize = 64;

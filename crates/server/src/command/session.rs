@@ -9,11 +9,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use resp::reply::Protocol;
 
 use crate::clients::{Client, ClientKind, status};
+use crate::command::deferred::Deferred;
+use crate::command::queue::Transaction;
 use crate::config::ClientClass;
 use crate::names::Disjoint;
 use crate::request::ReplyMode;
-use crate::slow::Deferred;
-use crate::transaction::{Transaction, WatchList};
+use crate::watch::WatchList;
 
 /// See the module.
 pub(crate) struct Session {

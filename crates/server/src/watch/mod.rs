@@ -13,8 +13,10 @@
 //! Locks: the registrations of a shard's keys, in all databases, are behind one mutex. It is taken under the
 //! shard's lock or without any, and nothing is locked while it is held.
 //!
-//! What does not live here: what a connection watches in all ([`crate::transaction::WatchList`]), and what
+//! What does not live here: what a connection watches in all ([`WatchList`]), and what
 //! EXEC makes of it.
+
+mod list;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -25,7 +27,8 @@ use parking_lot::Mutex;
 use crate::clients::Client;
 use crate::names::{ByHash, Member, Members, Who};
 use crate::server::Server;
-use crate::transaction::Watched;
+
+pub(crate) use list::{WatchList, Watched};
 
 /// Those who watch the keys of a shard, by key.
 type ByKey = ByHash<Arc<[u8]>, Members<Watcher>>;

@@ -14,6 +14,8 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use resp::reply::Protocol;
 
+use crate::command::queue::Transaction;
+use crate::command::session::Session;
 use crate::command::{Command, Context};
 use crate::limits::SLICE_NS;
 use crate::pubsub::Listeners;
@@ -21,9 +23,7 @@ use crate::request::Pieces;
 use crate::request::ReplyMode;
 use crate::request::{Args, Failure};
 use crate::server::{Message, Server};
-use crate::session::Session;
 use crate::store::Store;
-use crate::transaction::Transaction;
 
 /// What is left of a command.
 pub(crate) trait Work: Send {

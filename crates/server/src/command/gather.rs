@@ -1,7 +1,7 @@
 //! Gathering: what is left of a command that reads very many keys.
 //!
 //! First the keys are sorted by bucket, so that those of a shard are read under one lock. Then come *passes*
-//! over what is stale, and the moment at which the rest is read; see the module above. The reply is written
+//! over what is stale, and the moment at which the rest is read; see [`crate::gather`]. The reply is written
 //! behind that, from what was found.
 
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use keyspace::{INLINE_VALUE_MAX, Key, LargeValue, ShardSet, Stored, reason};
 use resp::reply::Writer;
 
-use super::Stale;
 use crate::command::Context;
+use crate::command::deferred::{Around, Progress, Slice, Work};
+use crate::gather::Stale;
 use crate::limits::{GATHER_KEYS, GATHER_PASSES, GATHER_REST, PIECE_BYTES, SLICE_KEYS};
 use crate::observe::Observers;
 use crate::request::Pieces;
 use crate::request::{Args, Failure};
-use crate::slow::{Around, Progress, Slice, Work};
 use crate::store::Shard;
 
 const _: () = assert!(
