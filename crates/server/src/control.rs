@@ -14,6 +14,7 @@ use sys::signal::{Signal, Signals};
 use sys::socket::{Listener, Socket};
 
 use crate::clients::Client;
+use crate::command::cluster::reload_and_tell;
 use crate::config::Setting;
 use crate::limits::{ACCEPT_BURST, CRON_MS};
 use crate::logging;
@@ -113,7 +114,7 @@ impl Control {
                     reopen_log(self.server, signal);
                     if let Some(cluster) = &self.server.cluster {
                         // The log says what came of it.
-                        let _ = cluster.reload_and_tell(self.server);
+                        let _ = reload_and_tell(self.server, cluster);
                     }
                 }
                 Signal::Usr1 => reopen_log(self.server, signal),
@@ -278,7 +279,7 @@ impl Control {
             snapshots.start_if_due(self.server, &mut self.turn);
             self.server.survey.go_on(&self.server.keyspace, &self.turn);
             if let Some(cluster) = &self.server.cluster {
-                cluster.look_for_strays(self.server, &self.turn);
+                cluster.look_for_strays(&self.server.keyspace, &self.turn);
             }
         }
         self.turn.leave();

@@ -52,6 +52,7 @@ mod snapshot;
 mod start;
 mod store;
 mod survey;
+mod takeover;
 mod tracking;
 mod watch;
 

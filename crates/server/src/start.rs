@@ -46,6 +46,7 @@ use crate::server::{Pause, Server, Totals, WorkerHandle};
 use crate::slowlog::SlowLog;
 use crate::snapshot::{self, Snapshots};
 use crate::survey::Survey;
+use crate::takeover;
 
 /// Runs the program. An error is what the user has to be told.
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, String> {
@@ -127,7 +128,7 @@ fn serve(
     let control = Control::new(server, listeners, signals)
         .map_err(|error| format!("cannot watch for connections: {error}"))?;
     match recovery {
-        Some(recovery) => persistence::begin_loading(server, recovery)?,
+        Some(recovery) => persistence::begin_loading(server, recovery, takeover::take_over)?,
         None if loads => {}
         None => log::info!("Ready to accept connections"),
     }

@@ -33,14 +33,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ferrite_log::{Address, Blob, BlobStore};
-use keyspace::{ColdValue, Key, Turn};
+use keyspace::{ColdValue, Turn};
 
-use crate::command::{Command, Context};
 use crate::config::Setting;
-use crate::journal::Journal;
 use crate::limits::{BLOB_NICE, BLOB_THREADS, JOURNAL_VALUE_BYTES, WARM_SHARE};
 use crate::pool::{Job, Pool};
-use crate::request::{Args, Failure};
+use crate::request::Failure;
 use crate::server::Server;
 
 use send::ReadIn;
@@ -52,7 +50,7 @@ type Outcome = Result<Arc<Blob>, Failure>;
 
 /// A large value that has come with a request which has yet to run.
 pub(crate) struct Received {
-    outcome: Outcome,
+    pub(crate) outcome: Outcome,
     _arriving: Arriving,
 }
 
@@ -116,12 +114,6 @@ pub(crate) fn is_blob(value: ColdValue) -> bool {
     Address::from_bits(value.address.0.get()).is_some_and(Address::is_blob)
 }
 
-/// Whether a command copes with values that have files of their own, as they are.
-pub(crate) fn copes(command: &Command, args: &Args<'_>, in_transaction: bool) -> bool {
-    let large = &command.spec.large;
-    (large.sends)(args) || large.shares && !in_transaction
-}
-
 impl Server {
     /// If there are no large values in files any more, lets commands run without a look for them, until one
     /// arrives.
@@ -167,39 +159,3 @@ impl Server {
         }
     }
 }
-
-impl<'c> Context<'c> {
-    /// Takes the file that came with the request, and the way to log it.
-    ///
-    /// # Errors
-    /// There is none, for the disk or the log.
-    pub(crate) fn take_received(&mut self) -> Result<(Arc<Blob>, &'c Journal), Failure> {
-        let received = self.extras.received.take().ok_or(LOG_CHANGED)?;
-        let blob = received.outcome?;
-        match self.store.journal {
-            Some(journal) if journal.has_made(&blob) => Ok((blob, journal)),
-            _ => Err(LOG_CHANGED),
-        }
-    }
-
-    /// How many of the pins of a key's shard are the running command's own.
-    pub(crate) fn own_pins(&self, db: usize, key: Key<'_>) -> u32 {
-        let shard = self.store.keyspace.shard_of(key.hash);
-        let is_same = |&&(other, hash): &&(usize, u64)| {
-            other == db && self.store.keyspace.shard_of(hash) == shard
-        };
-        self.extras.pins.iter().filter(is_same).count() as u32
-    }
-
-    /// Lets the request come again soon: somebody relies on the shard's values for now.
-    pub(crate) fn come_again(&mut self, received: Option<Arc<Blob>>) -> Failure {
-        self.extras.received = received.map(|blob| Received::new(self.server, Ok(blob)));
-        self.again = true;
-        LOG_CHANGED
-    }
-}
-
-/// Why a large value that has arrived is not kept.
-const LOG_CHANGED: Failure = Failure::of(
-    "MISCONF Errors writing to the AOF file: the log was closed while the value arrived",
-);

@@ -5,9 +5,9 @@
 //!                                          +--> answers: MOVED, CLUSTER SLOTS, ...
 //! ```
 //!
-//! The rest of the server asks one question: [`Cluster::refusal`], whether a request may run here, and if
-//! not, what to tell its client ([`route`]). Most requests have one key and find the answer in one bit
-//! ([`Cluster::serves`]).
+//! The rest of the server asks one question: `Cluster::refusal`, whether a request may run here, and if not,
+//! what to tell its client ([`crate::command::cluster`]). Most requests have one key and find the answer in
+//! one bit ([`Cluster::serves`]).
 //!
 //! The map is static: it is a file that all nodes share, read at the start and by [`Cluster::reload`]. Nodes
 //! do not talk to each other. A source of another kind replaces `read_map` and what calls `reload`, and
@@ -17,10 +17,8 @@
 //! exchanged each slot changes at one moment; a request has keys of one slot, so it sees the old map or the
 //! new one.
 
-pub(crate) mod commands;
 mod identity;
-mod replies;
-mod route;
+pub(crate) mod replies;
 mod strays;
 mod this_node;
 
@@ -33,12 +31,11 @@ use keyspace::SLOTS;
 use parking_lot::{Mutex, RwLock};
 
 use crate::config::{Setting, Settings};
-use crate::server::Server;
 use map::{Map, ranges_text};
 use strays::Strays;
 
 /// Words of the bits of all slots.
-const WORDS: usize = SLOTS as usize / 64;
+pub(crate) const WORDS: usize = SLOTS as usize / 64;
 
 const NO_MAP: &str =
     "cluster-enabled needs cluster-map, the file that says which node has which slots";
@@ -47,7 +44,7 @@ const NO_MAP: &str =
 pub(crate) struct Cluster {
     file: PathBuf,
     view: RwLock<Arc<View>>,
-    served: Box<[AtomicU64; WORDS]>,
+    pub(crate) served: Box<[AtomicU64; WORDS]>,
     /// Held while the view is exchanged.
     changing: Mutex<()>,
     strays: Strays,
@@ -160,15 +157,6 @@ fn gaps_text(gaps: &[RangeInclusive<u16>]) -> String {
     format!("No node of the cluster has the slots {}", ranges_text(gaps))
 }
 
-/// Tells clients that keep copies of keys that these are worth nothing: of what happens to a key in another
-/// node this one knows nothing. Whoever reads a key from here on was asked after the change of the map.
-fn forget_copies(server: &Server) {
-    let alone = server.keyspace.turns().exclusive();
-    server.observers.tracking.flushed(server);
-    drop(alone);
-    server.wake_workers();
-}
-
 impl Cluster {
     /// The cluster that the settings ask for, if they do.
     ///
@@ -261,18 +249,5 @@ impl Cluster {
         self.strays.begin();
         view.tell();
         Ok(true)
-    }
-
-    /// Reads the map again, and says in the log what came of it.
-    pub(crate) fn reload_and_tell(&self, server: &Server) -> Result<bool, Refused> {
-        let done = self.reload(&server.settings);
-        match &done {
-            Ok(true) => forget_copies(server),
-            Ok(false) => log::info!("The map of the cluster has not changed"),
-            Err(refused) => {
-                log::warn!("The old map of the cluster stays: {}", refused.text());
-            }
-        }
-        done
     }
 }

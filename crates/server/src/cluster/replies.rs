@@ -10,15 +10,15 @@ use crate::config::{Setting, Settings};
 use map::{Node, ranges_text};
 
 /// How clients reach a node.
-pub(super) struct Endpoint {
-    pub(super) ip: String,
-    pub(super) port: u16,
-    pub(super) hostname: String,
+pub(crate) struct Endpoint {
+    pub(crate) ip: String,
+    pub(crate) port: u16,
+    pub(crate) hostname: String,
 }
 
 impl Endpoint {
     /// What the map says; of this node, what its settings say beside that.
-    pub(super) fn of(view: &View, at: usize, settings: &Settings) -> Endpoint {
+    pub(crate) fn of(view: &View, at: usize, settings: &Settings) -> Endpoint {
         let node = &view.map.nodes[at];
         let mut endpoint = Endpoint {
             ip: node.host.clone(),
@@ -45,7 +45,7 @@ impl Endpoint {
     }
 
     /// What clients are to connect to, by `cluster-preferred-endpoint-type`; `None`: where they are.
-    pub(super) fn preferred(&self, settings: &Settings) -> Option<&str> {
+    pub(crate) fn preferred(&self, settings: &Settings) -> Option<&str> {
         match settings.choice(Setting::ClusterPreferredEndpointType) {
             "hostname" if self.hostname.is_empty() => Some("?"),
             "hostname" => Some(&self.hostname),
@@ -63,7 +63,7 @@ impl Endpoint {
 }
 
 /// `CLUSTER SLOTS`
-pub(super) fn slots(writer: &mut Writer<'_>, view: &View, settings: &Settings) {
+pub(crate) fn slots(writer: &mut Writer<'_>, view: &View, settings: &Settings) {
     let ranges = view.map.ranges();
     let ranges: Vec<_> = ranges
         .filter_map(|(range, owner)| Some((range, owner?)))
@@ -93,7 +93,7 @@ pub(super) fn slots(writer: &mut Writer<'_>, view: &View, settings: &Settings) {
 }
 
 /// `CLUSTER SHARDS`: each node is a shard of its own.
-pub(super) fn shards(writer: &mut Writer<'_>, view: &View, settings: &Settings) {
+pub(crate) fn shards(writer: &mut Writer<'_>, view: &View, settings: &Settings) {
     writer.array(view.map.nodes.len());
     for (at, node) in view.map.nodes.iter().enumerate() {
         let endpoint = Endpoint::of(view, at, settings);
@@ -129,14 +129,14 @@ pub(super) fn shards(writer: &mut Writer<'_>, view: &View, settings: &Settings) 
 }
 
 /// The id of the shard that a node is: forty digits that follow from its own.
-pub(super) fn shard_id(node: &Node) -> String {
+pub(crate) fn shard_id(node: &Node) -> String {
     sha1_smol::Sha1::from(format!("shard {}", node.id))
         .digest()
         .to_string()
 }
 
 /// `CLUSTER NODES`: a line for each node. There is no bus, so its port is 0.
-pub(super) fn nodes(view: &View, settings: &Settings) -> String {
+pub(crate) fn nodes(view: &View, settings: &Settings) -> String {
     let mut text = String::new();
     for (at, node) in view.map.nodes.iter().enumerate() {
         let Endpoint { ip, port, hostname } = Endpoint::of(view, at, settings);
@@ -162,7 +162,7 @@ pub(super) fn nodes(view: &View, settings: &Settings) -> String {
 }
 
 /// `CLUSTER INFO`
-pub(super) fn info(view: &View, settings: &Settings) -> String {
+pub(crate) fn info(view: &View, settings: &Settings) -> String {
     let assigned = view.map.assigned();
     let size = view
         .map

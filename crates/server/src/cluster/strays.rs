@@ -4,12 +4,11 @@
 
 use std::time::Instant;
 
-use keyspace::{Position, SLOTS, Turn, slot};
+use keyspace::{Keyspace, Position, SLOTS, Turn, slot};
 use parking_lot::Mutex;
 
 use super::{Cluster, View};
 use crate::limits::{SLICE_KEYS, SURVEY_NS};
-use crate::server::Server;
 use map::ranges_text;
 
 /// Ranges of slots that are named.
@@ -42,14 +41,14 @@ impl Strays {
 
 impl Cluster {
     /// Goes on counting for a moment. The turn was entered, and all data is there.
-    pub(crate) fn look_for_strays(&self, server: &Server, turn: &Turn<'_>) {
+    pub(crate) fn look_for_strays(&self, keyspace: &Keyspace, turn: &Turn<'_>) {
         let mut current = self.strays.0.lock();
         let Some(walk) = &mut *current else {
             return;
         };
         let (view, began) = (self.view(), Instant::now());
         while began.elapsed().as_nanos() < u128::from(SURVEY_NS) {
-            if !walk.step(server, turn, &view) {
+            if !walk.step(keyspace, turn, &view) {
                 walk.tell();
                 *current = None;
                 return;
@@ -60,8 +59,8 @@ impl Cluster {
 
 impl Walk {
     /// Looks at some keys. Returns whether there are more.
-    fn step(&mut self, server: &Server, turn: &Turn<'_>, view: &View) -> bool {
-        if self.db >= server.keyspace.databases() {
+    fn step(&mut self, keyspace: &Keyspace, turn: &Turn<'_>, view: &View) -> bool {
+        if self.db >= keyspace.databases() {
             return false;
         }
         let Walk {
@@ -71,7 +70,7 @@ impl Walk {
             slots,
             beyond,
         } = self;
-        let next = server.keyspace.existing(turn, *db).and_then(|database| {
+        let next = keyspace.existing(turn, *db).and_then(|database| {
             database.walk(*at, SLICE_KEYS, sys::clock::realtime_ms(), |entry| {
                 let slot = slot(entry.key());
                 if *db > 0 {

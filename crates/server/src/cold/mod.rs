@@ -24,10 +24,10 @@
 //! 4. What values take that are being read back counts from before they are read (`promise`).
 //! 5. What a connection has sent behind a command that is parked runs behind it.
 
-mod at_hand;
 mod fetch;
-mod prepare;
 mod promise;
+mod served;
+mod wanted;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -38,10 +38,10 @@ use crate::persistence::Phase;
 use crate::pool::Pool;
 use crate::server::Server;
 
-pub(crate) use at_hand::{Arrived, Served};
 pub(crate) use fetch::{Fetch, FetchOne};
-pub(crate) use prepare::{FetchState, Prepared, Wanted};
-pub(crate) use promise::Promises;
+pub(crate) use promise::{Promises, needed, taken};
+pub(crate) use served::Served;
+pub(crate) use wanted::{Arrived, FetchState, Wanted};
 
 /// What all workers share.
 #[derive(Default)]
@@ -59,7 +59,7 @@ pub(crate) struct Cold {
     /// used up.
     is_wanted: AtomicBool,
     /// Whether what a command uses leaves memory before it runs: tests want that.
-    is_eager: AtomicBool,
+    pub(crate) is_eager: AtomicBool,
     /// Whether values leave memory because somebody said so.
     is_asked: AtomicBool,
     pub(crate) threads: Pool<FetchOne>,

@@ -5,14 +5,19 @@
 //! the same order.
 
 pub(crate) mod bitmap;
+pub(crate) mod cluster;
 pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod deferred;
 pub(crate) mod gather;
 pub(crate) mod key;
 pub(crate) mod park;
+pub(crate) mod prepare;
 pub(crate) mod pubsub;
 pub(crate) mod queue;
+pub(crate) mod received;
+pub(crate) mod room;
+pub(crate) mod run;
 pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod spec;

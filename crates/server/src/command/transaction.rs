@@ -12,9 +12,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyspace::{Key, reason};
 
 use super::{Arg, Args, Command, Context, Failure, Group, KeySpec, Spec, flag};
+use crate::command::connection::track;
 use crate::command::queue::Transaction;
-use crate::net::execute::{self, Timer};
-use crate::tracking;
+use crate::command::run::{Timer, run_and_look};
 use crate::watch::Watched;
 
 /// What all of them may be: sent at any time, and in a transaction they leave data alone.
@@ -228,7 +228,7 @@ fn run(
     timer: &mut Timer,
 ) {
     if context.session.listens {
-        tracking::remember(context, command, args);
+        track::remember(context, command, args);
     }
     if context.server.cold.is_on()
         && let Err(failure) = context.prepare_now(command, args)
@@ -237,11 +237,11 @@ fn run(
     }
     if timer.groups(command, args.size()) {
         timer.count(command);
-        execute::run_and_look(command, context, args);
+        run_and_look(command, context, args);
         return;
     }
     timer.begin_alone(command);
-    execute::run_and_look(command, context, args);
+    run_and_look(command, context, args);
     timer.end_alone(command, args, context.session);
     context.refresh();
 }

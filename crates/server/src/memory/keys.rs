@@ -3,16 +3,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use keyspace::{Key, Policy, ShardId};
+use keyspace::{Policy, ShardId};
 
 use super::Budget;
-use crate::command::{Command, Context, flag};
 use crate::config::Setting;
 use crate::limits::{
-    BARREN_MS, BARREN_PASSES, BARREN_STALE_MS, EVICT_SLICE, EVICT_SLICE_SHARE, FLUSH_BYTES,
-    FORESEEN_BYTES, FORESEEN_TRIES, REPLY_LOOK_BYTES, TRIES_PER_TURN,
+    BARREN_MS, BARREN_PASSES, BARREN_STALE_MS, EVICT_SLICE, EVICT_SLICE_SHARE, TRIES_PER_TURN,
 };
-use crate::request::{Failure, failure};
 use crate::server::Server;
 use crate::store::Store;
 
@@ -78,7 +75,7 @@ impl Evictor {
     }
 
     /// There is time again to make room.
-    fn begin_turn(&self) {
+    pub(crate) fn begin_turn(&self) {
         self.spent.store(0, Relaxed);
     }
 
@@ -106,79 +103,6 @@ impl Evictor {
     }
 }
 
-impl Context<'_> {
-    /// Whether a command may run as far as memory is concerned, after making room for it if it takes any.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn has_room(&self, command: &Command, need: usize) -> bool {
-        if command.spec.has(flag::DENYOOM) {
-            return self.make_room(need) == Room::Enough;
-        }
-        // What only reads is never refused, but a window of it can leave much to be sent.
-        // A worker's share of the margin is for other things too.
-        let unasked = FLUSH_BYTES.min(self.server.memory.share() / 2);
-        if self.reply.position() > unasked {
-            self.make_room(0);
-        }
-        true
-    }
-
-    /// Looks whether there is room for a reply that is made of what a request repeats, such as the same id a
-    /// million times.
-    ///
-    /// # Errors
-    /// There is none.
-    #[inline]
-    pub(crate) fn check_reply(&self, bytes: usize) -> Result<(), Failure> {
-        // A buffer that grows is there twice.
-        let has_room = bytes < REPLY_LOOK_BYTES
-            || !self.server.memory.is_near_with(2 * bytes)
-            || self.server.memory.has_room(2 * bytes as u64);
-        has_room.then_some(()).ok_or(failure::OUT_OF_MEMORY)
-    }
-
-    /// Makes room for a command that needs about `need` bytes, within what `maxmemory-eviction-tenacity`
-    /// allows.
-    pub(crate) fn make_room(&self, need: usize) -> Room {
-        make_room(self.server, &self.store, self.worker, need)
-    }
-}
-
-impl Context<'_> {
-    /// Makes room for a value of so many bytes that a small request asks for, as far as it is not there yet.
-    /// Nothing is locked.
-    ///
-    /// # Errors
-    /// There is none.
-    #[inline]
-    pub(crate) fn foresee(&self, key: Key<'_>, len: usize) -> Result<(), Failure> {
-        if len < FORESEEN_BYTES || self.in_transaction {
-            return Ok(());
-        }
-        self.foresee_large(key, len)
-    }
-
-    #[cold]
-    fn foresee_large(&self, key: Key<'_>, len: usize) -> Result<(), Failure> {
-        let mut shard = self.store.lock(key);
-        let bytes = shard.find(key).map_or(len, |entry| entry.growth(len));
-        drop(shard);
-        if bytes == 0 {
-            return Ok(());
-        }
-        for _ in 0..FORESEEN_TRIES {
-            // It cannot wait for the next turn.
-            self.server.workers[self.worker].evictor.begin_turn();
-            match self.make_room(bytes) {
-                Room::Enough => return Ok(()),
-                Room::Later => std::thread::yield_now(),
-                Room::No => break,
-            }
-        }
-        Err(failure::OUT_OF_MEMORY)
-    }
-}
-
 impl Server {
     /// A worker's turn is over: what it had claimed was taken, and it may spend time on making room again.
     #[inline]
@@ -190,7 +114,7 @@ impl Server {
     }
 }
 
-/// See [`Context::make_room`].
+/// See [`make_room`].
 pub(crate) fn make_room(server: &Server, store: &Store<'_>, worker: usize, need: usize) -> Room {
     let (budget, evictor) = (&server.memory, &server.workers[worker].evictor);
     if budget.look_again(store.now) {

@@ -8,7 +8,7 @@
 use resp::reply::{Protocol, Writer};
 use resp::request::{Outcome, ProtocolError, Span, parse};
 
-use crate::command::Command;
+use crate::command::run::Request;
 use crate::limits::{BACKLOG_STOP_BYTES, OUTPUT_KEEP_BYTES, PREFETCH_KEYS, WINDOW};
 use crate::net::worker::Parsing;
 
@@ -96,19 +96,6 @@ impl Lane {
         self.at = 0;
         Some(left)
     }
-}
-
-/// One request.
-pub(crate) struct Request {
-    pub(crate) lane: usize,
-    /// Where it begins in the lane's source, to come back to it if it cannot run yet.
-    pub(crate) from: usize,
-    pub(crate) bytes: usize,
-    pub(crate) first_span: usize,
-    pub(crate) spans: usize,
-    pub(crate) first_hash: usize,
-    pub(crate) hashes: usize,
-    pub(crate) command: Option<&'static Command>,
 }
 
 /// See the module.

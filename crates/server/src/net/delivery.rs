@@ -3,22 +3,20 @@
 //! Publishing only writes into memory ([`crate::pubsub`]). Towards the end of its turn a worker looks into
 //! its inbox, notes what is whose and sends to a bounded number of connections; the others follow in the next
 //! turn, which begins at once, and what was published meanwhile goes with the same send. A connection that
-//! has requests of its own is told in between its replies instead ([`Context::receive`]).
+//! has requests of its own is told in between its replies instead
+//! ([`Context::receive`](crate::command::Context::receive)).
 //!
 //! A connection that doesn't read what it is sent is dropped at its output limit, like any other. One that is
 //! only told of keys that change has none usually; it is told that all have changed in place of more than it
 //! has room for.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use resp::reply::Protocol;
 
 use crate::clients::status;
-use crate::command::Context;
 use crate::limits::{FLUSH_BYTES, SENDS_PER_TURN, UNREAD_NEWS_BYTES};
 use crate::net::connection::{Connection, State};
 use crate::net::worker::Worker;
-use crate::pubsub::{Due, NameKind, Payload, wake_noted};
+use crate::pubsub::{Due, wake_noted};
 
 impl Worker {
     /// Takes in what was published and sends some of it.
@@ -110,29 +108,5 @@ impl Connection {
             };
             self.backlog.push_bytes(news);
         }
-    }
-}
-
-impl Context<'_> {
-    /// The token of the connection that runs the command.
-    pub(crate) fn token(&self) -> u64 {
-        self.session.client.token.load(Relaxed)
-    }
-
-    /// Tells the connection, at this point among its replies, what has come for it by now.
-    pub(crate) fn receive(&mut self) {
-        let token = self.token();
-        self.listeners.receive(self.server, token, &mut self.reply);
-    }
-
-    /// Publishes a message. Returns how many connections are sent it.
-    pub(crate) fn publish(
-        &mut self,
-        kind: NameKind,
-        channel: &[u8],
-        payload: Payload<'_>,
-    ) -> usize {
-        let server = self.server;
-        server.registry.publish(server, kind, channel, payload)
     }
 }

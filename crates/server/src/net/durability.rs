@@ -7,9 +7,9 @@
 
 use ferrite_log::Lsn;
 
+use crate::command::run::Request;
 use crate::gate::Closed;
 use crate::limits::JOURNAL_REQUEST_BYTES;
-use crate::net::batch::Request;
 use crate::net::worker::Worker;
 use crate::persistence::Persistence;
 

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::connection::State;
-use super::execute::Timer;
 use super::worker::Worker;
 use crate::command::deferred::{Around, Deferred, Progress, Slice};
+use crate::command::run::Timer;
 use crate::limits::SLICES_IN_A_ROW;
 use crate::request::Failure;
 use crate::request::Pieces;

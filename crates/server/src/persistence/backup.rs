@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ferrite_log::Backup;
 
-use super::{Persistence, takeover};
+use super::{Persistence, redis_files};
 use crate::config::{Setting, Settings};
 
 /// Bytes that the name of a backup has at most, as file systems have it.
@@ -43,7 +43,7 @@ fn is_name(name: &str) -> bool {
 /// They would be among the files of the log, or of the one that the next takes the place of. Or there are two
 /// logs.
 pub(crate) fn check_place(settings: &Settings) -> Result<(), String> {
-    takeover::own_directory(settings)?;
+    redis_files::own_directory(settings)?;
     let backups = settings.text(Setting::BackupDir);
     let log = settings.text(Setting::AppendDirName);
     let parts = |path: &str| {

@@ -15,11 +15,11 @@ mod bring_back;
 mod compaction;
 mod place;
 mod reading;
+mod redis_files;
 mod relief;
 mod replay;
 mod sizes;
-mod switch;
-mod takeover;
+pub(crate) mod switch;
 mod warming;
 
 use std::path::{Path, PathBuf};
@@ -50,6 +50,7 @@ use crate::snapshot;
 
 pub(crate) use again::AgainError;
 pub(crate) use backup::{backup_directory, check_place};
+pub(crate) use redis_files::{Found, find};
 
 pub(crate) use bring_back::check_room;
 use compaction::Relocator;
@@ -78,7 +79,7 @@ pub(crate) struct Persistence {
     /// Which log is replayed and takes records, of those that there were since the start; 0 if none does.
     current: AtomicU64,
     /// What the number of a database means in the log.
-    ids: Box<[AtomicU16]>,
+    pub(crate) ids: Box<[AtomicU16]>,
     /// Notes records that died without a command's doing.
     lost: Mutex<Option<Appender>>,
     pub(crate) reading: Reading,
@@ -307,7 +308,7 @@ fn directory(server: &Server) -> PathBuf {
     let found = server.persistence.directory.get_or_init(|| {
         // Two were an error when the server started.
         let named = |_| Path::new(".").join(&*settings.text(Setting::AppendDirName));
-        takeover::own_directory(settings).unwrap_or_else(named)
+        redis_files::own_directory(settings).unwrap_or_else(named)
     });
     found.clone()
 }
@@ -403,11 +404,15 @@ pub(crate) fn open(server: &Server) -> Result<Option<Recovery>, String> {
 ///
 /// # Errors
 /// There is no thread.
-pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Result<(), String> {
+pub(crate) fn begin_loading(
+    server: &'static Server,
+    recovery: Recovery,
+    take_over: TakeOver,
+) -> Result<(), String> {
     let thread = std::thread::Builder::new().name("load".into());
     let (done, is_done) = sync_channel(1);
     let spawned = thread.spawn(move || {
-        match load(server, recovery, Imports::Found) {
+        match load(server, recovery, Imports::Found(take_over)) {
             Ok(()) => {}
             // Nobody wants it any more.
             Err(_) if server.is_shutting_down() => {}
@@ -421,25 +426,28 @@ pub(crate) fn begin_loading(server: &'static Server, recovery: Recovery) -> Resu
     Ok(())
 }
 
+/// Puts what an append-only file of redis-server has into the log: [`crate::takeover`], which runs commands.
+pub(crate) type TakeOver = fn(&'static Server, &Found) -> Result<(), String>;
+
 /// What a log that was never written to begins with.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Imports {
     /// What an append-only file of redis-server has, or else the snapshot, if there is one.
-    Found,
+    Found(TakeOver),
     Nothing,
 }
 
 /// What a new log begins with.
 enum Import {
-    Redis(takeover::Found),
+    Redis(Found, TakeOver),
     Snapshot,
 }
 
 impl Import {
     /// What there is. As with redis-server an append-only file comes before a snapshot.
-    fn find(server: &Server) -> Result<Option<Import>, String> {
-        if let Some(found) = takeover::find(&server.settings)? {
-            return Ok(Some(Import::Redis(found)));
+    fn find(server: &Server, take_over: TakeOver) -> Result<Option<Import>, String> {
+        if let Some(found) = redis_files::find(&server.settings)? {
+            return Ok(Some(Import::Redis(found, take_over)));
         }
         Ok(snapshot::is_there(server)?.then_some(Import::Snapshot))
     }
@@ -447,7 +455,7 @@ impl Import {
     /// Puts all of it into the log, which says that it is incomplete until then.
     fn take(self, server: &'static Server, directory: &Path) -> Result<(), String> {
         match self {
-            Import::Redis(found) => takeover::take_over(server, &found)?,
+            Import::Redis(found, take_over) => take_over(server, &found)?,
             Import::Snapshot => {
                 log::info!("The log is new: it begins with the snapshot");
                 snapshot::load_at_start(server)?;
@@ -504,7 +512,9 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
         id.store(recovery.bindings().id_of(number).0, Relaxed);
     }
     let import = match imports {
-        Imports::Found if recovery.end() == Lsn::FIRST => Import::find(server)?,
+        Imports::Found(take_over) if recovery.end() == Lsn::FIRST => {
+            Import::find(server, take_over)?
+        }
         _ => None,
     };
     let directory = directory(server);

@@ -5,7 +5,7 @@ use std::fs;
 
 use ferrite_log::{Lsn, Recovery};
 
-use super::{directory, takeover};
+use super::{directory, redis_files};
 use crate::config::Setting;
 use crate::server::Server;
 use crate::snapshot;
@@ -16,7 +16,7 @@ pub(crate) fn tell(server: &Server, log: Option<&Recovery>) {
     let dir = settings.text(Setting::Dir);
     let existing_log = log.filter(|log| log.end() != Lsn::FIRST);
     // What is wrong with it is told when it is loaded.
-    let redis = takeover::find(settings).ok().flatten();
+    let redis = redis_files::find(settings).ok().flatten();
     let is_taken_over = settings.flag(Setting::AppendOnly) && existing_log.is_none();
     let found = match (existing_log, &redis, snapshot_bytes(server)) {
         (Some(log), ..) => format!(
@@ -48,7 +48,7 @@ pub(crate) fn tell(server: &Server, log: Option<&Recovery>) {
 }
 
 /// Says what becomes of an append-only file of redis-server, unless it is about to be taken over.
-fn tell_of_redis(server: &Server, redis: &takeover::Found, has_log: bool) {
+fn tell_of_redis(server: &Server, redis: &redis_files::Found, has_log: bool) {
     let (name, own) = (redis.name.display(), directory(server));
     if has_log {
         log::info!(

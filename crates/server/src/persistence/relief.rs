@@ -77,7 +77,7 @@ impl Relief<'_> {
     }
 
     /// Gives back its way into the log, until room has to be made again.
-    pub(super) fn let_go_of_log(&self) {
+    pub(crate) fn let_go_of_log(&self) {
         self.own.lock().appender = None;
     }
 

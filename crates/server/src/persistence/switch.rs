@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use ferrite_log::{Appender, DbId, Error, Log, Rebind, Refusal};
 use keyspace::{Exclusive, Guard, ShardId};
 
-use super::{Persistence, bring_back, directory, log_options, takeover};
+use super::{Persistence, bring_back, directory, log_options, redis_files};
 use crate::config::Setting;
 use crate::gate::Closed;
 use crate::journal::{stored, tag_of};
@@ -141,7 +141,7 @@ fn begin_fresh(server: &Server, directory: &Path) -> Result<Log, String> {
         return Err(error.to_string());
     }
     // It would be moved away with the log, and be removed with it later.
-    if takeover::has_redis_files(directory) {
+    if redis_files::has_redis_files(directory) {
         return Err(format!(
             "{} has files of redis-server, too: move them elsewhere first",
             directory.display()
@@ -245,7 +245,7 @@ impl Persistence {
         mark_complete(&directory(server)).map_err(|error| error.to_string())
     }
 
-    pub(super) fn appender(&self) -> Result<Appender, String> {
+    pub(crate) fn appender(&self) -> Result<Appender, String> {
         let log = self.log.read();
         let appender = log.as_ref().and_then(|log| log.appender(None));
         appender.ok_or_else(|| "the log has been closed".to_owned())
@@ -353,7 +353,7 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), String> 
 ///
 /// # Errors
 /// Why not, for people.
-pub(super) fn log_everything(server: &Server) -> Result<(), String> {
+pub(crate) fn log_everything(server: &Server) -> Result<(), String> {
     let own = &server.persistence;
     let mut appender = own.appender()?;
     let ids: Vec<DbId> = own.ids.iter().map(|id| DbId(id.load(Relaxed))).collect();

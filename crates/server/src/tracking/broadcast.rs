@@ -71,17 +71,17 @@ thread_local! {
 impl Prefixes {
     /// Whether there are any.
     #[inline]
-    pub(super) fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.len() > 0
     }
 
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.count.load(Relaxed)
     }
 
     /// Lets a connection know of keys that begin so.
-    pub(super) fn add(&self, prefix: &Arc<[u8]>, client: &Arc<Client>, round: u32) {
+    pub(crate) fn add(&self, prefix: &Arc<[u8]>, client: &Arc<Client>, round: u32) {
         steps::add(1);
         let listener = Listener {
             round,
@@ -98,7 +98,7 @@ impl Prefixes {
     }
 
     /// Ends that.
-    pub(super) fn remove(&self, prefix: &[u8], client: &Client, round: u32) {
+    pub(crate) fn remove(&self, prefix: &[u8], client: &Client, round: u32) {
         steps::add(1);
         let mut named = self.named.write();
         if let Some(listeners) = named.get_mut(prefix)
@@ -114,7 +114,7 @@ impl Prefixes {
 
     /// Notes that a key was changed by a connection, if somebody wants to know. Returns whether anybody wants
     /// to know of keys.
-    pub(super) fn note(&self, server: &Server, key: &[u8], by: u64) -> bool {
+    pub(crate) fn note(&self, server: &Server, key: &[u8], by: u64) -> bool {
         if !self.any() {
             return false;
         }
@@ -138,7 +138,7 @@ impl Prefixes {
     }
 
     /// Tells of what this thread has changed.
-    pub(super) fn tell(&self, server: &Server) {
+    pub(crate) fn tell(&self, server: &Server) {
         let changed = CHANGED.take();
         if changed.keys.is_empty() {
             return;

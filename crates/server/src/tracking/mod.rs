@@ -38,15 +38,10 @@ use keyspace::{Change, Key, ShardId, reason};
 use parking_lot::Mutex;
 
 use crate::clients::{Client, status};
-use crate::command::session::Session;
-use crate::command::{Command, Context, Reach, flag, server::key_finder};
 use crate::config::Setting;
 use crate::leftovers::{self, Leftover};
-use crate::limits::{
-    LEAVE_SLICE, TRACKING_DEAD_SHARE, TRACKING_EVICTIONS, TRACKING_GRACE_MS, TRACKING_SHARE,
-};
+use crate::limits::{LEAVE_SLICE, TRACKING_DEAD_SHARE, TRACKING_GRACE_MS, TRACKING_SHARE};
 use crate::names::{ByHash, Disjoint, Member, Members, Who};
-use crate::request::Args;
 use crate::server::Server;
 
 pub(crate) use broadcast::Prefixes;
@@ -125,8 +120,8 @@ pub(crate) struct Tracking {
     sweep_due_ms: AtomicI64,
     last_due_ms: AtomicI64,
     /// Connections that track.
-    clients: AtomicUsize,
-    prefixes: Prefixes,
+    pub(crate) clients: AtomicUsize,
+    pub(crate) prefixes: Prefixes,
     /// Where to look for keys to forget.
     evict_at: AtomicUsize,
 }
@@ -213,7 +208,7 @@ impl Tracking {
     }
 
     /// Remembers that a connection reads a key, whose shard is locked and observed.
-    fn add(&self, shard: ShardId, db: usize, key: Key<'_>, client: &Arc<Client>) {
+    pub(crate) fn add(&self, shard: ShardId, db: usize, key: Key<'_>, client: &Arc<Client>) {
         let mut keys = self.shards[shard.0].lock();
         match keys.get_mut(key.hash, key.bytes) {
             None => {
@@ -284,7 +279,7 @@ impl Tracking {
 
     /// Forgets keys while there are too many, so many of them at most. Those who read them are told as if
     /// they had changed.
-    fn evict(&self, server: &Server, mut most: usize) {
+    pub(crate) fn evict(&self, server: &Server, mut most: usize) {
         while most > 0 && self.is_full(server) {
             let at = self.evict_at.fetch_add(1, Relaxed) % self.shards.len();
             let mut keys = self.shards[at].lock();
@@ -358,122 +353,5 @@ pub(crate) struct Wish {
     pub(crate) prefixes: Vec<Arc<[u8]>>,
 }
 
-/// What a connection can choose, as bits of its status.
-const MODES: u32 = status::BROADCAST | status::OPT_IN | status::OPT_OUT | status::NO_LOOP;
-
 /// Bytes that a prefix takes beside its own.
-const PREFIX_BYTES: usize = 160;
-
-impl Session {
-    /// Lets the connection track, or track in another way. Returns whether all shards have to be observed for
-    /// it from here on.
-    pub(crate) fn begin_tracking(&mut self, server: &Server, wish: Wish) -> bool {
-        let (client, tracking) = (&self.client, &server.observers.tracking);
-        if !client.has_status(status::TRACKING) {
-            tracking.clients.fetch_add(1, Relaxed);
-        }
-        client.set_status(MODES | status::BROKEN_REDIRECT, false);
-        client.set_redirect(wish.redirect);
-        client.set_status(wish.modes | status::TRACKING, true);
-        set_current(client.id);
-        if wish.modes & status::BROADCAST == 0 {
-            return false;
-        }
-        let is_first = self.prefixes.is_empty();
-        let round = client.tracking_round.load(Relaxed);
-        for prefix in wish.prefixes {
-            // Only the empty one may be named again.
-            if !self.prefixes.contains(&prefix) {
-                client.keep(prefix.len() + PREFIX_BYTES);
-                tracking.prefixes.add(&prefix, client, round);
-                self.prefixes.insert(prefix);
-            }
-        }
-        is_first
-    }
-
-    /// Ends tracking, if the connection tracks. What it has read is forgotten when it changes, or with the
-    /// next sweep; if the connection stays, with one some seconds later, because it may track again, and what
-    /// it has read counts then.
-    pub(crate) fn end_tracking(&mut self, server: &Server, stays: bool) {
-        let (client, tracking) = (&self.client, &server.observers.tracking);
-        if !client.has_status(status::TRACKING) {
-            return;
-        }
-        let round = client.tracking_round.load(Relaxed);
-        let mut prefixes = std::mem::take(&mut self.prefixes);
-        if !tracking.remove_prefixes(server, client, round, &mut prefixes, LEAVE_SLICE) {
-            // Those of this round mean nothing from here on.
-            client.tracking_round.store(round + 1, Relaxed);
-            let leftover = Leftover::Prefixes(Arc::clone(client), round, prefixes);
-            leftovers::leave(server, leftover);
-        }
-        client.set_status(
-            MODES | status::BROKEN_REDIRECT | status::CACHING | status::TRACKING,
-            false,
-        );
-        client.set_redirect(None);
-        tracking.clients.fetch_sub(1, Relaxed);
-        let now = sys::clock::realtime_ms();
-        client.untracked_ms.store(now, Relaxed);
-        let sweeps_from = if stays { now + TRACKING_GRACE_MS } else { 0 };
-        tracking.note_dead(client.tracked.load(Relaxed), sweeps_from);
-    }
-}
-
-/// Remembers the keys that a command is about to read, if the connection tracks what it reads.
-pub(crate) fn remember(context: &mut Context<'_>, command: &'static Command, args: &Args<'_>) {
-    let status = context.session.client.status.load(Relaxed);
-    let is_wanted = match status & (status::OPT_IN | status::OPT_OUT) {
-        0 => true,
-        status::OPT_IN => status & status::CACHING != 0,
-        _ => status & status::CACHING == 0,
-    };
-    let reads = command.spec.has(flag::READONLY) && !command.spec.has(flag::PUBSUB);
-    let tracks = status & (status::TRACKING | status::BROADCAST) == status::TRACKING;
-    if !tracks || !is_wanted || !reads {
-        return;
-    }
-    let mut args = *args;
-    args.first_key = command.first_key as usize;
-    args.key_shift = command.key_shift;
-    match command.reach(&args) {
-        Reach::Nothing => {}
-        Reach::Range => command
-            .key_positions(args.len())
-            .for_each(|at| remember_key(context, args.key(at))),
-        Reach::Found(_) | Reach::Everything => {
-            let all: Vec<&[u8]> = args.from(0).collect();
-            let found = key_finder::find(command.spec, &all).unwrap_or_default();
-            for key in found {
-                remember_key(context, args.key(key.at));
-            }
-        }
-    }
-    context
-        .server
-        .observers
-        .tracking
-        .evict(context.server, TRACKING_EVICTIONS);
-}
-
-/// What CLIENT CACHING said holds for the next command alone, or for the transaction that it begins; CLIENT
-/// says more about it.
-pub(crate) fn end_command(session: &Session, command: Option<&Command>) {
-    let is_client = command.is_some_and(|command| command.full_name.starts_with("client"));
-    if session.transaction.is_none() && !is_client {
-        session.client.set_status(status::CACHING, false);
-    }
-}
-
-fn remember_key(context: &Context<'_>, key: Key<'_>) {
-    let (server, store) = (context.server, &context.store);
-    let mut shard = store.lock(key);
-    shard.observe(key, reason::TRACKED);
-    let tracking = &server.observers.tracking;
-    let number = server.keyspace.shard_of(key.hash);
-    tracking.add(number, store.db, key, &context.session.client);
-    drop(shard);
-    // As many leave the table as come, however many keys the command has.
-    tracking.evict(server, 2);
-}
+pub(crate) const PREFIX_BYTES: usize = 160;

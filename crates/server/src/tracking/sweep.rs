@@ -96,7 +96,7 @@ impl Sweep {
 impl Tracking {
     /// Notes that so many interests are of a connection that tracks no more, to be removed from a time (Unix,
     /// ms) on.
-    pub(super) fn note_dead(&self, items: usize, sweeps_from: i64) {
+    pub(crate) fn note_dead(&self, items: usize, sweeps_from: i64) {
         if items == 0 {
             return;
         }

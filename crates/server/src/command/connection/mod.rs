@@ -12,6 +12,7 @@ mod client;
 mod handshake;
 mod listing;
 mod selection;
+pub(crate) mod track;
 mod tracking;
 
 use super::{Arg, ArgKind, Group, Spec, flag};

@@ -7,7 +7,10 @@
 mod message;
 mod subscription;
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::{Arg, ArgKind, Args, Context, Failure, Group, KeySpec, Spec, flag, help};
+use crate::pubsub::{NameKind, Payload};
 
 /// Commands that begin or end listening.
 const LISTENING: u32 = flag::PUBSUB
@@ -227,4 +230,28 @@ fn describe(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     ];
     help(context, "PUBSUB", &lines);
     Ok(())
+}
+
+impl Context<'_> {
+    /// The token of the connection that runs the command.
+    pub(crate) fn token(&self) -> u64 {
+        self.session.client.token.load(Relaxed)
+    }
+
+    /// Tells the connection, at this point among its replies, what has come for it by now.
+    pub(crate) fn receive(&mut self) {
+        let token = self.token();
+        self.listeners.receive(self.server, token, &mut self.reply);
+    }
+
+    /// Publishes a message. Returns how many connections are sent it.
+    pub(crate) fn publish(
+        &mut self,
+        kind: NameKind,
+        channel: &[u8],
+        payload: Payload<'_>,
+    ) -> usize {
+        let server = self.server;
+        server.registry.publish(server, kind, channel, payload)
+    }
 }

@@ -2,14 +2,14 @@
 //! cluster each of them says so: clients tell the mode by that.
 
 use super::{Arg, ArgKind, Group, Spec, flag};
-use crate::cluster::commands;
+use crate::command::cluster;
 
 /// What the rows below have in common.
 const ROW: Spec = Spec {
     flags: flag::STALE,
     group: Group::Cluster,
     since: "3.0.0",
-    handler: commands::refuse,
+    handler: cluster::refuse,
     ..Spec::BASE
 };
 
@@ -67,7 +67,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         complexity: "O(N) where N is the number of reports",
         tips: VARIES,
         args: NODE,
-        handler: commands::failure_reports,
+        handler: cluster::failure_reports,
         ..ROW
     },
     Spec {
@@ -75,7 +75,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         arity: 3,
         summary: "Counts the keys of a hash slot on this node",
         args: &[SLOT],
-        handler: commands::count_keys,
+        handler: cluster::count_keys,
         ..ROW
     },
     Spec {
@@ -134,7 +134,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         complexity: "O(log(N)) where N is the number of keys asked for",
         tips: VARIES,
         args: &[SLOT, Arg::of("count", ArgKind::Integer)],
-        handler: commands::get_keys,
+        handler: cluster::get_keys,
         ..ROW
     },
     Spec {
@@ -143,7 +143,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         flags: flag::LOADING | flag::STALE,
         since: "5.0.0",
         summary: "Prints the subcommands of CLUSTER",
-        handler: commands::show_help,
+        handler: cluster::show_help,
         ..ROW
     },
     Spec {
@@ -151,7 +151,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         arity: 2,
         summary: "Reports the state of the cluster as this node sees it",
         tips: VARIES,
-        handler: commands::info,
+        handler: cluster::info,
         ..ROW
     },
     Spec {
@@ -160,7 +160,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         summary: "Returns the hash slot of a key",
         complexity: "O(N) where N is the length of the key",
         args: &[Arg::of("key", ArgKind::String)],
-        handler: commands::key_slot,
+        handler: cluster::key_slot,
         ..ROW
     },
     Spec {
@@ -170,7 +170,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         summary: "Lists the connections between this node and others",
         complexity: PER_NODE,
         tips: VARIES,
-        handler: commands::links,
+        handler: cluster::links,
         ..ROW
     },
     Spec {
@@ -192,7 +192,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         name: "myid",
         arity: 2,
         summary: "Returns the id of this node",
-        handler: commands::my_id,
+        handler: cluster::my_id,
         ..ROW
     },
     Spec {
@@ -201,7 +201,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         since: "7.2.0",
         summary: "Returns the id of the shard that this node is",
         tips: VARIES,
-        handler: commands::my_shard_id,
+        handler: cluster::my_shard_id,
         ..ROW
     },
     Spec {
@@ -210,7 +210,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         summary: "Describes all nodes, one a line",
         complexity: PER_NODE,
         tips: VARIES,
-        handler: commands::nodes,
+        handler: cluster::nodes,
         ..ROW
     },
     Spec {
@@ -219,7 +219,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         flags: CHANGE,
         summary: "Reads the map of the cluster again; of this server's own",
         complexity: "O(N) where N is the size of the map",
-        handler: commands::reload,
+        handler: cluster::reload,
         ..ROW
     },
     Spec {
@@ -230,7 +230,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         summary: "Describes the replicas of a node",
         tips: VARIES,
         args: NODE,
-        handler: commands::replicas,
+        handler: cluster::replicas,
         ..ROW
     },
     Spec {
@@ -295,7 +295,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         summary: "Describes which nodes serve which hash slots, by shard",
         complexity: PER_NODE,
         tips: VARIES,
-        handler: commands::shards,
+        handler: cluster::shards,
         ..ROW
     },
     Spec {
@@ -306,7 +306,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         tips: VARIES,
         args: NODE,
         deprecated: Some(("5.0.0", "`CLUSTER REPLICAS`")),
-        handler: commands::replicas,
+        handler: cluster::replicas,
         ..ROW
     },
     Spec {
@@ -320,7 +320,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
             ("7.0.0", "Tells more about the network of a node."),
         ],
         deprecated: Some(("7.0.0", "`CLUSTER SHARDS`")),
-        handler: commands::slots,
+        handler: cluster::slots,
         ..ROW
     },
 ];

@@ -136,7 +136,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "3.0.0",
         summary: "Allows reads from a replica of a cluster",
         categories: &["@connection"],
-        handler: crate::cluster::commands::accept,
+        handler: crate::command::cluster::accept,
         ..Spec::BASE
     },
     Spec {
@@ -147,7 +147,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "3.0.0",
         summary: "Ends what READONLY began",
         categories: &["@connection"],
-        handler: crate::cluster::commands::accept,
+        handler: crate::command::cluster::accept,
         ..Spec::BASE
     },
     Spec {
@@ -158,7 +158,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "3.0.0",
         summary: "Lets the next request reach a slot that is being moved here",
         categories: &["@connection"],
-        handler: crate::cluster::commands::accept,
+        handler: crate::command::cluster::accept,
         ..Spec::BASE
     },
     Spec {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::Request;
 use crate::clients::status;
 use crate::command::server::protection;
 use crate::command::{Command, Context, Control, flag};
@@ -11,7 +12,6 @@ use crate::limits::{
     ERROR_ECHO_BYTES, JOURNAL_VALUE_BYTES, KEPT_ARGUMENT_BYTES, KEPT_FREELY_BYTES,
 };
 use crate::memory::Room;
-use crate::net::batch::Request;
 use crate::notify;
 use crate::request::{Args, Failure, failure};
 use crate::server::{PauseKind, Server};

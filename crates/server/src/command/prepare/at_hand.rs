@@ -13,58 +13,25 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::{INLINE_VALUE_MAX, Key, LargeValue};
 
-use super::prepare::Uses;
-use super::promise::needed;
-use super::{FetchState, Wanted};
+use super::Uses;
+use crate::cold::{Arrived, Wanted, needed};
 use crate::command::Context;
 use crate::limits::{AT_HAND_BYTES, AT_HAND_VALUES};
-use crate::server::Server;
 use crate::store::Entry;
 
-/// A value that was read.
-pub(crate) struct Arrived {
-    pub(crate) wanted: Wanted,
-    pub(crate) value: LargeValue,
-}
-
-impl FetchState {
+impl Context<'_> {
     /// Whether a cold value is only read for a request that sends it, and its entry stays as it is.
-    pub(crate) fn keeps_out(
-        &mut self,
-        server: &Server,
-        wanted: &Wanted,
-        entry: &mut Entry<'_, '_>,
-    ) -> bool {
-        if self.is_noted {
+    pub(super) fn keeps_out(&self, wanted: &Wanted, entry: &mut Entry<'_, '_>) -> bool {
+        if self.fetch.is_noted {
             // It was asked for once, however often the request is looked at.
-            return self.has_arrived(wanted);
+            return self.fetch.has_arrived(wanted);
         }
-        if server.cold.is_eager.load(Relaxed) {
+        if self.server.cold.is_eager.load(Relaxed) {
             return fastrand::bool();
         }
-        server.memory.is_near_with(needed(wanted)) && !entry.is_asked_again()
+        self.server.memory.is_near_with(needed(wanted)) && !entry.is_asked_again()
     }
 
-    /// Whether a value was read for the request and is kept for it.
-    fn has_arrived(&self, wanted: &Wanted) -> bool {
-        self.arrived.iter().any(|arrived| arrived.is(wanted))
-    }
-
-    fn take_arrived(&mut self, wanted: &Wanted) -> Option<LargeValue> {
-        let mut arrived = self.arrived.iter();
-        let at = arrived.position(|arrived| arrived.is(wanted))?;
-        Some(self.arrived.swap_remove(at).value)
-    }
-}
-
-impl Arrived {
-    fn is(&self, wanted: &Wanted) -> bool {
-        let own = &self.wanted;
-        own.value == wanted.value && own.db == wanted.db && own.key == wanted.key
-    }
-}
-
-impl Context<'_> {
     /// Gets what is wanted, if none of it has to come from the disk, and pins it. If not, all of it is wanted
     /// still but for what has arrived.
     pub(crate) fn take_what_is_at_hand(&mut self, uses: Uses) -> bool {
@@ -161,36 +128,6 @@ impl Context<'_> {
         if is_served {
             self.store.persistence.reading.served.fetch_add(1, Relaxed);
             self.store.served.add(wanted.key, hash, value);
-        }
-    }
-}
-
-/// What the running command is served: found by its entry, which is cold. In the order of hashes.
-#[derive(Default)]
-pub(crate) struct Served(Vec<(u64, Box<[u8]>, LargeValue)>);
-
-impl Served {
-    fn add(&mut self, key: Box<[u8]>, hash: u64, value: LargeValue) {
-        let at = self.0.partition_point(|&(other, ..)| other < hash);
-        self.0.insert(at, (hash, key, value));
-    }
-
-    /// The value of a key.
-    pub(crate) fn get(&self, key: &[u8], hash: u64) -> Option<&LargeValue> {
-        let from = self.0.partition_point(|&(other, ..)| other < hash);
-        let same = self.0[from..]
-            .iter()
-            .take_while(|&&(other, ..)| other == hash);
-        same.filter(|(_, its, _)| **its == *key)
-            .map(|(.., value)| value)
-            .next()
-    }
-
-    /// The command has run.
-    #[inline]
-    pub(crate) fn clear(&mut self) {
-        if !self.0.is_empty() {
-            self.0.clear();
         }
     }
 }

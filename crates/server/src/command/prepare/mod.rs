@@ -1,16 +1,19 @@
-//! Before a command runs: are the values that it needs in memory?
+//! Before a command runs: are the values that it needs in memory? Those that are not are read back
+//! ([`crate::cold`]).
 //!
 //! Budget, while nothing is cold: one load for each lane. Otherwise one lock and one look-up for each key
 //! whose value is needed.
 
+mod at_hand;
+
 use std::sync::atomic::Ordering::Relaxed;
 
-use keyspace::{ColdValue, Key};
+use keyspace::Key;
 
-use super::at_hand::Arrived;
-use super::promise::{needed, taken};
 use crate::blobs;
+use crate::cold::{Wanted, needed, taken};
 use crate::command::queue::Transaction;
+use crate::command::received;
 use crate::command::{Command, Context, Reach};
 use crate::limits::FETCH_TRIES;
 use crate::memory::Room;
@@ -18,54 +21,6 @@ use crate::request::ReplyMode;
 use crate::request::reply::Mark;
 use crate::request::{Args, Failure, failure};
 use crate::store::Store;
-
-/// A value that is to be read back.
-#[derive(Clone)]
-pub(crate) struct Wanted {
-    pub(crate) db: usize,
-    pub(crate) hash: u64,
-    pub(crate) key: Box<[u8]>,
-    pub(crate) value: ColdValue,
-    /// It is read for this once, and its entry stays as it is.
-    pub(crate) stays_out: bool,
-}
-
-/// What a connection knows of its first request as far as values are concerned.
-#[derive(Default)]
-pub(crate) struct FetchState {
-    /// The number of the wait for values; 0 for none.
-    pub(crate) number: u64,
-    /// How often values were read for it.
-    pub(crate) tries: u32,
-    /// Why one of them could not be read.
-    pub(crate) failure: Option<Failure>,
-    /// Whether it was noted which values it asks for.
-    pub(crate) is_noted: bool,
-    /// Whether it may have them though there is no room.
-    goes_without_room: bool,
-    /// What was read for it and stays out of memory.
-    pub(crate) arrived: Vec<Arrived>,
-}
-
-impl FetchState {
-    /// Why the request cannot run; it is over then.
-    #[inline]
-    pub(crate) fn take_failure(&mut self) -> Option<Failure> {
-        let failure = self.failure.take();
-        if failure.is_some() {
-            self.done();
-        }
-        failure
-    }
-
-    /// The request has what it needs, or never will.
-    #[inline]
-    pub(crate) fn done(&mut self) {
-        if self.is_noted {
-            *self = FetchState::default();
-        }
-    }
-}
 
 /// What a command does with values.
 #[derive(Clone, Copy)]
@@ -101,7 +56,7 @@ impl Context<'_> {
             offload_all(&mut self.store, db, command, args);
         }
         let uses = Uses {
-            copes: blobs::copes(command, args, false),
+            copes: received::copes(command, args, false),
             sends: (command.spec.large.sends)(args),
         };
         self.pin_or_want_all(command, args, uses);
@@ -153,7 +108,7 @@ impl Context<'_> {
         if most == usize::MAX || self.extras.wanted.len() == 1 && self.extras.pins.is_empty() {
             return true;
         }
-        let copes = blobs::copes(command, args, false);
+        let copes = received::copes(command, args, false);
         let mut bytes: usize = 0;
         for_each_needed(command, args, |key| {
             let mut shard = self.store.lock(key);
@@ -226,8 +181,7 @@ impl Context<'_> {
                 Some(value) if uses.copes && blobs::is_blob(value) => {}
                 Some(value) => {
                     let mut wanted = Wanted::new(db, key, value);
-                    wanted.stays_out =
-                        uses.sends && self.fetch.keeps_out(self.server, &wanted, &mut entry);
+                    wanted.stays_out = uses.sends && self.keeps_out(&wanted, &mut entry);
                     return Some(wanted);
                 }
                 None => is_borrowed = entry.is_in_file_too(),
@@ -310,7 +264,7 @@ impl Context<'_> {
         let (store, wanted, server) = (&self.store, &mut self.extras.wanted, self.server);
         let mut left = server.most_held();
         transaction.for_each_run(store, server.selectable_databases(), |db, command, args| {
-            let copes = blobs::copes(command, args, true);
+            let copes = received::copes(command, args, true);
             for_each_needed(command, args, |key| {
                 let mut shard = store.lock_in(db, key);
                 let Some(entry) = shard.find(key) else {
@@ -345,7 +299,7 @@ impl Context<'_> {
         args: &Args<'_>,
     ) -> Result<(), Failure> {
         let (store, server) = (&self.store, self.server);
-        let copes = blobs::copes(command, args, true);
+        let copes = received::copes(command, args, true);
         let mut done = Ok(());
         for_each_needed(command, args, |key| {
             let Some(cold) = store.cold_in(store.db, key) else {
@@ -360,25 +314,6 @@ impl Context<'_> {
             };
         });
         done
-    }
-}
-
-impl Wanted {
-    fn new(db: usize, key: Key<'_>, value: ColdValue) -> Wanted {
-        Wanted {
-            db,
-            hash: key.hash,
-            key: key.bytes.into(),
-            value,
-            stays_out: false,
-        }
-    }
-
-    pub(crate) fn key(&self) -> Key<'_> {
-        Key {
-            bytes: &self.key,
-            hash: self.hash,
-        }
     }
 }
 

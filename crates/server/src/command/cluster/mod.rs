@@ -1,14 +1,17 @@
 //! CLUSTER, READONLY, READWRITE and ASKING. Their rows are in [`crate::command::server`].
 
+mod route;
+
 use keyspace::{Database, EntryRef, Position, SLOTS, slot};
 use resp::number;
 
-use super::{Cluster, View, replies};
+use crate::cluster::{Cluster, Refused, View, replies};
 use crate::command::deferred::{self, Around, Progress, Slice, Work};
 use crate::command::{Context, help};
 use crate::limits::SLICE_KEYS;
 use crate::request::Pieces;
 use crate::request::{Args, Failure, failure};
+use crate::server::Server;
 use map::Node;
 
 const DISABLED: Failure = Failure::of("ERR This instance has cluster support disabled");
@@ -117,7 +120,7 @@ pub(crate) fn key_slot(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
 pub(crate) fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let (cluster, server) = (cluster_of(context)?, context.server);
     deferred::do_apart(context, args, move || {
-        match cluster.reload_and_tell(server) {
+        match reload_and_tell(server, cluster) {
             Ok(_) => Ok(Pieces::beginning(b"+OK\r\n".into())),
             Err(refused) => Err(Failure::new(format!(
                 "ERR The old map stays: {}",
@@ -125,6 +128,31 @@ pub(crate) fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
             ))),
         }
     })
+}
+
+/// Reads the map again, and says in the log what came of it.
+///
+/// # Errors
+/// The map is refused; the old one stays.
+pub(crate) fn reload_and_tell(server: &Server, cluster: &Cluster) -> Result<bool, Refused> {
+    let done = cluster.reload(&server.settings);
+    match &done {
+        Ok(true) => forget_copies(server),
+        Ok(false) => log::info!("The map of the cluster has not changed"),
+        Err(refused) => {
+            log::warn!("The old map of the cluster stays: {}", refused.text());
+        }
+    }
+    done
+}
+
+/// Tells clients that keep copies of keys that these are worth nothing: of what happens to a key in another
+/// node this one knows nothing. Whoever reads a key from here on was asked after the change of the map.
+fn forget_copies(server: &Server) {
+    let alone = server.keyspace.turns().exclusive();
+    server.observers.tracking.flushed(server);
+    drop(alone);
+    server.wake_workers();
 }
 
 pub(crate) fn show_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {

@@ -14,8 +14,6 @@ use std::time::Duration;
 use aof::Reader;
 use keyspace::{INLINE_VALUE_MAX, LargeValue, Turn};
 
-use super::super::{Persistence, Relief};
-use super::Found;
 use crate::clients::Client;
 use crate::cold::{FetchState, Served};
 use crate::command::queue::{Spares, Transaction};
@@ -27,6 +25,7 @@ use crate::limits::{
     JOURNAL_REQUEST_BYTES, JOURNAL_VALUE_BYTES, REPLAY_REPORT_MS, TAKEOVER_BYTES, TAKEOVER_COMMANDS,
 };
 use crate::metrics::WorkerStats;
+use crate::persistence::{Found, Persistence, Relief};
 use crate::pubsub::Listeners;
 use crate::request::{Args, Failure, Output, Reply};
 use crate::server::Server;

@@ -24,18 +24,18 @@ const BESIDE: &str = ".ferrite";
 
 /// An append-only file of redis-server.
 #[derive(PartialEq, Eq)]
-pub(in crate::persistence) struct Found {
+pub(crate) struct Found {
     /// The manifest, or the one file there is.
-    pub(in crate::persistence) name: PathBuf,
+    pub(crate) name: PathBuf,
     /// What is read, in this order.
-    pub(in crate::persistence) files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     /// Bytes of all of these.
-    pub(in crate::persistence) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Found {
     /// All of it: the directory of the manifest, or the one file.
-    pub(in crate::persistence) fn whole(&self) -> &Path {
+    pub(crate) fn whole(&self) -> &Path {
         match self.name.parent() {
             Some(directory) if is_manifest(self.name.as_os_str().as_bytes()) => directory,
             _ => &self.name,
@@ -54,7 +54,7 @@ fn named_directory(settings: &Settings) -> PathBuf {
 ///
 /// # Errors
 /// There are two.
-pub(in crate::persistence) fn own_directory(settings: &Settings) -> Result<PathBuf, String> {
+pub(crate) fn own_directory(settings: &Settings) -> Result<PathBuf, String> {
     let named = named_directory(settings);
     let beside = beside(&named);
     let is_log = |directory: &Path| directory.join("log").is_dir();
@@ -80,7 +80,7 @@ fn beside(named: &Path) -> PathBuf {
 }
 
 /// Whether a directory holds files of redis-server.
-pub(in crate::persistence) fn has_redis_files(directory: &Path) -> bool {
+pub(crate) fn has_redis_files(directory: &Path) -> bool {
     names(directory).any(|name| {
         let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
         is_manifest(&name) || name.ends_with(b".aof") || has(b".aof.")
@@ -114,7 +114,7 @@ fn file_of_redis_6(settings: &Settings) -> PathBuf {
 ///
 /// # Errors
 /// There is one that is not whole.
-pub(in crate::persistence) fn find(settings: &Settings) -> Result<Option<Found>, String> {
+pub(crate) fn find(settings: &Settings) -> Result<Option<Found>, String> {
     let directory = named_directory(settings);
     let path = manifest(&directory, &file_name(settings))?;
     let listed = path.as_deref().map(read_manifest).transpose()?;

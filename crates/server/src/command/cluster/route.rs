@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyspace::{all_slots, slot};
 use resp::request::Span;
 
-use super::replies::Endpoint;
-use super::{Cluster, View, WORDS};
+use crate::cluster::replies::Endpoint;
+use crate::cluster::{Cluster, View, WORDS};
+use crate::command::run::Request;
 use crate::command::server::key_finder;
 use crate::command::{Command, Context, Control, Routing, flag};
 use crate::config::{Setting, Settings};
-use crate::net::batch::Request;
 use crate::request::{Args, Failure};
 
 /// Where a request belongs.

@@ -4,10 +4,9 @@
 //! first byte goes into it, and as complete when all of it is durable: whoever is killed in between begins
 //! again at the next start, and after that the log alone counts. redis-server's files are only read.
 //!
-//! `files` finds them and says where the log is, `run` runs the commands. The syntax of the files is in the
-//! crates `aof` and `rdb`.
+//! [`crate::persistence`] finds them and says where the log is, `run` runs the commands. The syntax of the
+//! files is in the crates `aof` and `rdb`.
 
-mod files;
 mod run;
 
 use std::fs::File;
@@ -15,18 +14,17 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Relief, switch};
+use crate::persistence::{Found, Relief, find, switch};
 use crate::server::Server;
 use crate::snapshot;
 
-pub(super) use files::{Found, find, has_redis_files, own_directory};
 use run::Runner;
 
 /// Takes over what was found. The log is open, marked as incomplete, and nobody else changes data.
 ///
 /// # Errors
 /// What cannot be taken over: file, byte, command and key.
-pub(super) fn take_over(server: &'static Server, found: &Found) -> Result<(), String> {
+pub(crate) fn take_over(server: &'static Server, found: &Found) -> Result<(), String> {
     log::info!(
         "Taking over {}: {} files, {} bytes",
         found.name.display(),
