@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::failure;
-use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
+use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
 use crate::command::deferred;
 use crate::config::{self, Change, Foreign, Row, Setting, Settings, TABLE};
 use crate::glob::{self, Case};
@@ -107,7 +107,7 @@ const SUBCOMMANDS: &[Spec] = &[
 ];
 
 /// `CONFIG GET pattern...`
-fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn get(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let settings = &context.server.settings;
     let found = find(args.from(2)).into_iter();
     let values = found.filter_map(|(name, entry)| Some((name, entry.value(settings)?)));
@@ -117,7 +117,7 @@ fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         context.reply.bulk(name);
         context.reply.bulk(value.as_bytes());
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// What a name of CONFIG GET or SET stands for.
@@ -204,7 +204,7 @@ fn is_secret_value(args: &Args<'_>, at: usize) -> bool {
 }
 
 /// `CONFIG SET name value [name value ...]`
-fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn set(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let pairs = pair_up(args.from(2))?;
     let settings = &context.server.settings;
     let mut foreign: Vec<(&'static Foreign, String)> = Vec::new();
@@ -244,7 +244,7 @@ fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     }
     context.server.snapshots.check_gate(context.server);
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// The settings and values of a CONFIG SET, of which the first that cannot be set refuses all.
@@ -323,14 +323,14 @@ fn allow_clients(change: &Change<'_>) -> Result<(), Failure> {
 }
 
 /// `CONFIG RESETSTAT`
-fn reset_stat(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn reset_stat(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     context.server.reset_stats();
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `CONFIG REWRITE`. The connection waits for the disk: the reply says that the file is there.
-fn rewrite(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn rewrite(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let server = context.server;
     let Some(file) = &server.config_file else {
         return Err(Failure::of(
@@ -354,7 +354,7 @@ fn rewrite_file(server: &Server, file: &Path) -> Result<Pieces, Failure> {
 }
 
 /// `CONFIG HELP`
-fn show_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn show_help(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let lines = [
         "GET <pattern> [<pattern> ...]",
         "    Show the settings whose names match a glob-style pattern.",
@@ -366,7 +366,7 @@ fn show_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
         "    Write the current settings to the configuration file.",
     ];
     help(context, "CONFIG", &lines);
-    Ok(())
+    Ok(Next::Done)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use resp::reply::Protocol;
 
 use crate::command::queue::Transaction;
 use crate::command::session::Session;
-use crate::command::{Command, Context};
+use crate::command::{Command, Context, Handled, Next};
 use crate::limits::SLICE_NS;
 use crate::pubsub::Listeners;
 use crate::request::Pieces;
@@ -121,7 +121,7 @@ impl Context<'_> {
     }
 
     /// Leaves the rest of the command for later: the reply, too.
-    pub(crate) fn defer(&mut self, args: &Args<'_>, work: impl Work + 'static) {
+    pub(crate) fn defer(&mut self, args: &Args<'_>, work: impl Work + 'static) -> Next {
         assert!(self.may_defer(), "nothing is left of a command here");
         let mut request = self.spares.take();
         request.push(self.command, args);
@@ -131,6 +131,7 @@ impl Context<'_> {
             request,
             ticks: 0,
         }));
+        Next::Defer
     }
 }
 
@@ -159,7 +160,7 @@ pub(crate) fn do_apart(
     context: &mut Context<'_>,
     args: &Args<'_>,
     task: impl FnOnce() -> Result<Pieces, Failure> + Send + 'static,
-) -> Result<(), Failure> {
+) -> Handled {
     if !context.may_defer() {
         let pieces = if context.in_transaction {
             task()?
@@ -169,7 +170,7 @@ pub(crate) fn do_apart(
         pieces
             .into_iter()
             .for_each(|chunk| context.reply.out.extend_from_slice(chunk.as_slice()));
-        return Ok(());
+        return Ok(Next::Done);
     }
     let (sender, receiver) = channel();
     let worker = &context.server.workers[context.worker];
@@ -186,6 +187,5 @@ pub(crate) fn do_apart(
             "ERR no thread could be started: {error}"
         )));
     }
-    context.defer(args, Apart(receiver));
-    Ok(())
+    Ok(context.defer(args, Apart(receiver)))
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use keyspace::{INLINE_VALUE_MAX, Key, LargeValue, ShardSet, Stored, reason};
 use resp::reply::Writer;
 
-use crate::command::Context;
 use crate::command::deferred::{Around, Progress, Slice, Work};
+use crate::command::{Context, Next};
 use crate::gather::Stale;
 use crate::limits::{GATHER_KEYS, GATHER_PASSES, GATHER_REST, PIECE_BYTES, SLICE_KEYS};
 use crate::observe::Observers;
@@ -38,23 +38,23 @@ pub(crate) enum Wanted {
     },
 }
 
-/// Leaves a command on many keys, which are all of its arguments, for later. Returns whether it did:
-/// otherwise there are too few of them, or it has to be done at once.
+/// Leaves a command on many keys, which are all of its arguments, for later, unless there are too few
+/// of them, or it has to be done at once.
 ///
 /// A connection that keeps copies is told of changes that come behind its reply, so it gets that at once. So
 /// does everybody when values may be in the log alone: they were brought back for the command, and stay until
 /// it has run.
-pub(crate) fn gathers(context: &mut Context<'_>, args: &Args<'_>, wanted: Wanted) -> bool {
+pub(crate) fn gather(context: &mut Context<'_>, args: &Args<'_>, wanted: Wanted) -> Option<Next> {
     if args.len() <= GATHER_KEYS || !context.may_defer() || context.session.listens {
-        return false;
+        return None;
     }
     if wanted == Wanted::Values && context.server.cold.is_on() {
-        return false;
+        return None;
     }
     let (observers, shards) = (context.store.observers, context.store.keyspace.shards());
     let stale = Arc::new(Stale::all(context.store.db, args.len() - 1, shards));
     observers.gatherings.begin(&stale);
-    context.defer(
+    let later = context.defer(
         args,
         Gather {
             wanted,
@@ -72,7 +72,7 @@ pub(crate) fn gathers(context: &mut Context<'_>, args: &Args<'_>, wanted: Wanted
             answer: Pieces::default(),
         },
     );
-    true
+    Some(later)
 }
 
 /// What was found of a key.

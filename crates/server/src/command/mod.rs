@@ -60,15 +60,30 @@ pub(crate) struct Context<'c> {
     pub(crate) fetch: &'c mut FetchState,
     /// What few requests need.
     pub(crate) extras: &'c mut Extras,
-    /// The request has not run, and is to come again.
-    pub(crate) again: bool,
     /// It runs in a transaction, where nothing may wait.
     pub(crate) in_transaction: bool,
-    /// The command has not run: it does when there is room for the values that it needs.
-    pub(crate) waits_for_room: bool,
     /// What CLIENT REPLY says was applied to each part of the reply already.
     pub(crate) replies_in_parts: bool,
 }
+
+/// What becomes of a request whose command has not failed.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// It is answered.
+    Done,
+    /// Its connection waits until the wait that was begun is over ([`Context::park`]).
+    Wait,
+    /// The rest of the command is done later ([`Context::defer`]), and the answer with it.
+    Defer,
+    /// It has not run: it comes again when the values are there that it needs ([`Extras::wanted`]).
+    Fetch,
+    /// It has not run: it comes again soon, or when the wait is over that was begun.
+    Retry,
+}
+
+/// What a handler returns.
+pub(crate) type Handled = Result<Next, Failure>;
 
 /// What few requests need. Empty between the lanes of a worker, which keeps it: so a [`Context`] has nothing
 /// that is dropped.
@@ -87,7 +102,7 @@ pub(crate) struct Extras {
 }
 
 /// The handler of a command that only has subcommands: reached when none was named, which the arity prevents.
-pub(crate) fn container(_: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn container(_: &mut Context<'_>, _: &Args<'_>) -> Handled {
     Err(failure::SYNTAX)
 }
 

@@ -26,7 +26,7 @@ use ferrite_log::Lsn;
 use keyspace::reason;
 use resp::number;
 
-use super::{Context, server};
+use super::{Context, Next, server};
 use crate::blocked::{Asks, Key, KeyWait, Outcome, ready};
 use crate::names::ByHash;
 use crate::request::{Args, Failure};
@@ -92,10 +92,11 @@ impl Context<'_> {
     }
 
     /// Lets the connection wait. The handler returns without an answer; nothing else may have been answered.
-    pub(crate) fn park(&mut self, wait: Wait) {
+    pub(crate) fn park(&mut self, wait: Wait) -> Next {
         let number = self.server.waits.next();
         self.session.client.wait.store(number, Relaxed);
         self.park_as(number, wait, None, ByHash::default());
+        Next::Wait
     }
 
     fn park_as(
@@ -125,7 +126,7 @@ impl Context<'_> {
         wait: Wait,
         asks: Asks,
         is_there: impl Fn(&mut Shards<'_>) -> bool,
-    ) -> bool {
+    ) -> Option<Next> {
         let number = self.server.waits.next();
         let key_wait = Arc::new(KeyWait {
             number,
@@ -135,7 +136,7 @@ impl Context<'_> {
         let (server, db) = (self.server, self.store.db);
         let mut shards = self.store.lock_keys(keys.clone());
         if is_there(&mut shards) {
-            return false;
+            return None;
         }
         self.session.client.wait.store(number, Relaxed);
         let mut lines: ByHash<Key, ()> = ByHash::default();
@@ -151,7 +152,7 @@ impl Context<'_> {
         }
         drop(shards);
         self.park_as(number, wait, Some(key_wait), lines);
-        true
+        Some(Next::Wait)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ferrite_log::Blob;
 use keyspace::Key;
 
-use super::{Command, Context};
+use super::{Command, Context, Next};
 use crate::blobs::Received;
 use crate::journal::Journal;
 use crate::request::{Args, Failure};
@@ -39,11 +39,11 @@ impl<'c> Context<'c> {
         self.extras.pins.iter().filter(is_same).count() as u32
     }
 
-    /// Lets the request come again soon: somebody relies on the shard's values for now.
-    pub(crate) fn come_again(&mut self, received: Option<Arc<Blob>>) -> Failure {
-        self.extras.received = received.map(|blob| Received::new(self.server, Ok(blob)));
-        self.again = true;
-        LOG_CHANGED
+    /// Lets the request come again soon, with the file that it has: somebody relies on the shard's values for
+    /// now.
+    pub(crate) fn come_again(&mut self, blob: Arc<Blob>) -> Next {
+        self.extras.received = Some(Received::new(self.server, Ok(blob)));
+        Next::Retry
     }
 }
 

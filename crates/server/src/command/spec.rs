@@ -1,10 +1,10 @@
 //! How a command is described: one row per command, from which dispatch, COMMAND, HELP, ACL categories and
 //! documentation all derive.
 
-use super::{Args, Context, Failure};
+use super::{Args, Context, Handled};
 
 /// What runs a command.
-pub(crate) type Handler = fn(&mut Context<'_>, &Args<'_>) -> Result<(), Failure>;
+pub(crate) type Handler = fn(&mut Context<'_>, &Args<'_>) -> Handled;
 
 /// A command or subcommand.
 pub(crate) struct Spec {

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::{Key, reason};
 
-use super::{Arg, Args, Command, Context, Failure, Group, KeySpec, Spec, flag};
+use super::{Arg, Args, Command, Context, Failure, Group, Handled, KeySpec, Next, Spec, flag};
 use crate::command::connection::track;
 use crate::command::queue::Transaction;
 use crate::command::run::{Timer, run_and_look};
@@ -77,33 +77,32 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
 ];
 
-fn multi(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn multi(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     if context.session.transaction.is_some() {
         return Err(Failure::of("ERR MULTI calls can not be nested"));
     }
     let transaction = context.spares.take();
     context.session.begin(transaction);
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn exec(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn exec(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let transaction = context
         .session
         .take_transaction()
         .ok_or(Failure::of("ERR EXEC without MULTI"))?;
     let done = attempt(context, &transaction);
-    if !context.extras.wanted.is_empty() || context.waits_for_room {
-        // It comes again when they are there, or room for them.
-        context.session.begin(transaction);
-        return done;
+    match done {
+        // It comes again when the values are there, or room for them.
+        Ok(Next::Fetch | Next::Retry) => context.session.begin(transaction),
+        _ => context.spares.give_back(transaction),
     }
-    context.spares.give_back(transaction);
     done
 }
 
 /// Runs a transaction, or finds out that it may not run. Watches nothing afterwards.
-fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Result<(), Failure> {
+fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Handled {
     let server = context.server;
     if transaction.refused {
         context.session.unwatch(server);
@@ -114,7 +113,7 @@ fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Result<(), F
     if context.session.is_dirty() {
         context.session.unwatch(server);
         context.reply.null_array();
-        return Ok(());
+        return Ok(Next::Done);
     }
     if let Some(failure) = context.fetch.take_failure() {
         context.session.unwatch(server);
@@ -128,9 +127,9 @@ fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Result<(), F
         let_go(context, holds);
         if !context.has_room_for_wanted() {
             context.extras.wanted.clear();
-            context.waits_for_room = true;
+            return Ok(Next::Retry);
         }
-        return Ok(());
+        return Ok(Next::Fetch);
     }
     let may_run = are_watched_keys_unchanged(context);
     // Before the requests run: what they do themselves is no reason to fail.
@@ -149,7 +148,7 @@ fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Result<(), F
         let args = transaction.args(at, &server.keyspace);
         context.show_monitors(db, transaction.command(at), &args);
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Makes sure that nobody else reaches what the transaction uses. Returns whether it is held: otherwise no
@@ -237,25 +236,27 @@ fn run(
     }
     if timer.groups(command, args.size()) {
         timer.count(command);
-        run_and_look(command, context, args);
+        let next = run_and_look(command, context, args);
+        debug_assert_eq!(next, Next::Done, "nothing waits in a transaction");
         return;
     }
     timer.begin_alone(command);
-    run_and_look(command, context, args);
+    let next = run_and_look(command, context, args);
+    debug_assert_eq!(next, Next::Done, "nothing waits in a transaction");
     timer.end_alone(command, args, context.session);
     context.refresh();
 }
 
-fn discard(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn discard(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     if context.session.transaction.is_none() {
         return Err(Failure::of("ERR DISCARD without MULTI"));
     }
     context.discard();
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn watch(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn watch(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if context.session.transaction.is_some() {
         return Err(Failure::of("ERR WATCH inside MULTI is not allowed"));
     }
@@ -288,11 +289,11 @@ fn watch(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         session.client.watched.store(session.watched.len(), Relaxed);
     }
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn unwatch(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn unwatch(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     context.session.unwatch(context.server);
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }

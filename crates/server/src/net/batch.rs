@@ -5,6 +5,7 @@
 //! the bucket of every key is prefetched; when it is full, a second sweep prefetches the entries. Nothing
 //! here allocates once the vectors have grown.
 
+use keyspace::{INLINE_VALUE_MAX, LargeValue};
 use resp::reply::{Protocol, Writer};
 use resp::request::{Outcome, ProtocolError, Span, parse};
 
@@ -52,6 +53,53 @@ impl Lane {
             stopped: false,
             error: None,
             large: false,
+        }
+    }
+
+    /// Makes the connection's own buffer one that can be shared, if it is large: a request in it may become a
+    /// value as it is.
+    pub(crate) fn share_buffer(&mut self, pending: &mut Vec<u8>) -> Option<LargeValue> {
+        self.large = self.source == Source::Pending && pending.len() > INLINE_VALUE_MAX;
+        self.large
+            .then(|| LargeValue::new(std::mem::take(pending).into()))
+    }
+
+    /// The bytes of the source.
+    #[inline]
+    pub(crate) fn input<'b>(
+        &self,
+        buffer: Option<&'b LargeValue>,
+        scratch: &'b [u8],
+        pending: &'b [u8],
+    ) -> &'b [u8] {
+        match (buffer, self.source) {
+            (Some(buffer), _) => buffer.buffer(),
+            (None, Source::Scratch { from, until }) => &scratch[from..until],
+            (None, Source::Pending) => pending,
+        }
+    }
+
+    /// Gives the connection its buffer back, without what has become a value; or what [`Lane::take_back`] has
+    /// written in its place.
+    pub(crate) fn keep_rest(
+        &mut self,
+        buffer: Option<LargeValue>,
+        rewritten: Option<Vec<u8>>,
+        pending: &mut Vec<u8>,
+    ) {
+        if let Some(buffer) = buffer {
+            match LargeValue::try_unwrap(buffer) {
+                Ok(large) => *pending = large.into_buffer(),
+                Err(value) => {
+                    // It is a value now; what is behind the request stays.
+                    *pending = value.buffer()[self.at..].to_vec();
+                    self.at = 0;
+                }
+            }
+        }
+        if let Some(requests) = rewritten {
+            *pending = requests;
+            self.source = Source::Pending;
         }
     }
 

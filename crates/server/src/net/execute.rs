@@ -4,21 +4,19 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use keyspace::{INLINE_VALUE_MAX, LargeValue};
+use resp::request::Span;
 
 use crate::blocked::ready;
 use crate::clients::status;
-use crate::command::Context;
-use crate::command::park;
+use crate::command::park::{self, Parked};
 use crate::command::prepare::Prepared;
 use crate::command::run::{Request, Timer, run, run_and_look, run_special};
-use crate::command::session::Session;
-use crate::net::batch::Source;
-use crate::net::connection::{Connection, State};
+use crate::command::{Command, Context, Next};
+use crate::net::batch::{Lane, Source};
+use crate::net::connection::State;
 use crate::net::worker::Worker;
 use crate::request::ReplyMode;
 use crate::request::{Args, Reply};
-use crate::server::Server;
 use crate::store::Store;
 use crate::tracking;
 
@@ -35,270 +33,318 @@ impl Worker {
                 .iter()
                 .take_while(|request| request.lane == number)
                 .count();
-            self.run_lane(number, &rest[..own], &mut timer);
+            if let Some(next) = self.run_lane(number, &rest[..own], &mut timer) {
+                self.suspend(number, next);
+            }
             rest = &rest[own..];
         }
         timer.finish_run();
         self.batch.requests = requests;
     }
 
-    /// Runs one lane's requests of the window.
-    fn run_lane(&mut self, number: usize, requests: &[Request], timer: &mut Timer) {
-        let (server, worker, now) = (self.server, self.number, self.now);
-        let Worker {
-            batch,
-            connections,
-            scratch,
-            turn,
-            output,
-            stats,
-            paused,
-            extras,
-            served,
-            waiting: those_who_wait,
-            listeners,
-            spares,
-            journal,
-            poller,
-            reads,
-            ..
-        } = self;
-        let lane = &mut batch.lanes[number];
-        let Some(connection) = connections.get_mut(lane.token) else {
-            return;
-        };
+    /// Runs one lane's requests of the window. Returns why it has to wait, if it does.
+    #[inline]
+    fn run_lane(&mut self, number: usize, requests: &[Request], timer: &mut Timer) -> Option<Next> {
+        let lane = &mut self.batch.lanes[number];
+        let connection = self.connections.get_mut(lane.token)?;
         if connection.session.client.killed.load(Relaxed) {
             lane.stopped = true;
-            return;
+            return None;
         }
         if lane.output_from == lane.output_until {
-            lane.output_from = output.bytes.len();
+            lane.output_from = self.output.bytes.len();
         }
-        let Connection {
-            session,
-            pending,
-            resume,
-            state,
-            parked,
-            fetch,
-            received,
-            ..
-        } = connection;
-        // A large request may become a value as it is: for that its buffer must be one that can be shared.
-        let buffer = (lane.source == Source::Pending && pending.len() > INLINE_VALUE_MAX)
-            .then(|| LargeValue::new(std::mem::take(pending).into()));
-        lane.large = buffer.is_some();
-        let input: &[u8] = match (&buffer, lane.source) {
-            (Some(buffer), _) => buffer.buffer(),
-            (None, Source::Scratch { from, until }) => &scratch[from..until],
-            (None, Source::Pending) => pending,
-        };
-        let mut args = Args {
-            input,
-            spans: &[],
-            hashes: &[],
-            first_key: 0,
-            key_shift: 0,
-            keyspace: &server.keyspace,
-            buffer: buffer.as_ref(),
-        };
-        let (db, touch, protocol) = (session.db, !session.no_touch, session.protocol);
+        let buffer = lane.share_buffer(&mut connection.pending);
+        let input = lane.input(buffer.as_ref(), &self.scratch, &connection.pending);
+        let mut args = Args::of_input(input, buffer.as_ref(), &self.server.keyspace);
+        let received = &mut connection.received;
         // What came for the first request.
-        extras.received =
+        self.extras.received =
             received.take_if(|_| lane.source == Source::Pending && !requests.is_empty());
+        let session = &mut connection.session;
         let mut context = Context {
-            server,
+            server: self.server,
             store: Store {
-                db,
-                touch,
-                ..Store::new(server, turn, stats, journal.as_ref(), served, now)
+                db: session.db,
+                touch: !session.no_touch,
+                ..Store::new(
+                    self.server,
+                    &mut self.turn,
+                    self.stats,
+                    self.journal.as_ref(),
+                    &mut self.served,
+                    self.now,
+                )
             },
+            reply: Reply::new(&mut self.output, session.protocol),
             session,
-            reply: Reply::new(output, protocol),
-            listeners,
+            listeners: &mut self.listeners,
             command: self.table.any(),
-            worker,
-            spares,
-            fetch,
-            extras,
-            again: false,
-            waits_for_room: false,
+            worker: self.number,
+            spares: &mut self.spares,
+            fetch: &mut connection.fetch,
+            extras: &mut self.extras,
             in_transaction: false,
             replies_in_parts: false,
         };
-        if context.session.listens {
-            tracking::set_current(context.session.client.id);
-            // What was published before these requests came is told before they are answered.
-            context.receive();
+        let window = Window {
+            requests,
+            spans: &self.batch.spans,
+            hashes: &self.batch.hashes,
+        };
+        // One that has parked in an earlier window of this group still waits.
+        let parked = &mut connection.parked;
+        let ended = parked.take_if(|_| connection.state != State::Parked);
+        let stop = window.run(lane, &mut context, &mut args, timer, ended);
+        tracking::set_current(0);
+        context.forget_values();
+        if let Some(begun) = context.extras.parked.take() {
+            connection.parked = Some(begun);
         }
-        let mut nothing_special =
-            is_plain(server, context.session, now) && context.extras.received.is_none();
+        if let Some(comes_again) = context.extras.received.take() {
+            connection.received = Some(comes_again);
+        }
+        debug_assert!(stop.is_some() || context.extras.wanted.is_empty());
+        let mut rewritten = None;
+        if let Some(stop) = &stop {
+            // Come back to these, and whatever is behind them.
+            let waiting = &requests[stop.first..];
+            rewritten = lane.take_back(stop.from, waiting, window.spans, input);
+            connection.resume.clear();
+        } else if let Some(error) = lane.error.take()
+            && !lane.stopped
+        {
+            lane.stopped = true;
+            context.refuse_syntax(&error);
+        }
+        lane.keep_rest(buffer, rewritten, &mut connection.pending);
+        lane.output_until = self.output.bytes.len();
+        if connection.session.client.killed.load(Relaxed) {
+            lane.output_from = lane.output_until;
+        }
+        stop.map(|stop| stop.next)
+    }
+
+    /// Lets a connection wait whose lane has stopped before its end.
+    fn suspend(&mut self, number: usize, next: Next) {
+        let token = self.batch.lanes[number].token;
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        let client = &connection.session.client;
+        connection.state = match (next, &connection.session.deferred) {
+            (Next::Fetch, _) => {
+                let wanted = std::mem::take(&mut self.extras.wanted);
+                let fetch = &mut connection.fetch;
+                let poller = &mut self.poller;
+                self.reads.begin(self.server, poller, client, fetch, wanted);
+                State::Fetching
+            }
+            (Next::Defer, Some(deferred)) => {
+                self.waiting.add(token, deferred);
+                State::Working
+            }
+            _ if connection.parked.is_some() => {
+                client.set_status(status::BLOCKED, true);
+                State::Parked
+            }
+            _ => {
+                client.set_status(status::BLOCKED, true);
+                self.paused.push(token);
+                State::Paused
+            }
+        };
+    }
+}
+
+/// The requests of one lane in a window.
+#[derive(Clone, Copy)]
+struct Window<'w> {
+    requests: &'w [Request],
+    spans: &'w [Span],
+    hashes: &'w [u64],
+}
+
+/// Where a lane stops before its end, and why.
+struct Stop {
+    next: Next,
+    /// Where in the lane's source the rest begins.
+    from: usize,
+    /// The first request of the window that is to run later; all may have run.
+    first: usize,
+}
+
+impl<'w> Window<'w> {
+    /// Runs the requests one after the other, behind the answer of a wait that has ended.
+    #[inline(always)]
+    fn run<'c>(
+        self,
+        lane: &mut Lane,
+        context: &mut Context<'c>,
+        args: &mut Args<'w>,
+        timer: &mut Timer,
+        ended: Option<Box<Parked>>,
+    ) -> Option<Stop> {
+        let (server, stats) = (context.server, context.store.stats);
+        hear(context);
+        let mut runs_plainly = is_plain(context) && context.extras.received.is_none();
         let mut last_command = None;
         // The same for all of the turn.
         let may_be_cold = server.cold.is_on();
         let cluster = server.cluster.as_ref();
         let is_here =
-            cluster.is_none_or(|cluster| cluster.serves_all(requests, &batch.spans, input));
+            cluster.is_none_or(|cluster| cluster.serves_all(self.requests, self.spans, args.input));
         let asks_more = may_be_cold || !is_here;
-        // One that has parked in an earlier window of this group still waits.
-        if *state != State::Parked
-            && let Some(parked) = parked.take()
-        {
-            park::go_on(&mut context, *parked);
+        if let Some(ended) = ended {
+            park::go_on(context, *ended);
         }
-        // Where the lane stops, and the requests that wait behind that.
-        let mut waits_from = None;
         // The request that is looked at for HOTKEYS.
         let mut looked_at = stats.hot_keys.left();
-        for (number, request) in requests.iter().enumerate() {
+        let mut stop = None;
+        for (number, request) in self.requests.iter().enumerate() {
             if lane.stopped {
                 break;
             }
-            args.spans = &batch.spans[request.first_span..][..request.spans];
-            args.hashes = &batch.hashes[request.first_hash..][..request.hashes];
+            args.spans = &self.spans[request.first_span..][..request.spans];
+            args.hashes = &self.hashes[request.first_hash..][..request.hashes];
+            let next;
             if let Some(command) = request.command
-                && nothing_special
+                && runs_plainly
                 && timer.groups(command, request.bytes)
                 && command.takes(args.spans.len())
                 && (!server.memory.is_near() || context.has_room(command, request.bytes))
             {
-                if asks_more {
-                    if !is_here && context.is_sent_elsewhere(command, &args) {
+                // What nearly all requests are: nothing to decide, and the session is the same afterwards.
+                if asks_more
+                    && let Some(next) = before(command, context, args, (is_here, may_be_cold))
+                {
+                    if next == Next::Done {
                         continue;
                     }
-                    if may_be_cold {
-                        match context.prepare(command, &mut args) {
-                            Prepared::Ready => {}
-                            Prepared::Failed(failure) => {
-                                context.refuse(&failure);
-                                continue;
-                            }
-                            Prepared::Fetch | Prepared::Later => {
-                                waits_from = Some((request.from, &requests[number..]));
-                                break;
-                            }
-                        }
-                    }
+                    stop = Some(Stop::before(number, request, next));
+                    break;
                 }
-                // What nearly all requests are: nothing to decide, and the session is the same afterwards.
                 timer.count(command);
-                if number == looked_at {
-                    stats.hot_keys.set_left(0);
-                    run_and_look(command, &mut context, &mut args);
-                    looked_at = number + 1 + stats.hot_keys.left();
-                } else {
-                    run(command, &mut context, &mut args);
-                }
+                next = run_in_turn(command, context, args, (number, &mut looked_at));
                 last_command = Some(command);
                 if may_be_cold {
                     context.unpin();
-                    if context.again {
-                        waits_from = Some((request.from, &requests[number..]));
-                        break;
-                    }
                 }
-                if ready::any() {
-                    park::serve(&context);
+            } else {
+                last_command = None;
+                stats.hot_keys.set_left(looked_at.saturating_sub(number));
+                next = run_special(request, context, args, timer);
+                looked_at = number + 1 + stats.hot_keys.left();
+                if !matches!(next, Next::Fetch | Next::Retry) {
+                    // What it has not used goes.
+                    context.extras.received = None;
                 }
-                continue;
+                lane.stopped = has_ended(context);
+                runs_plainly = is_plain(context);
             }
-            last_command = None;
-            stats.hot_keys.set_left(looked_at.saturating_sub(number));
-            let is_done = run_special(request, &mut context, &mut args, timer);
-            looked_at = number + 1 + stats.hot_keys.left();
-            if !is_done {
-                waits_from = Some((request.from, &requests[number..]));
+            if ready::any() && !matches!(next, Next::Fetch | Next::Retry) {
+                park::serve(context);
+            }
+            if next != Next::Done {
+                stop = Some(Stop::at(number, request, next));
                 break;
             }
-            // What it has not used goes.
-            context.extras.received = None;
-            if context.session.deferred.is_some() {
-                waits_from = Some((request.from + request.bytes, &requests[number + 1..]));
-                break;
-            }
-            if ready::any() {
-                park::serve(&context);
-            }
-            if context.extras.parked.is_some() {
-                waits_from = Some((request.from + request.bytes, &requests[number + 1..]));
-                break;
-            }
-            lane.stopped = context.session.closing || context.session.client.killed.load(Relaxed);
-            nothing_special = is_plain(server, context.session, now);
         }
-        stats
-            .hot_keys
-            .set_left(looked_at.saturating_sub(requests.len()));
-        tracking::set_current(0);
+        let left = looked_at.saturating_sub(self.requests.len());
+        stats.hot_keys.set_left(left);
         if let Some(command) = last_command {
             context.session.client.note_command(command.id);
         }
-        let mut rewritten = None;
-        if let Some(begun) = context.extras.parked.take() {
-            *parked = Some(begun);
+        stop
+    }
+}
+
+impl Stop {
+    /// The request of this number has not run, and is to.
+    fn before(number: usize, request: &Request, next: Next) -> Stop {
+        Stop {
+            next,
+            from: request.from,
+            first: number,
         }
-        if let Some(comes_again) = context.extras.received.take() {
-            *received = Some(comes_again);
-        }
-        debug_assert!(waits_from.is_some() || context.extras.wanted.is_empty());
-        // What a request left that has not run is nobody's: the next lane may be of another connection.
-        context.store.served.clear();
-        context.extras.borrowed.clear();
-        if let Some((from, waiting)) = waits_from {
-            // Come back to these, and whatever is behind them, when the pause is over, or what was asked for
-            // is there.
-            rewritten = lane.take_back(from, waiting, &batch.spans, input);
-            resume.clear();
-            if !extras.wanted.is_empty() {
-                *state = State::Fetching;
-                let wanted = std::mem::take(&mut extras.wanted);
-                reads.begin(server, poller, &session.client, fetch, wanted);
-            } else if let Some(deferred) = &session.deferred {
-                *state = State::Working;
-                those_who_wait.add(lane.token, deferred);
-            } else if parked.is_some() {
-                *state = State::Parked;
-                session.client.set_status(status::BLOCKED, true);
-            } else {
-                *state = State::Paused;
-                session.client.set_status(status::BLOCKED, true);
-                paused.push(lane.token);
-            }
-        } else if let Some(error) = lane.error.take()
-            && !lane.stopped
-        {
-            if session.reply_mode == ReplyMode::On {
-                error.write_reply(&mut output.bytes);
-            }
-            stats.errors.add(1);
-            server.errors.add("ERR");
-            session.closing = true;
-            lane.stopped = true;
-        }
-        if let Some(buffer) = buffer {
-            match LargeValue::try_unwrap(buffer) {
-                Ok(large) => *pending = large.into_buffer(),
-                Err(value) => {
-                    // It is a value now; what is behind the request stays.
-                    *pending = value.buffer()[lane.at..].to_vec();
-                    lane.at = 0;
-                }
-            }
-        }
-        if let Some(requests) = rewritten {
-            *pending = requests;
-            lane.source = Source::Pending;
-        }
-        lane.output_until = output.bytes.len();
-        if session.client.killed.load(Relaxed) {
-            lane.output_from = lane.output_until;
+    }
+
+    /// The request of this number was the last that runs now; whether it has run, `next` says.
+    fn at(number: usize, request: &Request, next: Next) -> Stop {
+        match next {
+            Next::Fetch | Next::Retry => Stop::before(number, request, next),
+            Next::Done | Next::Wait | Next::Defer => Stop {
+                next,
+                from: request.from + request.bytes,
+                first: number + 1,
+            },
         }
     }
 }
 
-/// Whether nothing but the command itself decides what happens to a request of this session.
+/// Tells a connection that listens what was published before its requests came: before they are answered.
 #[inline]
-fn is_plain(server: &Server, session: &Session, now: i64) -> bool {
+fn hear(context: &mut Context<'_>) {
+    if context.session.listens {
+        tracking::set_current(context.session.client.id);
+        context.receive();
+    }
+}
+
+/// Runs the command of a plain request, and looks at it for HOTKEYS if its number is the one that is looked
+/// at.
+#[inline(always)]
+fn run_in_turn<'c>(
+    command: &'static Command,
+    context: &mut Context<'c>,
+    args: &mut Args<'_>,
+    (number, looked_at): (usize, &mut usize),
+) -> Next {
+    if number != *looked_at {
+        return run(command, context, args);
+    }
+    let hot_keys = &context.store.stats.hot_keys;
+    hot_keys.set_left(0);
+    let next = run_and_look(command, context, args);
+    *looked_at = number + 1 + context.store.stats.hot_keys.left();
+    next
+}
+
+/// Before a command of a plain request runs where it may belong to another node, or its values may be in the
+/// log alone. Returns what becomes of the request if it does not run now.
+#[inline(always)]
+fn before<'c>(
+    command: &'static Command,
+    context: &mut Context<'c>,
+    args: &mut Args<'_>,
+    (is_here, may_be_cold): (bool, bool),
+) -> Option<Next> {
+    if !is_here && context.is_sent_elsewhere(command, args) {
+        return Some(Next::Done);
+    }
+    if !may_be_cold {
+        return None;
+    }
+    match context.prepare(command, args) {
+        Prepared::Ready => None,
+        Prepared::Failed(failure) => {
+            context.refuse(&failure);
+            Some(Next::Done)
+        }
+        Prepared::Fetch => Some(Next::Fetch),
+        Prepared::Later => Some(Next::Retry),
+    }
+}
+
+/// Whether the connection ends.
+fn has_ended(context: &Context<'_>) -> bool {
+    context.session.closing || context.session.client.killed.load(Relaxed)
+}
+
+/// Whether nothing but the command itself decides what happens to a request of the session.
+#[inline]
+fn is_plain(context: &Context<'_>) -> bool {
+    let (server, session) = (context.server, &*context.session);
     session.authenticated
         && session.reply_mode == ReplyMode::On
         && session.transaction.is_none()
@@ -306,5 +352,5 @@ fn is_plain(server: &Server, session: &Session, now: i64) -> bool {
         && !session.listens
         && !server.crowd.any()
         && !server.monitors.any()
-        && server.pause.until(now).is_none()
+        && server.pause.until(context.store.now).is_none()
 }

@@ -21,6 +21,24 @@ pub(crate) struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
+    /// Those of no request yet, in these bytes. `buffer` is theirs, if it can be shared.
+    #[inline]
+    pub(crate) fn of_input(
+        input: &'a [u8],
+        buffer: Option<&'a LargeValue>,
+        keyspace: &'a Keyspace,
+    ) -> Args<'a> {
+        Args {
+            input,
+            spans: &[],
+            hashes: &[],
+            first_key: 0,
+            key_shift: 0,
+            keyspace,
+            buffer,
+        }
+    }
+
     /// The number of arguments, name included.
     #[inline]
     pub(crate) fn len(&self) -> usize {

@@ -18,7 +18,7 @@ use crate::clients::Client;
 use crate::cold::{FetchState, Served};
 use crate::command::queue::{Spares, Transaction};
 use crate::command::session::Session;
-use crate::command::{Command, Context, Control, Extras, flag, table};
+use crate::command::{Command, Context, Control, Extras, Handled, Next, flag, table};
 use crate::config::Setting;
 use crate::journal::Journal;
 use crate::limits::{
@@ -308,13 +308,12 @@ impl<'f> Runner<'f> {
             true => run_held(&mut context, command, args),
             false => (command.handler)(&mut context, args),
         };
-        let again = context.again;
         let answer = &self.output.bytes;
         let outcome = match (done, answer.strip_prefix(b"-")) {
             (Err(failure), _) => Err(String::from_utf8_lossy(&failure.0).into_owned()),
-            (Ok(()), Some(error)) => Err(String::from_utf8_lossy(error).trim_end().to_owned()),
-            (Ok(()), None) if again => Err("its value is not at hand".into()),
-            (Ok(()), None) => Ok(()),
+            (Ok(_), Some(error)) => Err(String::from_utf8_lossy(error).trim_end().to_owned()),
+            (Ok(Next::Done), None) => Ok(()),
+            (Ok(_), None) => Err("its value is not at hand".into()),
         };
         self.output.bytes.clear();
         self.output.large.clear();
@@ -347,9 +346,7 @@ impl<'f> Runner<'f> {
             spares: &mut self.spares,
             fetch: &mut self.fetch,
             extras: &mut self.extras,
-            again: false,
             in_transaction: true,
-            waits_for_room: false,
             replies_in_parts: false,
         }
     }
@@ -437,11 +434,7 @@ fn check(command: Option<&'static Command>, args: &Args<'_>) -> Result<&'static 
 
 /// Runs a command whose values may be in the log alone: they come back before, and stay because its shards
 /// are held.
-fn run_held(
-    context: &mut Context<'_>,
-    command: &'static Command,
-    args: &Args<'_>,
-) -> Result<(), Failure> {
+fn run_held(context: &mut Context<'_>, command: &'static Command, args: &Args<'_>) -> Handled {
     let mut alone = Transaction::default();
     alone.push(command, args);
     let holds = alone.want(&mut context.store, context.server.selectable_databases());

@@ -40,7 +40,7 @@ fn who_is_killed_meanwhile_begins_again() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ferrite-server"));
         command
             .args(["--port", "0", "--appendonly", "yes", "--dir", data.text()])
-            .args(["--unixsocket", "takeover.sock", "--key-load-delay", "5000"])
+            .args(["--unixsocket", "takeover.sock", "--key-load-delay", "20000"])
             // Half of the data is no snapshot.
             .args(["--save", "1 1"])
             .stdout(Stdio::null())

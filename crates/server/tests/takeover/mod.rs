@@ -25,7 +25,15 @@ const REDIS: &str = "appendonlydir";
 const OWN: &str = "appendonlydir.ferrite";
 
 /// What redis-server is started with: rewrites begin when a test says so.
-const KEEPS: [&str; 4] = ["--appendonly", "yes", "--auto-aof-rewrite-percentage", "0"];
+const KEEPS: [&str; 6] = [
+    "--appendonly",
+    "yes",
+    "--auto-aof-rewrite-percentage",
+    "0",
+    // What was answered is in the file when the server is killed, however slow the disk is.
+    "--appendfsync",
+    "always",
+];
 
 /// A data directory that outlives servers.
 struct Data(PathBuf);

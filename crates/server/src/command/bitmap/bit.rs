@@ -1,13 +1,13 @@
 //! SETBIT and GETBIT: one bit.
 
-use super::super::{Args, Context, Failure};
+use super::super::{Args, Context, Failure, Handled, Next};
 use super::bit_offset;
 use crate::notify::Event;
 
 const BIT: Failure = Failure::of("ERR bit is not an integer or out of range");
 
 /// `SETBIT key offset value`
-pub(super) fn setbit(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn setbit(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let offset = bit_offset(context.server, args.get(2), None)?;
     let bit = match args.get(3) {
         b"0" => false,
@@ -28,11 +28,11 @@ pub(super) fn setbit(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         shard.tell(Event::SETBIT, key);
     }
     context.reply.integer(i64::from(before));
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `GETBIT key offset`
-pub(super) fn getbit(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn getbit(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let offset = bit_offset(context.server, args.get(2), None)?;
     let key = args.key(1);
     let bit = match context.store.lock(key).read(key) {
@@ -43,5 +43,5 @@ pub(super) fn getbit(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         None => false,
     };
     context.reply.integer(i64::from(bit));
-    Ok(())
+    Ok(Next::Done)
 }

@@ -1,6 +1,6 @@
 //! BITFIELD and BITFIELD_RO: a list of operations on integers, read as a whole before the first one runs.
 
-use super::super::{Args, Context, Failure, Reply, failure};
+use super::super::{Args, Context, Failure, Handled, Next, Reply, failure};
 use super::bit_offset;
 use super::integer::{Overflow, Type};
 use crate::notify::Event;
@@ -140,12 +140,12 @@ fn parse_overflow(args: &Args<'_>, at: usize) -> Result<Overflow, Failure> {
 
 /// `BITFIELD key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] (SET type offset value | INCRBY type offset
 /// increment)]...`
-pub(super) fn bitfield(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn bitfield(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let operations = parse(context.server, args)?;
     let reach = operations.iter().map(Operation::reach).max().unwrap_or(0);
     if reach == 0 {
         get_all(context, args, &operations);
-        return Ok(());
+        return Ok(Next::Done);
     }
     let key = args.key(1);
     context.foresee(key, reach)?;
@@ -167,17 +167,17 @@ pub(super) fn bitfield(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
     if is_changed && most > Effect::None {
         shard.tell(Event::SETBIT, key);
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `BITFIELD_RO key [GET type offset]...`
-pub(super) fn bitfield_ro(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn bitfield_ro(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let operations = parse(context.server, args)?;
     if operations.iter().any(|operation| operation.reach() > 0) {
         return Err(READ_ONLY);
     }
     get_all(context, args, &operations);
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Runs operations of which none writes.

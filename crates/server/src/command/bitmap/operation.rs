@@ -3,12 +3,12 @@
 use keyspace::{Expiry, Form, LargeValue};
 
 use super::super::string::operand::Operand;
-use super::super::{Args, Context, Failure, failure};
+use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::words::{Operation, combine};
 use crate::notify::Event;
 
 /// `BITOP AND | OR | XOR | NOT destkey key [key ...]`
-pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let operation = match () {
         () if args.is(1, "AND") => Operation::And,
         () if args.is(1, "OR") => Operation::Or,
@@ -45,5 +45,5 @@ pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         shards.of(target).tell(Event::DEL, target);
     }
     context.reply.integer(len as i64);
-    Ok(())
+    Ok(Next::Done)
 }

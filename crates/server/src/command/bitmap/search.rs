@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::super::string::range;
-use super::super::{Args, Context, Failure, failure};
+use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::words;
 
 /// What the positions of a range count.
@@ -43,13 +43,13 @@ impl Unit {
 }
 
 /// `BITCOUNT key [start end [BYTE | BIT]]`
-pub(super) fn bitcount(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn bitcount(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     // Without the key nobody looks at the range, as in Redis.
     let Some(entry) = shard.read(key) else {
         context.reply.integer(0);
-        return Ok(());
+        return Ok(Next::Done);
     };
     let value = entry.value().bytes();
     let ones = match args.len() {
@@ -68,11 +68,11 @@ pub(super) fn bitcount(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
         _ => return Err(failure::SYNTAX),
     };
     context.reply.integer(ones as i64);
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `BITPOS key bit [start [end [BYTE | BIT]]]`
-pub(super) fn bitpos(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn bitpos(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let wanted = match args.integer(2)? {
         0 => false,
         1 => true,
@@ -83,7 +83,7 @@ pub(super) fn bitpos(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
     // A missing key is a string of zeros without end, and nobody looks at the range.
     let Some(entry) = shard.read(key) else {
         context.reply.integer(if wanted { -1 } else { 0 });
-        return Ok(());
+        return Ok(Next::Done);
     };
     let value = entry.value().bytes();
     if args.len() > 6 {
@@ -101,5 +101,5 @@ pub(super) fn bitpos(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
     context
         .reply
         .integer(position.map_or(-1, |position| position as i64));
-    Ok(())
+    Ok(Next::Done)
 }

@@ -7,7 +7,7 @@ use resp::number;
 
 use crate::cluster::{Cluster, Refused, View, replies};
 use crate::command::deferred::{self, Around, Progress, Slice, Work};
-use crate::command::{Context, help};
+use crate::command::{Context, Handled, Next, help};
 use crate::limits::SLICE_KEYS;
 use crate::request::Pieces;
 use crate::request::{Args, Failure, failure};
@@ -24,14 +24,14 @@ fn cluster_of(context: &Context<'_>) -> Result<&'static Cluster, Failure> {
 
 /// READONLY, READWRITE and ASKING: there are no replicas and no slots that move, so there is nothing to
 /// change.
-pub(crate) fn accept(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn accept(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     cluster_of(context)?;
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// What would change a cluster whose nodes talk to each other.
-pub(crate) fn refuse(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn refuse(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     cluster_of(context)?;
     let name = context.command.spec.name.to_uppercase();
     Err(Failure::new(format!(
@@ -40,50 +40,50 @@ pub(crate) fn refuse(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Fail
     )))
 }
 
-pub(crate) fn slots(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn slots(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let view = cluster_of(context)?.view();
     replies::slots(&mut context.reply, &view, &context.server.settings);
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(crate) fn shards(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn shards(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let view = cluster_of(context)?.view();
     replies::shards(&mut context.reply, &view, &context.server.settings);
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(crate) fn nodes(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn nodes(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let view = cluster_of(context)?.view();
     let text = replies::nodes(&view, &context.server.settings);
     context.reply.verbatim("txt", text.as_bytes());
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(crate) fn info(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn info(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let view = cluster_of(context)?.view();
     let text = replies::info(&view, &context.server.settings);
     context.reply.verbatim("txt", text.as_bytes());
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(crate) fn my_id(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn my_id(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let view = cluster_of(context)?.view();
     context.reply.bulk(view.map.nodes[view.me].id.as_bytes());
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(crate) fn my_shard_id(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn my_shard_id(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let view = cluster_of(context)?.view();
     let id = replies::shard_id(&view.map.nodes[view.me]);
     context.reply.bulk(id.as_bytes());
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// There are no connections between nodes.
-pub(crate) fn links(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn links(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     cluster_of(context)?;
     context.reply.empty_array();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// The node whose id is the third argument: all forty digits of it.
@@ -96,28 +96,28 @@ fn node<'v>(view: &'v View, args: &Args<'_>) -> Result<&'v Node, Failure> {
 }
 
 /// No node has replicas.
-pub(crate) fn replicas(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn replicas(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     node(&cluster_of(context)?.view(), args)?;
     context.reply.empty_array();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Nobody reports failures.
-pub(crate) fn failure_reports(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn failure_reports(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     node(&cluster_of(context)?.view(), args)?;
     context.reply.integer(0);
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(crate) fn key_slot(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn key_slot(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     cluster_of(context)?;
     context.reply.integer(i64::from(slot(args.get(2))));
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `CLUSTER RELOAD`. The connection waits for the disk: the reply says that the map is in force, or why it is
 /// not.
-pub(crate) fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (cluster, server) = (cluster_of(context)?, context.server);
     deferred::do_apart(context, args, move || {
         match reload_and_tell(server, cluster) {
@@ -155,7 +155,7 @@ fn forget_copies(server: &Server) {
     server.wake_workers();
 }
 
-pub(crate) fn show_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn show_help(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     cluster_of(context)?;
     let lines = [
         "COUNTKEYSINSLOT <slot>",
@@ -184,20 +184,19 @@ pub(crate) fn show_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), F
         "    Return the map by slots.",
     ];
     help(context, "CLUSTER", &lines);
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(crate) fn count_keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn count_keys(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     cluster_of(context)?;
     let slot = u16::try_from(args.integer(2)?).map_err(|_| INVALID_SLOT)?;
     if slot >= SLOTS {
         return Err(INVALID_SLOT);
     }
-    look(context, args, Wanted { slot, most: None });
-    Ok(())
+    Ok(look(context, args, Wanted { slot, most: None }))
 }
 
-pub(crate) fn get_keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn get_keys(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     cluster_of(context)?;
     let number = |at| number::parse_i64(args.get(at)).ok_or(failure::NOT_AN_INTEGER);
     let (slot, most) = (number(2)?, number(3)?);
@@ -205,8 +204,7 @@ pub(crate) fn get_keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
     match (u16::try_from(slot), usize::try_from(most)) {
         (Ok(slot), Ok(most)) if slot < SLOTS => {
             let most = Some(most);
-            look(context, args, Wanted { slot, most });
-            Ok(())
+            Ok(look(context, args, Wanted { slot, most }))
         }
         _ => Err(invalid),
     }
@@ -282,7 +280,7 @@ impl Work for Look {
 }
 
 /// Answers what a slot has: at once if that takes no longer than a slice.
-fn look(context: &mut Context<'_>, args: &Args<'_>, wanted: Wanted) {
+fn look(context: &mut Context<'_>, args: &Args<'_>, wanted: Wanted) -> Next {
     let slice = context.slice();
     let protocol = context.reply.protocol();
     let mut look = Look {
@@ -300,4 +298,5 @@ fn look(context: &mut Context<'_>, args: &Args<'_>, wanted: Wanted) {
     for piece in look.answer().into_iter() {
         context.reply.encoded(piece.as_slice());
     }
+    Next::Done
 }

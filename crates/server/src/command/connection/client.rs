@@ -5,7 +5,9 @@ use resp::number;
 use super::{ROW, listing, selection, tracking};
 use crate::blocked::Outcome;
 use crate::clients::status;
-use crate::command::{Arg, ArgKind, Args, Context, Failure, Spec, failure, flag, help};
+use crate::command::{
+    Arg, ArgKind, Args, Context, Failure, Handled, Next, Spec, failure, flag, help,
+};
 use crate::request::ReplyMode;
 use crate::server::PauseKind;
 
@@ -332,19 +334,19 @@ const KILL_CONDITIONS: &[Arg] = &[
         .optional(),
 ];
 
-fn get_name(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn get_name(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let names = context.session.client.names.lock();
     if names.name.is_empty() {
         context.reply.null();
     } else {
         context.reply.bulk(names.name.as_bytes());
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn describe(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn describe(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     help(context, "CLIENT", HELP);
-    Ok(())
+    Ok(Next::Done)
 }
 
 const HELP: &[&str] = &[
@@ -396,23 +398,23 @@ const HELP: &[&str] = &[
     "    End a PAUSE before its time.",
 ];
 
-fn id(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn id(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     context.reply.integer(context.session.client.id as i64);
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Spares the connection when clients are dropped because all together take too much memory.
-fn no_evict(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn no_evict(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let on = on_or_off(args)?;
     context.session.client.set_status(status::NO_EVICT, on);
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn no_touch(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn no_touch(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     context.session.set_no_touch(on_or_off(args)?);
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 fn on_or_off(args: &Args<'_>) -> Result<bool, Failure> {
@@ -423,7 +425,7 @@ fn on_or_off(args: &Args<'_>) -> Result<bool, Failure> {
     }
 }
 
-fn pause(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn pause(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let kind = match args.len() {
         3 => PauseKind::All,
         4 if args.is(3, "all") => PauseKind::All,
@@ -446,17 +448,17 @@ fn pause(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     // everybody.
     context.store.turn.exclusive(|_| ());
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn reply(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn reply(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let mode = &mut context.session.reply_mode;
     match () {
         // In a transaction the reply behind EXEC may be one that is skipped, as in Redis.
         () if args.is(2, "on") && matches!(*mode, ReplyMode::SkipNext | ReplyMode::OffSkipNext) => {
             *mode = ReplyMode::SkipNext;
             context.reply.ok();
-            return Ok(());
+            return Ok(Next::Done);
         }
         () if args.is(2, "on") => *mode = ReplyMode::On,
         () if args.is(2, "off")
@@ -474,10 +476,10 @@ fn reply(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     if context.session.reply_mode == ReplyMode::On {
         context.reply.ok();
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn set_info(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn set_info(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let is_name = args.is(2, "lib-name");
     if !is_name && !args.is(2, "lib-ver") {
         return Err(Failure::about(
@@ -499,13 +501,13 @@ fn set_info(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         *target = value.to_owned();
     });
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn set_name(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn set_name(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     context.session.set_name(check_name(args.get(2))?);
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// The name, if it may be one: CLIENT LIST separates its fields by spaces.
@@ -522,7 +524,7 @@ fn printable(text: &[u8]) -> Option<&str> {
 }
 
 /// Only ends waits for data: what CLIENT PAUSE holds back is not to be freed one by one.
-fn unblock(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn unblock(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let outcome = match args.len() {
         3 => Outcome::TimeIsUp,
         4 if args.is(3, "timeout") => Outcome::TimeIsUp,
@@ -538,14 +540,14 @@ fn unblock(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let client = u64::try_from(id).ok().and_then(|id| server.clients.get(id));
     let is_ended = client.is_some_and(|client| server.unblock(&client, outcome));
     context.reply.integer(is_ended.into());
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn unpause(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn unpause(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     context.server.pause.end();
     context.server.wake_workers();
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 #[cfg(test)]

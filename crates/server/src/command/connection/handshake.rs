@@ -10,7 +10,7 @@ use super::client::check_name;
 use crate::command::deferred::{Around, Progress, Slice, Work};
 use crate::command::park::Wait;
 use crate::command::session::Session;
-use crate::command::{Args, Context, Failure, failure};
+use crate::command::{Args, Context, Failure, Handled, Next, failure};
 use crate::config::{REDIS_VERSION, Setting};
 use crate::limits::{LEAVE_SLICE, SLICE_KEYS};
 use crate::logins::Turn;
@@ -34,25 +34,29 @@ const HELLO_WITHOUT_AUTH: Failure = Failure::of(
      can be used to authenticate the client and select the RESP protocol version at the same time",
 );
 
-pub(super) fn auth(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn auth(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (user, password) = match args.len() {
         2 if !context.server.needs_password() => return Err(NO_PASSWORD_SET),
         2 => (DEFAULT_USER.as_bytes(), args.get(1)),
         3 => (args.get(1), args.get(2)),
         _ => return Err(failure::SYNTAX),
     };
-    if log_in(context, user, password)? {
+    let next = log_in(context, user, password)?;
+    if next == Next::Done {
         context.reply.ok();
     }
-    Ok(())
+    Ok(next)
 }
 
-/// Authenticates the session. One that was authenticated stays so when this fails. Returns false if the
-/// connection waits for its turn first: the command comes again then.
-fn log_in(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Result<bool, Failure> {
+/// Authenticates the session. One that was authenticated stays so when this fails. It
+/// may be that the connection waits for its turn first, and the command comes again then.
+fn log_in(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Handled {
     let (server, origin) = (context.server, context.session.client.origin);
-    if server.needs_password() && !context.session.authenticated && !has_turn(context)? {
-        return Ok(false);
+    if server.needs_password() && !context.session.authenticated {
+        let turn = wait_for_turn(context)?;
+        if turn != Next::Done {
+            return Ok(turn);
+        }
     }
     let is_right = user == DEFAULT_USER.as_bytes() && is_password(server, password);
     if !is_right {
@@ -64,11 +68,11 @@ fn log_in(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Result<boo
     }
     server.logins.note_success(origin);
     context.session.authenticated = true;
-    Ok(true)
+    Ok(Next::Done)
 }
 
-/// Whether an attempt to log in may be looked at now. If not, the connection waits until it may.
-fn has_turn(context: &mut Context<'_>) -> Result<bool, Failure> {
+/// Lets the connection wait until its attempt to log in may be looked at, if that is not now.
+fn wait_for_turn(context: &mut Context<'_>) -> Handled {
     let (server, now_ms) = (context.server, context.store.now);
     let turn = match context.session.login_at_ms.take() {
         Some(turn_ms) if turn_ms > now_ms => Turn::At(turn_ms),
@@ -78,17 +82,16 @@ fn has_turn(context: &mut Context<'_>) -> Result<bool, Failure> {
             .take_turn(context.session.client.origin, now_ms),
     };
     match turn {
-        Turn::Now => Ok(true),
+        Turn::Now => Ok(Next::Done),
         Turn::At(turn_ms) if context.may_wait() => {
             context.session.login_at_ms = Some(turn_ms);
-            context.again = true;
-            context.park(Wait {
+            let _: Next = context.park(Wait {
                 until_ms: Some(turn_ms),
                 durable: None,
                 repeats: true,
                 give_up: |_, _| {},
             });
-            Ok(false)
+            Ok(Next::Retry)
         }
         Turn::At(_) | Turn::Never => Err(TOO_MANY_ATTEMPTS),
     }
@@ -111,12 +114,12 @@ fn is_same_secret(given: &[u8], secret: &[u8]) -> bool {
     black_box(difference) == 0
 }
 
-pub(super) fn echo(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn echo(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     context.reply.bulk(args.get(1));
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let protocol = protocol(args)?;
     let mut at = 2;
     // As in Redis 7.0, an option has taken effect when one behind it turns out to be wrong.
@@ -124,8 +127,9 @@ pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         let option = HelloOption::at(args, at);
         match option {
             HelloOption::Auth => {
-                if !log_in(context, args.get(at + 1), args.get(at + 2))? {
-                    return Ok(());
+                let next = log_in(context, args.get(at + 1), args.get(at + 2))?;
+                if next != Next::Done {
+                    return Ok(next);
                 }
             }
             HelloOption::SetName => context.session.set_name(check_name(args.get(at + 1))?),
@@ -170,7 +174,7 @@ pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     reply.bulk(b"master");
     reply.bulk(b"modules");
     reply.empty_array();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// The version that HELLO asks for, if it does.
@@ -233,7 +237,7 @@ pub(super) fn is_hello_secret(args: &Args<'_>, at: usize) -> bool {
     false
 }
 
-pub(super) fn ping(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn ping(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if args.len() > 2 {
         return Err(Failure::wrong_arity("ping"));
     }
@@ -248,29 +252,28 @@ pub(super) fn ping(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         None => reply.simple("PONG"),
         Some(message) => reply.bulk(message),
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(super) fn quit(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn quit(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     context.reply.ok();
     context.session.closing = true;
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// What the library said about itself stays: it is still the same library. NO-EVICT and NO-TOUCH end, as they
 /// do since Redis 7.2.
-pub(super) fn reset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn reset(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     context.discard();
     let (server, token) = (context.server, context.token());
     if context.listeners.count_all(token) > LEAVE_SLICE && context.may_defer() {
-        context.defer(args, Resetting);
-        return Ok(());
+        return Ok(context.defer(args, Resetting));
     }
     while !context.listeners.forget(server, token, LEAVE_SLICE) {}
     finish_reset(server, context.session);
     context.reply.set_protocol(context.session.protocol);
     context.reply.simple("RESET");
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Makes a connection that listens to nothing any more what it was.
@@ -302,7 +305,7 @@ impl Work for Resetting {
     }
 }
 
-pub(super) fn select(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn select(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let index = args.integer_i32(1)?;
     if context.server.cluster.is_some() && index != 0 {
         return Err(Failure::of("ERR SELECT is not allowed in cluster mode"));
@@ -312,7 +315,7 @@ pub(super) fn select(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         _ => return Err(failure::DB_INDEX),
     }
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 #[cfg(test)]

@@ -12,20 +12,20 @@ use resp::number;
 use super::handshake::DEFAULT_USER;
 use super::selection::client_type;
 use crate::clients::{Client, status};
-use crate::command::{Args, Context, Failure, failure, table};
+use crate::command::{Args, Context, Failure, Handled, Next, failure, table};
 use crate::limits::CONNECTION_BYTES;
 
 /// Bytes of a connection that has sent nothing and waits for nothing.
 const IDLE_BYTES: usize = CONNECTION_BYTES + size_of::<Client>();
 
-pub(super) fn info(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn info(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let mut lines = Lines::new(context.store.now);
     lines.add(&context.session.client);
     context.reply.verbatim("txt", lines.text.as_bytes());
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(super) fn list(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn list(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let clients = &context.server.clients;
     let mut lines = Lines::new(context.store.now);
     match args.len() {
@@ -49,7 +49,7 @@ pub(super) fn list(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         _ => return Err(failure::SYNTAX),
     }
     context.reply.verbatim("txt", lines.text.as_bytes());
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// The text of a list.

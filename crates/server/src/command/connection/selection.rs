@@ -7,7 +7,7 @@ use resp::number;
 
 use super::handshake::DEFAULT_USER;
 use crate::clients::{Client, ClientKind};
-use crate::command::{Args, Context, Failure, failure};
+use crate::command::{Args, Context, Failure, Handled, Next, failure};
 
 /// The type of a name in any case.
 pub(super) fn client_type(name: &[u8]) -> Result<ClientKind, Failure> {
@@ -96,7 +96,7 @@ fn check_user(name: &[u8]) -> Result<(), Failure> {
     Err(Failure::about("ERR No such user '", name, "'"))
 }
 
-pub(super) fn kill(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn kill(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let is_old_form = args.len() == 3;
     let conditions = if is_old_form {
         Conditions::of_address(args.get(2))
@@ -109,7 +109,7 @@ pub(super) fn kill(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         (true, 0) => return Err(Failure::of("ERR No such client")),
         (true, _) => context.reply.ok(),
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Ends the connections that meet the conditions; one's own when it has its reply. Returns how many.

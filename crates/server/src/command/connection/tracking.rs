@@ -9,12 +9,12 @@ use keyspace::reason;
 use resp::number;
 
 use crate::clients::{Client, status};
-use crate::command::{Args, Context, Failure, failure};
+use crate::command::{Args, Context, Failure, Handled, Next, failure};
 use crate::limits::LEAVE_SLICE;
 use crate::names::overlap;
 use crate::tracking::Wish;
 
-pub(super) fn tracking(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn tracking(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let wish = wish(context, args)?;
     match () {
         () if args.is(2, "on") => begin(context, wish)?,
@@ -22,7 +22,7 @@ pub(super) fn tracking(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
         () => return Err(failure::SYNTAX),
     }
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// What the options say, whether or not they go together.
@@ -169,7 +169,7 @@ fn end(context: &mut Context<'_>) {
     }
 }
 
-pub(super) fn caching(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn caching(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let client = &context.session.client;
     if !client.has_status(status::TRACKING) {
         return Err(Failure::of(
@@ -191,18 +191,18 @@ pub(super) fn caching(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), 
         () => client.set_status(status::CACHING, true),
     }
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// The id of the connection that is told in place of this one; 0: this one is told itself, -1: it doesn't
 /// track.
-pub(super) fn redirection(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn redirection(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let id = context.session.client.redirection();
     context.reply.integer(id);
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(super) fn info(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn info(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let (client, reply) = (&context.session.client, &mut context.reply);
     let has = |bit| client.has_status(bit);
     let caches = has(status::CACHING);
@@ -230,5 +230,5 @@ pub(super) fn info(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failur
     let prefixes = &context.session.prefixes;
     reply.array(prefixes.len());
     prefixes.iter().for_each(|prefix| reply.bulk(prefix));
-    Ok(())
+    Ok(Next::Done)
 }

@@ -3,29 +3,29 @@
 //! Emptying and exchanging happen between two turns of all workers, so that nobody sees half of it. What was
 //! there is freed in the background whether SYNC or ASYNC is asked for: the two differ in nothing.
 
-use crate::command::{Args, Context, Failure, failure};
+use crate::command::{Args, Context, Failure, Handled, Next, failure};
 use crate::snapshot;
 
-pub(super) fn dbsize(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn dbsize(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let keys = context.store.database().len();
     context.reply.integer(keys as i64);
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(super) fn flushdb(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn flushdb(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     check_flush_mode(args)?;
     let db = context.store.db;
     context.store.flush(db..db + 1);
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(super) fn flushall(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn flushall(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     check_flush_mode(args)?;
     context.store.flush(0..context.server.keyspace.databases());
     snapshot::after_flush_all(context.server, context.store.turn);
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Refuses anything but nothing, SYNC or ASYNC.
@@ -37,7 +37,7 @@ fn check_flush_mode(args: &Args<'_>) -> Result<(), Failure> {
     }
 }
 
-pub(super) fn swapdb(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn swapdb(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if context.server.cluster.is_some() {
         return Err(Failure::of("ERR SWAPDB is not allowed in cluster mode"));
     }
@@ -56,5 +56,5 @@ pub(super) fn swapdb(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         context.store.swap(first, second);
     }
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }

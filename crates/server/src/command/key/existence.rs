@@ -5,8 +5,8 @@
 
 use keyspace::{Key, Kind};
 
-use crate::command::gather::{Wanted, gathers};
-use crate::command::{Args, Context, Failure};
+use crate::command::gather::{Wanted, gather};
+use crate::command::{Args, Context, Handled, Next};
 use crate::notify::Event;
 use crate::store::Shard;
 
@@ -39,7 +39,7 @@ fn count(
     context.reply.integer(count);
 }
 
-pub(super) fn del(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn del(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     count(context, args, |shard, key| {
         let removed = shard.remove(key);
         if removed {
@@ -47,29 +47,30 @@ pub(super) fn del(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fail
         }
         removed
     });
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(super) fn exists(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    if !gathers(context, args, Wanted::Count { touches: false }) {
-        count(context, args, |shard, key| shard.peek(key).is_some());
+pub(super) fn exists(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    if let Some(later) = gather(context, args, Wanted::Count { touches: false }) {
+        return Ok(later);
     }
-    Ok(())
+    count(context, args, |shard, key| shard.peek(key).is_some());
+    Ok(Next::Done)
 }
 
-pub(super) fn type_of(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn type_of(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     let name = shard
         .peek(key)
         .map_or("none", |entry| type_name(entry.kind()));
     context.reply.simple(name);
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(super) fn touch(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    if gathers(context, args, Wanted::Count { touches: true }) {
-        return Ok(());
+pub(super) fn touch(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    if let Some(later) = gather(context, args, Wanted::Count { touches: true }) {
+        return Ok(later);
     }
     count(context, args, |shard, key| match shard.peek(key) {
         Some(mut entry) => {
@@ -79,5 +80,5 @@ pub(super) fn touch(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         }
         None => false,
     });
-    Ok(())
+    Ok(Next::Done)
 }

@@ -4,36 +4,31 @@
 //! that is over is removed at once, which counts as done. While data is loaded it stays, because a later
 //! change may give it another.
 
-use crate::command::{Args, Context, Failure};
+use crate::command::{Args, Context, Failure, Handled, Next};
 use crate::notify::Event;
 
 const SECOND_MS: i64 = 1000;
 
-pub(super) fn expire(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn expire(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let now = context.store.now;
     expire_at(context, args, SECOND_MS, now)
 }
 
-pub(super) fn pexpire(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn pexpire(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let now = context.store.now;
     expire_at(context, args, 1, now)
 }
 
-pub(super) fn expireat(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn expireat(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     expire_at(context, args, SECOND_MS, 0)
 }
 
-pub(super) fn pexpireat(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn pexpireat(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     expire_at(context, args, 1, 0)
 }
 
 /// Lets a key expire at the time in the second argument, in units of `unit_ms` from `base_ms` on.
-fn expire_at(
-    context: &mut Context<'_>,
-    args: &Args<'_>,
-    unit_ms: i64,
-    base_ms: i64,
-) -> Result<(), Failure> {
+fn expire_at(context: &mut Context<'_>, args: &Args<'_>, unit_ms: i64, base_ms: i64) -> Handled {
     let condition = Condition::parse(args, 3)?;
     let at = args
         .integer(2)?
@@ -57,7 +52,7 @@ fn expire_at(
         _ => false,
     };
     context.reply.integer(i64::from(done));
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// What the expiry that a key has must be for it to get another.
@@ -105,37 +100,33 @@ const NX_AND_OTHERS: Failure =
     Failure::of("ERR NX and XX, GT or LT options at the same time are not compatible");
 const GT_AND_LT: Failure = Failure::of("ERR GT and LT options at the same time are not compatible");
 
-pub(super) fn ttl(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn ttl(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let now = context.store.now;
     tell(context, args, |at| whole_seconds(left(at, now)))
 }
 
-pub(super) fn pttl(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn pttl(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let now = context.store.now;
     tell(context, args, |at| left(at, now))
 }
 
-pub(super) fn expiretime(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn expiretime(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     tell(context, args, whole_seconds)
 }
 
-pub(super) fn pexpiretime(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn pexpiretime(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     tell(context, args, |at| at)
 }
 
 /// Answers what `told` makes of a key's expiry: -1 if it has none, -2 if there is no such key.
-fn tell(
-    context: &mut Context<'_>,
-    args: &Args<'_>,
-    told: impl FnOnce(i64) -> i64,
-) -> Result<(), Failure> {
+fn tell(context: &mut Context<'_>, args: &Args<'_>, told: impl FnOnce(i64) -> i64) -> Handled {
     let key = args.key(1);
     let answer = match context.store.lock(key).peek(key) {
         None => -2,
         Some(entry) => entry.expiry().map_or(-1, told),
     };
     context.reply.integer(answer);
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Milliseconds until `at`; 0 in the last one.
@@ -148,7 +139,7 @@ fn whole_seconds(ms: i64) -> i64 {
     ms / SECOND_MS + i64::from(ms % SECOND_MS >= SECOND_MS / 2)
 }
 
-pub(super) fn persist(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn persist(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     let done = match shard.find_to_change(key) {
@@ -160,7 +151,7 @@ pub(super) fn persist(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), 
         _ => false,
     };
     context.reply.integer(i64::from(done));
-    Ok(())
+    Ok(Next::Done)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use resp::number::{INTEGER_TEXT_LEN, format_u64};
 use resp::reply::Writer;
 
 use crate::command::deferred::{Around, Progress, Slice, Work};
-use crate::command::{Args, Context, Failure, failure};
+use crate::command::{Args, Context, Failure, Handled, Next, failure};
 use crate::glob::{self, Case};
 use crate::limits::SLICE_KEYS;
 use crate::request::Pieces;
@@ -99,7 +99,12 @@ fn write_head(writer: &mut Writer<'_>, is_scan: bool, cursor: u64, found: usize)
 }
 
 /// Answers with the keys from a place on: at once if that takes no longer than a slice.
-fn look(context: &mut Context<'_>, args: &Args<'_>, from: Progressed, filter: &Filter<&[u8]>) {
+fn look(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+    from: Progressed,
+    filter: &Filter<&[u8]>,
+) -> Next {
     let slice = context.slice();
     let Context { store, reply, .. } = context;
     let is_scan = matches!(from, Progressed::Scan(..));
@@ -115,7 +120,7 @@ fn look(context: &mut Context<'_>, args: &Args<'_>, from: Progressed, filter: &F
             Ok(next) => at = next,
             Err(cursor) => {
                 reply.put_before(start, |reply| write_head(reply, is_scan, cursor, found));
-                return;
+                return Next::Done;
             }
         }
         if !slice.goes_on() {
@@ -133,7 +138,7 @@ fn look(context: &mut Context<'_>, args: &Args<'_>, from: Progressed, filter: &F
             found,
             answer,
         },
-    );
+    )
 }
 
 /// What is left of a look at a database.
@@ -182,7 +187,7 @@ impl Work for Look {
     }
 }
 
-pub(super) fn keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn keys(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if args.len() > 2 {
         return Err(Failure::wrong_arity(&context.command.full_name));
     }
@@ -191,15 +196,18 @@ pub(super) fn keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         filter.set_pattern(pattern);
     }
     let from = Progressed::Keys(Position::default());
-    look(context, args, from, &filter);
-    Ok(())
+    Ok(look(context, args, from, &filter))
 }
 
-pub(super) fn scan(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn scan(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let cursor = parse_cursor(args.get(1)).ok_or(INVALID_CURSOR)?;
     let (count, filter) = parse_scan(args)?;
-    look(context, args, Progressed::Scan(cursor, count), &filter);
-    Ok(())
+    Ok(look(
+        context,
+        args,
+        Progressed::Scan(cursor, count),
+        &filter,
+    ))
 }
 
 /// The options behind SCAN's cursor: how many keys to look at, and which of them are wanted.
@@ -249,7 +257,7 @@ fn parse_cursor(text: &[u8]) -> Option<u64> {
     })
 }
 
-pub(super) fn randomkey(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn randomkey(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let Context { store, reply, .. } = context;
     let random = || fastrand::u64(..);
     let found = store
@@ -258,7 +266,7 @@ pub(super) fn randomkey(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), F
     if found.is_none() {
         reply.null();
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 #[cfg(test)]

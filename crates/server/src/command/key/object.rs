@@ -6,7 +6,7 @@
 
 use keyspace::Encoding;
 
-use crate::command::{self, Args, Context, Failure};
+use crate::command::{self, Args, Context, Failure, Handled, Next};
 use crate::request::Reply;
 use crate::store::Entry;
 
@@ -20,7 +20,7 @@ const NO_IDLE_TIME: Failure = Failure::of(
      at runtime LRU and LFU data will take some time to adjust.",
 );
 
-pub(super) fn help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn help(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     command::help(
         context,
         "OBJECT",
@@ -36,62 +36,62 @@ pub(super) fn help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failur
             "    Tell how many references there are to the value of <key>.",
         ],
     );
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Answers what `told` writes about a key, or null if there is no such key.
 fn tell(
     context: &mut Context<'_>,
     args: &Args<'_>,
-    told: impl FnOnce(Entry<'_, '_>, &mut Reply<'_>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    told: impl FnOnce(Entry<'_, '_>, &mut Reply<'_>) -> Handled,
+) -> Handled {
     let key = args.key(2);
     let Context { store, reply, .. } = context;
     match store.lock(key).peek_quietly(key) {
         Some(entry) => told(entry, reply),
         None => {
             reply.null();
-            Ok(())
+            Ok(Next::Done)
         }
     }
 }
 
-pub(super) fn encoding(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn encoding(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     tell(context, args, |entry, reply| {
         reply.bulk(match entry.encoding() {
             Encoding::Int => b"int",
             Encoding::Embstr => b"embstr",
             Encoding::Raw => b"raw",
         });
-        Ok(())
+        Ok(Next::Done)
     })
 }
 
-pub(super) fn idletime(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn idletime(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let is_counted = context.server.counts_uses();
     tell(context, args, |entry, reply| {
         if is_counted {
             return Err(NO_IDLE_TIME);
         }
         reply.integer(i64::from(entry.idle_seconds()));
-        Ok(())
+        Ok(Next::Done)
     })
 }
 
-pub(super) fn freq(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn freq(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let is_counted = context.server.counts_uses();
     tell(context, args, |entry, reply| {
         if !is_counted {
             return Err(NO_FREQUENCY);
         }
         reply.integer(i64::from(entry.frequency()));
-        Ok(())
+        Ok(Next::Done)
     })
 }
 
-pub(super) fn refcount(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn refcount(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     tell(context, args, |_, reply| {
         reply.integer(1);
-        Ok(())
+        Ok(Next::Done)
     })
 }

@@ -4,40 +4,52 @@
 
 use keyspace::{Detached, Key};
 
-use crate::command::{Args, Context, Failure, failure};
+use crate::command::{Args, Context, Failure, Handled, Next, failure};
 use crate::notify::Event;
 use crate::store::{Pair, Shard};
 
 const SAME_OBJECT: Failure = Failure::of("ERR source and destination objects are the same");
 
-pub(super) fn rename(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    give_name(context, args, true)?;
-    context.reply.ok();
-    Ok(())
+pub(super) fn rename(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    match give_name(context, args, true)? {
+        Named::Given | Named::InUse => context.reply.ok(),
+        Named::Later => return Ok(Next::Retry),
+    }
+    Ok(Next::Done)
 }
 
-pub(super) fn renamenx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    let done = give_name(context, args, false)?;
-    context.reply.integer(i64::from(done));
-    Ok(())
+pub(super) fn renamenx(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    match give_name(context, args, false)? {
+        Named::Given => context.reply.integer(1),
+        Named::InUse => context.reply.integer(0),
+        Named::Later => return Ok(Next::Retry),
+    }
+    Ok(Next::Done)
+}
+
+/// What came of giving a key another name.
+enum Named {
+    Given,
+    /// Another key has the name.
+    InUse,
+    /// Somebody relies on the values of a shard for now.
+    Later,
 }
 
 /// Gives the key in the first argument the name in the second; `replace` says that the name may be in use.
-/// Returns whether the key has that name now.
-fn give_name(context: &mut Context<'_>, args: &Args<'_>, replace: bool) -> Result<bool, Failure> {
+fn give_name(context: &mut Context<'_>, args: &Args<'_>, replace: bool) -> Result<Named, Failure> {
     let (from, to) = (args.key(1), args.key(2));
     let mut shards = context.store.lock_keys([from, to].into_iter());
     if shards.of(from).find_to_change(from).is_none() {
         return Err(failure::NO_SUCH_KEY);
     }
     if !replace && shards.of(to).find_to_change(to).is_some() {
-        return Ok(false);
+        return Ok(Named::InUse);
     }
     if shards.of(from).holds_file(from) && !context.in_transaction {
         let own_pins = context.own_pins(context.store.db, to);
         if shards.of(to).is_relied_on(own_pins) {
-            drop(shards);
-            return Err(context.come_again(None));
+            return Ok(Named::Later);
         }
     }
     if from.bytes != to.bytes {
@@ -48,10 +60,10 @@ fn give_name(context: &mut Context<'_>, args: &Args<'_>, replace: bool) -> Resul
             shards.of(to).tell(Event::RENAME_TO, to);
         }
     }
-    Ok(true)
+    Ok(Named::Given)
 }
 
-pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (from, to) = (args.key(1), args.key(2));
     let own = context.store.db;
     let (db, replace) = parse_copy(context, args)?;
@@ -79,7 +91,7 @@ pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         let is_relied_on = shards.of(to).is_relied_on(own_pins);
         if must_wait(&mut shards.of(from), is_relied_on) {
             drop(shards);
-            return Err(context.come_again(None));
+            return Ok(Next::Retry);
         }
         let free = is_free(&mut shards.of(to));
         let value = copied(&mut shards.of(from), free);
@@ -88,14 +100,14 @@ pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         let mut both = context.store.lock_across((own, from), (db, to));
         if must_wait(&mut both.first, both.second.is_relied_on(own_pins)) {
             drop(both);
-            return Err(context.come_again(None));
+            return Ok(Next::Retry);
         }
         let free = is_free(&mut both.second);
         let value = copied(&mut both.first, free);
         value.map(|value| put_copy(&mut both.second, to, value))
     };
     context.reply.integer(i64::from(done.is_some()));
-    Ok(())
+    Ok(Next::Done)
 }
 
 fn put_copy(target: &mut Shard<'_>, to: Key<'_>, value: Detached) {
@@ -149,7 +161,7 @@ fn database_at(context: &Context<'_>, args: &Args<'_>, at: usize) -> Result<usiz
         .ok_or(failure::DB_INDEX)
 }
 
-pub(super) fn move_key(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn move_key(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if context.server.cluster.is_some() {
         return Err(Failure::of("ERR MOVE is not allowed in cluster mode"));
     }
@@ -164,13 +176,13 @@ pub(super) fn move_key(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
         && both.second.is_relied_on(context.own_pins(db, key))
     {
         drop(both);
-        return Err(context.come_again(None));
+        return Ok(Next::Retry);
     }
     let Pair { first, second } = &mut both;
     let moved = move_between(first, second, key);
     drop(both);
     context.reply.integer(i64::from(moved));
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Moves a key unless it is there already; whether it was moved.

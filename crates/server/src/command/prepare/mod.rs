@@ -209,6 +209,13 @@ impl Context<'_> {
         }
     }
 
+    /// Forgets what a request left that has not run: the next may be of another connection.
+    #[inline]
+    pub(crate) fn forget_values(&mut self) {
+        self.store.served.clear();
+        self.extras.borrowed.clear();
+    }
+
     /// Lets values leave memory again that were brought there from files of their own, unless they were
     /// changed.
     #[cold]
@@ -231,13 +238,12 @@ impl Context<'_> {
 
     /// Answers that a value cannot be read, for a request of which this is all that becomes. It is done with.
     #[cold]
-    pub(crate) fn fail_unprepared(&mut self, failure: &Failure, before: Mark) -> bool {
+    pub(crate) fn fail_unprepared(&mut self, failure: &Failure, before: Mark) {
         self.refuse(failure);
         if self.session.reply_mode != ReplyMode::On {
             self.reply.take_back(before);
             self.session.reply_mode = self.session.reply_mode.behind_a_command();
         }
-        true
     }
 
     /// Lets the values of all keys that a transaction uses leave memory, if tests want that. Nothing is held.

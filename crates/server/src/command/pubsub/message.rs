@@ -5,33 +5,33 @@ use std::ops::ControlFlow;
 use resp::reply::{Protocol, Writer};
 
 use crate::command::deferred::{Around, Progress, Slice, Work};
-use crate::command::{Args, Context, Failure};
+use crate::command::{Args, Context, Failure, Handled, Next};
 use crate::glob::{self, Case};
 use crate::pubsub::{NameKind, Payload, VisitPlace};
 use crate::request::Pieces;
 use crate::server::Server;
 
-pub(super) fn publish(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn publish(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let receivers = context.publish(NameKind::Channel, args.get(1), Payload::Argument(args, 2));
     context.reply.integer(receivers as i64);
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(super) fn spublish(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn spublish(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let receivers = context.publish(NameKind::Shard, args.get(1), Payload::Argument(args, 2));
     context.reply.integer(receivers as i64);
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(super) fn channels(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn channels(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     list(context, args, NameKind::Channel)
 }
 
-pub(super) fn shard_channels(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn shard_channels(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     list(context, args, NameKind::Shard)
 }
 
-fn list(context: &mut Context<'_>, args: &Args<'_>, kind: NameKind) -> Result<(), Failure> {
+fn list(context: &mut Context<'_>, args: &Args<'_>, kind: NameKind) -> Handled {
     if args.len() > 3 {
         return Err(Failure::wrong_subcommand("PUBSUB", args.get(1)));
     }
@@ -45,14 +45,14 @@ fn list(context: &mut Context<'_>, args: &Args<'_>, kind: NameKind) -> Result<()
     let (protocol, slice) = (context.session.protocol, context.slice());
     let mut listing = listing;
     match listing.go_on_with(context.server, protocol, &slice) {
-        ControlFlow::Continue(()) => context.defer(args, listing),
+        ControlFlow::Continue(()) => return Ok(context.defer(args, listing)),
         ControlFlow::Break(()) => {
             for piece in listing.finished(protocol).into_iter() {
                 context.reply.out.extend_from_slice(piece.as_slice());
             }
         }
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// A list of channels that is being made.
@@ -113,25 +113,22 @@ impl Work for Listing {
     }
 }
 
-pub(super) fn count_patterns(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn count_patterns(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let patterns = context.server.registry.count(NameKind::Pattern);
     context.reply.integer(patterns as i64);
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(super) fn count_listeners(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn count_listeners(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     count(context, args, NameKind::Channel)
 }
 
-pub(super) fn count_shard_listeners(
-    context: &mut Context<'_>,
-    args: &Args<'_>,
-) -> Result<(), Failure> {
+pub(super) fn count_shard_listeners(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     count(context, args, NameKind::Shard)
 }
 
 /// Answers names and numbers in turn, in RESP3 as well.
-fn count(context: &mut Context<'_>, args: &Args<'_>, kind: NameKind) -> Result<(), Failure> {
+fn count(context: &mut Context<'_>, args: &Args<'_>, kind: NameKind) -> Handled {
     let names = args.from(2);
     context.reply.array(names.len() * 2);
     for name in names {
@@ -142,5 +139,5 @@ fn count(context: &mut Context<'_>, args: &Args<'_>, kind: NameKind) -> Result<(
         context.reply.bulk(name);
         context.reply.integer(listeners as i64);
     }
-    Ok(())
+    Ok(Next::Done)
 }

@@ -9,7 +9,7 @@ mod subscription;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Arg, ArgKind, Args, Context, Failure, Group, KeySpec, Spec, flag, help};
+use super::{Arg, ArgKind, Args, Context, Group, Handled, KeySpec, Next, Spec, flag, help};
 use crate::pubsub::{NameKind, Payload};
 
 /// Commands that begin or end listening.
@@ -215,7 +215,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
 ];
 
-fn describe(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn describe(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let lines = [
         "CHANNELS [<pattern>]",
         "    The channels that somebody listens to by name, or those of them that match.",
@@ -229,7 +229,7 @@ fn describe(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
         "    How many listen to each shard channel.",
     ];
     help(context, "PUBSUB", &lines);
-    Ok(())
+    Ok(Next::Done)
 }
 
 impl Context<'_> {

@@ -11,21 +11,21 @@ use resp::reply::Writer;
 use crate::clients::status;
 use crate::command::deferred::{Around, Progress, Slice, Work};
 use crate::command::session::Session;
-use crate::command::{Args, Context, Failure};
+use crate::command::{Args, Context, Failure, Handled, Next};
 use crate::limits::LEAVE_SLICE;
 use crate::pubsub::{Listeners, NameKind};
 use crate::request::Pieces;
 use crate::server::Server;
 
-pub(super) fn subscribe(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn subscribe(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     begin(context, args, NameKind::Channel, b"subscribe")
 }
 
-pub(super) fn psubscribe(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn psubscribe(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     begin(context, args, NameKind::Pattern, b"psubscribe")
 }
 
-pub(super) fn ssubscribe(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn ssubscribe(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if context.in_transaction {
         let refused = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client";
         return Err(Failure::of(refused));
@@ -33,15 +33,15 @@ pub(super) fn ssubscribe(context: &mut Context<'_>, args: &Args<'_>) -> Result<(
     begin(context, args, NameKind::Shard, b"ssubscribe")
 }
 
-pub(super) fn unsubscribe(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn unsubscribe(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     end(context, args, NameKind::Channel, b"unsubscribe")
 }
 
-pub(super) fn punsubscribe(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn punsubscribe(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     end(context, args, NameKind::Pattern, b"punsubscribe")
 }
 
-pub(super) fn sunsubscribe(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn sunsubscribe(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     end(context, args, NameKind::Shard, b"sunsubscribe")
 }
 
@@ -50,7 +50,7 @@ fn begin(
     args: &Args<'_>,
     kind: NameKind,
     word: &'static [u8],
-) -> Result<(), Failure> {
+) -> Handled {
     let (server, token) = (context.server, context.token());
     let session = &mut *context.session;
     context
@@ -58,8 +58,7 @@ fn begin(
         .admit(token, session.protocol, &session.client);
     session.listens = true;
     if args.len() > LEAVE_SLICE && context.may_defer() {
-        context.defer(args, Naming::of(kind, word, Way::Begin));
-        return Ok(());
+        return Ok(context.defer(args, Naming::of(kind, word, Way::Begin)));
     }
     for name in args.from(1) {
         context.listeners.join(server, token, kind, name);
@@ -67,15 +66,10 @@ fn begin(
         confirm(context, kind, word, Some(name));
     }
     note(server, context.listeners, context.session);
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn end(
-    context: &mut Context<'_>,
-    args: &Args<'_>,
-    kind: NameKind,
-    word: &'static [u8],
-) -> Result<(), Failure> {
+fn end(context: &mut Context<'_>, args: &Args<'_>, kind: NameKind, word: &'static [u8]) -> Handled {
     let named = args.len() - 1;
     let count = match named {
         0 => context.listeners.count(context.token(), kind),
@@ -83,8 +77,7 @@ fn end(
     };
     if count > LEAVE_SLICE && context.may_defer() {
         let way = [Way::End, Way::EndAll][usize::from(named == 0)];
-        context.defer(args, Naming::of(kind, word, way));
-        return Ok(());
+        return Ok(context.defer(args, Naming::of(kind, word, way)));
     }
     if named > 0 {
         args.from(1)
@@ -99,7 +92,7 @@ fn end(
         }
     }
     note(context.server, context.listeners, context.session);
-    Ok(())
+    Ok(Next::Done)
 }
 
 fn end_one(context: &mut Context<'_>, kind: NameKind, word: &[u8], name: &[u8]) {

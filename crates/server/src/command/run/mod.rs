@@ -11,9 +11,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clients::NO_COMMAND;
 
+use resp::request::ProtocolError;
+
 use super::prepare::Prepared;
 use super::queue::Transaction;
-use super::{Command, Context, Control, Handler, flag};
+use super::{Command, Context, Control, Handler, Next, flag};
 use crate::command::connection::track;
 use crate::config::Setting;
 use crate::limits::QUEUE_CLIENTS_PERCENT;
@@ -40,8 +42,12 @@ pub(crate) struct Request {
 
 /// Runs an admitted command. Whether it is one to look at for HOTKEYS the caller knows.
 #[inline(always)]
-pub(crate) fn run<'c>(command: &'static Command, context: &mut Context<'c>, args: &mut Args<'_>) {
-    run_handler(command, command.handler, context, args);
+pub(crate) fn run<'c>(
+    command: &'static Command,
+    context: &mut Context<'c>,
+    args: &mut Args<'_>,
+) -> Next {
+    run_handler(command, command.handler, context, args)
 }
 
 /// Runs an admitted command whose handler is this one.
@@ -51,13 +57,17 @@ fn run_handler<'c>(
     handler: Handler,
     context: &mut Context<'c>,
     args: &mut Args<'_>,
-) {
+) -> Next {
     context.command = command;
     args.first_key = command.first_key as usize;
     args.key_shift = command.key_shift;
     let before = context.reply.mark();
-    if let Err(failure) = handler(context, args) {
-        context.fail(command, &failure, before);
+    match handler(context, args) {
+        Ok(next) => next,
+        Err(failure) => {
+            context.fail(command, &failure, before);
+            Next::Done
+        }
     }
 }
 
@@ -67,31 +77,31 @@ pub(crate) fn run_and_look<'c>(
     command: &'static Command,
     context: &mut Context<'c>,
     args: &mut Args<'_>,
-) {
+) -> Next {
     let before = context.reply.mark();
     // The time of a command that is not looked at is not taken here.
     let began = (context.store.stats.hot_keys.left() == 0).then(sys::clock::ticks);
-    match command.spec.large.takes {
+    let next = match command.spec.large.takes {
         Some((_, handler)) if context.extras.received.is_some() => {
-            run_handler(command, handler, context, args);
+            run_handler(command, handler, context, args)
         }
         _ => run(command, context, args),
-    }
+    };
     if context.store.stats.hot_keys.is_due() {
         let replied = context.reply.bytes_since(before);
         let ticks = began.map_or(0, |began| sys::clock::ticks().saturating_sub(began));
         sample(command, context, args, ticks, replied);
     }
+    next
 }
 
-/// Decides what happens to a request about which there is something to decide. Returns whether it is done
-/// with: `false` lets it wait.
+/// Decides what happens to a request about which there is something to decide.
 pub(crate) fn run_special<'c>(
     request: &Request,
     context: &mut Context<'c>,
     args: &mut Args<'_>,
     timer: &mut Timer,
-) -> bool {
+) -> Next {
     let before = context.reply.mark();
     context.replies_in_parts = false;
     let admission = admit(context, request, args);
@@ -107,7 +117,7 @@ pub(crate) fn run_special<'c>(
         .session
         .client
         .note_command(named.map_or(NO_COMMAND, |command| command.id));
-    let mut pushes = false;
+    let (mut next, mut pushes) = (Next::Done, false);
     match admission {
         Admission::Queue(command) => context.queue(command, args),
         Admission::Run(command) => {
@@ -115,35 +125,35 @@ pub(crate) fn run_special<'c>(
             if context.server.cold.is_on() && command.control != Control::Exec {
                 match context.prepare(command, args) {
                     Prepared::Ready => {}
-                    Prepared::Failed(failure) => return context.fail_unprepared(&failure, before),
-                    Prepared::Fetch | Prepared::Later => return false,
+                    Prepared::Failed(failure) => {
+                        context.fail_unprepared(&failure, before);
+                        return Next::Done;
+                    }
+                    Prepared::Fetch => return Next::Fetch,
+                    Prepared::Later => return Next::Retry,
                 }
             }
             timer.begin_alone(command);
             if context.session.listens {
                 track::remember(context, command, args);
             }
-            run_and_look(command, context, args);
+            next = run_and_look(command, context, args);
             context.unpin();
-            if std::mem::take(&mut context.again) {
-                timer.hand_over();
-                return false;
-            }
-            if !context.extras.wanted.is_empty() || std::mem::take(&mut context.waits_for_room) {
-                // It has not run: what it needs is to be read back first.
-                timer.hand_over();
-                return false;
-            }
-            match &mut context.session.deferred {
-                Some(deferred) => deferred.ticks = timer.hand_over(),
-                None => timer.end_alone(command, args, context.session),
+            match (next, &mut context.session.deferred) {
+                (Next::Fetch | Next::Retry, _) => {
+                    timer.hand_over();
+                    context.reply.take_back(before);
+                    return next;
+                }
+                (Next::Defer, Some(deferred)) => deferred.ticks = timer.hand_over(),
+                _ => timer.end_alone(command, args, context.session),
             }
             context.refresh();
             context.show_monitors(context.session.db, command, args);
         }
         Admission::Refuse(command, failure) => context.reject(command, failure, args),
         Admission::Elsewhere(command, failure) => context.send_elsewhere(command, &failure),
-        Admission::Wait(_) => return false,
+        Admission::Wait(_) => return Next::Retry,
         Admission::HangUp => {
             let client = &context.session.client;
             log::warn!("closing client {}: it speaks HTTP", client.peer);
@@ -161,7 +171,7 @@ pub(crate) fn run_special<'c>(
         track::end_command(context.session, named);
         context.receive();
     }
-    true
+    next
 }
 
 impl Context<'_> {
@@ -170,11 +180,21 @@ impl Context<'_> {
     #[inline(never)]
     fn fail(&mut self, command: &Command, failure: &Failure, before: Mark) {
         self.reply.take_back(before);
-        if !self.again {
-            self.refuse(failure);
-            let stats = self.store.stats.command(command.id);
-            stats.failed.add(1);
+        self.refuse(failure);
+        let stats = self.store.stats.command(command.id);
+        stats.failed.add(1);
+    }
+
+    /// Answers a request that breaks the rules of the protocol. Nothing behind it is understood: the
+    /// connection ends.
+    #[cold]
+    pub(crate) fn refuse_syntax(&mut self, error: &ProtocolError) {
+        if self.session.reply_mode == ReplyMode::On {
+            error.write_reply(self.reply.out);
         }
+        self.store.stats.errors.add(1);
+        self.server.errors.add("ERR");
+        self.session.closing = true;
     }
 
     /// Answers an error and counts it.

@@ -3,7 +3,7 @@
 
 use resp::number;
 
-use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag};
+use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag};
 use crate::command::park::Wait;
 use crate::journal::Journal;
 
@@ -35,12 +35,12 @@ pub(super) const WAITAOF: Spec = Spec {
     ..Spec::BASE
 };
 
-fn rewrite(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn rewrite(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     match context.server.persistence.compact() {
         Some(true) => {
             let started = "Background append only file rewriting started";
             context.reply.simple(started);
-            Ok(())
+            Ok(Next::Done)
         }
         Some(false) => Err(Failure::of(
             "ERR Background append only file rewriting already in progress",
@@ -84,7 +84,7 @@ impl Request {
     }
 }
 
-fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let request = Request::of(args)?;
     let journal = context.store.journal;
     if request.is_local && journal.is_none() {
@@ -100,11 +100,13 @@ fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     match journal {
         Some(journal) if request.is_local && context.may_wait() && !is_durable(context, &wait) => {
             journal.want_sync();
-            context.park(wait);
+            Ok(context.park(wait))
         }
-        _ => tell(context, &wait),
+        _ => {
+            tell(context, &wait);
+            Ok(Next::Done)
+        }
     }
-    Ok(())
 }
 
 /// Whether the log has on the disk what is waited for.

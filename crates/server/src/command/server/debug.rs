@@ -13,7 +13,7 @@ use resp::reply::{Protocol, Writer};
 use sys::file::Trouble;
 
 use super::digest::Digest;
-use super::{Args, Context, Failure, help};
+use super::{Args, Context, Failure, Handled, Next, help};
 use crate::blocked::{Asks, KeyWait};
 use crate::command::deferred;
 use crate::command::park::{self, Taken, Unit, Wait};
@@ -28,7 +28,7 @@ use crate::server::Server;
 use crate::snapshot::{self, Duplicates, Reload, ReloadError};
 use crate::store::{Shards, Store};
 
-pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     match (args.len(), args.get(1).to_ascii_lowercase().as_slice()) {
         (4, b"block") => return block(context, args),
         (3, b"sleep") => sleep(context, args.get(2)),
@@ -43,11 +43,11 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         (3, b"log") => log(context, args),
         (3, b"offload") => return offload(context, args),
         (3, b"offload-all") => return offload_all(context, args.get(2)),
-        (3, b"protocol") => return protocol(&mut context.reply, args.get(2)),
+        (3, b"protocol") => protocol(&mut context.reply, args.get(2))?,
         (2, b"help") => print_help(context),
         _ => return Err(Failure::wrong_subcommand("DEBUG", args.get(1))),
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Why a connection may not use a command that needs leave: DEBUG that of `enable-debug-command`, while
@@ -82,7 +82,7 @@ fn sleep(context: &mut Context<'_>, seconds: &[u8]) {
 
 /// Takes the value of a key as soon as there is one, as BLPOP takes an element: what tests of commands that
 /// wait need while there are no lists.
-fn block(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn block(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let until_ms = park::deadline(context.store.now, args, 3, Unit::Seconds)?;
     let (key, db, server) = (args.key(2), context.store.db, context.server);
     loop {
@@ -90,11 +90,11 @@ fn block(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         let is_first = || server.is_line_empty(db, key);
         if let Some(Some(value)) = take(&context.store, db, key, is_first) {
             context.reply.encoded(&pair(key, &value));
-            return Ok(());
+            return Ok(Next::Done);
         }
         if !context.may_wait() {
             context.reply.null_array();
-            return Ok(());
+            return Ok(Next::Done);
         }
         let wait = Wait {
             until_ms,
@@ -104,8 +104,9 @@ fn block(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         };
         let is_there =
             |shards: &mut Shards<'_>| shards.of(key).contains(key) && server.is_line_empty(db, key);
-        if context.park_at_keys(std::iter::once(key), wait, Asks::Value, is_there) {
-            return Ok(());
+        let keys = std::iter::once(key);
+        if let Some(waits) = context.park_at_keys(keys, wait, Asks::Value, is_there) {
+            return Ok(waits);
         }
     }
 }
@@ -160,7 +161,7 @@ fn set_active_expire(context: &mut Context<'_>, wanted: &[u8]) {
 
 /// Saves and loads. Nobody else is inside while data is saved, and others are told that it is being loaded
 /// meanwhile.
-fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let mut reload = Reload {
         saves: true,
         flushes: true,
@@ -182,7 +183,7 @@ fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         Ok(()) => {
             context.store.watch_over_all();
             context.reply.ok();
-            Ok(())
+            Ok(Next::Done)
         }
         Err(ReloadError::Loading) => Err(failure::LOADING),
         Err(ReloadError::Save) => Err(Failure::of("ERR")),
@@ -194,7 +195,7 @@ fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
 
 /// Throws all data away and loads it from the log. A thread of its own does that, for this worker must let go
 /// of the log meanwhile.
-fn load_log(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn load_log(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if !context.may_defer() {
         return Err(Failure::of(
             "ERR DEBUG LOADAOF cannot wait here: not in a transaction, nor without replies",
@@ -212,7 +213,7 @@ fn load_log(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     })
 }
 
-fn object(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn object(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (key, now_s) = (args.key(2), context.store.now / 1000);
     let mut shard = context.store.lock(key);
     let entry = shard.find(key).ok_or(failure::NO_SUCH_KEY)?;
@@ -231,7 +232,7 @@ fn object(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     );
     drop(shard);
     context.reply.simple(&text);
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Bytes of a value in an RDB file, without its type and without compression: a small integer takes 2, 3 or
@@ -253,7 +254,7 @@ fn serialized_len(value: &[u8]) -> usize {
     }
 }
 
-fn digest(context: &mut Context<'_>) -> Result<(), Failure> {
+fn digest(context: &mut Context<'_>) -> Handled {
     let (keyspace, turn) = (context.store.keyspace, &*context.store.turn);
     let mut digest = Digest::default();
     for db in 0..keyspace.databases() {
@@ -265,11 +266,11 @@ fn digest(context: &mut Context<'_>) -> Result<(), Failure> {
         }
     }
     context.reply.simple(&digest.to_string());
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Makes trouble with the disk that the log is on.
-fn disk(context: &mut Context<'_>, wanted: &[u8]) -> Result<(), Failure> {
+fn disk(context: &mut Context<'_>, wanted: &[u8]) -> Handled {
     let name = wanted.to_ascii_lowercase();
     let known = Trouble::ALL.iter();
     let found = known.clone().find(|(known, _)| known.as_bytes() == name);
@@ -287,7 +288,7 @@ fn disk(context: &mut Context<'_>, wanted: &[u8]) -> Result<(), Failure> {
         persistence.forget_ring();
     }
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// The digest of a key that is not there is zero.
@@ -310,12 +311,12 @@ fn digest_values(context: &mut Context<'_>, args: &Args<'_>) {
 
 /// Lets the value of a key leave memory as it would if memory were short, as soon as the log has it. Answers
 /// whether it is in the log alone.
-fn offload(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn offload(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     may_offload(context)?;
     let (key, db) = (args.key(2), context.store.db);
     let done = context.store.offload_key(db, key);
     context.reply.integer(i64::from(done));
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Lets values leave memory at any time from here on.
@@ -337,14 +338,14 @@ fn may_offload(context: &mut Context<'_>) -> Result<(), Failure> {
 }
 
 /// Lets the values of all keys that a command uses leave memory before it runs, however short they are.
-fn offload_all(context: &mut Context<'_>, wanted: &[u8]) -> Result<(), Failure> {
+fn offload_all(context: &mut Context<'_>, wanted: &[u8]) -> Handled {
     may_offload(context)?;
     let on = number::parse_i64(wanted).is_some_and(|wanted| wanted != 0);
     let least = if on { 0 } else { COLD_MIN_BYTES };
     context.store.keyspace.set_cold_min(least);
     context.server.cold.set_eager(on);
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 fn log(context: &mut Context<'_>, args: &Args<'_>) {

@@ -3,7 +3,7 @@
 //! START, STOP, GET and RESET are those of Redis 8.6: a session between two moments. TOP is Ferrite's own:
 //! what is used most now, without a session.
 
-use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
+use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
 use crate::command::{failure, table};
 use crate::hotkeys::{self, Active, Asked, MOST, Rank, Report};
 
@@ -125,7 +125,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
 ];
 
-fn start(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn start(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let server = context.server;
     let now_ms = context.store.now;
     server.hot_key_session.stop_if_due(server.stats(), now_ms);
@@ -136,7 +136,7 @@ fn start(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let started = server.hot_key_session.start(server.stats(), asked, now_ms);
     started.map_err(|Active| ALREADY)?;
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 const ALREADY: Failure = Failure::of("ERR hotkey tracking session already in progress");
@@ -218,7 +218,7 @@ fn parse_start(args: &Args<'_>, is_node: bool) -> Result<Asked, Failure> {
     Ok(asked)
 }
 
-fn stop(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn stop(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let server = context.server;
     let now_ms = context.store.now;
     server.hot_key_session.stop_if_due(server.stats(), now_ms);
@@ -227,10 +227,10 @@ fn stop(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     } else {
         context.reply.null();
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn get(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn get(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let server = context.server;
     let now_ms = context.store.now;
     server.hot_key_session.stop_if_due(server.stats(), now_ms);
@@ -238,7 +238,7 @@ fn get(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
         Some(report) => tell(context, &report),
         None => context.reply.null(),
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Writes a report as Redis does: one map in an array.
@@ -291,7 +291,7 @@ fn tell(context: &mut Context<'_>, report: &Report) {
     }
 }
 
-fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let server = context.server;
     server
         .hot_key_session
@@ -299,10 +299,10 @@ fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     let reset = server.hot_key_session.reset(server.stats());
     reset.map_err(|Active| IN_PROGRESS)?;
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn top(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn top(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (mut rank, mut most) = (Rank::Operations, MOST);
     let mut at = 2;
     while at < args.len() {
@@ -341,10 +341,10 @@ fn top(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         reply.bulk(b"bytes_per_sec");
         reply.integer(hot.rates.bytes_per_s.round() as i64);
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     help(
         context,
         "HOTKEYS",
@@ -365,5 +365,5 @@ fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
             "    per second. What is a minute ago counts a quarter.",
         ],
     );
-    Ok(())
+    Ok(Next::Done)
 }

@@ -14,7 +14,7 @@
 use std::fmt::{Display, Write};
 
 use super::info_offload;
-use super::{Args, Context, Failure, info_sections};
+use super::{Args, Context, Handled, Next, info_sections};
 
 /// One section.
 pub(super) struct Section {
@@ -90,7 +90,7 @@ impl Report {
     }
 }
 
-pub(super) fn info(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn info(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let mut report = Report {
         text: String::with_capacity(4096),
     };
@@ -105,7 +105,7 @@ pub(super) fn info(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         (section.write)(&mut report, context);
     }
     context.reply.verbatim("txt", report.text.as_bytes());
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Whether the arguments of INFO name a section: itself, or a word for several.

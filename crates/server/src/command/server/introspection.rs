@@ -5,7 +5,8 @@
 
 use super::key_finder::{self, FoundKey};
 use super::{
-    ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Spec, description, documentation, help,
+    ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, description,
+    documentation, help,
 };
 use crate::command::{Command, Table, failure, table};
 use crate::glob::{self, Case};
@@ -102,20 +103,20 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
 ];
 
 /// COMMAND without a subcommand.
-pub(super) fn command(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn command(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     describe_all(&mut context.reply);
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn count(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn count(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     context.reply.integer(table().commands().len() as i64);
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn info(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn info(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if args.len() == 2 {
         describe_all(&mut context.reply);
-        return Ok(());
+        return Ok(Next::Done);
     }
     context.reply.array(args.len() - 2);
     for name in args.from(2) {
@@ -125,7 +126,7 @@ fn info(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         }
         context.check_reply(context.reply.position())?;
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 fn describe_all(reply: &mut Reply<'_>) {
@@ -136,7 +137,7 @@ fn describe_all(reply: &mut Reply<'_>) {
         .for_each(|command| description::write(reply, command));
 }
 
-fn docs(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn docs(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let table = table();
     let commands: Vec<&Command> = if args.len() == 2 {
         table.commands().iter().collect()
@@ -148,7 +149,7 @@ fn docs(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         documentation::write(&mut context.reply, command);
         context.check_reply(context.reply.position())?;
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Which commands COMMAND LIST names.
@@ -188,7 +189,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-fn list(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn list(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let filter = Filter::parse(args)?;
     let names = table().all().filter(|command| filter.takes(command));
     let names: Vec<&str> = names.map(|command| command.full_name.as_str()).collect();
@@ -196,19 +197,19 @@ fn list(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     names
         .iter()
         .for_each(|name| context.reply.bulk(name.as_bytes()));
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn get_keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn get_keys(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let asked: Vec<&[u8]> = args.from(2).collect();
     let keys = keys_of(&asked)?;
     context.reply.array(keys.len());
     keys.iter()
         .for_each(|key| context.reply.bulk(asked[key.at]));
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn get_keys_and_flags(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn get_keys_and_flags(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let asked: Vec<&[u8]> = args.from(2).collect();
     let keys = keys_of(&asked)?;
     context.reply.array(keys.len());
@@ -217,7 +218,7 @@ fn get_keys_and_flags(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), 
         context.reply.bulk(asked[key.at]);
         description::write_words(&mut context.reply, key.flags.iter().copied());
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// The keys of a whole command; the ways in which it can be none are told apart.
@@ -256,7 +257,7 @@ pub(super) fn find<'t>(table: &'t Table, name: &[u8]) -> Option<&'t Command> {
     }
 }
 
-fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     help(
         context,
         "COMMAND",
@@ -277,5 +278,5 @@ fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
             "    Return the keys of a whole command and what happens to each of them.",
         ],
     );
-    Ok(())
+    Ok(Next::Done)
 }

@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 
 use super::info_sections::distribution;
 use super::introspection::find;
-use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, OPERATOR, Spec, help};
+use super::{
+    ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, OPERATOR, Spec, help,
+};
 use crate::command::{Command, table};
 use crate::config::Setting;
 use crate::latency::{Event, Sample};
@@ -91,7 +93,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
 ];
 
-fn latest(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn latest(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let monitor = context.server.latency.lock();
     context.reply.array(monitor.events().len());
     for (name, event) in monitor.events() {
@@ -103,14 +105,14 @@ fn latest(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
         context.reply.integer(last.took_ms as i64);
         context.reply.integer(event.worst_ms as i64);
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn history(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn history(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let monitor = context.server.latency.lock();
     let Some(event) = monitor.events().get(&*args.text(2)) else {
         context.reply.empty_array();
-        return Ok(());
+        return Ok(Next::Done);
     };
     context.reply.array(event.samples.len());
     for sample in &event.samples {
@@ -118,10 +120,10 @@ fn history(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         context.reply.integer(sample.at_s);
         context.reply.integer(sample.took_ms as i64);
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn reset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn reset(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let mut monitor = context.server.latency.lock();
     let forgotten: usize = if args.len() == 2 {
         monitor.reset(None)
@@ -131,10 +133,10 @@ fn reset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
             .sum()
     };
     context.reply.integer(forgotten as i64);
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn graph(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn graph(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let name = args.text(2);
     let monitor = context.server.latency.lock();
     let Some(event) = monitor.events().get(&*name) else {
@@ -147,7 +149,7 @@ fn graph(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     let now_s = sys::clock::realtime_ms() / 1000;
     let text = draw(&name, event, now_s);
     context.reply.verbatim("txt", text.as_bytes());
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Columns and rows of a graph.
@@ -204,7 +206,7 @@ fn age(seconds: i64) -> String {
     }
 }
 
-fn doctor(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn doctor(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let threshold_ms = context
         .server
         .settings
@@ -226,7 +228,7 @@ fn doctor(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     drop(monitor);
     text.push_str(&about_workers(context.server));
     context.reply.verbatim("txt", text.as_bytes());
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// One line about an event.
@@ -301,7 +303,7 @@ fn mean(samples: &VecDeque<Sample>) -> u64 {
     samples.iter().map(|sample| sample.took_ms).sum::<u64>() / samples.len().max(1) as u64
 }
 
-fn histogram(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn histogram(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let mut asked: Vec<&Command> = if args.len() == 2 {
         table().all().collect()
     } else {
@@ -333,7 +335,7 @@ fn histogram(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> 
             context.reply.integer(calls as i64);
         }
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// The bound of a bucket, in nanoseconds. The bounds double; they are those of Redis, whose histogram keeps
@@ -362,7 +364,7 @@ fn doubling_buckets(times: &Distribution) -> Vec<(u64, u64)> {
     buckets
 }
 
-fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     help(
         context,
         "LATENCY",
@@ -381,7 +383,7 @@ fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
             "    Return how many calls of a command took how many microseconds at most.",
         ],
     );
-    Ok(())
+    Ok(Next::Done)
 }
 
 #[cfg(test)]

@@ -7,14 +7,14 @@
 //!      |     |
 //! ```
 
-use super::{Args, Context, Failure};
+use super::{Args, Context, Handled, Next};
 use crate::config::{REDIS_VERSION, VERSION};
 
 /// Cores in a row and rows of a plane; a row holds a byte.
 const BITS: u32 = 8;
 const ROWS: usize = 8;
 
-pub(super) fn lolwut(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn lolwut(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     // Redis draws by version. There is one drawing here, but a version has to be a number there too.
     if args.len() > 2 && args.is(1, "version") {
         args.integer(2)?;
@@ -26,7 +26,7 @@ pub(super) fn lolwut(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         draw(word)
     );
     context.reply.verbatim("txt", text.as_bytes());
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Draws a word in a plane, the highest byte on top; a core that holds a one is filled.

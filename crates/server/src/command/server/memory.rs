@@ -7,7 +7,7 @@ use keyspace::Overhead;
 use super::info::human_bytes;
 use super::info_sections::percent;
 use super::memory_figures::MemoryFigures;
-use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, KeySpec, Spec, flag, help};
+use super::{ALWAYS, Arg, ArgKind, Args, Context, Group, Handled, KeySpec, Next, Spec, flag, help};
 use crate::command::failure;
 use crate::command::spec::NO_VALUES;
 use crate::config::Setting;
@@ -86,7 +86,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
 ];
 
 /// Strings have no elements to sample, so SAMPLES is checked and makes no difference.
-fn usage(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn usage(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let mut at = 3;
     while at < args.len() {
         if !args.is(at, "samples") || at + 1 == args.len() || args.integer(at + 1)? < 0 {
@@ -99,7 +99,7 @@ fn usage(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         Some(entry) => context.reply.integer(entry.memory() as i64),
         None => context.reply.null(),
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// The value of a field of MEMORY STATS.
@@ -111,7 +111,7 @@ enum Figure {
     Database(Overhead, u64),
 }
 
-fn stats(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn stats(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let fields = stats_fields(&MemoryFigures::gather(context));
     let reply = &mut context.reply;
     reply.map(fields.len());
@@ -136,7 +136,7 @@ fn stats(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
             }
         }
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// The fields of MEMORY STATS. What is ours alone: the entries of each database,
@@ -201,7 +201,7 @@ fn stats_fields(figures: &MemoryFigures) -> Vec<(Cow<'static, str>, Figure)> {
 /// Below so many bytes the proportions that [`diagnose`] looks at mean nothing.
 const EMPTY_BYTES: u64 = 5 << 20;
 
-fn doctor(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn doctor(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let limit = context.server.settings.int(Setting::MaxMemory) as u64;
     // While values leave memory for the disk, it is meant to be full.
     let limit = if context.server.cold.is_offloading() {
@@ -211,7 +211,7 @@ fn doctor(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
     };
     let text = diagnose(&MemoryFigures::gather(context), limit);
     context.reply.verbatim("txt", text.as_bytes());
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// What is remarkable about memory; a line for each finding.
@@ -308,22 +308,22 @@ fn parts(figures: &MemoryFigures) -> String {
     )
 }
 
-fn malloc_stats(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn malloc_stats(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     context
         .reply
         .bulk(b"Stats not supported for the current allocator");
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Free memory goes back by itself within seconds, but for a little that is kept for large values; this does
 /// not wait.
-fn purge(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn purge(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     sys::memory::purge();
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     help(
         context,
         "MEMORY",
@@ -342,7 +342,7 @@ fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
             "    accepted and changes nothing.",
         ],
     );
-    Ok(())
+    Ok(Next::Done)
 }
 
 #[cfg(test)]

@@ -32,7 +32,9 @@ mod survey;
 
 pub(crate) use debug::protection;
 
-use super::{Arg, ArgKind, Args, Context, Failure, Group, KeySpec, Spec, flag, help};
+use super::{
+    Arg, ArgKind, Args, Context, Failure, Group, Handled, KeySpec, Next, Spec, flag, help,
+};
 
 /// What most commands for operators have in common.
 const OPERATOR: u32 = flag::ADMIN | flag::NOSCRIPT | flag::LOADING | flag::STALE;

@@ -2,7 +2,7 @@
 //! words of a redis-server that does not allow it (`enable-module-command no`). Tools ask for the list to
 //! know what a server can do.
 
-use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
+use super::{ALWAYS, Arg, ArgKind, Args, Context, Group, Handled, Next, Spec, flag, help};
 use crate::command::failure;
 
 /// What the rows below have in common.
@@ -95,16 +95,16 @@ pub(super) const MODULE: Spec = Spec {
     ..Spec::BASE
 };
 
-fn list(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn list(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     context.reply.array(0);
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn refuse(_: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn refuse(_: &mut Context<'_>, _: &Args<'_>) -> Handled {
     Err(failure::NO_MODULES)
 }
 
-fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     help(
         context,
         "MODULE",
@@ -119,5 +119,5 @@ fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
             "    Refused: this server has no modules.",
         ],
     );
-    Ok(())
+    Ok(Next::Done)
 }

@@ -3,7 +3,7 @@
 
 use resp::reply::Writer;
 
-use super::{Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
+use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
 use crate::command::deferred;
 use crate::command::failure;
 use crate::persistence::backup_directory;
@@ -65,7 +65,7 @@ pub(super) const BACKUP: Spec = Spec {
 };
 
 /// The connection waits for the disk; everybody else goes on.
-fn save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn save(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let snapshots = &context.server.snapshots;
     let turn = &mut *context.store.turn;
     let ticket = snapshots
@@ -79,7 +79,7 @@ fn save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     deferred::do_apart(context, args, wait)
 }
 
-fn background_save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn background_save(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     // SCHEDULE is for a time when something else is in the way, of which there is nothing.
     if args.len() > 2 || (args.len() == 2 && !args.is(1, "schedule")) {
         return Err(failure::SYNTAX);
@@ -88,7 +88,7 @@ fn background_save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         let scheduled = context.server.snapshots.schedule();
         scheduled.map_err(|Busy| IN_PROGRESS)?;
         context.reply.simple("Background saving scheduled");
-        return Ok(());
+        return Ok(Next::Done);
     }
     let turn = &mut *context.store.turn;
     let started = context
@@ -98,17 +98,17 @@ fn background_save(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
     match started {
         Ok(_) => {
             context.reply.simple("Background saving started");
-            Ok(())
+            Ok(Next::Done)
         }
         Err(Busy) => Err(IN_PROGRESS),
     }
 }
 
 /// The connection waits for the disk, as with SAVE.
-fn backup(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn backup(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if args.is(1, "help") {
         print_help_of_backup(context);
-        return Ok(());
+        return Ok(Next::Done);
     }
     let server = context.server;
     let directory = backup_directory(&server.settings, args.get(1)).map_err(Failure::of)?;
@@ -152,8 +152,8 @@ fn print_help_of_backup(context: &mut Context<'_>) {
     );
 }
 
-fn last_save(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn last_save(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let saved_at_s = context.server.snapshots.history().saved_at_s;
     context.reply.integer(saved_at_s);
-    Ok(())
+    Ok(Next::Done)
 }

@@ -3,46 +3,45 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Args, Context, Failure};
+use super::{Args, Context, Failure, Handled, Next};
 use crate::clients::status;
 use crate::command::failure;
 use crate::command::park::{self, Unit, Wait};
 use crate::shutdown::{self, Ending};
 
-pub(super) fn time(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn time(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let now_us = sys::clock::realtime_us();
     context.reply.array(2);
     context.reply.bulk_integer(now_us / 1_000_000);
     context.reply.bulk_integer(now_us % 1_000_000);
-    Ok(())
+    Ok(Next::Done)
 }
 
-pub(super) fn role(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn role(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     context.reply.array(3);
     context.reply.bulk(b"master");
     context.reply.integer(0);
     context.reply.empty_array();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// There are no replicas: who asks for any waits for as long as it said, or for ever.
-pub(super) fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let replicas = args.integer(1)?;
     let until_ms = park::deadline(context.store.now, args, 2, Unit::Milliseconds)?;
     if replicas <= 0 || !context.may_wait() {
         context.reply.integer(0);
-        return Ok(());
+        return Ok(Next::Done);
     }
-    context.park(Wait {
+    Ok(context.park(Wait {
         until_ms,
         durable: None,
         repeats: false,
         give_up: |context, _| context.reply.integer(0),
-    });
-    Ok(())
+    }))
 }
 
-pub(super) fn monitor(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn monitor(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     if context.in_transaction {
         let refused = "ERR MONITOR isn't allowed for DENY BLOCKING client";
         return Err(Failure::of(refused));
@@ -55,7 +54,7 @@ pub(super) fn monitor(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Fai
         context.server.monitors.add(context.worker, token);
     }
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// What SHUTDOWN was told.
@@ -92,7 +91,7 @@ impl End {
 
 /// Ends the server. There are no replicas to wait for, so NOW changes nothing; and an end cannot be aborted,
 /// because it is over before another command could run.
-pub(super) fn shutdown(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn shutdown(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let end = End::parse(args)?;
     if end.abort {
         return Err(Failure::of("ERR No shutdown in progress."));
@@ -121,5 +120,5 @@ pub(super) fn shutdown(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
     }
     // The reply is the end of the connection.
     context.session.closing = true;
-    Ok(())
+    Ok(Next::Done)
 }

@@ -1,6 +1,6 @@
 //! SLOWLOG: the commands that took long. They are kept by [`crate::slowlog`].
 
-use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
+use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
 
 /// What the rows below have in common.
 const ROW: Spec = Spec {
@@ -57,7 +57,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
 /// Commands that SLOWLOG GET returns unless it is told how many.
 const SHOWN: usize = 10;
 
-fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn get(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let most = match args.len() {
         2 => SHOWN,
         3 => parse_count(args)?,
@@ -75,7 +75,7 @@ fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         context.reply.bulk(slow.peer.as_bytes());
         context.reply.bulk(slow.name.as_bytes());
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// How many commands SLOWLOG GET is to return at most; -1 stands for all.
@@ -89,19 +89,19 @@ fn parse_count(args: &Args<'_>) -> Result<usize, Failure> {
     }
 }
 
-fn len(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn len(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let len = context.server.slowlog.lock().iter().len();
     context.reply.integer(len as i64);
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn reset(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     context.server.slowlog.lock().clear();
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     help(
         context,
         "SLOWLOG",
@@ -115,5 +115,5 @@ fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
             "    Forget all slow commands.",
         ],
     );
-    Ok(())
+    Ok(Next::Done)
 }

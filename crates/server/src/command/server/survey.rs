@@ -3,7 +3,7 @@
 
 use keyspace::Key;
 
-use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Spec, flag, help};
+use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
 use crate::command::failure;
 use crate::survey::{BigKey, MOST, Prefix, Prefixes, Rule, Survey};
 
@@ -117,10 +117,10 @@ fn known_now(context: &mut Context<'_>) -> Result<Vec<BigKey>, Failure> {
 const NOT_SEEN_YET: Failure =
     Failure::of("ERR the keys are new and were not looked at yet: ask again in a few seconds");
 
-fn big_keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn big_keys(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if args.len() == 2 && args.is(1, "help") {
         print_help_of_big_keys(context);
-        return Ok(());
+        return Ok(Next::Done);
     }
     let most = parse_count(args, 1, MOST)?;
     let (server, store) = (context.server, &context.store);
@@ -142,7 +142,7 @@ fn big_keys(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         reply.bulk(b"on_disk");
         reply.integer(big.size.disk as i64);
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 fn print_help_of_big_keys(context: &mut Context<'_>) {
@@ -158,7 +158,7 @@ fn print_help_of_big_keys(context: &mut Context<'_>) {
     );
 }
 
-fn start(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn start(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let mut rule = Rule {
         separator: b":".to_vec(),
         depth: 1,
@@ -185,10 +185,10 @@ fn start(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
     }
     context.server.survey.count_prefixes(rule);
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
-fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn get(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let most = parse_count(args, 2, SHOWN)?;
     let server = context.server;
     server.survey.with_prefixes(|prefixes| match prefixes {
@@ -197,7 +197,7 @@ fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
         )),
         Some(prefixes) => {
             tell(context, prefixes, most);
-            Ok(())
+            Ok(Next::Done)
         }
     })
 }
@@ -255,7 +255,7 @@ fn tell_prefix(context: &mut Context<'_>, name: Option<&[u8]>, prefix: Prefix) {
     }
 }
 
-fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
+fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     help(
         context,
         "PREFIXES",
@@ -269,5 +269,5 @@ fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Result<(), Failure> {
             "    (default: 32 of them).",
         ],
     );
-    Ok(())
+    Ok(Next::Done)
 }

@@ -5,7 +5,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::{Args, Context, Failure};
+use super::super::{Args, Context, Failure, Handled, Next};
 use crate::notify::Event;
 use crate::store::Entry;
 
@@ -90,17 +90,17 @@ fn has_digest(value: &[u8], digest: &[u8]) -> Result<bool, Failure> {
 }
 
 /// `DIGEST key`
-pub(super) fn digest(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn digest(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     match context.store.lock(key).read(key) {
         Some(entry) => context.reply.bulk(&digest_of(entry.value().bytes())),
         None => context.reply.null(),
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `DELEX key [IFEQ value | IFNE value | IFDEQ digest | IFDNE digest]`
-pub(super) fn delex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn delex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let condition = match args.len() {
         2 => Condition::Present,
         4 => Condition::of_word(args.get(2), args.get(3)).ok_or(UNKNOWN_CONDITION)?,
@@ -110,16 +110,12 @@ pub(super) fn delex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
 }
 
 /// `DELIFEQ key value`
-pub(super) fn delifeq(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn delifeq(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     remove_if(context, args, Condition::Equal(args.get(2)))
 }
 
 /// Removes a key that is there and meets the condition; answers how many that were.
-fn remove_if(
-    context: &mut Context<'_>,
-    args: &Args<'_>,
-    condition: Condition<'_>,
-) -> Result<(), Failure> {
+fn remove_if(context: &mut Context<'_>, args: &Args<'_>, condition: Condition<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     let removed = match shard.find(key) {
@@ -131,7 +127,7 @@ fn remove_if(
         _ => false,
     };
     context.reply.integer(i64::from(removed));
-    Ok(())
+    Ok(Next::Done)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! LCS: its options and its replies. The algorithm is in `subsequence`.
 
-use super::super::{Args, Context, Failure, failure};
+use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::operand::Operand;
 use super::subsequence::{self, Match};
 use crate::config::Setting;
@@ -64,7 +64,7 @@ impl Options {
 }
 
 /// `LCS key1 key2 [LEN] [IDX] [MINMATCHLEN length] [WITHMATCHLEN]`
-pub(super) fn lcs(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn lcs(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let options = Options::parse(args);
     let keys = [args.key(1), args.key(2)];
     // The values are taken out of the shards: comparing them may take long.
@@ -86,7 +86,7 @@ pub(super) fn lcs(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fail
         }
         Mode::Matches => reply_matches(context, &options, subsequence::matches(first, second)),
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Refuses what Redis refuses: two values for which its table, of 4 bytes for each pair of their bytes, would

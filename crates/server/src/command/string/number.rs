@@ -7,29 +7,29 @@ use keyspace::{Expiry, Form, Key, LargeValue};
 use resp::number::{INTEGER_TEXT_LEN, format_i64, parse_i64};
 use resp::{Extended, extended};
 
-use super::super::{Args, Context, Failure, failure};
+use super::super::{Args, Context, Failure, Handled, Next, failure};
 use crate::notify::Event;
 
 const DECREMENT_OVERFLOW: Failure = Failure::of("ERR decrement would overflow");
 const NOT_FINITE: Failure = Failure::of("ERR increment would produce NaN or Infinity");
 
 /// `INCR key`
-pub(super) fn incr(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn incr(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     add(context, args.key(1), 1)
 }
 
 /// `DECR key`
-pub(super) fn decr(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn decr(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     add(context, args.key(1), -1)
 }
 
 /// `INCRBY key increment`
-pub(super) fn incrby(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn incrby(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     add(context, args.key(1), args.integer(2)?)
 }
 
 /// `DECRBY key decrement`
-pub(super) fn decrby(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn decrby(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let amount = args.integer(2)?.checked_neg().ok_or(DECREMENT_OVERFLOW)?;
     add(context, args.key(1), amount)
 }
@@ -37,7 +37,7 @@ pub(super) fn decrby(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
 /// Adds to the integer of a key; a missing key counts as 0.
 ///
 /// Budget: one lookup when the key is there, no allocation while the text stays about as long.
-fn add(context: &mut Context<'_>, key: Key<'_>, amount: i64) -> Result<(), Failure> {
+fn add(context: &mut Context<'_>, key: Key<'_>, amount: i64) -> Handled {
     let sum = |before: i64| before.checked_add(amount).ok_or(failure::OVERFLOW);
     let mut buffer = [0; INTEGER_TEXT_LEN];
     let mut shard = context.store.lock(key);
@@ -59,11 +59,11 @@ fn add(context: &mut Context<'_>, key: Key<'_>, amount: i64) -> Result<(), Failu
     };
     shard.tell(Event::INCRBY, key);
     context.reply.integer(after);
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `INCRBYFLOAT key increment`
-pub(super) fn incrbyfloat(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn incrbyfloat(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     let before = match shard.find(key) {
@@ -85,5 +85,5 @@ pub(super) fn incrbyfloat(context: &mut Context<'_>, args: &Args<'_>) -> Result<
         Form::Decimal,
     );
     shard.tell(Event::INCRBYFLOAT, key);
-    Ok(())
+    Ok(Next::Done)
 }

@@ -6,10 +6,10 @@
 
 use keyspace::{Expiry, INLINE_VALUE_MAX, Key, Stored};
 
-use super::super::{Args, Context, Failure, Reply};
+use super::super::{Args, Context, Failure, Handled, Next, Reply};
 use super::options::{ExpiryOption, parse_getex};
 use super::range;
-use crate::command::gather::{Wanted, gathers};
+use crate::command::gather::{Wanted, gather};
 use crate::limits::PREFETCH_KEYS;
 use crate::notify::Event;
 use crate::store::Shards;
@@ -17,28 +17,29 @@ use crate::store::Shards;
 /// `GET key`
 ///
 /// Budget: one lookup and one copy of the value, no allocation; see `set` for how it is counted.
-pub(super) fn get(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn get(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     match context.store.lock(key).read(key) {
         Some(entry) => entry.answer(&mut context.reply)?,
         None => context.reply.null(),
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `MGET key [key ...]`
-pub(super) fn mget(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
-    if gathers(context, args, Wanted::Values) {
-        return Ok(());
+pub(super) fn mget(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    if let Some(later) = gather(context, args, Wanted::Values) {
+        return Ok(later);
     }
     let Context { store, reply, .. } = context;
     reply.array(args.len() - 1);
     let shards = store.lock_keys(args.keys());
     if args.len() > PREFETCH_KEYS {
-        write_values(reply, shards, store.ahead(args))
+        write_values(reply, shards, store.ahead(args))?;
     } else {
-        write_values(reply, shards, args.keys())
+        write_values(reply, shards, args.keys())?;
     }
+    Ok(Next::Done)
 }
 
 /// Answers with the values of keys whose shards are locked.
@@ -58,7 +59,7 @@ fn write_values<'k>(
 }
 
 /// `STRLEN key`
-pub(super) fn strlen(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn strlen(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let len = context
         .store
@@ -66,28 +67,29 @@ pub(super) fn strlen(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         .read(key)
         .map_or(0, |entry| entry.value_len());
     context.reply.integer(len as i64);
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `GETRANGE key start end`, `SUBSTR key start end`
-pub(super) fn getrange(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn getrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (start, end) = (args.integer(2)?, args.integer(3)?);
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     let Some(entry) = shard.read(key) else {
         context.reply.bulk(b"");
-        return Ok(());
+        return Ok(Next::Done);
     };
     let range = match range::resolve(start, end, entry.value_len()) {
         Some(range) if !range::is_backward(start, end) => range,
         _ => {
             context.reply.bulk(b"");
-            return Ok(());
+            return Ok(Next::Done);
         }
     };
     if let Some(cold) = entry.cold() {
         let part = *range.start() as u64..*range.end() as u64 + 1;
-        return entry.answer_part(&mut context.reply, cold, part);
+        entry.answer_part(&mut context.reply, cold, part)?;
+        return Ok(Next::Done);
     }
     match entry.value() {
         value if range.clone().count() == value.bytes().len() => context.reply.value(value),
@@ -99,11 +101,11 @@ pub(super) fn getrange(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
         }
         value => context.reply.bulk(&value.bytes()[range]),
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `GETEX key [EX seconds | PX milliseconds | EXAT time | PXAT time | PERSIST]`
-pub(super) fn getex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn getex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let option = parse_getex(args)?;
     let key = args.key(1);
     let now = context.store.now;
@@ -111,7 +113,7 @@ pub(super) fn getex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
     let mut shard = context.store.lock(key);
     let Some(mut entry) = shard.read(key) else {
         context.reply.null();
-        return Ok(());
+        return Ok(Next::Done);
     };
     let moment = option.moment(context, args)?;
     entry.answer(&mut context.reply)?;
@@ -128,14 +130,14 @@ pub(super) fn getex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
             entry.set_expiry(None);
             Event::PERSIST
         }
-        (_, None) => return Ok(()),
+        (_, None) => return Ok(Next::Done),
     };
     shard.tell(event, key);
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `GETDEL key`
-pub(super) fn getdel(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn getdel(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     match shard.read(key) {
@@ -146,11 +148,11 @@ pub(super) fn getdel(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         }
         None => context.reply.null(),
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `GETSET key value`
-pub(super) fn getset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn getset(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     match shard.read(key) {
@@ -159,5 +161,5 @@ pub(super) fn getset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
     }
     shard.set(key, args.get(2), Expiry::Clear);
     shard.tell(Event::SET, key);
-    Ok(())
+    Ok(Next::Done)
 }

@@ -6,7 +6,7 @@
 
 use keyspace::{Expiry, Key};
 
-use super::super::{Args, Context, Failure, Reply};
+use super::super::{Args, Context, Failure, Handled, Next, Reply};
 use super::options::{SetOptions, TimeUnit, moment_of};
 use super::write::{decide, tell_of_set};
 use crate::store::Shard;
@@ -17,23 +17,23 @@ fn put(
     key: Key<'_>,
     expiry: Expiry,
     decide: impl FnOnce(&mut Shard<'_>, &mut Reply<'_>) -> Result<bool, Failure>,
-) -> Result<(), Failure> {
+) -> Handled {
     let (blob, journal) = context.take_received()?;
     let own_pins = context.own_pins(context.store.db, key);
     let mut shard = context.store.lock(key);
     if shard.is_relied_on(own_pins) {
         drop(shard);
-        return Err(context.come_again(Some(blob)));
+        return Ok(context.come_again(blob));
     }
     if decide(&mut shard, &mut context.reply)? {
         shard.set_blob(key, (&blob, journal), expiry);
         tell_of_set(&shard, key, expiry);
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `SET` with all of its options.
-pub(super) fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn set(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let options = SetOptions::parse(args)?;
     let expiry = options.expiry(context, args)?;
     let key = args.key(1);
@@ -43,7 +43,7 @@ pub(super) fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fail
 }
 
 /// `SETNX`
-pub(super) fn setnx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn setnx(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     put(context, key, Expiry::Clear, |shard, reply| {
         let missing = !shard.contains(key);
@@ -53,16 +53,16 @@ pub(super) fn setnx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
 }
 
 /// `SETEX`
-pub(super) fn setex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn setex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     set_for(context, args, TimeUnit::Seconds)
 }
 
 /// `PSETEX`
-pub(super) fn psetex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn psetex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     set_for(context, args, TimeUnit::Milliseconds)
 }
 
-fn set_for(context: &mut Context<'_>, args: &Args<'_>, unit: TimeUnit) -> Result<(), Failure> {
+fn set_for(context: &mut Context<'_>, args: &Args<'_>, unit: TimeUnit) -> Handled {
     let at = moment_of(context, args, unit, 2)?;
     put(context, args.key(1), Expiry::At(at), |_, reply| {
         reply.ok();
@@ -71,7 +71,7 @@ fn set_for(context: &mut Context<'_>, args: &Args<'_>, unit: TimeUnit) -> Result
 }
 
 /// `GETSET`
-pub(super) fn getset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn getset(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     put(context, key, Expiry::Clear, |shard, reply| {
         match shard.read(key) {

@@ -5,7 +5,7 @@
 
 use keyspace::{Expiry, Form, INLINE_VALUE_MAX, Key, LargeValue};
 
-use super::super::{Args, Context, Failure, Reply};
+use super::super::{Args, Context, Failure, Handled, Next, Reply};
 use super::length_with;
 use super::options::{SetOptions, TimeUnit, moment_of};
 use crate::limits::FORESEEN_BYTES;
@@ -17,13 +17,13 @@ use crate::store::{Shard, Shards, Store};
 ///
 /// Budget without options: one lookup and one copy of the value; no allocation when it takes the place of a
 /// value of about its size.
-pub(super) fn set(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn set(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if args.len() > 3 {
         return set_with_options(context, args);
     }
     put(&context.store, args, 2, Expiry::Clear);
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Whether a value gets a buffer of its own.
@@ -62,21 +62,21 @@ fn put_large(store: &Store<'_>, key: Key<'_>, value: LargeValue, expiry: Expiry)
 }
 
 #[inline(never)]
-fn set_with_options(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+fn set_with_options(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let options = SetOptions::parse(args)?;
     let expiry = options.expiry(context, args)?;
     let (key, value) = (args.key(1), args.get(2));
     if options.condition.is_none() && !options.get {
         put(&context.store, args, 2, expiry);
         context.reply.ok();
-        return Ok(());
+        return Ok(Next::Done);
     }
     let mut shard = context.store.lock(key);
     if decide(&options, &mut shard, key, &mut context.reply)? {
         shard.set(key, value, expiry);
         tell_of_set(&shard, key, expiry);
     }
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Answers SET as its options say. Whether the key is to be set.
@@ -105,7 +105,7 @@ pub(super) fn decide(
 }
 
 /// `SETNX key value`
-pub(super) fn setnx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn setnx(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     let missing = !shard.contains(key);
@@ -114,24 +114,24 @@ pub(super) fn setnx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fa
         shard.tell(Event::SET, key);
     }
     context.reply.integer(i64::from(missing));
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `SETEX key seconds value`
-pub(super) fn setex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn setex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     set_for(context, args, TimeUnit::Seconds)
 }
 
 /// `PSETEX key milliseconds value`
-pub(super) fn psetex(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn psetex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     set_for(context, args, TimeUnit::Milliseconds)
 }
 
-fn set_for(context: &mut Context<'_>, args: &Args<'_>, unit: TimeUnit) -> Result<(), Failure> {
+fn set_for(context: &mut Context<'_>, args: &Args<'_>, unit: TimeUnit) -> Handled {
     let at = moment_of(context, args, unit, 2)?;
     put(&context.store, args, 3, Expiry::At(at));
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// The keys, which are every other argument, with their values.
@@ -154,7 +154,7 @@ fn check_pairs(context: &Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
 ///
 /// Budget per key: one lock, one lookup and one copy of the value, as for SET; with a log one more copy, into
 /// its ring.
-pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     check_pairs(context, args)?;
     let (first, last) = (args.spans[0], args.spans[args.len() - 1]);
     if last.start + last.len - first.start > INLINE_VALUE_MAX {
@@ -169,7 +169,7 @@ pub(super) fn mset(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Fai
         }
     }
     context.reply.ok();
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// Sets one of several keys.
@@ -202,7 +202,7 @@ fn set_pairs_with_large(context: &mut Context<'_>, args: &Args<'_>) {
 }
 
 /// `MSETNX key value [key value ...]`
-pub(super) fn msetnx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn msetnx(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     check_pairs(context, args)?;
     let mut shards = context.store.lock_keys(args.keys());
     let missing = !args.keys().any(|key| shards.of(key).contains(key));
@@ -212,11 +212,11 @@ pub(super) fn msetnx(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
         }
     }
     context.reply.integer(i64::from(missing));
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `APPEND key value`
-pub(super) fn append(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn append(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (key, tail) = (args.key(1), args.get(2));
     let (mut shard, mut is_foreseen) = (context.store.lock(key), false);
     let len = loop {
@@ -239,11 +239,11 @@ pub(super) fn append(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), F
     };
     shard.tell(Event::APPEND, key);
     context.reply.integer(len as i64);
-    Ok(())
+    Ok(Next::Done)
 }
 
 /// `SETRANGE key offset value`
-pub(super) fn setrange(context: &mut Context<'_>, args: &Args<'_>) -> Result<(), Failure> {
+pub(super) fn setrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let offset = usize::try_from(args.integer(2)?).map_err(|_| OFFSET)?;
     let (key, part) = (args.key(1), args.get(3));
     if part.is_empty() {
@@ -254,7 +254,7 @@ pub(super) fn setrange(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
             .find(key)
             .map_or(0, |entry| entry.value_len());
         context.reply.integer(len as i64);
-        return Ok(());
+        return Ok(Next::Done);
     }
     let end = length_with(context.server, offset, part.len())?;
     context.foresee(key, end)?;
@@ -265,7 +265,7 @@ pub(super) fn setrange(context: &mut Context<'_>, args: &Args<'_>) -> Result<(),
     });
     shard.tell(Event::SETRANGE, key);
     context.reply.integer(len as i64);
-    Ok(())
+    Ok(Next::Done)
 }
 
 const OFFSET: Failure = Failure::of("ERR offset is out of range");
