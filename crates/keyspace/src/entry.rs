@@ -52,21 +52,34 @@ const CLOCK_MASK: u64 = 0xff_ffff << CLOCK_SHIFT;
 const KEY_LENGTH_SHIFT: u32 = 32;
 const FORM_SHIFT: u32 = 40;
 const FORM: u64 = 0b11 << FORM_SHIFT;
+const TYPE: u64 = KIND | FORM;
 const MARK: u64 = 1 << 42;
 const LOGGED: u64 = 1 << 43;
 const VALUE_LENGTH_SHIFT: u32 = 48;
 
-/// What every write leaves in a header: the access clock, and the mark. Bits in their places.
+/// What every write leaves in a header: the type, the access clock, and the mark. Bits in their places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(u64);
 
 impl Stamp {
-    const BITS: u64 = CLOCK_MASK | MARK;
+    const BITS: u64 = TYPE | CLOCK_MASK | MARK;
 
-    /// A clock (of which 24 bits count) and a mark.
+    /// A clock (of which 24 bits count) and a mark, of a string that is written as a whole.
     #[inline]
     pub(crate) fn new(clock: u32, mark: Mark) -> Stamp {
-        Stamp(u64::from(clock) << CLOCK_SHIFT & CLOCK_MASK | mark.0)
+        Stamp(type_bits(Type::STRING) | u64::from(clock) << CLOCK_SHIFT & CLOCK_MASK | mark.0)
+    }
+
+    /// The same of a value of another type.
+    #[inline]
+    pub(crate) fn of(self, of: Type) -> Stamp {
+        Stamp(self.0 & !TYPE | type_bits(of))
+    }
+
+    /// The same with another clock and mark.
+    #[inline]
+    pub(crate) fn with_use(self, used: Stamp) -> Stamp {
+        Stamp(self.0 & TYPE | used.0 & !TYPE)
     }
 }
 
@@ -247,7 +260,7 @@ impl Entry {
     pub(crate) fn new(
         heap: &mut Heap,
         key: &[u8],
-        (of, value): (Type, NewValue<'_>),
+        value: NewValue<'_>,
         extras: Extras,
         stamp: Stamp,
     ) -> Entry {
@@ -257,14 +270,14 @@ impl Entry {
         };
         let size = Entry::size_for(key.len(), slot, extras);
         let entry = Entry(heap.allocate(class_size(size)));
-        entry.write(key, (of, value), extras, stamp);
+        entry.write(key, value, extras, stamp);
         entry
     }
 
     /// Writes all of a fresh (or reused) allocation that is large enough.
     #[inline]
-    fn write(self, key: &[u8], (of, value): (Type, NewValue<'_>), extras: Extras, stamp: Stamp) {
-        let mut header = type_bits(of) | stamp.0;
+    fn write(self, key: &[u8], value: NewValue<'_>, extras: Extras, stamp: Stamp) {
+        let mut header = stamp.0;
         let mut at = HEADER;
         if let Some(expiry) = extras.expiry {
             header |= VOLATILE;

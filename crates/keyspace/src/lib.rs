@@ -42,7 +42,9 @@ pub use keyspace::{Keyspace, Options, Taken};
 pub use large::{Large, LargeValue, Lent};
 pub use observe::{Change, ChangeKind, Observer, reason};
 pub use records::{Record, RecordValue, Records};
-pub use shard::{Detached, EntryMut, EntryRef, Expiry, Guard, Offloading, Overhead, Overwritten};
+pub use shard::{
+    Detached, EntryMut, EntryRef, Expiry, Guard, New, Offloading, Overhead, Overwritten,
+};
 pub use shard_set::{MAX_SHARDS, ShardId, ShardSet};
 pub use slot::{SLOTS, all_slots, slot};
 pub use snapshot::{Sizes, Snapshot};

@@ -1,5 +1,7 @@
 //! Model tests: a keyspace beside standard collections, under random operations.
 
+mod writing;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::hash::Place;

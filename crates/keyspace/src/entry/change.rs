@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::{
     ELSEWHERE, Entry, Extras, HEADER, INLINE_VALUE_MAX, KEY_LENGTH_SHIFT, LOGGED, LogAddress,
-    NewValue, STORAGE_COLD, STORAGE_LARGE, Stamp, Type, VALUE_LENGTH_SHIFT, VOLATILE, WIDE,
-    type_bits,
+    NewValue, STORAGE_COLD, STORAGE_LARGE, Stamp, VALUE_LENGTH_SHIFT, VOLATILE, WIDE,
 };
 use crate::heap::{Heap, class_size};
 use crate::large::{Large, LargeValue};
@@ -19,12 +18,7 @@ impl Entry {
     /// Replaces the value where it stands, if that changes nothing but the value and its type: no expiry (or
     /// `keep_expiry`), the same class, both values inside the entry. Whether it did.
     #[inline]
-    pub(crate) fn overwrite_in_place(
-        self,
-        (of, value): (Type, &[u8]),
-        keep_expiry: bool,
-        stamp: Stamp,
-    ) -> bool {
+    pub(crate) fn overwrite_in_place(self, value: &[u8], keep_expiry: bool, stamp: Stamp) -> bool {
         let header = self.header();
         if header & ELSEWHERE != 0 || (header & VOLATILE != 0 && !keep_expiry) {
             return false;
@@ -38,7 +32,7 @@ impl Entry {
         self.copy_in(shape.value_at, value);
         let kept = header & (0xff << KEY_LENGTH_SHIFT | WIDE | VOLATILE | LOGGED);
         let len = (value.len() as u64) << VALUE_LENGTH_SHIFT;
-        self.set_header(kept | stamp.0 | type_bits(of) | len);
+        self.set_header(kept | stamp.0 | len);
         true
     }
 
@@ -49,7 +43,7 @@ impl Entry {
         self,
         heap: &mut Heap,
         key: &[u8],
-        (of, value): (Type, NewValue<'_>),
+        value: NewValue<'_>,
         expiry: Option<i64>,
         stamp: Stamp,
     ) -> (Entry, Option<LargeValue>) {
@@ -64,7 +58,7 @@ impl Entry {
             let shape = self.shape(header);
             let class = class_size(shape.value_at + shape.value_slot);
             if class_size(Entry::size_for(key.len(), bytes.len(), extras)) == class {
-                self.write(key, (of, value), extras, stamp);
+                self.write(key, value, extras, stamp);
                 return (self, None);
             }
         }
@@ -72,10 +66,10 @@ impl Entry {
             && header & STORAGE_COLD != 0
             && (header & VOLATILE != 0) == expiry.is_some()
         {
-            self.write(key, (of, value), extras, stamp);
+            self.write(key, value, extras, stamp);
             return (self, None);
         }
-        let replacement = Entry::new(heap, key, (of, value), extras, stamp);
+        let replacement = Entry::new(heap, key, value, extras, stamp);
         // SAFETY: the caller replaces its only reference by the returned one.
         (replacement, unsafe { self.free(heap) })
     }
@@ -167,13 +161,12 @@ impl Entry {
         }
     }
 
-    /// A new entry with the same key, type, expiry and stamp, in place of this one.
+    /// A new entry with the same key, expiry and stamp, in place of this one.
     pub(super) fn replaced_by(
         self,
         heap: &mut Heap,
         value: NewValue<'_>,
     ) -> (Entry, Option<LargeValue>) {
-        let value = (self.value_type(), value);
         let replacement = Entry::new(heap, self.key(), value, self.extras(), self.stamp());
         // SAFETY: the caller replaces its only reference by the returned one.
         (replacement, unsafe { self.free(heap) })
@@ -244,9 +237,8 @@ impl Entry {
         }
     }
 
-    /// A new entry with the same key, type and stamp, in place of this one, whose value was taken.
+    /// A new entry with the same key and stamp, in place of this one, whose value was taken.
     fn moved(self, heap: &mut Heap, value: NewValue<'_>, extras: Extras) -> Entry {
-        let value = (self.value_type(), value);
         let replacement = Entry::new(heap, self.key(), value, extras, self.stamp());
         let class = self.class();
         // SAFETY: a large value was moved out, and the caller uses the replacement from here.

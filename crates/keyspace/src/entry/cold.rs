@@ -104,8 +104,8 @@ mod tests {
                         kind: kinds.next().expect("it has no end"),
                         form: Form::Part,
                     };
-                    let new = (of, NewValue::copy_of(&value));
-                    let entry = Entry::new(&mut heap, key, new, extras, stamp);
+                    let new = NewValue::copy_of(&value);
+                    let entry = Entry::new(&mut heap, key, new, extras, stamp.of(of));
                     let (cold, garbage) = entry.chilled(&mut heap);
                     assert_eq!(garbage.is_some(), len >= 16_384);
                     let same = |entry: Entry| {
@@ -142,21 +142,19 @@ mod tests {
             log: Some(ADDRESS),
         };
         let stamp = Stamp::new(1, Mark::default());
-        let value = (Type::whole(Kind::Hash), NewValue::Inline(&[b'v'; 64]));
-        let entry = Entry::new(&mut heap, b"k", value, extras, stamp);
+        let of = Type::whole(Kind::Hash);
+        let value = NewValue::Inline(&[b'v'; 64]);
+        let entry = Entry::new(&mut heap, b"k", value, extras, stamp.of(of));
         let (cold, _) = entry.chilled(&mut heap);
-        assert!(!cold.overwrite_in_place((Type::STRING, b"12345678"), false, stamp));
+        assert!(!cold.overwrite_in_place(b"12345678", false, stamp));
         assert!(!cold.resize_in_place(8));
         let cold_type = cold.value_type();
-        let value = (Type::STRING, NewValue::Inline(b"12345678"));
+        let value = NewValue::Inline(b"12345678");
         let (warm, garbage) = cold.overwrite(&mut heap, b"k", value, None, stamp);
         assert!(garbage.is_none() && !warm.is_cold());
         assert_eq!(warm.value().bytes(), b"12345678");
         assert_eq!(warm.log_address(), Some(ADDRESS));
-        assert_eq!(
-            (cold_type, warm.value_type()),
-            (Type::whole(Kind::Hash), Type::STRING)
-        );
+        assert_eq!((cold_type, warm.value_type()), (of, Type::STRING));
         // SAFETY: it was made in this heap and is not used again.
         drop(unsafe { warm.free(&mut heap) });
     }
@@ -166,7 +164,7 @@ mod tests {
     fn reading_a_cold_value_is_a_mistake() {
         // It ends with the panic, and the entry is not freed before.
         let mut heap = std::mem::ManuallyDrop::new(Heap::new(Arc::default()));
-        let value = (Type::STRING, NewValue::Inline(&[b'v'; 64]));
+        let value = NewValue::Inline(&[b'v'; 64]);
         let stamp = Stamp::new(1, Mark::default());
         let entry = Entry::new(&mut heap, b"k", value, Extras::default(), stamp);
         entry.chilled(&mut heap).0.value();

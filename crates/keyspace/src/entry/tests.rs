@@ -41,9 +41,9 @@ fn entries_hold_what_they_were_given() {
                 let entry = Entry::new(
                     &mut heap,
                     &key,
-                    (of, NewValue::copy_of(&value)),
+                    NewValue::copy_of(&value),
                     Extras { expiry, log },
-                    Stamp::new(0x1ff_ffff, mark),
+                    Stamp::new(0x1ff_ffff, mark).of(of),
                 );
                 assert_eq!((entry.value_type(), entry.kind()), (of, of.kind));
                 assert_eq!(entry.log_address(), log);
@@ -100,7 +100,7 @@ fn overwriting_and_resizing_match_a_vector() {
     let mut model = b"start".to_vec();
     let all_types: Vec<Type> = types().collect();
     let mut of = Type::STRING;
-    let value = (of, NewValue::copy_of(&model));
+    let value = NewValue::copy_of(&model);
     let mut entry = Entry::new(&mut heap, key, value, Extras::default(), first);
     let (mut held, mut address) = (Vec::new(), None);
     for round in 0..20_000 {
@@ -115,13 +115,13 @@ fn overwriting_and_resizing_match_a_vector() {
             model = vec![random.u8(..); len];
             of = all_types[random.usize(..all_types.len())];
             let expiry = random.bool().then_some(round);
-            if random.bool() && entry.overwrite_in_place((of, &model), true, second) {
+            if random.bool() && entry.overwrite_in_place(&model, true, second.of(of)) {
                 assert_eq!(entry.class(), class_before);
             } else {
-                let value = (of, NewValue::copy_of(&model));
+                let value = NewValue::copy_of(&model);
                 let (class, is_inline) = (entry.class(), model.len() <= INLINE_VALUE_MAX);
                 let was_inline = matches!(entry.value(), Stored::Inline(_));
-                let (new, _) = entry.overwrite(&mut heap, key, value, expiry, second);
+                let (new, _) = entry.overwrite(&mut heap, key, value, expiry, second.of(of));
                 assert!(new == entry || new.class() != class || !is_inline || !was_inline);
                 entry = new;
                 assert_eq!(entry.expiry(), expiry);
@@ -177,8 +177,8 @@ fn a_type_takes_no_memory() {
             value_len
         };
         for of in types() {
-            let value = (of, NewValue::copy_of(&value));
-            let stamp = Stamp::new(1, Mark::default());
+            let value = NewValue::copy_of(&value);
+            let stamp = Stamp::new(1, Mark::default()).of(of);
             let entry = Entry::new(&mut heap, &key, value, Extras::default(), stamp);
             assert_eq!(entry.class(), class_size(8 + wide + key_len + slot));
             free(&mut heap, entry);

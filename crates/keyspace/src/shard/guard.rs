@@ -173,10 +173,10 @@ impl<'a> Guard<'a> {
         );
     }
 
-    /// What an entry that is written now carries.
+    /// What an entry carries that is written and counts as used at this time (Unix, ms), or now.
     #[inline]
-    pub(super) fn stamp(&self) -> Stamp {
-        let clock = self.shared.noting.first(self.now);
+    pub(super) fn stamp(&self, used: Option<i64>) -> Stamp {
+        let clock = self.shared.noting.first(used.unwrap_or(self.now));
         Stamp::new(clock, self.shared.snapshot.mark())
     }
 
@@ -309,6 +309,15 @@ impl<'a> Guard<'a> {
         self.add_bytes(after.wrapping_sub(before));
         self.end_move(began);
         more
+    }
+
+    /// Makes room in the index for so many entries, if it has none yet.
+    pub(crate) fn reserve(&mut self, entries: usize) {
+        let charge = self.shared.charge;
+        let before = self.index().memory();
+        self.index().reserve(entries, charge);
+        let after = self.index().memory();
+        self.add_bytes(after - before);
     }
 
     /// Checks the counters, and what they count, against the entries themselves.

@@ -71,18 +71,6 @@ impl Guard<'_> {
         self.cell.cold.pins.load(Acquire)
     }
 
-    /// Counts an entry that was made cold.
-    #[cold]
-    pub(super) fn note_new_cold(&mut self, hash: u64, entry: Entry) {
-        self.note_cold(1, entry);
-        let place = self.place(hash);
-        let mut index = self.index();
-        if let Some(slot) = index.find(place, |other| other == entry) {
-            // So that no hand takes it for one that is in memory.
-            index.set_heat(slot, COOL);
-        }
-    }
-
     /// Lets up to `most` values leave memory, unless the shard is pinned. Of each that is the next to go `decide` says what
     /// happens; it may note another address, and change nothing else. Returns how many went, and whether one waits.
     pub fn offload(
@@ -225,6 +213,7 @@ impl EntryMut<'_, '_> {
 
 impl Guard<'_> {
     /// Puts an entry in the place of one of the same key that took so many bytes.
+    #[inline]
     pub(super) fn exchange(&mut self, slot: crate::index::Slot, before: usize, entry: Entry) {
         self.sub_bytes(before);
         self.add_bytes(entry.memory());

@@ -1,15 +1,16 @@
-//! Giving a key a value, and telling whoever keeps a log of it.
+//! Giving a key a value, and telling whoever keeps a log of it: one function, whatever the value is.
 //!
-//! With a log, what is written is logged while it is in the processor's cache and under the same lock: the one who writes
-//! hands over a function that is told of the new entry, and of what it replaced, and says where the entry is in the log from here on.
-//! The same functions without a log cost nothing for that.
+//! With a log, what is written is logged while it is in the processor's cache and under the same lock. The one
+//! who writes hands over a function that is told of the new entry, and of what it replaced, and says where the
+//! entry is in the log from here on. Without a log that function answers `None` and costs nothing.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::guard::Guard;
 use super::view::{Detached, DetachedValue, EntryMut, EntryRef, Overwritten};
 use crate::entry::cold::ColdValue;
-use crate::entry::{Entry, Extras, LogAddress, NewValue, Stamp, Type};
+use crate::entry::{Entry, Extras, INLINE_VALUE_MAX, LogAddress, NewValue, Stamp, Type};
+use crate::evict::COOL;
 use crate::hash::{Key, Place};
 use crate::index::Slot;
 use crate::large::LargeValue;
@@ -25,6 +26,103 @@ pub enum Expiry {
     At(i64),
 }
 
+impl Expiry {
+    /// The expiry of a key that had this one.
+    #[inline]
+    fn after(self, old: Option<i64>) -> Option<i64> {
+        match self {
+            Expiry::Clear => None,
+            Expiry::Keep => old,
+            Expiry::At(at) => Some(at),
+        }
+    }
+}
+
+/// At this time, or none.
+impl From<Option<i64>> for Expiry {
+    #[inline]
+    fn from(at: Option<i64>) -> Expiry {
+        at.map_or(Expiry::Clear, Expiry::At)
+    }
+}
+
+/// What a key is given: a value, and all in which one way of writing it differs from another.
+///
+/// It is a string that was set as a whole, without an expiry, and used now, unless something else is said.
+pub struct New<'a> {
+    value: NewValue<'a>,
+    of: Type,
+    expiry: Expiry,
+    used: Option<i64>,
+}
+
+impl<'a> New<'a> {
+    #[inline]
+    fn value(value: NewValue<'a>) -> New<'a> {
+        New {
+            value,
+            of: Type::STRING,
+            expiry: Expiry::Clear,
+            used: None,
+        }
+    }
+
+    /// A copy of these bytes: inside the entry, or in a buffer of its own if they are many.
+    #[inline]
+    pub fn bytes(bytes: &'a [u8]) -> New<'a> {
+        New::value(NewValue::copy_of(bytes))
+    }
+
+    /// A value that has a buffer of its own already. If it has few bytes they are copied into the entry.
+    #[inline]
+    pub fn large(value: &'a LargeValue) -> New<'a> {
+        if value.len() <= INLINE_VALUE_MAX {
+            New::value(NewValue::Inline(value))
+        } else {
+            New::value(NewValue::Large(LargeValue::clone(value)))
+        }
+    }
+
+    /// A value of `len` bytes that the log alone has: in a record that holds all of it, and can be read, where
+    /// the function that logs says. The keyspace is logged; nobody else has pinned the shard
+    /// ([`Guard::pins`]), for whoever has relies on values that are in memory.
+    #[inline]
+    pub fn cold(len: u64) -> New<'a> {
+        New::value(NewValue::Cold(len))
+    }
+
+    /// What was taken or copied from another key, its type and its expiry included.
+    pub fn detached(from: &'a Detached) -> New<'a> {
+        let new = match &from.value {
+            DetachedValue::Inline(bytes) => New::value(NewValue::Inline(bytes)),
+            DetachedValue::Large(large) => New::value(NewValue::Large(LargeValue::clone(large))),
+            DetachedValue::Cold(cold) => New::cold(cold.len),
+        };
+        new.of(from.of).expiry(from.expiry)
+    }
+
+    /// It is of this type.
+    #[inline]
+    pub fn of(self, of: impl Into<Type>) -> New<'a> {
+        let of = of.into();
+        New { of, ..self }
+    }
+
+    /// This happens to the key's expiry.
+    #[inline]
+    pub fn expiry(self, expiry: impl Into<Expiry>) -> New<'a> {
+        let expiry = expiry.into();
+        New { expiry, ..self }
+    }
+
+    /// It counts as used last at this time (Unix, ms), whatever time the guard has.
+    #[inline]
+    pub fn used(self, at: i64) -> New<'a> {
+        let used = Some(at);
+        New { used, ..self }
+    }
+}
+
 /// What a function that logs answers if there is no log.
 #[inline]
 fn no_log(_: EntryRef<'_>, _: Option<Overwritten>) -> Option<LogAddress> {
@@ -32,181 +130,112 @@ fn no_log(_: EntryRef<'_>, _: Option<Overwritten>) -> Option<LogAddress> {
 }
 
 impl Guard<'_> {
-    /// Sets a key to a string, whatever it was before. Overwrites in place where it can: no allocation then.
-    #[inline]
-    pub fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
-        self.set_value(key, NewValue::copy_of(value), expiry, Type::STRING, no_log);
-    }
-
-    /// [`Guard::set`], logged by `log`.
-    #[inline]
-    pub fn set_logged(
+    /// Gives a key a value, whatever it had before. Overwrites in place where it can: no allocation then.
+    ///
+    /// `log` is told of the new entry, and of what the log had of the one that is replaced; it says where the
+    /// entry is in the log, if there is a log.
+    #[inline(always)]
+    pub fn write(
         &mut self,
         key: Key<'_>,
-        value: &[u8],
-        expiry: Expiry,
-        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> LogAddress,
-    ) {
-        let value = NewValue::copy_of(value);
-        let log = |entry: EntryRef<'_>, old| Some(log(entry, old));
-        self.set_value(key, value, expiry, Type::STRING, log);
-    }
-
-    /// [`Guard::set`] with a value that already has a buffer of its own.
-    pub fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
-        self.set_formed(key, value, expiry, Type::STRING, no_log);
-    }
-
-    /// [`Guard::set_large`] with a value of this type, logged by `log` if there is a log.
-    pub fn set_formed(
-        &mut self,
-        key: Key<'_>,
-        value: LargeValue,
-        expiry: Expiry,
-        of: impl Into<Type>,
+        new: New<'_>,
         log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
     ) {
-        let of = of.into();
-        if value.len() <= crate::INLINE_VALUE_MAX {
-            self.set_value(key, NewValue::Inline(&value), expiry, of, log);
-        } else {
-            self.set_value(key, NewValue::Large(value), expiry, of, log);
-        }
+        let (stamp, is_now) = (self.stamp(new.used).of(new.of), new.used.is_none());
+        self.write_stamped(key, new.value, new.expiry, stamp, is_now, log);
     }
 
-    /// Sets a key to a value of `len` bytes that the log alone has, where `log` says. The keyspace is logged; nobody else has pinned the
-    /// shard ([`Guard::pins`]), for who has relies on values that are in memory.
-    pub fn set_cold(
+    /// [`Guard::write`]. If it `is_now` that the key is used, that is noted as any use of a key is.
+    #[inline]
+    fn write_stamped(
         &mut self,
         key: Key<'_>,
-        len: u64,
+        value: NewValue<'_>,
         expiry: Expiry,
-        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> LogAddress,
+        mut stamp: Stamp,
+        is_now: bool,
+        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
     ) {
-        let log = |entry: EntryRef<'_>, old| Some(log(entry, old));
-        self.set_value(key, NewValue::Cold(len), expiry, Type::STRING, log);
+        let Some(slot) = self.slot_of(key) else {
+            return self.write_missing(key, value, expiry, stamp, log);
+        };
+        if self.shared.noting.heats() {
+            let warmed = self.warm_stamp(slot);
+            if is_now {
+                stamp = stamp.with_use(warmed);
+            }
+        }
+        let entry = self.index().entry(slot);
+        self.preserve(entry);
+        let old = Overwritten::of(entry);
+        // What nearly every overwrite is: nothing to account for, nothing to schedule.
+        if let NewValue::Inline(bytes) = &value
+            && !matches!(expiry, Expiry::At(_))
+            && entry.overwrite_in_place(bytes, expiry == Expiry::Keep, stamp)
+        {
+            if let Some(address) = log(EntryRef::new(entry), old) {
+                self.note_log_address(slot, key.hash, entry, address);
+            }
+            return;
+        }
+        if entry.is_cold() {
+            self.note_cold(-1, entry);
+        }
+        let (before, old_expiry) = (entry.memory(), entry.expiry());
+        let expiry = expiry.after(old_expiry);
+        let (entry, garbage) = entry.overwrite(self.heap(), key.bytes, value, expiry, stamp);
+        self.exchange(slot, before, entry);
+        self.reschedule(key.hash, old_expiry, expiry);
+        if let Some(address) = log(EntryRef::new(entry), old) {
+            self.note_log_address(slot, key.hash, entry, address);
+        }
+        // It may have moved to have room for its address.
+        let entry = self.index().entry(slot);
+        if entry.is_cold() {
+            self.note_cold(1, entry);
+            // So that no hand takes it for one that is in memory.
+            self.index().set_heat(slot, COOL);
+        }
+        self.discard(garbage);
+        self.relieve();
     }
 
-    /// Takes a key's value away, to put it elsewhere with [`Guard::attach`].
+    /// [`Guard::write`] to a key that is not there.
+    #[inline]
+    fn write_missing(
+        &mut self,
+        key: Key<'_>,
+        value: NewValue<'_>,
+        expiry: Expiry,
+        stamp: Stamp,
+        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
+    ) {
+        let is_logged = self.shared.is_logged.load(Relaxed);
+        let extras = Extras {
+            expiry: expiry.after(None),
+            log: is_logged.then_some(LogAddress::NOWHERE),
+        };
+        let entry = Entry::new(self.heap(), key.bytes, value, extras, stamp);
+        if let Some(address) = log(EntryRef::new(entry), None) {
+            let has_room = entry.write_log_address(address);
+            assert!(has_room, "the keyspace of a server with a log is logged");
+        }
+        if entry.is_cold() {
+            self.insert_with_heat(key.hash, entry, COOL);
+            self.note_cold(1, entry);
+        } else {
+            self.insert(key.hash, entry);
+        }
+        self.relieve();
+    }
+
+    /// Takes a key's value away, to put it elsewhere with [`New::detached`].
     pub fn detach(&mut self, key: Key<'_>) -> Option<Detached> {
         let slot = self.slot_of(key)?;
         let detached = Detached::copy_of(self.index().entry(slot));
         let entry = self.unlink(slot);
         self.free(entry);
         Some(detached)
-    }
-
-    /// Gives a key a value that was taken or copied from another, expiry included. For one that is in the log alone [`Guard::set_cold`]
-    /// says what holds.
-    pub fn attach(
-        &mut self,
-        key: Key<'_>,
-        value: Detached,
-        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
-    ) {
-        let expiry = value.expiry.map_or(Expiry::Clear, Expiry::At);
-        let inline;
-        let new = match value.value {
-            DetachedValue::Inline(bytes) => {
-                inline = bytes;
-                NewValue::Inline(&inline)
-            }
-            DetachedValue::Large(large) => NewValue::Large(large),
-            DetachedValue::Cold(cold) => NewValue::Cold(cold.len),
-        };
-        self.set_value(key, new, expiry, value.of, log);
-    }
-
-    #[inline]
-    fn set_value(
-        &mut self,
-        key: Key<'_>,
-        value: NewValue<'_>,
-        expiry: Expiry,
-        of: Type,
-        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
-    ) {
-        let stamp = self.stamp();
-        self.set_stamped(key, value, expiry, of, stamp, log);
-    }
-
-    #[inline]
-    pub(super) fn set_stamped(
-        &mut self,
-        key: Key<'_>,
-        value: NewValue<'_>,
-        expiry: Expiry,
-        of: Type,
-        mut stamp: Stamp,
-        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
-    ) {
-        match self.slot_of(key) {
-            Some(slot) => {
-                if self.shared.noting.heats() {
-                    stamp = self.warm_stamp(slot);
-                }
-                let entry = self.index().entry(slot);
-                self.preserve(entry);
-                let replaced = Overwritten::of(entry);
-                // What nearly every overwrite is: nothing to account for, nothing to schedule.
-                if let NewValue::Inline(bytes) = &value
-                    && !matches!(expiry, Expiry::At(_))
-                    && entry.overwrite_in_place((of, bytes), expiry == Expiry::Keep, stamp)
-                {
-                    if let Some(address) = log(EntryRef::new(entry), replaced) {
-                        self.note_log_address(slot, key.hash, entry, address);
-                    }
-                    return;
-                }
-                if entry.is_cold() {
-                    self.note_cold(-1, entry);
-                }
-                let (before, old_expiry) = (entry.memory(), entry.expiry());
-                let expiry = match expiry {
-                    Expiry::Clear => None,
-                    Expiry::Keep => old_expiry,
-                    Expiry::At(at) => Some(at),
-                };
-                let (entry, garbage) =
-                    entry.overwrite(self.heap(), key.bytes, (of, value), expiry, stamp);
-                self.sub_bytes(before);
-                self.add_bytes(entry.memory());
-                self.index().replace(slot, entry);
-                self.reschedule(key.hash, old_expiry, expiry);
-                self.note_slack();
-                if let Some(address) = log(EntryRef::new(entry), replaced) {
-                    self.note_log_address(slot, key.hash, entry, address);
-                }
-                // It may have moved to have room for its address.
-                let entry = self.index().entry(slot);
-                if entry.is_cold() {
-                    self.note_new_cold(key.hash, entry);
-                }
-                self.discard(garbage);
-                self.relieve();
-            }
-            None => {
-                let expiry = match expiry {
-                    Expiry::At(at) => Some(at),
-                    Expiry::Clear | Expiry::Keep => None,
-                };
-                let is_logged = self.shared.is_logged.load(Relaxed);
-                let extras = Extras {
-                    expiry,
-                    log: is_logged.then_some(LogAddress::NOWHERE),
-                };
-                let entry = Entry::new(self.heap(), key.bytes, (of, value), extras, stamp);
-                if let Some(address) = log(EntryRef::new(entry), None) {
-                    let has_room = entry.write_log_address(address);
-                    assert!(has_room, "the keyspace of a server with a log is logged");
-                }
-                self.insert(key.hash, entry);
-                if entry.is_cold() {
-                    self.note_new_cold(key.hash, entry);
-                }
-                self.relieve();
-            }
-        }
     }
 
     /// Notes where an entry is in the log. It moves if it had no room for that.
@@ -265,5 +294,103 @@ impl Guard<'_> {
             }
         });
         next.map(|place| place.0)
+    }
+}
+
+/// [`Guard::write`] by the names of its common cases.
+impl Guard<'_> {
+    /// Sets a key to a string that was set as a whole.
+    #[inline]
+    pub fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
+        self.write(key, New::bytes(value).expiry(expiry), no_log);
+    }
+
+    /// [`Guard::set`], logged by `log`.
+    #[inline]
+    pub fn set_logged(
+        &mut self,
+        key: Key<'_>,
+        value: &[u8],
+        expiry: Expiry,
+        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> LogAddress,
+    ) {
+        self.write(key, New::bytes(value).expiry(expiry), |entry, old| {
+            Some(log(entry, old))
+        });
+    }
+
+    /// [`Guard::set`] with a value that already has a buffer of its own.
+    #[inline]
+    pub fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
+        self.write(key, New::large(&value).expiry(expiry), no_log);
+    }
+
+    /// [`Guard::set_large`] with a value of this type, logged by `log` if there is a log.
+    #[inline]
+    pub fn set_formed(
+        &mut self,
+        key: Key<'_>,
+        value: LargeValue,
+        expiry: Expiry,
+        of: impl Into<Type>,
+        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
+    ) {
+        self.write(key, New::large(&value).expiry(expiry).of(of), log);
+    }
+
+    /// [`Guard::set`] with a value that the log alone has: see [`New::cold`].
+    #[inline]
+    pub fn set_cold(
+        &mut self,
+        key: Key<'_>,
+        len: u64,
+        expiry: Expiry,
+        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> LogAddress,
+    ) {
+        self.write(key, New::cold(len).expiry(expiry), |entry, old| {
+            Some(log(entry, old))
+        });
+    }
+
+    /// Gives a key what [`New::detached`] says.
+    #[inline]
+    pub fn attach(
+        &mut self,
+        key: Key<'_>,
+        value: Detached,
+        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
+    ) {
+        self.write(key, New::detached(&value), log);
+    }
+
+    /// Sets a key to what a log says: value, expiry and type, used at a time (Unix, ms), for the guard's own
+    /// time is before everything then.
+    #[inline]
+    pub fn load(
+        &mut self,
+        key: Key<'_>,
+        value: &[u8],
+        expiry: Option<i64>,
+        of: impl Into<Type>,
+        used: i64,
+        log: impl FnOnce(Option<Overwritten>) -> Option<LogAddress>,
+    ) {
+        let new = New::bytes(value).expiry(expiry).of(of).used(used);
+        self.write(key, new, |_, old| log(old));
+    }
+
+    /// [`Guard::load`] of a value of `len` bytes, at least [`crate::COLD_MIN_BYTES`], that stays in the log.
+    #[inline]
+    pub fn load_cold(
+        &mut self,
+        key: Key<'_>,
+        len: usize,
+        expiry: Option<i64>,
+        of: impl Into<Type>,
+        used: i64,
+        log: impl FnOnce(Option<Overwritten>) -> LogAddress,
+    ) {
+        let new = New::cold(len as u64).expiry(expiry).of(of).used(used);
+        self.write(key, new, |_, old| Some(log(old)));
     }
 }
