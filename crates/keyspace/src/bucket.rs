@@ -185,7 +185,8 @@ impl Bucket {
             .store(meta & !(3 << shift) | u64::from(heat) << shift, Relaxed);
     }
 
-    /// The slots that hold an entry, or those of them whose entry has an expiry, or whose value is not in the log alone.
+    /// The slots that hold an entry, or those of them whose entry has an expiry, or whose value is not in the
+    /// log alone.
     #[inline]
     pub(crate) fn candidates(&self, volatile: bool, resident: bool) -> SlotBits {
         let (occupied, meta) = (self.occupied().0 >> 7, self.meta.load(Relaxed));

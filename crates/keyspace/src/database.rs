@@ -230,7 +230,8 @@ impl Database {
         self.shards.iter().map(ShardCell::memory).sum::<usize>() + size_of_val(&*self.shards)
     }
 
-    /// Gives up this owner's hold. If it was the last one, all is dropped in the background, a shard at a time.
+    /// Gives up this owner's hold. If it was the last one, all is dropped in the background, a shard at a
+    /// time.
     pub(crate) fn discard(self: Arc<Database>) {
         let shared = Arc::clone(&self.shared);
         shared.reclaimer.send_parts(self.memory(), move |freed| {
@@ -270,8 +271,8 @@ impl Database {
     }
 
     /// Visits some keys from `cursor` on (0: the beginning): whole buckets until `visit` has been called
-    /// `count` times. Returns where to go on, 0 at the end. Every key that is there from the first call to the last is
-    /// visited at least once, however the tables are resized meanwhile; expired keys are skipped.
+    /// `count` times. Returns where to go on, 0 at the end. Every key that is there from the first call to
+    /// the last is visited at least once, however the tables are resized meanwhile; expired keys are skipped.
     pub fn scan(
         &self,
         cursor: u64,
@@ -284,8 +285,8 @@ impl Database {
         let mut shard = self.shard_of(start).0;
         let mut place = Place(start << bits);
         let mut seen = 0;
-        // Empty buckets cost work too; they must not make one call walk the whole database. Empty shards are passed
-        // over at a glance, so that a few keys take one call.
+        // Empty buckets cost work too; they must not make one call walk the whole database. Empty shards are
+        // passed over at a glance, so that a few keys take one call.
         let mut buckets = count.saturating_mul(10);
         loop {
             let Some(passed) = self.shards[shard..]
@@ -333,9 +334,9 @@ impl Database {
         position.div_ceil(1 << (64 - CURSOR_BITS)) as u64
     }
 
-    /// Visits keys from a position on: whole buckets of one shard, until `visit` has been called about `count` times. Returns where
-    /// to go on, `None` at the end. A key that is there from the first call to the last is visited once, however the tables are
-    /// resized meanwhile; expired keys are skipped.
+    /// Visits keys from a position on: whole buckets of one shard, until `visit` has been called about
+    /// `count` times. Returns where to go on, `None` at the end. A key that is there from the first call to
+    /// the last is visited once, however the tables are resized meanwhile; expired keys are skipped.
     pub fn walk(
         &self,
         from: Position,
@@ -384,15 +385,16 @@ impl Database {
         }
     }
 
-    /// Calls `visit` with a key chosen by the random numbers `next` gives; `None` when there is none. Shards count
-    /// by their keys; inside a shard, keys of sparse buckets are a little likelier.
+    /// Calls `visit` with a key chosen by the random numbers `next` gives; `None` when there is none. Shards
+    /// count by their keys; inside a shard, keys of sparse buckets are a little likelier.
     pub fn random_key<R>(
         &self,
         now: i64,
         mut next: impl FnMut() -> u64,
         mut visit: impl FnMut(EntryRef<'_>) -> R,
     ) -> Option<R> {
-        // Expired keys nobody met yet make a try fail; a hundred such tries mean there is hardly any other key.
+        // Expired keys nobody met yet make a try fail; a hundred such tries mean there is hardly any other
+        // key.
         for _ in 0..100 {
             let total = self.len() as u64;
             if total == 0 {

@@ -97,7 +97,8 @@ impl Mark {
 const HEADER: usize = 8;
 const WORD: usize = 8;
 
-/// Where an entry is in the log: eight bytes that mean something to the log only, except for those that are named here.
+/// Where an entry is in the log: eight bytes that mean something to the log only, except for those that are
+/// named here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct LogAddress(pub NonZeroU64);

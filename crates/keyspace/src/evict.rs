@@ -1,26 +1,31 @@
-//! Which entry goes when memory is short: what is known of an entry's use, and what is remembered of those that went.
+//! Which entry goes when memory is short: what is known of an entry's use, and what is remembered of those
+//! that went.
 //!
 //! ```text
-//!  heat, two bits beside the entry's slot in its bucket      0 stale: not used since it came, and passed by the fast hand
-//!                                                            1 fresh: not used since it came
-//!                                                            2 cool, 3 hot: used
-//!  fast hand   goes over the buckets, makes stale what is fresh and takes what is stale, while more than a twentieth of the shard
-//!              was not used
+//!  heat        two bits beside the entry's slot in its bucket:
+//!              0 stale: not used since it came, and passed by the fast hand
+//!              1 fresh: not used since it came
+//!              2 cool, 3 hot: used
+//!  fast hand   goes over the buckets, makes stale what is fresh and takes what is stale, while more than a
+//!              twentieth of the shard was not used
 //!  slow hand   goes over the buckets, cools what is hot, and takes what is cool
 //!  ghosts      two bytes for each of some keys that went unused: who comes back soon is cool at once
 //! ```
 //!
-//! So what is used once leaves soon, after a lap of the fast hand at least; a scan passes through without pushing out what is used again
-//! and again; and what was popular cools as the slow hand comes round. Where lap after lap hardly anything is used before it goes, as when
-//! more keys than there is room for are asked for in turn, half of what is stale is kept: what stays may be met again, what goes by will
-//! not be. It is the idea of S3-FIFO, with the order of hashes in the place of its queues: no list, no pointers, and a use is a store to a
-//! line that the look-up has just read, if it changes anything. `examples/eviction` compares it with exact LRU, with what Redis does,
-//! with SIEVE, S3-FIFO and W-TinyLFU; docs/eviction.md has the table.
+//! So what is used once leaves soon, after a lap of the fast hand at least; a scan passes through without
+//! pushing out what is used again and again; and what was popular cools as the slow hand comes round. Where
+//! lap after lap hardly anything is used before it goes, as when more keys than there is room for are asked
+//! for in turn, half of what is stale is kept: what stays may be met again, what goes by will not be. It is
+//! the idea of S3-FIFO, with the order of hashes in the place of its queues: no list, no pointers, and a use
+//! is a store to a line that the look-up has just read, if it changes anything. `examples/eviction` compares
+//! it with exact LRU, with what Redis does, with SIEVE, S3-FIFO and W-TinyLFU; docs/eviction.md has the
+//! table.
 //!
-//! Beside that an entry's header has 24 bits that tell OBJECT about its use: the second of the last one, or ([`Access::Frequency`]) the
-//! minute of the last one and a counter that grows with its logarithm.
+//! Beside that an entry's header has 24 bits that tell OBJECT about its use: the second of the last one, or
+//! ([`Access::Frequency`]) the minute of the last one and a counter that grows with its logarithm.
 //!
-//! What does not live here: when memory is short (the server's), and the walk over a shard's buckets (`shard/evicting.rs`).
+//! What does not live here: when memory is short (the server's), and the walk over a shard's buckets
+//! (`shard/evicting.rs`).
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
@@ -30,7 +35,8 @@ use crate::hash::Place;
 pub(crate) const STALE: u8 = 0;
 /// The heat of an entry that was not used since it came.
 pub(crate) const FRESH: u8 = 1;
-/// What an entry becomes by its first use, and what one has from the beginning that went not long ago. The slow hand takes it.
+/// What an entry becomes by its first use, and what one has from the beginning that went not long ago. The
+/// slow hand takes it.
 pub(crate) const COOL: u8 = 2;
 /// The warmest.
 pub(crate) const HOT: u8 = 3;
@@ -150,10 +156,11 @@ fn minute(now_ms: i64) -> u32 {
     (now_ms / 60_000) as u32 & 0xffff
 }
 
-/// What is remembered of keys that went: 16 bits of each, in a table in which a newer one takes an older one's place.
+/// What is remembered of keys that went: 16 bits of each, in a table in which a newer one takes an older
+/// one's place.
 ///
-/// The place in the table comes from the high bits of a key's [`Place`], so the table can be made larger or smaller without
-/// knowing the keys. Two keys are taken for the same once in 65,535.
+/// The place in the table comes from the high bits of a key's [`Place`], so the table can be made larger or
+/// smaller without knowing the keys. Two keys are taken for the same once in 65,535.
 #[derive(Default)]
 pub(crate) struct Ghosts {
     prints: Box<[u16]>,
@@ -185,8 +192,8 @@ impl Ghosts {
         }
     }
 
-    /// Whether a key is remembered already. If not it is from here on, but in the place of another only if `displaces`: of two that
-    /// always displaced each other neither would ever be known.
+    /// Whether a key is remembered already. If not it is from here on, but in the place of another only if
+    /// `displaces`: of two that always displaced each other neither would ever be known.
     pub(crate) fn meet(&mut self, place: Place, displaces: bool) -> bool {
         if self.prints.is_empty() {
             return false;
@@ -213,8 +220,9 @@ impl Ghosts {
         found
     }
 
-    /// Has room for about three quarters as many keys as there are entries. With more some are remembered for so long that they are cold by
-    /// the time they come back; with fewer keys that come round are not known again. Both were measured to be worse.
+    /// Has room for about three quarters as many keys as there are entries. With more some are remembered for
+    /// so long that they are cold by the time they come back; with fewer keys that come round are not known
+    /// again. Both were measured to be worse.
     #[inline]
     pub(crate) fn fit(&mut self, entries: usize) {
         let (wanted, is) = ((entries / 4 * 3).max(LEAST_GHOSTS), self.prints.len());

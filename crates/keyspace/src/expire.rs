@@ -1,8 +1,8 @@
 //! The timing wheel of one shard: which keys may have expired by now, without looking at the others.
 //!
-//! An item is 4 bytes: the upper half of a key's place. It says nothing about when: whoever takes it out looks at the entry for the
-//! exact time. So an item that is out of date (its key deleted, its expiry moved) is harmless, and deleting a key doesn't
-//! touch the wheel.
+//! An item is 4 bytes: the upper half of a key's place. It says nothing about when: whoever takes it out
+//! looks at the entry for the exact time. So an item that is out of date (its key deleted, its expiry moved)
+//! is harmless, and deleting a key doesn't touch the wheel.
 //!
 //! ```text
 //!  level   a slot spans   items that are at most    are looked at
@@ -16,17 +16,17 @@
 //!    7        25 days       4.3 years               anything later waits in the last slot
 //! ```
 //!
-//! What is special about this wheel: an item of a higher level comes up *early*, by as much as a slot of its level spans. When a
-//! slot begins, its items become *ready*, and there is that much time to move them down. Millions of keys that were given
-//! the same time to live come up at once, and are moved a few at a time while others expire on time; only what has
-//! waited for half of its time is pressing. Level 0 always is.
+//! What is special about this wheel: an item of a higher level comes up *early*, by as much as a slot of its
+//! level spans. When a slot begins, its items become *ready*, and there is that much time to move them down.
+//! Millions of keys that were given the same time to live come up at once, and are moved a few at a time
+//! while others expire on time; only what has waited for half of its time is pressing. Level 0 always is.
 //!
-//! Items are chained in chunks of 14, a cache line each, and chunks come in slabs, so that nothing is ever moved to grow. Costs
-//! per volatile key: 4 bytes and a share of a half-full chunk per slot in use.
+//! Items are chained in chunks of 14, a cache line each, and chunks come in slabs, so that nothing is ever
+//! moved to grow. Costs per volatile key: 4 bytes and a share of a half-full chunk per slot in use.
 //!
 //! Invariants:
-//! 1. Every item in a slot waits for a granule (a slot's span, counted from the epoch) that is ahead of `elapsed` by
-//!    less than [`SLOTS`]. So a slot means one granule, and no item is forgotten.
+//! 1. Every item in a slot waits for a granule (a slot's span, counted from the epoch) that is ahead of
+//!    `elapsed` by less than [`SLOTS`]. So a slot means one granule, and no item is forgotten.
 //! 2. A level's item is in the granule before the one its time falls into, on level 0 in that one itself.
 //! 3. `occupied[level]` has a bit for each slot with a chain.
 
@@ -116,8 +116,9 @@ impl Wheel {
         self.len
     }
 
-    /// Whether the wheel had better be made anew at `now_ms` from the `live` keys that have an expiry: most of its items are out of
-    /// date, most of its memory was needed once and is not any more, or the clock was set back. Right after that it is not.
+    /// Whether the wheel had better be made anew at `now_ms` from the `live` keys that have an expiry: most
+    /// of its items are out of date, most of its memory was needed once and is not any more, or the clock was
+    /// set back. Right after that it is not.
     pub(crate) fn is_wasteful(&self, live: usize, now_ms: i64) -> bool {
         let room = self.slabs.len() * SLAB_CHUNKS * CHUNK_ITEMS;
         let now = now_ms.max(0) as u64 / TICK_MS as u64;
@@ -132,8 +133,8 @@ impl Wheel {
             + self.slabs.len() * size_of::<[Chunk; SLAB_CHUNKS]>()
     }
 
-    /// Adds an item that is to be taken when `expiry_ms` has passed, and may be before. Returns when (ms) the wheel will first
-    /// have something to do with it.
+    /// Adds an item that is to be taken when `expiry_ms` has passed, and may be before. Returns when (ms) the
+    /// wheel will first have something to do with it.
     pub(crate) fn insert(&mut self, item: u32, expiry_ms: i64) -> i64 {
         let tick = tick_of(expiry_ms).max(self.elapsed + 1);
         if tick - self.elapsed < SLOTS as u64 {
@@ -247,7 +248,8 @@ impl Wheel {
         }
     }
 
-    /// When (ms) there is something to do: in the past while anything is ready, the longer ago the longer it presses.
+    /// When (ms) there is something to do: in the past while anything is ready, the longer ago the longer it
+    /// presses.
     pub(crate) fn next_due_ms(&self) -> i64 {
         let mut next = u64::MAX;
         for level in 0..LEVELS {
@@ -279,8 +281,8 @@ impl Wheel {
                 .any(|ready| ready.presses_at <= self.elapsed)
     }
 
-    /// Takes about `most` items (up to 13 more) that press at `now_ms`, and while there are fewer than `spare`, some that could wait.
-    /// Those that turn out not to be expired are to be inserted again.
+    /// Takes about `most` items (up to 13 more) that press at `now_ms`, and while there are fewer than
+    /// `spare`, some that could wait. Those that turn out not to be expired are to be inserted again.
     pub(crate) fn take_due(
         &mut self,
         now_ms: i64,
@@ -337,7 +339,8 @@ impl Wheel {
 mod tests {
     use super::*;
 
-    /// Runs time forward and returns when each item came out for good. With every step there is time to spare for so many.
+    /// Runs time forward and returns when each item came out for good. With every step there is time to spare
+    /// for so many.
     fn fire(
         wheel: &mut Wheel,
         expiries: &[i64],

@@ -1,8 +1,8 @@
 //! The memory of one shard's entries: slabs of equal objects.
 //!
-//! A slab is a block of 4, 16 or 32 KiB ([`crate::pages`]) that holds objects of one size class. It belongs to one
-//! shard and is used under that shard's lock, so allocating is a few plain instructions, nothing is shared between workers, and an
-//! entry may be freed by another worker than the one that made it.
+//! A slab is a block of 4, 16 or 32 KiB ([`crate::pages`]) that holds objects of one size class. It belongs
+//! to one shard and is used under that shard's lock, so allocating is a few plain instructions, nothing is
+//! shared between workers, and an entry may be freed by another worker than the one that made it.
 //!
 //! ```text
 //!  0       8       16     18     20     22      24
@@ -173,7 +173,8 @@ impl Heap {
         let address = object.as_ptr() as usize;
         let slab = (address & !(size.bytes() - 1)) as *mut Slab;
         self.objects[index] -= 1;
-        // SAFETY: blocks are aligned to their size, so this is the object's slab; it is alive while it has objects.
+        // SAFETY: blocks are aligned to their size, so this is the object's slab; it is alive while it has
+        // objects.
         unsafe {
             let was_full = is_full(slab, class);
             object.as_ptr().cast::<u16>().write((*slab).free);

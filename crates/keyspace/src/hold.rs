@@ -2,17 +2,20 @@
 //!
 //! Whoever runs a transaction first says which shards it wants ([`Keyspace::want`]), then locks them all
 //! ([`Keyspace::hold`]: databases ascending, shards ascending), runs its commands, and unlocks them
-//! ([`Keyspace::release`]). In between nothing else can be locked in that turn: what the commands ask for is *lent* from what is
-//! held, and asking for anything else is a programming error that ends the process rather than wait for ever.
+//! ([`Keyspace::release`]). In between nothing else can be locked in that turn: what the commands ask for is
+//! *lent* from what is held, and asking for anything else is a programming error that ends the process rather
+//! than wait for ever.
 //!
 //! Invariants:
-//! 1. What is held is part of the turn. A turn that holds something cannot end or be alone, so the databases stay.
+//! 1. What is held is part of the turn. A turn that holds something cannot end or be alone, so the databases
+//!    stay.
 //! 2. A shard that is held is lent to one guard at a time.
-//! 3. All locks of a turn are taken in one ascending sequence. Builds with debug assertions check that for every lock
-//!    ([`crate::shard`]).
+//! 3. All locks of a turn are taken in one ascending sequence. Builds with debug assertions check that for
+//!    every lock ([`crate::shard`]).
 //!
-//! With `--cfg break_locks` nothing is held: every access locks its own shard alone, a moment later. That build is wrong on
-//! purpose, to see whether a test of atomicity finds out (`tests/linearizability/run broken`).
+//! With `--cfg break_locks` nothing is held: every access locks its own shard alone, a moment later. That
+//! build is wrong on purpose, to see whether a test of atomicity finds out (`tests/linearizability/run
+//! broken`).
 
 use crate::database::{Database, Locked};
 use crate::keyspace::Keyspace;
@@ -33,7 +36,8 @@ impl Keyspace {
         turn.held.add(database, self.shard_of(hash));
     }
 
-    /// Locks what is wanted. Until [`Keyspace::release`], [`Keyspace::lock`] and [`Keyspace::lock_set`] lend from it.
+    /// Locks what is wanted. Until [`Keyspace::release`], [`Keyspace::lock`] and [`Keyspace::lock_set`] lend
+    /// from it.
     pub fn hold(&self, turn: &mut Turn<'_>) {
         assert!(!turn.is_holding, "a turn holds one set of shards");
         if cfg!(not(break_locks)) {
@@ -51,8 +55,8 @@ impl Keyspace {
             for (number, set) in turn.held.iter() {
                 let database = self.existing_or_new(turn, *number);
                 for shard in set.iter() {
-                    // SAFETY: `hold` locked exactly these in this turn, whose databases are still the same; guards borrow the
-                    // turn, so none is left.
+                    // SAFETY: `hold` locked exactly these in this turn, whose databases are still the same;
+                    // guards borrow the turn, so none is left.
                     unsafe { database.cell(shard).unlock() };
                 }
             }
@@ -66,8 +70,8 @@ impl Keyspace {
         (!turn.is_holding).then(|| self.existing_or_new(turn, database))
     }
 
-    /// Locks the shard of a hash, or lends it from what the turn holds. `now` is the time (Unix, ms) at which expiry is
-    /// decided.
+    /// Locks the shard of a hash, or lends it from what the turn holds. `now` is the time (Unix, ms) at which
+    /// expiry is decided.
     #[inline]
     pub fn lock<'t>(
         &'t self,

@@ -28,8 +28,8 @@ pub struct Options {
     pub seed: u64,
     /// A quick clock of any unit, which says what resizing costs; see [`Keyspace::take_slowest_resize`].
     pub ticks: fn() -> u64,
-    /// Is told of bytes that are mapped past the process allocator and in use from now on, or no more (negative). Called under locks:
-    /// it must be quick, and may not wait.
+    /// Is told of bytes that are mapped past the process allocator and in use from now on, or no more
+    /// (negative). Called under locks: it must be quick, and may not wait.
     pub charge: fn(i64),
 }
 
@@ -89,21 +89,22 @@ impl Keyspace {
         self.shared.is_logged.store(is_logged, Ordering::Relaxed);
     }
 
-    /// Says whether keys whose time has come stay all the same: while changes are repeated that were made before it had come.
+    /// Says whether keys whose time has come stay all the same: while changes are repeated that were made
+    /// before it had come.
     pub fn set_keeps_expired(&self, keeps: bool) {
         self.shared.keeps_expired.store(keeps, Ordering::Relaxed);
     }
 
-    /// Says whether a lot of memory is about to be filled: until that is over it is taken from the system in huge pages, which costs a
-    /// fraction.
+    /// Says whether a lot of memory is about to be filled: until that is over it is taken from the system in
+    /// huge pages, which costs a fraction.
     pub fn set_filling(&self, is_filling: bool) {
         for pages in &self.shared.pages {
             pages.set_filling(is_filling);
         }
     }
 
-    /// Says how many bytes a value has at least that may leave memory: [`COLD_MIN_BYTES`] at the beginning. Less is of use to tests
-    /// only.
+    /// Says how many bytes a value has at least that may leave memory: [`COLD_MIN_BYTES`] at the beginning.
+    /// Less is of use to tests only.
     pub fn set_cold_min(&self, bytes: usize) {
         self.shared.cold_min.store(bytes, Ordering::Relaxed);
     }
@@ -113,14 +114,15 @@ impl Keyspace {
         self.shared.hears_expiry.store(hears, Ordering::Relaxed);
     }
 
-    /// Says what is noted when an entry is used. A count of uses grows by one with a chance of one in `log_factor` for each that it has
-    /// already, and loses one for each `decay_minutes` without use (0: none).
+    /// Says what is noted when an entry is used. A count of uses grows by one with a chance of one in
+    /// `log_factor` for each that it has already, and loses one for each `decay_minutes` without use (0:
+    /// none).
     pub fn set_access(&self, access: Access, log_factor: u32, decay_minutes: u32) {
         self.shared.noting.set(access, log_factor, decay_minutes);
     }
 
-    /// Ticks that the slowest insertion, removal or slice of maintenance took of those that moved part of an index to a
-    /// table of another size, since the last call; 0 if there was none.
+    /// Ticks that the slowest insertion, removal or slice of maintenance took of those that moved part of an
+    /// index to a table of another size, since the last call; 0 if there was none.
     pub fn take_slowest_resize(&self) -> u64 {
         self.shared.slowest_resize.swap(0, Ordering::Relaxed)
     }
@@ -313,8 +315,8 @@ impl Keyspace {
 }
 
 impl Keyspace {
-    /// Lets the observer hear of every change to every key from here on, in databases that are made later as well. The turn is
-    /// alone, so that no database is being made meanwhile.
+    /// Lets the observer hear of every change to every key from here on, in databases that are made later as
+    /// well. The turn is alone, so that no database is being made meanwhile.
     pub fn observe_everywhere(&self, turn: &Turn<'_>, reasons: u8, now: i64) {
         assert!(turn.is_alone(), "a database that is being made is missed");
         self.shared()
@@ -330,7 +332,8 @@ impl Keyspace {
         }
     }
 
-    /// Ends that. Bits that are set already go with the next change, if the observer doesn't want them to stay.
+    /// Ends that. Bits that are set already go with the next change, if the observer doesn't want them to
+    /// stay.
     pub fn observe_where_asked(&self, reasons: u8) {
         self.shared()
             .observed_everywhere

@@ -1,10 +1,11 @@
 //! Large values: reference-counted buffers outside their entries.
 //!
-//! A reply holds a reference while it is sent, so nothing is copied and nobody waits for a slow reader. A large value
-//! need not be copied on its way in either: the buffer a request was read into can become the value by naming
-//! the part of it that is ([`Large::adopt`]); the few bytes around that part stay with it.
+//! A reply holds a reference while it is sent, so nothing is copied and nobody waits for a slow reader. A
+//! large value need not be copied on its way in either: the buffer a request was read into can become the
+//! value by naming the part of it that is ([`Large::adopt`]); the few bytes around that part stay with it.
 //!
-//! Whose memory it is follows from the references: the keyspace's while anybody but readers has it, the readers' afterwards ([`Lent`]).
+//! Whose memory it is follows from the references: the keyspace's while anybody but readers has it, the
+//! readers' afterwards ([`Lent`]).
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -44,8 +45,8 @@ impl Lent {
         Lent(value)
     }
 
-    /// Bytes that this reference keeps in memory: none while anybody has the value to whom it is not lent, and then its share. Exact
-    /// only while no reference is made or dropped.
+    /// Bytes that this reference keeps in memory: none while anybody has the value to whom it is not lent,
+    /// and then its share. Exact only while no reference is made or dropped.
     pub fn kept_bytes(&self) -> usize {
         let lent = self.0.lent.load(Relaxed);
         match Arc::strong_count(&self.0) > lent {

@@ -1,11 +1,12 @@
 //! The truth in memory: databases, shards, index, entries and expiry.
 //!
-//! This crate knows no command, no socket and no file. Time is an argument. Reading order:
-//! [`hash`] gives a key its place, [`mod@entry`] packs key and value into one allocation ([`large`] values have one of their own), [`index`] finds
-//! an entry by hash, [`expire`] knows when entries die, [`evict`] which go when memory is short, [`shard`] joins those under one lock,
-//! [`database`] stripes a keyspace over shards, [`observe`] tells who wants to hear of changes, [`mod@snapshot`] reads all of
-//! it at one point in time into [`mod@records`], [`turn`] says when a worker may hold references into memory that others
-//! want to free, and [`hold`] keeps many shards locked for one turn.
+//! This crate knows no command, no socket and no file. Time is an argument. Reading order: [`hash`] gives a
+//! key its place, [`mod@entry`] packs key and value into one allocation ([`large`] values have one of their
+//! own), [`index`] finds an entry by hash, [`expire`] knows when entries die, [`evict`] which go when memory
+//! is short, [`shard`] joins those under one lock, [`database`] stripes a keyspace over shards, [`observe`]
+//! tells who wants to hear of changes, [`mod@snapshot`] reads all of it at one point in time into
+//! [`mod@records`], [`turn`] says when a worker may hold references into memory that others want to free, and
+//! [`hold`] keeps many shards locked for one turn.
 
 mod bucket;
 mod database;

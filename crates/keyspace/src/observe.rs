@@ -1,16 +1,19 @@
 //! Who wants to hear of changes to keys.
 //!
-//! A shard has an *observed* byte beside its lock: a bit for each reason why somebody wants to know what happens to some key
-//! of it. Whoever changes a key looks at the byte, which is in the cache line of the lock it holds; while it is zero that
-//! is all. Where it isn't, the [`Observer`] is told, and what it answers becomes the byte. Of keys whose time had come it is
-//! told everywhere if it wants to ([`crate::Keyspace::set_hears_expiry`]).
+//! A shard has an *observed* byte beside its lock: a bit for each reason why somebody wants to know what
+//! happens to some key of it. Whoever changes a key looks at the byte, which is in the cache line of the lock
+//! it holds; while it is zero that is all. Where it isn't, the [`Observer`] is told, and what it answers
+//! becomes the byte. Of keys whose time had come it is told everywhere if it wants to
+//! ([`crate::Keyspace::set_hears_expiry`]).
 //!
 //! Invariants:
-//! 1. A shard's byte is read and written under its lock: whoever observes a key under that lock hears of every change that
-//!    comes after.
-//! 2. A bit may be set though nobody observes any more (the next change clears it); it is never clear while somebody does.
-//! 3. The byte is a shard's, and a shard is a database's: whoever empties or exchanges databases sets the bits anew for what is
-//!    still observed. Only what is observed everywhere ([`crate::Keyspace::observe_everywhere`]) is set in new databases too.
+//! 1. A shard's byte is read and written under its lock: whoever observes a key under that lock hears of
+//!    every change that comes after.
+//! 2. A bit may be set though nobody observes any more (the next change clears it); it is never clear while
+//!    somebody does.
+//! 3. The byte is a shard's, and a shard is a database's: whoever empties or exchanges databases sets the
+//!    bits anew for what is still observed. Only what is observed everywhere
+//!    ([`crate::Keyspace::observe_everywhere`]) is set in new databases too.
 //!
 //! What does not live here: which keys are meant, and what becomes of the news. That is the server's.
 
@@ -63,8 +66,9 @@ pub trait Observer: Sync {
     /// The shard is locked: this must not lock a shard, enter a turn, or wait for anybody who might.
     fn changed(&self, change: &Change<'_>) -> u8;
 
-    /// An entry that is in the log at `address` goes with its database, or because its time had come: then its shard is locked, and
-    /// `expired_in` is the database's number. `value` is the bytes it had. The same must not be done as in [`Observer::changed`].
+    /// An entry that is in the log at `address` goes with its database, or because its time had come: then
+    /// its shard is locked, and `expired_in` is the database's number. `value` is the bytes it had. The same
+    /// must not be done as in [`Observer::changed`].
     fn lost(&self, _address: LogAddress, _key: &[u8], _value: usize, _expired_in: Option<usize>) {}
 }
 

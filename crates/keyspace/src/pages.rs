@@ -1,4 +1,5 @@
-//! Pages for the heaps of many shards: blocks of 4, 16 or 32 KiB, cut from chunks of 2 MiB of the operating system.
+//! Pages for the heaps of many shards: blocks of 4, 16 or 32 KiB, cut from chunks of 2 MiB of the operating
+//! system.
 //!
 //! ```text
 //!  chunk   2 MiB, aligned: 64 spans                      mapped once, kept
@@ -6,15 +7,18 @@
 //!  block   what a heap asks for
 //! ```
 //!
-//! A span holds blocks of one size; when all of them are free it can become a span of another size. The lowest
-//! address is given out first, which keeps use dense and lets the end of memory run empty. The memory of free
-//! spans, and of free blocks in the others, is given back to the system beyond a reserve (their addresses stay).
+//! A span holds blocks of one size; when all of them are free it can become a span of another size. The
+//! lowest address is given out first, which keeps use dense and lets the end of memory run empty. The memory
+//! of free spans, and of free blocks in the others, is given back to the system beyond a reserve (their
+//! addresses stay).
 //!
-//! A heap comes here once for every hundred entries or so, so a lock and a tree will do. Index tables, which are large and few,
-//! are mapped directly ([`map`]). These are the crate's only calls of the operating system.
+//! A heap comes here once for every hundred entries or so, so a lock and a tree will do. Index tables, which
+//! are large and few, are mapped directly ([`map`]). These are the crate's only calls of the operating
+//! system.
 //!
-//! What heaps hold is *charged* as memory in use (see [`crate::Options::charge`]), and so is the most that free memory may take
-//! before it is given back: the physical memory behind all chunks is never more than what is charged.
+//! What heaps hold is *charged* as memory in use (see [`crate::Options::charge`]), and so is the most that
+//! free memory may take before it is given back: the physical memory behind all chunks is never more than
+//! what is charged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::NonNull;
@@ -171,8 +175,8 @@ impl Pages {
         }
     }
 
-    /// Says whether most of what is mapped from here on will be used at once: then it is worth huge pages. Afterwards no chunk
-    /// becomes one by itself: what was given back of it would be taken again.
+    /// Says whether most of what is mapped from here on will be used at once: then it is worth huge pages.
+    /// Afterwards no chunk becomes one by itself: what was given back of it would be taken again.
     pub(crate) fn set_filling(&self, is_filling: bool) {
         let mut state = self.state.lock();
         if state.is_filling && !is_filling {
@@ -246,12 +250,14 @@ impl State {
         }
     }
 
-    /// Gives memory of free spans, then of free blocks, back to the system, the highest first, until `keep` bytes are left.
+    /// Gives memory of free spans, then of free blocks, back to the system, the highest first, until `keep`
+    /// bytes are left.
     fn return_memory(&mut self, keep: usize) {
         while self.free.len() * SPAN + self.loose_bytes > keep
             && let Some(span) = self.free.pop_last()
         {
-            // SAFETY: the span is inside a mapping of ours, and free: nobody minds that it reads as zeroes next.
+            // SAFETY: the span is inside a mapping of ours, and free: nobody minds that it reads as zeroes
+            // next.
             unsafe { discard(span as *mut u8, SPAN) };
             self.returned.insert(span);
         }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  word: key length (38 bits) | value length (16) | form (2) | kind (4) | flags (4)
-//!  [expiry, 8 B]  key  value, unless it is the next of `large`; of a cold one its address and its length, 8 B each
+//!  [expiry, 8 B]  key  value, unless it is the next of `large`
+//!                      of a cold one its address and its length, 8 B each
 //! ```
 //!
 //! A buffer that is cleared and filled again takes no memory for the second time.

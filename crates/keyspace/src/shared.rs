@@ -57,8 +57,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// Tells the observer of an entry that goes without a command's doing, if it is in the log. `expired_in` is the database in which
-    /// its time had come.
+    /// Tells the observer of an entry that goes without a command's doing, if it is in the log. `expired_in`
+    /// is the database in which its time had come.
     #[inline]
     pub(crate) fn tell_lost(&self, entry: Entry, expired_in: Option<usize>) {
         if let Some(address) = entry.log_address()

@@ -1,8 +1,8 @@
 //! The hash slot of a key in a cluster: CRC16 (XMODEM) of the key, or of its hash tag, modulo 16384.
 //!
-//! A key that is routed pays for this on every request, so where the processor multiplies polynomials (PCLMULQDQ) eight bytes are
-//! folded at a time. The checksum begins at zero, so zeros in front of a key change nothing: its first bytes, if they are no whole word,
-//! are one with zeros in front.
+//! A key that is routed pays for this on every request, so where the processor multiplies polynomials
+//! (PCLMULQDQ) eight bytes are folded at a time. The checksum begins at zero, so zeros in front of a key
+//! change nothing: its first bytes, if they are no whole word, are one with zeros in front.
 //!
 //! ```text
 //! message of words w0 w1 .. wn, 64 bits each:  t = w0; t = t * x^64 + w1 (mod P); ...
@@ -48,8 +48,8 @@ pub fn slot(key: &[u8]) -> u16 {
     slot_with_tag(key)
 }
 
-/// Whether something holds for the slots of all keys in a text. Each is given by its position and length. What stands before a short key
-/// is read with it, which saves looking at its bytes one by one.
+/// Whether something holds for the slots of all keys in a text. Each is given by its position and length.
+/// What stands before a short key is read with it, which saves looking at its bytes one by one.
 ///
 /// # Panics
 /// If a key is not within the text.
@@ -129,14 +129,15 @@ mod folded {
     const HIGHS: u64 = LOWS << 7;
     const OPEN: u64 = LOWS * b'{' as u64;
 
-    /// Something whose highest bits of bytes are set if a byte of a word is `{`; they may be set without one, too.
+    /// Something whose highest bits of bytes are set if a byte of a word is `{`; they may be set without one,
+    /// too.
     #[inline(always)]
     fn opens(word: u64) -> u64 {
         (word ^ OPEN).wrapping_sub(LOWS)
     }
 
-    /// For each length of a key up to 16: which of the last 16 bytes of its text becomes which of a number, whose bytes beyond
-    /// the key are 0.
+    /// For each length of a key up to 16: which of the last 16 bytes of its text becomes which of a number,
+    /// whose bytes beyond the key are 0.
     const ORDERS: [[u8; 16]; 17] = {
         let mut orders = [[0x80; 16]; 17];
         let mut len = 0;
@@ -151,7 +152,8 @@ mod folded {
         orders
     };
 
-    /// See [`super::all_slots`]. The loop calls nothing, so that its constants stay in registers: the first key that needs more ends it.
+    /// See [`super::all_slots`]. The loop calls nothing, so that its constants stay in registers: the first
+    /// key that needs more ends it.
     #[target_feature(enable = "pclmulqdq,avx")]
     pub(super) fn all_slots(
         text: &[u8],

@@ -1,23 +1,26 @@
 //! A point in time of all databases, read while others go on writing.
 //!
-//! Nothing is copied in advance. Every entry has a *mark*, one bit of its header, and the keyspace has one that entries
-//! shall have. To begin a snapshot is to flip the keyspace's mark while nobody is inside: from then on an entry with the
-//! other mark is *owed* to the snapshot. Two pay:
+//! Nothing is copied in advance. Every entry has a *mark*, one bit of its header, and the keyspace has one
+//! that entries shall have. To begin a snapshot is to flip the keyspace's mark while nobody is inside: from
+//! then on an entry with the other mark is *owed* to the snapshot. Two pay:
 //!
 //! - The snapshot walks through the shards, a few buckets under each lock, copies what is owed and marks it.
-//! - Whoever is about to change or remove an entry that is owed first copies it to a buffer of its shard and marks it. What is
-//!   made after the beginning has the new mark from the start.
+//! - Whoever is about to change or remove an entry that is owed first copies it to a buffer of its shard and
+//!   marks it. What is made after the beginning has the new mark from the start.
 //!
-//! So each entry is copied once, as it was at the beginning, by whoever gets there first; a large value is not copied but
-//! shared. A buffer that is full is handed to the snapshot, which empties those before it walks on.
+//! So each entry is copied once, as it was at the beginning, by whoever gets there first; a large value is
+//! not copied but shared. A buffer that is full is handed to the snapshot, which empties those before it
+//! walks on.
 //!
-//! A snapshot holds on to the databases it began with: it gives out what was in a database that was emptied or exchanged since,
-//! under the number it had.
+//! A snapshot holds on to the databases it began with: it gives out what was in a database that was emptied
+//! or exchanged since, under the number it had.
 //!
 //! Invariants:
-//! 1. While no snapshot exists, every entry has the keyspace's mark. [`Snapshot`]s see to it, also when they are dropped half-way.
+//! 1. While no snapshot exists, every entry has the keyspace's mark. [`Snapshot`]s see to it, also when they
+//!    are dropped half-way.
 //! 2. The mark changes only in an exclusive task, so during a turn it is the same for everybody.
-//! 3. An entry is owed only while a snapshot exists and has not passed it, and its shard's buffer is empty once it has.
+//! 3. An entry is owed only while a snapshot exists and has not passed it, and its shard's buffer is empty
+//!    once it has.
 //!
 //! What does not live here: files. The part of this that runs under a shard's lock is in `shard/snapshot.rs`.
 
@@ -64,7 +67,8 @@ pub struct Sizes {
 }
 
 impl Keyspace {
-    /// Begins a snapshot of what is there now; `now` (Unix, ms) decides what has expired. `None` as long as another exists.
+    /// Begins a snapshot of what is there now; `now` (Unix, ms) decides what has expired. `None` as long as
+    /// another exists.
     pub fn begin_snapshot(&self, alone: &Exclusive<'_>, now: i64) -> Option<Snapshot> {
         let (sizes, left): (Vec<_>, VecDeque<_>) = self
             .all(alone)
@@ -117,16 +121,17 @@ impl Snapshot {
         }
     }
 
-    /// Puts entries that writers had to copy into `records` and returns the number of their database; `None` if none wait. What a
-    /// snapshot that does not walk on yet does meanwhile, as copies take memory.
+    /// Puts entries that writers had to copy into `records` and returns the number of their database; `None`
+    /// if none wait. What a snapshot that does not walk on yet does meanwhile, as copies take memory.
     pub fn step_copied(&mut self, records: &mut Records) -> Option<usize> {
         records.clear();
         let database = self.take_copied(records)?;
         Some(self.sizes[database].0)
     }
 
-    /// Goes on for about 50 us: puts some keys of one database (none sometimes) into `records` and returns its number, or
-    /// `None` when all were given out. The turn, which the caller is inside, keeps exclusive tasks apart from this one.
+    /// Goes on for about 50 us: puts some keys of one database (none sometimes) into `records` and returns
+    /// its number, or `None` when all were given out. The turn, which the caller is inside, keeps exclusive
+    /// tasks apart from this one.
     pub fn step(&mut self, turn: &Turn<'_>, records: &mut Records) -> Option<usize> {
         assert!(
             turn.is_of(&self.shared.turns) && turn.is_inside(),

@@ -231,8 +231,8 @@ fn a_walk_meets_every_key_that_stays_once() {
     }
 }
 
-/// Goes through databases that grow and shrink meanwhile, with steps that tell what they met and where to go on, and makes sure
-/// that they meet all keys that stay. Returns which of those they met, for each database.
+/// Goes through databases that grow and shrink meanwhile, with steps that tell what they met and where to go
+/// on, and makes sure that they meet all keys that stay. Returns which of those they met, for each database.
 fn go_through<At: Default>(
     step: impl Fn(&Database, At, &mut Vec<Vec<u8>>) -> Option<At>,
 ) -> Vec<Vec<Vec<u8>>> {
@@ -462,7 +462,8 @@ fn set(database: &Database, name: &[u8], now: i64, expiry: Expiry) {
 
 #[test]
 fn keys_expire_where_a_bucket_begins_amid_the_places_of_their_item() {
-    // The wheel knows the upper half of a key's place. The bucket that half falls into may be the one before the key's.
+    // The wheel knows the upper half of a key's place. The bucket that half falls into may be the one before
+    // the key's.
     let sizes = (10..14).flat_map(|shift| (4..8).map(move |quarter| quarter << shift));
     let sizes: Vec<usize> = sizes.collect();
     let is_split = |hash: u64| {

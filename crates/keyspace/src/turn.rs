@@ -6,8 +6,8 @@
 //! 1. **Reclamation.** A table that was replaced is freed only when every worker that was inside
 //!    when it was retired has left ([`Turns::snapshot`], [`Turns::has_passed`]). So a worker may read
 //!    a table without its shard's lock to decide what to prefetch.
-//! 2. **Exclusive tasks.** [`Turn::exclusive`] keeps new turns from starting and waits for running
-//!    ones to end: what FLUSHALL and SWAPDB need to be atomic for everybody. A turn can also be *alone* for a while
+//! 2. **Exclusive tasks.** [`Turn::exclusive`] keeps new turns from starting and waits for running ones to
+//!    end: what FLUSHALL and SWAPDB need to be atomic for everybody. A turn can also be *alone* for a while
 //!    ([`Turn::begin_alone`]): inside, when nobody else is.
 //!
 //! Invariants:
@@ -41,7 +41,8 @@ pub struct Turns {
     interrupted: AtomicUsize,
 }
 
-/// One worker's right to enter; not shared between threads. Dropping it ends its turn and makes room for another.
+/// One worker's right to enter; not shared between threads. Dropping it ends its turn and makes room for
+/// another.
 pub struct Turn<'a> {
     turns: &'a Turns,
     slot: usize,
@@ -164,8 +165,8 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// Waits until no other worker is inside, and keeps it so until [`Turn::end_alone`]. Called inside a turn and without any lock
-    /// held: that turn ends before the wait, and another has begun when this returns.
+    /// Waits until no other worker is inside, and keeps it so until [`Turn::end_alone`]. Called inside a turn
+    /// and without any lock held: that turn ends before the wait, and another has begun when this returns.
     pub fn begin_alone(&mut self) {
         assert!(self.is_inside(), "being alone begins inside a turn");
         let _interrupted = Interrupted::new(self.turns);
@@ -188,8 +189,8 @@ impl<'a> Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Runs a task that waits for something, outside the turn: it ends before and another has begun when this returns. Called
-    /// inside a turn and without any lock held.
+    /// Runs a task that waits for something, outside the turn: it ends before and another has begun when this
+    /// returns. Called inside a turn and without any lock held.
     pub fn pause<R>(&mut self, task: impl FnOnce() -> R) -> R {
         assert!(self.is_inside(), "a pause is made inside a turn");
         let _interrupted = Interrupted::new(self.turns);
@@ -224,11 +225,12 @@ impl Turns {
         Exclusive { turns: self }
     }
 
-    /// As [`Turns::exclusive`], if no worker is in the middle of a turn that was interrupted either: such a one goes on with what it found when
-    /// its turn began. `None` if one is.
+    /// As [`Turns::exclusive`], if no worker is in the middle of a turn that was interrupted either: such a
+    /// one goes on with what it found when its turn began. `None` if one is.
     pub fn exclusive_between_turns(&self) -> Option<Exclusive<'_>> {
         let alone = self.exclusive();
-        // Whoever is interrupted says so inside its turn, which is over by now, and takes it back inside the next one.
+        // Whoever is interrupted says so inside its turn, which is over by now, and takes it back inside the
+        // next one.
         (self.interrupted.load(Ordering::SeqCst) == 0).then_some(alone)
     }
 

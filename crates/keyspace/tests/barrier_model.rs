@@ -1,5 +1,5 @@
-//! The turn barrier under a model of the memory: loom runs every interleaving, and lets every load see every store that the orderings
-//! allow. What is protected are cells that loom watches for races.
+//! The turn barrier under a model of the memory: loom runs every interleaving, and lets every load see every
+//! store that the orderings allow. What is protected are cells that loom watches for races.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -35,8 +35,8 @@ impl Model {
         })
     }
 
-    /// One turn of a worker that reads a table without a lock. Returns what it read, unless the door was closed: nobody waits here, for
-    /// a model has no end of waiting.
+    /// One turn of a worker that reads a table without a lock. Returns what it read, unless the door was
+    /// closed: nobody waits here, for a model has no end of waiting.
     fn turn(&self, slot: usize) -> Option<u64> {
         if !self.barrier.try_enter(slot) {
             return None;

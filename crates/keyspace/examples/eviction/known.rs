@@ -1,4 +1,5 @@
-//! The policies that others use, as their descriptions have them: what ours is compared with. Simple rather than quick.
+//! The policies that others use, as their descriptions have them: what ours is compared with. Simple rather
+//! than quick.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -33,7 +34,8 @@ pub(crate) trait Cache {
     fn request(&mut self, key: u64) -> bool;
 }
 
-/// A list of keys in an order, with removal anywhere: positions only ascend, and what was removed leaves a hole.
+/// A list of keys in an order, with removal anywhere: positions only ascend, and what was removed leaves a
+/// hole.
 #[derive(Default)]
 struct Order {
     keys: VecDeque<Option<u64>>,
@@ -117,8 +119,8 @@ pub(crate) enum Judge {
     Frequency,
 }
 
-/// Redis: five random keys are looked at, and the worst of these and of a pool of sixteen goes. (Its clock is taken to be exact; the
-/// real one counts seconds.)
+/// Redis: five random keys are looked at, and the worst of these and of a pool of sixteen goes. (Its clock is
+/// taken to be exact; the real one counts seconds.)
 pub(crate) struct Sampled {
     judge: Judge,
     keys: Vec<(u64, u64, u8)>,
@@ -206,7 +208,8 @@ impl Cache for Sampled {
     }
 }
 
-/// SIEVE: a queue whose keys keep their places, and a hand that goes from the oldest to the newest and spares those that were used.
+/// SIEVE: a queue whose keys keep their places, and a hand that goes from the oldest to the newest and spares
+/// those that were used.
 pub(crate) struct Sieve {
     /// Oldest first; the key, and whether it was used.
     queue: VecDeque<(u64, bool)>,
@@ -361,8 +364,8 @@ impl Cache for S3Fifo {
     }
 }
 
-/// W-TinyLFU: a window of a hundredth, and a main part that a key from the window only enters if a sketch has seen it more often
-/// than the one that would have to go.
+/// W-TinyLFU: a window of a hundredth, and a main part that a key from the window only enters if a sketch has
+/// seen it more often than the one that would have to go.
 pub(crate) struct TinyLfu {
     window: Order,
     probation: Order,

@@ -4,8 +4,8 @@
 //! cargo run --release -p ferrite-keyspace --example eviction [REQUESTS]
 //! ```
 //!
-//! Every policy gets the same requests; the second half of them counts. `ours` is the keyspace itself, evicting as the server's
-//! policies lru and lfu do. docs/eviction.md has what it printed.
+//! Every policy gets the same requests; the second half of them counts. `ours` is the keyspace itself,
+//! evicting as the server's policies lru and lfu do. docs/eviction.md has what it printed.
 
 mod known;
 mod ours;

@@ -41,7 +41,8 @@ pub(crate) enum Trace {
     },
     /// All keys one after the other, again and again.
     Loop { keys: u64, at: u64 },
-    /// A power law whose keys change their weights: every so often the order of a part of them is another one.
+    /// A power law whose keys change their weights: every so often the order of a part of them is another
+    /// one.
     Shifting { zipf: Zipf, every: u64, at: u64 },
 }
 

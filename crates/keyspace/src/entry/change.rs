@@ -1,4 +1,5 @@
-//! Changing an entry: where it stands if its class of allocation stays the same, or else in another one that takes its place.
+//! Changing an entry: where it stands if its class of allocation stays the same, or else in another one that
+//! takes its place.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use super::{
 use crate::heap::{Heap, class_size};
 use crate::large::{Large, LargeValue};
 
-/// The room that a large value gets when it grows to `len` bytes and has to move: a part more, so that the next growth costs nothing.
+/// The room that a large value gets when it grows to `len` bytes and has to move: a part more, so that the
+/// next growth costs nothing.
 fn grown(len: usize) -> usize {
     len + len / 8
 }
@@ -74,8 +76,8 @@ impl Entry {
         (replacement, unsafe { self.free(heap) })
     }
 
-    /// Makes a value inside the entry `len` bytes long, keeping its type and what was there and adding zeroes,
-    /// if the allocation's class stays the same: then nothing that is counted changes.
+    /// Makes a value inside the entry `len` bytes long, keeping its type and what was there and adding
+    /// zeroes, if the allocation's class stays the same: then nothing that is counted changes.
     #[inline]
     pub(crate) fn resize_in_place(self, len: usize) -> bool {
         let header = self.header();

@@ -1,12 +1,14 @@
 //! Entries whose value is in the log alone.
 //!
-//! Such an entry is *cold*: header, expiry, address and key are as before, and in the place of the value is its length. What
-//! asks for no more than these goes on as with any entry; what asks for the value finds an assertion. Whoever may meet cold
-//! entries brings the values back first ([`Entry::warmed`]), or looks whether the entry is one of them.
+//! Such an entry is *cold*: header, expiry, address and key are as before, and in the place of the value is
+//! its length. What asks for no more than these goes on as with any entry; what asks for the value finds an
+//! assertion. Whoever may meet cold entries brings the values back first ([`Entry::warmed`]), or looks
+//! whether the entry is one of them.
 //!
 //! Invariants:
 //! 1. A cold entry has the address of a record that holds its whole value and can be read.
-//! 2. A cold value has at least [`COLD_MIN_BYTES`], unless somebody asked for less ([`crate::Keyspace::set_cold_min`]).
+//! 2. A cold value has at least [`COLD_MIN_BYTES`], unless somebody asked for less
+//!    ([`crate::Keyspace::set_cold_min`]).
 //!
 //! Not here: which entries become cold, and when (`shard/offloading.rs`).
 
@@ -16,8 +18,8 @@ use super::{Entry, LogAddress, NewValue, STORAGE_COLD};
 use crate::heap::Heap;
 use crate::large::LargeValue;
 
-/// Values of fewer bytes stay in memory: what is left of an entry without its value takes eight bytes for the length, and the
-/// sizes of allocations are 8 to 16 bytes apart, so there would be hardly anything to gain.
+/// Values of fewer bytes stay in memory: what is left of an entry without its value takes eight bytes for the
+/// length, and the sizes of allocations are 8 to 16 bytes apart, so there would be hardly anything to gain.
 pub const COLD_MIN_BYTES: usize = 64;
 
 /// Where a value is that is in the log alone.

@@ -1,11 +1,12 @@
 //! Emptying sparse slabs: the answer to fragmentation.
 //!
-//! Values that change their size leave holes in the slabs of their old class. Holes are filled by new objects of that class
-//! only, so a class that is out of fashion would keep its slabs for ever. An *evacuation* takes a sparse slab out of its
-//! list; the owner moves the live objects (it alone knows who refers to them) into slabs with more of them, and the block
-//! goes back.
+//! Values that change their size leave holes in the slabs of their old class. Holes are filled by new objects
+//! of that class only, so a class that is out of fashion would keep its slabs for ever. An *evacuation* takes
+//! a sparse slab out of its list; the owner moves the live objects (it alone knows who refers to them) into
+//! slabs with more of them, and the block goes back.
 //!
-//! It pays only if other slabs of the class have room for what is moved, which is what [`Heap::begin_evacuation`] looks for.
+//! It pays only if other slabs of the class have room for what is moved, which is what
+//! [`Heap::begin_evacuation`] looks for.
 
 use std::ptr::NonNull;
 

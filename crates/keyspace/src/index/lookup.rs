@@ -214,7 +214,8 @@ impl Index<'_> {
         self.state.unused
     }
 
-    /// The first slots of a bucket, as many as it takes that half of what is unused is in them, if what was used fills the first.
+    /// The first slots of a bucket, as many as it takes that half of what is unused is in them, if what was
+    /// used fills the first.
     pub(crate) fn slots_to_keep(&self) -> SlotBits {
         let buckets = self.tables.active().buckets().max(1);
         let twice = 2 * self.state.len - self.state.unused;

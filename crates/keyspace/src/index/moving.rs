@@ -14,11 +14,12 @@ use crate::turn::Turns;
 pub(super) const FULL: usize = 7;
 /// A table shrinks when its buckets hold fewer than this many entries on average.
 const SPARSE: usize = 2;
-/// Steps of [`bucket_count`] that a table grows by: two are a factor between 1.33 and 1.5. One would save two bytes a key and
-/// cost a sixth more per insertion.
+/// Steps of [`bucket_count`] that a table grows by: two are a factor between 1.33 and 1.5. One would save two
+/// bytes a key and cost a sixth more per insertion.
 const GROWTH_STEPS: u64 = 2;
-/// Home buckets moved with every insertion while a table drains, which takes a few microseconds: many in a row cost less each,
-/// for their entries are loaded ahead, and the sooner the move is over, the fewer entries meet a full table.
+/// Home buckets moved with every insertion while a table drains, which takes a few microseconds: many in a
+/// row cost less each, for their entries are loaded ahead, and the sooner the move is over, the fewer entries
+/// meet a full table.
 const MOVED_PER_INSERT: usize = 32;
 /// The same when so many entries are in the stash that it must not grow for long.
 const MOVED_IN_A_HURRY: usize = 128;
@@ -27,7 +28,8 @@ const MOVED_PER_REMOVAL: usize = 1;
 /// Entries in the stash from which the table grows at once.
 const STASH_LIMIT: usize = 64;
 
-/// Bytes of a table that entries move into which may be touched before their turn: what entries are displaced by, and a page.
+/// Bytes of a table that entries move into which may be touched before their turn: what entries are displaced
+/// by, and a page.
 const TOUCHED_AHEAD: usize = 8 * 1024;
 
 /// The smallest code whose table holds `entries` at two thirds of its fullness.
@@ -39,8 +41,8 @@ fn code_for(entries: usize) -> u64 {
 }
 
 impl Index<'_> {
-    /// Bytes of mapped tables that take physical memory: a table that entries move into fills up from its beginning, one that they
-    /// move out of is given back from there.
+    /// Bytes of mapped tables that take physical memory: a table that entries move into fills up from its
+    /// beginning, one that they move out of is given back from there.
     fn mapped(&self) -> usize {
         let (old, new) = (self.tables.draining(), self.tables.active());
         let retired = self.state.retired.iter();

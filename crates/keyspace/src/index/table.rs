@@ -1,4 +1,5 @@
-//! Tables, and where the entries of a place are: in one table, or while one is replaced by another, in one of two.
+//! Tables, and where the entries of a place are: in one table, or while one is replaced by another, in one of
+//! two.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -30,8 +31,8 @@ pub(super) fn bucket_count(code: u64) -> usize {
     ((4 + (code & 3)) as usize) << (code >> 2)
 }
 
-/// A table in one word: its address, which is a multiple of 64, the mantissa of its size code (4 to 7) in the low bits and the exponent in the
-/// top bits. Zero is no table.
+/// A table in one word: its address, which is a multiple of 64, the mantissa of its size code (4 to 7) in the
+/// low bits and the exponent in the top bits. Zero is no table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Table(pub(super) u64);
 
@@ -46,8 +47,8 @@ impl Table {
             .expect("tables are far below isize::MAX")
     }
 
-    /// A table of zeroes. Large ones are mapped: their pages take memory one by one as entries move in, and the pages
-    /// of an old table can be given back one by one as entries move out.
+    /// A table of zeroes. Large ones are mapped: their pages take memory one by one as entries move in, and
+    /// the pages of an old table can be given back one by one as entries move out.
     pub(super) fn allocate(code: u64) -> Table {
         let layout = Table::layout(code);
         let pointer = if layout.size() >= MAPPED_BYTES {
@@ -78,8 +79,8 @@ impl Table {
         }
     }
 
-    /// Gives the memory of the bucket block that ends before `bucket` back, when one does. Whoever looks there
-    /// without the lock sees empty buckets.
+    /// Gives the memory of the bucket block that ends before `bucket` back, when one does. Whoever looks
+    /// there without the lock sees empty buckets.
     pub(super) fn discard_before(self, bucket: usize) {
         let end = bucket * size_of::<Bucket>();
         if end.is_multiple_of(DISCARD_BYTES) && Table::layout(self.code()).size() >= MAPPED_BYTES {
@@ -88,8 +89,8 @@ impl Table {
         }
     }
 
-    /// Starts loading what will be needed soon after `home` moves: a bucket, and of one that was asked for earlier, the
-    /// entries, whose keys have to be read for their hashes.
+    /// Starts loading what will be needed soon after `home` moves: a bucket, and of one that was asked for
+    /// earlier, the entries, whose keys have to be read for their hashes.
     #[inline]
     pub(super) fn prefetch_ahead_of(self, home: usize) {
         prefetch(self.address(home + MOVE_AHEAD + 4).cast());
@@ -200,7 +201,8 @@ impl Tables {
         prefetch(table.address(home).cast());
     }
 
-    /// Asks the processor for the volatile entries of a place's home bucket whose tag byte is that of the place. Under the lock.
+    /// Asks the processor for the volatile entries of a place's home bucket whose tag byte is that of the
+    /// place. Under the lock.
     #[inline]
     pub(crate) fn prefetch_tagged(&self, place: Place) {
         let (table, home) = self.locate(place);
@@ -246,7 +248,11 @@ pub(super) fn prefetch(address: *const u8) {
     #[cfg(target_arch = "aarch64")]
     // SAFETY: as above; PRFM changes no register and no memory.
     unsafe {
-        std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) address, options(nostack, preserves_flags, readonly));
+        std::arch::asm!(
+            "prfm pldl1keep, [{0}]",
+            in(reg) address,
+            options(nostack, preserves_flags, readonly)
+        );
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = address;

@@ -1,4 +1,5 @@
-//! Going through a shard, one home bucket after the other in order of place, which is the same in every table.
+//! Going through a shard, one home bucket after the other in order of place, which is the same in every
+//! table.
 
 use super::lookup::{Index, Slot};
 use super::table::{REACH, TAG_LOW, Table, prefetch};
@@ -89,7 +90,8 @@ impl Index<'_> {
         self.visit_slots(place, |_, _| true, visit)
     }
 
-    /// [`Index::visit_home`] for entries with an expiry. Others are not touched, which saves a cache miss each.
+    /// [`Index::visit_home`] for entries with an expiry. Others are not touched, which saves a cache miss
+    /// each.
     pub(crate) fn visit_volatile(
         &self,
         place: Place,
@@ -135,7 +137,8 @@ impl Index<'_> {
         if first.is_stashed() {
             for (index, &(its, raw)) in self.state.stash.iter().enumerate() {
                 if self.tables.locate(its) == (table, home) {
-                    // What is in the stash is not marked; there are few, and whoever visits looks at the expiry.
+                    // What is in the stash is not marked; there are few, and whoever visits looks at the
+                    // expiry.
                     let slot = Slot {
                         bucket: std::ptr::null(),
                         index,
@@ -148,8 +151,8 @@ impl Index<'_> {
         self.first_behind(table, home, 1, 0)
     }
 
-    /// The first place of the home so many behind another; where the other table comes first, that of its home `start`. `None` at the
-    /// end of the shard.
+    /// The first place of the home so many behind another; where the other table comes first, that of its
+    /// home `start`. `None` at the end of the shard.
     fn first_behind(&self, table: Table, home: usize, count: usize, start: usize) -> Option<Place> {
         let next = Place::first_of(home + count, table.buckets());
         let draining = self.tables.draining();
@@ -164,8 +167,8 @@ impl Index<'_> {
         next
     }
 
-    /// The first place of the home so many behind that of `place`, where the other table comes first that of its home `start`;
-    /// `None` at the end of the shard.
+    /// The first place of the home so many behind that of `place`, where the other table comes first that of
+    /// its home `start`; `None` at the end of the shard.
     pub(crate) fn behind(&self, place: Place, count: usize, start: usize) -> Option<Place> {
         let (table, home) = self.tables.locate(place);
         match table.exists() {
@@ -174,9 +177,9 @@ impl Index<'_> {
         }
     }
 
-    /// Calls `visit` with the bucket in which `place` has its home, and the candidates in it, wherever these have theirs: so who goes
-    /// from one to the next meets every entry that is not in the stash. The last bucket of a table comes with those behind it,
-    /// which are nobody's home.
+    /// Calls `visit` with the bucket in which `place` has its home, and the candidates in it, wherever these
+    /// have theirs: so who goes from one to the next meets every entry that is not in the stash. The last
+    /// bucket of a table comes with those behind it, which are nobody's home.
     #[inline]
     pub(crate) fn pass(&self, place: Place, of: Candidates, mut visit: impl FnMut(Passed<'_>)) {
         let (table, home) = self.tables.locate(place);
@@ -219,7 +222,8 @@ impl Index<'_> {
         })
     }
 
-    /// Starts loading the entries of the second home bucket behind the one of `place`, for who goes from one to the next.
+    /// Starts loading the entries of the second home bucket behind the one of `place`, for who goes from one
+    /// to the next.
     #[inline]
     pub(crate) fn prefetch_behind(&self, place: Place) {
         let (table, home) = self.tables.locate(place);

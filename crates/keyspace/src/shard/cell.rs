@@ -50,8 +50,8 @@ pub(super) struct State {
     pub(super) evicting: Option<Box<Evicting>>,
 }
 
-// SAFETY: `state`, and the entries it leads to, are reached only through a `Guard`, which exists once at a time because
-// it stands for the lock; everything else is atomic.
+// SAFETY: `state`, and the entries it leads to, are reached only through a `Guard`, which exists once at a
+// time because it stands for the lock; everything else is atomic.
 unsafe impl Sync for ShardCell {}
 // SAFETY: entries are plain memory and large values, owned by the shard.
 unsafe impl Send for ShardCell {}

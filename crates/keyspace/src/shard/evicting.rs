@@ -1,7 +1,8 @@
 //! Eviction in a shard: noting what is used, and choosing what goes.
 //!
-//! Budget: noting a use is at most a store to the bucket's line and one to the entry's, both just read. A victim costs a few bucket lines
-//! and the entry's own; no other entry is touched, except by [`Order::Soonest`], which compares some.
+//! Budget: noting a use is at most a store to the bucket's line and one to the entry's, both just read. A
+//! victim costs a few bucket lines and the entry's own; no other entry is touched, except by
+//! [`Order::Soonest`], which compares some.
 
 pub(super) mod hands;
 
@@ -64,8 +65,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Evicts up to `most` entries. Of each `gone` hears before it goes; it must not change the shard. Returns how many went: fewer than
-    /// `most` if none was found in reasonable time that may go.
+    /// Evicts up to `most` entries. Of each `gone` hears before it goes; it must not change the shard.
+    /// Returns how many went: fewer than `most` if none was found in reasonable time that may go.
     pub fn evict(
         &mut self,
         policy: Policy,

@@ -1,7 +1,8 @@
-//! Expiry in a shard: what its wheel is told when an entry's time changes, and what is done when the time has come.
+//! Expiry in a shard: what its wheel is told when an entry's time changes, and what is done when the time has
+//! come.
 //!
-//! The wheel ([`crate::expire`]) holds the upper half of a place. An item may mean any volatile entry of the buckets that half
-//! falls into, so what it finds is always decided by the entries' own times.
+//! The wheel ([`crate::expire`]) holds the upper half of a place. An item may mean any volatile entry of the
+//! buckets that half falls into, so what it finds is always decided by the entries' own times.
 
 pub(super) mod wheels;
 
@@ -73,7 +74,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Lets the wheel be made anew soon if it is wasteful: by [`Guard::expire_due`], not by the command that met it.
+    /// Lets the wheel be made anew soon if it is wasteful: by [`Guard::expire_due`], not by the command that
+    /// met it.
     pub(super) fn look_after_wheel(&mut self) {
         // SAFETY: as in `index`.
         let state = unsafe { &*self.cell.state.get() };
@@ -86,10 +88,12 @@ impl Guard<'_> {
         }
     }
 
-    /// Removes keys whose time has come: looks at about `most` items of the wheel that press, and with some of `spare` at those that
-    /// could wait. Returns how many it looked at, and whether there are more that press.
+    /// Removes keys whose time has come: looks at about `most` items of the wheel that press, and with some
+    /// of `spare` at those that could wait. Returns how many it looked at, and whether there are more that
+    /// press.
     ///
-    /// Budget: a cache miss for the bucket and one for the entry of each item, all under way before the first is needed.
+    /// Budget: a cache miss for the bucket and one for the entry of each item, all under way before the first
+    /// is needed.
     pub fn expire_due(&mut self, most: usize, spare: usize, items: &mut Vec<u32>) -> (usize, bool) {
         let (now, volatile) = (self.now, self.cell.volatile());
         let mut looked_at = 0;
@@ -154,7 +158,8 @@ impl Guard<'_> {
             let mut expired = None;
             let mut next: Option<i64> = None;
             let index = self.index();
-            // The places of an item are nearly always those of one bucket, but a bucket may begin between them.
+            // The places of an item are nearly always those of one bucket, but a bucket may begin between
+            // them.
             let mut place = Some(first_place(item));
             while let Some(at) = place.filter(|&place| item_of(place) == item) {
                 place = index.visit_tagged(at, |slot, entry| {

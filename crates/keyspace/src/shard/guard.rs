@@ -97,7 +97,8 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Lets the observer hear of every change to a key of this shard from here on, for these [`crate::reason`]s.
+    /// Lets the observer hear of every change to a key of this shard from here on, for these
+    /// [`crate::reason`]s.
     pub fn observe(&mut self, reasons: u8) {
         self.cell.lock.observe(reasons);
     }
@@ -108,8 +109,8 @@ impl<'a> Guard<'a> {
         self.cell.lock.observed()
     }
 
-    /// Tells the observer of a change to a key, if this shard is observed. Whoever changes or removes a key calls this under the
-    /// same lock; only expiry, which nobody asks for, tells of itself.
+    /// Tells the observer of a change to a key, if this shard is observed. Whoever changes or removes a key
+    /// calls this under the same lock; only expiry, which nobody asks for, tells of itself.
     #[inline]
     pub fn note_change(&mut self, key: Key<'_>, kind: ChangeKind) {
         if self.observed() != 0 {

@@ -6,8 +6,8 @@
 //!                                            6      a guard is lent ([`crate::hold`])
 //! ```
 //!
-//! Builds with debug assertions check that each thread takes its locks in ascending order, databases first: that is what makes
-//! waiting in a circle impossible.
+//! Builds with debug assertions check that each thread takes its locks in ascending order, databases first:
+//! that is what makes waiting in a circle impossible.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, Ordering::Relaxed};
 
@@ -124,8 +124,8 @@ mod order {
     use super::Lock;
 
     thread_local! {
-        /// What this thread has locked, ascending: database and shard, and which lock that is. The end of a snapshot is no turn, so
-        /// the number of the database may change while it holds a lock.
+        /// What this thread has locked, ascending: database and shard, and which lock that is. The end of a
+        /// snapshot is no turn, so the number of the database may change while it holds a lock.
         static LOCKED: RefCell<Vec<((u16, u16), *const Lock)>> = const { RefCell::new(Vec::new()) };
     }
 

@@ -4,15 +4,17 @@
 //! no expired entry is ever seen through it. Nothing here waits, and nothing large is freed here.
 //!
 //! ```text
-//!  line 0: lock, table words, counters             read by everybody without the lock (prefetch, DBSIZE, expiry)
-//!  line 1: index, wheel                            only under the lock
+//!  line 0: lock, table words, counters    read by everybody without the lock (prefetch, DBSIZE, expiry)
+//!  line 1: index, wheel                   only under the lock
 //! ```
 //!
 //! Invariants:
-//! 1. `bytes` is the sum of [`Entry::memory`] over all entries of the index, and of what index and wheel take.
+//! 1. `bytes` is the sum of [`Entry::memory`] over all entries of the index, and of what index and wheel
+//!    take.
 //! 2. `volatile` counts the entries with an expiry, and each of those has an item in the wheel at or before
 //!    its expiry.
-//! 3. Counters are written only under the lock; `cold` counts the cold entries, and the bytes of their values.
+//! 3. Counters are written only under the lock; `cold` counts the cold entries, and the bytes of their
+//!    values.
 
 mod cell;
 mod evicting;

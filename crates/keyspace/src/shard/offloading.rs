@@ -1,11 +1,13 @@
 //! Values that leave memory while their keys stay: which ones, and how they come back.
 //!
-//! A value may go if the log has it ([`Guard::offload`] asks whoever knows). The order is that of eviction: the same hands and heat. What is
-//! cold has no heat. What is read once need not come back for it: of that a ghost is enough ([`EntryMut::is_asked_again`]), and who
-//! comes back while it lasts is not fresh. Anything else that comes back is as fresh as what was just made.
+//! A value may go if the log has it ([`Guard::offload`] asks whoever knows). The order is that of eviction:
+//! the same hands and heat. What is cold has no heat. What is read once need not come back for it: of that a
+//! ghost is enough ([`EntryMut::is_asked_again`]), and who comes back while it lasts is not fresh. Anything
+//! else that comes back is as fresh as what was just made.
 //!
-//! Whoever is about to read values of a shard *pins* it ([`Guard::pin`]) under the lock under which it saw that they are there.
-//! Until it has read them, and unpinned the shard ([`crate::Database::unpin`]), none of them goes.
+//! Whoever is about to read values of a shard *pins* it ([`Guard::pin`]) under the lock under which it saw
+//! that they are there. Until it has read them, and unpinned the shard ([`crate::Database::unpin`]), none of
+//! them goes.
 //!
 //! ```text
 //!  resident  -- offload -->  cold      the value is in the log, the shard is not pinned
@@ -24,8 +26,8 @@ use crate::evict::{COOL, HOT, random};
 use crate::index::Candidates;
 use crate::large::LargeValue;
 
-/// Entries looked at for one that goes: some have values that are too small. When so many are, the hand passes all of those, and may come
-/// to the end of what is looked at, so often, without another.
+/// Entries looked at for one that goes: some have values that are too small. When so many are, the hand
+/// passes all of those, and may come to the end of what is looked at, so often, without another.
 const TRIES: usize = 8;
 const STAYING: usize = 4;
 const MISSES: usize = 8;
@@ -71,8 +73,9 @@ impl Guard<'_> {
         self.cell.cold.pins.load(Acquire)
     }
 
-    /// Lets up to `most` values leave memory, unless the shard is pinned. Of each that is the next to go `decide` says what
-    /// happens; it may note another address, and change nothing else. Returns how many went, and whether one waits.
+    /// Lets up to `most` values leave memory, unless the shard is pinned. Of each that is the next to go
+    /// `decide` says what happens; it may note another address, and change nothing else. Returns how many
+    /// went, and whether one waits.
     pub fn offload(
         &mut self,
         most: usize,
@@ -139,7 +142,8 @@ impl EntryMut<'_, '_> {
         !self.entry().is_cold() && self.entry().value_len() >= least
     }
 
-    /// Lets the value leave memory, if memory is gained by that and the shard is not pinned. The log has it. Whether it left.
+    /// Lets the value leave memory, if memory is gained by that and the shard is not pinned. The log has it.
+    /// Whether it left.
     pub fn offload(self) -> bool {
         if !self.may_be_cold() || self.guard.cell.cold.pins.load(Acquire) > 0 {
             return false;
@@ -160,7 +164,8 @@ impl EntryMut<'_, '_> {
         guard.discard(garbage);
     }
 
-    /// Notes that a cold value was asked for. Whether it also was not long ago: then it is one to bring back, and not only to read.
+    /// Notes that a cold value was asked for. Whether it also was not long ago: then it is one to bring back,
+    /// and not only to read.
     pub fn is_asked_again(&mut self) -> bool {
         let place = self.guard.place(self.hash);
         self.guard.prepare_eviction();
@@ -168,7 +173,8 @@ impl EntryMut<'_, '_> {
         self.guard.evicting().ghosts.meet(place, displaces)
     }
 
-    /// Gives the entry its value back, if it is cold and has it still from `address`. Whether it was that value's.
+    /// Gives the entry its value back, if it is cold and has it still from `address`. Whether it was that
+    /// value's.
     pub fn warm(self, address: LogAddress, value: LargeValue) -> bool {
         if !self.rests_on(address, value.len()) {
             return false;

@@ -1,8 +1,9 @@
-//! Packing: moving entries together when values that changed their size have left holes (see [`crate::heap`]).
+//! Packing: moving entries together when values that changed their size have left holes (see
+//! [`crate::heap`]).
 //!
-//! It happens in two places. A shard that would take more memory though a good part of what it has is empty packs one
-//! slab on the spot ([`Guard::relieve`]), so holes are bounded however fast values change. The rest is done in
-//! the background, slab by slab, until little is left ([`Guard::pack`]).
+//! It happens in two places. A shard that would take more memory though a good part of what it has is empty
+//! packs one slab on the spot ([`Guard::relieve`]), so holes are bounded however fast values change. The rest
+//! is done in the background, slab by slab, until little is left ([`Guard::pack`]).
 
 use super::guard::{Guard, place_of};
 use crate::entry::Entry;
@@ -30,7 +31,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Empties one sparse slab if holes take more than one part in `share` of what entries take. Returns whether it did.
+    /// Empties one sparse slab if holes take more than one part in `share` of what entries take. Returns
+    /// whether it did.
     pub fn pack(&mut self, share: usize) -> bool {
         if !self.heap().is_sparse(share) {
             return false;

@@ -10,14 +10,16 @@ use crate::hash::Place;
 use crate::index::Index;
 use crate::records::{RecordValue, Records};
 
-/// Entries looked at under one lock of the walk: a few microseconds, so that a worker who wants the shard hardly waits.
+/// Entries looked at under one lock of the walk: a few microseconds, so that a worker who wants the shard
+/// hardly waits.
 const WALKED_PER_LOCK: usize = 32;
 
 /// Bytes copied in a shard before they are handed over.
 const COPIED_BYTES: usize = 16 * 1024;
 
 impl Guard<'_> {
-    /// Comes before every change and removal of an entry: a copy is made if a snapshot still wants it as it is.
+    /// Comes before every change and removal of an entry: a copy is made if a snapshot still wants it as it
+    /// is.
     #[inline]
     pub(super) fn preserve(&mut self, entry: Entry) {
         let mark = self.shared.snapshot.mark();
@@ -53,7 +55,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Copies what is owed in some buckets from `place` on, and marks it. Returns where to go on, `None` at the end.
+    /// Copies what is owed in some buckets from `place` on, and marks it. Returns where to go on, `None` at
+    /// the end.
     pub(crate) fn walk_owed(
         &mut self,
         mut place: Place,
@@ -91,7 +94,8 @@ impl Guard<'_> {
         unsafe { &*self.cell.state.get() }.copied.is_some()
     }
 
-    /// Hands over what was copied, when the walk has come to the end of this shard: nothing in it is owed any more.
+    /// Hands over what was copied, when the walk has come to the end of this shard: nothing in it is owed any
+    /// more.
     pub(crate) fn end_walk(&mut self) {
         // SAFETY: as in `copy_owed`.
         let state = unsafe { &mut *self.cell.state.get() };

@@ -387,7 +387,8 @@ impl<'a> Guard<'a> {
         })
     }
 
-    /// Calls `visit` with every live entry of the bucket that `place` falls into; returns the first place behind it.
+    /// Calls `visit` with every live entry of the bucket that `place` falls into; returns the first place
+    /// behind it.
     pub(crate) fn visit_place(
         &self,
         place: Place,

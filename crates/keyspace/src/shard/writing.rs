@@ -1,8 +1,8 @@
 //! Giving a key a value, and telling whoever keeps a log of it: one function, whatever the value is.
 //!
-//! With a log, what is written is logged while it is in the processor's cache and under the same lock. The one
-//! who writes hands over a function that is told of the new entry, and of what it replaced, and says where the
-//! entry is in the log from here on. Without a log that function answers `None` and costs nothing.
+//! With a log, what is written is logged while it is in the processor's cache and under the same lock. The
+//! one who writes hands over a function that is told of the new entry, and of what it replaced, and says
+//! where the entry is in the log from here on. Without a log that function answers `None` and costs nothing.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -83,8 +83,8 @@ impl<'a> New<'a> {
         }
     }
 
-    /// A value of `len` bytes that the log alone has: in a record that holds all of it, and can be read, where
-    /// the function that logs says. The keyspace is logged; nobody else has pinned the shard
+    /// A value of `len` bytes that the log alone has: in a record that holds all of it, and can be read,
+    /// where the function that logs says. The keyspace is logged; nobody else has pinned the shard
     /// ([`Guard::pins`]), for whoever has relies on values that are in memory.
     #[inline]
     pub fn cold(len: u64) -> New<'a> {
@@ -247,8 +247,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Logs entries that are not in the log, with `log`: those of the bucket at `position`, which is 0 at the beginning.
-    /// Returns the position to go on with; `None` at the end of the shard.
+    /// Logs entries that are not in the log, with `log`: those of the bucket at `position`, which is 0 at the
+    /// beginning. Returns the position to go on with; `None` at the end of the shard.
     pub fn log_missing(
         &mut self,
         position: u64,
@@ -271,7 +271,8 @@ impl Guard<'_> {
         next.map(|place| place.0)
     }
 
-    /// Shows the keys whose value is in the log alone, of those of the bucket at `position`. Returns where to go on.
+    /// Shows the keys whose value is in the log alone, of those of the bucket at `position`. Returns where to
+    /// go on.
     pub fn visit_cold(
         &mut self,
         position: u64,
@@ -285,8 +286,8 @@ impl Guard<'_> {
         next.map(|place| place.0)
     }
 
-    /// Lets entries be as if they were not in the log, except those whose value is there alone: those of the bucket at `position`.
-    /// As [`Guard::log_missing`].
+    /// Lets entries be as if they were not in the log, except those whose value is there alone: those of the
+    /// bucket at `position`. As [`Guard::log_missing`].
     pub fn forget_log(&mut self, position: u64) -> Option<u64> {
         let next = self.index().visit_home(Place(position), |_, entry| {
             if !entry.is_cold() {

@@ -1,5 +1,5 @@
-//! What the shards know of the snapshot that runs: the mark that entries shall have, and where copies of entries go that somebody is
-//! about to change.
+//! What the shards know of the snapshot that runs: the mark that entries shall have, and where copies of
+//! entries go that somebody is about to change.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -54,7 +54,8 @@ impl SnapshotState {
         Mark(self.mark.load(Relaxed))
     }
 
-    /// The part that the shard at this address has in the snapshot that wants its entries; `None` if none does.
+    /// The part that the shard at this address has in the snapshot that wants its entries; `None` if none
+    /// does.
     pub(crate) fn part_of(&self, shard: usize) -> Option<Part> {
         let Collecting::Wanted(wanted) = &*self.collecting.lock() else {
             return None;

@@ -335,8 +335,9 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Writers that each have keys of their own in the same shards, and note what they do; one thread that empties and exchanges
-/// databases; one that takes snapshots and compares them with the notes of the moment they began.
+/// Writers that each have keys of their own in the same shards, and note what they do; one thread that
+/// empties and exchanges databases; one that takes snapshots and compares them with the notes of the moment
+/// they began.
 #[test]
 fn snapshots_beside_writers_are_what_the_writers_had_noted() {
     const WRITERS: usize = 3;

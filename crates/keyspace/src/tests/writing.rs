@@ -1,4 +1,5 @@
-//! Values of every kind, written in every way, under all that happens to values: each stays what it was written as.
+//! Values of every kind, written in every way, under all that happens to values: each stays what it was
+//! written as.
 
 use std::collections::HashMap;
 use std::num::NonZeroU64;

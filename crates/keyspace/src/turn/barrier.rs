@@ -1,11 +1,12 @@
 //! The part of turns that takes no lock: who is inside, and whether anybody may come in.
 //!
-//! Each worker has a counter, odd while it is inside, which only that worker changes. Whoever wants to be alone closes the door and
-//! waits until all counters are even. Both sides write first and look at the other's word then, with a fence in between: so either
-//! a worker sees that the door is closed, or whoever closed it sees the worker.
+//! Each worker has a counter, odd while it is inside, which only that worker changes. Whoever wants to be
+//! alone closes the door and waits until all counters are even. Both sides write first and look at the
+//! other's word then, with a fence in between: so either a worker sees that the door is closed, or whoever
+//! closed it sees the worker.
 //!
-//! Nothing here waits. The file is compiled twice: here, and with loom's atomics in `tests/barrier_model.rs`, which runs all
-//! interleavings that the memory model allows.
+//! Nothing here waits. The file is compiled twice: here, and with loom's atomics in `tests/barrier_model.rs`,
+//! which runs all interleavings that the memory model allows.
 
 use super::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
@@ -62,7 +63,8 @@ impl Barrier {
         fence(Ordering::SeqCst);
     }
 
-    /// Behind [`Barrier::close`]: whether the worker of that slot is outside, and so will be until the door opens.
+    /// Behind [`Barrier::close`]: whether the worker of that slot is outside, and so will be until the door
+    /// opens.
     pub(crate) fn is_outside(&self, slot: usize) -> bool {
         self.slots[slot].0.load(Ordering::Acquire).is_multiple_of(2)
     }

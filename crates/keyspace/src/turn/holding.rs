@@ -5,7 +5,8 @@ use crate::shard_set::{ShardId, ShardSet};
 /// What a turn wants to hold, or holds.
 #[derive(Default)]
 pub(crate) struct Holding {
-    /// Sets of shards by database, ascending. Only the first `used` mean something; the others are empty and kept for later.
+    /// Sets of shards by database, ascending. Only the first `used` mean something; the others are empty and
+    /// kept for later.
     sets: Vec<(usize, ShardSet)>,
     used: usize,
 }

@@ -1,25 +1,29 @@
-//! The two hands that go round a shard to find what may leave, and what the shard remembers between two evictions.
+//! The two hands that go round a shard to find what may leave, and what the shard remembers between two
+//! evictions.
 
 use crate::bucket::SlotBits;
 use crate::evict::{Ghosts, STALE};
 use crate::hash::Place;
 use crate::index::{Candidates, Index, Passed};
 
-/// A lap of the fast hand is barren if of so many entries that it took not one more was used while it was fresh.
+/// A lap of the fast hand is barren if of so many entries that it took not one more was used while it was
+/// fresh.
 const BARREN_SHARE: usize = 64;
 
 /// And if of so many entries one was not used.
 const BARREN_UNUSED_SHARE: usize = 8;
 
-/// Barren laps in a row before some of what is stale is kept: as many as it takes to tell keys that come round from data that is loaded.
+/// Barren laps in a row before some of what is stale is kept: as many as it takes to tell keys that come
+/// round from data that is loaded.
 const BARREN_LAPS: u8 = 4;
 
 /// One in so many of those that are kept goes each time, so that others come in their place.
 const KEPT_LAPS: usize = 64;
 
-/// A hand goes over every so many buckets, then over those beside them, and so on. What is between two of its visits to a bucket comes and
-/// goes at other times in the buckets around it, so that these are about equally full: in a table that is emptied from one end to the other
-/// what comes has no place before the hand while there is much behind it.
+/// A hand goes over every so many buckets, then over those beside them, and so on. What is between two of its
+/// visits to a bucket comes and goes at other times in the buckets around it, so that these are about equally
+/// full: in a table that is emptied from one end to the other what comes has no place before the hand while
+/// there is much behind it.
 pub(super) const STRIDE: usize = 8;
 
 /// Where a hand is.

@@ -5,8 +5,8 @@ use crate::hash::Place;
 
 /// The wheel of a shard, and the one that takes its place while that is being made from the entries.
 ///
-/// Invariants: an entry whose place is before `until` has an item in the fresh wheel, any other in the current one. (Both may have items
-/// that are out of date.)
+/// Invariants: an entry whose place is before `until` has an item in the fresh wheel, any other in the
+/// current one. (Both may have items that are out of date.)
 pub(crate) struct Wheels {
     pub(super) current: Wheel,
     pub(super) fresh: Option<Fresh>,
