@@ -371,10 +371,16 @@ impl Entry {
         Stored::Large(LargeRef(self.large()))
     }
 
+    /// Whether the value is in the log alone.
+    #[inline]
+    pub(crate) fn is_cold(self) -> bool {
+        self.header() & STORAGE_COLD != 0
+    }
+
     /// [`Entry::value`], if it is in memory.
     #[inline]
     pub(crate) fn value_in_memory<'a>(self) -> Option<Stored<'a>> {
-        (self.header() & STORAGE_COLD == 0).then(|| self.value())
+        (!self.is_cold()).then(|| self.value())
     }
 
     /// The buffer of a value that has one of its own.

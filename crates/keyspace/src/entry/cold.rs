@@ -14,7 +14,7 @@
 
 use std::num::NonZeroU64;
 
-use super::{Entry, LogAddress, NewValue, STORAGE_COLD};
+use super::{Entry, LogAddress, NewValue};
 use crate::heap::Heap;
 use crate::large::LargeValue;
 
@@ -59,12 +59,6 @@ impl ColdValue {
 }
 
 impl Entry {
-    /// Whether the value is in the log alone.
-    #[inline]
-    pub(crate) fn is_cold(self) -> bool {
-        self.header() & STORAGE_COLD != 0
-    }
-
     /// The same entry without its value, in place of this one; a large value to drop.
     pub(crate) fn chilled(self, heap: &mut Heap) -> (Entry, Option<LargeValue>) {
         let len = self.value_len();

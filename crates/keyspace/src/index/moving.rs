@@ -203,7 +203,7 @@ impl Index<'_> {
     }
 
     /// Takes every entry out and forgets the tables.
-    pub(crate) fn drain(&mut self, turns: &Turns, charge: Charge, mut each: impl FnMut(Entry)) {
+    pub(crate) fn take_all(&mut self, turns: &Turns, charge: Charge, mut each: impl FnMut(Entry)) {
         let mut place = Some(Place(0));
         while let Some(at) = place {
             place = self.visit_home(at, |_, entry| each(entry));

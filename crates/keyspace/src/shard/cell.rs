@@ -129,7 +129,7 @@ impl ShardCell {
             tables: &self.tables,
             state: index,
         };
-        index.drain(&shared.turns, shared.charge, |entry| {
+        index.take_all(&shared.turns, shared.charge, |entry| {
             shared.tell_lost(entry, None);
             // SAFETY: `drain` hands each entry out once and forgets it.
             drop(unsafe { entry.free(heap) });

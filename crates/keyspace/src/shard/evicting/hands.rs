@@ -51,7 +51,7 @@ impl Hand {
 /// What a shard remembers between evictions, also of values that went without their keys (`offloading`).
 #[derive(Default)]
 pub(crate) struct Evicting {
-    pub(in crate::shard) ghosts: Ghosts,
+    pub(crate) ghosts: Ghosts,
     pub(super) fast: Hand,
     pub(super) slow: Hand,
     /// Entries that the fast hand has taken in this lap.

@@ -19,20 +19,20 @@ pub(super) struct Fresh {
 }
 
 impl Wheels {
-    pub(in crate::shard) fn new(now_ms: i64) -> Wheels {
+    pub(crate) fn new(now_ms: i64) -> Wheels {
         Wheels {
             current: Wheel::new(now_ms),
             fresh: None,
         }
     }
 
-    pub(in crate::shard) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         let fresh = self.fresh.as_ref().map_or(0, |fresh| fresh.wheel.memory());
         self.current.memory() + fresh
     }
 
     /// Adds what stands for a place. Returns when (ms) there will first be something to do with it.
-    pub(in crate::shard) fn insert(&mut self, place: Place, at: i64) -> i64 {
+    pub(crate) fn insert(&mut self, place: Place, at: i64) -> i64 {
         match &mut self.fresh {
             Some(fresh) if place < fresh.until => fresh.wheel.insert(item_of(place), at),
             _ => self.current.insert(item_of(place), at),
@@ -40,7 +40,7 @@ impl Wheels {
     }
 
     /// Adds an item that was taken from the fresh wheel or from the current one.
-    pub(in crate::shard) fn insert_again(&mut self, item: u32, at: i64, is_fresh: bool) {
+    pub(crate) fn insert_again(&mut self, item: u32, at: i64, is_fresh: bool) {
         let Some(fresh) = &mut self.fresh else {
             self.current.insert(item, at);
             return;
@@ -53,7 +53,7 @@ impl Wheels {
         }
     }
 
-    pub(in crate::shard) fn take_due(
+    pub(crate) fn take_due(
         &mut self,
         is_fresh: bool,
         now: i64,
@@ -68,7 +68,7 @@ impl Wheels {
         }
     }
 
-    pub(in crate::shard) fn begin_anew(&mut self, now: i64) {
+    pub(crate) fn begin_anew(&mut self, now: i64) {
         self.fresh = Some(Fresh {
             wheel: Wheel::new(now),
             until: Place(0),
@@ -76,7 +76,7 @@ impl Wheels {
     }
 
     /// Notes how far the entries have been looked at. Returns the wheel that was replaced if that was all.
-    pub(in crate::shard) fn go_on(&mut self, until: Option<Place>) -> Option<Wheel> {
+    pub(crate) fn go_on(&mut self, until: Option<Place>) -> Option<Wheel> {
         match until {
             Some(until) => {
                 if let Some(fresh) = &mut self.fresh {
@@ -91,7 +91,7 @@ impl Wheels {
         }
     }
 
-    pub(in crate::shard) fn presses(&self) -> bool {
+    pub(crate) fn presses(&self) -> bool {
         self.current.presses()
             || self
                 .fresh
@@ -100,7 +100,7 @@ impl Wheels {
     }
 
     /// When (ms) there is something to do; now, while a wheel is being made anew.
-    pub(in crate::shard) fn next_due_ms(&self, now: i64) -> i64 {
+    pub(crate) fn next_due_ms(&self, now: i64) -> i64 {
         let current = self.current.next_due_ms();
         match &self.fresh {
             Some(fresh) => current.min(fresh.wheel.next_due_ms()).min(now),
