@@ -169,6 +169,28 @@ fn change_any(
     change(&mut guard, hash, &name, &mut model[number], random);
 }
 
+/// Random changes of keys of one writer, who notes them. Returns how many.
+fn change_some(
+    keyspace: &Keyspace,
+    turn: &Turn<'_>,
+    writer: usize,
+    model: &Mutex<Model>,
+    now: i64,
+    random: &mut fastrand::Rng,
+) -> usize {
+    let mut model = model.lock();
+    let changes = random.usize(..50);
+    for _ in 0..changes {
+        let name = format!("{writer}:{}", random.u32(..3000)).into_bytes();
+        let number = random.usize(..DATABASES);
+        let database = keyspace.database(turn, number);
+        let hash = keyspace.hash(&name);
+        let mut guard = database.lock(hash, now);
+        change(&mut guard, hash, &name, &mut model[number], random);
+    }
+    changes
+}
+
 fn expire_some(keyspace: &Keyspace, turn: &Turn<'_>, now: i64) {
     let mut items = Vec::new();
     for number in 0..DATABASES {
@@ -356,17 +378,8 @@ fn snapshots_beside_writers_are_what_the_writers_had_noted() {
                 while !stop.load(SeqCst) {
                     turn.enter();
                     let now = clock.load(SeqCst);
-                    let mut model = model.lock();
-                    for _ in 0..random.u8(..50) {
-                        let name = format!("{writer}:{}", random.u32(..3000)).into_bytes();
-                        let number = random.usize(..DATABASES);
-                        let database = keyspace.database(&turn, number);
-                        let hash = keyspace.hash(&name);
-                        let mut guard = database.lock(hash, now);
-                        change(&mut guard, hash, &name, &mut model[number], &mut random);
-                        changes.fetch_add(1, SeqCst);
-                    }
-                    drop(model);
+                    let changed = change_some(keyspace, &turn, writer, model, now, &mut random);
+                    changes.fetch_add(changed, SeqCst);
                     if random.u8(..10) == 0 {
                         expire_some(keyspace, &turn, now);
                     }

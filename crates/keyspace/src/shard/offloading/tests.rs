@@ -68,6 +68,18 @@ fn warm(guard: &mut Guard<'_>, model: &Model, key: Key<'_>) {
     assert!(entry.warm(cold.address, LargeValue::new(value.clone().into())));
 }
 
+/// Brings back a cold value: what was read under another address is of no use, nor is half of it.
+fn warm_with_nothing_else(guard: &mut Guard<'_>, model: &Model, key: Key<'_>, cold: ColdValue) {
+    let entry = guard.find(key).expect("it is there");
+    let value = LargeValue::new(vec![0; cold.len as usize].into());
+    assert!(!entry.warm(address(1 << 40), value));
+    let entry = guard.find(key).expect("it is there");
+    assert!(!entry.warm(cold.address, LargeValue::new(vec![0; 3].into())));
+    warm(guard, model, key);
+    let entry = guard.find(key).expect("it is there");
+    assert!(!entry.warm(cold.address, LargeValue::new(vec![0; 3].into())));
+}
+
 #[test]
 fn a_keyspace_whose_values_come_and_go_is_like_any_other() {
     let keyspace = keyspace();
@@ -117,15 +129,7 @@ fn a_keyspace_whose_values_come_and_go_is_like_any_other() {
                 let mut guard = database.lock(key.hash, 0);
                 let cold = guard.find(key).and_then(|entry| entry.cold());
                 if let Some(cold) = cold {
-                    // What was read under another address is of no use, nor is half of it.
-                    let entry = guard.find(key).expect("it is there");
-                    let value = LargeValue::new(vec![0; cold.len as usize].into());
-                    assert!(!entry.warm(address(1 << 40), value));
-                    let entry = guard.find(key).expect("it is there");
-                    assert!(!entry.warm(cold.address, LargeValue::new(vec![0; 3].into())));
-                    warm(&mut guard, &model, key);
-                    let entry = guard.find(key).expect("it is there");
-                    assert!(!entry.warm(cold.address, LargeValue::new(vec![0; 3].into())));
+                    warm_with_nothing_else(&mut guard, &model, key, cold);
                 }
             }
             _ => {
