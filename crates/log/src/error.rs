@@ -63,10 +63,10 @@ impl Error {
         }
     }
 
-    pub(crate) fn version(file: &Path, reason: impl fmt::Display) -> Error {
+    pub(crate) fn version(file: &Path, offset: u64, reason: impl fmt::Display) -> Error {
         Error::Version(Damage {
             file: file.to_owned(),
-            offset: 0,
+            offset,
             reason: reason.to_string(),
         })
     }
@@ -105,12 +105,21 @@ impl fmt::Display for Error {
                 f,
                 "{damage}; ferrite-server --repair-log takes out what is damaged and keeps it aside"
             ),
-            Error::Version(Damage { file, reason, .. }) => {
-                write!(f, "{} cannot be read: {reason}", file.display())
+            Error::Version(damage) => {
+                f.write_str(&damage.unknown())?;
+                f.write_str("; start that version or a later one. Nothing was changed")
             }
             Error::Options(reason) => f.write_str(reason),
             Error::Refused(refusal) => refusal.fmt(f),
         }
+    }
+}
+
+impl Damage {
+    /// What is said of it if it is no damage, but of another version.
+    pub(crate) fn unknown(&self) -> String {
+        let (file, reason) = (self.file.display(), &self.reason);
+        format!("{file} cannot be read at byte {}: {reason}", self.offset)
     }
 }
 

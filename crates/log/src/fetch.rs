@@ -255,10 +255,10 @@ impl ValueReader {
                     if !is_whole {
                         return Ok(None);
                     }
-                    return Err(Error::damage(&segment.path, segment.offset_of(lsn), flaw));
+                    return Err(segment.flawed(lsn, flaw));
                 }
                 Err(flaw) => {
-                    return Err(Error::damage(&segment.path, segment.offset_of(lsn), flaw));
+                    return Err(segment.flawed(lsn, flaw));
                 }
             };
             let value = match found.entry {

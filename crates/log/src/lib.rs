@@ -82,6 +82,7 @@ mod status;
 mod sums;
 mod sweep;
 mod sync;
+mod version;
 mod walk;
 mod ways;
 mod writer;

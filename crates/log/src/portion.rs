@@ -1,7 +1,7 @@
 //! Reading a segment for a second time, a portion after the other: its records checked, and sorted by the hash of their keys, so that who
 //! looks for them in memory finds those of one shard together. Records of one key stay in their order.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::record::{self, Entry, HEADER, Record};
 use crate::recover::Replayed;
 use crate::recover::pieces::Piece;
@@ -30,7 +30,7 @@ impl Portion {
     /// `hash` gives the hash of a record's key; without one it is left out. Returns the bytes that the portion has.
     ///
     /// # Errors
-    /// A record is damaged, or cannot be read.
+    /// A record is damaged, of another version, or cannot be read.
     pub(crate) fn read(
         &mut self,
         segment: &Segment,
@@ -44,8 +44,8 @@ impl Portion {
         let (bytes, mut at) = (self.piece.bytes(), 0);
         while at < bytes.len() {
             let lsn = first.offset(at as u64);
-            let found = record::read(&bytes[at..], lsn)
-                .map_err(|flaw| Error::damage(&segment.path, segment.offset_of(lsn), flaw))?;
+            let found =
+                record::read(&bytes[at..], lsn).map_err(|flaw| segment.flawed(lsn, flaw))?;
             if let Entry::Key(record) = &found.entry
                 && let Some(hash) = hash(record)
             {

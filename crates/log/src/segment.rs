@@ -6,7 +6,7 @@
 //!  | magic 8 | version | header| epoch | first | dur-  | log's    | table | segments |
 //!  |         | u32     | u32   | u64   | u64   | able  | name 16  |       |          |
 //!  +---------+---------+-------+-------+-------+-------+----------+ - - - +
-//!    ... counts (u32, u32) of lines in the table and of segments, checksum (u32), zeroes
+//!    ... counts (u32, u32) of lines in the table and of segments, checksum (u32), writer's version (u32)
 //! ```
 //!
 //! The header lists all segments that the log consists of when this one begins, with their lengths. So the newest
@@ -19,8 +19,11 @@
 //! What is not here: where the files are and who writes them (`space`, `writer`), and whether they fit together
 //! (`recover`).
 
+use sys::file::File;
+
 use crate::address::Lsn;
 use crate::bindings::{Bindings, LINE};
+use crate::version::{self, Version};
 
 /// The beginning of every segment.
 const MAGIC: [u8; 8] = *b"ferrite\x1a";
@@ -40,9 +43,10 @@ const NAME_AT: usize = 40;
 const LINES_AT: usize = 56;
 const SEGMENTS_AT: usize = 60;
 const CHECKSUM_AT: usize = 64;
+const WRITER_AT: usize = 68;
 const LISTS_AT: usize = 72;
 const _: () = assert!(BLOCK == 4096);
-const _: () = assert!(CHECKSUM_AT + 8 == LISTS_AT && LINE == 16 && EXTENT == 16);
+const _: () = assert!(WRITER_AT + 4 == LISTS_AT && LINE == 16 && EXTENT == 16);
 
 /// Bytes of one segment in the list.
 const EXTENT: usize = 16;
@@ -73,6 +77,8 @@ pub(crate) struct Header {
     /// Everything below was durable when this segment began.
     pub(crate) durable: Lsn,
     pub(crate) name: Name,
+    /// The server that wrote this segment.
+    pub(crate) writer: Version,
     pub(crate) bindings: Bindings,
     /// All segments of the log before this one, ascending.
     pub(crate) segments: Vec<Extent>,
@@ -86,7 +92,10 @@ pub(crate) enum HeaderFlaw {
     /// It goes on for so many bytes.
     Incomplete(usize),
     NoSegment,
-    Version(u32),
+    /// It has this format, and this server wrote it.
+    Format(u32, Version),
+    /// The table of databases has lines that this version does not know; this server wrote them.
+    Table(Version),
     Damaged,
 }
 
@@ -96,9 +105,17 @@ impl std::fmt::Display for HeaderFlaw {
             HeaderFlaw::Nothing => f.write_str("the header is missing"),
             HeaderFlaw::Incomplete(_) => f.write_str("the header is not all there"),
             HeaderFlaw::NoSegment => f.write_str("this is not a segment of a log"),
-            HeaderFlaw::Version(version) => write!(
+            HeaderFlaw::Format(format, writer) => write!(
                 f,
-                "it has format {version}, and this version of the server reads format {VERSION}"
+                "it has format {format}, and this version ({}) reads format {VERSION}; {}",
+                Version::THIS,
+                version::other(*writer)
+            ),
+            HeaderFlaw::Table(writer) => write!(
+                f,
+                "its table of databases says what this version ({}) does not know; {}",
+                Version::THIS,
+                version::other(*writer)
             ),
             HeaderFlaw::Damaged => f.write_str("the header's checksum does not match"),
         }
@@ -126,6 +143,24 @@ pub(crate) const fn shortest_header(first: Lsn) -> usize {
     BLOCK + (first.0 % BLOCK as u64) as usize
 }
 
+/// Reads the header of a segment's file.
+pub(crate) fn read_header(file: &dyn File) -> std::io::Result<Result<(Header, usize), HeaderFlaw>> {
+    let mut bytes = vec![0; 2 * BLOCK];
+    loop {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match file.read_at(&mut bytes[filled..], filled as u64)? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        match Header::decode(&bytes[..filled]) {
+            Err(HeaderFlaw::Incomplete(wanted)) if wanted > bytes.len() => bytes.resize(wanted, 0),
+            result => return Ok(result),
+        }
+    }
+}
+
 impl Header {
     /// The header's bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -143,7 +178,8 @@ impl Header {
         bytes.extend_from_slice(&self.name);
         bytes.extend_from_slice(&((table.len() / LINE) as u32).to_le_bytes());
         bytes.extend_from_slice(&(self.segments.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(&self.writer.0.to_le_bytes());
         bytes.extend_from_slice(&table);
         for segment in &self.segments {
             bytes.extend_from_slice(&segment.first.0.to_le_bytes());
@@ -186,8 +222,9 @@ impl Header {
             return Err(HeaderFlaw::Damaged);
         }
         // Only now: another version's number means something if it is not damage.
+        let writer = Version(u32_at(WRITER_AT));
         if u32_at(VERSION_AT) != VERSION {
-            return Err(HeaderFlaw::Version(u32_at(VERSION_AT)));
+            return Err(HeaderFlaw::Format(u32_at(VERSION_AT), writer));
         }
         let (lines, segments) = (u32_at(LINES_AT) as usize, u32_at(SEGMENTS_AT) as usize);
         let table_end = LISTS_AT + lines * LINE;
@@ -207,7 +244,9 @@ impl Header {
             first: Lsn(u64_at(FIRST_AT)),
             durable: Lsn(u64_at(DURABLE_AT)),
             name: *bytes[NAME_AT..].first_chunk().expect("it is longer"),
-            bindings: Bindings::decode(&bytes[LISTS_AT..table_end]).ok_or(HeaderFlaw::Damaged)?,
+            writer,
+            bindings: Bindings::decode(&bytes[LISTS_AT..table_end])
+                .ok_or(HeaderFlaw::Table(writer))?,
             segments,
         };
         if header.is_sound() {
@@ -246,6 +285,7 @@ mod tests {
             first: Lsn(1 << 20),
             durable: Lsn(1 << 19),
             name: *b"0123456789abcdef",
+            writer: Version(7 << 16),
             bindings,
             segments: vec![
                 Extent {
@@ -332,10 +372,20 @@ mod tests {
         let mut other = bytes[..CHECKSUM_AT].to_vec();
         other[VERSION_AT] = 2;
         other.resize(BLOCK, 0);
-        other[LISTS_AT..].copy_from_slice(&bytes[LISTS_AT..]);
+        other[WRITER_AT..].copy_from_slice(&bytes[WRITER_AT..]);
         let checksum = crc32c::crc32c(&other);
         other[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&checksum.to_le_bytes());
-        assert_eq!(Header::decode(&other), Err(HeaderFlaw::Version(2)));
+        let flaw = HeaderFlaw::Format(2, Version(7 << 16));
+        assert_eq!(Header::decode(&other), Err(flaw));
+        assert!(flaw.to_string().contains("version 0.7.0 wrote it"));
+        // A line of the table with an operation of a later version.
+        let mut other = bytes;
+        other[LISTS_AT] = 9;
+        other[CHECKSUM_AT..CHECKSUM_AT + 4].fill(0);
+        let checksum = crc32c::crc32c(&other);
+        other[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&checksum.to_le_bytes());
+        let flaw = HeaderFlaw::Table(Version(7 << 16));
+        assert_eq!(Header::decode(&other), Err(flaw));
     }
 
     #[test]

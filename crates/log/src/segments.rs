@@ -16,8 +16,11 @@ use sys::file::File;
 
 use crate::address::Lsn;
 use crate::core::lock;
+use crate::error::Error;
+use crate::record::Flaw;
 use crate::scan::Tally;
 use crate::segment::Extent;
+use crate::version;
 
 /// One segment.
 pub(crate) struct Segment {
@@ -106,6 +109,11 @@ impl Segment {
     /// Where in the file the record at `lsn` is.
     pub(crate) fn offset_of(&self, lsn: Lsn) -> u64 {
         self.header_bytes + (lsn.0 - self.first.0)
+    }
+
+    /// What is wrong with the record at `lsn`.
+    pub(crate) fn flawed(&self, lsn: Lsn, flaw: Flaw) -> Error {
+        version::flawed(&*self.file, &self.path, self.offset_of(lsn), flaw)
     }
 
     /// Nothing is written to it any more.

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::address::Lsn;
 use crate::error::Error;
-use crate::record::{Entry, Flaw, Found, HEADER, looks_like_a_mark, parse, read};
+use crate::record::{Entry, Flaw, Found, HEADER, Unknown, looks_like_a_mark, parse, read};
+use crate::version;
 use sys::file::File;
 
 /// Bytes read with one call.
@@ -46,6 +47,8 @@ pub(crate) struct Step<'a> {
 pub(crate) enum Stop {
     /// The record here is none. If it is inside of a batch, this is where the batch begins.
     Flaw(Lsn, Flaw),
+    /// The record here is of another version, inside of a batch or not.
+    Unknown(Lsn, Unknown),
     Io(io::Error),
 }
 
@@ -90,6 +93,9 @@ impl<'f> Walk<'f> {
     pub(crate) fn error(&self, stop: Stop) -> Error {
         match stop {
             Stop::Flaw(lsn, flaw) => Error::damage(self.path, self.offset(lsn), flaw),
+            Stop::Unknown(lsn, what) => {
+                version::refusal(self.file, self.path, self.offset(lsn), what)
+            }
             Stop::Io(error) => Error::io("cannot read", self.path, error),
         }
     }
@@ -100,7 +106,7 @@ impl<'f> Walk<'f> {
             && (self.at == inside.end || inside.left == 0)
         {
             if self.at != inside.end || inside.left != 0 {
-                return Err(Stop::Flaw(inside.start, Flaw::Unknown));
+                return Err(Stop::Flaw(inside.start, Flaw::Batch));
             }
             self.batch = None;
         }
@@ -116,6 +122,7 @@ impl<'f> Walk<'f> {
                 Err(Flaw::Incomplete(bytes)) if bytes > wanted && bytes <= self.end.0 - self.at => {
                     wanted = bytes
                 }
+                Err(Flaw::Unknown(what)) => return Err(Stop::Unknown(Lsn(self.at), what)),
                 Err(flaw) => {
                     let at = self.batch.map_or(Lsn(self.at), |inside| inside.start);
                     return Err(Stop::Flaw(at, flaw));
@@ -130,16 +137,20 @@ impl<'f> Walk<'f> {
     fn step(&mut self) -> Result<Step<'_>, Stop> {
         let lsn = Lsn(self.at);
         let index = (self.at - self.buffer_at) as usize;
-        let found = parse(&self.buffer[index..], lsn).map_err(|flaw| Stop::Flaw(lsn, flaw))?;
+        let found = match parse(&self.buffer[index..], lsn) {
+            Ok(found) => found,
+            Err(Flaw::Unknown(what)) => return Err(Stop::Unknown(lsn, what)),
+            Err(flaw) => return Err(Stop::Flaw(lsn, flaw)),
+        };
         let end = self.at + found.bytes as u64;
         let start = self.batch.map_or(lsn, |inside| inside.start);
         let outer_end = self.batch.map_or(self.end.0, |inside| inside.end);
         if end > outer_end || found.is_inner != self.batch.is_some() {
-            return Err(Stop::Flaw(start, Flaw::Unknown));
+            return Err(Stop::Flaw(start, Flaw::Batch));
         }
         let mut bytes = found.bytes;
         match (found.entry, &mut self.batch) {
-            (Entry::Batch(_), Some(_)) => return Err(Stop::Flaw(start, Flaw::Unknown)),
+            (Entry::Batch(_), Some(_)) => return Err(Stop::Flaw(start, Flaw::Batch)),
             (Entry::Batch(left), None) => {
                 self.batch = Some(Inside {
                     start: lsn,
@@ -190,7 +201,8 @@ impl<'f> Walk<'f> {
         self.buffer_at = self.at;
     }
 
-    /// The first position from `from` on where a record that is not inside of a batch can be read.
+    /// The first position from `from` on where a record that is not inside of a batch can be read, or one
+    /// that is of another version.
     pub(crate) fn search(&mut self, from: Lsn) -> io::Result<Option<Lsn>> {
         self.go_to(from);
         while self.at < self.end.0 {
@@ -200,6 +212,7 @@ impl<'f> Walk<'f> {
                 let index = (self.at - self.buffer_at) as usize;
                 match read(&self.buffer[index..], Lsn(self.at)) {
                     Ok(found) if !found.is_inner => return Ok(Some(Lsn(self.at))),
+                    Err(Flaw::Unknown(_)) => return Ok(Some(Lsn(self.at))),
                     // Lengths found in garbage are not worth reading much for.
                     Err(Flaw::Incomplete(bytes))
                         if bytes > wanted

@@ -33,6 +33,7 @@ use crate::record::{self, Draft};
 use crate::scan::Scan;
 use crate::segment::{BLOCK, Header};
 use crate::segments::Segment;
+use crate::version::Version;
 use crate::ways::{Way, Ways};
 
 /// The most that is written with one call, so that room in the ring comes back early; no more than the [`PIECE_SHARE`]th of the ring.
@@ -398,6 +399,7 @@ fn begin(core: &Core, first: Lsn) -> Result<Begun> {
         first,
         durable: core.durable(),
         name: core.name,
+        writer: Version::THIS,
         bindings: lock(&core.bindings).as_of(first),
         segments: map
             .segments

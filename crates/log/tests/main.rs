@@ -13,4 +13,5 @@ mod mutations;
 mod support;
 mod sweep;
 mod torn;
+mod unknown;
 mod writing;

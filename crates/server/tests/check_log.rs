@@ -166,3 +166,59 @@ fn a_directory_without_a_log_is_named() {
         );
     }
 }
+
+/// The bytes of a part of the last dumps in docs/format.md.
+fn dump(title: &str) -> Vec<u8> {
+    let document = include_str!("../../../docs/format.md");
+    let begin = document.find("header of version 9.2.1").expect("the dump");
+    let mut lines = document[begin..].lines();
+    lines.find(|line| *line == title).expect("it is there");
+    let bytes = lines.map_while(|line| {
+        let digits = line.split(' ').map(|two| u8::from_str_radix(two, 16));
+        digits.collect::<Result<Vec<u8>, _>>().ok()
+    });
+    bytes.flatten().collect()
+}
+
+#[test]
+fn a_log_of_a_later_version_is_refused_and_left_as_it_is() {
+    for (title, what) in [
+        ("Record of kind 11 at 0x1018", "a record of kind 11"),
+        ("Set of kind 9 at 0x1018", "a value of kind 9"),
+    ] {
+        let server = Server::start(LOGGED, &[]);
+        let root = server.dir().join("later");
+        let directory = root.join("appendonlydir");
+        fs::create_dir_all(directory.join("log")).expect("it is ours");
+        let mut bytes = dump("header of version 9.2.1");
+        bytes.resize(4096, 0);
+        bytes.extend(dump("Set at 0x1000"));
+        bytes.extend(dump(title));
+        let path = directory.join("log/0000000000001000.log");
+        fs::write(&path, &bytes).expect("it is ours");
+
+        let version = env!("CARGO_PKG_VERSION");
+        let reason = format!(
+            "cannot be read at byte 4120: {what}, which this version ({version}) does not know; \
+             version 9.2.1 wrote it"
+        );
+        let root = root.to_str().expect("a path of UTF-8");
+        let Err(failure) = Server::try_start(LOGGED, &[], &["--dir", root]) else {
+            panic!("it started with a log that it does not know");
+        };
+        let told = format!(
+            "log/0000000000001000.log {reason}; start that version or a later one. Nothing was changed"
+        );
+        assert!(failure.output.contains(&told), "{failure}");
+        for flag in ["--check-log", "--repair-log"] {
+            let told = tell(flag, &directory);
+            let unknown = format!("unknown: DIR/log/FIRST.log {reason}\n");
+            assert!(told.contains(&unknown), "{told}");
+            let end = "Nothing was changed, and a repair changes nothing\ncode 1\n";
+            assert!(told.ends_with(end), "{told}");
+        }
+        assert_eq!(fs::read(&path).expect("it is there"), bytes);
+        assert_eq!(segments(&directory), [path]);
+        assert!(!directory.join("lost").exists());
+    }
+}

@@ -69,7 +69,7 @@ pub(super) fn needed(chain: &Chain) -> Result<Needed> {
                 }
                 Err(Stop::Io(error)) => return Err(walk.error(Stop::Io(error))),
                 // Damage has been told of; what else is needed is not known.
-                Err(Stop::Flaw(..)) => return Ok(Needed::new()),
+                Err(Stop::Flaw(..) | Stop::Unknown(..)) => return Ok(Needed::new()),
             }
         }
     }

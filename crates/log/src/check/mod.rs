@@ -23,7 +23,7 @@ use crate::error::{Damage, Error, Result};
 use crate::manifest;
 use crate::paths::Paths;
 use crate::record::{self, Entry, HEADER};
-use crate::recover::chain::{self, Candidate};
+use crate::recover::chain::{self, Candidate, Chain};
 use crate::recover::{lock_directory, takeover};
 use crate::segment::Extent;
 use crate::walk::{Stop, Walk};
@@ -49,6 +49,9 @@ pub struct Report {
     pub tail: Option<String>,
     /// What processes that were killed have left in memory for the next start: a line for each.
     pub rings: Vec<String>,
+    /// Records that this version does not know, because another version wrote them: no damage, but a start
+    /// refuses them, and a repair changes nothing.
+    pub unknown: Vec<Damage>,
     /// What is wrong.
     pub damage: Vec<Damage>,
     /// What a repair does about each of them, as in "takes out 24 bytes".
@@ -60,7 +63,15 @@ pub struct Report {
 impl Report {
     /// Whether a server can start with the log as it is.
     pub fn is_whole(&self) -> bool {
-        self.damage.is_empty()
+        self.damage.is_empty() && self.unknown.is_empty()
+    }
+
+    /// Notes why a start is refused that meets what another version wrote.
+    fn push_unknown(&mut self, unknown: Damage) {
+        let is_it = |known: &Damage| known.file == unknown.file && known.offset == unknown.offset;
+        if !self.unknown.iter().any(is_it) {
+            self.unknown.push(unknown);
+        }
     }
 
     fn push(&mut self, damage: Damage, remedy: impl Into<String>) {
@@ -89,16 +100,22 @@ impl fmt::Display for Report {
         for line in &self.repairs {
             writeln!(f, "repaired: {line}")?;
         }
+        for unknown in &self.unknown {
+            writeln!(f, "unknown: {}", unknown.unknown())?;
+        }
         for (damage, remedy) in self.damage.iter().zip(&self.remedies) {
             writeln!(f, "damage: {damage}")?;
-            if !remedy.is_empty() {
+            if !remedy.is_empty() && self.unknown.is_empty() {
                 writeln!(f, "        a repair {remedy}")?;
             }
         }
-        f.write_str(if self.is_whole() {
-            "the log is whole"
-        } else {
-            "the log is damaged"
+        f.write_str(match (self.unknown.is_empty(), self.is_whole()) {
+            (true, true) => "the log is whole",
+            (true, false) => "the log is damaged",
+            (false, _) => {
+                "the log is of another version: start the one that wrote it, or a later one. Nothing was \
+                 changed, and a repair changes nothing"
+            }
         })
     }
 }
@@ -169,30 +186,9 @@ fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
         }
     }
     match chain::find(files, paths) {
-        Ok(chain) => {
-            report.end = chain.end.get();
-            report.tail = chain.cut.as_ref().map(|cut| cut.line(chain.end, paths));
-            report.rings = takeover::look(files, paths, &chain)?;
-            // What is behind the end is no damage: the next start puts it aside.
-            let found = std::mem::take(&mut report.damage).into_iter();
-            let remedies = std::mem::take(&mut report.remedies);
-            let (damage, remedies) = found
-                .zip(remedies)
-                .filter(|(damage, _)| !is_behind(damage, chain.end, &candidates))
-                .unzip();
-            (report.damage, report.remedies) = (damage, remedies);
-            let needed = blobs::needed(&chain)?;
-            report.blobs = needed.len();
-            for bad in blobs::damaged(files, paths, needed)? {
-                let (name, key) = (bad.name(&chain.bindings), bad.key.escape_ascii());
-                let remedy = match bad.whole {
-                    Some(_) => format!("writes the checksums of the value of \"{key}\" anew"),
-                    None => format!("deletes {name} which is damaged"),
-                };
-                report.push(bad.damage, remedy);
-            }
-        }
+        Ok(chain) => opens(files, paths, &chain, &candidates, &mut report)?,
         Err(Error::Damage(damage)) => refused(files, paths, damage, &mut report)?,
+        Err(Error::Version(what)) => report.push_unknown(what),
         Err(error) => return Err(error),
     }
     // Others are no part of the log: the next start removes them, or puts them aside.
@@ -211,6 +207,43 @@ fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
         };
     }
     Ok(report)
+}
+
+/// Notes what a start finds that accepts the log.
+fn opens(
+    files: &dyn Files,
+    paths: &Paths,
+    chain: &Chain,
+    candidates: &[Candidate],
+    report: &mut Report,
+) -> Result<()> {
+    report.end = chain.end.get();
+    report.tail = chain.cut.as_ref().map(|cut| cut.line(chain.end, paths));
+    // What is behind the end is neither damage nor unknown: the next start puts it aside.
+    let is_behind = |damage: &Damage| is_behind(damage, chain.end, candidates);
+    let is_part = |path: &Path| chain.segments.iter().any(|(its, _)| its.path == path);
+    let unknown = &mut report.unknown;
+    unknown.retain(|its| is_part(&its.file) && !is_behind(its));
+    let found = std::mem::take(&mut report.damage).into_iter();
+    let remedies = std::mem::take(&mut report.remedies);
+    let found = found.zip(remedies).filter(|(damage, _)| !is_behind(damage));
+    (report.damage, report.remedies) = found.unzip();
+    match takeover::look(files, paths, chain) {
+        Ok(lines) => report.rings = lines,
+        Err(Error::Version(what)) => report.push_unknown(what),
+        Err(error) => return Err(error),
+    }
+    let needed = blobs::needed(chain)?;
+    report.blobs = needed.len();
+    for bad in blobs::damaged(files, paths, needed)? {
+        let (name, key) = (bad.name(&chain.bindings), bad.key.escape_ascii());
+        let remedy = match bad.whole {
+            Some(_) => format!("writes the checksums of the value of \"{key}\" anew"),
+            None => format!("deletes {name} which is damaged"),
+        };
+        report.push(bad.damage, remedy);
+    }
+    Ok(())
 }
 
 /// Notes why a start is refused.
@@ -254,7 +287,7 @@ fn proof_remedy(files: &dyn Files, paths: &Paths) -> Result<Option<String>> {
     };
     let chain = match chain::find_without_proof(files, paths) {
         Ok(chain) => chain,
-        Err(Error::Damage(_)) => return Ok(None),
+        Err(Error::Damage(_) | Error::Version(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
     let missing = closed.map_or(0, |closed| closed.end.get().saturating_sub(chain.end.get()));
@@ -310,6 +343,19 @@ fn is_behind(damage: &Damage, end: Lsn, candidates: &[Candidate]) -> bool {
     })
 }
 
+/// The hole at the end of a file that is shorter than it was.
+fn missing_end(candidate: &Candidate, extent: Option<Extent>, file_end: Lsn) -> Option<Hole> {
+    let missing = extent?.end().get().checked_sub(file_end.get());
+    let missing = missing.filter(|&bytes| bytes > 0)?;
+    let reason = format!("the file ends {missing} bytes too early");
+    Some(Hole {
+        damage: damage(&candidate.path, candidate.size, reason),
+        range: candidate.size..candidate.size,
+        first: candidate.header.first,
+        about: String::new(),
+    })
+}
+
 /// Reads a segment from beginning to end, going on behind whatever is no record. With where its records end.
 fn scan(
     candidate: &Candidate,
@@ -326,20 +372,7 @@ fn scan(
     let first = header.first;
     let file_end = first.offset(size.saturating_sub(*header_bytes) & !7);
     let end = extent.map_or(file_end, |extent| extent.end()).min(file_end);
-    let mut holes = Vec::new();
-    if let Some(extent) = extent.filter(|extent| extent.end() > file_end) {
-        let reason = format!(
-            "the file ends {} bytes too early",
-            extent.end().get() - file_end.get()
-        );
-        let offset = *size;
-        holes.push(Hole {
-            damage: damage(path, offset, reason),
-            range: offset..offset,
-            first,
-            about: String::new(),
-        });
-    }
+    let mut holes = Vec::from_iter(missing_end(candidate, extent, file_end));
     let mut walk = Walk::new(&**file, path, first, *header_bytes, end);
     report.segments += 1;
     loop {
@@ -351,6 +384,19 @@ fn scan(
             },
             Ok(None) => break,
             Err(Stop::Io(error)) => return Err(walk.error(Stop::Io(error))),
+            Err(Stop::Unknown(at, what)) => {
+                if let Error::Version(what) = walk.error(Stop::Unknown(at, what)) {
+                    report.push_unknown(what);
+                }
+                // It is whole, whatever it says.
+                match next_record(&**file, candidate, at, end)? {
+                    Some(next) => walk.go_to(next),
+                    None => {
+                        report.bytes += at.get() - first.get();
+                        return Ok((holes, at));
+                    }
+                }
+            }
             Err(Stop::Flaw(at, flaw)) => {
                 let found = next_record(&**file, candidate, at, end)?;
                 let Some(next) = found.or(extent.map(|_| end)) else {
@@ -406,7 +452,8 @@ fn is_zero(file: &dyn File, range: std::ops::Range<u64>) -> Result<bool> {
     Ok(true)
 }
 
-/// The first position behind `from` where there is a whole record at the top level.
+/// The first position behind `from` where there is a whole record at the top level, or one of another
+/// version.
 fn next_record(file: &dyn File, candidate: &Candidate, from: Lsn, end: Lsn) -> Result<Option<Lsn>> {
     let mut at = from.offset(8);
     while at.offset(HEADER as u64) <= end {
@@ -430,7 +477,7 @@ fn next_record(file: &dyn File, candidate: &Candidate, from: Lsn, end: Lsn) -> R
             match walk.next() {
                 Ok(Some(step)) if step.found.is_inner => {}
                 Ok(Some(step)) if matches!(step.found.entry, Entry::Batch(_)) => {}
-                Ok(_) => return Ok(Some(at)),
+                Ok(_) | Err(Stop::Unknown(..)) => return Ok(Some(at)),
                 Err(Stop::Io(error)) => return Err(walk.error(Stop::Io(error))),
                 Err(Stop::Flaw(..)) => break,
             }

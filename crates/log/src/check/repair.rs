@@ -6,6 +6,9 @@
 //! - Keys whose large values are gone are deleted, in a new segment at the end.
 //! - What a backup, or a clean stop, says of the end of the log counts no more, if the log ends before it.
 //!
+//! A log with records of another version is left as it is: what they mean is not known, so nothing is mended
+//! around them.
+//!
 //! A segment is never changed in place: a mended copy takes its name when it is on the disk, and what was taken out is in
 //! `DIR/lost` before that. So a repair may be interrupted anywhere and done again.
 
@@ -26,6 +29,7 @@ use crate::recover::chain::{self, Candidate};
 use crate::recover::{copy_range, free_name};
 use crate::segment::{Extent, Header, HeaderFlaw, Name, shortest_header};
 use crate::sums;
+use crate::version::Version;
 
 /// How often a repair looks again, at most.
 const PASSES: usize = 8;
@@ -43,7 +47,7 @@ pub fn repair(files: Arc<dyn Files>, directory: &Path) -> Result<Report> {
     };
     // What is mended can let other damage be seen.
     for _ in 0..PASSES {
-        if report.damage.is_empty() {
+        if report.damage.is_empty() || !report.unknown.is_empty() {
             break;
         }
         files
@@ -170,6 +174,7 @@ impl Mender<'_> {
             first,
             durable: first,
             name: Name::default(),
+            writer: Version::NONE,
             bindings: Bindings::default(),
             segments: Vec::new(),
         };
@@ -433,6 +438,7 @@ impl Mender<'_> {
         let header = Header {
             first: end,
             durable: end,
+            writer: Version::THIS,
             bindings: bindings.clone(),
             segments: segments
                 .into_iter()

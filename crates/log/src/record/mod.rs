@@ -23,8 +23,8 @@ mod tests;
 mod write;
 
 pub(crate) use read::{
-    Entry, Flaw, Found, Glance, before_data, glance, guess, looks_like_a_mark, parse, read,
-    read_hint, stride,
+    Entry, Flaw, Found, Glance, Unknown, before_data, glance, guess, looks_like_a_mark, parse,
+    read, read_hint, stride,
 };
 pub(crate) use write::{Draft, batch_header, void_header, write, write_hint, write_in_parts};
 
@@ -81,6 +81,21 @@ impl Kind {
         })
     }
 
+    /// Whether a record of this kind can say this of a value. Only strings change in part.
+    const fn knows(self, tag: Tag) -> bool {
+        match self {
+            Kind::Set | Kind::SetBlob => tag.is_known(),
+            Kind::Patch => tag.kind == Tag::STRING && tag.is_known(),
+            Kind::Delete
+            | Kind::Expire
+            | Kind::Bind
+            | Kind::Batch
+            | Kind::Mark
+            | Kind::Retire
+            | Kind::Void => tag.kind == 0 && tag.form == 0,
+        }
+    }
+
     /// Bytes of facts between key and data.
     const fn facts(self) -> usize {
         match self {
@@ -100,13 +115,28 @@ const FLAG_INNER: u8 = 2;
 const FORM_SHIFT: u32 = 2;
 const FLAGS_KNOWN: u8 = FLAG_EXPIRY | FLAG_INNER | 3 << FORM_SHIFT;
 
-/// What the log keeps about a value without knowing what it means.
+/// What the log keeps about a value. The log knows which kinds and forms there are (docs/format.md has the
+/// table), and not what they mean: a record with any other is of a later version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
     /// The type of the value, below 16.
     pub kind: u8,
     /// How it was written, below 4.
     pub form: u8,
+}
+
+impl Tag {
+    /// The kind of a string, in one of three forms.
+    pub const STRING: u8 = 0;
+
+    /// Whether this version reads values of this kind and form. One that it does not read stops a start.
+    #[inline]
+    pub const fn is_known(self) -> bool {
+        match self.kind {
+            Tag::STRING => self.form < 3,
+            _ => false,
+        }
+    }
 }
 
 /// A value in a file of its own.

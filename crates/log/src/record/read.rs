@@ -8,6 +8,7 @@ use super::{
     Kind, Record, Tag, VALUE_KIND_SHIFT, Value, seed,
 };
 use crate::address::{DbId, Lsn};
+use crate::bindings::decode_changes;
 
 /// A record, where it was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +29,7 @@ pub(crate) enum Entry<'a> {
     Key(Record<'a>),
     /// So many records follow inside of it.
     Batch(u32),
-    /// Changes of bindings.
+    /// Changes of bindings, which can be decoded.
     Bind(&'a [u8]),
     Mark(Lsn),
     Retire(Lsn),
@@ -45,8 +46,37 @@ pub(crate) enum Flaw {
     /// No record has this length.
     Length(u32),
     Checksum,
-    /// The checksum is right, but this version does not know what it says.
-    Unknown,
+    /// The checksum is right, but this version does not know what it says: another version wrote it.
+    Unknown(Unknown),
+    /// The records inside of a batch do not fit into it.
+    Batch,
+}
+
+/// What this version does not know of a record whose checksum is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// The kind of the record.
+    Kind(u8),
+    /// Flags; all of them.
+    Flags(u8),
+    /// The kind and the form of the value.
+    Value(Tag),
+    /// No record of this kind has such a length, such facts or such data.
+    Content(u8),
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unknown::Kind(kind) => write!(f, "a record of kind {kind}"),
+            Unknown::Flags(flags) => write!(f, "a record with the flags {flags:#04x}"),
+            Unknown::Value(Tag { kind, form: 0 }) => write!(f, "a value of kind {kind}"),
+            Unknown::Value(Tag { kind, form }) => {
+                write!(f, "a value of kind {kind} in form {form}")
+            }
+            Unknown::Content(kind) => write!(f, "content of a record of kind {kind}"),
+        }
+    }
 }
 
 impl fmt::Display for Flaw {
@@ -56,7 +86,8 @@ impl fmt::Display for Flaw {
             Flaw::Incomplete(bytes) => write!(f, "a record of {bytes} bytes that ends too early"),
             Flaw::Length(length) => write!(f, "a record with the impossible length {length}"),
             Flaw::Checksum => f.write_str("the checksum does not match"),
-            Flaw::Unknown => f.write_str("a record of a kind that this version does not know"),
+            Flaw::Unknown(what) => write!(f, "{what}, which this version does not know"),
+            Flaw::Batch => f.write_str("the records of a batch do not fit into it"),
         }
     }
 }
@@ -82,11 +113,16 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 pub(crate) fn read(bytes: &[u8], lsn: Lsn) -> Result<Found<'_>, Flaw> {
     let (length, covered) = covered(bytes)?;
     let checksum = crc32c::crc32c_append(seed(lsn, length), &bytes[8..covered]);
-    // A fuzzer would never come past the checksum.
-    if checksum != u32_at(bytes, 4) && !cfg!(fuzzing) {
-        return Err(Flaw::Checksum);
+    if checksum == u32_at(bytes, 4) {
+        return parse(bytes, lsn);
     }
-    parse(bytes, lsn)
+    // A fuzzer would never come past the checksum. What it makes up is not of another version.
+    if cfg!(fuzzing)
+        && let Ok(found) = parse(bytes, lsn)
+    {
+        return Ok(found);
+    }
+    Err(Flaw::Checksum)
 }
 
 /// The length of the record that `bytes` begin with, if it is one, and how many of them the checksum covers, all of which are
@@ -127,16 +163,17 @@ pub(crate) fn parse(bytes: &[u8], lsn: Lsn) -> Result<Found<'_>, Flaw> {
         before_data(header)
     };
     if before_data > length as usize {
-        return Err(Flaw::Unknown);
+        return Err(Flaw::Unknown(unknown(header)));
     }
     let data = if is_batch {
         &[][..]
     } else {
         &bytes[before_data..length as usize]
     };
-    let entry = meaning(lsn, &bytes[..before_data], Value::Bytes(data)).ok_or(Flaw::Unknown)?;
+    let entry = meaning(lsn, &bytes[..before_data], Value::Bytes(data))
+        .ok_or_else(|| Flaw::Unknown(unknown(header)))?;
     if !is_batch && bytes[length as usize..padded].iter().any(|&byte| byte != 0) {
-        return Err(Flaw::Unknown);
+        return Err(Flaw::Unknown(unknown(header)));
     }
     Ok(Found {
         entry,
@@ -144,6 +181,25 @@ pub(crate) fn parse(bytes: &[u8], lsn: Lsn) -> Result<Found<'_>, Flaw> {
         before_data,
         is_inner: header[9] & FLAG_INNER != 0,
     })
+}
+
+/// What of a record with this header is not known; its content, if the header says nothing unknown.
+fn unknown(header: &[u8; HEADER]) -> Unknown {
+    let (bits, flags, tag) = (header[8] & KIND_BITS, header[9], tag_of(header));
+    match Kind::from_bits(bits) {
+        None => Unknown::Kind(bits),
+        Some(_) if flags & !FLAGS_KNOWN != 0 => Unknown::Flags(flags),
+        Some(kind) if !kind.knows(tag) => Unknown::Value(tag),
+        Some(_) => Unknown::Content(bits),
+    }
+}
+
+/// What a record's header says of its value.
+fn tag_of(header: &[u8]) -> Tag {
+    Tag {
+        kind: header[8] >> VALUE_KIND_SHIFT,
+        form: header[9] >> FORM_SHIFT & 3,
+    }
 }
 
 /// What a record seems to say that may be damaged, without its data, and how far the next one is; of a batch, the first inside.
@@ -212,15 +268,10 @@ pub(crate) fn before_data(header: &[u8; HEADER]) -> usize {
 fn meaning<'a>(lsn: Lsn, bytes: &'a [u8], data: Value<'a>) -> Option<Entry<'a>> {
     let kind = Kind::from_bits(bytes[8] & KIND_BITS)?;
     let flags = bytes[9];
-    let tag = Tag {
-        kind: bytes[8] >> VALUE_KIND_SHIFT,
-        form: flags >> FORM_SHIFT & 3,
-    };
+    let tag = tag_of(bytes);
     let db = DbId(u16::from_le_bytes([bytes[10], bytes[11]]));
     let key_len = u32_at(bytes, 12) as usize;
-    if flags & !FLAGS_KNOWN != 0
-        || !matches!(kind, Kind::Set | Kind::SetBlob | Kind::Patch) && tag != Tag::default()
-    {
+    if flags & !FLAGS_KNOWN != 0 || !kind.knows(tag) {
         return None;
     }
     if kind == Kind::Batch {
@@ -299,7 +350,9 @@ fn control<'a>(
         (position.is_multiple_of(8) && data.is_empty()).then_some(Lsn(position))
     };
     match (kind, data) {
-        (Kind::Bind, Value::Bytes(changes)) => Some(Entry::Bind(changes)),
+        (Kind::Bind, Value::Bytes(changes)) => {
+            decode_changes(changes).map(|_| Entry::Bind(changes))
+        }
         (Kind::Mark, _) => position().map(Entry::Mark),
         (Kind::Retire, _) => position().map(Entry::Retire),
         (Kind::Void, _) => Some(Entry::Void),

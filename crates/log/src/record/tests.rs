@@ -3,7 +3,7 @@
 use super::*;
 
 const AT: Lsn = Lsn(1 << 33 | 4096);
-const TAG: Tag = Tag { kind: 5, form: 2 };
+const TAG: Tag = Tag { kind: 0, form: 2 };
 const BLOB: BlobRef = BlobRef {
     id: 77,
     len: 1 << 40,
@@ -104,7 +104,8 @@ fn control_records_say_what_they_said() {
         Entry::Bind(changes) => format!("{changes:?}"),
         entry => format!("{entry:?}"),
     };
-    assert_eq!(entry(Draft::bind(&[1; 8])), "[1, 1, 1, 1, 1, 1, 1, 1]");
+    let clear = [2, 0, 1, 1, 0, 0, 0, 0];
+    assert_eq!(entry(Draft::bind(&clear)), "[2, 0, 1, 1, 0, 0, 0, 0]");
     assert_eq!(entry(Draft::mark(Lsn(16))), "Mark(Lsn(16))");
     assert_eq!(entry(Draft::retire(Lsn(24))), "Retire(Lsn(24))");
     assert_eq!(entry(Draft::void(&[])), "Void");
@@ -196,14 +197,45 @@ fn what_a_later_version_writes_is_unknown() {
         read(&bytes, AT).map(|found| found.bytes)
     };
     assert_eq!(with(|_| {}), Ok(24));
-    assert_eq!(with(|bytes| bytes[8] = 0), Err(Flaw::Unknown));
-    assert_eq!(with(|bytes| bytes[8] = 15), Err(Flaw::Unknown));
-    assert_eq!(with(|bytes| bytes[8] |= 0x30), Err(Flaw::Unknown));
-    assert_eq!(with(|bytes| bytes[9] = 1), Err(Flaw::Unknown));
-    assert_eq!(with(|bytes| bytes[9] = 0x80), Err(Flaw::Unknown));
-    assert_eq!(with(|bytes| bytes[12] = 9), Err(Flaw::Unknown));
-    assert_eq!(with(|bytes| bytes[12] = 7), Err(Flaw::Unknown));
-    assert_eq!(with(|bytes| bytes[0] = 23), Err(Flaw::Unknown));
+    let is_unknown = |change, what| assert_eq!(with(change), Err(Flaw::Unknown(what)));
+    is_unknown(|bytes| bytes[8] = 0, Unknown::Kind(0));
+    is_unknown(|bytes| bytes[8] = 15, Unknown::Kind(15));
+    is_unknown(
+        |bytes| bytes[8] |= 0x30,
+        Unknown::Value(Tag { kind: 3, form: 0 }),
+    );
+    is_unknown(|bytes| bytes[9] = 0x80, Unknown::Flags(0x80));
+    for change in [
+        |bytes: &mut Vec<u8>| bytes[9] = 1,
+        |bytes: &mut Vec<u8>| bytes[12] = 9,
+        |bytes: &mut Vec<u8>| bytes[12] = 7,
+        |bytes: &mut Vec<u8>| bytes[0] = 23,
+    ] {
+        is_unknown(change, Unknown::Content(2));
+    }
+}
+
+#[test]
+fn a_value_is_a_string_in_one_of_three_forms() {
+    for bits in 0..64 {
+        let tag = Tag {
+            kind: bits / 4,
+            form: bits % 4,
+        };
+        let is_known = tag.kind == Tag::STRING && tag.form < 3;
+        assert_eq!(tag.is_known(), is_known);
+        for draft in [
+            Draft::set(DbId(0), b"key", tag, None, b"value"),
+            Draft::patch(DbId(0), b"key", tag, 0, 5, b"value"),
+        ] {
+            let bytes = bytes_of(&draft, AT);
+            let flaw = read(&bytes, AT).err();
+            assert_eq!(
+                flaw,
+                (!is_known).then_some(Flaw::Unknown(Unknown::Value(tag)))
+            );
+        }
+    }
 }
 
 #[test]
@@ -300,20 +332,37 @@ fn hex(title: &str, bytes: &[u8]) -> String {
     format!("{title}\n{}\n", lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// FERRITE_UPDATE_DUMP prints the dump that belongs into docs/format.md.
-#[test]
-fn the_dump_in_the_documentation_is_what_is_written() {
+fn header_of(version: u32) -> Vec<u8> {
     let header = crate::segment::Header {
         epoch: 0,
         first: Lsn::FIRST,
         durable: Lsn::FIRST,
         name: *b"0123456789abcdef",
+        writer: crate::version::Version(version),
         bindings: crate::bindings::Bindings::default(),
         segments: Vec::new(),
     };
     let header = header.encode();
     assert!(header[72..].iter().all(|&byte| byte == 0));
-    let mut dump = hex("header", &header[..72]);
+    header[..72].to_vec()
+}
+
+/// FERRITE_UPDATE_DUMP prints the dump that belongs into docs/format.md.
+fn is_documented(dump: &str) {
+    if std::env::var_os("FERRITE_UPDATE_DUMP").is_some() {
+        println!("{dump}");
+        return;
+    }
+    let document = include_str!("../../../../docs/format.md");
+    assert!(
+        document.contains(dump),
+        "docs/format.md has another dump; this is the one of now:\n{dump}"
+    );
+}
+
+#[test]
+fn the_dump_in_the_documentation_is_what_is_written() {
+    let mut dump = hex("header", &header_of(1 << 16));
     let mut at = Lsn::FIRST;
     for (title, draft) in golden() {
         let bytes = bytes_of(&draft, at);
@@ -326,13 +375,30 @@ fn the_dump_in_the_documentation_is_what_is_written() {
         &format!("Batch of one Delete at {at}"),
         &[&batch_header(at, 1, 24)[..], &inner].concat(),
     );
-    if std::env::var_os("FERRITE_UPDATE_DUMP").is_some() {
-        println!("{dump}");
-        return;
+    is_documented(&dump);
+}
+
+/// A record as `draft`, with another byte at 8: the kinds of the record and of the value.
+fn with_kinds(draft: &Draft<'_>, at: Lsn, kinds: u8) -> Vec<u8> {
+    let mut bytes = bytes_of(draft, at);
+    bytes[8] = kinds;
+    let length = u32::from_le_bytes(bytes[..4].try_into().expect("four"));
+    let checksum = crc32c::crc32c_append(seed(at, length), &bytes[8..]);
+    bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// The records of another version in docs/format.md: the integration tests make logs of that dump.
+#[test]
+fn the_dump_of_a_later_version_is_what_it_would_write() {
+    let set = Draft::set(DbId(2), b"key", Tag::default(), None, b"value");
+    let (first, second) = (Lsn::FIRST, Lsn::FIRST.offset(24));
+    let mut dump = hex("header of version 9.2.1", &header_of(9 << 24 | 2 << 16 | 1));
+    dump += &hex(&format!("Set at {first}"), &bytes_of(&set, first));
+    for (title, kinds) in [("Record of kind 11", 0x0b), ("Set of kind 9", 0x91)] {
+        let bytes = with_kinds(&set, second, kinds);
+        assert!(matches!(read(&bytes, second), Err(Flaw::Unknown(_))));
+        dump += &hex(&format!("{title} at {second}"), &bytes);
     }
-    let document = include_str!("../../../../docs/format.md");
-    assert!(
-        document.contains(&dump),
-        "docs/format.md has another dump; this is the one of now:\n{dump}"
-    );
+    is_documented(&dump);
 }

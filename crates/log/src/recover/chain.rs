@@ -1,11 +1,12 @@
 //! Which files make up the log, and where it ends.
 //!
-//! What a crash can leave: everything below some position is there (the *durable* part), behind it any part of what
-//! was written may be missing, in any order, and files too. So the log ends at the first record that is not
-//! whole, and everything behind it goes, unless there is *evidence* that this place was durable once: then the disk
-//! has lost what it had promised, which nobody may pass over in silence. Evidence is in every segment's header, in
-//! the marks, and beside a backup or a log that was closed in good order. A record whose large value is not in its file
-//! counts as not whole, too ([`torn`]).
+//! What a crash can leave: everything below some position is there (the *durable* part), behind it any part
+//! of what was written may be missing, in any order, and files too. So the log ends at the first record that
+//! is not whole, and everything behind it goes, unless there is *evidence* that this place was durable once:
+//! then the disk has lost what it had promised, which nobody may pass over in silence. Evidence is in every
+//! segment's header, in the marks, and beside a backup or a log that was closed in good order. A record whose
+//! large value is not in its file counts as not whole, too ([`torn`]). A record whose checksum is right and
+//! which this version does not know is whole: the start ends there ([`crate::version`]).
 //!
 //! The newest header that is left, with the `Retire` records behind it, says which segments there must be.
 
@@ -22,7 +23,7 @@ use crate::error::{Damage, Error, Result};
 use crate::manifest;
 use crate::paths::Paths;
 use crate::record::{Entry, Flaw};
-use crate::segment::{self, BLOCK, Extent, Header, HeaderFlaw, Name, shortest_header};
+use crate::segment::{self, Extent, Header, HeaderFlaw, Name, read_header, shortest_header};
 use crate::walk::{Stop, Walk};
 
 /// A segment's file with a header that can be read.
@@ -101,26 +102,6 @@ impl Cut {
     }
 }
 
-/// Reads the header of a segment's file.
-pub(crate) fn read_header(
-    file: &dyn File,
-) -> std::io::Result<std::result::Result<(Header, usize), HeaderFlaw>> {
-    let mut bytes = vec![0; 2 * BLOCK];
-    loop {
-        let mut filled = 0;
-        while filled < bytes.len() {
-            match file.read_at(&mut bytes[filled..], filled as u64)? {
-                0 => break,
-                count => filled += count,
-            }
-        }
-        match Header::decode(&bytes[..filled]) {
-            Err(HeaderFlaw::Incomplete(wanted)) if wanted > bytes.len() => bytes.resize(wanted, 0),
-            result => return Ok(result),
-        }
-    }
-}
-
 /// All segments in the directory.
 pub(crate) fn list(files: &dyn Files, paths: &Paths) -> Result<(Vec<Candidate>, Vec<Unreadable>)> {
     let names = files
@@ -148,8 +129,10 @@ pub(crate) fn list(files: &dyn Files, paths: &Paths) -> Result<(Vec<Candidate>, 
                 header_bytes: header_bytes as u64,
                 size,
             }),
-            // A version that is not ours was written on purpose, whatever else is there.
-            Err(reason @ HeaderFlaw::Version(_)) => return Err(Error::version(&path, reason)),
+            // What is of another version was written on purpose, whatever else is there.
+            Err(reason @ (HeaderFlaw::Format(..) | HeaderFlaw::Table(_))) => {
+                return Err(Error::version(&path, 0, reason));
+            }
             Ok(_) => unreadable.push(Unreadable {
                 first,
                 path,
@@ -233,13 +216,9 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
             Ok(Some(step)) => {
                 let (lsn, inner) = (step.lsn, step.found.is_inner);
                 match step.found.entry {
-                    Entry::Bind(changes) => match decode_changes(changes) {
-                        Some(changes) => held.push((lsn, changes)),
-                        None => {
-                            tail.flaw = Some(Flaw::Unknown);
-                            break;
-                        }
-                    },
+                    Entry::Bind(changes) => {
+                        held.push((lsn, decode_changes(changes).unwrap_or_default()));
+                    }
                     Entry::Mark(durable) => tail.durable = tail.durable.max(durable),
                     Entry::Retire(first) => {
                         let end = lsn.offset(step.found.bytes as u64);
@@ -262,7 +241,8 @@ pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tai
             Err(stop) => stop,
         };
         match stop {
-            Stop::Io(error) => return Err(walk.error(Stop::Io(error))),
+            // What is of another version is no torn end.
+            Stop::Io(_) | Stop::Unknown(..) => return Err(walk.error(stop)),
             Stop::Flaw(_, flaw) => tail.flaw = Some(flaw),
         }
         break;

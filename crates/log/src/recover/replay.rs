@@ -95,7 +95,7 @@ impl Recovery {
     /// Hands all records to `replayer`. `progress` is called now and then.
     ///
     /// # Errors
-    /// A record is damaged, or cannot be read. What was applied until then is of no use.
+    /// A record is damaged, of another version, or cannot be read. What was applied until then is of no use.
     pub fn replay(
         &mut self,
         options: ReplayOptions,
@@ -260,8 +260,7 @@ impl Replay<'_> {
             return Ok((Some(hint.record), hint.bytes));
         };
         let lsn = first.offset(at as u64);
-        let found = record::read(bytes, lsn)
-            .map_err(|flaw| Error::damage(&segment.path, segment.offset_of(lsn), flaw))?;
+        let found = record::read(bytes, lsn).map_err(|flaw| segment.flawed(lsn, flaw))?;
         Ok(match found.entry {
             Entry::Key(record) => (Some(record), found.bytes),
             Entry::Batch(_) => (None, HEADER),

@@ -22,8 +22,9 @@
 //! ring's file is removed when the segment is on the disk.
 //!
 //! A ring that is from another boot, of another log or directory, of another format, damaged in its header,
-//! or beside a backup, is removed, with a line that says why. If bytes in it are damaged, what comes before
-//! them is taken. So it is if the log had failed and has thrown away what came, more than the ring holds.
+//! or beside a backup, is removed, with a line that says why. One with a record of another version stays, and
+//! the start ends. If bytes in it are damaged, what comes before them is taken. So it is if the log had
+//! failed and has thrown away what came, more than the ring holds.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,7 @@ use crate::options::Options;
 use crate::paths::Paths;
 use crate::record;
 use crate::segment::Name;
+use crate::version;
 use crate::walk::{Stop, Walk};
 
 /// Bytes written with one call.
@@ -99,7 +101,7 @@ const LOSES: &str =
 /// then. The directory is locked.
 ///
 /// # Errors
-/// The disk refuses, or the log is damaged. The rings stay.
+/// The disk refuses, or the log is damaged, or of another version. The rings stay.
 pub(crate) fn take_over(files: &dyn Files, paths: &Paths, mut chain: Chain) -> Result<Chain> {
     if let Ok(places) = files.ring_places(&paths.root) {
         places.remove_drafts();
@@ -167,7 +169,7 @@ fn left(files: &dyn Files, paths: &Paths, chain: &Chain) -> Result<Vec<Left>> {
         let name = chain.name.unwrap_or_default();
         let found = match Survivor::read(&path, &places, name) {
             Ok(_) if chain.is_backup => Err("beside it is a backup".into()),
-            Ok(survivor) => plan(survivor, chain)?,
+            Ok(survivor) => plan(&path, survivor, chain)?,
             // A process that died before its first segment was there has written nothing.
             Err(_) if chain.name.is_none() => Err("the log has no segment".into()),
             Err(reason) => Err(reason),
@@ -203,7 +205,11 @@ impl Plan {
 }
 
 /// Finds out what of a ring follows the end of the segments; or why nothing can.
-fn plan(survivor: Survivor, chain: &Chain) -> Result<std::result::Result<Plan, String>> {
+fn plan(
+    path: &Path,
+    survivor: Survivor,
+    chain: &Chain,
+) -> Result<std::result::Result<Plan, String>> {
     let Some((candidate, _)) = chain.segments.last() else {
         return Ok(Err("the log has no segment".into()));
     };
@@ -216,6 +222,7 @@ fn plan(survivor: Survivor, chain: &Chain) -> Result<std::result::Result<Plan, S
             survivor: &survivor,
             begin: first.wrapping_sub(candidate.header_bytes),
         },
+        path,
         candidate,
         used: vec![false; survivor.claims().len()],
         voids: Vec::new(),
@@ -253,6 +260,8 @@ fn plan(survivor: Survivor, chain: &Chain) -> Result<std::result::Result<Plan, S
 /// The way from the end of the segments to the ring's tail, through records and gaps.
 struct Search<'s> {
     overlay: Overlay<'s>,
+    /// The ring's file.
+    path: &'s Path,
     candidate: &'s Candidate,
     /// Which claims are gaps already.
     used: Vec<bool>,
@@ -320,6 +329,14 @@ impl Search<'_> {
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(end),
                 Err(Stop::Flaw(..)) => return Ok(end),
+                // Its checksum is right, so it was written here.
+                Err(Stop::Unknown(lsn, what)) => {
+                    let (path, offset) = match &self.overlay.survivor {
+                        its if lsn.get() >= its.passed() => (self.path, its.offset_of(lsn.get())),
+                        _ => (&**path, walk.offset(lsn)),
+                    };
+                    return Err(version::refused_at(path, offset, what, header.writer));
+                }
                 Err(stop @ Stop::Io(_)) => return Err(walk.error(stop)),
             }
             if walk.is_between() {

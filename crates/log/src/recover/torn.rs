@@ -25,7 +25,7 @@ use sys::file::Files;
 use super::chain::Chain;
 use crate::address::{DbId, Lsn};
 use crate::bindings::{Rebind, decode_changes};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::paths::Paths;
 use crate::record::{BlobRef, Change, Entry, Value};
 use crate::sums::damage_of;
@@ -105,9 +105,7 @@ fn named(chain: &Chain) -> Result<Vec<Named>> {
             let step = match walk.next() {
                 Ok(Some(step)) => step,
                 Ok(None) => break,
-                Err(Stop::Io(error)) => {
-                    return Err(Error::io("cannot read", &candidate.path, error));
-                }
+                Err(stop @ (Stop::Io(_) | Stop::Unknown(..))) => return Err(walk.error(stop)),
                 // Below what is durable, and found by whoever reads it next.
                 Err(Stop::Flaw(..)) => return Ok(Vec::new()),
             };

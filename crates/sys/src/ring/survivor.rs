@@ -22,6 +22,8 @@ use super::watermarks::{Watermarks, Words};
 /// See the module.
 pub struct Survivor {
     words: Words,
+    /// Where in the file the ring's bytes begin.
+    begin: u64,
     bytes: Vec<u8>,
 }
 
@@ -68,7 +70,11 @@ impl Survivor {
         if words.passed > words.tail {
             return Err("its positions contradict each other".into());
         }
-        Ok(Survivor { words, bytes })
+        Ok(Survivor {
+            words,
+            begin: control as u64,
+            bytes,
+        })
     }
 
     /// Everything that was claimed is below.
@@ -89,6 +95,11 @@ impl Survivor {
     /// Positions that the ring has room for.
     pub fn capacity(&self) -> u64 {
         self.bytes.len() as u64
+    }
+
+    /// Where in the file the byte at a position is.
+    pub fn offset_of(&self, at: u64) -> u64 {
+        self.begin + at % self.capacity()
     }
 
     /// Copies the bytes at `range` out, which is not longer than the capacity. They are whatever they are.

@@ -14,6 +14,8 @@ use crate::appender::Appender;
 use crate::log::Log;
 use crate::record::{Draft, Entry, HEADER, Tag};
 
+mod unknown;
+
 const DB: DbId = DbId(0);
 const RING: usize = 64 << 10;
 
