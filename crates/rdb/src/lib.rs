@@ -22,28 +22,39 @@
 //!          11000011 length length bytes          LZF: compressed length, length, compressed bytes
 //! ```
 //!
-//! Strings are the only type of value so far. A file that holds any other is refused with the type's name and the key, or the
-//! key is passed over, as the caller likes ([`Reader::pass_unsupported`]).
+//! Values are strings, and for those who ask for them ([`TypedReader`], [`Writer::begin`]) lists, sets,
+//! sorted sets and hashes, an element at a time. A file that holds any other is refused with the type's name
+//! and the key, or the key is passed over, as the caller likes ([`Reader::pass_unsupported`]).
 //!
-//! Reading order: `format` names the bytes, `writer` and `reader` are the two directions, `pass` finds the end of what is
-//! of no use, `source` and `sink` count, buffer and checksum what passes, `lzf` is the compression, `error` says what is wrong with a file and where.
+//! Reading order: `format` names the bytes, `writer` and `reader` are the two directions, `kinds` says what
+//! collections there are, `typed` reads their elements, `packed` takes those apart that are one string,
+//! `pass` finds the end of what is of no use, `source` and `sink` count, buffer and checksum what passes,
+//! `lzf` is the compression, `error` says what is wrong with a file and where.
 
 #![forbid(unsafe_code)]
 
 pub mod lzf;
+pub mod packed;
 
 mod error;
 mod format;
+mod kinds;
 mod pass;
 mod reader;
 mod sink;
 mod source;
+mod typed;
 mod writer;
 
+#[cfg(test)]
+#[path = "../tests/forms/mod.rs"]
+mod forms;
 #[cfg(test)]
 mod tests;
 
 pub use error::{Error, Problem};
 pub use format::{NEWEST_VERSION, OLDEST_VERSION, WRITTEN_VERSION};
+pub use kinds::{Collection, Element};
 pub use reader::{Entry, Item, Reader, Unsupported};
+pub use typed::{Typed, TypedReader};
 pub use writer::{Attributes, Options, Writer};

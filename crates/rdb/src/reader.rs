@@ -10,6 +10,7 @@ use crate::format::{
     CHECKSUM_SINCE, MAGIC, MODULE, MODULE_2, NEWEST_VERSION, OLDEST_VERSION, STRING, encoding,
     length, module_name, opcode, type_name,
 };
+use crate::kinds::{Collection, Layout, type_of};
 use crate::lzf;
 use crate::source::Source;
 use crate::writer::Attributes;
@@ -75,9 +76,9 @@ pub struct Reader<R> {
     source: Source<R>,
     version: u32,
     /// The item's first string: a key, or the name of a fact.
-    first: Vec<u8>,
-    /// The item's second string.
-    second: Vec<u8>,
+    pub(crate) first: Vec<u8>,
+    /// The item's second string; the first of an element.
+    pub(crate) second: Vec<u8>,
     /// The compressed form of a string.
     compressed: Vec<u8>,
     /// What was said about the next key.
@@ -86,6 +87,8 @@ pub struct Reader<R> {
     in_value: bool,
     /// Whether what is not supported is passed over.
     passes: bool,
+    /// Whether collections are read, by whoever asks for the next part.
+    pub(crate) is_typed: bool,
     ended: bool,
 }
 
@@ -104,6 +107,7 @@ impl<R: Read> Reader<R> {
             attributes: Attributes::default(),
             in_value: false,
             passes: false,
+            is_typed: false,
             ended: false,
         };
         match reader.header() {
@@ -161,19 +165,30 @@ impl<R: Read> Reader<R> {
         reason = "an item borrows from the reader"
     )]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
-        self.in_value = false;
-        match self.read_item() {
+        match self.next_part() {
             Ok(Some(part)) => Ok(Some(self.item(part))),
             Ok(None) => Ok(None),
-            Err(problem) => Err(Error {
-                offset: self.source.offset(),
-                key: self.in_value.then(|| std::mem::take(&mut self.first)),
-                problem,
-            }),
+            Err(problem) => Err(self.error(problem)),
         }
     }
 
-    fn item(&mut self, part: Part) -> Item<'_> {
+    /// A problem with its place.
+    #[cold]
+    pub(crate) fn error(&mut self, problem: Problem) -> Error {
+        Error {
+            offset: self.source.offset(),
+            key: self.in_value.then(|| std::mem::take(&mut self.first)),
+            problem,
+        }
+    }
+
+    /// The next item. Of a collection, if they are read, nothing behind the key.
+    pub(crate) fn next_part(&mut self) -> Result<Option<Part>, Problem> {
+        self.in_value = false;
+        self.read_item()
+    }
+
+    pub(crate) fn item(&mut self, part: Part) -> Item<'_> {
         match part {
             Part::Database(number) => Item::Database(number),
             Part::Sizes { keys, volatile } => Item::Sizes { keys, volatile },
@@ -186,6 +201,7 @@ impl<R: Read> Reader<R> {
                 value: &mut self.second,
                 attributes,
             }),
+            Part::Begin(..) => unreachable!("whoever reads collections takes it"),
             Part::Value(kind) => Item::Unsupported(Unsupported::Value {
                 key: &self.first,
                 kind,
@@ -265,6 +281,11 @@ impl<R: Read> Reader<R> {
             STRING => {
                 self.read_second("a value")?;
                 Ok(Part::Entry(attributes))
+            }
+            _ if self.is_typed
+                && let Some((kind, layout)) = type_of(code) =>
+            {
+                Ok(Part::Begin(attributes, kind, layout))
             }
             _ if self.passes => self.pass_value(code).map(|()| Part::Value(kind)),
             MODULE | MODULE_2 => Err(self.module()),
@@ -362,7 +383,11 @@ impl<R: Read> Reader<R> {
     }
 
     /// Reads a string in any of its encodings.
-    fn string(&mut self, output: &mut Vec<u8>, expected: &'static str) -> Result<(), Problem> {
+    pub(crate) fn string(
+        &mut self,
+        output: &mut Vec<u8>,
+        expected: &'static str,
+    ) -> Result<(), Problem> {
         output.clear();
         if output.capacity() > KEPT_BYTES {
             *output = Vec::new();
@@ -418,11 +443,12 @@ impl<R: Read> Reader<R> {
 }
 
 /// An item without its strings.
-enum Part {
+pub(crate) enum Part {
     Fact,
     Database(u64),
     Sizes { keys: u64, volatile: u64 },
     Entry(Attributes),
+    Begin(Attributes, Collection, Layout),
     Value(&'static str),
     Function(String),
     Module(String),

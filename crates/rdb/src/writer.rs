@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 
 use crate::format::{MAGIC, STRING, WRITTEN_VERSION, encoding, length, opcode};
+use crate::kinds::{Collection, Element};
 use crate::lzf::{self, Compressor};
 use crate::sink::Sink;
 
@@ -60,6 +61,8 @@ pub struct Writer<W> {
     compressed: Vec<u8>,
     /// Strings since the last one that became shorter.
     futile: u32,
+    /// The collection that is being written, and how many elements it lacks.
+    open: Option<(Collection, u64)>,
 }
 
 impl<W: Write> Writer<W> {
@@ -73,6 +76,7 @@ impl<W: Write> Writer<W> {
             compressor: options.compression.then(Box::default),
             compressed: Vec::new(),
             futile: 0,
+            open: None,
         };
         writer.sink.put(MAGIC)?;
         writer
@@ -153,8 +157,68 @@ impl<W: Write> Writer<W> {
         }
     }
 
+    /// A key whose value is a collection of so many elements, which come next.
+    ///
+    /// # Errors
+    /// See [`Writer::new`]. A collection has elements: there is no key without. The one before has not ended.
+    pub fn begin(
+        &mut self,
+        key: &[u8],
+        kind: Collection,
+        elements: u64,
+        attributes: Attributes,
+    ) -> io::Result<()> {
+        if elements == 0 || self.open.is_some() {
+            return Err(misuse("a collection of no elements, or inside of another"));
+        }
+        self.key_of(kind.code(), key, attributes)?;
+        self.length(elements)?;
+        self.open = Some((kind, elements));
+        Ok(())
+    }
+
+    /// The next element of the collection.
+    ///
+    /// # Errors
+    /// See [`Writer::new`]. There is no collection of such elements, or it has its number of them.
+    pub fn element(&mut self, element: Element<'_>) -> io::Result<()> {
+        let Some((kind, left @ 1..)) = self.open else {
+            return Err(misuse("an element that no collection has room for"));
+        };
+        match (kind, element) {
+            (Collection::List | Collection::Set, Element::String(string)) => self.string(string)?,
+            (Collection::Hash, Element::Field { field, value }) => {
+                self.string(field)?;
+                self.string(value)?;
+            }
+            (Collection::SortedSet, Element::Member { member, score }) if !score.is_nan() => {
+                self.string(member)?;
+                self.sink.put(&score.to_le_bytes())?;
+            }
+            _ => return Err(misuse("an element of another kind")),
+        }
+        self.open = Some((kind, left - 1));
+        Ok(())
+    }
+
+    /// The end of the collection.
+    ///
+    /// # Errors
+    /// See [`Writer::new`]. It has not as many elements as it began with.
+    pub fn end(&mut self) -> io::Result<()> {
+        match self.open.take() {
+            Some((_, 0)) => Ok(()),
+            _ => Err(misuse("the end of a collection that lacks elements")),
+        }
+    }
+
     /// A key, with what it has beside its value.
     fn key_alone(&mut self, key: &[u8], attributes: Attributes) -> io::Result<()> {
+        self.key_of(STRING, key, attributes)
+    }
+
+    /// A key whose value is of a type of the file.
+    fn key_of(&mut self, code: u8, key: &[u8], attributes: Attributes) -> io::Result<()> {
         if let Some(expiry) = attributes.expiry_ms {
             self.sink.put(&[opcode::EXPIRY_MS])?;
             self.sink.put(&expiry.to_le_bytes())?;
@@ -166,7 +230,7 @@ impl<W: Write> Writer<W> {
         if let Some(frequency) = attributes.frequency {
             self.sink.put(&[opcode::FREQUENCY, frequency])?;
         }
-        self.sink.put(&[STRING])?;
+        self.sink.put(&[code])?;
         self.string(key)
     }
 
@@ -288,4 +352,9 @@ fn small_integer(bytes: &[u8]) -> Option<i32> {
         return None;
     }
     str::from_utf8(bytes).ok()?.parse().ok()
+}
+
+/// What is no file if it is written.
+fn misuse(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
 }

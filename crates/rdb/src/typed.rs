@@ -1,0 +1,357 @@
+//! Reading a file with collections, an element at a time.
+//!
+//! A [`TypedReader`] gives out [`Typed::Begin`], a [`Typed::Element`] for each element, and [`Typed::End`],
+//! and holds no more of a collection than what the file holds in one string.
+//!
+//! Everything is checked but what only someone who has the whole collection can see: that no field and no
+//! member comes twice. Redis refuses such a file, and takes a collection without elements for a key that is
+//! not there.
+
+use std::io::{Read, Write};
+use std::ops::Range;
+
+use crate::error::{Error, Problem};
+use crate::kinds::{Collection, Element, Layout};
+use crate::packed::{Cell, Cursor, Form};
+use crate::reader::{Item, Part, Reader};
+use crate::writer::Attributes;
+
+/// A part of a file, as [`TypedReader::next`] gives it.
+#[derive(Debug, PartialEq)]
+pub enum Typed<'r> {
+    /// What is no collection.
+    Item(Item<'r>),
+    /// A key whose value is a collection. Its elements come next.
+    Begin {
+        /// The key.
+        key: &'r [u8],
+        /// What it is.
+        kind: Collection,
+        /// How many elements the file claims that there are, if it does at once. Not to be believed.
+        claimed: Option<u64>,
+        /// What the key has beside it.
+        attributes: Attributes,
+    },
+    /// The next element of the collection.
+    Element(Element<'r>),
+    /// The collection has no more elements.
+    End,
+}
+
+/// The collection that is being read.
+struct Open {
+    kind: Collection,
+    layout: Layout,
+    /// Elements that stand for themselves, or nodes, that are left.
+    left: u64,
+    /// Where in the packed string it is that was read last.
+    cursor: Option<(Form, Cursor)>,
+}
+
+/// A string of an element: in the buffer that is its own, or a part of the packed string.
+type Place = Option<Range<usize>>;
+
+/// An element without its strings.
+enum Found {
+    One(Place),
+    Two(Place, Place),
+    Scored(Place, f64),
+}
+
+/// Digits of a score; none that a server writes has as many.
+const SCORE_DIGITS: usize = 127;
+
+/// Reads one file with collections.
+pub struct TypedReader<R> {
+    reader: Reader<R>,
+    /// The second string of an element; the first is in the reader's buffer for values.
+    second: Vec<u8>,
+    /// The elements that are in one string.
+    packed: Vec<u8>,
+    /// The collection that is being read.
+    open: Option<Open>,
+}
+
+impl<R: Read> TypedReader<R> {
+    /// As [`Reader::new`].
+    ///
+    /// # Errors
+    /// It is no RDB file, or of a version that is not known.
+    pub fn new(input: R, checksum: bool) -> Result<TypedReader<R>, Error> {
+        let mut reader = Reader::new(input, checksum)?;
+        reader.is_typed = true;
+        Ok(TypedReader {
+            reader,
+            second: Vec::new(),
+            packed: Vec::new(),
+            open: None,
+        })
+    }
+
+    /// As [`Reader::pass_unsupported`].
+    pub fn pass_unsupported(&mut self) {
+        self.reader.pass_unsupported();
+    }
+
+    /// The version of the format.
+    pub fn version(&self) -> u32 {
+        self.reader.version()
+    }
+
+    /// Bytes of the file that were read.
+    pub fn offset(&self) -> u64 {
+        self.reader.offset()
+    }
+
+    /// The next part, or `None` once the end was reached and the checksum found right. That an element was
+    /// given out is no promise that the next one is right.
+    ///
+    /// # Errors
+    /// As of [`Reader::next`]; or a collection is not as it should be.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a part borrows from the reader"
+    )]
+    pub fn next(&mut self) -> Result<Option<Typed<'_>>, Error> {
+        if self.open.is_some() {
+            return match self.element() {
+                Ok(Some(found)) => Ok(Some(Typed::Element(self.found(&found)))),
+                Ok(None) => Ok(Some(Typed::End)),
+                Err(problem) => Err(self.reader.error(problem)),
+            };
+        }
+        let part = match self.reader.next_part() {
+            Ok(None) => return Ok(None),
+            Ok(Some(Part::Begin(attributes, kind, layout))) => self
+                .begin(kind, layout)
+                .map(|()| Part::Begin(attributes, kind, layout)),
+            Ok(Some(part)) => Ok(part),
+            Err(problem) => Err(problem),
+        };
+        match part {
+            Ok(Part::Begin(attributes, ..)) => Ok(Some(self.begun(attributes))),
+            Ok(part) => Ok(Some(Typed::Item(self.reader.item(part)))),
+            Err(problem) => Err(self.reader.error(problem)),
+        }
+    }
+
+    /// Begins to read a collection.
+    fn begin(&mut self, kind: Collection, layout: Layout) -> Result<(), Problem> {
+        let (mut left, mut cursor) = (0, None);
+        match layout {
+            Layout::Packed(form) => cursor = Some((form, self.packed(form)?)),
+            _ => left = self.reader.length("the number of parts of a value")?,
+        }
+        self.open = Some(Open {
+            kind,
+            layout,
+            left,
+            cursor,
+        });
+        Ok(())
+    }
+
+    fn begun(&mut self, attributes: Attributes) -> Typed<'_> {
+        let open = self.open.as_ref().expect("it was begun");
+        let claimed = match (&open.cursor, open.layout) {
+            (Some((_, cursor)), _) => cursor.claimed().map(|cells| cells / open.kind.cells()),
+            (None, Layout::Plain | Layout::Digits) => Some(open.left),
+            (None, _) => None,
+        };
+        Typed::Begin {
+            key: &self.reader.first,
+            kind: open.kind,
+            claimed,
+            attributes,
+        }
+    }
+
+    /// Reads a packed string.
+    fn packed(&mut self, form: Form) -> Result<Cursor, Problem> {
+        self.reader.string(&mut self.packed, form.name())?;
+        Cursor::new(form, &self.packed).map_err(|flaw| Problem::Corrupt {
+            expected: form.name(),
+            found: format!("{} bytes that are none: {flaw}", self.packed.len()),
+        })
+    }
+
+    /// The next element; `None` at the end of the collection, which is none after that.
+    fn element(&mut self) -> Result<Option<Found>, Problem> {
+        let mut open = self
+            .open
+            .take()
+            .expect("whoever asks knows that there is one");
+        loop {
+            if open.cursor.is_some() {
+                if let Some(found) = self.packed_element(&mut open)? {
+                    self.open = Some(open);
+                    return Ok(Some(found));
+                }
+                open.cursor = None;
+            }
+            if open.left == 0 {
+                return Ok(None);
+            }
+            open.left -= 1;
+            let found = match open.layout {
+                Layout::Plain | Layout::Digits => Some(self.plain_element(&open)?),
+                Layout::Ziplists => {
+                    open.cursor = Some((Form::Ziplist, self.packed(Form::Ziplist)?));
+                    None
+                }
+                Layout::Listpacks => self.node(&mut open)?,
+                Layout::Packed(_) => unreachable!("it has one string, and nothing is left"),
+            };
+            if found.is_some() {
+                self.open = Some(open);
+                return Ok(found);
+            }
+        }
+    }
+
+    /// A node of a list: its element, if it has only one.
+    fn node(&mut self, open: &mut Open) -> Result<Option<Found>, Problem> {
+        match self.reader.length("the form of a list's node")? {
+            1 => {
+                self.reader.read_second("an element")?;
+                Ok(Some(Found::One(None)))
+            }
+            2 => {
+                open.cursor = Some((Form::Listpack, self.packed(Form::Listpack)?));
+                Ok(None)
+            }
+            other => Err(Problem::Corrupt {
+                expected: "the form of a list's node",
+                found: format!("the number {other}"),
+            }),
+        }
+    }
+
+    fn plain_element(&mut self, open: &Open) -> Result<Found, Problem> {
+        match open.kind {
+            Collection::List | Collection::Set => {
+                self.reader.read_second("an element")?;
+                Ok(Found::One(None))
+            }
+            Collection::Hash => {
+                self.reader.read_second("a field")?;
+                let what = "the value of a field";
+                self.reader.string(&mut self.second, what)?;
+                Ok(Found::Two(None, None))
+            }
+            Collection::SortedSet => {
+                self.reader.read_second("a member")?;
+                let score = match open.layout {
+                    Layout::Digits => self.score_in_digits()?,
+                    _ => f64::from_le_bytes(self.reader.source().array("a score")?),
+                };
+                if score.is_nan() {
+                    return Err(no_score(b"no number"));
+                }
+                Ok(Found::Scored(None, score))
+            }
+        }
+    }
+
+    /// A score as Redis 2.4 wrote it.
+    fn score_in_digits(&mut self) -> Result<f64, Problem> {
+        match self.reader.source().byte("a score")? {
+            253 => Ok(f64::NAN),
+            254 => Ok(f64::INFINITY),
+            255 => Ok(f64::NEG_INFINITY),
+            len => {
+                let mut digits = Vec::new();
+                self.reader
+                    .source()
+                    .append(u64::from(len), &mut digits, "a score")?;
+                score_of(&digits)
+            }
+        }
+    }
+
+    /// The next element of the packed string, if it has one more.
+    fn packed_element(&mut self, open: &mut Open) -> Result<Option<Found>, Problem> {
+        let Some(one) = self.cell(open)? else {
+            return Ok(None);
+        };
+        let one = place_of(one, &mut self.reader.second);
+        if open.kind.cells() == 1 {
+            return Ok(Some(Found::One(one)));
+        }
+        let other = self.cell(open)?.ok_or_else(|| Problem::Corrupt {
+            expected: "the second half of an element",
+            found: "the end of the collection".into(),
+        })?;
+        if open.kind == Collection::SortedSet {
+            let score = match other {
+                Cell::Number(number) => number as f64,
+                Cell::Bytes(range) => score_of(&self.packed[range])?,
+            };
+            return Ok(Some(Found::Scored(one, score)));
+        }
+        let other = place_of(other, &mut self.second);
+        Ok(Some(Found::Two(one, other)))
+    }
+
+    fn cell(&mut self, open: &mut Open) -> Result<Option<Cell>, Problem> {
+        let (form, cursor) = open.cursor.as_mut().expect("its string was read");
+        cursor.next(&self.packed).map_err(|flaw| Problem::Corrupt {
+            expected: form.name(),
+            found: format!("{} bytes that are none: {flaw}", self.packed.len()),
+        })
+    }
+
+    fn found(&self, found: &Found) -> Element<'_> {
+        let second = |place: &Place| match place {
+            None => &self.reader.second[..],
+            Some(range) => &self.packed[range.clone()],
+        };
+        match found {
+            Found::One(one) => Element::String(second(one)),
+            Found::Scored(one, score) => Element::Member {
+                member: second(one),
+                score: *score,
+            },
+            Found::Two(one, other) => Element::Field {
+                field: second(one),
+                value: match other {
+                    None => &self.second,
+                    Some(range) => &self.packed[range.clone()],
+                },
+            },
+        }
+    }
+}
+
+/// Where the string of a cell is. A number is written into `buffer`.
+fn place_of(cell: Cell, buffer: &mut Vec<u8>) -> Place {
+    match cell {
+        Cell::Bytes(range) => Some(range),
+        Cell::Number(number) => {
+            buffer.clear();
+            write!(buffer, "{number}").expect("a vector takes everything");
+            None
+        }
+    }
+}
+
+fn score_of(digits: &[u8]) -> Result<f64, Problem> {
+    let text = str::from_utf8(digits)
+        .ok()
+        .filter(|text| text.len() <= SCORE_DIGITS);
+    let score = text.and_then(|text| text.parse::<f64>().ok());
+    score
+        .filter(|score| !score.is_nan())
+        .ok_or_else(|| no_score(digits))
+}
+
+fn no_score(digits: &[u8]) -> Problem {
+    let shown = &digits[..digits.len().min(SCORE_DIGITS)];
+    Problem::Corrupt {
+        expected: "a score",
+        found: format!("\"{}\"", shown.escape_ascii()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

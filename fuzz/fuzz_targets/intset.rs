@@ -1,0 +1,9 @@
+//! Any bytes as an intset: see `form`.
+
+#![no_main]
+
+mod form;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| form::look(rdb::packed::Form::Intset, data));

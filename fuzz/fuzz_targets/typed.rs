@@ -1,0 +1,87 @@
+//! No file makes the reader of collections panic or take memory that its length does not justify, and what it reads from a
+//! file survives writing and reading.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use rdb::{Attributes, Collection, Element, Item, Options, Typed, TypedReader, Writer, lzf};
+
+/// A collection of a file: key, kind, elements (with what belongs to them), attributes.
+type Key = (Vec<u8>, Collection, Vec<(Vec<u8>, Vec<u8>)>, Attributes);
+
+fn pair_of(element: Element<'_>) -> (Vec<u8>, Vec<u8>) {
+    match element {
+        Element::String(string) => (string.to_vec(), Vec::new()),
+        Element::Member { member, score } => (member.to_vec(), score.to_le_bytes().to_vec()),
+        Element::Field { field, value } => (field.to_vec(), value.to_vec()),
+    }
+}
+
+/// The collections up to where the file is none, and whether all of it is one.
+fn read(file: &[u8], checksum: bool) -> (Vec<Key>, bool) {
+    let Ok(mut reader) = TypedReader::new(file, checksum) else {
+        return (Vec::new(), false);
+    };
+    reader.pass_unsupported();
+    let (mut keys, mut open): (Vec<Key>, Option<Key>) = (Vec::new(), None);
+    let most = lzf::expanded_max(file.len());
+    loop {
+        match reader.next() {
+            Err(_) => return (keys, false),
+            Ok(None) => {
+                assert!(open.is_none());
+                return (keys, true);
+            }
+            Ok(Some(Typed::Begin { key, kind, attributes, .. })) => {
+                assert!(open.is_none());
+                open = Some((key.to_vec(), kind, Vec::new(), attributes));
+            }
+            Ok(Some(Typed::Element(element))) => {
+                let (_, _, elements, _) = open.as_mut().expect("it was begun");
+                let (one, other) = pair_of(element);
+                assert!(one.len() + other.len() <= 2 * most + 20 && elements.len() <= most);
+                elements.push((one, other));
+            }
+            Ok(Some(Typed::End)) => {
+                let key = open.take().expect("it was begun");
+                if !key.2.is_empty() {
+                    keys.push(key);
+                }
+            }
+            Ok(Some(Typed::Item(Item::Entry(_)))) => assert!(open.is_none()),
+            Ok(Some(Typed::Item(_))) => {}
+        }
+    }
+}
+
+fn write(keys: &[Key], options: Options) -> std::io::Result<Vec<u8>> {
+    let mut writer = Writer::new(Vec::new(), options)?;
+    for (key, kind, elements, attributes) in keys {
+        writer.begin(key, *kind, elements.len() as u64, *attributes)?;
+        for (one, other) in elements {
+            writer.element(match kind {
+                Collection::List | Collection::Set => Element::String(one),
+                Collection::Hash => Element::Field { field: one, value: other },
+                Collection::SortedSet => Element::Member {
+                    member: one,
+                    score: f64::from_le_bytes(other[..].try_into().expect("eight bytes")),
+                },
+            })?;
+        }
+        writer.end()?;
+    }
+    writer.finish()
+}
+
+fuzz_target!(|data: &[u8]| {
+    // Nearly no input begins right by itself.
+    let file = [b"REDIS0010", data].concat();
+    for (keys, _) in [read(&file, false), read(data, true)] {
+        let options = Options {
+            compression: data.len() % 2 == 0,
+            checksum: data.len() % 3 > 0,
+        };
+        let written = write(&keys, options).expect("a vector takes everything");
+        assert_eq!(read(&written, true), (keys, true));
+    }
+});
