@@ -9,6 +9,7 @@
 //! [`hold`] keeps many shards locked for one turn.
 
 mod bucket;
+pub mod collection;
 mod database;
 mod entry;
 mod evict;

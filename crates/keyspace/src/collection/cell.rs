@@ -1,0 +1,327 @@
+//! One cell of a run: a name, a value or a score; bytes with their length, or an integer.
+//!
+//! ```text
+//!  first byte    what follows
+//!  0x00..=0x7f   so many bytes
+//!  0x80..=0xbf   one more byte of length (14 bits, the high 6 in the first byte), then the bytes
+//!  0xc0          a length of 4 bytes, then the bytes
+//!  0xc1..=0xc8   an integer of 1 to 8 bytes, signed
+//!  0xc9          no cell: 6 bytes of expiry, then the cells of the item (see `run`)
+//!  0xca..=0xff   the integers 0 to 53
+//! ```
+//!
+//! All numbers are little-endian. A text that is the decimal form of an `i64`, as Redis prints it, is an
+//! integer when it comes through [`Cell::of`]; so two names are equal exactly when their cells are.
+
+/// The first byte of an item with an expiry.
+pub(super) const EXPIRY: u8 = 0xc9;
+/// The longest decimal form of an integer.
+pub const DECIMAL_MAX: usize = 20;
+
+const SHORT: u8 = 0x80;
+const LONG: u8 = 0xc0;
+const SMALL: u8 = 0xca;
+const SMALL_COUNT: i64 = 54;
+const MEDIUM_LEN: usize = 1 << 14;
+
+/// What a cell holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell<'a> {
+    /// Any bytes.
+    Bytes(&'a [u8]),
+    /// An integer.
+    Int(i64),
+}
+
+/// Why bytes are no cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BadCell {
+    /// The bytes end before the cell does, or it has no valid first byte.
+    Cut,
+    /// The cell has a shorter form.
+    Long,
+}
+
+impl<'a> Cell<'a> {
+    /// The cell of a text: an integer if the text is the decimal form of one.
+    #[inline]
+    pub fn of(text: &'a [u8]) -> Cell<'a> {
+        match decimal(text) {
+            Some(integer) => Cell::Int(integer),
+            None => Cell::Bytes(text),
+        }
+    }
+
+    /// The text of a cell; `scratch` holds that of an integer.
+    pub fn text<'t>(self, scratch: &'t mut [u8; DECIMAL_MAX]) -> &'t [u8]
+    where
+        'a: 't,
+    {
+        match self {
+            Cell::Bytes(bytes) => bytes,
+            Cell::Int(integer) => print(integer, scratch),
+        }
+    }
+
+    /// Bytes of the text of a cell.
+    pub fn text_len(self) -> usize {
+        self.text(&mut [0; DECIMAL_MAX]).len()
+    }
+
+    /// Bytes the cell takes.
+    #[inline]
+    pub(super) fn size(self) -> usize {
+        match self {
+            Cell::Bytes(bytes) if bytes.len() < usize::from(SHORT) => 1 + bytes.len(),
+            Cell::Bytes(bytes) if bytes.len() < MEDIUM_LEN => 2 + bytes.len(),
+            Cell::Bytes(bytes) => 5 + bytes.len(),
+            Cell::Int(integer) if (0..SMALL_COUNT).contains(&integer) => 1,
+            Cell::Int(integer) => 1 + width(integer),
+        }
+    }
+
+    /// Writes the cell to the start of `into`; where it ends.
+    #[inline]
+    pub(super) fn encode(self, into: &mut [u8]) -> usize {
+        match self {
+            Cell::Bytes(bytes) => {
+                let at = match bytes.len() {
+                    len if len < usize::from(SHORT) => {
+                        into[0] = len as u8;
+                        1
+                    }
+                    len if len < MEDIUM_LEN => {
+                        into[..2].copy_from_slice(&[SHORT | (len >> 8) as u8, len as u8]);
+                        2
+                    }
+                    len => {
+                        let len = u32::try_from(len).expect("a value has at most 512 MiB");
+                        into[0] = LONG;
+                        into[1..5].copy_from_slice(&len.to_le_bytes());
+                        5
+                    }
+                };
+                into[at..at + bytes.len()].copy_from_slice(bytes);
+                at + bytes.len()
+            }
+            Cell::Int(integer) if (0..SMALL_COUNT).contains(&integer) => {
+                into[0] = SMALL + integer as u8;
+                1
+            }
+            Cell::Int(integer) => {
+                let width = width(integer);
+                into[0] = LONG + width as u8;
+                into[1..=width].copy_from_slice(&integer.to_le_bytes()[..width]);
+                1 + width
+            }
+        }
+    }
+
+    /// The cell at `at`, and where it ends. The bytes are known to be a cell.
+    #[inline]
+    pub(super) fn decode(bytes: &'a [u8], at: usize) -> (Cell<'a>, usize) {
+        let (head, end) = (bytes[at], skip(bytes, at));
+        let cell = match head {
+            0..SHORT => Cell::Bytes(&bytes[at + 1..end]),
+            SHORT..LONG => Cell::Bytes(&bytes[at + 2..end]),
+            LONG => Cell::Bytes(&bytes[at + 5..end]),
+            SMALL.. => Cell::Int(i64::from(head - SMALL)),
+            _ => Cell::Int(widen(&bytes[at + 1..end])),
+        };
+        (cell, end)
+    }
+
+    /// [`Cell::decode`] of bytes of which nothing is known; a name must have its shortest form.
+    pub(super) fn check(
+        bytes: &[u8],
+        at: usize,
+        is_name: bool,
+    ) -> Result<(Cell<'_>, usize), BadCell> {
+        let rest = bytes.get(at..).ok_or(BadCell::Cut)?;
+        let need = match *rest.first().ok_or(BadCell::Cut)? {
+            0..SHORT => 1,
+            SHORT..LONG => 2,
+            LONG => 5,
+            EXPIRY => return Err(BadCell::Cut),
+            _ => 1,
+        };
+        if rest.len() < need || skip(bytes, at) > bytes.len() {
+            return Err(BadCell::Cut);
+        }
+        let (cell, end) = Cell::decode(bytes, at);
+        let is_shortest = match cell {
+            Cell::Bytes(text) => decimal(text).is_none(),
+            Cell::Int(_) => true,
+        };
+        if is_name && !(is_shortest && cell.size() == end - at) {
+            return Err(BadCell::Long);
+        }
+        Ok((cell, end))
+    }
+}
+
+/// Where the cell at `at` ends.
+#[inline]
+pub(super) fn skip(bytes: &[u8], at: usize) -> usize {
+    match bytes[at] {
+        head @ 0..SHORT => at + 1 + usize::from(head),
+        head @ SHORT..LONG => {
+            at + 2 + (usize::from(head - SHORT) << 8 | usize::from(bytes[at + 1]))
+        }
+        LONG => {
+            let len = bytes[at + 1..at + 5].try_into().expect("four bytes");
+            at + 5 + u32::from_le_bytes(len) as usize
+        }
+        SMALL.. => at + 1,
+        head => at + 1 + usize::from(head - LONG),
+    }
+}
+
+/// The bytes an integer needs.
+#[inline]
+fn width(integer: i64) -> usize {
+    let bits = 65 - (integer ^ integer >> 63).leading_zeros() as usize;
+    bits.div_ceil(8)
+}
+
+#[inline]
+fn widen(bytes: &[u8]) -> i64 {
+    let mut word = [0; 8];
+    word[8 - bytes.len()..].copy_from_slice(bytes);
+    i64::from_le_bytes(word) >> (64 - 8 * bytes.len())
+}
+
+/// The integer whose decimal form a text is.
+#[inline]
+fn decimal(text: &[u8]) -> Option<i64> {
+    let (is_negative, digits) = match text.split_first() {
+        Some((b'-', digits)) => (true, digits),
+        _ => (false, text),
+    };
+    if digits.is_empty() || digits.len() > 19 {
+        return None;
+    }
+    if digits[0] == b'0' {
+        return (text == b"0").then_some(0);
+    }
+    let mut value = 0u64;
+    for digit in digits {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        // Nineteen digits are below 2^64.
+        value = value * 10 + u64::from(digit);
+    }
+    match is_negative {
+        true => (value <= 1 << 63).then(|| (value as i64).wrapping_neg()),
+        false => i64::try_from(value).ok(),
+    }
+}
+
+fn print(integer: i64, scratch: &mut [u8; DECIMAL_MAX]) -> &[u8] {
+    let mut value = integer.unsigned_abs();
+    let mut at = DECIMAL_MAX;
+    loop {
+        at -= 1;
+        scratch[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    if integer < 0 {
+        at -= 1;
+        scratch[at] = b'-';
+    }
+    &scratch[at..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn there_and_back(cell: Cell<'_>) -> usize {
+        let mut bytes = vec![0xaa; cell.size() + 9];
+        let end = cell.encode(&mut bytes[3..]) + 3;
+        assert_eq!(end, 3 + cell.size());
+        assert_eq!(Cell::decode(&bytes, 3), (cell, end));
+        assert_eq!(Cell::check(&bytes, 3, false), Ok((cell, end)));
+        assert_eq!(skip(&bytes, 3), end);
+        for cut in 3..end {
+            assert_eq!(Cell::check(&bytes[..cut], 3, true), Err(BadCell::Cut));
+        }
+        cell.size()
+    }
+
+    #[test]
+    fn integers_take_as_many_bytes_as_they_need() {
+        for shift in 0..64 {
+            for near in -2..=2 {
+                let integer = (1i64 << shift).wrapping_add(near);
+                for integer in [integer, integer.wrapping_neg()] {
+                    let text = integer.to_string();
+                    assert_eq!(Cell::of(text.as_bytes()), Cell::Int(integer));
+                    let mut scratch = [0; DECIMAL_MAX];
+                    assert_eq!(Cell::Int(integer).text(&mut scratch), text.as_bytes());
+                    there_and_back(Cell::Int(integer));
+                }
+            }
+        }
+        let sizes = [0, 53, 54, 127, 128, -1, -128, -129, 32_767, 32_768]
+            .map(|n| there_and_back(Cell::Int(n)));
+        assert_eq!(sizes, [1, 1, 2, 2, 3, 2, 2, 3, 3, 4]);
+    }
+
+    #[test]
+    fn texts_that_redis_would_not_print_stay_texts() {
+        let texts = [
+            "",
+            "-",
+            "-0",
+            "00",
+            "01",
+            "+1",
+            "1 ",
+            " 1",
+            "1e3",
+            "9223372036854775808",
+            "x",
+        ];
+        for text in texts
+            .iter()
+            .chain(&["-9223372036854775809", "99999999999999999999"])
+        {
+            assert_eq!(Cell::of(text.as_bytes()), Cell::Bytes(text.as_bytes()));
+        }
+        for len in [0, 1, 127, 128, 300, 16_383, 16_384, 70_000] {
+            let text = vec![b'a'; len];
+            let size = there_and_back(Cell::of(&text));
+            assert_eq!(
+                size - len,
+                if len < 128 {
+                    1
+                } else if len < 16_384 {
+                    2
+                } else {
+                    5
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn names_have_their_shortest_form() {
+        for bytes in [
+            &b"\x0210"[..],
+            b"\xc1\x05",
+            b"\xc2\x05\x00",
+            b"\x80\x01a",
+            b"\xc0\x01\x00\x00\x00a",
+        ] {
+            assert!(Cell::check(bytes, 0, false).is_ok());
+            assert_eq!(Cell::check(bytes, 0, true), Err(BadCell::Long));
+        }
+        assert_eq!(Cell::check(b"\xc9\0\0\0\0\0\0", 0, true), Err(BadCell::Cut));
+    }
+}

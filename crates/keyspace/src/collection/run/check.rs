@@ -1,0 +1,92 @@
+//! Bytes from a disk or from a client: whether they are a run.
+
+use super::{
+    Cell, EXPIRING, EXPIRY_LEN, GROUP, HEADER, ITEMS_MAX, PAIRS, Run, TAGGED, cell, stride, tag,
+};
+
+/// Why bytes are no run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// They end too soon, or go on behind the last item.
+    Length,
+    /// A flag that this build does not know, or another byte where there is a zero.
+    Flags,
+    /// A tag is not its name's.
+    Tag,
+    /// An offset is not its item's.
+    Offset,
+    /// A cell is none, or a name has not its shortest form.
+    Item,
+    /// An expiry where the run says that there is none.
+    Expiry,
+    /// Two items have one name.
+    Twice,
+}
+
+impl<'a> Run<'a> {
+    /// A run from bytes of which nothing is known. Takes no more memory than twelve times theirs.
+    pub fn check(bytes: &'a [u8]) -> Result<Run<'a>, Damage> {
+        let header = bytes.first_chunk::<HEADER>().ok_or(Damage::Length)?;
+        if header[2] & !(TAGGED | PAIRS | EXPIRING) != 0 || header[3] != 0 {
+            return Err(Damage::Flags);
+        }
+        let run = Run { bytes };
+        let (count, flags, items_at) = (run.count(), run.flags(), run.items_at());
+        if items_at > bytes.len() {
+            return Err(Damage::Length);
+        }
+        if count > GROUP && bytes.len() - items_at > ITEMS_MAX {
+            return Err(Damage::Length);
+        }
+        let mut names = Vec::new();
+        let mut at = items_at;
+        for index in 0..count {
+            if index % GROUP == 0 && run.offset(index / GROUP) != at - items_at {
+                return Err(Damage::Offset);
+            }
+            if bytes.get(at) == Some(&cell::EXPIRY) {
+                if flags & EXPIRING == 0 {
+                    return Err(Damage::Expiry);
+                }
+                at += EXPIRY_LEN;
+            }
+            let (name, end) = Cell::check(bytes, at, true).map_err(|_| Damage::Item)?;
+            at = end;
+            if flags & PAIRS != 0 {
+                (_, at) = Cell::check(bytes, at, false).map_err(|_| Damage::Item)?;
+            }
+            if flags & TAGGED != 0 {
+                if bytes[tag_at(flags, index)] != tag(name) {
+                    return Err(Damage::Tag);
+                }
+                names.push(name);
+            }
+        }
+        if at != bytes.len() {
+            return Err(Damage::Length);
+        }
+        if flags & TAGGED != 0 {
+            let free = count..count.next_multiple_of(GROUP);
+            if free
+                .into_iter()
+                .any(|index| bytes[tag_at(flags, index)] != 0)
+            {
+                return Err(Damage::Tag);
+            }
+            names.sort_unstable_by_key(|&name| match name {
+                Cell::Int(integer) => (Some(integer), &[][..]),
+                Cell::Bytes(bytes) => (None, bytes),
+            });
+            if names.windows(2).any(|pair| pair[0] == pair[1]) {
+                return Err(Damage::Twice);
+            }
+        }
+        Ok(run)
+    }
+}
+
+/// Where the tag of an item is, in a tagged run.
+#[inline]
+pub(super) fn tag_at(flags: u8, index: usize) -> usize {
+    HEADER + index / GROUP * stride(flags) + index % GROUP
+}

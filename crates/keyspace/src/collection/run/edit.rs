@@ -1,0 +1,210 @@
+//! Edits of a run in place: in a buffer that may be longer than the run.
+//!
+//! The owner of the buffer asks how many bytes an edit adds ([`Run::growth`]), sees to room, and edits. An
+//! edit at the end moves nothing but, for every eighth item, the items by one group; one in the middle moves
+//! what follows and finds the offsets of the later groups anew.
+
+use super::check::tag_at;
+use super::{EXPIRING, GROUP, ITEMS_MAX, Item, OFFSET, PAIRS, Run, TAGGED, TAGS, stride, tag};
+
+impl Run<'_> {
+    /// Bytes that the run grows by when it gets `item`, in place of the one at `replaced` or beside all
+    /// others; `None` if a run cannot have so many.
+    #[inline]
+    pub fn growth(self, item: &Item<'_>, replaced: Option<usize>) -> Option<isize> {
+        let count = self.count() + usize::from(replaced.is_none());
+        let before = match replaced {
+            Some(index) => self.item_end(self.start(index)) - self.start(index),
+            None => 0,
+        };
+        let growth = item.size() as isize - before as isize;
+        let items = (self.bytes.len() - self.items_at()) as isize + growth;
+        if count > usize::from(u16::MAX) || count > GROUP && items > ITEMS_MAX as isize {
+            return None;
+        }
+        let is_new_group = replaced.is_none() && self.count().is_multiple_of(GROUP);
+        let group = if is_new_group {
+            stride(self.flags())
+        } else {
+            0
+        };
+        Some(growth + group as isize)
+    }
+}
+
+/// A run in a buffer that may be longer, for edits.
+#[derive(Debug)]
+pub struct RunMut<'a> {
+    bytes: &'a mut [u8],
+    len: usize,
+}
+
+impl<'a> RunMut<'a> {
+    /// The run in the first `len` bytes.
+    pub fn new(bytes: &'a mut [u8], len: usize) -> RunMut<'a> {
+        assert!(len <= bytes.len());
+        RunMut { bytes, len }
+    }
+
+    /// The run as it is now.
+    #[inline]
+    pub fn run(&self) -> Run<'_> {
+        Run::trusted(&self.bytes[..self.len])
+    }
+
+    /// Bytes of the run.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no item.
+    pub fn is_empty(&self) -> bool {
+        self.run().is_empty()
+    }
+
+    #[inline]
+    fn set_count(&mut self, count: usize) {
+        let count = u16::try_from(count).expect("`growth` said so");
+        self.bytes[..2].copy_from_slice(&count.to_le_bytes());
+    }
+
+    #[inline]
+    fn set_offset(&mut self, group: usize, offset: usize) {
+        let offset = u16::try_from(offset).expect("`growth` said so");
+        let at = self.run().group_at(group + 1) - OFFSET;
+        self.bytes[at..at + OFFSET].copy_from_slice(&offset.to_le_bytes());
+    }
+
+    /// Moves all from `from` on by so many bytes.
+    #[inline]
+    fn shift(&mut self, from: usize, by: isize) {
+        let to = from.checked_add_signed(by).expect("inside the run");
+        self.bytes.copy_within(from..self.len, to);
+        self.len = self.len.checked_add_signed(by).expect("inside the buffer");
+    }
+
+    /// Finds the offsets of the groups behind `group` anew.
+    fn find_offsets(&mut self, group: usize) {
+        let run = self.run();
+        let groups = run.count().div_ceil(GROUP);
+        let items_at = run.items_at();
+        let Some(mut at) = (group < groups).then(|| items_at + run.offset(group)) else {
+            return;
+        };
+        for next in group + 1..groups {
+            let run = self.run();
+            for _ in 0..GROUP {
+                at = run.item_end(at);
+            }
+            self.set_offset(next, at - items_at);
+        }
+    }
+
+    /// Puts `item` before the one at `index`, or behind all others.
+    ///
+    /// # Panics
+    /// If the buffer has not as much room as [`Run::growth`] says, or the item not as many cells as the run.
+    pub fn insert(&mut self, index: usize, item: &Item<'_>) {
+        let (count, flags) = (self.run().count(), self.run().flags());
+        assert!(index <= count && item.value.is_some() == (flags & PAIRS != 0));
+        let group = index / GROUP;
+        if count.is_multiple_of(GROUP) {
+            let (items_at, stride) = (self.run().items_at(), stride(flags));
+            let offset = self.len - items_at;
+            self.shift(items_at, stride as isize);
+            self.bytes[items_at..items_at + stride].fill(0);
+            // The last group begins where all items end, until it has one.
+            let offset = u16::try_from(offset)
+                .expect("`growth` said so")
+                .to_le_bytes();
+            self.bytes[items_at + stride - OFFSET..items_at + stride].copy_from_slice(&offset);
+        }
+        // `start` of a new group's first item is the end, as the count is still what it was.
+        let start = match index < count {
+            true => self.start_in_groups(index, count),
+            false => self.len,
+        };
+        self.shift(start, item.size() as isize);
+        item.encode(&mut self.bytes[start..]);
+        self.set_count(count + 1);
+        if flags & EXPIRING == 0 && item.expiry.is_some() {
+            self.bytes[2] |= EXPIRING;
+        }
+        if flags & TAGGED != 0 {
+            for later in (index..count).rev() {
+                self.bytes[tag_at(flags, later + 1)] = self.bytes[tag_at(flags, later)];
+            }
+            self.bytes[tag_at(flags, index)] = tag(item.name);
+        }
+        if index < count {
+            self.find_offsets(group);
+        }
+    }
+
+    /// [`Run::start`] while there may be a group more than the count says.
+    fn start_in_groups(&self, index: usize, count: usize) -> usize {
+        let run = self.run();
+        let groups = (count + 1).div_ceil(GROUP);
+        let mut at = run.group_at(groups) + run.offset(index / GROUP);
+        for _ in 0..index % GROUP {
+            at = run.item_end(at);
+        }
+        at
+    }
+
+    /// Puts `item`, which has the same name, in the place of the one at `index`.
+    ///
+    /// # Panics
+    /// As [`RunMut::insert`].
+    pub fn replace(&mut self, index: usize, item: &Item<'_>) {
+        let run = self.run();
+        assert!(index < run.count() && item.value.is_some() == (run.flags() & PAIRS != 0));
+        let start = run.start(index);
+        let end = run.item_end(start);
+        let by = item.size() as isize - (end - start) as isize;
+        if by != 0 {
+            self.shift(end, by);
+            for group in index / GROUP + 1..self.run().count().div_ceil(GROUP) {
+                let offset = self.run().offset(group).checked_add_signed(by);
+                self.set_offset(group, offset.expect("behind the item"));
+            }
+        }
+        item.encode(&mut self.bytes[start..]);
+        if item.expiry.is_some() {
+            self.bytes[2] |= EXPIRING;
+        }
+    }
+
+    /// Takes the item at `index` out.
+    pub fn remove(&mut self, index: usize) {
+        let run = self.run();
+        let (count, flags) = (run.count(), run.flags());
+        assert!(index < count);
+        let start = run.start(index);
+        let end = run.item_end(start);
+        self.shift(end, start as isize - end as isize);
+        if flags & TAGGED != 0 {
+            for later in index + 1..count {
+                self.bytes[tag_at(flags, later - 1)] = self.bytes[tag_at(flags, later)];
+            }
+            self.bytes[tag_at(flags, count - 1)] = 0;
+        }
+        if count % GROUP == 1 {
+            let items_at = self.run().items_at();
+            self.shift(items_at, -(stride(flags) as isize));
+        }
+        self.set_count(count - 1);
+        self.find_offsets(index / GROUP);
+    }
+
+    /// Puts all items of `other`, which has the same flavour, behind its own.
+    pub fn append(&mut self, other: Run<'_>) {
+        for item in other.iter() {
+            let count = self.run().count();
+            self.insert(count, &item);
+        }
+    }
+}
+
+const _: () = assert!(TAGS == GROUP);

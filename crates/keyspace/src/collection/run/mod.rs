@@ -1,0 +1,349 @@
+//! A packed run of items: a small collection, or a leaf of a tree.
+//!
+//! ```text
+//!  0       2       3      4
+//!  +-------+-------+------+---------+---------+-----+------+------+-----
+//!  | count | flags | zero | group 0 | group 1 | ... | item | item | ...
+//!  +-------+-------+------+---------+---------+-----+------+------+-----
+//!
+//!  flags  bit 0  tagged: groups have tags, names are unique
+//!         bit 1  pairs: an item has a name and a value; else a name alone
+//!         bit 2  expiring: items may have an expiry
+//!  group  8 tags (if tagged; 0 where there is no item) and the offset of its first item, counted from the
+//!         first item's place: 10 bytes for eight items, or 2
+//!  item   0xc9 and 6 bytes of expiry (Unix, ms), if it has one; a cell; another cell, if pairs
+//! ```
+//!
+//! Numbers are little-endian. A name is found by its tag, eight tags at a time, and then compared; an item
+//! is found by its index from the offset of its group, over at most seven others.
+//!
+//! Overhead per item with fields and values below 128 bytes: 2 bytes of lengths, 1.25 of tag and offset; per
+//! run 4 bytes and the tags of the last group that are free. Integers take less than their text.
+//!
+//! A run knows no order: items stay where they were put. Foreign bytes become a run by [`Run::check`] alone.
+//! Offsets have 16 bits: a run of more than 8 items has at most 65,535 bytes of items.
+//!
+//! Invariants: all that [`Run::check`] checks.
+
+mod check;
+mod edit;
+#[cfg(test)]
+mod tests;
+
+use rapidhash::v3::{DEFAULT_RAPID_SECRETS, rapidhash_v3_inline};
+
+use super::cell::{self, Cell};
+
+pub use check::Damage;
+pub use edit::RunMut;
+
+/// Groups have tags, and no two items have one name.
+pub const TAGGED: u8 = 1;
+/// Items have two cells.
+pub const PAIRS: u8 = 2;
+/// Items may have an expiry.
+pub const EXPIRING: u8 = 4;
+
+/// Items in a group.
+const GROUP: usize = 8;
+const HEADER: usize = 4;
+const TAGS: usize = 8;
+const OFFSET: usize = 2;
+/// Bytes of items in a run of more than one group.
+const ITEMS_MAX: usize = u16::MAX as usize;
+/// Bytes before the cells of an item that has an expiry.
+const EXPIRY_LEN: usize = 7;
+
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+const SEVEN_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+
+/// An item: what it is called, what it holds, when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item<'a> {
+    /// The name; the element, where elements have no name.
+    pub name: Cell<'a>,
+    /// The value, in a run of pairs.
+    pub value: Option<Cell<'a>>,
+    /// When the item expires: Unix, ms, 48 bits.
+    pub expiry: Option<u64>,
+}
+
+impl<'a> Item<'a> {
+    /// An item of one cell.
+    pub fn single(name: Cell<'a>) -> Item<'a> {
+        Item {
+            name,
+            value: None,
+            expiry: None,
+        }
+    }
+
+    /// An item of two cells.
+    pub fn pair(name: Cell<'a>, value: Cell<'a>) -> Item<'a> {
+        Item {
+            name,
+            value: Some(value),
+            expiry: None,
+        }
+    }
+
+    /// Bytes of its cells and expiry.
+    #[inline]
+    pub(super) fn size(&self) -> usize {
+        let expiry = if self.expiry.is_some() { EXPIRY_LEN } else { 0 };
+        expiry + self.name.size() + self.value.map_or(0, Cell::size)
+    }
+
+    /// Writes it to the start of `into`.
+    #[inline]
+    fn encode(&self, into: &mut [u8]) {
+        let mut at = 0;
+        if let Some(expiry) = self.expiry {
+            into[0] = cell::EXPIRY;
+            into[1..EXPIRY_LEN].copy_from_slice(&expiry.to_le_bytes()[..EXPIRY_LEN - 1]);
+            at = EXPIRY_LEN;
+        }
+        at += self.name.encode(&mut into[at..]);
+        if let Some(value) = self.value {
+            value.encode(&mut into[at..]);
+        }
+    }
+}
+
+/// Bytes that are a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    bytes: &'a [u8],
+}
+
+/// The tag of a name: the same in every process and version, as it is written to disk. Never 0.
+#[inline]
+pub(super) fn tag(name: Cell<'_>) -> u8 {
+    let hash = match name {
+        Cell::Bytes(bytes) => {
+            rapidhash_v3_inline::<true, true, false>(bytes, &DEFAULT_RAPID_SECRETS)
+        }
+        Cell::Int(integer) => (integer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+    };
+    ((hash >> 56) as u8).max(1)
+}
+
+/// Marks every byte of `word` that is zero, and no other.
+#[inline]
+fn zero_bytes(word: u64) -> u64 {
+    !(((word & SEVEN_BITS) + SEVEN_BITS) | word | SEVEN_BITS)
+}
+
+#[inline]
+const fn stride(flags: u8) -> usize {
+    if flags & TAGGED == 0 {
+        OFFSET
+    } else {
+        TAGS + OFFSET
+    }
+}
+
+impl<'a> Run<'a> {
+    /// Bytes of a run without items.
+    pub const EMPTY: usize = HEADER;
+
+    /// A run of these flags without items.
+    pub fn empty(flags: u8) -> [u8; Run::EMPTY] {
+        [0, 0, flags, 0]
+    }
+
+    /// Bytes that an edit here, or [`Run::check`], left. Other bytes may panic later, no more.
+    #[inline]
+    pub fn trusted(bytes: &'a [u8]) -> Run<'a> {
+        debug_assert!(bytes.len() >= HEADER);
+        Run { bytes }
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// How many items there are.
+    #[inline]
+    pub fn count(self) -> usize {
+        usize::from(u16::from_le_bytes([self.bytes[0], self.bytes[1]]))
+    }
+
+    /// Whether there is no item.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.count() == 0
+    }
+
+    /// [`TAGGED`], [`PAIRS`], [`EXPIRING`].
+    #[inline]
+    pub fn flags(self) -> u8 {
+        self.bytes[2]
+    }
+
+    /// Where the items begin.
+    #[inline]
+    fn items_at(self) -> usize {
+        HEADER + self.count().div_ceil(GROUP) * stride(self.flags())
+    }
+
+    #[inline]
+    fn group_at(self, group: usize) -> usize {
+        HEADER + group * stride(self.flags())
+    }
+
+    /// The tags of a group as one word, the first in the lowest byte.
+    #[inline]
+    fn tags(self, group: usize) -> u64 {
+        let at = self.group_at(group);
+        u64::from_le_bytes(self.bytes[at..at + TAGS].try_into().expect("eight bytes"))
+    }
+
+    /// The offset of a group's first item.
+    #[inline]
+    fn offset(self, group: usize) -> usize {
+        let at = self.group_at(group + 1) - OFFSET;
+        usize::from(u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]))
+    }
+
+    /// Where the item at `at` ends.
+    #[inline]
+    fn item_end(self, mut at: usize) -> usize {
+        if self.bytes[at] == cell::EXPIRY {
+            at += EXPIRY_LEN;
+        }
+        let end = cell::skip(self.bytes, at);
+        match self.flags() & PAIRS {
+            0 => end,
+            _ => cell::skip(self.bytes, end),
+        }
+    }
+
+    /// Where the item of an index begins; the end, for the index behind the last.
+    #[inline]
+    fn start(self, index: usize) -> usize {
+        if index == self.count() {
+            return self.bytes.len();
+        }
+        let mut at = self.items_at() + self.offset(index / GROUP);
+        for _ in 0..index % GROUP {
+            at = self.item_end(at);
+        }
+        at
+    }
+
+    #[inline]
+    fn item_at(self, at: usize) -> (Item<'a>, usize) {
+        let (mut expiry, mut name_at) = (None, at);
+        if self.bytes[at] == cell::EXPIRY {
+            let mut word = [0; 8];
+            word[..6].copy_from_slice(&self.bytes[at + 1..at + EXPIRY_LEN]);
+            expiry = Some(u64::from_le_bytes(word));
+            name_at += EXPIRY_LEN;
+        }
+        let (name, mut end) = Cell::decode(self.bytes, name_at);
+        let mut value = None;
+        if self.flags() & PAIRS != 0 {
+            let (cell, value_end) = Cell::decode(self.bytes, end);
+            (value, end) = (Some(cell), value_end);
+        }
+        (
+            Item {
+                name,
+                value,
+                expiry,
+            },
+            end,
+        )
+    }
+
+    /// The item of an index.
+    #[inline]
+    pub fn get(self, index: usize) -> Option<Item<'a>> {
+        (index < self.count()).then(|| self.item_at(self.start(index)).0)
+    }
+
+    /// The index of an item by its name.
+    #[inline]
+    pub fn find(self, name: Cell<'_>) -> Option<usize> {
+        self.lookup(name).map(|(index, _)| index)
+    }
+
+    /// Index and item by name.
+    #[inline]
+    pub fn lookup(self, name: Cell<'_>) -> Option<(usize, Item<'a>)> {
+        if self.flags() & TAGGED == 0 {
+            return self.iter().enumerate().find(|(_, item)| item.name == name);
+        }
+        let wanted = LOW_BITS * u64::from(tag(name));
+        for group in 0..self.count().div_ceil(GROUP) {
+            let mut hits = zero_bytes(self.tags(group) ^ wanted);
+            while hits != 0 {
+                let index = group * GROUP + hits.trailing_zeros() as usize / 8;
+                let (item, _) = self.item_at(self.start(index));
+                if item.name == name {
+                    return Some((index, item));
+                }
+                hits &= hits - 1;
+            }
+        }
+        None
+    }
+
+    /// The items, in their order.
+    #[inline]
+    pub fn iter(self) -> Items<'a> {
+        self.range(0)
+    }
+
+    /// The items from an index on.
+    #[inline]
+    pub fn range(self, from: usize) -> Items<'a> {
+        let left = self.count().saturating_sub(from);
+        let at = self.start(from.min(self.count()));
+        Items {
+            run: self,
+            at,
+            left,
+        }
+    }
+
+    /// The earliest expiry.
+    pub fn earliest(self) -> Option<u64> {
+        if self.flags() & EXPIRING == 0 {
+            return None;
+        }
+        self.iter().filter_map(|item| item.expiry).min()
+    }
+}
+
+/// Items of a run.
+#[derive(Clone, Debug)]
+pub struct Items<'a> {
+    run: Run<'a>,
+    at: usize,
+    left: usize,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Item<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Item<'a>> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        let (item, end) = self.run.item_at(self.at);
+        self.at = end;
+        Some(item)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Items<'_> {}

@@ -1,0 +1,302 @@
+//! Runs against vectors, and bytes that are no runs.
+
+use super::*;
+
+/// An item as the model has it.
+#[derive(Clone, Debug, PartialEq)]
+struct Plain {
+    name: Vec<u8>,
+    value: Option<Vec<u8>>,
+    expiry: Option<u64>,
+}
+
+impl Plain {
+    fn item(&self) -> Item<'_> {
+        Item {
+            name: Cell::of(&self.name),
+            value: self.value.as_deref().map(Cell::of),
+            expiry: self.expiry,
+        }
+    }
+
+    fn of(item: Item<'_>) -> Plain {
+        let text = |cell: Cell<'_>| cell.text(&mut [0; cell::DECIMAL_MAX]).to_vec();
+        Plain {
+            name: text(item.name),
+            value: item.value.map(text),
+            expiry: item.expiry,
+        }
+    }
+}
+
+/// A run in a buffer with some room, the rest of which is not zero.
+struct Buffer {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Buffer {
+    fn new(flags: u8) -> Buffer {
+        Buffer {
+            bytes: Run::empty(flags).to_vec(),
+            len: Run::EMPTY,
+        }
+    }
+
+    fn run(&self) -> Run<'_> {
+        Run::trusted(&self.bytes[..self.len])
+    }
+
+    fn edit(&mut self, growth: isize, edit: impl FnOnce(&mut RunMut<'_>)) {
+        let needed = self.len.checked_add_signed(growth).expect("not below zero");
+        self.bytes.resize(self.bytes.len().max(needed), 0xee);
+        let mut run = RunMut::new(&mut self.bytes, self.len);
+        edit(&mut run);
+        self.len = run.len();
+        assert_eq!(self.len, needed);
+    }
+
+    fn insert(&mut self, index: usize, item: &Item<'_>) {
+        let growth = self.run().growth(item, None).expect("there is room");
+        self.edit(growth, |run| run.insert(index, item));
+    }
+
+    fn replace(&mut self, index: usize, item: &Item<'_>) {
+        let growth = self.run().growth(item, Some(index)).expect("there is room");
+        self.edit(growth, |run| run.replace(index, item));
+    }
+
+    fn remove(&mut self, index: usize) {
+        let mut run = RunMut::new(&mut self.bytes, self.len);
+        run.remove(index);
+        self.len = run.len();
+    }
+}
+
+fn random_text(random: &mut fastrand::Rng) -> Vec<u8> {
+    match random.u8(..20) {
+        0..8 => random.i64(-300..300).to_string().into_bytes(),
+        8 => random.i64(..).to_string().into_bytes(),
+        9 => vec![b'x'; random.usize(100..400)],
+        _ => (0..random.usize(..18))
+            .map(|_| random.alphanumeric() as u8)
+            .collect(),
+    }
+}
+
+fn compare(run: Run<'_>, model: &[Plain]) {
+    let checked = Run::check(run.bytes()).expect("an edit leaves a run");
+    assert!(checked.iter().map(Plain::of).eq(model.iter().cloned()));
+    assert_eq!(run.count(), model.len());
+    let earliest = model.iter().filter_map(|plain| plain.expiry).min();
+    assert_eq!(run.earliest(), earliest);
+}
+
+#[test]
+fn a_run_is_like_a_vector() {
+    for flags in [0, TAGGED, PAIRS, TAGGED | PAIRS] {
+        let mut random = fastrand::Rng::with_seed(u64::from(flags));
+        let mut buffer = Buffer::new(flags);
+        let mut model: Vec<Plain> = Vec::new();
+        for step in 0..6_000 {
+            let most = [3, 20, 90][step / 500 % 3];
+            let plain = Plain {
+                name: random_text(&mut random),
+                value: (flags & PAIRS != 0).then(|| random_text(&mut random)),
+                expiry: (step > 3_000 && random.u8(..9) == 0).then(|| random.u64(..1 << 48)),
+            };
+            let found = model.iter().position(|other| other.name == plain.name);
+            assert_eq!(buffer.run().find(plain.item().name), found);
+            if model.len() > most || !model.is_empty() && random.u8(..5) < 2 {
+                let index = random.usize(..model.len());
+                buffer.remove(index);
+                model.remove(index);
+            } else if let (Some(index), true) = (found, flags & TAGGED != 0) {
+                buffer.replace(index, &plain.item());
+                model[index] = plain;
+            } else {
+                let index = match random.bool() {
+                    true => model.len(),
+                    false => random.usize(..=model.len()),
+                };
+                buffer.insert(index, &plain.item());
+                model.insert(index, plain);
+            }
+            if !model.is_empty() && random.bool() {
+                let index = random.usize(..model.len());
+                model[index].value = (flags & PAIRS != 0).then(|| random_text(&mut random));
+                buffer.replace(index, &model[index].item());
+            }
+            compare(buffer.run(), &model);
+            let index = random.usize(..=model.len());
+            assert_eq!(
+                buffer.run().get(index).map(Plain::of),
+                model.get(index).cloned()
+            );
+            assert!(
+                buffer
+                    .run()
+                    .range(index)
+                    .map(Plain::of)
+                    .eq(model[index..].iter().cloned())
+            );
+        }
+    }
+}
+
+#[test]
+fn one_run_behind_another() {
+    let mut random = fastrand::Rng::with_seed(7);
+    for _ in 0..200 {
+        let mut runs = [Buffer::new(PAIRS), Buffer::new(PAIRS)];
+        let mut model = Vec::new();
+        for buffer in &mut runs {
+            for index in 0..random.usize(..30) {
+                let plain = Plain {
+                    name: random_text(&mut random),
+                    value: Some(random_text(&mut random)),
+                    expiry: None,
+                };
+                buffer.insert(index, &plain.item());
+                model.push(plain);
+            }
+        }
+        let [mut first, second] = runs;
+        first.bytes.resize(first.len + second.len + 20, 0);
+        let mut run = RunMut::new(&mut first.bytes, first.len);
+        run.append(second.run());
+        compare(run.run(), &model);
+    }
+}
+
+#[test]
+fn bounds_of_a_run() {
+    let long = vec![b'x'; 70_000];
+    let mut buffer = Buffer::new(PAIRS | TAGGED);
+    for name in 0..8 {
+        buffer.insert(
+            name,
+            &Item::pair(Cell::Int(name as i64), Cell::Bytes(&long)),
+        );
+    }
+    Run::check(buffer.run().bytes()).expect("eight items may be long");
+    let one = Item::pair(Cell::Int(8), Cell::Int(0));
+    assert_eq!(buffer.run().growth(&one, None), None);
+    for index in 0..8 {
+        let short = Item::pair(Cell::Int(index as i64), Cell::Int(0));
+        buffer.replace(index, &short);
+    }
+    buffer.insert(8, &one);
+    let longer = Item::pair(Cell::Int(3), Cell::Bytes(&long));
+    assert_eq!(buffer.run().growth(&longer, Some(3)), None);
+
+    let mut buffer = Buffer::new(0);
+    for index in 0..usize::from(u16::MAX) {
+        buffer.insert(index, &Item::single(Cell::Int(0)));
+    }
+    assert_eq!(buffer.run().growth(&Item::single(Cell::Int(0)), None), None);
+    Run::check(buffer.run().bytes()).expect("it is full, no more");
+}
+
+/// Ten fields take no more than 8 bytes a field beyond their own: names and values of 12 to 16 bytes.
+#[test]
+fn a_run_of_ten_is_small() {
+    let mut random = fastrand::Rng::with_seed(3);
+    let (mut own, mut taken) = (0, 0);
+    for _ in 0..1_000 {
+        let mut buffer = Buffer::new(PAIRS | TAGGED);
+        for index in 0..10 {
+            let mut text = || format!("{:0>1$}", random.u64(..1 << 36), random.usize(12..=16));
+            let (name, value) = (text() + "f", text() + "v");
+            own += name.len() + value.len();
+            buffer.insert(
+                index,
+                &Item::pair(Cell::of(name.as_bytes()), Cell::of(value.as_bytes())),
+            );
+        }
+        // As an entry with a key of 16 bytes and nothing more takes it.
+        let entry = crate::heap::class_size(8 + 16 + buffer.len);
+        taken += entry - (8 + 16);
+    }
+    let each = (taken - own) as f64 / 10_000.0;
+    assert!(each <= 8.0, "{each}");
+    println!("{each:.2} bytes a field");
+}
+
+#[test]
+fn bytes_that_are_no_run() {
+    let mut buffer = Buffer::new(PAIRS | TAGGED);
+    for index in 0..9 {
+        let item = Item {
+            expiry: (index == 4).then_some(7),
+            ..Item::pair(Cell::Int(index), Cell::Bytes(b"v"))
+        };
+        buffer.insert(index as usize, &item);
+    }
+    let good = buffer.run().bytes().to_vec();
+    let changed = |at: usize, value: u8| {
+        let mut bytes = good.clone();
+        bytes[at] = value;
+        Run::check(&bytes).map(|run| run.count())
+    };
+    assert_eq!(changed(0, 8), Err(Damage::Tag));
+    assert_eq!(changed(0, 10), Err(Damage::Item));
+    assert_eq!(changed(1, 1), Err(Damage::Length));
+    assert_eq!(changed(2, TAGGED | EXPIRING), Err(Damage::Tag));
+    assert_eq!(changed(2, PAIRS | TAGGED), Err(Damage::Expiry));
+    assert_eq!(changed(2, 0xff), Err(Damage::Flags));
+    assert_eq!(changed(3, 1), Err(Damage::Flags));
+    assert_eq!(changed(4, good[4] ^ 1), Err(Damage::Tag));
+    assert_eq!(changed(4 + 10 + 7, 1), Err(Damage::Tag));
+    assert_eq!(changed(4 + 10 + 8, good[22] + 1), Err(Damage::Offset));
+    let name = 4 + 20 + 3;
+    assert_eq!(good[name], 0xcb);
+    let mut bytes = good.clone();
+    (bytes[name], bytes[5]) = (0xca, bytes[4]);
+    assert_eq!(
+        Run::check(&bytes).map(|run| run.count()),
+        Err(Damage::Twice)
+    );
+    for cut in 0..good.len() {
+        assert!(Run::check(&good[..cut]).is_err());
+    }
+    assert!(Run::check(&[&good[..], b"x"].concat()).is_err());
+}
+
+/// What is accepted can be read and edited to its end.
+#[test]
+fn changed_bytes_never_panic() {
+    let mut random = fastrand::Rng::with_seed(11);
+    let mut accepted = 0;
+    for _ in 0..20_000 {
+        let mut buffer = Buffer::new(random.u8(..4));
+        let is_pair = buffer.run().flags() & PAIRS != 0;
+        for index in 0..random.usize(..20) {
+            let value = is_pair.then_some(Cell::Bytes(b"value"));
+            buffer.insert(
+                index,
+                &Item {
+                    name: Cell::Int(index as i64 * 7),
+                    value,
+                    expiry: None,
+                },
+            );
+        }
+        buffer.bytes.truncate(buffer.len);
+        for _ in 0..random.usize(1..4) {
+            let at = random.usize(..buffer.len);
+            buffer.bytes[at] = random.u8(..);
+        }
+        let Ok(run) = Run::check(&buffer.bytes) else {
+            continue;
+        };
+        accepted += 1;
+        let model: Vec<_> = run.iter().map(Plain::of).collect();
+        compare(run, &model);
+        while !buffer.run().is_empty() {
+            buffer.remove(random.usize(..buffer.run().count()));
+            Run::check(buffer.run().bytes()).expect("still a run");
+        }
+    }
+    assert!(accepted > 1_000, "{accepted}");
+}
