@@ -1,8 +1,8 @@
 //! Edits of a run in place: in a buffer that may be longer than the run.
 //!
 //! The owner of the buffer asks how many bytes an edit adds ([`Run::growth`]), sees to room, and edits. An
-//! edit at the end moves nothing but, for every eighth item, the items by one group; one in the middle moves
-//! what follows and finds the offsets of the later groups anew.
+//! edit at the end moves nothing but, for every eighth item, the items by one group; one in the middle
+//! moves what follows and finds the offsets of the later groups anew.
 
 use super::check::tag_at;
 use super::{EXPIRING, GROUP, ITEMS_MAX, Item, OFFSET, PAIRS, Run, TAGGED, TAGS, stride, tag};
@@ -104,7 +104,8 @@ impl<'a> RunMut<'a> {
     /// Puts `item` before the one at `index`, or behind all others.
     ///
     /// # Panics
-    /// If the buffer has not as much room as [`Run::growth`] says, or the item not as many cells as the run.
+    /// If the buffer has not as much room as [`Run::growth`] says, or the item not as many cells as the
+    /// run.
     pub fn insert(&mut self, index: usize, item: &Item<'_>) {
         let (count, flags) = (self.run().count(), self.run().flags());
         assert!(index <= count && item.value.is_some() == (flags & PAIRS != 0));

@@ -17,11 +17,11 @@
 //! Numbers are little-endian. A name is found by its tag, eight tags at a time, and then compared; an item
 //! is found by its index from the offset of its group, over at most seven others.
 //!
-//! Overhead per item with fields and values below 128 bytes: 2 bytes of lengths, 1.25 of tag and offset; per
-//! run 4 bytes and the tags of the last group that are free. Integers take less than their text.
+//! Overhead per item with fields and values below 128 bytes: 2 bytes of lengths, 1.25 of tag and offset;
+//! per run 4 bytes and the tags of the last group that are free. Integers take less than their text.
 //!
-//! A run knows no order: items stay where they were put. Foreign bytes become a run by [`Run::check`] alone.
-//! Offsets have 16 bits: a run of more than 8 items has at most 65,535 bytes of items.
+//! A run knows no order: items stay where they were put. Foreign bytes become a run by [`Run::check`]
+//! alone. Offsets have 16 bits: a run of more than 8 items has at most 65,535 bytes of items.
 //!
 //! Invariants: all that [`Run::check`] checks.
 
@@ -150,6 +150,11 @@ impl<'a> Run<'a> {
     /// A run of these flags without items.
     pub fn empty(flags: u8) -> [u8; Run::EMPTY] {
         [0, 0, flags, 0]
+    }
+
+    /// Bytes of a run of so many items, whose cells and expiries take `items` bytes.
+    pub(super) fn size_of(flags: u8, count: usize, items: usize) -> usize {
+        HEADER + count.div_ceil(GROUP) * stride(flags) + items
     }
 
     /// Bytes that an edit here, or [`Run::check`], left. Other bytes may panic later, no more.

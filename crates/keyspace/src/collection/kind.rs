@@ -1,0 +1,174 @@
+//! What is in the leaves of a tree, and in which order.
+//!
+//! A kind gives each item an order key of 128 bits. Items of one key are in the order of their names' texts
+//! (`Edge::name`), so that any number of them may have one key.
+//!
+//! | kind | item | order key | in a leaf |
+//! |---|---|---|---|
+//! | [`Fields`] | field, value | hash of the field (64 bits), 0 | as they came, found by tag |
+//! | [`Members`] | member | integers by value, then others by hash | as they came, found by tag |
+//! | [`Scores`] | member, score | score, 8 bytes of member | in order |
+//! | [`Elements`] | element | none: found by rank alone | in order |
+
+use super::cell::{Cell, DECIMAL_MAX};
+use super::run::{Item, PAIRS, TAGGED};
+use crate::hash::Seed;
+
+/// See the module.
+pub trait LeafKind {
+    /// Flags of the leaves' runs.
+    const FLAGS: u8;
+    /// Items of a leaf are in order; else they are found by name.
+    const IS_SORTED: bool;
+    /// Items have order keys; else they are found by rank alone.
+    const IS_KEYED: bool = true;
+
+    /// The order key of an item.
+    fn order(&self, item: &Item<'_>) -> u128;
+}
+
+/// A place between items: before all that are not below (order key, name).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Edge<'a> {
+    /// Order key.
+    pub order: u128,
+    /// Text of the name, among items of this order key.
+    pub name: &'a [u8],
+}
+
+impl<'a> Edge<'a> {
+    /// Before all items of this order key.
+    pub fn before(order: u128) -> Edge<'a> {
+        Edge { order, name: b"" }
+    }
+
+    /// Before this item; `scratch` is for its name's text.
+    #[inline]
+    pub fn of<K: LeafKind>(
+        kind: &K,
+        item: &Item<'a>,
+        scratch: &'a mut [u8; DECIMAL_MAX],
+    ) -> Edge<'a> {
+        Edge {
+            order: kind.order(item),
+            name: item.name.text(scratch),
+        }
+    }
+}
+
+#[inline]
+fn hash(seed: &Seed, name: Cell<'_>) -> u64 {
+    match name {
+        Cell::Bytes(bytes) => seed.hash(bytes),
+        Cell::Int(integer) => seed.hash(&integer.to_le_bytes()),
+    }
+}
+
+/// Fields and values of a hash.
+#[derive(Clone)]
+pub struct Fields {
+    /// The instance's own.
+    pub seed: Seed,
+}
+
+impl LeafKind for Fields {
+    const FLAGS: u8 = TAGGED | PAIRS;
+    const IS_SORTED: bool = false;
+
+    #[inline]
+    fn order(&self, item: &Item<'_>) -> u128 {
+        u128::from(hash(&self.seed, item.name)) << 64
+    }
+}
+
+/// Members of a set.
+#[derive(Clone)]
+pub struct Members {
+    /// The instance's own.
+    pub seed: Seed,
+}
+
+impl LeafKind for Members {
+    const FLAGS: u8 = TAGGED;
+    const IS_SORTED: bool = false;
+
+    #[inline]
+    fn order(&self, item: &Item<'_>) -> u128 {
+        match item.name {
+            Cell::Int(integer) => u128::from(integer as u64 ^ 1 << 63) << 63,
+            Cell::Bytes(_) => 1 << 127 | u128::from(hash(&self.seed, item.name)) << 63,
+        }
+    }
+}
+
+/// Members of a sorted set, by score.
+#[derive(Clone, Copy, Debug)]
+pub struct Scores;
+
+/// The largest integer up to which all are `f64`s.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
+impl Scores {
+    /// The cell of a score that is a number; `scratch` holds what is no integer.
+    pub fn cell(score: f64, scratch: &mut [u8; 8]) -> Cell<'_> {
+        let is_whole = score.abs() <= WHOLE_MAX && score.fract() == 0.0;
+        if is_whole && !(score == 0.0 && score.is_sign_negative()) {
+            return Cell::Int(score as i64);
+        }
+        *scratch = score.to_le_bytes();
+        Cell::Bytes(scratch)
+    }
+
+    /// The score in a cell.
+    pub fn score(cell: Cell<'_>) -> Option<f64> {
+        match cell {
+            Cell::Int(integer) => Some(integer as f64),
+            Cell::Bytes(bytes) => {
+                let score = f64::from_le_bytes(bytes.try_into().ok()?);
+                (!score.is_nan()).then_some(score)
+            }
+        }
+    }
+
+    /// The high half of an order key: scores in order; -0 as 0.
+    #[inline]
+    pub fn order_of(score: f64) -> u64 {
+        let bits = (score + 0.0).to_bits();
+        if bits >> 63 == 0 {
+            bits | 1 << 63
+        } else {
+            !bits
+        }
+    }
+}
+
+impl LeafKind for Scores {
+    const FLAGS: u8 = PAIRS;
+    const IS_SORTED: bool = true;
+
+    #[inline]
+    fn order(&self, item: &Item<'_>) -> u128 {
+        let score = item.value.and_then(Scores::score).unwrap_or(0.0);
+        let mut scratch = [0; DECIMAL_MAX];
+        let name = item.name.text(&mut scratch);
+        let mut low = [0; 8];
+        let most = name.len().min(8);
+        low[..most].copy_from_slice(&name[..most]);
+        u128::from(Scores::order_of(score)) << 64 | u128::from(u64::from_be_bytes(low))
+    }
+}
+
+/// Elements of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Elements;
+
+impl LeafKind for Elements {
+    const FLAGS: u8 = 0;
+    const IS_SORTED: bool = true;
+    const IS_KEYED: bool = false;
+
+    #[inline]
+    fn order(&self, _item: &Item<'_>) -> u128 {
+        0
+    }
+}

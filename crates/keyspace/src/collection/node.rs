@@ -1,0 +1,275 @@
+//! The memory of a tree's nodes: one allocation each, for a leaf's run or for the children of an inner
+//! node.
+//!
+//! ```text
+//!  0       8      12     16
+//!  +-------+------+------+----------------------------------------------------
+//!  | birth | room | used | leaf:  fence length (4 B, if fenced), fence, run, room
+//!  |       |      |      | inner: children of 32 bytes each, room
+//!  +-------+------+------+----------------------------------------------------
+//!
+//!  birth  the version of the tree in which the node was made (see `clones`)
+//!  room   bytes behind the header; the highest bit says that the leaf is fenced
+//!  used   those that hold something
+//!
+//!  child   0      16     24      32
+//!          +------+------+-------+
+//!          | order| node | count |      an address has 48 bits: 16 are left for what is not in memory
+//!          +------+------+-------+
+//! ```
+//!
+//! Sizes are those of jemalloc's classes (16 bytes apart up to 128, then a quarter of the power of two
+//! below), which the server allocates with: what a node takes is what is counted, and the rest of its
+//! class is the room in which a run grows.
+//!
+//! Why pointers and no `Arc`: a node that a clone shares is copied before it is changed, and the copy of
+//! an inner node would have to count up in each of 63 children, which are elsewhere in memory. Measured
+//! (`cargo run --release -p ferrite-keyspace --example collection -- arc`): see `tree`.
+//!
+//! Invariants:
+//! 1. A node is freed by its owner alone (the tree, or `clones` when the last clone that shares it
+//!    ends), who takes it out of its parent, or of the list of owners, before.
+//! 2. Only the tree writes, through `&mut`, and only to nodes that no living clone shares.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+use super::run::{Run, RunMut};
+
+/// Children of an inner node: with the header they fill 2048 bytes.
+pub(super) const CHILDREN_MAX: usize = 63;
+
+const HEADER: usize = size_of::<Head>();
+const FENCED: u32 = 1 << 31;
+const FENCE_LEN: usize = 4;
+
+#[repr(C, align(16))]
+struct Head {
+    birth: u64,
+    room: u32,
+    used: u32,
+}
+
+/// A child of an inner node.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Child {
+    /// The order key from which on items are in this child; 0 in the first of all.
+    pub(super) order: u128,
+    pub(super) node: Node,
+    /// Items below it.
+    pub(super) count: u64,
+}
+
+const _: () = assert!(HEADER == 16 && size_of::<Child>() == 32 && align_of::<Child>() == 16);
+const _: () = assert!(HEADER + CHILDREN_MAX * size_of::<Child>() <= 2048);
+
+/// The address of a node. Whether it is a leaf follows from its depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(super) struct Node(NonNull<Head>);
+
+// SAFETY: an address; what is at it is shared as the module's invariants say.
+unsafe impl Send for Node {}
+// SAFETY: as above.
+unsafe impl Sync for Node {}
+
+/// The bytes that jemalloc takes for so many.
+pub(super) const fn class(bytes: usize) -> usize {
+    if bytes <= 128 {
+        bytes.next_multiple_of(16)
+    } else {
+        let step = 1usize << (usize::BITS - 1 - (bytes - 1).leading_zeros() - 2);
+        bytes.next_multiple_of(step)
+    }
+}
+
+fn layout(room: usize) -> Layout {
+    Layout::from_size_align(HEADER + room, align_of::<Head>()).expect("below isize::MAX")
+}
+
+impl Node {
+    /// A node with at least so much room.
+    fn allocate(room: usize, birth: u64) -> Node {
+        let room = class(HEADER + room) - HEADER;
+        let narrow = u32::try_from(room).ok().filter(|room| room & FENCED == 0);
+        let narrow = narrow.expect("an item has at most 1 GiB");
+        // SAFETY: the size is not zero.
+        let memory = unsafe { alloc_zeroed(layout(room)) };
+        let head =
+            NonNull::new(memory.cast::<Head>()).unwrap_or_else(|| handle_alloc_error(layout(room)));
+        // SAFETY: the memory is ours, aligned, and longer than a header.
+        unsafe {
+            head.write(Head {
+                birth,
+                room: narrow,
+                used: 0,
+            })
+        };
+        Node(head)
+    }
+
+    /// Gives the memory back.
+    ///
+    /// # Safety
+    /// Nobody has the node any more (invariant 1).
+    pub(super) unsafe fn free(self) {
+        let layout = layout(self.room());
+        // SAFETY: made by `allocate` with this layout, and not used after.
+        unsafe { dealloc(self.0.as_ptr().cast(), layout) }
+    }
+
+    fn head<'a>(self) -> &'a Head {
+        // SAFETY: nodes are alive while anybody has them (invariant 1).
+        unsafe { self.0.as_ref() }
+    }
+
+    #[inline]
+    fn set_used(self, used: usize) {
+        // SAFETY: as in `head`; only the tree writes (invariant 2).
+        unsafe { (*self.0.as_ptr()).used = used as u32 };
+    }
+
+    #[inline]
+    pub(super) fn birth(self) -> u64 {
+        self.head().birth
+    }
+
+    #[inline]
+    fn room(self) -> usize {
+        (self.head().room & !FENCED) as usize
+    }
+
+    #[inline]
+    fn used(self) -> usize {
+        self.head().used as usize
+    }
+
+    /// Bytes of memory taken.
+    #[inline]
+    pub(super) fn bytes(self) -> usize {
+        HEADER + self.room()
+    }
+
+    #[inline]
+    fn data<'a>(self) -> &'a [u8] {
+        // SAFETY: so many bytes are behind the header, and all were written, by `allocate` at the latest.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(1).cast(), self.room()) }
+    }
+
+    #[inline]
+    fn data_mut<'a>(self) -> &'a mut [u8] {
+        // SAFETY: as in `data`; only the tree writes (invariant 2), and keeps no other reference meanwhile.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_ptr().add(1).cast(), self.room()) }
+    }
+
+    /// A leaf with this fence, a run of no items of these flags, and room for a run of `room` bytes.
+    pub(super) fn leaf(fence: &[u8], flags: u8, room: usize, birth: u64) -> Node {
+        let prefix = if fence.is_empty() {
+            0
+        } else {
+            FENCE_LEN + fence.len()
+        };
+        let node = Node::allocate(prefix + room.max(Run::EMPTY), birth);
+        if !fence.is_empty() {
+            // SAFETY: the node is ours alone.
+            unsafe { (*node.0.as_ptr()).room |= FENCED };
+            let len = u32::try_from(fence.len()).expect("shorter than an item");
+            node.data_mut()[..FENCE_LEN].copy_from_slice(&len.to_le_bytes());
+            node.data_mut()[FENCE_LEN..prefix].copy_from_slice(fence);
+        }
+        node.data_mut()[prefix..prefix + Run::EMPTY].copy_from_slice(&Run::empty(flags));
+        node.set_used(prefix + Run::EMPTY);
+        node
+    }
+
+    /// A leaf with the fence and the run of another, and room for a run of `room` bytes.
+    pub(super) fn leaf_copy(self, room: usize, birth: u64) -> Node {
+        let copy = Node::leaf(self.fence(), self.run().flags(), room, birth);
+        let at = copy.run_at();
+        let run = self.run().bytes();
+        copy.data_mut()[at..at + run.len()].copy_from_slice(run);
+        copy.set_used(at + run.len());
+        copy
+    }
+
+    /// Where a leaf's run begins.
+    #[inline]
+    fn run_at(self) -> usize {
+        if self.head().room & FENCED == 0 {
+            0
+        } else {
+            FENCE_LEN + self.fence().len()
+        }
+    }
+
+    /// Of a leaf: what the names are not below, among those with the leaf's order key; mostly nothing.
+    pub(super) fn fence<'a>(self) -> &'a [u8] {
+        if self.head().room & FENCED == 0 {
+            return &[];
+        }
+        let len = self.data()[..FENCE_LEN].try_into().expect("four bytes");
+        &self.data()[FENCE_LEN..][..u32::from_le_bytes(len) as usize]
+    }
+
+    /// Of a leaf: its run.
+    #[inline]
+    pub(super) fn run<'a>(self) -> Run<'a> {
+        Run::trusted(&self.data()[self.run_at()..self.used()])
+    }
+
+    /// Of a leaf: the longest run it has room for.
+    #[inline]
+    pub(super) fn run_room(self) -> usize {
+        self.room() - self.run_at()
+    }
+
+    /// Edits the run of a leaf.
+    #[inline]
+    pub(super) fn edit(self, edit: impl FnOnce(&mut RunMut<'_>)) {
+        let at = self.run_at();
+        let len = self.used() - at;
+        let mut run = RunMut::new(&mut self.data_mut()[at..], len);
+        edit(&mut run);
+        let len = run.len();
+        self.set_used(at + len);
+    }
+
+    /// An inner node with these children.
+    pub(super) fn inner(children: &[Child], birth: u64) -> Node {
+        let node = Node::allocate(size_of_val(children), birth);
+        let is_written = node.set_children(children);
+        debug_assert!(is_written);
+        node
+    }
+
+    /// Of an inner node: its children.
+    #[inline]
+    pub(super) fn children<'a>(self) -> &'a [Child] {
+        let count = self.used() / size_of::<Child>();
+        // SAFETY: an inner node's used bytes are children, and the header keeps their alignment.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(1).cast(), count) }
+    }
+
+    /// Of an inner node: a child, to be changed.
+    #[inline]
+    pub(super) fn child_mut<'a>(self, index: usize) -> &'a mut Child {
+        assert!(index < self.used() / size_of::<Child>());
+        // SAFETY: as in `children`; only the tree writes (invariant 2).
+        unsafe { &mut *self.0.as_ptr().add(1).cast::<Child>().add(index) }
+    }
+
+    /// Of an inner node: other children in place of its own, if there is room.
+    pub(super) fn set_children(self, children: &[Child]) -> bool {
+        if size_of_val(children) > self.room() || children.len() > CHILDREN_MAX {
+            return false;
+        }
+        // SAFETY: there is room; `children` is no part of a node that is written; only the tree writes.
+        unsafe {
+            let to = self.0.as_ptr().add(1).cast::<Child>();
+            std::ptr::copy_nonoverlapping(children.as_ptr(), to, children.len());
+        }
+        self.set_used(size_of_val(children));
+        true
+    }
+}

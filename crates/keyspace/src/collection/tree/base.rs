@@ -1,0 +1,201 @@
+//! The tree, its nodes and their bytes.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::collection::clones::{Clones, Frozen, free_all};
+use crate::collection::kind::LeafKind;
+use crate::collection::node::{Child, Node};
+use crate::collection::run::Run;
+use crate::collection::view::{Path, View};
+
+/// Bytes of a leaf's run, if nothing else is said.
+pub const LEAF_MAX: usize = 1984;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Tree<K> {
+    pub(super) kind: K,
+    pub(super) root: Node,
+    /// Levels of inner nodes.
+    pub(super) height: u8,
+    pub(super) count: u64,
+    /// Bytes of the nodes.
+    pub(super) bytes: usize,
+    /// The longest run of more than one item.
+    pub(super) leaf_max: usize,
+    /// Nodes are born in this version; clones are of earlier ones.
+    version: u64,
+    clones: Option<Arc<Clones>>,
+}
+
+impl<K: LeafKind> Tree<K> {
+    /// A tree without items, whose leaves have runs of up to `leaf_max` bytes.
+    pub fn new(kind: K, leaf_max: usize) -> Tree<K> {
+        assert!((64..=LEAF_MAX).contains(&leaf_max));
+        let root = Node::leaf(b"", K::FLAGS, Run::EMPTY, 1);
+        let bytes = root.bytes();
+        Tree {
+            kind,
+            root,
+            height: 0,
+            count: 0,
+            bytes,
+            leaf_max,
+            version: 1,
+            clones: None,
+        }
+    }
+
+    /// What is in the tree.
+    #[inline]
+    pub fn view(&self) -> View<'_, K> {
+        View {
+            kind: &self.kind,
+            root: self.root,
+            height: self.height,
+            count: self.count,
+            alive: PhantomData,
+        }
+    }
+
+    /// How many items there are.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Bytes of memory: the tree's own and those of its nodes, as the allocator rounds them.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        size_of::<Tree<K>>() + self.bytes
+    }
+
+    /// Bytes of memory that clones alone need.
+    pub fn held_bytes(&self) -> usize {
+        self.clones.as_ref().map_or(0, |clones| clones.held())
+    }
+
+    /// This moment of the tree, in O(1).
+    pub fn freeze(&mut self) -> Frozen<K>
+    where
+        K: Clone,
+    {
+        let clones = Arc::clone(self.clones.get_or_insert_default());
+        let version = self.version;
+        self.version += 1;
+        Frozen::new(&self.view(), version, clones)
+    }
+
+    /// Whether a clone may see a node.
+    #[inline]
+    fn is_shared(&self, node: Node) -> bool {
+        match &self.clones {
+            None => false,
+            Some(clones) => node.birth() <= clones.newest(),
+        }
+    }
+
+    pub(super) fn new_leaf(&mut self, fence: &[u8], room: usize) -> Node {
+        let node = Node::leaf(fence, K::FLAGS, room, self.version);
+        self.bytes += node.bytes();
+        node
+    }
+
+    pub(super) fn new_inner(&mut self, children: &[Child]) -> Node {
+        let node = Node::inner(children, self.version);
+        self.bytes += node.bytes();
+        node
+    }
+
+    /// Gives up a node that is no part of the tree any more.
+    pub(super) fn give_up(&mut self, node: Node) {
+        self.bytes -= node.bytes();
+        match &self.clones {
+            Some(clones) if node.birth() <= clones.newest() => clones.replace(node, self.version),
+            // SAFETY: it is no part of the tree, and no clone is as old.
+            _ => unsafe { node.free() },
+        }
+    }
+
+    /// Gives up a node and all below.
+    pub(super) fn give_up_all(&mut self, node: Node, height: usize) {
+        if height > 0 {
+            for child in node.children() {
+                self.give_up_all(child.node, height - 1);
+            }
+        }
+        self.give_up(node);
+    }
+
+    /// Puts a node in the place of the one that a path has at this depth.
+    pub(super) fn link(&mut self, path: &mut Path, depth: usize, node: Node) {
+        match depth.checked_sub(1) {
+            None => self.root = node,
+            Some(above) => {
+                path.nodes[above]
+                    .child_mut(usize::from(path.taken[above]))
+                    .node = node
+            }
+        }
+        let old = std::mem::replace(&mut path.nodes[depth], node);
+        self.give_up(old);
+    }
+
+    /// Copies the inner nodes of a path that a clone may see.
+    #[inline]
+    pub(super) fn own_inner(&mut self, path: &mut Path) {
+        if self.clones.is_none() {
+            return;
+        }
+        for depth in 0..path.height {
+            if self.is_shared(path.nodes[depth]) {
+                let copy = self.new_inner(path.nodes[depth].children());
+                self.link(path, depth, copy);
+            }
+        }
+    }
+
+    /// The leaf of a path whose inner nodes are owned, to be edited, with room for a run of so many bytes.
+    #[inline]
+    pub(super) fn own_leaf(&mut self, path: &mut Path, room: usize) -> Node {
+        let leaf = path.leaf();
+        if leaf.run_room() >= room && !self.is_shared(leaf) {
+            return leaf;
+        }
+        let copy = leaf.leaf_copy(room.max(leaf.run().bytes().len()), self.version);
+        self.bytes += copy.bytes();
+        self.link(path, path.height, copy);
+        copy
+    }
+
+    /// An inner node with these children in place of `node`, or the same one.
+    pub(super) fn with_children(&mut self, node: Node, children: &[Child]) -> Node {
+        if !self.is_shared(node) && node.set_children(children) {
+            return node;
+        }
+        let copy = self.new_inner(children);
+        self.give_up(node);
+        copy
+    }
+
+    /// Notes that the leaf of a path has one item more, or less.
+    #[inline]
+    pub(super) fn count_up(&mut self, path: &Path, by: i64) {
+        for depth in 0..path.height {
+            let child = path.nodes[depth].child_mut(usize::from(path.taken[depth]));
+            child.count = child.count.wrapping_add_signed(by);
+        }
+        self.count = self.count.wrapping_add_signed(by);
+    }
+}
+
+impl<K> Drop for Tree<K> {
+    fn drop(&mut self) {
+        let clones = self.clones.as_ref();
+        if !clones.is_some_and(|clones| clones.adopt(self.root, self.height, self.bytes)) {
+            // SAFETY: the tree is gone, and no clone lives.
+            unsafe { free_all(self.root, self.height) }
+        }
+    }
+}

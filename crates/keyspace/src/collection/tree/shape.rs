@@ -1,0 +1,448 @@
+//! Splits and merges.
+
+use std::ops::Range;
+
+use super::base::Tree;
+use crate::collection::cell::DECIMAL_MAX;
+use crate::collection::kind::{Edge, LeafKind};
+use crate::collection::node::{CHILDREN_MAX, Child, Node};
+use crate::collection::run::{Item, Run};
+use crate::collection::view::Path;
+
+/// An inner node with fewer children is merged with a neighbour, if they have not too many together.
+const CHILDREN_FEW: usize = 16;
+const CHILDREN_MERGED: usize = 48;
+/// A leaf of few bytes looks whether it can be merged when its count is a multiple of this.
+const LOOK_EVERY: usize = 4;
+
+/// An item of a leaf that is split, and its order key.
+pub(super) struct Piece<'a> {
+    order: u128,
+    item: Item<'a>,
+}
+
+/// Where a leaf is split that has too much.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// In the middle.
+    Middle,
+    /// So that the first item is alone: items come at the start.
+    First,
+    /// So that the last item is alone: items come at the end.
+    Last,
+}
+
+/// Ranges of pieces that each fit a leaf.
+struct Cutter<'p> {
+    flags: u8,
+    leaf_max: usize,
+    orders: &'p [u128],
+    /// Bytes of all pieces before one.
+    sums: Vec<usize>,
+    out: Vec<Range<usize>>,
+}
+
+impl Cutter<'_> {
+    fn fits(&self, pieces: &Range<usize>) -> bool {
+        let items = self.sums[pieces.end] - self.sums[pieces.start];
+        pieces.len() == 1 || Run::size_of(self.flags, pieces.len(), items) <= self.leaf_max
+    }
+
+    /// The place near the middle where the bytes on both sides differ least; where order keys differ, if
+    /// they do.
+    fn middle(&self, pieces: &Range<usize>) -> usize {
+        let half = (self.sums[pieces.start] + self.sums[pieces.end]) / 2;
+        let at = self.sums[pieces.clone()].partition_point(|&sum| sum < half) + pieces.start;
+        let nearer =
+            match at > pieces.start && half - self.sums[at - 1] < self.sums[at].abs_diff(half) {
+                true => at - 1,
+                false => at,
+            };
+        let middle = nearer.clamp(pieces.start + 1, pieces.end - 1);
+        let near = pieces.len() / 4;
+        let differs = |at: &usize| self.orders[at - 1] != self.orders[*at];
+        let places = (0..=near).flat_map(|by| [middle.saturating_sub(by), middle + by]);
+        let inside = places.filter(|&at| at > pieces.start && at < pieces.end);
+        inside.into_iter().find(differs).unwrap_or(middle)
+    }
+
+    fn cut(&mut self, pieces: Range<usize>) {
+        if self.fits(&pieces) {
+            self.out.push(pieces);
+            return;
+        }
+        let middle = self.middle(&pieces);
+        self.cut(pieces.start..middle);
+        self.cut(middle..pieces.end);
+    }
+}
+
+/// The shortest text that is above `below` and not above `name`.
+fn separator<'a>(below: &[u8], name: &'a [u8]) -> &'a [u8] {
+    let common = below
+        .iter()
+        .zip(name)
+        .take_while(|(one, other)| one == other)
+        .count();
+    &name[..(common + 1).min(name.len())]
+}
+
+impl<K: LeafKind> Tree<K> {
+    /// The items of a leaf in order, with `item` at `index`, in place of what is there if `is_replaced`.
+    pub(super) fn pieces<'a>(
+        &self,
+        run: Run<'a>,
+        index: usize,
+        is_replaced: bool,
+        item: Item<'a>,
+    ) -> Vec<Piece<'a>> {
+        let mut items = Vec::with_capacity(run.count() + 1);
+        items.extend(run.iter());
+        match is_replaced {
+            true => items[index] = item,
+            false => items.insert(index, item),
+        }
+        let order = |item: Item<'a>| Piece {
+            order: self.kind.order(&item),
+            item,
+        };
+        let mut pieces: Vec<_> = items.into_iter().map(order).collect();
+        if !K::IS_SORTED {
+            pieces.sort_unstable_by(|one, other| {
+                one.order.cmp(&other.order).then_with(|| {
+                    let (mut left, mut right) = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
+                    one.item
+                        .name
+                        .text(&mut left)
+                        .cmp(other.item.name.text(&mut right))
+                })
+            });
+        }
+        pieces
+    }
+
+    /// Leaves of these pieces in place of a path's, whose inner nodes are owned.
+    pub(super) fn split(&mut self, path: &mut Path, pieces: &[Piece<'_>], cut: Cut) {
+        let mut sum = 0;
+        let mut sums = Vec::with_capacity(pieces.len() + 1);
+        sums.push(0);
+        sums.extend(pieces.iter().map(|piece| {
+            sum += piece.item.size();
+            sum
+        }));
+        let orders: Vec<_> = pieces.iter().map(|piece| piece.order).collect();
+        let (flags, leaf_max) = (K::FLAGS, self.leaf_max);
+        let mut cutter = Cutter {
+            flags,
+            leaf_max,
+            orders: &orders,
+            sums,
+            out: Vec::new(),
+        };
+        let all = 0..pieces.len();
+        let cut_at = match cut {
+            Cut::Middle => 0,
+            Cut::First => 1,
+            Cut::Last => pieces.len() - 1,
+        };
+        let (left, right) = (0..cut_at, cut_at..pieces.len());
+        match cut != Cut::Middle && cutter.fits(&left) && cutter.fits(&right) {
+            true => cutter.out.extend([left, right]),
+            false => cutter.cut(all),
+        }
+        let old = path.leaf();
+        let first_order = self.child_order(path);
+        let mut children: Vec<Child> = Vec::with_capacity(cutter.out.len());
+        for range in std::mem::take(&mut cutter.out) {
+            let (mut left, mut right) = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
+            let first = &pieces[range.start];
+            let (order, fence) = match range.start.checked_sub(1) {
+                None => (first_order, old.fence()),
+                Some(last) if pieces[last].order == first.order && K::IS_KEYED => {
+                    let below = pieces[last].item.name.text(&mut left);
+                    (
+                        first.order,
+                        separator(below, first.item.name.text(&mut right)),
+                    )
+                }
+                Some(_) => (first.order, &b""[..]),
+            };
+            let items = cutter.sums[range.end] - cutter.sums[range.start];
+            let leaf = self.new_leaf(fence, Run::size_of(K::FLAGS, range.len(), items));
+            leaf.edit(|run| {
+                for (index, piece) in pieces[range.clone()].iter().enumerate() {
+                    run.insert(index, &piece.item);
+                }
+            });
+            children.push(Child {
+                order,
+                node: leaf,
+                count: range.len() as u64,
+            });
+        }
+        let at = path
+            .height
+            .checked_sub(1)
+            .map_or(0, |above| usize::from(path.taken[above]));
+        self.replace_children(path, path.height, at..at + 1, &children, cut == Cut::Last);
+        self.give_up(old);
+    }
+
+    /// The order key of a path's leaf.
+    fn child_order(&self, path: &Path) -> u128 {
+        match path.height.checked_sub(1) {
+            None => 0,
+            Some(above) => path.nodes[above].children()[usize::from(path.taken[above])].order,
+        }
+    }
+
+    /// Nodes at this depth in place of some that a path's parent has. The path is of no use below the
+    /// parent afterwards, and the nodes that were there are the caller's.
+    fn replace_children(
+        &mut self,
+        path: &mut Path,
+        depth: usize,
+        gone: Range<usize>,
+        new: &[Child],
+        at_end: bool,
+    ) {
+        let Some(above) = depth.checked_sub(1) else {
+            if let [only] = new {
+                self.root = only.node;
+            } else {
+                self.root = self.new_inner(new);
+                self.height += 1;
+            }
+            return;
+        };
+        let parent = path.nodes[above];
+        let old = parent.children();
+        let children = [&old[..gone.start], new, &old[gone.end..]].concat();
+        if children.len() <= CHILDREN_MAX {
+            let node = self.with_children(parent, &children);
+            self.relink(path, above, node);
+            self.count_again(path, above);
+            if children.len() < CHILDREN_FEW {
+                self.merge_inner(path, above);
+            }
+            return;
+        }
+        // Where items come at the end, full nodes stay full.
+        let half = if at_end {
+            CHILDREN_MAX - 1
+        } else {
+            children.len() / 2
+        };
+        let halves = [&children[..half], &children[half..]].map(|part| {
+            let node = self.new_inner(part);
+            Child {
+                order: part[0].order,
+                node,
+                count: part.iter().map(|child| child.count).sum(),
+            }
+        });
+        let at = above
+            .checked_sub(1)
+            .map_or(0, |over| usize::from(path.taken[over]));
+        self.replace_children(path, above, at..at + 1, &halves, at_end);
+        self.give_up(parent);
+    }
+
+    /// Notes a node that took the place of the one at this depth.
+    fn relink(&mut self, path: &mut Path, depth: usize, node: Node) {
+        path.nodes[depth] = node;
+        match depth.checked_sub(1) {
+            None => self.root = node,
+            Some(above) => {
+                path.nodes[above]
+                    .child_mut(usize::from(path.taken[above]))
+                    .node = node
+            }
+        }
+    }
+
+    /// Counts anew above the node at this depth.
+    fn count_again(&mut self, path: &Path, depth: usize) {
+        for below in (1..=depth).rev() {
+            let count = path.nodes[below]
+                .children()
+                .iter()
+                .map(|child| child.count)
+                .sum();
+            path.nodes[below - 1]
+                .child_mut(usize::from(path.taken[below - 1]))
+                .count = count;
+        }
+    }
+
+    /// Merges an inner node that has few children with a neighbour; the root, with its only child.
+    fn merge_inner(&mut self, path: &mut Path, depth: usize) {
+        let Some(above) = depth.checked_sub(1) else {
+            return self.lower_root();
+        };
+        let siblings = path.nodes[above].children();
+        let at = usize::from(path.taken[above]);
+        for left in [at, at.wrapping_sub(1)] {
+            let Some([one, other]) = siblings.get(left..left.wrapping_add(2)) else {
+                continue;
+            };
+            let (one, other) = (*one, *other);
+            let children = [one.node.children(), other.node.children()].concat();
+            if children.len() <= CHILDREN_MERGED {
+                let node = self.new_inner(&children);
+                let merged = Child {
+                    order: one.order,
+                    node,
+                    count: one.count + other.count,
+                };
+                self.replace_children(path, depth, left..left + 2, &[merged], false);
+                self.give_up(one.node);
+                self.give_up(other.node);
+                return;
+            }
+        }
+    }
+
+    /// Takes roots away that have one child.
+    pub(super) fn lower_root(&mut self) {
+        while self.height > 0 && self.root.children().len() == 1 {
+            let root = self.root;
+            self.root = root.children()[0].node;
+            self.height -= 1;
+            self.give_up(root);
+        }
+    }
+
+    /// Merges the leaf of a path with a neighbour if both are small, or gives unused room back. The
+    /// path's inner nodes are owned; the path is of no use afterwards.
+    pub(super) fn slim(&mut self, path: &mut Path) {
+        let leaf = path.leaf();
+        let run = leaf.run();
+        // To look at the neighbours costs two cache misses: not each time.
+        if let Some(above) = path.height.checked_sub(1)
+            && run.bytes().len() < self.leaf_max / 2
+            && run.count().is_multiple_of(LOOK_EVERY)
+        {
+            let siblings = path.nodes[above].children();
+            let at = usize::from(path.taken[above]);
+            for left in [at.wrapping_sub(1), at] {
+                let Some([one, other]) = siblings.get(left..left.wrapping_add(2)) else {
+                    continue;
+                };
+                let (one, other) = (*one, *other);
+                if self.merge_leaves(path, left, one, other) {
+                    return;
+                }
+            }
+        }
+        let len = run.bytes().len();
+        if leaf.run_room() > len + len / 4 + 64 {
+            let fresh = self.new_leaf_of(leaf, len);
+            self.link(path, path.height, fresh);
+        }
+    }
+
+    fn new_leaf_of(&mut self, leaf: Node, room: usize) -> Node {
+        let fresh = self.new_leaf(leaf.fence(), room);
+        fresh.edit(|run| run.append(leaf.run()));
+        fresh
+    }
+
+    /// Merges two leaves that have a common parent, if both are small together; whether they were.
+    fn merge_leaves(&mut self, path: &mut Path, left: usize, one: Child, other: Child) -> bool {
+        let (first, second) = (one.node.run(), other.node.run());
+        if second.is_empty() {
+            // Its range is the first one's now.
+            self.replace_children(path, path.height, left + 1..left + 2, &[], false);
+            self.give_up(other.node);
+            return true;
+        }
+        let size = first.bytes().len() + second.bytes().len();
+        if size > self.leaf_max * 3 / 4 && !first.is_empty() {
+            return false;
+        }
+        let leaf = self.new_leaf(one.node.fence(), size);
+        leaf.edit(|run| {
+            run.append(first);
+            run.append(second);
+        });
+        let merged = Child {
+            order: one.order,
+            node: leaf,
+            count: one.count + other.count,
+        };
+        self.replace_children(path, path.height, left..left + 2, &[merged], false);
+        self.give_up(one.node);
+        self.give_up(other.node);
+        true
+    }
+
+    /// What remains of a node when items of `from..to` go, where `None` is below, or above, all: the
+    /// node in its place and its count.
+    pub(super) fn cut_node(
+        &mut self,
+        child: Child,
+        height: usize,
+        from: Option<&Edge<'_>>,
+        to: Option<&Edge<'_>>,
+    ) -> Child {
+        let Some(below) = height.checked_sub(1) else {
+            return self.cut_leaf(child, from, to);
+        };
+        let mut children = child.node.children().to_vec();
+        let covering = |edge| crate::collection::view::covering(&children, below, edge);
+        let first = from.map_or(0, covering);
+        let last = to.map_or(children.len(), covering);
+        for inner in children.iter().take(last).skip(first + 1) {
+            self.give_up_all(inner.node, below);
+        }
+        children[first] = self.cut_node(children[first], below, from, to.filter(|_| first == last));
+        if last < children.len() && last != first {
+            children[last] = self.cut_node(children[last], below, None, to);
+            if children[last].count == 0 {
+                self.give_up_all(children[last].node, below);
+                children.remove(last);
+            }
+        }
+        children.drain(first + 1..last.max(first + 1).min(children.len()));
+        if first > 0 && children[first].count == 0 {
+            self.give_up_all(children[first].node, below);
+            children.remove(first);
+        }
+        let count = children.iter().map(|child| child.count).sum();
+        Child {
+            node: self.with_children(child.node, &children),
+            count,
+            ..child
+        }
+    }
+
+    fn cut_leaf(&mut self, child: Child, from: Option<&Edge<'_>>, to: Option<&Edge<'_>>) -> Child {
+        let run = child.node.run();
+        let is_gone = |item: &Item<'_>| {
+            let mut scratch = [0; DECIMAL_MAX];
+            let edge = Edge::of(&self.kind, item, &mut scratch);
+            from.is_none_or(|from| *from <= edge) && to.is_none_or(|to| edge < *to)
+        };
+        let kept: Vec<_> = run.iter().filter(|item| !is_gone(item)).collect();
+        if kept.len() == run.count() {
+            return child;
+        }
+        let items = kept.iter().map(Item::size).sum();
+        let leaf = self.new_leaf(
+            child.node.fence(),
+            Run::size_of(K::FLAGS, kept.len(), items),
+        );
+        leaf.edit(|run| {
+            for (index, item) in kept.iter().enumerate() {
+                run.insert(index, item);
+            }
+        });
+        self.give_up(child.node);
+        Child {
+            node: leaf,
+            count: kept.len() as u64,
+            ..child
+        }
+    }
+}

@@ -1,0 +1,472 @@
+//! Trees against `std` collections, with clones held; and how many bytes they take.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::collection::cell::{Cell, DECIMAL_MAX};
+use crate::collection::clones::Frozen;
+use crate::collection::kind::{Edge, Elements, Fields, LeafKind, Members, Scores};
+use crate::collection::run::{Item, PAIRS, TAGGED};
+use crate::collection::view::View;
+use crate::hash::Seed;
+
+/// Fields of whose order keys there are three.
+#[derive(Clone)]
+struct Colliding;
+
+impl LeafKind for Colliding {
+    const FLAGS: u8 = TAGGED | PAIRS;
+    const IS_SORTED: bool = false;
+
+    fn order(&self, item: &Item<'_>) -> u128 {
+        (item.name.text_len() as u128 % 3) << 90
+    }
+}
+
+type Name = (u128, Vec<u8>);
+type Content = (Option<Vec<u8>>, Option<u64>);
+type Model = BTreeMap<Name, Content>;
+
+fn text(cell: Cell<'_>) -> Vec<u8> {
+    cell.text(&mut [0; DECIMAL_MAX]).to_vec()
+}
+
+fn entry<K: LeafKind>(kind: &K, item: &Item<'_>) -> (Name, Content) {
+    (
+        (kind.order(item), text(item.name)),
+        (item.value.map(text), item.expiry),
+    )
+}
+
+fn compare<K: LeafKind>(view: View<'_, K>, model: &Model) {
+    let mut found: Vec<_> = view.iter().map(|item| entry(view.kind, &item)).collect();
+    if !K::IS_SORTED {
+        found.sort();
+    }
+    assert!(found.iter().map(|(key, value)| (key, value)).eq(model));
+    assert_eq!(view.count(), model.len() as u64);
+}
+
+/// Random changes of a tree and of a model.
+struct Pair<K: LeafKind> {
+    tree: Tree<K>,
+    model: Model,
+    clones: Vec<(Frozen<K>, Model)>,
+    random: fastrand::Rng,
+}
+
+impl<K: LeafKind + Clone> Pair<K> {
+    fn new(kind: K, leaf_max: usize, seed: u64) -> Pair<K> {
+        Pair {
+            tree: Tree::new(kind, leaf_max),
+            model: Model::new(),
+            clones: Vec::new(),
+            random: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    fn name(&mut self) -> Vec<u8> {
+        let number = self.random.u32(..3_000);
+        match self.random.u8(..8) {
+            0..2 => number.to_string().into_bytes(),
+            2 => (-i64::from(number)).to_string().into_bytes(),
+            3 if number < 30 => vec![b'l'; 50 * number as usize],
+            _ => format!("common:{number:05}").into_bytes(),
+        }
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        match self.random.u8(..60) {
+            0 => vec![b'v'; self.random.usize(1_000..5_000)],
+            1..10 => self.random.i32(..).to_string().into_bytes(),
+            _ => vec![b'v'; self.random.usize(..30)],
+        }
+    }
+
+    fn with_item<R>(&mut self, act: impl FnOnce(&mut Self, &Item<'_>) -> R) -> R {
+        let (name, value) = (self.name(), self.value());
+        let mut scratch = [0; 8];
+        let expiry = (self.random.u8(..10) == 0).then(|| self.random.u64(..1 << 48));
+        let mut item = Item {
+            name: Cell::of(&name),
+            value: None,
+            expiry,
+        };
+        if K::FLAGS & PAIRS != 0 {
+            item.value = Some(match K::IS_SORTED {
+                true => Scores::cell(f64::from(self.random.i8(-2..3)) / 2.0, &mut scratch),
+                false => Cell::of(&value),
+            });
+        }
+        act(self, &item)
+    }
+
+    fn step(&mut self, grows: bool) {
+        match self.random.u8(..100) {
+            0..60 if grows => self.set(),
+            0..25 => self.set(),
+            25..90 => self.remove(),
+            90..93 => self.cut(),
+            93..96 => self.read(),
+            96 => {
+                let frozen = self.tree.freeze();
+                self.clones.push((frozen, self.model.clone()));
+            }
+            97 if !self.clones.is_empty() => {
+                let gone = self.random.usize(..self.clones.len());
+                let (frozen, model) = self.clones.swap_remove(gone);
+                compare(frozen.view(), &model);
+            }
+            _ => {}
+        }
+    }
+
+    fn set(&mut self) {
+        self.with_item(|pair, item| {
+            let (key, value) = entry(&pair.tree.kind, item);
+            let found = pair
+                .tree
+                .view()
+                .find(item)
+                .map(|item| entry(&pair.tree.kind, &item).1);
+            assert_eq!(found.as_ref(), pair.model.get(&key));
+            let is_new = pair.model.insert(key.clone(), value).is_none();
+            assert_eq!(
+                pair.tree.set(item),
+                if is_new { Put::Added } else { Put::Replaced }
+            );
+            assert_eq!(pair.tree.view().find(item), Some(*item));
+            if K::IS_SORTED {
+                let rank = pair.model.range(..key).count() as u64;
+                assert_eq!(pair.tree.view().rank(item), Some(rank));
+                assert_eq!(pair.tree.view().at(rank), Some(*item));
+            }
+        });
+    }
+
+    fn remove(&mut self) {
+        let known = self
+            .random
+            .bool()
+            .then(|| self.random.usize(..self.model.len().max(1)));
+        if let Some(rank) = known.filter(|&rank| rank < self.model.len()) {
+            let item = self.tree.view().at(rank as u64).expect("it is there");
+            let key = entry(&self.tree.kind, &item).0;
+            self.model.remove(&key).expect("the same are there");
+            assert!(self.tree.remove_at(rank as u64));
+            return;
+        }
+        self.with_item(|pair, item| {
+            let key = entry(&pair.tree.kind, item).0;
+            let is_there = pair.model.remove(&key).is_some();
+            assert_eq!(pair.tree.remove_item(item), is_there);
+            assert_eq!(pair.tree.view().find(item), None);
+        });
+    }
+
+    /// Two places, of which the first is not above the second.
+    fn edges(&mut self) -> [(u128, Vec<u8>); 2] {
+        let mut edges = [(); 2].map(|()| {
+            let (order, name) = self.with_item(|pair, item| entry(&pair.tree.kind, item).0);
+            (order, if self.random.bool() { name } else { Vec::new() })
+        });
+        edges.sort();
+        edges
+    }
+
+    fn cut(&mut self) {
+        let [from, mut to] = self.edges();
+        if self.random.u8(..4) > 0 {
+            // Mostly little.
+            let some = self.random.usize(..40);
+            let next = self.model.range(from.clone()..).nth(some);
+            to = next.map_or(to, |(key, _)| key.clone());
+        }
+        let is_open = self.random.u8(..50) == 0;
+        let first = Edge {
+            order: from.0,
+            name: &from.1,
+        };
+        let last = Edge {
+            order: to.0,
+            name: &to.1,
+        };
+        let before = self.model.len();
+        self.model
+            .retain(|key, _| *key < from || !is_open && *key >= to);
+        let gone = (before - self.model.len()) as u64;
+        assert_eq!(self.tree.cut(&first, (!is_open).then_some(&last)), gone);
+        self.tree.verify();
+    }
+
+    fn read(&mut self) {
+        let [from, to] = self.edges();
+        let first = Edge {
+            order: from.0,
+            name: &from.1,
+        };
+        let last = Edge {
+            order: to.0,
+            name: &to.1,
+        };
+        let view = self.tree.view();
+        let mut found: Vec<_> = view
+            .range(first, last)
+            .map(|item| entry(view.kind, &item))
+            .collect();
+        if !K::IS_SORTED {
+            found.sort();
+        }
+        assert!(
+            found
+                .iter()
+                .map(|(key, value)| (key, value))
+                .eq(self.model.range(from.clone()..to))
+        );
+        assert_eq!(
+            view.count_before(&first),
+            self.model.range(..from).count() as u64
+        );
+        let mut leaves: Vec<_> = view
+            .leaves(&Edge::default())
+            .map(|leaf| leaf.run.bytes().as_ptr())
+            .collect();
+        let end = Edge {
+            order: u128::MAX,
+            name: &[0xff; 2_000],
+        };
+        let back = view.leaves_back(&end).map(|leaf| leaf.run.bytes().as_ptr());
+        leaves.reverse();
+        assert!(back.eq(leaves));
+    }
+
+    fn run(mut self, steps: usize) {
+        for step in 0..steps {
+            self.step((step / (steps / 6)).is_multiple_of(2));
+            if step % 101 == 0 {
+                self.tree.verify();
+                compare(self.tree.view(), &self.model);
+            }
+        }
+        self.tree.verify();
+        for (frozen, model) in self.clones.drain(..self.clones.len() / 2) {
+            compare(frozen.view(), &model);
+        }
+        // A tree that goes before its clones.
+        let Pair { tree, clones, .. } = self;
+        drop(tree);
+        for (frozen, model) in clones {
+            compare(frozen.view(), &model);
+        }
+    }
+}
+
+const STEPS: usize = if cfg!(miri) { 300 } else { 20_000 };
+
+fn seed() -> Seed {
+    Seed::new(5)
+}
+
+#[test]
+fn fields_are_like_a_map() {
+    for (round, leaf_max) in [64, 300, LEAF_MAX].into_iter().enumerate() {
+        Pair::new(Fields { seed: seed() }, leaf_max, round as u64).run(STEPS);
+    }
+}
+
+#[test]
+fn members_are_like_a_map() {
+    for (round, leaf_max) in [64, 300, LEAF_MAX].into_iter().enumerate() {
+        Pair::new(Members { seed: seed() }, leaf_max, 10 + round as u64).run(STEPS);
+    }
+}
+
+#[test]
+fn scores_are_like_a_map() {
+    for (round, leaf_max) in [64, 300, LEAF_MAX].into_iter().enumerate() {
+        Pair::new(Scores, leaf_max, 20 + round as u64).run(STEPS);
+    }
+}
+
+#[test]
+fn order_keys_may_collide() {
+    for (round, leaf_max) in [64, 300, LEAF_MAX].into_iter().enumerate() {
+        Pair::new(Colliding, leaf_max, 30 + round as u64).run(STEPS);
+    }
+}
+
+#[test]
+fn elements_are_like_a_vector() {
+    for leaf_max in [64, LEAF_MAX] {
+        let mut random = fastrand::Rng::with_seed(leaf_max as u64);
+        let mut tree = Tree::new(Elements, leaf_max);
+        let mut model: Vec<i64> = Vec::new();
+        let mut clones: Vec<(Frozen<Elements>, Vec<i64>)> = Vec::new();
+        let numbers = |view: View<'_, Elements>| {
+            let numbers = view.iter().map(|item| match item.name {
+                Cell::Int(number) => number,
+                Cell::Bytes(_) => unreachable!("all are numbers"),
+            });
+            numbers.collect::<Vec<_>>()
+        };
+        for step in 0..STEPS {
+            let grows = (step / (STEPS / 5)).is_multiple_of(2);
+            let at = match random.u8(..3) {
+                0 => 0,
+                1 => model.len(),
+                _ => random.usize(..=model.len()),
+            };
+            if random.u8(..10) < if grows { 7 } else { 3 } {
+                let number = random.i64(-100..100_000);
+                tree.insert_at(at as u64, &Item::single(Cell::Int(number)));
+                model.insert(at, number);
+            } else {
+                let is_there = at < model.len();
+                assert_eq!(tree.remove_at(at as u64), is_there);
+                if is_there {
+                    model.remove(at);
+                }
+            }
+            let at = random.usize(..=model.len());
+            assert_eq!(
+                tree.replace_at(at as u64, &Item::single(Cell::Int(7))),
+                at < model.len()
+            );
+            if let Some(number) = model.get_mut(at) {
+                *number = 7;
+            }
+            match random.u8(..100) {
+                0 => clones.push((tree.freeze(), model.clone())),
+                1 if !clones.is_empty() => {
+                    let (frozen, model) = clones.swap_remove(random.usize(..clones.len()));
+                    assert_eq!(numbers(frozen.view()), model);
+                }
+                _ => {}
+            }
+            if step % 50 == 0 {
+                tree.verify();
+                assert_eq!(numbers(tree.view()), model);
+            }
+        }
+    }
+}
+
+/// Held bytes are those of the nodes that changed since, and none once the clones have ended.
+#[test]
+fn clones_hold_what_they_see() {
+    let mut tree = filled(2_000, 1);
+    let before = tree.bytes();
+    let clone = tree.freeze();
+    let second = tree.freeze();
+    assert_eq!((tree.bytes(), tree.held_bytes()), (before, 0));
+    tree.set(&Item::pair(Cell::Bytes(b"one more"), Cell::Int(1)));
+    let leaf_and_root = tree.held_bytes();
+    assert!((1_000..=4_096).contains(&leaf_and_root), "{leaf_and_root}");
+    tree.set(&Item::pair(Cell::Bytes(b"one more"), Cell::Int(2)));
+    assert_eq!(tree.held_bytes(), leaf_and_root, "copied once");
+    drop(clone);
+    assert_eq!(tree.held_bytes(), leaf_and_root, "the second sees them too");
+    let third = tree.freeze();
+    tree.cut(&Edge::default(), None);
+    assert!(tree.held_bytes() > before);
+    drop(second);
+    assert_eq!(third.view().count(), 2_001);
+    drop(third);
+    assert_eq!((tree.held_bytes(), tree.count()), (0, 0));
+    tree.verify();
+}
+
+/// A clone is read by a thread while the tree is changed by another.
+#[test]
+fn a_clone_is_read_beside_writes() {
+    let mut tree = filled(if cfg!(miri) { 100 } else { 20_000 }, 2);
+    let (clone, count) = (tree.freeze(), tree.count());
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for _ in 0..5 {
+                assert_eq!(clone.view().iter().count() as u64, count);
+            }
+        });
+        let mut random = fastrand::Rng::with_seed(9);
+        while tree.count() > count / 2 {
+            tree.remove_at(random.u64(..tree.count()));
+        }
+    });
+    tree.verify();
+    assert_eq!(tree.held_bytes(), 0);
+}
+
+fn words(random: &mut fastrand::Rng) -> [String; 2] {
+    // Of 12 to 16 bytes.
+    [b'f', b'v'].map(|kind| {
+        let len = random.usize(11..=15);
+        let letters = (0..len).map(|_| random.alphanumeric());
+        char::from(kind).to_string() + &letters.collect::<String>()
+    })
+}
+
+fn filled(count: usize, seed: u64) -> Tree<Fields> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut tree = Tree::new(Fields { seed: self::seed() }, LEAF_MAX);
+    for _ in 0..count {
+        let [field, value] = words(&mut random);
+        tree.set(&Item::pair(
+            Cell::of(field.as_bytes()),
+            Cell::of(value.as_bytes()),
+        ));
+    }
+    tree
+}
+
+fn own_bytes(tree: &Tree<Fields>) -> usize {
+    let bytes = |item: Item<'_>| item.name.text_len() + item.value.map_or(0, Cell::text_len);
+    tree.view().iter().map(bytes).sum()
+}
+
+/// Bytes per field beyond the user's own, for fields and values of 12 to 16 bytes: at most 10; after
+/// half of them were removed by chance, at most 1.3 times what a fresh tree of the rest takes.
+#[test]
+fn a_tree_is_small() {
+    for (count, seed) in [(500, 1), (10_000, 2), (10_000, 3), (200_000, 4)] {
+        if cfg!(miri) && count > 500 {
+            return;
+        }
+        let mut tree = filled(count, seed);
+        let each = (tree.bytes() - own_bytes(&tree)) as f64 / tree.count() as f64;
+        let mut random = fastrand::Rng::with_seed(seed);
+        while tree.count() > count as u64 / 2 {
+            tree.remove_at(random.u64(..tree.count()));
+        }
+        let left = (tree.bytes() - own_bytes(&tree)) as f64 / tree.count() as f64;
+        let mut fresh = Tree::new(Fields { seed: self::seed() }, LEAF_MAX);
+        let mut items: Vec<_> = tree.view().iter().collect();
+        random.shuffle(&mut items);
+        for item in items {
+            fresh.set(&item);
+        }
+        let ratio = tree.bytes() as f64 / fresh.bytes() as f64;
+        println!(
+            "{count} fields: {each:.2} bytes a field; half of them: {left:.2}, {ratio:.3} of a fresh tree"
+        );
+        tree.verify();
+        assert!(each <= 10.0, "{each}");
+        assert!(ratio <= 1.3, "{ratio}");
+    }
+}
+
+/// Items that come in order, at either end, fill their leaves.
+#[test]
+fn leaves_that_grow_at_an_end_are_full() {
+    for at_end in [true, false] {
+        let mut tree = Tree::new(Scores, LEAF_MAX);
+        for number in 0..20_000_i64 {
+            let score = if at_end { number } else { -number };
+            tree.set(&Item::pair(Cell::Bytes(b"member"), Cell::Int(score)));
+        }
+        tree.verify();
+        let leaves = tree.view().leaves(&Edge::default());
+        let bytes: Vec<_> = leaves.map(|leaf| leaf.run.bytes().len()).collect();
+        let full = bytes.iter().filter(|&&len| len > LEAF_MAX * 9 / 10).count();
+        assert!(full + 1 >= bytes.len(), "{full} of {}", bytes.len());
+    }
+}

@@ -1,0 +1,95 @@
+//! Whether a tree is what `tree` says: for tests and fuzzing.
+
+use super::base::Tree;
+use crate::collection::cell::DECIMAL_MAX;
+use crate::collection::kind::{Edge, LeafKind};
+use crate::collection::node::{CHILDREN_MAX, Child};
+use crate::collection::run::Run;
+use crate::collection::view::first_fence;
+
+/// What was counted below a node.
+#[derive(Default)]
+struct Counted {
+    items: u64,
+    bytes: usize,
+}
+
+impl<K: LeafKind> Tree<K> {
+    /// Checks every invariant.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub fn verify(&self) {
+        let root = Child {
+            order: 0,
+            node: self.root,
+            count: self.count,
+        };
+        let mut counted = Counted::default();
+        self.verify_node(root, usize::from(self.height), None, &mut counted);
+        assert_eq!(counted.items, self.count);
+        assert_eq!(counted.bytes, self.bytes);
+    }
+
+    fn verify_node(
+        &self,
+        child: Child,
+        height: usize,
+        end: Option<Edge<'_>>,
+        counted: &mut Counted,
+    ) {
+        let (node, before) = (child.node, counted.items);
+        counted.bytes += node.bytes();
+        if height == 0 {
+            let start = Edge {
+                order: child.order,
+                name: node.fence(),
+            };
+            self.verify_leaf(node.run(), start, end);
+            counted.items += node.run().count() as u64;
+        } else {
+            let children = node.children();
+            assert!((1..=CHILDREN_MAX).contains(&children.len()));
+            assert_eq!(children[0].order, child.order);
+            let is_root = height == usize::from(self.height);
+            assert!(!is_root || children.len() > 1, "a root has a choice");
+            for (at, &inner) in children.iter().enumerate() {
+                let next = children.get(at + 1).map(|next| {
+                    let name = first_fence(next.node, height - 1);
+                    Edge {
+                        order: next.order,
+                        name,
+                    }
+                });
+                self.verify_node(inner, height - 1, next.or(end), counted);
+            }
+        }
+        assert_eq!(counted.items - before, child.count);
+    }
+
+    fn verify_leaf(&self, run: Run<'_>, start: Edge<'_>, end: Option<Edge<'_>>) {
+        Run::check(run.bytes()).expect("a leaf is a run");
+        assert!(run.bytes().len() <= self.leaf_max || run.count() == 1);
+        if !K::IS_KEYED {
+            return;
+        }
+        assert!(end.is_none_or(|end| start < end), "{start:?} {end:?}");
+        let (mut last, mut text) = (None, Vec::new());
+        for item in run.iter() {
+            let mut scratch = [0; DECIMAL_MAX];
+            let edge = Edge::of(&self.kind, &item, &mut scratch);
+            assert!(
+                start <= edge && end.is_none_or(|end| edge < end),
+                "{start:?} {edge:?} {end:?}"
+            );
+            if K::IS_SORTED {
+                assert!(last.is_none_or(|last| Edge {
+                    order: last,
+                    name: &text
+                } < edge));
+                last = Some(edge.order);
+                text = edge.name.to_vec();
+            }
+        }
+    }
+}

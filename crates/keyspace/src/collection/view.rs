@@ -1,0 +1,366 @@
+//! Reading a tree, or a clone of one.
+
+use std::marker::PhantomData;
+
+use super::cell::{Cell, DECIMAL_MAX};
+use super::kind::{Edge, LeafKind};
+use super::node::{Child, Node};
+use super::run::{Item, Items, Run};
+
+/// Levels of inner nodes a tree may have: with 16 children each they would be more than fit into memory.
+pub(super) const HEIGHT_MAX: usize = 14;
+
+/// A tree at one moment.
+#[derive(Debug)]
+pub struct View<'t, K> {
+    pub(super) kind: &'t K,
+    pub(super) root: Node,
+    pub(super) height: u8,
+    pub(super) count: u64,
+    pub(super) alive: PhantomData<&'t [u8]>,
+}
+
+impl<K> Clone for View<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for View<'_, K> {}
+
+/// The nodes from the root to a leaf, and which child was taken in each.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    pub(super) nodes: [Node; HEIGHT_MAX + 1],
+    pub(super) taken: [u16; HEIGHT_MAX],
+    pub(super) height: usize,
+}
+
+impl Path {
+    fn new(root: Node, height: u8) -> Path {
+        Path {
+            nodes: [root; HEIGHT_MAX + 1],
+            taken: [0; HEIGHT_MAX],
+            height: usize::from(height),
+        }
+    }
+
+    #[inline]
+    pub(super) fn leaf(&self) -> Node {
+        self.nodes[self.height]
+    }
+
+    #[inline]
+    fn take(&mut self, depth: usize, child: usize) {
+        self.taken[depth] = child as u16;
+        self.nodes[depth + 1] = self.nodes[depth].children()[child].node;
+    }
+
+    /// Goes to the next leaf, or to the one before; whether there is one.
+    fn step(&mut self, is_forward: bool) -> bool {
+        for depth in (0..self.height).rev() {
+            let (taken, children) = (usize::from(self.taken[depth]), self.nodes[depth].children());
+            let next = match is_forward {
+                true => Some(taken + 1).filter(|&next| next < children.len()),
+                false => taken.checked_sub(1),
+            };
+            if let Some(next) = next {
+                self.take(depth, next);
+                self.fall(depth + 1, is_forward);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Goes down to the first leaf below, or to the last.
+    fn fall(&mut self, from: usize, is_first: bool) {
+        for depth in from..self.height {
+            let last = self.nodes[depth].children().len() - 1;
+            self.take(depth, if is_first { 0 } else { last });
+        }
+    }
+
+    /// Whether no leaf is behind this one, or none before.
+    pub(super) fn is_outermost(&self, is_last: bool) -> bool {
+        (0..self.height).all(|depth| match is_last {
+            true => usize::from(self.taken[depth]) + 1 == self.nodes[depth].children().len(),
+            false => self.taken[depth] == 0,
+        })
+    }
+}
+
+/// The fence of the first leaf below a node that is `height` levels above leaves.
+pub(super) fn first_fence<'a>(mut node: Node, height: usize) -> &'a [u8] {
+    for _ in 0..height {
+        node = node.children()[0].node;
+    }
+    node.fence()
+}
+
+/// The child that covers an edge, of those whose nodes are `height` levels above leaves.
+#[inline]
+pub(super) fn covering(children: &[Child], height: usize, edge: &Edge<'_>) -> usize {
+    let end = children.partition_point(|child| child.order <= edge.order);
+    if end == 0 || children[end - 1].order < edge.order {
+        return end.saturating_sub(1);
+    }
+    let start = children[..end].partition_point(|child| child.order < edge.order);
+    let equal = &children[start..end];
+    let below = equal.partition_point(|child| first_fence(child.node, height) <= edge.name);
+    (start + below).saturating_sub(1)
+}
+
+/// The first item of a sorted run that is not before an edge.
+pub(super) fn lower<K: LeafKind>(kind: &K, run: Run<'_>, edge: &Edge<'_>) -> usize {
+    let is_before = |item: &Item<'_>| {
+        let order = kind.order(item);
+        if order != edge.order {
+            return order < edge.order;
+        }
+        item.name.text(&mut [0; DECIMAL_MAX]) < edge.name
+    };
+    // The items at multiples of eight are found without a walk.
+    let (mut low, mut high) = (0, run.count().div_ceil(8));
+    while low < high {
+        let middle = (low + high) / 2;
+        match run.get(middle * 8).is_some_and(|item| is_before(&item)) {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    let from = low.saturating_sub(1) * 8;
+    from + run.range(from).take_while(is_before).count()
+}
+
+impl<'t, K: LeafKind> View<'t, K> {
+    /// How many items there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    #[inline]
+    pub(super) fn seek(&self, edge: &Edge<'_>) -> Path {
+        let mut path = Path::new(self.root, self.height);
+        for depth in 0..path.height {
+            let children = path.nodes[depth].children();
+            path.take(depth, covering(children, path.height - depth - 1, edge));
+        }
+        path
+    }
+
+    /// The leaf with the item of a rank, and its index there; the end of the last leaf for the rank
+    /// behind all.
+    pub(super) fn seek_rank(&self, rank: u64) -> (Path, usize) {
+        let mut path = Path::new(self.root, self.height);
+        let mut left = rank.min(self.count);
+        for depth in 0..path.height {
+            let children = path.nodes[depth].children();
+            let mut taken = 0;
+            while left >= children[taken].count && taken + 1 < children.len() {
+                left -= children[taken].count;
+                taken += 1;
+            }
+            path.take(depth, taken);
+        }
+        (path, left as usize)
+    }
+
+    /// Index and item that has this item's name (and order key, where leaves are sorted), in a leaf; the
+    /// index is where it would be if it is not there.
+    #[inline]
+    pub(super) fn locate(
+        &self,
+        run: Run<'t>,
+        item: &Item<'_>,
+        edge: &Edge<'_>,
+    ) -> (usize, Option<Item<'t>>) {
+        if !K::IS_SORTED {
+            return match run.lookup(item.name) {
+                Some((index, found)) => (index, Some(found)),
+                None => (run.count(), None),
+            };
+        }
+        let index = lower(self.kind, run, edge);
+        let found = run.get(index);
+        (
+            index,
+            found.filter(|found| found.name == item.name && self.kind.order(found) == edge.order),
+        )
+    }
+
+    /// The item with this item's name, and order key.
+    #[inline]
+    pub fn find(&self, item: &Item<'_>) -> Option<Item<'t>> {
+        let mut scratch = [0; DECIMAL_MAX];
+        let edge = Edge::of(self.kind, item, &mut scratch);
+        self.locate(self.seek(&edge).leaf().run(), item, &edge).1
+    }
+
+    /// The item of a name, where the order key follows from the name.
+    #[inline]
+    pub fn get(&self, name: Cell<'_>) -> Option<Item<'t>> {
+        self.find(&Item::single(name))
+    }
+
+    /// How many items are before this one, if it is there.
+    pub fn rank(&self, item: &Item<'_>) -> Option<u64> {
+        let mut scratch = [0; DECIMAL_MAX];
+        let edge = Edge::of(self.kind, item, &mut scratch);
+        let path = self.seek(&edge);
+        let (index, found) = self.locate(path.leaf().run(), item, &edge);
+        found.map(|_| before(&path) + index as u64)
+    }
+
+    /// How many items are before an edge.
+    pub fn count_before(&self, edge: &Edge<'_>) -> u64 {
+        let path = self.seek(edge);
+        let run = path.leaf().run();
+        let inside = match K::IS_SORTED {
+            true => lower(self.kind, run, edge),
+            false => run.iter().filter(|item| self.is_before(item, edge)).count(),
+        };
+        before(&path) + inside as u64
+    }
+
+    fn is_before(&self, item: &Item<'_>, edge: &Edge<'_>) -> bool {
+        Edge::of(self.kind, item, &mut [0; DECIMAL_MAX]) < *edge
+    }
+
+    /// The item of a rank.
+    pub fn at(&self, rank: u64) -> Option<Item<'t>> {
+        if rank >= self.count {
+            return None;
+        }
+        let (path, index) = self.seek_rank(rank);
+        path.leaf().run().get(index)
+    }
+
+    /// The items from a rank on. Those of a leaf that is not sorted are in any order.
+    pub fn from_rank(&self, rank: u64) -> Walk<'t> {
+        let (path, index) = self.seek_rank(rank);
+        Walk {
+            items: path.leaf().run().range(index),
+            path,
+            alive: PhantomData,
+        }
+    }
+
+    /// All items.
+    pub fn iter(&self) -> Walk<'t> {
+        self.from_rank(0)
+    }
+
+    /// The items of `from..to`. Those of a leaf that is not sorted are in any order.
+    pub fn range<'e>(
+        &self,
+        from: Edge<'e>,
+        to: Edge<'e>,
+    ) -> impl Iterator<Item = Item<'t>> + use<'t, 'e, K> {
+        let view = *self;
+        let leaves = self
+            .leaves(&from)
+            .take_while(move |leaf| leaf.order <= to.order);
+        leaves.flat_map(|leaf| leaf.run.iter()).filter(move |item| {
+            let mut scratch = [0; DECIMAL_MAX];
+            let edge = Edge::of(view.kind, item, &mut scratch);
+            from <= edge && edge < to
+        })
+    }
+
+    /// The leaves from the one on that covers an edge.
+    pub fn leaves(&self, from: &Edge<'_>) -> Leaves<'t> {
+        Leaves {
+            path: Some(self.seek(from)),
+            is_forward: true,
+            alive: PhantomData,
+        }
+    }
+
+    /// The same, towards the first.
+    pub fn leaves_back(&self, from: &Edge<'_>) -> Leaves<'t> {
+        Leaves {
+            path: Some(self.seek(from)),
+            is_forward: false,
+            alive: PhantomData,
+        }
+    }
+}
+
+/// Items in the leaves before a path's.
+fn before(path: &Path) -> u64 {
+    let counts = (0..path.height).map(|depth| {
+        let children = &path.nodes[depth].children()[..usize::from(path.taken[depth])];
+        children.iter().map(|child| child.count).sum::<u64>()
+    });
+    counts.sum()
+}
+
+/// Items of a tree, leaf after leaf.
+#[derive(Debug)]
+pub struct Walk<'t> {
+    path: Path,
+    items: Items<'t>,
+    alive: PhantomData<&'t [u8]>,
+}
+
+impl<'t> Iterator for Walk<'t> {
+    type Item = Item<'t>;
+
+    fn next(&mut self) -> Option<Item<'t>> {
+        loop {
+            if let Some(item) = self.items.next() {
+                return Some(item);
+            }
+            if !self.path.step(true) {
+                return None;
+            }
+            self.items = self.path.leaf().run().iter();
+        }
+    }
+}
+
+/// A leaf: what begins at an order key and a name.
+#[derive(Clone, Copy, Debug)]
+pub struct LeafRef<'t> {
+    /// The order key from which on items are here; 0 in the first leaf.
+    pub order: u128,
+    /// What names of that key are not below; mostly nothing.
+    pub fence: &'t [u8],
+    /// The items.
+    pub run: Run<'t>,
+}
+
+/// Leaves of a tree.
+#[derive(Debug)]
+pub struct Leaves<'t> {
+    path: Option<Path>,
+    is_forward: bool,
+    alive: PhantomData<&'t [u8]>,
+}
+
+impl<'t> Iterator for Leaves<'t> {
+    type Item = LeafRef<'t>;
+
+    fn next(&mut self) -> Option<LeafRef<'t>> {
+        let path = self.path.as_mut()?;
+        let order = match path.height.checked_sub(1) {
+            Some(above) => path.nodes[above].children()[usize::from(path.taken[above])].order,
+            None => 0,
+        };
+        let leaf = LeafRef {
+            order,
+            fence: path.leaf().fence(),
+            run: path.leaf().run(),
+        };
+        if !path.step(self.is_forward) {
+            self.path = None;
+        }
+        Some(leaf)
+    }
+}
