@@ -1,8 +1,32 @@
 //! What all collection types stand on: packed runs of items, and trees whose leaves are runs.
 //!
 //! Nothing here knows commands, keys, the log or the server. Reading order: [`cell`] is a name or a value,
-//! [`run`] packs items of one or two cells, [`kind`] gives items their order, `node` is the memory of
-//! one node, [`view`] reads a tree, [`clones`] keeps what clones see, [`tree`] changes it.
+//! [`run`] packs items of one or two cells, [`kind`] gives items their order, `node` is the memory of one
+//! node, [`view`] reads a tree, [`clones`] keeps what clones see, [`tree`] changes it.
+//!
+//! # How a tree will be logged
+//!
+//! The log is not built yet. Its rules were tried in a model (`tests/collection_log_model.rs`: random
+//! edits, cuts, splits, merges, compaction of any segment, a crash at every point, replay). Each leaf
+//! knows its *base*, the leaf record it rests on.
+//!
+//! 1. An edit is one record and amends the leaves that cover its keys. Splits write nothing: both halves
+//!    keep the base. **Merges need not write either**, if the merged leaf keeps the older base of the two.
+//! 2. A cut is one record. At replay it is a leaf record without items for its range, so a leaf whose range
+//!    grows over it keeps its base. A leaf that a cut empties, but whose range ends behind the cut's, is
+//!    merged.
+//! 3. A leaf record is dropped when no leaf in its range has a base that is **not newer** (with merges
+//!    that are written: when none rests on it); an edit or a cut, when no leaf that covers it has an
+//!    older base. The leaves that stand against it are written before.
+//! 4. **Fences are stable**: a leaf begins where it was split off, not at its first item. Leaves that
+//!    begin at their first item lose edits, whatever the other rules, as their ranges grow without a
+//!    record.
+//! 5. Ranges in records are edges (order key and name): order keys alone do not tell leaves apart.
+//!
+//! The model fails with merges that keep the left base, with older bases where only the exact base is
+//! judged, and with floating fences; tests keep those failures. Bytes written per byte of edits are 1 +
+//! 1 / garbage, uniform or skewed (3.00, 2.00, 1.50 at garbage of half, once and twice what lives;
+//! leaves of 1400, edits of 56 bytes).
 
 pub mod cell;
 pub mod clones;
