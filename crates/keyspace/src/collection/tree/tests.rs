@@ -459,7 +459,7 @@ fn a_tree_is_small() {
 fn leaves_that_grow_at_an_end_are_full() {
     for at_end in [true, false] {
         let mut tree = Tree::new(Scores, LEAF_MAX);
-        for number in 0..20_000_i64 {
+        for number in 0..(STEPS as i64) {
             let score = if at_end { number } else { -number };
             tree.set(&Item::pair(Cell::Bytes(b"member"), Cell::Int(score)));
         }
