@@ -127,6 +127,11 @@ fn change<K: LeafKind + Clone>(kind: K, leaf_max: usize, mut input: Input<'_>) {
 /// What is accepted as a run is one in every way.
 fn check(bytes: &[u8]) {
     let Ok(run) = Run::check(bytes) else { return };
+    if Scores.check_leaf(bytes, &Edge::default(), None).is_ok() {
+        let scores = run.iter().map(|item| Scores::score(item.value.expect("it has a score")));
+        let scores: Option<Vec<f64>> = scores.collect();
+        assert!(scores.expect("they are numbers").is_sorted());
+    }
     let items: Vec<Item<'_>> = run.iter().collect();
     assert_eq!(items.len(), run.count());
     for (index, item) in items.iter().enumerate().take(100) {

@@ -1,19 +1,18 @@
-//! What runs and trees cost: nanoseconds per insert, find, replace and remove, and bytes per field
-//! beyond the user's own.
+//! What runs and trees cost: nanoseconds per insert, find, replace and remove, of the thread's own time,
+//! beside the map of `std`; and bytes per field beyond the user's own.
 //!
 //! ```text
 //!   cargo run --release -p ferrite-keyspace --example collection            10, 10 k, 1 M and 10 M fields
 //!   cargo run --release -p ferrite-keyspace --example collection -- 1000    so many
-//!   cargo run --release -p ferrite-keyspace --example collection -- arc     copies of inner nodes, with
-//!   `Arc`
+//!   cargo run --release -p ferrite-keyspace --example collection -- arc     copies of inner nodes by `Arc`
 //! ```
 //!
 //! Fields and values have 12 to 16 bytes. Fields are chosen by chance; what it costs to make their names is
 //! measured alone and taken off.
 
+use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
 
 use keyspace::Seed;
 use keyspace::collection::cell::Cell;
@@ -37,13 +36,24 @@ fn text(number: u64, kind: u8) -> Text {
     (bytes, len)
 }
 
+/// Nanoseconds that this thread has been on a processor.
+fn clock() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel fills the structure, which is ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Nanoseconds for each of `count` calls.
 fn each(count: u64, mut act: impl FnMut(u64)) -> f64 {
-    let start = Instant::now();
+    let start = clock();
     for step in 0..count {
         act(step);
     }
-    start.elapsed().as_nanos() as f64 / count as f64
+    (clock() - start) as f64 / count as f64
 }
 
 /// One number of `0..count` after another, each once in `count` if that is odd or a power of two.
@@ -222,6 +232,36 @@ fn scores(members: u64) {
     );
 }
 
+/// The same with the map of `std` and boxed texts.
+fn maps(fields: u64) {
+    let names = each(2_000_000, |step| {
+        with_item(step, step, |item| _ = black_box(*item))
+    });
+    let mut map: HashMap<Box<[u8]>, Box<[u8]>> = HashMap::new();
+    let insert = each(fields, |step| {
+        let (name, value) = (text(step, b'f'), text(step, b'v'));
+        map.insert(name.0[..name.1].into(), value.0[..value.1].into());
+    });
+    let rounds = fields.clamp(1_000_000, 4_000_000);
+    let find = each(rounds, |step| {
+        let name = text(scattered(step, fields), b'f');
+        assert!(black_box(map.get(&name.0[..name.1])).is_some_and(|value| value[0] == b'v'));
+    });
+    let remove = each(fields, |step| {
+        let name = text(step, b'f');
+        assert!(map.remove(&name.0[..name.1]).is_some());
+    });
+    let what = format!("std {fields}");
+    report(
+        &what,
+        insert - names,
+        find - names,
+        f64::NAN,
+        remove - names,
+        f64::NAN,
+    );
+}
+
 /// What the copy of an inner node costs, with a count in each child and without.
 fn arcs() {
     const NODES: usize = 2_000;
@@ -255,11 +295,17 @@ fn main() {
         "fields"
     );
     match argument.and_then(|count| count.parse().ok()) {
-        Some(count) => trees(count),
+        Some(count) => {
+            trees(count);
+            maps(count);
+        }
         None => {
             runs(10);
             runs(40);
-            [10_000, 1_000_000, 10_000_000].into_iter().for_each(trees);
+            for fields in [10_000, 1_000_000, 10_000_000] {
+                trees(fields);
+                maps(fields);
+            }
             scores(1_000_000);
         }
     }

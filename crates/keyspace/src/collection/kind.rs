@@ -11,7 +11,7 @@
 //! | [`Elements`] | element | none: found by rank alone | in order |
 
 use super::cell::{Cell, DECIMAL_MAX};
-use super::run::{Item, PAIRS, TAGGED};
+use super::run::{Damage, EXPIRING, Item, PAIRS, Run, TAGGED};
 use crate::hash::Seed;
 
 /// See the module.
@@ -25,6 +25,50 @@ pub trait LeafKind {
 
     /// The order key of an item.
     fn order(&self, item: &Item<'_>) -> u128;
+
+    /// Whether the cells of an item from a disk are what this kind has.
+    fn is_valid(&self, _item: &Item<'_>) -> bool {
+        true
+    }
+
+    /// The run of a leaf for `from..to`, from bytes of which nothing is known.
+    fn check_leaf<'a>(
+        &self,
+        bytes: &'a [u8],
+        from: &Edge<'_>,
+        to: Option<&Edge<'_>>,
+    ) -> Result<Run<'a>, Damage> {
+        let run = Run::check(bytes)?;
+        if run.flags() & !EXPIRING != Self::FLAGS {
+            return Err(Damage::Kind);
+        }
+        let (mut last, mut name) = (None, Vec::new());
+        for item in run.iter() {
+            if !self.is_valid(&item) {
+                return Err(Damage::Kind);
+            }
+            if !Self::IS_KEYED {
+                continue;
+            }
+            let mut scratch = [0; DECIMAL_MAX];
+            let edge = Edge {
+                order: self.order(&item),
+                name: item.name.text(&mut scratch),
+            };
+            if edge < *from || to.is_some_and(|to| edge >= *to) {
+                return Err(Damage::Order);
+            }
+            if Self::IS_SORTED {
+                if last.is_some_and(|order| Edge { order, name: &name } >= edge) {
+                    return Err(Damage::Order);
+                }
+                last = Some(edge.order);
+                name.clear();
+                name.extend_from_slice(edge.name);
+            }
+        }
+        Ok(run)
+    }
 }
 
 /// A place between items: before all that are not below (order key, name).
@@ -155,6 +199,11 @@ impl LeafKind for Scores {
         let most = name.len().min(8);
         low[..most].copy_from_slice(&name[..most]);
         u128::from(Scores::order_of(score)) << 64 | u128::from(u64::from_be_bytes(low))
+    }
+
+    fn is_valid(&self, item: &Item<'_>) -> bool {
+        item.value
+            .is_some_and(|score| Scores::score(score).is_some())
     }
 }
 

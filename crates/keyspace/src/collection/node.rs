@@ -22,9 +22,9 @@
 //! below), which the server allocates with: what a node takes is what is counted, and the rest of its
 //! class is the room in which a run grows.
 //!
-//! Why pointers and no `Arc`: a node that a clone shares is copied before it is changed, and the copy of
-//! an inner node would have to count up in each of 63 children, which are elsewhere in memory. Measured
-//! (`cargo run --release -p ferrite-keyspace --example collection -- arc`): see `tree`.
+//! Why pointers and no `Arc`: a node that a clone shares is copied before it is changed, and the copy of an
+//! inner node would have to count up in each of 63 children, which are elsewhere in memory (`tree` has the
+//! figures).
 //!
 //! Invariants:
 //! 1. A node is freed by its owner alone (the tree, or `clones` when the last clone that shares it

@@ -21,6 +21,10 @@ pub enum Damage {
     Expiry,
     /// Two items have one name.
     Twice,
+    /// It is a run, but not one of this kind of collection.
+    Kind,
+    /// An item does not belong into the leaf, or to the place where it is.
+    Order,
 }
 
 impl<'a> Run<'a> {

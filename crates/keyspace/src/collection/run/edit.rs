@@ -182,8 +182,14 @@ impl<'a> RunMut<'a> {
         let run = self.run();
         let (count, flags) = (run.count(), run.flags());
         assert!(index < count);
-        let start = run.start(index);
+        let (items_at, start) = (run.items_at(), run.start(index));
         let end = run.item_end(start);
+        // A later group begins with the second of its items; the last goes with its only one.
+        for group in index / GROUP + 1..(count - 1).div_ceil(GROUP) {
+            let run = self.run();
+            let second = run.item_end(items_at + run.offset(group));
+            self.set_offset(group, second - items_at - (end - start));
+        }
         self.shift(end, start as isize - end as isize);
         if flags & TAGGED != 0 {
             for later in index + 1..count {
@@ -192,11 +198,36 @@ impl<'a> RunMut<'a> {
             self.bytes[tag_at(flags, count - 1)] = 0;
         }
         if count % GROUP == 1 {
-            let items_at = self.run().items_at();
             self.shift(items_at, -(stride(flags) as isize));
         }
         self.set_count(count - 1);
-        self.find_offsets(index / GROUP);
+    }
+
+    /// Keeps the first `count` items.
+    pub fn truncate(&mut self, count: usize) {
+        let run = self.run();
+        let (before, flags, items_at) = (run.count(), run.flags(), run.items_at());
+        if count >= before {
+            return;
+        }
+        self.len = run.start(count);
+        if flags & TAGGED != 0 {
+            for gone in count..before.min(count.next_multiple_of(GROUP)) {
+                self.bytes[tag_at(flags, gone)] = 0;
+            }
+        }
+        let groups = before.div_ceil(GROUP) - count.div_ceil(GROUP);
+        self.shift(items_at, -((groups * stride(flags)) as isize));
+        self.set_count(count);
+    }
+
+    /// Moves the items from an index on behind those of `into`, which has the same flavour.
+    pub fn split_off(&mut self, index: usize, into: &mut RunMut<'_>) {
+        for item in self.run().range(index) {
+            let count = into.run().count();
+            into.insert(count, &item);
+        }
+        self.truncate(index);
     }
 
     /// Puts all items of `other`, which has the same flavour, behind its own.

@@ -170,6 +170,36 @@ fn one_run_behind_another() {
 }
 
 #[test]
+fn a_run_in_two() {
+    let mut random = fastrand::Rng::with_seed(8);
+    for flags in [0, TAGGED | PAIRS] {
+        for count in 0..40 {
+            let mut first = Buffer::new(flags);
+            let mut model = Vec::new();
+            for index in 0..count {
+                let name = format!("{index}{}", random.alphabetic()).into_bytes();
+                let value = (flags & PAIRS != 0).then(|| random_text(&mut random));
+                let plain = Plain {
+                    name,
+                    value,
+                    expiry: None,
+                };
+                first.insert(index, &plain.item());
+                model.push(plain);
+            }
+            let at = random.usize(..=count);
+            let mut second = Buffer::new(flags);
+            second.bytes.resize(first.len + 10, 0);
+            let mut run = RunMut::new(&mut first.bytes, first.len);
+            let mut into = RunMut::new(&mut second.bytes, second.len);
+            run.split_off(at, &mut into);
+            compare(run.run(), &model[..at]);
+            compare(into.run(), &model[at..]);
+        }
+    }
+}
+
+#[test]
 fn bounds_of_a_run() {
     let long = vec![b'x'; 70_000];
     let mut buffer = Buffer::new(PAIRS | TAGGED);

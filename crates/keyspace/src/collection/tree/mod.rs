@@ -22,6 +22,35 @@
 //!
 //! All leaves are at one depth. Inner nodes with fewer than 16 children are merged where a neighbour
 //! lets them.
+//!
+//! # Figures
+//!
+//! Bytes per field beyond the user's own, fields and values of 12 to 16 bytes that came in any order (test
+//! `a_tree_is_small`, exact): 7.6 at 10,000 and at 1 M fields. After half of them were removed by chance
+//! the tree takes 1.10 times the bytes of a fresh one. A run of ten takes 4.4 (5.2 as an entry's value).
+//!
+//! Nanoseconds of the thread's own time, `cargo run --release -p ferrite-keyspace --example collection`,
+//! on an EPYC with 32 MiB of L3 that others kept busy too (load 7 on two processors; read them as ratios):
+//!
+//! | fields | insert | find | replace | remove | `std` map of boxes: insert, find, remove |
+//! |---|---|---|---|---|---|
+//! | 10, in 200,000 runs | 92 | 373 | 557 | 270 | |
+//! | 10,000 | 208 | 121 | 196 | 337 | 150, 30, 45 |
+//! | 1 M | 567 | 679 | 905 | 896 | 577, 527, 322 |
+//! | 10 M | 1189 | 1303 | 1535 | 1763 | 934, 935, 530 |
+//! | 1 M members by score | 1626 | 1282 | | 1193 | |
+//!
+//! The copy of an inner node of 63 children takes 137 ns; with an `Arc` in each child, 1388 (`-- arc`),
+//! most of it cache misses for counts: that is why nodes are pointers with versions, and `unsafe` is in
+//! `node` and `clones` (Miri and AddressSanitizer run the tests and the fuzz target `collection`).
+//!
+//! # Not here yet
+//!
+//! A child has 16 bits beside its address, and a count of which 24 bits are free: for a log address in
+//! the place of a leaf, its bytes and its heat. A leaf has no base yet (see `collection`). Runs have no
+//! flavour of fixed width. Items that have expired are the owner's to remove: [`Run::earliest`] tells when.
+//!
+//! [`Run::earliest`]: super::run::Run::earliest
 
 mod base;
 mod edit;

@@ -6,7 +6,7 @@ use super::*;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::clones::Frozen;
 use crate::collection::kind::{Edge, Elements, Fields, LeafKind, Members, Scores};
-use crate::collection::run::{Item, PAIRS, TAGGED};
+use crate::collection::run::{Damage, Item, PAIRS, Run, RunMut, TAGGED};
 use crate::collection::view::View;
 use crate::hash::Seed;
 
@@ -427,7 +427,7 @@ fn own_bytes(tree: &Tree<Fields>) -> usize {
 /// half of them were removed by chance, at most 1.3 times what a fresh tree of the rest takes.
 #[test]
 fn a_tree_is_small() {
-    for (count, seed) in [(500, 1), (10_000, 2), (10_000, 3), (200_000, 4)] {
+    for (count, seed) in [(500, 1), (10_000, 2), (10_000, 3), (1_000_000, 4)] {
         if cfg!(miri) && count > 500 {
             return;
         }
@@ -452,6 +452,48 @@ fn a_tree_is_small() {
         assert!(each <= 10.0, "{each}");
         assert!(ratio <= 1.3, "{ratio}");
     }
+}
+
+/// Bytes that are a run, and yet no leaf of the kind and range.
+#[test]
+fn leaves_of_others_are_checked() {
+    let run = |flags: u8, items: &[Item<'_>]| {
+        let mut bytes = Run::empty(flags).to_vec();
+        for (index, item) in items.iter().enumerate() {
+            let (len, growth) = (bytes.len(), Run::trusted(&bytes).growth(item, None));
+            bytes.resize(len.saturating_add_signed(growth.expect("it is small")), 0);
+            RunMut::new(&mut bytes, len).insert(index, item);
+        }
+        bytes
+    };
+    let [one, two] = [1, 2].map(|score| Item::pair(Cell::Bytes(b"member"), Cell::Int(score)));
+    let order = |item: &Item<'_>| Edge::before(Scores.order(item));
+    let check = |bytes: &[u8], from: &Edge<'_>, to: Option<&Edge<'_>>| {
+        Scores.check_leaf(bytes, from, to).map(Run::count)
+    };
+    let both = run(PAIRS, &[one, two]);
+    assert_eq!(check(&both, &order(&one), None), Ok(2));
+    assert_eq!(check(&both, &order(&two), None), Err(Damage::Order));
+    assert_eq!(
+        check(&both, &order(&one), Some(&order(&two))),
+        Err(Damage::Order)
+    );
+    assert_eq!(
+        check(&run(PAIRS, &[two, one]), &order(&one), None),
+        Err(Damage::Order)
+    );
+    assert_eq!(
+        check(&run(PAIRS, &[one, one]), &order(&one), None),
+        Err(Damage::Order)
+    );
+    assert_eq!(
+        check(&run(PAIRS | TAGGED, &[one]), &order(&one), None),
+        Err(Damage::Kind)
+    );
+    let no_number = Cell::Bytes(&[0xff; 8]);
+    let wrong = run(PAIRS, &[Item::pair(Cell::Bytes(b"member"), no_number)]);
+    assert_eq!(check(&wrong, &Edge::default(), None), Err(Damage::Kind));
+    assert_eq!(check(&both[..9], &Edge::default(), None), Err(Damage::Item));
 }
 
 /// Items that come in order, at either end, fill their leaves.
