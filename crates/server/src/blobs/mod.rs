@@ -36,7 +36,7 @@ use ferrite_log::{Address, Blob, BlobStore};
 use keyspace::{ColdValue, Turn};
 
 use crate::config::Setting;
-use crate::limits::{BLOB_NICE, BLOB_THREADS, JOURNAL_VALUE_BYTES, WARM_SHARE};
+use crate::limits::{BLOB_NICE, BLOB_THREADS, JOURNAL_VALUE_BYTES};
 use crate::pool::{Job, Pool};
 use crate::request::Failure;
 use crate::server::Server;
@@ -149,13 +149,5 @@ impl Server {
             return true;
         }
         value.len <= JOURNAL_VALUE_BYTES && value.len <= self.most_held() as u64
-    }
-
-    /// Bytes that the values which one command needs may take together.
-    pub(crate) fn most_held(&self) -> usize {
-        match self.settings.int(Setting::MaxMemory).unsigned_abs() {
-            0 => usize::MAX,
-            limit => (limit / WARM_SHARE * (WARM_SHARE - 1)) as usize,
-        }
     }
 }

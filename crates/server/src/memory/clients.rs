@@ -16,10 +16,18 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clients::{Client, status};
 use crate::config::Setting;
-use crate::limits::CLIENTS_SPARED_MS;
+use crate::limits::{CLIENTS_SPARED_MS, WARM_SHARE};
 use crate::server::Server;
 
 impl Server {
+    /// Bytes that the values which one command needs may take together.
+    pub(crate) fn most_held(&self) -> usize {
+        match self.settings.int(Setting::MaxMemory).unsigned_abs() {
+            0 => usize::MAX,
+            limit => (limit / WARM_SHARE * (WARM_SHARE - 1)) as usize,
+        }
+    }
+
     /// Bytes that all clients' buffers take.
     pub(crate) fn client_bytes(&self) -> usize {
         let bytes = self

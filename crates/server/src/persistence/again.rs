@@ -11,7 +11,6 @@ use crate::gate::Closed;
 use crate::limits::{AGAIN_PATIENCE, AGAIN_RETRY};
 use crate::observe::Alone;
 use crate::server::Server;
-use crate::shutdown;
 
 /// Why it was not done.
 pub(crate) enum AgainError {
@@ -60,7 +59,7 @@ fn again(server: &'static Server) -> Result<(), AgainError> {
         .and_then(|()| open_again(server))
         .and_then(|recovery| load(server, recovery, Imports::Nothing));
     if let Err(problem) = loaded {
-        shutdown::fail(server, problem);
+        super::ending::fail(server, problem);
         return Err(AgainError::Failed);
     }
     watch_over_all(server);

@@ -13,6 +13,7 @@ mod amendments;
 mod backup;
 mod bring_back;
 mod compaction;
+mod ending;
 mod place;
 mod reading;
 mod redis_files;
@@ -45,11 +46,11 @@ use crate::limits::{
 };
 use crate::request::Failure;
 use crate::server::Server;
-use crate::shutdown;
 use crate::snapshot;
 
 pub(crate) use again::AgainError;
 pub(crate) use backup::{backup_directory, check_place};
+pub(crate) use ending::{Ending, end, fail};
 pub(crate) use redis_files::{Found, find};
 
 pub(crate) use bring_back::check_room;
@@ -416,7 +417,7 @@ pub(crate) fn begin_loading(
             Ok(()) => {}
             // Nobody wants it any more.
             Err(_) if server.is_shutting_down() => {}
-            Err(problem) => shutdown::fail(server, problem),
+            Err(problem) => ending::fail(server, problem),
         }
         // Whoever waited may have gone on.
         let _ = done.send(());

@@ -22,10 +22,10 @@ use resp::reply::{Protocol, Writer, put_bulk};
 
 use super::NameKind;
 use super::tray::{Contents, Crowd, Tray};
+use super::{Addressee, News};
 use crate::limits::{INBOX_BYTES, LOG_KEEP_BYTES};
 use crate::request::{Args, Pinned};
 use crate::server::Server;
-use crate::tracking::{Addressee, News};
 
 /// See the module.
 #[derive(Default)]

@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use resp::reply::Protocol;
 
+use super::Addressee;
 use super::inbox::{Mail, To};
 use super::{Log, NameKind};
 use crate::clients::{Client, status};
@@ -23,7 +24,6 @@ use crate::names::{ByHash, steps};
 use crate::request::Pieces;
 use crate::request::Reply;
 use crate::server::Server;
-use crate::tracking::Addressee;
 
 /// See the module.
 pub(crate) struct Listeners {

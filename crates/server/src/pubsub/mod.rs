@@ -30,6 +30,7 @@
 mod inbox;
 mod listeners;
 mod log;
+mod news;
 mod patterns;
 mod registry;
 mod tray;
@@ -43,6 +44,7 @@ mod sync {
 pub(crate) use inbox::{Inbox, Payload, begin_worker, is_worker, tell, wake_noted};
 pub(crate) use listeners::{Due, Listeners};
 pub(crate) use log::Log;
+pub(crate) use news::{Addressee, News};
 pub(crate) use registry::{Registry, VisitPlace};
 pub(crate) use tray::Crowd;
 

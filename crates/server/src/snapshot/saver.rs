@@ -6,9 +6,9 @@ use super::load::{Duplicates, load};
 
 use super::state::Outcome;
 use crate::gate::Closed;
+use crate::persistence;
 use crate::persistence::Relief;
 use crate::server::Server;
-use crate::shutdown;
 
 /// Loads the snapshot if it is to, then writes snapshots until the server ends.
 pub(crate) fn run(server: &'static Server, loads: bool) {
@@ -23,7 +23,7 @@ pub(crate) fn run(server: &'static Server, loads: bool) {
                 server.gate.set(Closed::Loading, false);
             }
             Err(_) if server.is_shutting_down() => return,
-            Err(problem) => return shutdown::fail(server, problem),
+            Err(problem) => return persistence::fail(server, problem),
         }
         sys::process::work_in_background();
         log::info!("Ready to accept connections");

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use parking_lot::RwLock;
 
 use super::PREFIX_BYTES;
-use super::news::{Letters, News};
+use super::news::Letters;
 use crate::clients::{Client, status};
 use crate::limits::BROADCAST_BYTES;
 use crate::names::{Member, Members, Who, longest_first, steps};
-use crate::pubsub;
+use crate::pubsub::{self, News};
 use crate::server::Server;
 
 /// Who wants to know of keys, by how they begin.

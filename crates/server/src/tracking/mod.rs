@@ -42,10 +42,10 @@ use crate::config::Setting;
 use crate::leftovers::{self, Leftover};
 use crate::limits::{LEAVE_SLICE, TRACKING_DEAD_SHARE, TRACKING_GRACE_MS, TRACKING_SHARE};
 use crate::names::{ByHash, Disjoint, Member, Members, Who};
+use crate::pubsub::News;
 use crate::server::Server;
 
 pub(crate) use broadcast::Prefixes;
-pub(crate) use news::{Addressee, News};
 pub(crate) use sweep::{Interests, Sweep};
 
 /// Those who have read the keys of a shard, by key.

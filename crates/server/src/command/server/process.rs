@@ -7,7 +7,7 @@ use super::{Args, Context, Failure, Handled, Next};
 use crate::clients::status;
 use crate::command::failure;
 use crate::command::park::{self, Unit, Wait};
-use crate::shutdown::{self, Ending};
+use crate::persistence::{self, Ending};
 
 pub(super) fn time(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let now_us = sys::clock::realtime_us();
@@ -112,7 +112,7 @@ pub(super) fn shutdown(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     server.set_ending(true);
     let turn = &mut *context.store.turn;
     if turn
-        .exclusive(|alone| shutdown::end(server, alone, ending))
+        .exclusive(|alone| persistence::end(server, alone, ending))
         .is_err()
     {
         server.set_ending(false);
