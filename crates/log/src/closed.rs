@@ -105,6 +105,7 @@ pub(crate) fn read(files: &dyn Files, paths: &Paths) -> Result<Option<Closed>> {
     let Some(text) = manifest::read_text(files, &path, MOST_BYTES)? else {
         return Ok(None);
     };
+    manifest::check_format(&path, text.as_deref().unwrap_or_default(), FIRST_LINE)?;
     let broken = || Error::damage(&path, 0, "it is not what a clean stop has written");
     text.as_deref()
         .and_then(Closed::read)

@@ -19,6 +19,7 @@ use sys::file::Files;
 use crate::address::Lsn;
 use crate::error::{Error, Result};
 use crate::paths::Paths;
+use crate::version;
 
 const FIRST_LINE: &str = "ferrite backup 1";
 
@@ -47,6 +48,18 @@ pub(crate) fn checked_lines(text: &str) -> Option<&str> {
     let covered = &text[..=lines.len()];
     let is_right = checksum == format!("{:08x}", crc32c::crc32c(covered.as_bytes()));
     is_right.then_some(covered)
+}
+
+/// Refuses a whole text whose first line says another number than this one.
+pub(crate) fn check_format(path: &Path, text: &str, first_line: &str) -> Result<()> {
+    let first = checked_lines(text).and_then(|lines| lines.lines().next());
+    let (what, _) = first_line.rsplit_once(' ').expect("it ends with a number");
+    match first.and_then(|first| first.strip_prefix(what)) {
+        Some(format) if first != Some(first_line) => {
+            Err(version::other_format(path, &format.trim_start()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The text of a file, `most` bytes of it at most: `None` if there is no file, `Some(None)` if it is no text.
@@ -96,6 +109,7 @@ pub(crate) fn end(files: &dyn Files, paths: &Paths) -> Result<Option<Lsn>> {
     let Some(text) = read_text(files, &path, MOST_BYTES)? else {
         return Ok(None);
     };
+    check_format(&path, text.as_deref().unwrap_or_default(), FIRST_LINE)?;
     let broken = || Error::damage(&path, 0, "it is not what BACKUP has written");
     text.as_deref().and_then(read).map(Some).ok_or_else(broken)
 }

@@ -74,6 +74,14 @@ pub(crate) fn refused_at(path: &Path, offset: u64, what: Unknown, writer: Versio
     Error::version(path, offset, reason)
 }
 
+/// Why a start ends: a file beside the segments has this format, which this version does not read.
+pub(crate) fn other_format(path: &Path, format: &dyn fmt::Display) -> Error {
+    let (this, writer) = (Version::THIS, other(Version::NONE));
+    let reason =
+        format!("it has format {format}, which this version ({this}) does not know; {writer}");
+    Error::version(path, 0, reason)
+}
+
 /// A flaw at an offset of a segment's file: damage, unless another version wrote it.
 pub(crate) fn flawed(file: &dyn File, path: &Path, offset: u64, flaw: Flaw) -> Error {
     match flaw {

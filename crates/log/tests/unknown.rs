@@ -403,3 +403,26 @@ fn logs_of_earlier_builds_start() {
     assert_eq!(store.snapshot().entries.len(), 300);
     recovery.start().expect("it takes writes");
 }
+
+/// What stands beside the segments, written by a later version: a proof of a clean stop, or a backup's
+/// manifest.
+#[test]
+fn files_of_another_format_are_refused() {
+    for (name, kind) in [("CLOSED", "closed"), ("MANIFEST", "backup")] {
+        let (disk, _) = segments(true);
+        let lines = format!("ferrite {kind} 2\nwhat nobody knows\n");
+        let text = format!("{lines}checksum {:08x}\n", crc32c::crc32c(lines.as_bytes()));
+        let path = directory().join(name);
+        if !disk.names().contains(&path) {
+            sys::file::Files::create(&disk, &path).expect("there is room");
+        }
+        disk.damage(&path, |bytes| *bytes = text.into_bytes());
+        let damage = refused(&disk, at_the_start);
+        assert_eq!(damage.file, path);
+        assert!(
+            damage.reason.starts_with("it has format 2,"),
+            "{}",
+            damage.reason
+        );
+    }
+}

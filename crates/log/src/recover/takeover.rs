@@ -21,9 +21,9 @@
 //! every byte goes where the same byte goes again if this is interrupted, anywhere, any number of times. The
 //! ring's file is removed when the segment is on the disk.
 //!
-//! A ring that is from another boot, of another log or directory, of another format, damaged in its header,
-//! or beside a backup, is removed, with a line that says why. One with a record of another version stays, and
-//! the start ends. If bytes in it are damaged, what comes before them is taken. So it is if the log had
+//! A ring that is from another boot, of another log or directory, damaged in its header, or beside a backup,
+//! is removed, with a line that says why. One of another format, or with a record of another version, stays,
+//! and the start ends. If bytes in it are damaged, what comes before them is taken. So it is if the log had
 //! failed and has thrown away what came, more than the ring holds.
 
 use std::ops::Range;
@@ -172,7 +172,10 @@ fn left(files: &dyn Files, paths: &Paths, chain: &Chain) -> Result<Vec<Left>> {
             Ok(survivor) => plan(&path, survivor, chain)?,
             // A process that died before its first segment was there has written nothing.
             Err(_) if chain.name.is_none() => Err("the log has no segment".into()),
-            Err(reason) => Err(reason),
+            Err(reason) => match Survivor::other_format(&path, &places, name) {
+                Some(format) => return Err(version::other_format(&path, &format)),
+                None => Err(reason),
+            },
         };
         all.push(Left { path, found });
     }

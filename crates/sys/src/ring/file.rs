@@ -459,6 +459,19 @@ pub(super) fn read_header(bytes: &[u8; HEADER], identity: &Identity) -> Result<S
     })
 }
 
+/// The format of a whole header of this identity, if it is another one than ours. Magic, checksum and
+/// identity are in the same places in every format.
+pub(super) fn other_format(bytes: &[u8; HEADER], identity: &Identity) -> Option<u32> {
+    let is = |at: usize, wanted: &[u8; 16]| bytes[at..at + 16] == *wanted;
+    let is_whole = bytes[..8] == MAGIC
+        && u64_at(bytes, CHECKSUM_AT) == checksum(&bytes[COVERED_FROM..])
+        && is(BOOT_AT, &identity.boot)
+        && is(LOG_AT, &identity.log)
+        && is(OWNER_AT, &identity.owner);
+    let version = u64_at(bytes, VERSION_AT) as u32;
+    (is_whole && version != VERSION).then_some(version)
+}
+
 /// Whether nobody can ever take over what is in a ring: its log's directory, seen from here, is gone.
 fn is_orphan(path: &Path, mounts: u64) -> io::Result<bool> {
     let file = open_private(path).map_err(io::Error::other)?;
@@ -644,6 +657,15 @@ mod tests {
             let reason = read_header(&good, &change).expect_err("it is not");
             assert!(reason.contains(words), "{reason}");
         }
+        let mut later = good;
+        later[VERSION_AT] = 7;
+        assert_eq!(other_format(&later, &IDENTITY), None, "it is damaged");
+        let sum = checksum(&later[COVERED_FROM..]);
+        later[CHECKSUM_AT..COVERED_FROM].copy_from_slice(&sum.to_le_bytes());
+        assert_eq!(other_format(&later, &IDENTITY), Some(7));
+        assert!(read_header(&later, &IDENTITY).is_err());
+        assert_eq!(other_format(&later, &log), None, "it is of no use here");
+        assert_eq!(other_format(&good, &IDENTITY), None);
         for (capacity, producers) in [(100, 3), (1 << 40, 3), (1 << 16, u32::MAX)] {
             let bad = header(&places(), IDENTITY.log, capacity, 4096, producers);
             assert!(read_header(&bad, &IDENTITY).is_err());

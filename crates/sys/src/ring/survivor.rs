@@ -15,7 +15,7 @@ use std::path::Path;
 
 pub use super::watermarks::Claim;
 
-use super::file::{Identity, Places, Shape, open_private, read_header};
+use super::file::{Identity, Places, Shape, open_private, other_format, read_header};
 use super::memory::{HEADER, control_bytes};
 use super::watermarks::{Watermarks, Words};
 
@@ -75,6 +75,22 @@ impl Survivor {
             begin: control as u64,
             bytes,
         })
+    }
+
+    /// The format of a ring's file that an earlier process has left for this log, if it is not the one that
+    /// is read: the process was of another version.
+    pub fn other_format(path: &Path, places: &Places, log: [u8; 16]) -> Option<u32> {
+        let identity = Identity {
+            log,
+            owner: places.owner,
+            boot: places.boot,
+        };
+        let mut header = [0; HEADER];
+        open_private(path)
+            .ok()?
+            .read_exact_at(&mut header, 0)
+            .ok()?;
+        other_format(&header, &identity)
     }
 
     /// Everything that was claimed is below.

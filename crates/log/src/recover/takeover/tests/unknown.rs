@@ -45,3 +45,38 @@ fn a_record_of_another_version_stays_in_the_ring() {
     let after = (fs::read(&ring), fs::read(newest));
     assert_eq!(format!("{after:?}"), format!("{before:?}"));
 }
+
+#[test]
+fn a_ring_of_another_format_stays() {
+    let home = Home::new("format");
+    let log = home.start();
+    let mut appender = log.appender(None).expect("the first");
+    set(&mut appender, "a", 100);
+    std::mem::forget((appender, log));
+    let ring = home.ring().expect("it is there");
+    let mut header = fs::read(&ring).expect("it can be read");
+    header.truncate(4096);
+    header[16] = 2;
+    let checksum = header[16..]
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    header[8..16].copy_from_slice(&checksum.to_le_bytes());
+    home.damage(0, &header);
+    let before = fs::read(&ring).expect("it can be read");
+    let Err(Error::Version(unknown)) = home.chain().map(drop) else {
+        panic!("it was taken for something else");
+    };
+    assert_eq!(unknown.file, ring);
+    assert!(
+        unknown.reason.starts_with("it has format 2"),
+        "{}",
+        unknown.reason
+    );
+    let report = crate::check(home.files(), &home.log_directory()).expect("it can be read");
+    assert_eq!(report.unknown, [unknown]);
+    let repaired = crate::repair(home.files(), &home.log_directory());
+    assert_eq!(repaired.expect("it can be read"), report);
+    assert_eq!(fs::read(&ring).expect("it is there"), before);
+}
