@@ -1,7 +1,7 @@
 //! Bytes from a disk or from a client: whether they are a run.
 
 use super::{
-    Cell, EXPIRING, EXPIRY_LEN, GROUP, HEADER, ITEMS_MAX, PAIRS, Run, TAGGED, cell, stride, tag,
+    Cell, EXPIRING, EXPIRY_LEN, GROUP, HEADER, ITEMS_MAX, PAIRS, Run, TAGGED, cell, tag, tag_at,
 };
 
 /// Why bytes are no run.
@@ -87,10 +87,4 @@ impl<'a> Run<'a> {
         }
         Ok(run)
     }
-}
-
-/// Where the tag of an item is, in a tagged run.
-#[inline]
-pub(super) fn tag_at(flags: u8, index: usize) -> usize {
-    HEADER + index / GROUP * stride(flags) + index % GROUP
 }

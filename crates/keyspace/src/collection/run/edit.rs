@@ -4,8 +4,10 @@
 //! edit at the end moves nothing but, for every eighth item, the items by one group; one in the middle
 //! moves what follows and finds the offsets of the later groups anew.
 
-use super::check::tag_at;
-use super::{EXPIRING, GROUP, ITEMS_MAX, Item, OFFSET, PAIRS, Run, TAGGED, TAGS, stride, tag};
+use super::{
+    EXPIRING, GROUP, ITEMS_MAX, Item, OFFSET, PAIRS, Packed, Run, TAGGED, TAGS, cell, stride, tag,
+    tag_at,
+};
 
 impl Run<'_> {
     /// Bytes that the run grows by when it gets `item`, in place of the one at `replaced` or beside all
@@ -223,18 +225,44 @@ impl<'a> RunMut<'a> {
 
     /// Moves the items from an index on behind those of `into`, which has the same flavour.
     pub fn split_off(&mut self, index: usize, into: &mut RunMut<'_>) {
-        for item in self.run().range(index) {
-            let count = into.run().count();
-            into.insert(count, &item);
-        }
+        let items = self.run().packed().skip(index);
+        into.extend(items);
         self.truncate(index);
     }
 
     /// Puts all items of `other`, which has the same flavour, behind its own.
     pub fn append(&mut self, other: Run<'_>) {
-        for item in other.iter() {
-            let count = self.run().count();
-            self.insert(count, &item);
+        self.extend(other.packed());
+    }
+
+    /// Puts items of runs of the same flavour behind its own: their bytes are copied as they are.
+    pub(in crate::collection) fn extend<'i>(
+        &mut self,
+        items: impl ExactSizeIterator<Item = Packed<'i>>,
+    ) {
+        let (before, flags, items_at) = (
+            self.run().count(),
+            self.run().flags(),
+            self.run().items_at(),
+        );
+        let count = before + items.len();
+        let more = (count.div_ceil(GROUP) - before.div_ceil(GROUP)) * stride(flags);
+        self.shift(items_at, more as isize);
+        self.bytes[items_at..items_at + more].fill(0);
+        self.set_count(count);
+        for (index, item) in (before..).zip(items) {
+            let at = self.len;
+            if index.is_multiple_of(GROUP) {
+                self.set_offset(index / GROUP, at - items_at - more);
+            }
+            self.bytes[at..at + item.bytes.len()].copy_from_slice(item.bytes);
+            self.len += item.bytes.len();
+            if flags & TAGGED != 0 {
+                self.bytes[tag_at(flags, index)] = item.tag;
+            }
+            if item.bytes[0] == cell::EXPIRY {
+                self.bytes[2] |= EXPIRING;
+            }
         }
     }
 }

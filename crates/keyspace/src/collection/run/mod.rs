@@ -110,6 +110,27 @@ impl<'a> Item<'a> {
     }
 }
 
+/// An item with its bytes in a run, to be put into another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packed<'a> {
+    pub(super) item: Item<'a>,
+    pub(super) bytes: &'a [u8],
+    tag: u8,
+}
+
+impl<'a> Packed<'a> {
+    /// An item that is in no run, whose bytes go to `buffer`.
+    pub(super) fn new(item: Item<'a>, buffer: &'a mut Vec<u8>) -> Packed<'a> {
+        buffer.resize(item.size(), 0);
+        item.encode(buffer);
+        Packed {
+            item,
+            bytes: buffer,
+            tag: tag(item.name),
+        }
+    }
+}
+
 /// Bytes that are a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
@@ -315,6 +336,25 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The items with their bytes.
+    pub(super) fn packed(self) -> impl ExactSizeIterator<Item = Packed<'a>> {
+        let (flags, mut at) = (self.flags(), self.start(0));
+        (0..self.count()).map(move |index| {
+            let start = at;
+            let (item, end) = self.item_at(start);
+            at = end;
+            let tag = match flags & TAGGED {
+                0 => 0,
+                _ => self.bytes[tag_at(flags, index)],
+            };
+            Packed {
+                item,
+                bytes: &self.bytes[start..end],
+                tag,
+            }
+        })
+    }
+
     /// The earliest expiry.
     pub fn earliest(self) -> Option<u64> {
         if self.flags() & EXPIRING == 0 {
@@ -322,6 +362,12 @@ impl<'a> Run<'a> {
         }
         self.iter().filter_map(|item| item.expiry).min()
     }
+}
+
+/// Where the tag of an item is, in a tagged run.
+#[inline]
+fn tag_at(flags: u8, index: usize) -> usize {
+    HEADER + index / GROUP * stride(flags) + index % GROUP
 }
 
 /// Items of a run.

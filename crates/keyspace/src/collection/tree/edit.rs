@@ -5,7 +5,7 @@ use super::shape::Cut;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::Child;
-use crate::collection::run::Item;
+use crate::collection::run::{Item, Packed};
 use crate::collection::view::Path;
 
 /// What became of an item that was set.
@@ -62,7 +62,9 @@ impl<K: LeafKind> Tree<K> {
         let len = growth.map(|growth| run.bytes().len().saturating_add_signed(growth));
         self.own_inner(path);
         let Some(len) = len.filter(|&len| len <= self.leaf_max || count == 1) else {
-            let pieces = self.pieces(run, index, is_replaced, *item);
+            let mut buffer = Vec::new();
+            let packed = Packed::new(*item, &mut buffer);
+            let pieces = self.pieces(run, index, is_replaced, packed);
             let cut = match is_replaced || !K::IS_SORTED {
                 true => Cut::Middle,
                 false if index == run.count() && path.is_outermost(true) => Cut::Last,

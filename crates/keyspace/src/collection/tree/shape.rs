@@ -6,7 +6,7 @@ use super::base::Tree;
 use crate::collection::cell::DECIMAL_MAX;
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::{CHILDREN_MAX, Child, Node};
-use crate::collection::run::{Item, Run};
+use crate::collection::run::{Item, Packed, Run};
 use crate::collection::view::Path;
 
 /// An inner node with fewer children is merged with a neighbour, if they have not too many together.
@@ -18,7 +18,7 @@ const LOOK_EVERY: usize = 4;
 /// An item of a leaf that is split, and its order key.
 pub(super) struct Piece<'a> {
     order: u128,
-    item: Item<'a>,
+    packed: Packed<'a>,
 }
 
 /// Where a leaf is split that has too much.
@@ -94,27 +94,25 @@ impl<K: LeafKind> Tree<K> {
         run: Run<'a>,
         index: usize,
         is_replaced: bool,
-        item: Item<'a>,
+        item: Packed<'a>,
     ) -> Vec<Piece<'a>> {
         let mut items = Vec::with_capacity(run.count() + 1);
-        items.extend(run.iter());
+        items.extend(run.packed());
         match is_replaced {
             true => items[index] = item,
             false => items.insert(index, item),
         }
-        let order = |item: Item<'a>| Piece {
-            order: self.kind.order(&item),
-            item,
+        let order = |packed: Packed<'a>| Piece {
+            order: self.kind.order(&packed.item),
+            packed,
         };
         let mut pieces: Vec<_> = items.into_iter().map(order).collect();
         if !K::IS_SORTED {
             pieces.sort_unstable_by(|one, other| {
                 one.order.cmp(&other.order).then_with(|| {
                     let (mut left, mut right) = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
-                    one.item
-                        .name
-                        .text(&mut left)
-                        .cmp(other.item.name.text(&mut right))
+                    let below = one.packed.item.name.text(&mut left);
+                    below.cmp(other.packed.item.name.text(&mut right))
                 })
             });
         }
@@ -127,7 +125,7 @@ impl<K: LeafKind> Tree<K> {
         let mut sums = Vec::with_capacity(pieces.len() + 1);
         sums.push(0);
         sums.extend(pieces.iter().map(|piece| {
-            sum += piece.item.size();
+            sum += piece.packed.bytes.len();
             sum
         }));
         let orders: Vec<_> = pieces.iter().map(|piece| piece.order).collect();
@@ -159,21 +157,18 @@ impl<K: LeafKind> Tree<K> {
             let (order, fence) = match range.start.checked_sub(1) {
                 None => (first_order, old.fence()),
                 Some(last) if pieces[last].order == first.order && K::IS_KEYED => {
-                    let below = pieces[last].item.name.text(&mut left);
+                    let below = pieces[last].packed.item.name.text(&mut left);
                     (
                         first.order,
-                        separator(below, first.item.name.text(&mut right)),
+                        separator(below, first.packed.item.name.text(&mut right)),
                     )
                 }
                 Some(_) => (first.order, &b""[..]),
             };
             let items = cutter.sums[range.end] - cutter.sums[range.start];
             let leaf = self.new_leaf(fence, Run::size_of(K::FLAGS, range.len(), items));
-            leaf.edit(|run| {
-                for (index, piece) in pieces[range.clone()].iter().enumerate() {
-                    run.insert(index, &piece.item);
-                }
-            });
+            let part = pieces[range.clone()].iter();
+            leaf.edit(|run| run.extend(part.map(|piece| piece.packed)));
             children.push(Child {
                 order,
                 node: leaf,
@@ -424,24 +419,22 @@ impl<K: LeafKind> Tree<K> {
             let edge = Edge::of(&self.kind, item, &mut scratch);
             from.is_none_or(|from| *from <= edge) && to.is_none_or(|to| edge < *to)
         };
-        let kept: Vec<_> = run.iter().filter(|item| !is_gone(item)).collect();
+        let kept: Vec<_> = run
+            .packed()
+            .filter(|packed| !is_gone(&packed.item))
+            .collect();
         if kept.len() == run.count() {
             return child;
         }
-        let items = kept.iter().map(Item::size).sum();
-        let leaf = self.new_leaf(
-            child.node.fence(),
-            Run::size_of(K::FLAGS, kept.len(), items),
-        );
-        leaf.edit(|run| {
-            for (index, item) in kept.iter().enumerate() {
-                run.insert(index, item);
-            }
-        });
+        let items = kept.iter().map(|packed| packed.bytes.len()).sum();
+        let room = Run::size_of(K::FLAGS, kept.len(), items);
+        let count = kept.len() as u64;
+        let leaf = self.new_leaf(child.node.fence(), room);
+        leaf.edit(|run| run.extend(kept.into_iter()));
         self.give_up(child.node);
         Child {
             node: leaf,
-            count: kept.len() as u64,
+            count,
             ..child
         }
     }
