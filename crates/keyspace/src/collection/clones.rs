@@ -9,7 +9,9 @@
 //! the node was replaced. Nodes have no reference counts: a clone costs the writers the copies (a leaf
 //! and the inner nodes above it, once for each), its reader nothing.
 //!
-//! A tree that is dropped while clones live leaves its nodes here; the last clone frees them.
+//! A tree that is dropped while clones live leaves its nodes here; the last clone frees them. To end a
+//! clone costs a look at each replaced node, and to drop a tree (or the last clone of one that is gone)
+//! one at each of its nodes: the owner does that where it holds up nobody.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

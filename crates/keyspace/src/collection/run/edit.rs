@@ -224,6 +224,9 @@ impl<'a> RunMut<'a> {
     }
 
     /// Moves the items from an index on behind those of `into`, which has the same flavour.
+    ///
+    /// # Panics
+    /// As [`RunMut::append`].
     pub fn split_off(&mut self, index: usize, into: &mut RunMut<'_>) {
         let items = self.run().packed().skip(index);
         into.extend(items);
@@ -231,6 +234,9 @@ impl<'a> RunMut<'a> {
     }
 
     /// Puts all items of `other`, which has the same flavour, behind its own.
+    ///
+    /// # Panics
+    /// If the buffer has no room for them, or a run cannot have so many.
     pub fn append(&mut self, other: Run<'_>) {
         self.extend(other.packed());
     }
