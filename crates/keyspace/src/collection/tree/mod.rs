@@ -30,17 +30,17 @@
 //! the tree takes 1.10 times the bytes of a fresh one. A run of ten takes 4.4 (5.2 as an entry's value).
 //!
 //! Nanoseconds of the thread's own time, `cargo run --release -p ferrite-keyspace --example collection`,
-//! on an EPYC with 32 MiB of L3 that others kept busy too (load 7 on two processors; read them as ratios):
+//! on an EPYC with 32 MiB of L3 that others kept busy too (load 5 on two processors; read them as ratios):
 //!
 //! | fields | insert | find | replace | remove | `std` map of boxes: insert, find, remove |
 //! |---|---|---|---|---|---|
-//! | 10, in 200,000 runs | 92 | 373 | 557 | 270 | |
-//! | 10,000 | 208 | 121 | 196 | 337 | 150, 30, 45 |
-//! | 1 M | 567 | 679 | 905 | 896 | 577, 527, 322 |
-//! | 10 M | 1189 | 1303 | 1535 | 1763 | 934, 935, 530 |
-//! | 1 M members by score | 1626 | 1282 | | 1193 | |
+//! | 10, in 200,000 runs | 93 | 374 | 554 | 259 | |
+//! | 10,000 | 200 | 126 | 187 | 262 | 88, 23, 28 |
+//! | 1 M | 459 | 592 | 787 | 784 | 598, 585, 365 |
+//! | 10 M | 1069 | 1284 | 1593 | 1525 | 814, 920, 548 |
+//! | 1 M members by score | 1442 | 1105 | | 1126 | |
 //!
-//! The copy of an inner node of 63 children takes 137 ns; with an `Arc` in each child, 1388 (`-- arc`),
+//! The copy of an inner node of 63 children takes 125 ns; with an `Arc` in each child, 895 (`-- arc`),
 //! most of it cache misses for counts: that is why nodes are pointers with versions, and `unsafe` is in
 //! `node` and `clones` (Miri and AddressSanitizer run the tests and the fuzz target `collection`).
 //!
