@@ -5,9 +5,10 @@
 //! valgrind --tool=callgrind target/release/examples/append 100000 16 16
 //! ```
 //!
-//! The difference of two runs, divided by the difference of their counts, is the price of one `set` with its share of the
-//! turn (a commit for every 16) and of the overwritten record's note. `--toggle-collect='*Appender*commit*'` and
-//! `--toggle-collect='*append::turn*'` split it. The log thread's part is left out: it runs in `drain`.
+//! The difference of two runs, divided by the difference of their counts, is the price of one `set` with its
+//! share of the turn (a commit for every 16) and of the overwritten record's note.
+//! `--toggle-collect='*Appender*commit*'` and `--toggle-collect='*append::turn*'` split it. The log thread's
+//! part is left out: it runs in `drain`.
 
 use std::sync::Arc;
 

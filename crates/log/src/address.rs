@@ -49,8 +49,8 @@ pub struct DbId(pub u16);
 
 /// Where the base record of an entry is, with what one has to know about it: one word that an entry keeps.
 ///
-/// The *base* is the record that holds the whole value (`Set` or `SetBlob`). Later records may amend it: `Expire`
-/// replaces its expiry, `Patch` changes part of its value.
+/// The *base* is the record that holds the whole value (`Set` or `SetBlob`). Later records may amend it:
+/// `Expire` replaces its expiry, `Patch` changes part of its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Address(NonZeroU64);

@@ -81,9 +81,10 @@ impl Appender {
         self.core.credit.window
     }
 
-    /// Gets room for records of `bytes` bytes together (see [`Appender::bytes_of`]), [`Appender::window`] at most.
-    /// Called before a window of requests and outside of any lock, because it waits for the log thread when the
-    /// ring is full. What is left from before counts. Whatever was appended is committed if it has to wait.
+    /// Gets room for records of `bytes` bytes together (see [`Appender::bytes_of`]), [`Appender::window`] at
+    /// most. Called before a window of requests and outside of any lock, because it waits for the log thread
+    /// when the ring is full. What is left from before counts. Whatever was appended is committed if it has
+    /// to wait.
     ///
     /// # Errors
     /// Nothing may be appended: the disk is full, or a write has failed.
@@ -117,8 +118,8 @@ impl Appender {
         self.ensure_slowly(bytes, Purpose::Compaction)
     }
 
-    /// Room that compaction gets before a record is handed over: what is written again can be larger than the record, because patches have
-    /// come together.
+    /// Room that compaction gets before a record is handed over: what is written again can be larger than the
+    /// record, because patches have come together.
     pub(crate) fn relocation_bytes(&self, record: &Record<'_>) -> u64 {
         let most = Appender::bytes_of(record.key.len(), self.core.options.blob_min as usize);
         most.max(record.bytes())
@@ -130,8 +131,8 @@ impl Appender {
         self.credit >= self.relocation_bytes(record).min(self.window())
     }
 
-    /// Whether a record of so many bytes finds room without waiting for a disk that has no space. Who holds a lock may wait for the
-    /// disk, and not for the space: nobody knows when there is some.
+    /// Whether a record of so many bytes finds room without waiting for a disk that has no space. Who holds a
+    /// lock may wait for the disk, and not for the space: nobody knows when there is some.
     #[inline]
     pub fn may_append(&self, bytes: u64) -> bool {
         self.credit >= bytes || self.core.has_space(bytes)
@@ -276,8 +277,8 @@ impl Appender {
         self.append(&Draft::expire(db, key, expiry))
     }
 
-    /// Part of the value of the key, which exists and is on disk, changes: `bytes` go to `offset`, and the value is
-    /// `total` bytes long from here on. The entry's address becomes [`Address::patched`].
+    /// Part of the value of the key, which exists and is on disk, changes: `bytes` go to `offset`, and the
+    /// value is `total` bytes long from here on. The entry's address becomes [`Address::patched`].
     ///
     /// # Panics
     /// If `bytes` do not fit into `total`.
@@ -298,7 +299,8 @@ impl Appender {
         self.append(&Draft::patch(db, key, tag, offset, total, bytes))
     }
 
-    /// Changes what database numbers mean, or empties databases. Nobody else appends to these databases meanwhile.
+    /// Changes what database numbers mean, or empties databases. Nobody else appends to these databases
+    /// meanwhile.
     pub fn bind(&mut self, changes: &[Rebind]) -> Lsn {
         let lsn = self.append(&Draft::bind(&encode_changes(changes)));
         lock(&self.core.bindings).push(lsn, changes);
@@ -316,8 +318,8 @@ impl Appender {
         &mut self.liveness
     }
 
-    /// Ends a turn: the log thread may write what was appended. Returns the position below which everything of
-    /// this appender is; when it is durable, replies may leave.
+    /// Ends a turn: the log thread may write what was appended. Returns the position below which everything
+    /// of this appender is; when it is durable, replies may leave.
     #[inline]
     pub fn commit(&mut self) -> Lsn {
         self.commit_and_wait();
@@ -325,8 +327,8 @@ impl Appender {
         self.end
     }
 
-    /// The same for a thread that will ask [`Appender::wake_when_durable`], or [`Appender::nudge`], before it sleeps: if every turn is
-    /// synced the log thread is not woken yet, because this thread may do its work.
+    /// The same for a thread that will ask [`Appender::wake_when_durable`], or [`Appender::nudge`], before it
+    /// sleeps: if every turn is synced the log thread is not woken yet, because this thread may do its work.
     #[inline]
     pub fn commit_and_wait(&mut self) -> Lsn {
         if std::mem::take(&mut self.has_appended) {
@@ -346,8 +348,8 @@ impl Appender {
         self.end
     }
 
-    /// If every turn is synced, the disk is quick and nobody else is about it, does the log thread's work on this thread: that takes
-    /// less than waking it and being woken.
+    /// If every turn is synced, the disk is quick and nobody else is about it, does the log thread's work on
+    /// this thread: that takes less than waking it and being woken.
     pub fn sync_here(&mut self) {
         if self.core.turn_here() && self.core.durable() >= self.end {
             self.owes_nudge = false;
@@ -363,8 +365,8 @@ impl Appender {
         }
     }
 
-    /// Whether everything below `lsn`, which was committed, is durable. If not, the appender's waker is called once
-    /// when it is, or when the log fails; only the latest question is answered.
+    /// Whether everything below `lsn`, which was committed, is durable. If not, the appender's waker is
+    /// called once when it is, or when the log fails; only the latest question is answered.
     ///
     /// # Errors
     /// The log has failed: it will never be.
@@ -401,7 +403,8 @@ impl Appender {
         self.core.durable()
     }
 
-    /// Whether the base record of an entry, with so many bytes of key and value, is in a file: whether it can be read.
+    /// Whether the base record of an entry, with so many bytes of key and value, is in a file: whether it can
+    /// be read.
     #[inline]
     pub fn is_written(&self, address: Address, key: usize, value: usize) -> bool {
         let bytes = record::base_bytes(address, key as u64, value as u64);
@@ -440,8 +443,9 @@ impl Appender {
         Lsn(at)
     }
 
-    /// All that was claimed is filled, and may be written. This is said at once and not with the commit: who appends next may have to wait for a
-    /// lock, and who holds that may wait for room in the ring, which there is only when everything below is written.
+    /// All that was claimed is filled, and may be written. This is said at once and not with the commit: who
+    /// appends next may have to wait for a lock, and who holds that may wait for room in the ring, which
+    /// there is only when everything below is written.
     #[inline]
     pub(crate) fn filled(&mut self) {
         self.producer.commit();
@@ -473,9 +477,9 @@ impl Appender {
         at
     }
 
-    /// Fills a claim for which there is no room yet. It waits inside of a lock, for the log thread alone, which
-    /// takes none of those, and waits for no appender that does ([`Appender::filled`]): it happens behind or with records that are
-    /// larger than a window.
+    /// Fills a claim for which there is no room yet. It waits inside of a lock, for the log thread alone,
+    /// which takes none of those, and waits for no appender that does ([`Appender::filled`]): it happens
+    /// behind or with records that are larger than a window.
     #[cold]
     fn fill_slowly(&mut self, at: u64, draft: &Draft<'_>) {
         let mut parts = Parts::new(self, at, draft.bytes());

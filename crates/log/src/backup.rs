@@ -6,8 +6,8 @@
 //!  DEST/MANIFEST            says that all of it is there (`manifest`)
 //! ```
 //!
-//! A server that starts with DEST as its directory has exactly the state of the backup's position. What is later in
-//! the log is in no linked file, because the segment ended there.
+//! A server that starts with DEST as its directory has exactly the state of the backup's position. What is
+//! later in the log is in no linked file, because the segment ended there.
 
 use std::path::Path;
 use std::sync::Arc;

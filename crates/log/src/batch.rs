@@ -140,8 +140,8 @@ impl<'a> Batch<'a> {
         records.push(record);
     }
 
-    /// Appends the batch. `each` is told of every record of a key, in order, and what an entry keeps if it is a
-    /// `Set`. A single record goes without the container.
+    /// Appends the batch. `each` is told of every record of a key, in order, and what an entry keeps if it is
+    /// a `Set`. A single record goes without the container.
     ///
     /// # Panics
     /// If it takes [`MAX_RECORD`] bytes or more.

@@ -1,8 +1,8 @@
 //! Which database a number means, and from where on a database's records count.
 //!
-//! FLUSHDB, FLUSHALL and SWAPDB touch no record: SWAPDB exchanges what two numbers are bound to, and a flush moves
-//! the *horizon* of a database, the position below which its records are dead. Every segment begins with the
-//! whole table, so a `Bind` record is needed only until the next segment begins.
+//! FLUSHDB, FLUSHALL and SWAPDB touch no record: SWAPDB exchanges what two numbers are bound to, and a flush
+//! moves the *horizon* of a database, the position below which its records are dead. Every segment begins
+//! with the whole table, so a `Bind` record is needed only until the next segment begins.
 //!
 //! ```text
 //!  in a Bind record, 8 B each         in a segment's header, 16 B each

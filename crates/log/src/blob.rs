@@ -1,8 +1,9 @@
 //! Large values in files of their own, which no compaction has to move.
 //!
-//! A blob is complete before a record that names it is appended, and durable, with its name, before anything says that the record
-//! is: either at once (`always`), or with the log's next sync, which comes to files before it comes to segments. So a record whose blob
-//! is missing was replaced by a later one, or it is the end of a log that nobody had called durable (`recover/torn`).
+//! A blob is complete before a record that names it is appended, and durable, with its name, before anything
+//! says that the record is: either at once (`always`), or with the log's next sync, which comes to files
+//! before it comes to segments. So a record whose blob is missing was replaced by a later one, or it is the
+//! end of a log that nobody had called durable (`recover/torn`).
 //!
 //! ```text
 //!  BlobStore::begin -- BlobDraft::write, as the bytes come -- BlobDraft::finish -- Blob -- Appender::set_blob
@@ -10,14 +11,15 @@
 //!                                                                   \- synced at once, or by the next Core::sync
 //! ```
 //!
-//! Several records may name the same blob: a key that is copied takes no second file. A file goes with its last record, or a little
-//! later: who holds the [`Blob`] can read it. Blobs are numbered as they are begun. One that no record names is an orphan, and goes
-//! at the next start.
+//! Several records may name the same blob: a key that is copied takes no second file. A file goes with its
+//! last record, or a little later: who holds the [`Blob`] can read it. Blobs are numbered as they are begun.
+//! One that no record names is an orphan, and goes at the next start.
 //!
 //! Invariants:
-//! 1. A blob's file is durable, with its name, or waits for the log's next sync ([`Waiting`]), before a record names it.
-//! 2. A blob is removed only after everything below the end of the log, as it was when its last record died, is durable; and not
-//!    while somebody has it, or holds the log ([`crate::Hold`]).
+//! 1. A blob's file is durable, with its name, or waits for the log's next sync ([`Waiting`]), before a
+//!    record names it.
+//! 2. A blob is removed only after everything below the end of the log, as it was when its last record died,
+//!    is durable; and not while somebody has it, or holds the log ([`crate::Hold`]).
 //!
 //! Not here: writing one (`draft`), reading one as a whole (`fetch`), checking all of them (`check`).
 
@@ -173,8 +175,8 @@ impl Blobs {
         }
     }
 
-    /// The records at these positions need their blobs no more. The files stay until everything below `after` is
-    /// durable.
+    /// The records at these positions need their blobs no more. The files stay until everything below `after`
+    /// is durable.
     pub(crate) fn died(&self, lsns: &[Lsn], after: Option<Lsn>) {
         let mut registry = lock(&self.registry);
         for lsn in lsns {
@@ -195,8 +197,9 @@ impl Blobs {
         self.live.load(Ordering::Relaxed) > 0
     }
 
-    /// All blobs that are needed, and those that are on their way out, by number. With each whether the state at `end` needs it, as far as
-    /// is known: of those on their way out it does not need those that were replaced before.
+    /// All blobs that are needed, and those that are on their way out, by number. With each whether the state
+    /// at `end` needs it, as far as is known: of those on their way out it does not need those that were
+    /// replaced before.
     fn all_there_are(&self, end: Lsn) -> BTreeMap<u64, (BlobRef, bool)> {
         let registry = lock(&self.registry);
         let live = registry.live.values().map(|blob| (blob, true));
@@ -208,7 +211,8 @@ impl Blobs {
             .collect()
     }
 
-    /// Lets records that name the same file share one blob, from what a replay has noted. All that are needed, by number.
+    /// Lets records that name the same file share one blob, from what a replay has noted. All that are
+    /// needed, by number.
     fn share(&self) -> HashMap<u64, Arc<Blob>> {
         let mut needed: HashMap<u64, Arc<Blob>> = HashMap::new();
         for blob in lock(&self.registry).live.values_mut() {
@@ -250,7 +254,8 @@ impl Blobs {
         removable
     }
 
-    /// Lets a complete file wait for the log's next sync; whether that should be soon. One more than there may be is given back.
+    /// Lets a complete file wait for the log's next sync; whether that should be soon. One more than there
+    /// may be is given back.
     pub(crate) fn wait(
         &self,
         blob: &Arc<Blob>,
@@ -375,7 +380,8 @@ impl BlobStore {
         }
     }
 
-    /// The log, if it takes anything: what is written beside it must not take the space that it keeps for itself.
+    /// The log, if it takes anything: what is written beside it must not take the space that it keeps for
+    /// itself.
     pub(crate) fn check(&self) -> Result<Arc<Core>> {
         let core = self.core.upgrade();
         let Some(core) = core.filter(|core| !core.is_closing.load(Ordering::Relaxed)) else {
@@ -474,8 +480,8 @@ impl Core {
     }
 }
 
-/// At the start, when `blobs` is what the log needs: sees that all of it is there and removes what nothing needs. `end` is where the
-/// log ends.
+/// At the start, when `blobs` is what the log needs: sees that all of it is there and removes what nothing
+/// needs. `end` is where the log ends.
 pub(crate) fn settle(files: &dyn Files, paths: &Paths, blobs: &Blobs, end: Lsn) -> Result<()> {
     let needed = blobs.share();
     for blob in needed.values() {

@@ -8,10 +8,11 @@
 //!  checksum 1c291ca3                          CRC-32C of the lines before
 //! ```
 //!
-//! The file is written when everything below `end` is durable and nothing more will be written. A log with this file is durable up to
-//! `end`: bytes that are missing below were lost later, which is damage, and never the torn end that a crash leaves. The next
-//! start that takes writes removes the file, because the header of its first segment says the same. The proof stays true for ever, so
-//! a file that comes back after a power loss does no harm.
+//! The file is written when everything below `end` is durable and nothing more will be written. A log with
+//! this file is durable up to `end`: bytes that are missing below were lost later, which is damage, and never
+//! the torn end that a crash leaves. The next start that takes writes removes the file, because the header of
+//! its first segment says the same. The proof stays true for ever, so a file that comes back after a power
+//! loss does no harm.
 
 use std::path::PathBuf;
 

@@ -1,16 +1,16 @@
 //! Compaction: writing again what still counts in a segment, then dropping the segment.
 //!
-//! Invariants, which make a replay give the state of memory at any moment, whatever has been dropped (docs/format.md
-//! has the proof):
+//! Invariants, which make a replay give the state of memory at any moment, whatever has been dropped
+//! (docs/format.md has the proof):
 //!
-//! 1. A record is judged under the lock of its key's shard, and what is written again is the state of that moment.
-//!    So the order of the log stays the order of execution for every key.
+//! 1. A record is judged under the lock of its key's shard, and what is written again is the state of that
+//!    moment. So the order of the log stays the order of execution for every key.
 //! 2. A segment goes only when everything below the end of the log, as it was after its last record had been
 //!    judged, is durable: what made its records superfluous cannot be lost any more.
-//! 3. Before it goes, a `Retire` record that says so is durable. So a file that is missing without one is damage, and a
-//!    file that is there in spite of one is no part of the log.
-//! 4. The last word about a key that is *not* there (a tombstone, or an expiry that has passed) is only dropped from the
-//!    oldest segment: everywhere else an older record could come back to life.
+//! 3. Before it goes, a `Retire` record that says so is durable. So a file that is missing without one is
+//!    damage, and a file that is there in spite of one is no part of the log.
+//! 4. The last word about a key that is *not* there (a tombstone, or an expiry that has passed) is only
+//!    dropped from the oldest segment: everywhere else an older record could come back to life.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,19 +55,21 @@ pub struct Current {
 
 /// The other side of compaction: knows what is in memory.
 pub trait Relocate: Send + Sync {
-    /// The hash of a key: records are handed over in the order of the hashes of their keys, some thousand at a time. Those of one key stay
-    /// in their order, whatever it is.
+    /// The hash of a key: records are handed over in the order of the hashes of their keys, some thousand at
+    /// a time. Those of one key stay in their order, whatever it is.
     fn hash(&self, db: DbId, key: &[u8]) -> u64;
 
-    /// For each record, locks the shard of its key, asks [`judge`] what has to happen, and does it with `appender`. The address that an
-    /// entry had before it was written again is reported as dead, as always; a large value whose entry is not patched
-    /// goes on in its file ([`Appender::keep_blob`]). Returns how many records it was done for: the first of them, and more as
-    /// long as the appender has room for them ([`Appender::may_relocate`]). It ends where what an entry has become has no room
-    /// on a full disk ([`Appender::may_append`]), be it the first.
+    /// For each record, locks the shard of its key, asks [`judge`] what has to happen, and does it with
+    /// `appender`. The address that an entry had before it was written again is reported as dead, as always;
+    /// a large value whose entry is not patched goes on in its file ([`Appender::keep_blob`]). Returns how
+    /// many records it was done for: the first of them, and more as long as the appender has room for them
+    /// ([`Appender::may_relocate`]). It ends where what an entry has become has no room on a full disk
+    /// ([`Appender::may_append`]), be it the first.
     fn relocate(&self, appender: &mut Appender, records: &[Replayed<'_>], is_oldest: bool)
     -> usize;
 
-    /// Tells what would have to happen with each record now ([`judge`]). One that may be dropped may be dropped ever after.
+    /// Tells what would have to happen with each record now ([`judge`]). One that may be dropped may be
+    /// dropped ever after.
     fn judge(
         &self,
         records: &[Replayed<'_>],
@@ -75,13 +77,13 @@ pub trait Relocate: Send + Sync {
         tell: &mut dyn FnMut(&Record<'_>, Verdict),
     );
 
-    /// Called between two segments, and several times a second as long as none has to be emptied: time for other things that are to be
-    /// done now and then.
+    /// Called between two segments, and several times a second as long as none has to be emptied: time for
+    /// other things that are to be done now and then.
     fn pause(&self) {}
 }
 
-/// What has to happen with `record`, whose key's entry is `current`, before its segment goes. `is_oldest` says that
-/// there is no older segment.
+/// What has to happen with `record`, whose key's entry is `current`, before its segment goes. `is_oldest`
+/// says that there is no older segment.
 pub fn judge(record: &Record<'_>, current: Option<Current>, is_oldest: bool) -> Verdict {
     let lsn = record.lsn;
     let Some(current) = current else {
@@ -154,8 +156,8 @@ impl Compactor {
         }
     }
 
-    /// The parts of a segment that have to be read: all of it, unless little is needed and its hints say what. In bytes behind its
-    /// first record.
+    /// The parts of a segment that have to be read: all of it, unless little is needed and its hints say
+    /// what. In bytes behind its first record.
     fn stretches(
         &mut self,
         victim: &Segment,
@@ -239,7 +241,8 @@ impl Compactor {
         Ok(true)
     }
 
-    /// What [`Compactor::move_records`] does with a portion. Returns how many bytes of it have been told to the pace.
+    /// What [`Compactor::move_records`] does with a portion. Returns how many bytes of it have been told to
+    /// the pace.
     fn move_portion(
         &mut self,
         portion: &Portion,

@@ -1,13 +1,13 @@
 //! What all threads of a log share: the ring, how far the disk is, and whether all is well.
 //!
-//! Positions, each at most the one before: *tail* (claimed), *written* (in the file), *whole* (the last end of a record or
-//! batch in the file), *durable* (synced). Only the log thread moves `written` and `whole`, only the holder of the sync
-//! lock moves `durable`.
+//! Positions, each at most the one before: *tail* (claimed), *written* (in the file), *whole* (the last end
+//! of a record or batch in the file), *durable* (synced). Only the log thread moves `written` and `whole`,
+//! only the holder of the sync lock moves `durable`.
 //!
 //! Invariants:
 //! 1. Once the log has failed, `written` and `durable` never move again, and nothing is accepted.
-//! 2. A file is in `unsynced` before `written` passes its first position, and until it is sealed and all of it is
-//!    durable.
+//! 2. A file is in `unsynced` before `written` passes its first position, and until it is sealed and all of
+//!    it is durable.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -136,7 +136,8 @@ pub(crate) struct Core {
     pub(crate) room_until: AtomicU64,
     /// Bytes that the space for the next segment takes, where that is made already.
     pub(crate) spare_bytes: AtomicU64,
-    /// Nanoseconds for each MiB that whoever appends waits, because there is more garbage than there may be; see the module `pace`.
+    /// Nanoseconds for each MiB that whoever appends waits, because there is more garbage than there may be;
+    /// see the module `pace`.
     pub(crate) brake: AtomicU64,
     /// Compaction is to leave as little garbage as it can, once.
     pub(crate) is_thorough: AtomicBool,
@@ -260,8 +261,9 @@ impl Core {
         self.written.0.store(lsn, Ordering::Release);
     }
 
-    /// The end of the last record, or batch, that is in the file with all in front of it: as far as a sync makes anything
-    /// durable. A position inside of a record would be evidence that the whole record had been synced.
+    /// The end of the last record, or batch, that is in the file with all in front of it: as far as a sync
+    /// makes anything durable. A position inside of a record would be evidence that the whole record had been
+    /// synced.
     pub(crate) fn whole(&self) -> Lsn {
         Lsn(self.whole.0.load(Ordering::Acquire))
     }
@@ -482,8 +484,8 @@ impl Core {
         self.sleep
             .0
             .store(if until_woken { ASLEEP } else { NAPPING }, Ordering::SeqCst);
-        // Whoever appends looks at `sleep` after it has moved the tail; this looks at the tail after it has set
-        // `sleep`: one of the two sees the other.
+        // Whoever appends looks at `sleep` after it has moved the tail; this looks at the tail after it has
+        // set `sleep`: one of the two sees the other.
         let is_idle = self.ring.tail() == self.ring.head();
         let nap = if until_woken && !is_idle { NAP } else { nap };
         if !self.writer_may_end.load(Ordering::SeqCst) {
@@ -505,15 +507,17 @@ impl Core {
         }
     }
 
-    /// Whether the log thread may leave less than a block in the ring: it looks again soon, and nobody waits for it.
+    /// Whether the log thread may leave less than a block in the ring: it looks again soon, and nobody waits
+    /// for it.
     pub(crate) fn may_leave_tail(&self) -> bool {
         self.options.background
             && self.policy() != SyncPolicy::Always
             && !self.is_closing.load(Ordering::Relaxed)
     }
 
-    /// One turn of the log thread, on a thread that waits for it. Returns whether it was done: not if somebody else is about it, or
-    /// if the disk takes so long that what the thread has to do besides would wait too long.
+    /// One turn of the log thread, on a thread that waits for it. Returns whether it was done: not if
+    /// somebody else is about it, or if the disk takes so long that what the thread has to do besides would
+    /// wait too long.
     pub(crate) fn turn_here(&self) -> bool {
         let takes = Duration::from_nanos(self.counters.sync_ns.load(Ordering::Relaxed));
         let is_little = self.ring.tail() - self.ring.head() <= PIECE;
@@ -538,7 +542,8 @@ impl Core {
     }
 }
 
-/// Locks what no panic leaves half done: what it guards is replaced as a whole, or the process ends with the panic.
+/// Locks what no panic leaves half done: what it guards is replaced as a whole, or the process ends with the
+/// panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

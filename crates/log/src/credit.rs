@@ -1,10 +1,11 @@
 //! Who may fill how much of the ring.
 //!
-//! An appender takes *credit* before it starts, so that it need not wait for room while it holds a lock. Credit is
-//! what the ring has, less a reserve for the log's own marks; what the log thread has written comes back.
+//! An appender takes *credit* before it starts, so that it need not wait for room while it holds a lock.
+//! Credit is what the ring has, less a reserve for the log's own marks; what the log thread has written comes
+//! back.
 //!
-//! Invariant: `free + what appenders hold + (tail - head) - debt = capacity - reserve`. The *debt* is what was
-//! appended without credit (marks, records larger than a window); what comes back pays it first.
+//! Invariant: `free + what appenders hold + (tail - head) - debt = capacity - reserve`. The *debt* is what
+//! was appended without credit (marks, records larger than a window); what comes back pays it first.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,8 +27,8 @@ pub(crate) struct Credit {
 impl Credit {
     pub(crate) fn new(ring_bytes: usize, appenders: usize) -> Credit {
         let ring = ring_bytes as u64;
-        // Appenders keep at most two leases while they do nothing, so idle ones hold half of the ring at most,
-        // and a whole window is left for one that wants it.
+        // Appenders keep at most two leases while they do nothing, so idle ones hold half of the ring at
+        // most, and a whole window is left for one that wants it.
         let lease = (ring / 4 / appenders as u64).clamp(LEASE_MIN, LEASE_MAX);
         Credit {
             free: Line(AtomicU64::new(ring - RING_RESERVE)),

@@ -1,9 +1,9 @@
 //! A large value on its way to its file.
 //!
-//! Pieces that begin with a block, in memory and in the file, go to the disk past the page cache, which costs a processor several
-//! times less than what goes through it: so does all of a value whose pieces are whole blocks. The last of them is filled up with
-//! zeroes, which are no part of the value: the file is whole blocks, and the record says how much of it is the value. The checksums of
-//! its pieces follow (`sums`).
+//! Pieces that begin with a block, in memory and in the file, go to the disk past the page cache, which costs
+//! a processor several times less than what goes through it: so does all of a value whose pieces are whole
+//! blocks. The last of them is filled up with zeroes, which are no part of the value: the file is whole
+//! blocks, and the record says how much of it is the value. The checksums of its pieces follow (`sums`).
 //!
 //! Not here: what becomes of the file (`blob`), and when it is synced if not here (`sync`).
 
@@ -61,8 +61,8 @@ impl BlobDraft {
         &**self.file.as_ref().expect("it is not finished")
     }
 
-    /// Writes what comes next. Waits for the disk. What is best: memory that begins with a block, and whole blocks
-    /// ([`DIRECT_BLOCK`]) of it.
+    /// Writes what comes next. Waits for the disk. What is best: memory that begins with a block, and whole
+    /// blocks ([`DIRECT_BLOCK`]) of it.
     ///
     /// # Errors
     /// The log takes nothing now, or the disk refuses. The draft is of no use then.
@@ -70,8 +70,8 @@ impl BlobDraft {
         self.write_last(bytes, 0)
     }
 
-    /// As [`BlobDraft::write`], for the end of the value: the last `padding` bytes are zeroes that do not belong to it, up to the end
-    /// of a block.
+    /// As [`BlobDraft::write`], for the end of the value: the last `padding` bytes are zeroes that do not
+    /// belong to it, up to the end of a block.
     ///
     /// # Errors
     /// As [`BlobDraft::write`].
@@ -109,7 +109,8 @@ impl BlobDraft {
         Ok(())
     }
 
-    /// Completes the file. It is durable then, if the log syncs always; otherwise it will be with the log's next sync.
+    /// Completes the file. It is durable then, if the log syncs always; otherwise it will be with the log's
+    /// next sync.
     ///
     /// # Errors
     /// The log takes nothing now, or the disk refuses. The file goes then.

@@ -68,8 +68,8 @@ impl Located {
             .then_some(record)
     }
 
-    /// The value of `key` in the record, of which that was read. `None` if it is not there, or not whole, or damaged:
-    /// [`ValueReader::read`] tells. A value in a file of its own is not there.
+    /// The value of `key` in the record, of which that was read. `None` if it is not there, or not whole, or
+    /// damaged: [`ValueReader::read`] tells. A value in a file of its own is not there.
     pub fn value(&self, mut record: Vec<u8>, key: &[u8]) -> Option<Vec<u8>> {
         let part = value_in(&record, self.lsn, key)?;
         record.truncate(part.end);
@@ -78,7 +78,8 @@ impl Located {
     }
 }
 
-/// While it exists compaction empties no segment, so all records stay where they are that there were when it was made.
+/// While it exists compaction empties no segment, so all records stay where they are that there were when it
+/// was made.
 pub struct Hold {
     core: Arc<Core>,
     /// The segments of that time: one that was being emptied then can still be read.
@@ -154,9 +155,9 @@ impl ValueReader {
         }
     }
 
-    /// Reads the data of the record at `lsn`, which is about `key` and has about `len` bytes of it: the value of a `Set`,
-    /// or the bytes of a `Patch`. `None` if there is no such record: it is not in a file yet, or its segment has been
-    /// compacted meanwhile; the entry then has another address.
+    /// Reads the data of the record at `lsn`, which is about `key` and has about `len` bytes of it: the value
+    /// of a `Set`, or the bytes of a `Patch`. `None` if there is no such record: it is not in a file yet, or
+    /// its segment has been compacted meanwhile; the entry then has another address.
     ///
     /// # Errors
     /// The record is damaged, or cannot be read.
@@ -173,8 +174,8 @@ impl ValueReader {
         self.find_in(&self.segments.map(), lsn, key, len)
     }
 
-    /// Where the record at `lsn` is that is about `key` and has `len` bytes of it, for who reads it by other means. `None` if there is none
-    /// to read now.
+    /// Where the record at `lsn` is that is about `key` and has `len` bytes of it, for who reads it by other
+    /// means. `None` if there is none to read now.
     pub fn locate(&self, lsn: Lsn, key: &[u8], len: u64) -> Option<Located> {
         let map = self.segments.map();
         let segment = map.segment_of(lsn)?;
@@ -338,7 +339,8 @@ fn value_in(bytes: &[u8], lsn: Lsn, key: &[u8]) -> Option<Range<usize>> {
     Some(from..from + value.len())
 }
 
-/// A large value that is read a piece at a time. Each is checked before any of it is given out: reading fails if it is damaged.
+/// A large value that is read a piece at a time. Each is checked before any of it is given out: reading fails
+/// if it is damaged.
 #[derive(Debug)]
 pub struct BlobStream {
     file: BlobFile,

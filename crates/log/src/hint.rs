@@ -1,5 +1,6 @@
-//! Hints: what is in a full segment, without the values. A start that may leave values on the disk reads these, and so does compaction,
-//! which then reads of a segment only what is needed. The log thread gathers them while records pass it ([`crate::scan`]).
+//! Hints: what is in a full segment, without the values. A start that may leave values on the disk reads
+//! these, and so does compaction, which then reads of a segment only what is needed. The log thread gathers
+//! them while records pass it ([`crate::scan`]).
 //!
 //! ```text
 //!  0        8         12         16       24       32          48
@@ -12,8 +13,8 @@
 //!  multiple of 8. The header is the record's, so its length says how long the data is.
 //! ```
 //!
-//! Where values are small hints take as much space as the segment: then there are none. A hint file repeats what the segment says. One that
-//! is missing or damaged costs time, nothing else.
+//! Where values are small hints take as much space as the segment: then there are none. A hint file repeats
+//! what the segment says. One that is missing or damaged costs time, nothing else.
 
 use sys::file::{File, Files};
 
@@ -106,7 +107,8 @@ pub(crate) struct Hints {
 }
 
 impl Hints {
-    /// Opens the hints of a segment, if they are there and whole, and all of its records will do. Reads all of them once.
+    /// Opens the hints of a segment, if they are there and whole, and all of its records will do. Reads all
+    /// of them once.
     pub(crate) fn open(
         files: &dyn Files,
         paths: &Paths,

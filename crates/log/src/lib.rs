@@ -1,7 +1,8 @@
 //! The truth on disk: one append-only log, which is durability, restart, backup and more.
 //!
-//! This crate knows no command and no keyspace. It is given changes of keys and gives them back after a restart.
-//! Files go through [`sys::file::Files`], so that a test can be the disk. docs/format.md draws every byte.
+//! This crate knows no command and no keyspace. It is given changes of keys and gives them back after a
+//! restart. Files go through [`sys::file::Files`], so that a test can be the disk. docs/format.md draws every
+//! byte.
 //!
 //! # The life of a log
 //!
@@ -19,32 +20,34 @@
 //!
 //! A worker, each turn:
 //!
-//! 1. [`Appender::ensure`] room for a window of requests, **outside of any lock**. It waits when the ring is full, and
-//!    fails ([`Refusal`]) when the disk is full or has failed: then writes are refused, reads go on.
+//! 1. [`Appender::ensure`] room for a window of requests, **outside of any lock**. It waits when the ring is
+//!    full, and fails ([`Refusal`]) when the disk is full or has failed: then writes are refused, reads go
+//!    on.
 //! 2. Under the shard's lock, in the order of execution: [`Appender::set`], [`delete`](Appender::delete),
-//!    [`expire`](Appender::expire), [`patch`](Appender::patch). None of them fails or, with enough room, waits.
-//!    `set` returns the [`Address`] that the entry keeps; after a `patch` the entry keeps [`Address::patched`].
-//!    Whatever was replaced or removed is told to [`Liveness::dead`] by the address it had.
+//!    [`expire`](Appender::expire), [`patch`](Appender::patch). None of them fails or, with enough room,
+//!    waits. `set` returns the [`Address`] that the entry keeps; after a `patch` the entry keeps
+//!    [`Address::patched`]. Whatever was replaced or removed is told to [`Liveness::dead`] by the address it
+//!    had.
 //! 3. [`Appender::commit`] at the end of the turn: the log thread may write it. It returns a position; with
 //!    [`SyncPolicy::Always`] replies wait until that is durable ([`Appender::wake_when_durable`]).
 //!
-//! Several changes that must not be torn apart by a crash go through [`Appender::batch`], or if they are sets whose size is known
-//! before through [`Appender::begin_series`], under all their locks. A
-//! flush or an exchange of databases is [`Appender::bind`].
+//! Several changes that must not be torn apart by a crash go through [`Appender::batch`], or if they are sets
+//! whose size is known before through [`Appender::begin_series`], under all their locks. A flush or an
+//! exchange of databases is [`Appender::bind`].
 //!
-//! A key that expires is *not* logged: its expiry is in the log, and a replay comes to the same conclusion. Except a key
-//! whose value is in a file of its own ([`Address::is_blob`]): the file goes, so its record must not be the last word,
-//! and the key is deleted like any other. A key that is evicted is deleted, too. `delete`, `expire` and `patch` are for
-//! keys that exist.
+//! A key that expires is *not* logged: its expiry is in the log, and a replay comes to the same conclusion.
+//! Except a key whose value is in a file of its own ([`Address::is_blob`]): the file goes, so its record must
+//! not be the last word, and the key is deleted like any other. A key that is evicted is deleted, too.
+//! `delete`, `expire` and `patch` are for keys that exist.
 //!
-//! Large values have files of their own ([`BlobStore`]): such a value is in its file before any lock is taken, and
-//! [`Appender::set_blob`] names it. It is durable no later than the record.
+//! Large values have files of their own ([`BlobStore`]): such a value is in its file before any lock is
+//! taken, and [`Appender::set_blob`] names it. It is durable no later than the record.
 //!
 //! # Replaying
 //!
-//! [`Replayer::apply`] gets records of a partition in the order of the log and does what they say: a `Set` replaces
-//! whatever was there (with [`Record::address`] as the entry's address), `Delete` removes, `Expire` and
-//! `Patch` change what is there, or nothing if the key is missing. Nothing expires meanwhile.
+//! [`Replayer::apply`] gets records of a partition in the order of the log and does what they say: a `Set`
+//! replaces whatever was there (with [`Record::address`] as the entry's address), `Delete` removes, `Expire`
+//! and `Patch` change what is there, or nothing if the key is missing. Nothing expires meanwhile.
 
 mod address;
 mod appender;

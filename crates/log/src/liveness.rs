@@ -1,7 +1,7 @@
 //! Telling the log which records are dead.
 //!
-//! Whoever replaces or removes an entry says where its base record was. That is noted in a list of one's own, one
-//! number per segment, and told to everybody now and then: no counter is shared on the way of a write.
+//! Whoever replaces or removes an entry says where its base record was. That is noted in a list of one's own,
+//! one number per segment, and told to everybody now and then: no counter is shared on the way of a write.
 //!
 //! Budget of [`Liveness::dead`]: a binary search in the list of segments, one addition.
 
@@ -53,8 +53,8 @@ impl Liveness {
         liveness
     }
 
-    /// The entry at `address` was replaced or removed; `key` and `value` are the lengths it had. Call it while the
-    /// shard is locked in which that happened, after whatever was appended for it.
+    /// The entry at `address` was replaced or removed; `key` and `value` are the lengths it had. Call it
+    /// while the shard is locked in which that happened, after whatever was appended for it.
     #[inline]
     pub fn dead(&mut self, address: Address, key: usize, value: usize) {
         self.note(address.lsn(), base_bytes(address, key as u64, value as u64));

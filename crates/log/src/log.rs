@@ -110,8 +110,9 @@ impl Log {
         self.core.force(lsn)
     }
 
-    /// Copies the log as it is now to `destination`, which must not have one: sealed segments and large values are
-    /// linked, or copied where that cannot be. A server that starts there finds the state of the backup's position.
+    /// Copies the log as it is now to `destination`, which must not have one: sealed segments and large
+    /// values are linked, or copied where that cannot be. A server that starts there finds the state of the
+    /// backup's position.
     ///
     /// # Errors
     /// There is a log already, or a disk refuses.
@@ -145,7 +146,8 @@ impl Log {
         Hold::new(&self.core)
     }
 
-    /// Lets compaction go on until full segments hold little garbage. Whether it was not on its way to that already.
+    /// Lets compaction go on until full segments hold little garbage. Whether it was not on its way to that
+    /// already.
     pub fn compact_thoroughly(&self) -> bool {
         let begins = !self.core.is_thorough.swap(true, Ordering::SeqCst);
         self.core.chores.ring();
@@ -188,8 +190,8 @@ impl Log {
         self.core.ring.capacity() as u64
     }
 
-    /// Takes the name of the ring's file away: what is in the ring is lost with the process from here on, as with the power. For
-    /// tests of power losses.
+    /// Takes the name of the ring's file away: what is in the ring is lost with the process from here on, as
+    /// with the power. For tests of power losses.
     pub fn forget_ring(&self) {
         if let Err(error) = self.core.ring.forget() {
             log::warn!("cannot remove the log's ring: {error}");
@@ -234,7 +236,8 @@ impl Log {
         }
     }
 
-    /// One turn of the log thread, for a log without threads: writes what is committed. Whether something was.
+    /// One turn of the log thread, for a log without threads: writes what is committed. Whether something
+    /// was.
     pub fn turn(&self) -> bool {
         self.core.turn().written > 0
     }
@@ -244,8 +247,8 @@ impl Log {
         self.core.keep();
     }
 
-    /// Writes and syncs everything that was committed, says so in the log, and ends. Appenders must be gone or do
-    /// nothing any more.
+    /// Writes and syncs everything that was committed, says so in the log, and ends. Appenders must be gone
+    /// or do nothing any more.
     ///
     /// # Errors
     /// Something could not be written or synced.

@@ -7,9 +7,9 @@
 //!  checksum 1c291ca3                         CRC-32C of the lines before
 //! ```
 //!
-//! It is written when all the rest is on the disk. So a log with such a file beside it was durable up to `end`, and whatever is missing below
-//! was lost later: that is damage, and never the end of a log that a crash has left. The first server that takes writes there removes
-//! it: then it is a log like any other.
+//! It is written when all the rest is on the disk. So a log with such a file beside it was durable up to
+//! `end`, and whatever is missing below was lost later: that is damage, and never the end of a log that a
+//! crash has left. The first server that takes writes there removes it: then it is a log like any other.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

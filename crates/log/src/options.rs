@@ -31,11 +31,11 @@ impl SyncPolicy {
 pub struct Options {
     /// Bytes of records after which a segment ends (with the record that reaches it).
     pub segment_bytes: u64,
-    /// Bytes of the ring between appenders and the log thread: a power of two, whole pages. Small enough to stay
-    /// in the processor's cache.
+    /// Bytes of the ring between appenders and the log thread: a power of two, whole pages. Small enough to
+    /// stay in the processor's cache.
     pub ring_bytes: usize,
-    /// Is told of memory of the ring that is taken from here on, or no more (negative), in bytes: it is mapped past the allocator, and
-    /// takes memory as it is filled for the first time.
+    /// Is told of memory of the ring that is taken from here on, or no more (negative), in bytes: it is
+    /// mapped past the allocator, and takes memory as it is filled for the first time.
     pub charge: fn(i64),
     /// The most [`Appender`](crate::Appender)s at a time.
     pub appenders: usize,
@@ -49,13 +49,14 @@ pub struct Options {
     pub reserve_bytes: u64,
     /// Garbage that compaction tolerates, in percent of live bytes.
     pub garbage_percent: u64,
-    /// Garbage that it tolerates however little is live: where there is much of it a segment that is emptied has little to
-    /// move.
+    /// Garbage that it tolerates however little is live: where there is much of it a segment that is emptied
+    /// has little to move.
     pub garbage_bytes: u64,
-    /// Bytes a second that compaction reads and writes at most, unless there is more garbage than is tolerated.
+    /// Bytes a second that compaction reads and writes at most, unless there is more garbage than is
+    /// tolerated.
     pub compaction_bytes_per_second: u64,
-    /// The part of a segment, in percent, that its hints may take; it gets none if they would take more. Whoever looks for what is still
-    /// needed of it reads them first.
+    /// The part of a segment, in percent, that its hints may take; it gets none if they would take more.
+    /// Whoever looks for what is still needed of it reads them first.
     pub hint_percent: u64,
     /// The most bytes of hints that a segment may have: they are kept in memory until it is full.
     pub hint_bytes: u64,

@@ -6,12 +6,13 @@
 //!   bytes/s    nothing    a sixteenth     the most, and behind that whatever the machine can do
 //! ```
 //!
-//! Between its two ends the rate grows by the same factor for the same pressure. So compaction gives way to other load as long as that
-//! leaves room: garbage grows a little then, and with it the rate, until both are in balance. It never gives way beyond the bound.
+//! Between its two ends the rate grows by the same factor for the same pressure. So compaction gives way to
+//! other load as long as that leaves room: garbage grows a little then, and with it the rate, until both are
+//! in balance. It never gives way beyond the bound.
 //!
-//! Where that is not enough, because others overwrite as fast as the machine can, they are held back ([`Balance::brake`]): each waits a
-//! little for every piece of the log that it gets, the longer the further garbage has passed its bound. What they don't use of the
-//! processors compaction has.
+//! Where that is not enough, because others overwrite as fast as the machine can, they are held back
+//! ([`Balance::brake`]): each waits a little for every piece of the log that it gets, the longer the further
+//! garbage has passed its bound. What they don't use of the processors compaction has.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

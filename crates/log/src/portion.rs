@@ -1,5 +1,6 @@
-//! Reading a segment for a second time, a portion after the other: its records checked, and sorted by the hash of their keys, so that who
-//! looks for them in memory finds those of one shard together. Records of one key stay in their order.
+//! Reading a segment for a second time, a portion after the other: its records checked, and sorted by the
+//! hash of their keys, so that who looks for them in memory finds those of one shard together. Records of one
+//! key stay in their order.
 
 use crate::error::Result;
 use crate::record::{self, Entry, HEADER, Record};
@@ -8,7 +9,8 @@ use crate::recover::pieces::Piece;
 use crate::recover::routes::Routes;
 use crate::segments::Segment;
 
-/// Records of a portion that are handed over at once, and bytes of them, at most; one record is, however long it is.
+/// Records of a portion that are handed over at once, and bytes of them, at most; one record is, however long
+/// it is.
 const SLICE: usize = 256;
 const SLICE_BYTES: u64 = 64 << 10;
 
@@ -26,8 +28,9 @@ impl Portion {
         }
     }
 
-    /// Reads the portion that begins `at` bytes behind a segment's first record, and ends at `end` at the latest, where a record ends.
-    /// `hash` gives the hash of a record's key; without one it is left out. Returns the bytes that the portion has.
+    /// Reads the portion that begins `at` bytes behind a segment's first record, and ends at `end` at the
+    /// latest, where a record ends. `hash` gives the hash of a record's key; without one it is left out.
+    /// Returns the bytes that the portion has.
     ///
     /// # Errors
     /// A record is damaged, of another version, or cannot be read.
@@ -83,8 +86,8 @@ impl Portion {
         true
     }
 
-    /// Puts the next records into `slice`, from the one with the number `from` on, and returns the number to go on with. None are left if
-    /// the slice is empty.
+    /// Puts the next records into `slice`, from the one with the number `from` on, and returns the number to
+    /// go on with. None are left if the slice is empty.
     pub(crate) fn fill<'p>(&'p self, from: usize, slice: &mut Vec<Replayed<'p>>) -> usize {
         slice.clear();
         let (routes, mut bytes) = (&self.routes.all()[from..], 0);

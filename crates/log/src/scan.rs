@@ -1,10 +1,11 @@
 //! The log thread's look at the records that pass it: where a segment can end, and what is in it.
 //!
-//! It reads headers, which are in the ring and have just been written. What a full segment holds is known from that, without reading the
-//! file. Where values are large it gathers hints as well ([`crate::hint`]).
+//! It reads headers, which are in the ring and have just been written. What a full segment holds is known
+//! from that, without reading the file. Where values are large it gathers hints as well ([`crate::hint`]).
 //!
 //! Invariants:
-//! 1. The scan is never behind what was written, and stands where a record begins; at or behind the limit, it goes no further.
+//! 1. The scan is never behind what was written, and stands where a record begins; at or behind the limit, it
+//!    goes no further.
 //! 2. It goes into batches, but a segment ends only behind one.
 
 use sys::ring::Consumer;
@@ -77,8 +78,8 @@ impl Scan {
         self.boundary
     }
 
-    /// Goes on until everything complete was looked at, or to the first place at or behind `limit` where a segment can end.
-    /// Returns how far whole segments or unfinished ones can be written now.
+    /// Goes on until everything complete was looked at, or to the first place at or behind `limit` where a
+    /// segment can end. Returns how far whole segments or unfinished ones can be written now.
     pub(crate) fn advance(&mut self, consumer: &Consumer, complete: u64, limit: u64) -> u64 {
         loop {
             if self.is_between() {

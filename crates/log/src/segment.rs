@@ -9,15 +9,16 @@
 //!    ... counts (u32, u32) of lines in the table and of segments, checksum (u32), writer's version (u32)
 //! ```
 //!
-//! The header lists all segments that the log consists of when this one begins, with their lengths. So the newest
-//! header (and the `Retire` records behind it) says what must be in the directory, and a file that is lost is
-//! missed.
+//! The header lists all segments that the log consists of when this one begins, with their lengths. So the
+//! newest header (and the `Retire` records behind it) says what must be in the directory, and a file that is
+//! lost is missed.
 //!
-//! A header is as long as it takes, so that a record's offset in the file and its position in the log are the same distance
-//! behind a block of 4096 bytes: so they are in the log's ring, too, and whole blocks go from there to the disk as they are.
+//! A header is as long as it takes, so that a record's offset in the file and its position in the log are the
+//! same distance behind a block of 4096 bytes: so they are in the log's ring, too, and whole blocks go from
+//! there to the disk as they are.
 //!
-//! What is not here: where the files are and who writes them (`space`, `writer`), and whether they fit together
-//! (`recover`).
+//! What is not here: where the files are and who writes them (`space`, `writer`), and whether they fit
+//! together (`recover`).
 
 use sys::file::File;
 
@@ -138,7 +139,8 @@ pub(crate) fn first_of(file_name: &str) -> Option<Lsn> {
     (first >= Lsn::FIRST.0 && first.is_multiple_of(8)).then_some(Lsn(first))
 }
 
-/// The length of a header of a segment that begins at `first`, if it has not much to say. Longer ones have whole blocks more.
+/// The length of a header of a segment that begins at `first`, if it has not much to say. Longer ones have
+/// whole blocks more.
 pub(crate) const fn shortest_header(first: Lsn) -> usize {
     BLOCK + (first.0 % BLOCK as u64) as usize
 }

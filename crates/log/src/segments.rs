@@ -1,11 +1,12 @@
 //! The segments of the log, oldest first, and how much of each is still needed.
 //!
-//! A [`Map`] is a list that never changes; a new one replaces it when a segment begins, ends or goes, which is rare.
-//! So an appender that notes which segment a dead record is in reads a list of its own and touches nothing shared.
+//! A [`Map`] is a list that never changes; a new one replaces it when a segment begins, ends or goes, which
+//! is rare. So an appender that notes which segment a dead record is in reads a list of its own and touches
+//! nothing shared.
 //!
-//! What a segment's figures mean: `bytes` of records in all; of those `bases` are whole values that counted when
-//! they were written (everything else, from tombstones to marks, is garbage at birth); of the bases so many
-//! bytes are `dead`. What lives is `bases - dead`. Decisions about correctness never rest on these.
+//! What a segment's figures mean: `bytes` of records in all; of those `bases` are whole values that counted
+//! when they were written (everything else, from tombstones to marks, is garbage at birth); of the bases so
+//! many bytes are `dead`. What lives is `bases - dead`. Decisions about correctness never rest on these.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -223,8 +224,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// The number of the segment that the record at `lsn` is in: past the end if that segment has not begun yet,
-    /// `None` if it is gone.
+    /// The number of the segment that the record at `lsn` is in: past the end if that segment has not begun
+    /// yet, `None` if it is gone.
     #[inline]
     pub(crate) fn find(&self, lsn: Lsn) -> Option<usize> {
         if lsn.0 >= self.limit {

@@ -1,10 +1,11 @@
-//! A series: a batch whose records are known, in number and size, before the first is made. So they go into the ring one
-//! by one, each while its key and value are in the processor's cache, and each has its position at once.
+//! A series: a batch whose records are known, in number and size, before the first is made. So they go into
+//! the ring one by one, each while its key and value are in the processor's cache, and each has its position
+//! at once.
 //!
 //! Where that is not known beforehand there is [`Batch`](crate::Batch), which gathers first.
 //!
-//! Invariant: from [`Appender::begin_series`] to [`Appender::end_series`] nothing else is appended, and what is appended fills the
-//! claim exactly.
+//! Invariant: from [`Appender::begin_series`] to [`Appender::end_series`] nothing else is appended, and what
+//! is appended fills the claim exactly.
 
 use crate::address::{Address, DbId, Lsn};
 use crate::appender::{Appender, Parts};
@@ -26,9 +27,9 @@ impl Appender {
         record::record_bytes(key as u64, value as u64, false)
     }
 
-    /// Begins a batch of `records` sets without expiry, two at least, that take `bytes` bytes together (the sum of
-    /// [`Appender::set_bytes`]). All of them follow, through [`Appender::set_in_series`], before anything else is appended. As for any
-    /// batch, locks of all shards it touches are held until its end.
+    /// Begins a batch of `records` sets without expiry, two at least, that take `bytes` bytes together (the
+    /// sum of [`Appender::set_bytes`]). All of them follow, through [`Appender::set_in_series`], before
+    /// anything else is appended. As for any batch, locks of all shards it touches are held until its end.
     ///
     /// # Panics
     /// If the last series was not ended, or it takes [`MAX_RECORD`] bytes or more.

@@ -18,7 +18,8 @@ pub(crate) struct Counters {
     pub(crate) slow_write_us: AtomicU64,
     pub(crate) slow_sync_us: AtomicU64,
     pub(crate) slow_compaction_us: AtomicU64,
-    /// Nanoseconds that a sync takes, on an average that forgets. This one does not only grow, nor does the next.
+    /// Nanoseconds that a sync takes, on an average that forgets. This one does not only grow, nor does the
+    /// next.
     pub(crate) sync_ns: AtomicU64,
     /// Bytes a second that compaction may read and write now: 0 if it does nothing, the maximum for no limit.
     pub(crate) compaction_rate: AtomicU64,

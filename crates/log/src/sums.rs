@@ -8,16 +8,17 @@
 //!                                 a checksum for each of 1020 pieces of 64 KiB
 //! ```
 //!
-//! A table block checks itself, so that a part of a value is read with the block that is about it, and no more. What a checksum
-//! continues from is made of the blob's number and the number of the piece or block: a piece of another place or another file does
-//! not pass. docs/format.md has the bytes.
+//! A table block checks itself, so that a part of a value is read with the block that is about it, and no
+//! more. What a checksum continues from is made of the blob's number and the number of the piece or block: a
+//! piece of another place or another file does not pass. docs/format.md has the bytes.
 //!
-//! A value of one piece has no table: the checksum in its record is that of the piece. Neither have files of versions before the
-//! table, which end with the block that the value ends in: those are checked as a whole, where they are read from the beginning to
-//! the end.
+//! A value of one piece has no table: the checksum in its record is that of the piece. Neither have files of
+//! versions before the table, which end with the block that the value ends in: those are checked as a whole,
+//! where they are read from the beginning to the end.
 //!
 //! Invariants:
-//! 1. A file that goes on behind the block that its value ends in has a table. One that is longer without is damaged.
+//! 1. A file that goes on behind the block that its value ends in has a table. One that is longer without is
+//!    damaged.
 //! 2. Bytes that [`BlobFile::verify`] has passed are those that were written there.
 
 use std::fmt;
@@ -30,7 +31,8 @@ use sys::file::{DIRECT_BLOCK, File, Files};
 use crate::error::{Damage, Error, Result};
 use crate::record::BlobRef;
 
-/// Bytes of a piece of a large value that has a checksum of its own. A value is read from the beginning of such a piece on.
+/// Bytes of a piece of a large value that has a checksum of its own. A value is read from the beginning of
+/// such a piece on.
 pub const BLOB_PIECE_BYTES: usize = 64 << 10;
 
 const PIECE: u64 = BLOB_PIECE_BYTES as u64;
@@ -122,7 +124,8 @@ impl Sums {
         self.whole
     }
 
-    /// The table, in front of which there are `len` bytes of value: where it goes, and its bytes. Empty for a value of one piece.
+    /// The table, in front of which there are `len` bytes of value: where it goes, and its bytes. Empty for a
+    /// value of one piece.
     pub(crate) fn table(&mut self, len: u64) -> (u64, Vec<u8>) {
         if self.filled > 0 {
             self.complete.push(self.checksum);
@@ -209,9 +212,11 @@ impl BlobFile {
         &*self.place.file
     }
 
-    /// Checks bytes that were read at `at`: whole pieces ([`BLOB_PIECE_BYTES`]), or up to the end of the value. May wait for the disk.
+    /// Checks bytes that were read at `at`: whole pieces ([`BLOB_PIECE_BYTES`]), or up to the end of the
+    /// value. May wait for the disk.
     ///
-    /// Of a value that has no table the last piece is refused, where all was read in order; nothing is known of the others then.
+    /// Of a value that has no table the last piece is refused, where all was read in order; nothing is known
+    /// of the others then.
     ///
     /// # Errors
     /// They are not what was written: which piece of which file. Or the disk refuses.
@@ -315,13 +320,15 @@ impl Place {
         }
     }
 
-    /// Reads the value from its beginning to its end, and hands out what was read: whole pieces, but for the end.
+    /// Reads the value from its beginning to its end, and hands out what was read: whole pieces, but for the
+    /// end.
     fn scan(&self, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let mut buffer = vec![0; SCAN_BYTES];
         let mut at = 0;
         while at < self.blob.len {
             let wanted = buffer.len().min((self.blob.len - at) as usize);
-            // Whole blocks go past the page cache. The file goes on behind the value up to the end of a block, or ends.
+            // Whole blocks go past the page cache. The file goes on behind the value up to the end of a
+            // block, or ends.
             let room = wanted.next_multiple_of(BLOCK);
             let mut done = 0;
             while done < wanted {

@@ -1,10 +1,12 @@
 //! Reading all values of the log once, for who has left them there and wants them back.
 //!
-//! A sweep goes through the segments that are full when it begins, the newest first, because what was written last is likely to be wanted
-//! first; in each it reads from the beginning to the end, past the page cache where that does not have the file. A segment that
-//! compaction takes away meanwhile can still be read. Records are handed over sorted by the hash of their keys, piece by piece.
+//! A sweep goes through the segments that are full when it begins, the newest first, because what was written
+//! last is likely to be wanted first; in each it reads from the beginning to the end, past the page cache
+//! where that does not have the file. A segment that compaction takes away meanwhile can still be read.
+//! Records are handed over sorted by the hash of their keys, piece by piece.
 //!
-//! Invariant: what is handed over was checked as every record is. Whether it still counts, the caller knows alone: by its address.
+//! Invariant: what is handed over was checked as every record is. Whether it still counts, the caller knows
+//! alone: by its address.
 
 use std::sync::Arc;
 
@@ -57,8 +59,9 @@ impl Sweep {
         (self.done, self.total)
     }
 
-    /// Reads the next piece, and hands its values over to `apply`, some at a time; `hash` gives the hash of a key. Returns the bytes that
-    /// it has; `None` at the end. Behind an error the sweep goes on with the next segment.
+    /// Reads the next piece, and hands its values over to `apply`, some at a time; `hash` gives the hash of a
+    /// key. Returns the bytes that it has; `None` at the end. Behind an error the sweep goes on with the next
+    /// segment.
     ///
     /// # Errors
     /// A record is damaged, or cannot be read.

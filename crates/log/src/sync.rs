@@ -1,8 +1,9 @@
 //! Making what was written durable.
 //!
-//! One sync at a time, by whoever needs it: the log thread after every write (`always`), the sync thread once a
-//! second (`everysec`), compaction and backup when they have to know. A sync covers the records that were whole in the
-//! files when it began, in however many segments, and before them the files of large values that they may name.
+//! One sync at a time, by whoever needs it: the log thread after every write (`always`), the sync thread once
+//! a second (`everysec`), compaction and backup when they have to know. A sync covers the records that were
+//! whole in the files when it began, in however many segments, and before them the files of large values that
+//! they may name.
 
 use std::sync::atomic::Ordering;
 

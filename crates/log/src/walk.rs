@@ -228,8 +228,8 @@ impl<'f> Walk<'f> {
         Ok(None)
     }
 
-    /// Looks for marks behind the position `from`, whatever is in between: the greatest position that one says was
-    /// durable, and the offset behind the last byte that is not zero.
+    /// Looks for marks behind the position `from`, whatever is in between: the greatest position that one
+    /// says was durable, and the offset behind the last byte that is not zero.
     pub(crate) fn evidence_behind(&mut self, from: Lsn) -> io::Result<(Option<Lsn>, u64)> {
         const MARK: usize = 24;
         self.go_to(from);

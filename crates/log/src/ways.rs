@@ -1,9 +1,10 @@
 //! Which way bytes go to the disk: through the page cache or past it.
 //!
-//! Little goes through it: it costs least there. Much goes past it, as long as the disk keeps up. When it does not, the page cache
-//! can be much quicker, because it is memory; but filling fresh pages can be dear, takes the processor away from those whose writes
-//! these are, and a cache that is full of what has to be written waits for the disk too. So then it is tried now and then, and taken
-//! as long as it is several times as quick.
+//! Little goes through it: it costs least there. Much goes past it, as long as the disk keeps up. When it
+//! does not, the page cache can be much quicker, because it is memory; but filling fresh pages can be dear,
+//! takes the processor away from those whose writes these are, and a cache that is full of what has to be
+//! written waits for the disk too. So then it is tried now and then, and taken as long as it is several times
+//! as quick.
 
 use crate::limits::{BEHIND_SHARE, DIRECT_SHARE, WAY_RETRY};
 

@@ -4,16 +4,19 @@
 //! ends with the record that reaches its limit, so which segment a position belongs to is known when the
 //! position is claimed. Where records end the [`Scan`] knows.
 //!
-//! When there is much to write whole blocks go to the disk as they are in the ring, past the page cache, which costs several
-//! times what the rest of a write does. What is less than a block waits for the rest of it, in the ring, as long as that goes
-//! on. When there is little to write, or more than the disk takes, the page cache can be the better way ([`Ways`]). No block is
-//! written both ways, and no byte twice, so neither way has to wait for the other.
+//! When there is much to write whole blocks go to the disk as they are in the ring, past the page cache,
+//! which costs several times what the rest of a write does. What is less than a block waits for the rest of
+//! it, in the ring, as long as that goes on. When there is little to write, or more than the disk takes, the
+//! page cache can be the better way ([`Ways`]). No block is written both ways, and no byte twice, so neither
+//! way has to wait for the other.
 //!
-//! A file system notes in its journal that space which a file has taken is used for the first time, and a sync waits for that,
-//! too. So when every turn is synced and little is written, zeroes are written ahead: most syncs then wait for data alone.
+//! A file system notes in its journal that space which a file has taken is used for the first time, and a
+//! sync waits for that, too. So when every turn is synced and little is written, zeroes are written ahead:
+//! most syncs then wait for data alone.
 //!
 //! Invariants:
-//! 1. Bytes are released (their room in the ring is free) only after they are written, or after the log has failed.
+//! 1. Bytes are released (their room in the ring is free) only after they are written, or after the log has
+//!    failed.
 //! 2. A record is in one segment; so is a batch.
 //! 3. A block that is written past the page cache is written once, as a whole, unless it was zeroed before.
 
@@ -36,7 +39,8 @@ use crate::segments::Segment;
 use crate::version::Version;
 use crate::ways::{Way, Ways};
 
-/// The most that is written with one call, so that room in the ring comes back early; no more than the [`PIECE_SHARE`]th of the ring.
+/// The most that is written with one call, so that room in the ring comes back early; no more than the
+/// [`PIECE_SHARE`]th of the ring.
 pub(crate) const PIECE: u64 = 1 << 20;
 
 /// What a turn did.
@@ -147,7 +151,8 @@ impl Writer {
         let zeroes = &self.zeroes[..(end - from) as usize];
         match self.segment.file.write_at(zeroes, from) {
             Ok(()) => self.paved = end,
-            // The space is taken, so it is not that. What is wrong with the file the next write or sync will say.
+            // The space is taken, so it is not that. What is wrong with the file the next write or sync will
+            // say.
             Err(_) => self.paved = self.allocated,
         }
     }
@@ -343,8 +348,8 @@ impl Writer {
     }
 }
 
-/// The end of the next piece of `head..end`, and how it goes. A block that was begun through the page cache is finished that
-/// way, and so is one of which there is only the beginning.
+/// The end of the next piece of `head..end`, and how it goes. A block that was begun through the page cache
+/// is finished that way, and so is one of which there is only the beginning.
 fn next_piece(head: u64, end: u64, way: Way) -> (u64, Way) {
     let block = BLOCK as u64;
     let whole = end - end % block;
@@ -463,8 +468,8 @@ fn take_space(core: &Core, file: &dyn File, header_bytes: u64) -> std::io::Resul
     let bytes = bytes.next_multiple_of(BLOCK as u64);
     let allocated = header_bytes.next_multiple_of(BLOCK as u64) + bytes;
     file.allocate(allocated)?;
-    // Writes are refused from here on, not when the keeper looks the next time: what is accepted until then may be
-    // more than the reserve.
+    // Writes are refused from here on, not when the keeper looks the next time: what is accepted until then
+    // may be more than the reserve.
     if let Err(error) = core.check_space_for(0) {
         core.set_low(error.to_string());
     }

@@ -493,8 +493,8 @@ fn a_real_disk_does_the_same() {
     std::fs::remove_dir_all(&path).expect("it is there");
 }
 
-/// A batch that the ring has no room for waits inside of locks for room. Somebody who has appended, has not committed yet, and wants one of
-/// these locks does not keep it waiting.
+/// A batch that the ring has no room for waits inside of locks for room. Somebody who has appended, has not
+/// committed yet, and wants one of these locks does not keep it waiting.
 #[test]
 fn who_waits_for_a_lock_keeps_nobody_waiting_for_room() {
     let disk = Simulator::new();

@@ -336,7 +336,8 @@ fn large_values_of_many_threads_keep_the_order() {
     );
 }
 
-/// A backup whose last records name large values, of which nothing else in the log says that they were durable.
+/// A backup whose last records name large values, of which nothing else in the log says that they were
+/// durable.
 fn backup_with_values() -> (Simulator, Store) {
     let disk = Simulator::new();
     let options = Options {

@@ -1,5 +1,5 @@
-//! Damage: every cut and every flipped bit of a small log gives a beginning of what was, or a clear refusal; and
-//! repair makes it open again.
+//! Damage: every cut and every flipped bit of a small log gives a beginning of what was, or a clear refusal;
+//! and repair makes it open again.
 
 use crate::support;
 
@@ -15,7 +15,8 @@ fn set(name: &str, value: &[u8]) -> Op {
     Op::Set((DbId(0), name.as_bytes().to_vec()), value.to_vec(), None)
 }
 
-/// A log of a few records in one segment, with the states it went through. `is_closed` leaves a mark at its end.
+/// A log of a few records in one segment, with the states it went through. `is_closed` leaves a mark at its
+/// end.
 fn small_log(is_closed: bool) -> (Simulator, Vec<(Lsn, State)>) {
     let disk = Simulator::new();
     let log = open(&disk, options())
@@ -444,7 +445,8 @@ fn keys_whose_large_values_are_gone_are_named_and_deleted() {
     assert_eq!(lost.count(), 2, "what there was is kept");
 }
 
-/// A flipped byte of a large value is named by file and piece wherever the value is read; one of the checksums costs no value.
+/// A flipped byte of a large value is named by file and piece wherever the value is read; one of the
+/// checksums costs no value.
 #[test]
 fn a_flipped_byte_is_named_by_its_piece() {
     let disk = Simulator::new();

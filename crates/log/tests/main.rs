@@ -1,4 +1,5 @@
-//! The integration tests of the log: one program, so that it is linked once, and its tests fill all processors.
+//! The integration tests of the log: one program, so that it is linked once, and its tests fill all
+//! processors.
 //!
 //! `cargo test -p ferrite-log --test all crash` runs those of one module.
 

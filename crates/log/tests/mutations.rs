@@ -1,10 +1,12 @@
-//! Directories of logs that were changed behind the log's back: bits flipped, files cut, emptied, deleted, exchanged, doubled.
+//! Directories of logs that were changed behind the log's back: bits flipped, files cut, emptied, deleted,
+//! exchanged, doubled.
 //!
-//! For every such directory: a start finds the data as it was, or says which file is damaged. Whatever a start refuses, a check finds
-//! damaged, and a repair makes it start. Nothing panics, and no value is one that its key never had.
+//! For every such directory: a start finds the data as it was, or says which file is damaged. Whatever a
+//! start refuses, a check finds damaged, and a repair makes it start. Nothing panics, and no value is one
+//! that its key never had.
 //!
-//! `FERRITE_SEEDS` directories are tried, `FERRITE_SECONDS` go on for so long, `FERRITE_SEED` is the first or only one. A seed
-//! repeats itself.
+//! `FERRITE_SEEDS` directories are tried, `FERRITE_SECONDS` go on for so long, `FERRITE_SEED` is the first or
+//! only one. A seed repeats itself.
 
 use crate::support;
 

@@ -242,8 +242,9 @@ fn what_a_start_has_found_is_durable() {
     }
 }
 
-/// A sync may fall into the time in which a record larger than the ring is written. What it makes durable ends in front of
-/// that record: a position inside of it would say later that the whole record had been synced.
+/// A sync may fall into the time in which a record larger than the ring is written. What it makes durable
+/// ends in front of that record: a position inside of it would say later that the whole record had been
+/// synced.
 #[test]
 fn what_is_durable_never_ends_inside_of_a_record() {
     use ferrite_log::{Options, SyncPolicy, Tag};

@@ -1,4 +1,5 @@
-//! How records get to the disk: past the page cache or through it, in how much space, and what is known of them then.
+//! How records get to the disk: past the page cache or through it, in how much space, and what is known of
+//! them then.
 
 use crate::support;
 

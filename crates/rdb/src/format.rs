@@ -83,7 +83,8 @@ pub(crate) fn type_name(code: u8) -> Option<&'static str> {
     })
 }
 
-/// The name of the module whose data has this number: nine characters of six bits, before ten bits of version.
+/// The name of the module whose data has this number: nine characters of six bits, before ten bits of
+/// version.
 pub(crate) fn module_name(id: u64) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     (1..=9)

@@ -1,9 +1,9 @@
 //! RDB files: the format in which Redis keeps a point in time of its data on disk.
 //!
-//! Here live a [`Writer`] of version 10, which redis-server 7.0 loads, and a [`Reader`] of versions 1 to 12. Both are
-//! functions over [`std::io`]: nothing here opens a file, reads a clock or knows a keyspace. Both stream: what they hold
-//! in memory is bounded by the longest key and the longest value, and a reader never reserves memory for a length that
-//! is only claimed.
+//! Here live a [`Writer`] of version 10, which redis-server 7.0 loads, and a [`Reader`] of versions 1 to 12.
+//! Both are functions over [`std::io`]: nothing here opens a file, reads a clock or knows a keyspace. Both
+//! stream: what they hold in memory is bounded by the longest key and the longest value, and a reader never
+//! reserves memory for a length that is only claimed.
 //!
 //! ```text
 //! "REDIS0010"                                    magic and version, nine bytes

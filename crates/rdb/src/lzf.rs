@@ -6,12 +6,13 @@
 //! 111ooooo nnnnnnnn oooooooo  n + 9 bytes that stand offset + 1 bytes before
 //! ```
 //!
-//! It is ours because a snapshot compresses millions of short values: the crates that there are (lzf, lzf-rust) set up a table
-//! of half a megabyte for each, which takes longer than the compression. The one here is kept, and knows what is from another
-//! value.
+//! It is ours because a snapshot compresses millions of short values: the crates that there are (lzf,
+//! lzf-rust) set up a table of half a megabyte for each, which takes longer than the compression. The one
+//! here is kept, and knows what is from another value.
 //!
-//! The compressor gives its output piece by piece and gives the same pieces every time, so whoever has no memory for the
-//! compressed form of a long value can have it twice: once to learn its length, once to write it.
+//! The compressor gives its output piece by piece and gives the same pieces every time, so whoever has no
+//! memory for the compressed form of a long value can have it twice: once to learn its length, once to write
+//! it.
 
 use std::ops::ControlFlow;
 
@@ -149,7 +150,8 @@ pub fn expanded_max(compressed: usize) -> usize {
     compressed.saturating_mul(LONGEST.div_ceil(SHORTEST))
 }
 
-/// Appends what `input` is the compressed form of, which has to be `len` bytes, to `output`. Returns whether it was.
+/// Appends what `input` is the compressed form of, which has to be `len` bytes, to `output`. Returns whether
+/// it was.
 ///
 /// Memory is taken for `len` bytes at once, so the caller compares it with [`expanded_max`] first.
 pub fn decompress(mut input: &[u8], len: usize, output: &mut Vec<u8>) -> bool {

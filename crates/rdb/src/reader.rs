@@ -1,7 +1,7 @@
 //! Reading a file.
 //!
-//! A [`Reader`] gives out one [`Item`] after the other, each with its bytes in buffers of the reader's. What cannot be read on
-//! is an [`Error`] that says where and why; the reader is of no use after that.
+//! A [`Reader`] gives out one [`Item`] after the other, each with its bytes in buffers of the reader's. What
+//! cannot be read on is an [`Error`] that says where and why; the reader is of no use after that.
 
 use std::io::Read;
 
@@ -64,8 +64,8 @@ pub enum Unsupported<'r> {
 pub struct Entry<'r> {
     /// The key.
     pub key: &'r [u8],
-    /// The value, in the reader's buffer for values. Whoever wants to keep it takes the vector; it has hardly more room than
-    /// it needs if the value is large.
+    /// The value, in the reader's buffer for values. Whoever wants to keep it takes the vector; it has hardly
+    /// more room than it needs if the value is large.
     pub value: &'r mut Vec<u8>,
     /// What the key has beside it.
     pub attributes: Attributes,
@@ -93,7 +93,8 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins to read a file. `checksum` says whether what is read has to agree with the checksum at the end, if there is one.
+    /// Begins to read a file. `checksum` says whether what is read has to agree with the checksum at the end,
+    /// if there is one.
     ///
     /// # Errors
     /// It is no RDB file, or of a version that is not known.
@@ -139,8 +140,8 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// From here on, what is not supported is no error but an item of its own. (Values of modules of before Redis 5 and functions
-    /// of release candidates remain errors: nobody knows where they end.)
+    /// From here on, what is not supported is no error but an item of its own. (Values of modules of before
+    /// Redis 5 and functions of release candidates remain errors: nobody knows where they end.)
     pub fn pass_unsupported(&mut self) {
         self.passes = true;
     }
@@ -155,8 +156,8 @@ impl<R: Read> Reader<R> {
         self.source.offset()
     }
 
-    /// The next item, or `None` once the end was reached and the checksum found right. What stands behind the end is not
-    /// looked at.
+    /// The next item, or `None` once the end was reached and the checksum found right. What stands behind the
+    /// end is not looked at.
     ///
     /// # Errors
     /// The file ends too early, is damaged, or holds something that is not supported.

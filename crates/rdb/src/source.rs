@@ -1,7 +1,8 @@
 //! The way in: reads ahead, counts and checksums what passes.
 //!
 //! Invariants:
-//! 1. `buffer[at..end]` was read and not yet given out; `buffer[digested..at]` was given out and is not in the digest yet.
+//! 1. `buffer[at..end]` was read and not yet given out; `buffer[digested..at]` was given out and is not in
+//!    the digest yet.
 //! 2. Memory grows with what has arrived, not with what a length claims.
 
 use std::io::{ErrorKind, Read};
@@ -124,7 +125,8 @@ impl<R: Read> Source<R> {
         Ok(())
     }
 
-    /// Appends some of the next `left` bytes, which are many, by the buffer, which is empty. Returns how many.
+    /// Appends some of the next `left` bytes, which are many, by the buffer, which is empty. Returns how
+    /// many.
     fn append_directly(
         &mut self,
         left: usize,

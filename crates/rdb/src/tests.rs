@@ -1,5 +1,5 @@
-//! The two directions against each other, and the reader against files made by hand: every encoding, every version, every
-//! truncation, every flipped bit. What real servers write and read is in `tests/redis.rs`.
+//! The two directions against each other, and the reader against files made by hand: every encoding, every
+//! version, every truncation, every flipped bit. What real servers write and read is in `tests/redis.rs`.
 
 use std::io::{self, Read, Write};
 

@@ -1,7 +1,8 @@
 //! Writing a file.
 //!
-//! Values are written from where they are; nothing is copied but what fits the buffer. A string that is a number of 32 bits
-//! takes two to five bytes, a long one is compressed if that makes it shorter, as Redis does both.
+//! Values are written from where they are; nothing is copied but what fits the buffer. A string that is a
+//! number of 32 bits takes two to five bytes, a long one is compressed if that makes it shorter, as Redis
+//! does both.
 
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
@@ -17,8 +18,8 @@ const COMPRESSED_FROM: usize = 20;
 const SAVED_MIN: usize = 4;
 /// Up to so many bytes, the compressed form is kept to be written; that of a longer string is made twice.
 const KEPT_MAX: usize = 1 << 20;
-/// After so many strings in a row that did not become shorter one in so many is tried: where values are noise trying takes most of the time.
-/// An odd number, so that it is not always the keys.
+/// After so many strings in a row that did not become shorter one in so many is tried: where values are noise
+/// trying takes most of the time. An odd number, so that it is not always the keys.
 const FUTILE_MOST: u32 = 32;
 const FUTILE_TRIES: u32 = 7;
 /// Bytes of a long value that are in memory at a time, if it is read in pieces.
@@ -109,7 +110,8 @@ impl<W: Write> Writer<W> {
         self.length(number)
     }
 
-    /// Says how many keys the database has, and how many of them expire: a hint that lets a reader make room at once.
+    /// Says how many keys the database has, and how many of them expire: a hint that lets a reader make room
+    /// at once.
     ///
     /// # Errors
     /// See [`Writer::new`].

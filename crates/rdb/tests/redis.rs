@@ -1,6 +1,8 @@
-//! Files against the distribution's redis-server: what it saves is read here, what is written here is loaded there.
+//! Files against the distribution's redis-server: what it saves is read here, what is written here is loaded
+//! there.
 //!
-//! Each test has a server of its own, which listens on a unix socket in a directory of its own and on no port.
+//! Each test has a server of its own, which listens on a unix socket in a directory of its own and on no
+//! port.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -9,8 +9,8 @@
 //! A log with records of another version is left as it is: what they mean is not known, so nothing is mended
 //! around them.
 //!
-//! A segment is never changed in place: a mended copy takes its name when it is on the disk, and what was taken out is in
-//! `DIR/lost` before that. So a repair may be interrupted anywhere and done again.
+//! A segment is never changed in place: a mended copy takes its name when it is on the disk, and what was
+//! taken out is in `DIR/lost` before that. So a repair may be interrupted anywhere and done again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -316,7 +316,8 @@ impl Mender<'_> {
         Ok(())
     }
 
-    /// Deletes the keys whose values were in files that are damaged. Without their records, older values would be back.
+    /// Deletes the keys whose values were in files that are damaged. Without their records, older values
+    /// would be back.
     fn delete_keys(&self, repairs: &mut Vec<String>) -> Result<()> {
         let chain = match chain::find(self.files, self.paths) {
             Err(Error::Damage(_)) => return Ok(()),
@@ -387,7 +388,8 @@ impl Mender<'_> {
         Ok(())
     }
 
-    /// If nothing but the proof of a clean stop is against the log, the proof goes: the log ends where it does.
+    /// If nothing but the proof of a clean stop is against the log, the proof goes: the log ends where it
+    /// does.
     fn end_proof(&self, repairs: &mut Vec<String>) -> Result<()> {
         let Err(Error::Damage(_)) = chain::find(self.files, self.paths) else {
             return Ok(());

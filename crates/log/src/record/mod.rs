@@ -8,8 +8,9 @@
 //!    u32        u32        u8     u8     u16      u32         i64
 //! ```
 //!
-//! Everything is little-endian. `length` counts from the first byte to the last of `data`; zeroes follow up to a
-//! multiple of 8. `facts` are what the kind has beside its data (see [`Kind`]). docs/format.md draws all of it.
+//! Everything is little-endian. `length` counts from the first byte to the last of `data`; zeroes follow up
+//! to a multiple of 8. `facts` are what the kind has beside its data (see [`Kind`]). docs/format.md draws all
+//! of it.
 //!
 //! Invariants:
 //! 1. The checksum covers everything from byte 8 to the end of the zeroes, and begins with a value made
@@ -37,7 +38,8 @@ const EXPIRY: usize = 8;
 /// The most bytes one record may have: what its length field can say, with room to pad.
 pub const MAX_RECORD: u64 = u32::MAX as u64 - 7;
 
-/// What a record does. The low half of the byte; the high half is the kind of the value, for those that have one.
+/// What a record does. The low half of the byte; the high half is the kind of the value, for those that have
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -191,7 +193,8 @@ pub enum Change<'a> {
     Delete,
     /// The expiry (Unix, ms) is this from here on; the value stays.
     Expire(Option<i64>),
-    /// Part of the value changes, which is then `total` bytes long; what it grows by beyond `bytes` is zeroes.
+    /// Part of the value changes, which is then `total` bytes long; what it grows by beyond `bytes` is
+    /// zeroes.
     Patch {
         /// Type and form of the value from here on.
         tag: Tag,

@@ -125,8 +125,8 @@ pub(crate) fn read(bytes: &[u8], lsn: Lsn) -> Result<Found<'_>, Flaw> {
     Err(Flaw::Checksum)
 }
 
-/// The length of the record that `bytes` begin with, if it is one, and how many of them the checksum covers, all of which are
-/// there.
+/// The length of the record that `bytes` begin with, if it is one, and how many of them the checksum covers,
+/// all of which are there.
 fn covered(bytes: &[u8]) -> Result<(u32, usize), Flaw> {
     let Some(header) = bytes.first_chunk::<HEADER>() else {
         return Err(if bytes.iter().all(|&byte| byte == 0) {
@@ -202,7 +202,8 @@ fn tag_of(header: &[u8]) -> Tag {
     }
 }
 
-/// What a record seems to say that may be damaged, without its data, and how far the next one is; of a batch, the first inside.
+/// What a record seems to say that may be damaged, without its data, and how far the next one is; of a batch,
+/// the first inside.
 pub(crate) fn guess(bytes: &[u8], lsn: Lsn) -> Option<(Entry<'_>, usize)> {
     let header = bytes.first_chunk::<HEADER>()?;
     let (length, before_data) = (u64::from(u32_at(header, 0)), before_data(header));
@@ -253,7 +254,8 @@ pub(crate) fn glance(header: &[u8; HEADER]) -> Glance {
     }
 }
 
-/// Bytes of header, expiry, key and facts, as the header says; more than any record's length if it says nonsense.
+/// Bytes of header, expiry, key and facts, as the header says; more than any record's length if it says
+/// nonsense.
 pub(crate) fn before_data(header: &[u8; HEADER]) -> usize {
     let expiry = if header[9] & FLAG_EXPIRY != 0 {
         EXPIRY

@@ -291,7 +291,8 @@ pub(crate) fn find_without_proof(files: &dyn Files, paths: &Paths) -> Result<Cha
     find_durable_to(files, paths, Lsn(0))
 }
 
-/// Damage of a log that was closed in good order: if nothing but the proof of that tells of the damage, with what the proof says.
+/// Damage of a log that was closed in good order: if nothing but the proof of that tells of the damage, with
+/// what the proof says.
 fn after_a_clean_stop(
     files: &dyn Files,
     paths: &Paths,
@@ -499,8 +500,8 @@ fn nothing_left(
     Ok(chain)
 }
 
-/// The first place in the segments before `last`, at or above `durable`, that is not whole: position, reason, file,
-/// offset. Evidence found on the way counts.
+/// The first place in the segments before `last`, at or above `durable`, that is not whole: position, reason,
+/// file, offset. Evidence found on the way counts.
 fn first_hole(
     last: &Candidate,
     retired: &Retired,

@@ -1,9 +1,9 @@
 //! The start: from what is on the disk to a log that takes writes.
 //!
-//! [`Log::open`](crate::Log::open) finds out what the log is. It changes nothing, unless a process was killed that had not
-//! written everything: that is added to the newest segment ([`takeover`]). [`Recovery::replay`] hands its records
-//! to the caller. [`Recovery::start`] puts aside what is behind the end, and begins a new segment: an old one is
-//! never written to again.
+//! [`Log::open`](crate::Log::open) finds out what the log is. It changes nothing, unless a process was killed
+//! that had not written everything: that is added to the newest segment ([`takeover`]). [`Recovery::replay`]
+//! hands its records to the caller. [`Recovery::start`] puts aside what is behind the end, and begins a new
+//! segment: an old one is never written to again.
 
 pub(crate) mod chain;
 pub(crate) mod pieces;
@@ -159,8 +159,8 @@ impl Recovery {
         Some(cut.line(self.end, &self.paths))
     }
 
-    /// Reads values back: those that a replay has left on the disk. Until its end, the file of a large value that a
-    /// record names can be missing, because a later record has replaced it.
+    /// Reads values back: those that a replay has left on the disk. Until its end, the file of a large value
+    /// that a record names can be missing, because a later record has replaced it.
     pub fn value_reader(&self) -> ValueReader {
         ValueReader::new(
             self.files.clone(),
@@ -279,8 +279,8 @@ impl Recovery {
             .map_err(|error| Error::io("cannot sync", path, error))
     }
 
-    /// Removes what is no part of the log: retired segments, space that was taken and not used, hints of segments
-    /// that are gone.
+    /// Removes what is no part of the log: retired segments, space that was taken and not used, hints of
+    /// segments that are gone.
     fn tidy(&mut self) -> Result<()> {
         let map = self.segments.map();
         // One in which nothing was written makes room for the new one, which has the same name.
@@ -316,7 +316,8 @@ impl Recovery {
         Ok(())
     }
 
-    /// What an earlier run left unsynced was read, and will be built upon: the files of large values first, as ever.
+    /// What an earlier run left unsynced was read, and will be built upon: the files of large values first,
+    /// as ever.
     fn sync_old(&self) -> Result<()> {
         for blob in self.blobs.named_from(self.durable) {
             let (path, directory) = (self.paths.blob(blob.id), self.paths.blob_directory(blob.id));

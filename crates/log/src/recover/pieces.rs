@@ -1,8 +1,8 @@
 //! Reading a log from its beginning to its end, in pieces of whole records.
 //!
-//! A piece is small enough to stay in a processor's own cache while it is checked, sorted and applied, and is read into the same
-//! memory again and again, past the page cache where that does not have it already ([`sys::file::File::scan_at`]). Nothing is checked
-//! here but lengths.
+//! A piece is small enough to stay in a processor's own cache while it is checked, sorted and applied, and is
+//! read into the same memory again and again, past the page cache where that does not have it already
+//! ([`sys::file::File::scan_at`]). Nothing is checked here but lengths.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -58,7 +58,8 @@ impl Piece {
         record.expect("it was a record of a key when it was checked")
     }
 
-    /// Memory for blocks of which `wanted` bytes are needed, or as many more as make a usual piece. Begins at a multiple of a block.
+    /// Memory for blocks of which `wanted` bytes are needed, or as many more as make a usual piece. Begins at
+    /// a multiple of a block.
     fn blocks(&mut self, wanted: usize) -> (usize, &mut [u8]) {
         let wanted = wanted.max(PIECE as usize).next_multiple_of(BLOCK);
         // One that was made for a very long record is not kept.
@@ -76,8 +77,8 @@ impl Piece {
         self.buffer = hints;
     }
 
-    /// Reads whole records of a segment, from `at` bytes behind its first one on, of which there are some, and none behind `end`, where one
-    /// ends.
+    /// Reads whole records of a segment, from `at` bytes behind its first one on, of which there are some,
+    /// and none behind `end`, where one ends.
     ///
     /// # Errors
     /// The disk refuses.
@@ -142,7 +143,8 @@ impl<'r> Pieces<'r> {
         pieces
     }
 
-    /// Reads the next piece; whether there is one. After an error its number is that of the piece that could not be read.
+    /// Reads the next piece; whether there is one. After an error its number is that of the piece that could
+    /// not be read.
     ///
     /// # Errors
     /// The disk refuses.
@@ -157,7 +159,8 @@ impl<'r> Pieces<'r> {
                     let reason = std::io::ErrorKind::UnexpectedEof.into();
                     Error::io("cannot read", &path, reason)
                 })?;
-                // All of the segment counts as read with its last block: nobody knows for how much of it a block stands.
+                // All of the segment counts as read with its last block: nobody knows for how much of it a
+                // block stands.
                 let is_last = bytes.is_empty();
                 piece.log_bytes = if is_last { segment.bytes() } else { 0 };
                 piece.set_hints(bytes);

@@ -1,10 +1,11 @@
 //! Handing the log's records to whoever builds the state from them.
 //!
-//! The log is read in *pieces* ([`super::pieces`]), and a piece stays with the thread that took it: it checks the records, sorts them
-//! by the hash of their keys and applies them, while all of that is in its processor's cache. The hash also
-//! names a *partition*. A thread applies its piece's records of a partition when the piece before has been applied there: so
-//! the pieces go through the partitions in single file, one behind the other, no two threads are in one partition, and all
-//! changes of a key are applied in the order they were made. Memory is bounded by a piece for each thread.
+//! The log is read in *pieces* ([`super::pieces`]), and a piece stays with the thread that took it: it checks
+//! the records, sorts them by the hash of their keys and applies them, while all of that is in its
+//! processor's cache. The hash also names a *partition*. A thread applies its piece's records of a partition
+//! when the piece before has been applied there: so the pieces go through the partitions in single file, one
+//! behind the other, no two threads are in one partition, and all changes of a key are applied in the order
+//! they were made. Memory is bounded by a piece for each thread.
 //!
 //! ```text
 //!   partitions  0   1   2   3   4   5   6   7  ...
@@ -31,7 +32,8 @@ use crate::segments::Segment;
 
 /// Records given to `apply` at once, at most.
 const SLICE: usize = 256;
-/// So many times a thread that waits for its turn looks again at once; up to so many it lets others run first; then it naps.
+/// So many times a thread that waits for its turn looks again at once; up to so many it lets others run
+/// first; then it naps.
 const SPINS: u32 = 256;
 const YIELDS: u32 = SPINS + 64;
 const NAP: Duration = Duration::from_micros(100);
@@ -50,9 +52,9 @@ pub trait Replayer: Sync {
     /// The hash of a key. Its high bits choose the partition.
     fn hash(&self, db: DbId, key: &[u8]) -> u64;
 
-    /// Applies records of one partition, in the order of the log. Two threads never do this for one partition at a
-    /// time. Nothing expires while a log is replayed: a later record may take an expiry back that has passed.
-    /// `liveness` is told of every base record that is dead from here on.
+    /// Applies records of one partition, in the order of the log. Two threads never do this for one partition
+    /// at a time. Nothing expires while a log is replayed: a later record may take an expiry back that has
+    /// passed. `liveness` is told of every base record that is dead from here on.
     fn apply(&self, partition: usize, records: &[Replayed<'_>], liveness: &mut Liveness);
 }
 
@@ -61,10 +63,11 @@ pub trait Replayer: Sync {
 pub struct ReplayOptions {
     /// Threads that verify and apply.
     pub threads: usize,
-    /// Parts that are applied independently, a power of two: many more than threads, so that these do not wait for each other.
+    /// Parts that are applied independently, a power of two: many more than threads, so that these do not
+    /// wait for each other.
     pub partitions: usize,
-    /// How many bytes a value has at least that may stay on the disk ([`Value::Stored`]), if any may: then hints are read instead of
-    /// segments, where there are some and all values are such.
+    /// How many bytes a value has at least that may stay on the disk ([`Value::Stored`]), if any may: then
+    /// hints are read instead of segments, where there are some and all values are such.
     pub leave_min: Option<u64>,
 }
 

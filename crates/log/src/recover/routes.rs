@@ -1,4 +1,5 @@
-//! The records of a piece in the order of their keys' hashes, by counting: who applies them finds those of one shard together.
+//! The records of a piece in the order of their keys' hashes, by counting: who applies them finds those of
+//! one shard together.
 
 /// There are at least so many bins: records of one bin are likely to be of one shard.
 const BINS: usize = 1024;
@@ -58,7 +59,8 @@ impl Routes {
         }
         self.sorted.clear();
         self.sorted.resize(self.found.len(), Route::default());
-        // While it fills up, a bin's place says where its next record goes; that leaves it at the next bin's beginning.
+        // While it fills up, a bin's place says where its next record goes; that leaves it at the next bin's
+        // beginning.
         for number in 0..self.found.len() {
             let route = self.found[number];
             let bin = self.bin_of(route.hash);

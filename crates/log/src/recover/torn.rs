@@ -1,21 +1,22 @@
 //! The end of a log whose last large values never reached the disk.
 //!
-//! A record may name a large value whose file is not durable yet (`blob`). If the log ends behind such a record after a crash, and the
-//! file is not what the record says, the record is as torn as one that is not whole itself: the log ends in front of it.
+//! A record may name a large value whose file is not durable yet (`blob`). If the log ends behind such a
+//! record after a crash, and the file is not what the record says, the record is as torn as one that is not
+//! whole itself: the log ends in front of it.
 //!
-//! Unless nobody misses the file: a record behind it has replaced it. Then it may be gone because that record was durable, and the log
-//! must not end before it. So what counts is the state at the end:
+//! Unless nobody misses the file: a record behind it has replaced it. Then it may be gone because that record
+//! was durable, and the log must not end before it. So what counts is the state at the end:
 //!
 //! ```text
 //!   end = behind the last whole record
 //!   while a file is broken that the state at the end needs:  end = in front of the first record that names such a file
 //! ```
 //!
-//! What was called durable is never lost by that: everything below a durable position has its files, until a record that is durable too
-//! replaces it; so no file is broken that the state behind a durable record needs.
+//! What was called durable is never lost by that: everything below a durable position has its files, until a
+//! record that is durable too replaces it; so no file is broken that the state behind a durable record needs.
 //!
-//! Only records above the last position are looked at of which there is evidence that it was durable. A file that is missing below is
-//! damage, and found by others (`blob::settle`).
+//! Only records above the last position are looked at of which there is evidence that it was durable. A file
+//! that is missing below is damage, and found by others (`blob::settle`).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as MapEntry;
@@ -59,7 +60,8 @@ impl Named {
 pub(crate) fn find(files: &dyn Files, paths: &Paths, chain: &Chain) -> Result<Option<Torn>> {
     let named = named(chain)?;
     let (mut torn, mut end) = (None, chain.end);
-    // What is known of files: of those of one number, which can be used again, by what each record says of it.
+    // What is known of files: of those of one number, which can be used again, by what each record says of
+    // it.
     let mut known: HashMap<(u64, u64, u32), Option<String>> = HashMap::new();
     loop {
         let mut broken = None;

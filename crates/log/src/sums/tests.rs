@@ -1,4 +1,5 @@
-//! Files of large values with every kind of damage: what is read is what was written, or an error names the piece.
+//! Files of large values with every kind of damage: what is read is what was written, or an error names the
+//! piece.
 
 use sys::file::Disk;
 
@@ -201,7 +202,8 @@ fn a_table_has_as_many_blocks_as_it_needs() {
     assert!(error.to_string().contains("piece 1021 of 1022 "), "{error}");
 }
 
-/// Random damage: cut, flipped, replaced, grown, at any place. What is read afterwards is right or refused, and nothing panics.
+/// Random damage: cut, flipped, replaced, grown, at any place. What is read afterwards is right or refused,
+/// and nothing panics.
 #[test]
 fn whatever_happens_to_a_file_what_is_read_is_right_or_refused() {
     let scratch = Scratch::new("random");

@@ -5,8 +5,8 @@
 //! reordered and torn. Names are changed by operations that are durable when their directory is synced;
 //! losing power keeps a beginning of the others, directory by directory.
 //!
-//! The ring's memory is a real file in a directory of the disk's own, which a power loss leaves there, too, but with another boot: nobody
-//! may read it then. A process that is killed leaves it as it is.
+//! The ring's memory is a real file in a directory of the disk's own, which a power loss leaves there, too,
+//! but with another boot: nobody may read it then. A process that is killed leaves it as it is.
 //!
 //! Every call is counted, and one of them can be made to fail.
 
@@ -48,8 +48,8 @@ struct Disk {
     boot: u8,
 }
 
-/// A directory for rings, gone with the last disk that has it. A log that a test forgets, as a kill would, keeps its disk
-/// for ever: the directory goes with the test's thread then.
+/// A directory for rings, gone with the last disk that has it. A log that a test forgets, as a kill would,
+/// keeps its disk for ever: the directory goes with the test's thread then.
 #[derive(Debug)]
 struct Memory(PathBuf);
 

@@ -1,4 +1,5 @@
-//! A store as simple as can be on top of a log: what a server does with it, without shards, sockets and haste.
+//! A store as simple as can be on top of a log: what a server does with it, without shards, sockets and
+//! haste.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -310,8 +311,8 @@ fn append(appender: &mut Appender, db: DbId, key: &[u8], entry: &Entry) -> Addre
     }
 }
 
-/// Writes a long value to a file of its own, in two pieces: anywhere in memory, or past the page cache with padding behind. `None` for
-/// a short one, or if the disk takes nothing.
+/// Writes a long value to a file of its own, in two pieces: anywhere in memory, or past the page cache with
+/// padding behind. `None` for a short one, or if the disk takes nothing.
 fn blob_of(store: &BlobStore, value: &[u8]) -> Option<Arc<Blob>> {
     if value.len() < BLOB_MIN {
         return None;
@@ -416,8 +417,8 @@ pub(crate) struct Loading {
 #[derive(Default)]
 struct Part {
     state: State,
-    /// Entries whose values are in files, and what changed them since. They are read at the end: a later record
-    /// may have replaced one, and then its file is gone.
+    /// Entries whose values are in files, and what changed them since. They are read at the end: a later
+    /// record may have replaced one, and then its file is gone.
     blobs: BTreeMap<FullKey, (BlobRef, Vec<Patch>)>,
 }
 
@@ -452,7 +453,8 @@ impl Replayer for Loading {
                             blobs.insert(full.clone(), (blob, Vec::new()));
                             vec![0; blob.len as usize]
                         }
-                        // A store that leaves values would keep the address; here it shows that it can be read.
+                        // A store that leaves values would keep the address; here it shows that it can be
+                        // read.
                         Value::Stored(len) => self.fetch(record, len),
                     };
                     let address = record.address();

@@ -1,4 +1,5 @@
-//! Files made by hand, with types that today's servers don't write. What redis-server writes is in `tests/redis.rs`.
+//! Files made by hand, with types that today's servers don't write. What redis-server writes is in
+//! `tests/redis.rs`.
 
 use crate::{Error, Item, Options, Problem, Reader, Unsupported, Writer};
 
