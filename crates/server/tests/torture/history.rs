@@ -153,8 +153,12 @@ impl History {
             at_ms: reply.at_ms,
             is_durable,
             was_refused,
-            was_dirty: is_unsure
-                .then_some(!matches!(reply.value, Value::Array(_) | Value::Error(_))),
+            was_dirty: is_unsure.then_some(match &reply.value {
+                Value::Array(_) => false,
+                // Of a transaction that has failed already nothing more is queued that a node could refuse.
+                Value::Error(text) => text.starts_with(b"EXECABORT "),
+                _ => true,
+            }),
         });
         self.answered += 1;
         match step.play(&mut self.model, reply.at_ms, &mut Vec::new()) {
