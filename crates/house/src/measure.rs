@@ -258,7 +258,6 @@ fn show(edges: &[&Edge]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io;
 
     fn value<'a>(numbers: &'a [Number], name: &str) -> &'a Number {
         numbers
@@ -314,16 +313,7 @@ mod tests {
                 "pub struct H; pub(crate) struct Same; struct L2; fn f(l: X) { l.m() }",
             ),
         ];
-        let find = |path: &str| {
-            files
-                .iter()
-                .find(|(name, _)| *name == path)
-                .map(|(_, text)| (*text).to_owned())
-        };
-        let tree = Tree::from_files("main.rs", |path| {
-            find(path).ok_or_else(|| io::ErrorKind::NotFound.into())
-        });
-        let tree = tree.expect("all files are there");
+        let tree = Tree::of_texts(&files);
         let edges = tree.edges(&BTreeSet::new());
         let floors = Floors::parse("low\nhigh\nmain");
         let mut numbers = between_rooms("a", &tree, &edges, &floors);

@@ -52,6 +52,17 @@ impl Tree {
         Self::from_files(root, |path| fs::read_to_string(src.join(path)))
     }
 
+    /// A crate of these files, whose root is `main.rs`.
+    #[cfg(test)]
+    pub(crate) fn of_texts(files: &[(&str, &str)]) -> Self {
+        let text = |path: &str| files.iter().find(|(name, _)| *name == path);
+        let read = |path: &str| match text(path) {
+            Some((_, text)) => Ok((*text).to_owned()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        };
+        Self::from_files("main.rs", read).expect("all files are there")
+    }
+
     /// Reads a crate from its root file on.
     pub fn from_files(root: &str, read: impl Fn(&str) -> io::Result<String>) -> io::Result<Self> {
         let mut tree = Self::default();
@@ -298,17 +309,9 @@ mod tests {
 
     /// The edges of a crate of these files, as `from -> to item`.
     fn edges(files: &[(&str, &str)]) -> Vec<String> {
-        let find = |path: &str| {
-            files
-                .iter()
-                .find(|(name, _)| *name == path)
-                .map(|(_, text)| (*text).to_owned())
-        };
-        let tree = Tree::from_files("main.rs", |path| {
-            find(path).ok_or_else(|| io::ErrorKind::NotFound.into())
-        });
+        let tree = Tree::of_texts(files);
         let taken = ["taken".to_owned()].into();
-        let edges = tree.expect("all files are there").edges(&taken);
+        let edges = tree.edges(&taken);
         edges
             .iter()
             .map(|edge| format!("{} -> {} {}", edge.from, edge.to, edge.item))

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use crate::heap::{Heap, class_size};
 use crate::large::{Large, LargeValue};
 
-pub use value::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, ServedKind, Stored, Type};
+pub use value::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, Stored, Type};
 
 const KIND: u64 = 0xf;
 const STORAGE_LARGE: u64 = 1 << 4;

@@ -33,11 +33,7 @@ mod turn;
 
 pub use database::{Database, Locked, Position};
 pub use entry::cold::{COLD_MIN_BYTES, ColdValue};
-// `Kind` is `ServedKind` as long as the server's matches on it have one arm.
-pub use entry::{
-    Encoding, Form, INLINE_VALUE_MAX, Kind as ValueKind, LargeRef, LogAddress, ServedKind as Kind,
-    Stored, Type,
-};
+pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, LogAddress, Stored, Type};
 pub use evict::{Access, Order, Policy};
 pub use hash::{Key, Seed};
 pub use keyspace::{Keyspace, Options, Taken};

@@ -9,28 +9,10 @@
 //! the checksum:                                t * x^16 mod P, by Barrett's reduction
 //! ```
 
-/// The number of hash slots of a cluster.
-pub const SLOTS: u16 = 16384;
+pub use resp::slot::SLOTS;
 
 /// `x^16 + x^12 + x^5 + 1` without its first term.
 const POLYNOMIAL: u16 = 0x1021;
-
-/// Checksums of single bytes.
-const TABLE: [u16; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < table.len() {
-        let mut sum = (byte as u16) << 8;
-        let mut bit = 0;
-        while bit < 8 {
-            sum = (sum << 1) ^ if sum & 0x8000 != 0 { POLYNOMIAL } else { 0 };
-            bit += 1;
-        }
-        table[byte] = sum;
-        byte += 1;
-    }
-    table
-};
 
 /// The hash slot of a key. If there is something between its first `{` and the next `}`, only that counts.
 #[inline]
@@ -74,20 +56,7 @@ pub fn all_slots(
 #[cold]
 #[inline(never)]
 fn slot_with_tag(key: &[u8]) -> u16 {
-    checksum(tag(key).unwrap_or(key)) % SLOTS
-}
-
-/// What is between the first `{` and the next `}`, if that is anything.
-fn tag(key: &[u8]) -> Option<&[u8]> {
-    let open = key.iter().position(|&byte| byte == b'{')?;
-    let behind = &key[open + 1..];
-    let close = behind.iter().position(|&byte| byte == b'}')?;
-    (close > 0).then(|| &behind[..close])
-}
-
-fn checksum(bytes: &[u8]) -> u16 {
-    let add = |sum: u16, &byte: &u8| sum << 8 ^ TABLE[usize::from(sum >> 8 ^ u16::from(byte))];
-    bytes.iter().fold(0, add)
+    resp::slot::slot(key)
 }
 
 /// The checksum by multiplication of polynomials.
@@ -245,6 +214,8 @@ mod folded {
 
 #[cfg(test)]
 mod tests {
+    use resp::slot::{crc16, tag};
+
     use super::*;
 
     /// The checksum bit by bit, as its definition says.
@@ -302,12 +273,12 @@ mod tests {
         for len in 0..200 {
             for _ in 0..50 {
                 let mut key: Vec<u8> = (0..len).map(|_| random.u8(..)).collect();
-                let tagged = tag(&key).unwrap_or(&key).to_vec();
-                assert_eq!(checksum(&key), by_bits(&key), "{key:?}");
+                let tagged = tag(&key).to_vec();
+                assert_eq!(crc16(&key), by_bits(&key), "{key:?}");
                 assert_eq!(slot(&key), by_bits(&tagged) % SLOTS, "{key:?}");
                 assert_eq!(one_of_all(&key, len), by_bits(&tagged) % SLOTS, "{key:?}");
                 key.iter_mut().for_each(|byte| *byte = b'z' + *byte % 4);
-                let tagged = tag(&key).unwrap_or(&key).to_vec();
+                let tagged = tag(&key).to_vec();
                 assert_eq!(slot(&key), by_bits(&tagged) % SLOTS, "{key:?}");
                 assert_eq!(one_of_all(&key, len), by_bits(&tagged) % SLOTS, "{key:?}");
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ferrite_log::{DbId, Error, Log, Lsn, Options, Rebind, SyncPolicy};
 use support::simulator::Simulator;
 use support::store::{Op, Store, TAG, load};
-use support::{directory, open, options};
+use support::{begin, directory, open, options};
 
 const DB: DbId = DbId(0);
 
@@ -25,10 +25,7 @@ fn set(name: &str, value: &[u8]) -> Op {
 fn round_trip(ops: &[Op]) -> (Store, Store, Simulator) {
     let disk = Simulator::new();
     let store = Store::default();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let mut appender = log.appender(None).expect("the first");
     for op in ops {
         appender.ensure(1000).expect("all is well");
@@ -204,10 +201,7 @@ fn large_records_of_many_threads_pass_the_ring_together() {
         background: true,
         ..options()
     };
-    let log = open(&disk, options.clone())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options.clone());
     std::thread::scope(|scope| {
         for thread in 0..3_u8 {
             let mut appender = log.appender(None).expect("one for each");
@@ -249,10 +243,7 @@ fn large_records_of_many_threads_pass_the_ring_together() {
 #[test]
 fn an_empty_batch_and_one_that_is_dropped_leave_nothing() {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let mut appender = log.appender(None).expect("the first");
     let tail = log.tail();
     appender
@@ -296,10 +287,7 @@ fn a_later_epoch_is_not_overwritten_by_an_earlier_one() {
         epoch: 5,
         ..options()
     };
-    let log = open(&disk, later.clone())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, later.clone());
     log.close().expect("all is well");
     assert!(matches!(open(&disk, options()), Err(Error::Options(_))));
     drop(open(&disk, later).expect("the same epoch may"));
@@ -308,10 +296,7 @@ fn a_later_epoch_is_not_overwritten_by_an_earlier_one() {
 #[test]
 fn appenders_are_as_many_as_the_options_say() {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let three: Vec<_> = (0..3)
         .map(|_| log.appender(None).expect("there are three"))
         .collect();
@@ -328,10 +313,7 @@ fn what_is_synchronous_is_durable_when_the_waker_is_called() {
         sync: SyncPolicy::Always,
         ..options()
     };
-    let log = open(&disk, options)
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options);
     std::thread::scope(|scope| {
         for thread in 0..3_u8 {
             let bell = Arc::new((AtomicBool::new(false), std::thread::current()));
@@ -390,10 +372,7 @@ fn every_second_syncs_without_being_asked() {
         sync: SyncPolicy::EverySecond,
         ..options()
     };
-    let log = open(&disk, options)
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options);
     let mut appender = log.appender(None).expect("the first");
     appender.ensure(100).expect("all is well");
     appender.set(DB, b"k", TAG, None, b"v");
@@ -415,10 +394,7 @@ fn every_second_syncs_without_being_asked() {
 fn bindings_are_those_of_where_a_segment_begins() {
     // A flush that is behind the beginning of the last segment must not count if it was lost.
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let mut appender = log.appender(None).expect("the first");
     for number in 0..60_u8 {
         appender.ensure(4000).expect("all is well");
@@ -501,10 +477,7 @@ fn who_waits_for_a_lock_keeps_nobody_waiting_for_room() {
     let mut options = options();
     options.ring_bytes = 64 << 10;
     options.background = true;
-    let log = open(&disk, options)
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options);
     let log = Arc::new(log);
     let shard = Arc::new(std::sync::Mutex::new(()));
     for round in 0..10 {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ferrite_log::{DbId, Error, Log, Options, check, repair};
 use support::simulator::Simulator;
 use support::store::{BLOB_MIN, Op, Store, load};
-use support::{open, options};
+use support::{begin, open, options};
 
 fn set(name: &str, value: &[u8]) -> Op {
     Op::Set((DbId(0), name.as_bytes().to_vec()), value.to_vec(), None)
@@ -29,10 +29,7 @@ fn a_backup_is_the_state_of_one_moment() {
             background,
             ..options()
         };
-        let log = open(&disk, options.clone())
-            .expect("it is new")
-            .start()
-            .expect("it is empty");
+        let log = begin(&disk, options.clone());
         let store = Store::default();
         let mut appender = log.appender(None).expect("the first");
         let mut backups = Vec::new();
@@ -81,10 +78,7 @@ fn a_backup_that_was_not_finished_is_not_damaged() {
     let mut unfinished = 0;
     for calls in 0.. {
         let disk = Simulator::new();
-        let log = open(&disk, options())
-            .expect("it is new")
-            .start()
-            .expect("it is empty");
+        let log = begin(&disk, options());
         let store = Store::default();
         let mut appender = log.appender(None).expect("the first");
         store.run(&log, &mut appender, &set("small", b"value"));
@@ -110,10 +104,7 @@ fn a_backup_that_was_not_finished_is_not_damaged() {
 #[test]
 fn a_backup_survives_what_happens_to_the_original() {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     for number in 0..300_u32 {
@@ -155,10 +146,7 @@ fn a_backup_survives_what_happens_to_the_original() {
 #[test]
 fn large_values_live_as_long_as_they_are_needed() {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     let key = |name: &str| (DbId(0), name.as_bytes().to_vec());
@@ -212,10 +200,7 @@ fn large_values_live_as_long_as_they_are_needed() {
 fn a_backup_does_not_wait_for_another_segment_to_fill() {
     for written in 0..40 {
         let disk = Simulator::new();
-        let log = open(&disk, options())
-            .expect("it is new")
-            .start()
-            .expect("it is empty");
+        let log = begin(&disk, options());
         let store = Store::default();
         let mut appender = log.appender(None).expect("the first");
         let value = [1; 2000];
@@ -240,10 +225,7 @@ fn a_backup_does_not_wait_for_another_segment_to_fill() {
 #[test]
 fn a_large_value_that_is_missing_or_damaged_is_named() {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     store.run(&log, &mut appender, &set("a", &[1; BLOB_MIN]));
@@ -298,10 +280,7 @@ fn large_values_of_many_threads_keep_the_order() {
         background: true,
         ..options()
     };
-    let log = open(&disk, options.clone())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options.clone());
     let store = Store::default();
     std::thread::scope(|scope| {
         for thread in 0..3_u8 {
@@ -344,10 +323,7 @@ fn backup_with_values() -> (Simulator, Store) {
         background: true,
         ..options()
     };
-    let log = open(&disk, options)
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options);
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     for (name, bytes) in [("a", 100), ("b", 2 * BLOB_MIN), ("c", 300), ("d", BLOB_MIN)] {

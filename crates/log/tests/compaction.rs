@@ -5,7 +5,7 @@ use crate::support;
 use ferrite_log::{DbId, Log, Options};
 use support::simulator::Simulator;
 use support::store::{Op, Store, load};
-use support::{open, options};
+use support::{begin, open, options};
 
 const DB: DbId = DbId(0);
 
@@ -38,10 +38,7 @@ fn found(disk: &Simulator) -> Store {
 #[test]
 fn overwrites_leave_no_more_than_the_tolerated_garbage() {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     let mut random = fastrand::Rng::with_seed(1);
@@ -71,10 +68,7 @@ fn overwrites_leave_no_more_than_the_tolerated_garbage() {
 #[test]
 fn tombstones_go_when_nothing_is_left_that_they_hide() {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     let mut run = |op: Op| {
@@ -99,10 +93,7 @@ fn tombstones_go_when_nothing_is_left_that_they_hide() {
 #[test]
 fn what_expired_does_not_come_back() {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     let mut random = fastrand::Rng::with_seed(3);
@@ -134,10 +125,7 @@ fn what_expired_does_not_come_back() {
 #[test]
 fn emptied_databases_cost_nothing_to_compact() {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     for number in 0..2000 {
@@ -181,10 +169,7 @@ fn short_segments_are_put_together() {
 #[test]
 fn a_damaged_segment_is_left_alone() {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     for number in 0..1500 {
@@ -217,10 +202,7 @@ fn a_thread_does_it_by_itself() {
         background: true,
         ..options()
     };
-    let mut log = open(&disk, options.clone())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let mut log = begin(&disk, options.clone());
     let store = std::sync::Arc::new(Store::default());
     log.start_compaction(store.clone());
     let mut appender = log.appender(None).expect("the second");

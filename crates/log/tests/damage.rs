@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ferrite_log::{BLOB_PIECE_BYTES, DbId, Error, Lsn, check, repair};
 use support::simulator::Simulator;
 use support::store::{Op, State, Store, load};
-use support::{directory, open, options};
+use support::{begin, directory, open, options};
 
 fn set(name: &str, value: &[u8]) -> Op {
     Op::Set((DbId(0), name.as_bytes().to_vec()), value.to_vec(), None)
@@ -19,10 +19,7 @@ fn set(name: &str, value: &[u8]) -> Op {
 /// end.
 fn small_log(is_closed: bool) -> (Simulator, Vec<(Lsn, State)>) {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     let ops = [
@@ -163,10 +160,7 @@ fn no_flipped_bit_makes_a_wrong_state() {
 /// A log of several segments, closed.
 fn large_log() -> (Simulator, State) {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     for number in 0..300_u32 {
@@ -379,10 +373,7 @@ fn reports_say_what_is_wrong_and_what_a_repair_would_do() {
 #[test]
 fn keys_whose_large_values_are_gone_are_named_and_deleted() {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     let large = |byte| vec![byte; 2 * support::store::BLOB_MIN];
@@ -450,10 +441,7 @@ fn keys_whose_large_values_are_gone_are_named_and_deleted() {
 #[test]
 fn a_flipped_byte_is_named_by_its_piece() {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     let large = |byte| vec![byte; 2 * BLOB_PIECE_BYTES + 5000];

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ferrite_log::{Appender, DbId, Log, Options, Refusal, SyncPolicy};
 use support::simulator::Simulator;
 use support::store::{Op, Store, TAG, load};
-use support::{open, options};
+use support::{begin, open, options};
 
 const DB: DbId = DbId(0);
 
@@ -42,10 +42,7 @@ fn append_until_refused(appender: &mut Appender) -> Refusal {
 }
 
 fn running(disk: &Simulator, options: Options) -> (Log, Appender) {
-    let log = open(disk, options)
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(disk, options);
     let mut appender = log.appender(None).expect("the first");
     appender.ensure(100).expect("all is well");
     appender.set(DB, b"first", TAG, None, b"value");
@@ -118,10 +115,7 @@ fn who_waits_for_durability_learns_of_the_failure() {
         sync: SyncPolicy::Always,
         ..background()
     };
-    let log = open(&disk, options)
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options);
     let (sender, receiver) = std::sync::mpsc::channel();
     let wake = move || {
         let _ = sender.send(());
@@ -210,10 +204,7 @@ fn keys_can_be_removed_from_a_full_disk_until_the_reserve_is_used_up() {
         reserve_bytes: 1 << 20,
         ..background()
     };
-    let mut log = open(&disk, options)
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let mut log = begin(&disk, options);
     let store = std::sync::Arc::new(Store::default());
     let mut appender = log.appender(None).expect("the first");
     let mut keys = 0;
@@ -309,10 +300,7 @@ fn compaction_makes_space_on_a_full_disk() {
         reserve_bytes: 256 << 10,
         ..background()
     };
-    let mut log = open(&disk, options)
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let mut log = begin(&disk, options);
     let store = std::sync::Arc::new(Store::default());
     let mut appender = log.appender(None).expect("the first");
     while appender.ensure(2000).is_ok() {
@@ -331,10 +319,7 @@ fn compaction_makes_space_on_a_full_disk() {
 #[test]
 fn a_failed_log_lets_everybody_go() {
     let disk = Simulator::new();
-    let log = open(&disk, background())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, background());
     std::thread::scope(|scope| {
         for _ in 0..3 {
             let mut appender = log.appender(None).expect("one for each");

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use ferrite_log::{DbId, Lsn};
 use support::simulator::Simulator;
 use support::store::{Op, State, Store, load, load_from};
-use support::{open, options};
+use support::{begin, open, options};
 
 fn key(number: u32) -> (DbId, Vec<u8>) {
     (
@@ -19,10 +19,7 @@ fn key(number: u32) -> (DbId, Vec<u8>) {
 /// A log of several segments with hints, and its state.
 fn log_with_hints() -> (Simulator, State) {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     let mut random = fastrand::Rng::with_seed(5);
@@ -133,10 +130,7 @@ fn a_hint_that_is_damaged_is_not_used() {
 #[test]
 fn single_values_are_read_and_checked() {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     let full = key(0);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use ferrite_log::{DbId, Log, Lsn};
 use support::simulator::Simulator;
 use support::store::{BLOB_MIN, FullKey, Op, State, Store, load};
-use support::{directory, open, options};
+use support::{begin, directory, open, options};
 
 fn key(name: &str) -> FullKey {
     (DbId(0), name.as_bytes().to_vec())
@@ -38,10 +38,7 @@ struct Life {
 impl Life {
     fn new() -> Life {
         let disk = Simulator::new();
-        let log = open(&disk, options())
-            .expect("it is new")
-            .start()
-            .expect("it is empty");
+        let log = begin(&disk, options());
         Life {
             appender: log.appender(None).expect("the first"),
             store: Store::default(),
@@ -254,10 +251,7 @@ fn what_is_durable_never_ends_inside_of_a_record() {
         sync: SyncPolicy::Always,
         ..options()
     };
-    let log = open(&disk, options)
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options);
     let mut appender = log.appender(None).expect("the first");
     let value = vec![7; 4 * log.ring_capacity() as usize];
     for number in 0..4_u8 {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ferrite_log::{Damage, DbId, Error, Log, Recovery, check, repair};
 use support::simulator::Simulator;
 use support::store::{Op, Store, load};
-use support::{directory, open, options};
+use support::{begin, directory, open, options};
 
 const SEGMENT: &str = "/data/log/0000000000001000.log";
 /// Where the first record of a log is in its file.
@@ -269,10 +269,7 @@ fn key(number: u32) -> (DbId, Vec<u8>) {
 /// A log of some segments, and the log if it still runs.
 fn segments(is_closed: bool) -> (Simulator, Option<(Log, Store)>) {
     let disk = Simulator::new();
-    let log = open(&disk, options())
-        .expect("it is new")
-        .start()
-        .expect("it is empty");
+    let log = begin(&disk, options());
     let store = Store::default();
     let mut appender = log.appender(None).expect("the first");
     for number in 0..1500 {

@@ -8,17 +8,12 @@ use std::sync::Arc;
 use ferrite_log::{Appender, DbId, Log, Options};
 use support::simulator::Simulator;
 use support::store::{Op, Store, load};
-use support::{open, options};
+use support::{begin, open, options};
 use sys::file::Disk;
 
 fn set(number: u32, value: usize) -> Op {
     let key = format!("key:{number:012}").into_bytes();
     Op::Set((DbId(0), key), vec![number as u8; value], None)
-}
-
-fn begin(disk: &Simulator, options: Options) -> Log {
-    let recovery = open(disk, options).expect("it is new");
-    recovery.start().expect("it is empty")
 }
 
 fn append(store: &Store, log: &Log, appender: &mut Appender, op: &Op) {

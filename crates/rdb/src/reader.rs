@@ -5,6 +5,8 @@
 
 use std::io::Read;
 
+use resp::number::{INTEGER_TEXT_LEN, format_i64};
+
 use crate::error::{Error, Problem};
 use crate::format::{
     CHECKSUM_SINCE, MAGIC, MODULE, MODULE_2, NEWEST_VERSION, OLDEST_VERSION, STRING, encoding,
@@ -410,7 +412,8 @@ impl<R: Read> Reader<R> {
                 });
             }
         };
-        append_decimal(number, output);
+        let mut digits = [0; INTEGER_TEXT_LEN];
+        output.extend_from_slice(format_i64(number.into(), &mut digits));
         Ok(())
     }
 
@@ -460,24 +463,4 @@ enum Length {
     Plain(u64),
     /// An encoding instead of a length.
     Encoded(u8),
-}
-
-/// Appends a number in decimal digits.
-fn append_decimal(number: i32, output: &mut Vec<u8>) {
-    let mut digits = [0; 11];
-    let mut at = digits.len();
-    let mut rest = number.unsigned_abs();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if number < 0 {
-        at -= 1;
-        digits[at] = b'-';
-    }
-    output.extend_from_slice(&digits[at..]);
 }

@@ -13,10 +13,12 @@
 //! All numbers are little-endian. A text that is the decimal form of an `i64`, as Redis prints it, is an
 //! integer when it comes through [`Cell::of`]; so two names are equal exactly when their cells are.
 
+use resp::number::{INTEGER_TEXT_LEN, digits_i64, format_i64, parse_i64};
+
 /// The first byte of an item with an expiry.
 pub(super) const EXPIRY: u8 = 0xc9;
 /// The longest decimal form of an integer.
-pub const DECIMAL_MAX: usize = 20;
+pub const DECIMAL_MAX: usize = INTEGER_TEXT_LEN;
 
 const SHORT: u8 = 0x80;
 const LONG: u8 = 0xc0;
@@ -46,7 +48,7 @@ impl<'a> Cell<'a> {
     /// The cell of a text: an integer if the text is the decimal form of one.
     #[inline]
     pub fn of(text: &'a [u8]) -> Cell<'a> {
-        match decimal(text) {
+        match parse_i64(text) {
             Some(integer) => Cell::Int(integer),
             None => Cell::Bytes(text),
         }
@@ -59,13 +61,16 @@ impl<'a> Cell<'a> {
     {
         match self {
             Cell::Bytes(bytes) => bytes,
-            Cell::Int(integer) => print(integer, scratch),
+            Cell::Int(integer) => format_i64(integer, scratch),
         }
     }
 
     /// Bytes of the text of a cell.
     pub fn text_len(self) -> usize {
-        self.text(&mut [0; DECIMAL_MAX]).len()
+        match self {
+            Cell::Bytes(bytes) => bytes.len(),
+            Cell::Int(integer) => digits_i64(integer),
+        }
     }
 
     /// Bytes the cell takes.
@@ -150,7 +155,7 @@ impl<'a> Cell<'a> {
         }
         let (cell, end) = Cell::decode(bytes, at);
         let is_shortest = match cell {
-            Cell::Bytes(text) => decimal(text).is_none(),
+            Cell::Bytes(text) => parse_i64(text).is_none(),
             Cell::Int(_) => true,
         };
         if is_name && !(is_shortest && cell.size() == end - at) {
@@ -189,52 +194,6 @@ fn widen(bytes: &[u8]) -> i64 {
     let mut word = [0; 8];
     word[8 - bytes.len()..].copy_from_slice(bytes);
     i64::from_le_bytes(word) >> (64 - 8 * bytes.len())
-}
-
-/// The integer whose decimal form a text is.
-#[inline]
-fn decimal(text: &[u8]) -> Option<i64> {
-    let (is_negative, digits) = match text.split_first() {
-        Some((b'-', digits)) => (true, digits),
-        _ => (false, text),
-    };
-    if digits.is_empty() || digits.len() > 19 {
-        return None;
-    }
-    if digits[0] == b'0' {
-        return (text == b"0").then_some(0);
-    }
-    let mut value = 0u64;
-    for digit in digits {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        // Nineteen digits are below 2^64.
-        value = value * 10 + u64::from(digit);
-    }
-    match is_negative {
-        true => (value <= 1 << 63).then(|| (value as i64).wrapping_neg()),
-        false => i64::try_from(value).ok(),
-    }
-}
-
-fn print(integer: i64, scratch: &mut [u8; DECIMAL_MAX]) -> &[u8] {
-    let mut value = integer.unsigned_abs();
-    let mut at = DECIMAL_MAX;
-    loop {
-        at -= 1;
-        scratch[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    if integer < 0 {
-        at -= 1;
-        scratch[at] = b'-';
-    }
-    &scratch[at..]
 }
 
 #[cfg(test)]

@@ -185,10 +185,3 @@ fn a_type_takes_no_memory() {
         }
     }
 }
-
-#[test]
-#[should_panic(expected = "no command serves this kind")]
-fn who_serves_strings_alone_never_takes_another_value_for_one() {
-    let served = Kind::ALL.map(ServedKind::of);
-    unreachable!("{served:?}");
-}

@@ -52,26 +52,6 @@ impl Kind {
     }
 }
 
-/// The kinds that the server's commands serve so far. What they ask an entry for is one of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum ServedKind {
-    /// A string of bytes.
-    String = Kind::String as u8,
-}
-
-impl ServedKind {
-    /// The same kind.
-    ///
-    /// # Panics
-    /// No command serves it.
-    #[inline]
-    pub(crate) fn of(kind: Kind) -> ServedKind {
-        assert!(kind == Kind::String, "no command serves this kind");
-        ServedKind::String
-    }
-}
-
 /// What a value is, and how it was written: all that an entry's header, a log's record or a snapshot says of
 /// a value beside where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

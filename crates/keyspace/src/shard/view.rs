@@ -4,7 +4,7 @@ use super::guard::Guard;
 #[cfg(test)]
 use crate::entry::Mark;
 use crate::entry::cold::ColdValue;
-use crate::entry::{Encoding, Entry, Form, LogAddress, ServedKind, Stored, Type};
+use crate::entry::{Encoding, Entry, Form, Kind, LogAddress, Stored, Type};
 use crate::evict::clock_at;
 use crate::hash::{Key, Place};
 use crate::index::{Index, Slot};
@@ -111,13 +111,13 @@ impl<'a> EntryRef<'a> {
         self.entry.expiry()
     }
 
-    /// The kind of the value, for whoever serves no other.
+    /// The kind of the value.
     ///
     /// # Panics
     /// No command serves it.
     #[inline]
-    pub fn kind(self) -> ServedKind {
-        ServedKind::of(self.entry.kind())
+    pub fn kind(self) -> Kind {
+        self.entry.kind()
     }
 
     /// Bytes the key takes in all.
@@ -216,13 +216,13 @@ impl EntryMut<'_, '_> {
         self.entry().value_type()
     }
 
-    /// The kind of the value, for whoever serves no other.
+    /// The kind of the value.
     ///
     /// # Panics
     /// No command serves it.
     #[inline]
-    pub fn kind(&self) -> ServedKind {
-        ServedKind::of(self.entry().kind())
+    pub fn kind(&self) -> Kind {
+        self.entry().kind()
     }
 
     /// When the key expires (Unix, ms).

@@ -33,3 +33,9 @@ pub(crate) fn directory() -> &'static std::path::Path {
 pub(crate) fn open(disk: &Simulator, options: Options) -> ferrite_log::Result<Recovery> {
     Log::open(Arc::new(disk.clone()), directory(), options)
 }
+
+/// Begins a log on a disk on which there is none.
+pub(crate) fn begin(disk: &Simulator, options: Options) -> Log {
+    let recovery = open(disk, options).expect("it is new");
+    recovery.start().expect("it is empty")
+}

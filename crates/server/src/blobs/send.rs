@@ -26,8 +26,7 @@ use super::pieces::Pieces;
 use crate::clients::Client;
 use crate::limits::{READ_IN_BYTES, READ_IN_STEP_BYTES};
 use crate::persistence::{NOT_THERE, Persistence};
-use crate::request::Failure;
-use crate::request::FilePart;
+use crate::request::{Failure, FilePart};
 use crate::server::{Message, Server};
 
 /// One that is being sent, or will be.

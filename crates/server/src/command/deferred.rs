@@ -19,9 +19,7 @@ use crate::command::session::Session;
 use crate::command::{Command, Context, Handled, Next};
 use crate::limits::SLICE_NS;
 use crate::pubsub::Listeners;
-use crate::request::Pieces;
-use crate::request::ReplyMode;
-use crate::request::{Args, Failure};
+use crate::request::{Args, Failure, Pieces, ReplyMode};
 use crate::server::{Message, Server};
 use crate::store::Store;
 

@@ -14,8 +14,7 @@ use crate::command::{Context, Next};
 use crate::gather::Stale;
 use crate::limits::{GATHER_KEYS, GATHER_PASSES, GATHER_REST, PIECE_BYTES, SLICE_KEYS};
 use crate::observe::Observers;
-use crate::request::Pieces;
-use crate::request::{Args, Failure};
+use crate::request::{Args, Failure, Pieces};
 use crate::store::Shard;
 
 const _: () = assert!(

@@ -119,7 +119,6 @@ impl Context<'_> {
 
     /// Lets the connection wait until there is something in one of the keys of a command, unless `is_there`
     /// says that there is already. The shards of the keys are locked meanwhile, so that nothing comes unseen.
-    /// Returns whether it waits.
     pub(crate) fn park_at_keys<'k>(
         &mut self,
         keys: impl Iterator<Item = keyspace::Key<'k>> + Clone,

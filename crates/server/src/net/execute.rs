@@ -15,8 +15,7 @@ use crate::command::{Command, Context, Next};
 use crate::net::batch::{Lane, Source};
 use crate::net::connection::State;
 use crate::net::worker::Worker;
-use crate::request::ReplyMode;
-use crate::request::{Args, Reply};
+use crate::request::{Args, Reply, ReplyMode};
 use crate::store::Store;
 use crate::tracking;
 

@@ -8,8 +8,7 @@ use super::worker::Worker;
 use crate::command::deferred::{Around, Deferred, Progress, Slice};
 use crate::command::run::Timer;
 use crate::limits::SLICES_IN_A_ROW;
-use crate::request::Failure;
-use crate::request::Pieces;
+use crate::request::{Failure, Pieces};
 use crate::store::Store;
 
 /// The connections of a worker that wait for work, by token.

@@ -21,8 +21,7 @@ use super::inbox::{Mail, To};
 use super::{Log, NameKind};
 use crate::clients::{Client, status};
 use crate::names::{ByHash, steps};
-use crate::request::Pieces;
-use crate::request::Reply;
+use crate::request::{Pieces, Reply};
 use crate::server::Server;
 
 /// See the module.

@@ -38,6 +38,13 @@ fn entry<K: LeafKind>(kind: &K, item: &Item<'_>) -> (Name, Content) {
     )
 }
 
+fn edge((order, name): &Name) -> Edge<'_> {
+    Edge {
+        order: *order,
+        name,
+    }
+}
+
 fn compare<K: LeafKind>(view: View<'_, K>, model: &Model) {
     let mut found: Vec<_> = view.iter().map(|item| entry(view.kind, &item)).collect();
     if !K::IS_SORTED {
@@ -183,14 +190,7 @@ impl<K: LeafKind + Clone> Pair<K> {
             to = next.map_or(to, |(key, _)| key.clone());
         }
         let is_open = self.random.u8(..50) == 0;
-        let first = Edge {
-            order: from.0,
-            name: &from.1,
-        };
-        let last = Edge {
-            order: to.0,
-            name: &to.1,
-        };
+        let (first, last) = (edge(&from), edge(&to));
         let before = self.model.len();
         self.model
             .retain(|key, _| *key < from || !is_open && *key >= to);
@@ -201,14 +201,7 @@ impl<K: LeafKind + Clone> Pair<K> {
 
     fn read(&mut self) {
         let [from, to] = self.edges();
-        let first = Edge {
-            order: from.0,
-            name: &from.1,
-        };
-        let last = Edge {
-            order: to.0,
-            name: &to.1,
-        };
+        let (first, last) = (edge(&from), edge(&to));
         let view = self.tree.view();
         let mut found: Vec<_> = view
             .range(first, last)

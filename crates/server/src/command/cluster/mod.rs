@@ -9,8 +9,7 @@ use crate::cluster::{Cluster, Refused, View, replies};
 use crate::command::deferred::{self, Around, Progress, Slice, Work};
 use crate::command::{Context, Handled, Next, help};
 use crate::limits::SLICE_KEYS;
-use crate::request::Pieces;
-use crate::request::{Args, Failure, failure};
+use crate::request::{Args, Failure, Pieces, failure};
 use crate::server::Server;
 use map::Node;
 

@@ -14,6 +14,11 @@ use crate::store::Shard;
 pub(crate) fn type_name(kind: Kind) -> &'static str {
     match kind {
         Kind::String => "string",
+        Kind::List => "list",
+        Kind::Hash => "hash",
+        Kind::Set => "set",
+        Kind::SortedSet => "zset",
+        Kind::Stream => "stream",
     }
 }
 

@@ -13,13 +13,11 @@ use keyspace::Key;
 use crate::blobs;
 use crate::cold::{Wanted, needed, taken};
 use crate::command::queue::Transaction;
-use crate::command::received;
-use crate::command::{Command, Context, Reach};
+use crate::command::{Command, Context, Reach, received};
 use crate::limits::FETCH_TRIES;
 use crate::memory::Room;
-use crate::request::ReplyMode;
 use crate::request::reply::Mark;
-use crate::request::{Args, Failure, failure};
+use crate::request::{Args, Failure, ReplyMode, failure};
 use crate::store::Store;
 
 /// What a command does with values.

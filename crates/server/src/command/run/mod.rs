@@ -9,13 +9,12 @@ mod timer;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::clients::NO_COMMAND;
-
 use resp::request::ProtocolError;
 
 use super::prepare::Prepared;
 use super::queue::Transaction;
 use super::{Command, Context, Control, Handler, Next, flag};
+use crate::clients::NO_COMMAND;
 use crate::command::connection::track;
 use crate::config::Setting;
 use crate::limits::QUEUE_CLIENTS_PERCENT;

@@ -4,8 +4,7 @@
 use resp::reply::Writer;
 
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
-use crate::command::deferred;
-use crate::command::failure;
+use crate::command::{deferred, failure};
 use crate::persistence::backup_directory;
 use crate::request::Pieces;
 use crate::snapshot::{Busy, Kind, Outcome};
