@@ -112,9 +112,6 @@ impl<'a> EntryRef<'a> {
     }
 
     /// The kind of the value.
-    ///
-    /// # Panics
-    /// No command serves it.
     #[inline]
     pub fn kind(self) -> Kind {
         self.entry.kind()
@@ -217,9 +214,6 @@ impl EntryMut<'_, '_> {
     }
 
     /// The kind of the value.
-    ///
-    /// # Panics
-    /// No command serves it.
     #[inline]
     pub fn kind(&self) -> Kind {
         self.entry().kind()
