@@ -4,7 +4,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, ValueHint};
 use clap_complete::{Shell, generate};
 
-use crate::{Flag, Program, families};
+use crate::families;
+use crate::program::{Flag, Program};
 
 /// The completions of a program: names of files, and what is in them.
 pub(crate) fn scripts(program: &Program) -> Vec<(String, String)> {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use clap_complete::Shell;
 
-use crate::{Family, Member, Program};
+use crate::program::{Family, Member, Program};
 
 /// The completions of a shell with those of the families.
 pub(crate) fn with(program: &Program, shell: Shell, mut script: String) -> String {

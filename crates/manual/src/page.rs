@@ -2,7 +2,7 @@
 
 use roff::{Inline, Roff, bold, italic, roman};
 
-use crate::{Flag, Program};
+use crate::program::{Flag, Program};
 
 /// The page of a program, in section 1.
 pub(crate) fn page(program: &Program) -> String {

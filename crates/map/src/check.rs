@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 
 use resp::slot::SLOTS;
 
-use super::{Draft, DraftNode, ID_DIGITS, Map, Node, Problem, no_owners};
+use crate::draft::{Draft, DraftNode, Problem};
+use crate::model::{ID_DIGITS, Map, Node, no_owners};
 
 /// The most nodes, one for each slot.
 const MAX_NODES: usize = SLOTS as usize;
@@ -16,8 +17,30 @@ const MAX_NAME: usize = 255;
 /// Mistakes after which no more slots are looked at: every one of them costs as much as a map that is right.
 const MOST_PROBLEMS: usize = 1000;
 
+impl Draft {
+    /// The map that this is.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn check(self) -> Result<Map, Vec<Problem>> {
+        self.check_after(Vec::new())
+    }
+
+    /// The same, with what was found wrong before.
+    pub(crate) fn check_after(self, mut problems: Vec<Problem>) -> Result<Map, Vec<Problem>> {
+        let map = checked(self, &mut problems);
+        problems.sort();
+        problems.dedup();
+        if problems.is_empty() {
+            Ok(map)
+        } else {
+            Err(problems)
+        }
+    }
+}
+
 /// Makes a map of a draft. If there are problems afterwards the map is to be thrown away.
-pub(super) fn check(draft: Draft, problems: &mut Vec<Problem>) -> Map {
+fn checked(draft: Draft, problems: &mut Vec<Problem>) -> Map {
     let mut map = Map {
         name: draft.name,
         epoch: draft.epoch,

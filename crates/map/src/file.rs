@@ -4,7 +4,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::{MAX_MAP_BYTES, Map};
+use crate::model::Map;
+
+/// Bytes that the text of a map may have.
+pub const MAX_MAP_BYTES: u64 = 4 << 20;
 
 /// Mistakes in a map of which the first are told.
 const MOST_PROBLEMS: usize = 20;

@@ -6,7 +6,8 @@ use resp::slot::SLOTS;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Draft, DraftNode, Problem};
+use crate::draft::{Draft, DraftNode, Problem};
+use crate::model::Map;
 
 /// The names that a map may have at its top, and those of a node.
 const MAP_NAMES: &[&str] = &["name", "epoch", "nodes"];
@@ -14,8 +15,20 @@ const NODE_NAMES: &[&str] = &["id", "host", "port", "hostname", "slots"];
 
 type Value<'a> = Spanned<DeValue<'a>>;
 
+impl Map {
+    /// The map that a text describes.
+    ///
+    /// # Errors
+    /// All that is wrong with it, in the order of the lines.
+    pub fn parse(text: &str) -> Result<Map, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let draft = read(text, &mut problems);
+        draft.check_after(problems)
+    }
+}
+
 /// What a text says. What cannot be read is told and left out.
-pub(super) fn read(text: &str, problems: &mut Vec<Problem>) -> Draft {
+fn read(text: &str, problems: &mut Vec<Problem>) -> Draft {
     let ends = text.bytes().zip(0..).filter(|(byte, _)| *byte == b'\n');
     let line_ends = ends.map(|(_, at)| at).collect();
     let mut reader = Reader {

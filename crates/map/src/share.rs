@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use resp::slot::SLOTS;
 
-use super::Map;
+use crate::model::Map;
 
 /// Slots that get another node.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Map, ranges_text};
+use crate::model::{Map, ranges_text};
 
 impl Map {
     /// The text that [`Map::parse`] reads as this map.

@@ -28,14 +28,16 @@
 //!
 //! Reading order: `format` names the bytes, `writer` and `reader` are the two directions, `kinds` says what
 //! collections there are, `typed` reads their elements, `packed` takes those apart that are one string,
-//! `pass` finds the end of what is of no use, `source` and `sink` count, buffer and checksum what passes,
-//! `lzf` is the compression, `error` says what is wrong with a file and where.
+//! `pass` finds the end of what is of no use, `decoder` reads lengths and strings, `source` and `sink` count,
+//! buffer and checksum what passes, `lzf` is the compression, `error` says what is wrong with a file and
+//! where.
 
 #![forbid(unsafe_code)]
 
 pub mod lzf;
 pub mod packed;
 
+mod decoder;
 mod error;
 mod format;
 mod kinds;

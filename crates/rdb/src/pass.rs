@@ -17,8 +17,9 @@
 
 use std::io::Read;
 
+use crate::decoder::Decoder;
 use crate::error::Problem;
-use crate::reader::Reader;
+use crate::format::module_name;
 
 /// What stands for a part of what a module wrote.
 mod module {
@@ -35,39 +36,46 @@ const SCORE_WORDS: u8 = 253;
 
 const VALUE: &str = "part of a value";
 
-impl<R: Read> Reader<R> {
+/// Passes over parts of a file.
+pub(crate) struct Passing<'d, R> {
+    pub(crate) decoder: &'d mut Decoder<R>,
+    /// For strings that are read and forgotten.
+    pub(crate) buffer: &'d mut Vec<u8>,
+}
+
+impl<R: Read> Passing<'_, R> {
     /// Passes over the value of a type. The type is one that the format has, and no string.
-    pub(crate) fn pass_value(&mut self, code: u8) -> Result<(), Problem> {
+    pub(crate) fn value(&mut self, code: u8) -> Result<(), Problem> {
         match code {
-            1 | 2 | 14 => self.pass_each(Self::pass_string),
-            3 => self.pass_each(|reader| {
-                reader.pass_string()?;
-                reader.pass_score()
+            1 | 2 | 14 => self.each(Self::string),
+            3 => self.each(|reader| {
+                reader.string()?;
+                reader.score()
             }),
-            4 => self.pass_each(|reader| reader.pass_strings(2)),
-            5 => self.pass_each(|reader| {
-                reader.pass_string()?;
-                reader.pass_bytes::<8>()
+            4 => self.each(|reader| reader.strings(2)),
+            5 => self.each(|reader| {
+                reader.string()?;
+                reader.bytes::<8>()
             }),
             7 => {
-                self.length("the number of a module")?;
-                self.pass_module()
+                self.decoder.length("the number of a module")?;
+                self.module_parts()
             }
-            9..=13 | 16 | 17 | 20 => self.pass_string(),
-            18 => self.pass_each(|reader| {
-                reader.pass_length()?;
-                reader.pass_string()
+            9..=13 | 16 | 17 | 20 => self.string(),
+            18 => self.each(|reader| {
+                reader.length()?;
+                reader.string()
             }),
-            15 | 19 | 21 => self.pass_stream(code),
-            22 => self.pass_each(Self::pass_expiring_field),
-            23 => self.pass_string(),
+            15 | 19 | 21 => self.stream(code),
+            22 => self.each(Self::expiring_field),
+            23 => self.string(),
             24 => {
-                self.pass_bytes::<8>()?;
-                self.pass_each(Self::pass_expiring_field)
+                self.bytes::<8>()?;
+                self.each(Self::expiring_field)
             }
             25 => {
-                self.pass_bytes::<8>()?;
-                self.pass_string()
+                self.bytes::<8>()?;
+                self.string()
             }
             // What modules wrote for Redis 4 has no end that others could find.
             _ => Err(self.module()),
@@ -75,95 +83,100 @@ impl<R: Read> Reader<R> {
     }
 
     /// Passes over data of a module that belongs to no key, and says which module's it is.
-    pub(crate) fn pass_module_data(&mut self) -> Result<String, Problem> {
+    pub(crate) fn module_data(&mut self) -> Result<String, Problem> {
         let problem = self.module();
         let Problem::Module(name) = problem else {
             return Err(problem);
         };
         // When it is to be loaded.
-        self.pass_length()?;
-        self.pass_length()?;
-        self.pass_module()?;
+        self.length()?;
+        self.length()?;
+        self.module_parts()?;
         Ok(name)
     }
 
-    fn pass_each(
-        &mut self,
-        pass: impl Fn(&mut Reader<R>) -> Result<(), Problem>,
-    ) -> Result<(), Problem> {
-        for _ in 0..self.length("the number of parts of a value")? {
+    /// What is wrong with data of a module: that it is there.
+    pub(crate) fn module(&mut self) -> Problem {
+        match self.decoder.length("the number of a module") {
+            Ok(id) => Problem::Module(module_name(id)),
+            Err(problem) => problem,
+        }
+    }
+
+    fn each(&mut self, pass: impl Fn(&mut Self) -> Result<(), Problem>) -> Result<(), Problem> {
+        for _ in 0..self.decoder.length("the number of parts of a value")? {
             pass(self)?;
         }
         Ok(())
     }
 
-    fn pass_string(&mut self) -> Result<(), Problem> {
-        self.read_second(VALUE)
+    fn string(&mut self) -> Result<(), Problem> {
+        self.decoder.string(self.buffer, VALUE)
     }
 
-    fn pass_strings(&mut self, count: usize) -> Result<(), Problem> {
-        (0..count).try_for_each(|_| self.pass_string())
+    fn strings(&mut self, count: usize) -> Result<(), Problem> {
+        (0..count).try_for_each(|_| self.string())
     }
 
-    fn pass_length(&mut self) -> Result<(), Problem> {
-        self.length(VALUE).map(drop)
+    fn length(&mut self) -> Result<(), Problem> {
+        self.decoder.length(VALUE).map(drop)
     }
 
-    fn pass_lengths(&mut self, count: usize) -> Result<(), Problem> {
-        (0..count).try_for_each(|_| self.pass_length())
+    fn lengths(&mut self, count: usize) -> Result<(), Problem> {
+        (0..count).try_for_each(|_| self.length())
     }
 
-    fn pass_bytes<const N: usize>(&mut self) -> Result<(), Problem> {
-        self.source().array::<N>(VALUE).map(drop)
+    fn bytes<const N: usize>(&mut self) -> Result<(), Problem> {
+        self.decoder.source.array::<N>(VALUE).map(drop)
     }
 
-    fn pass_score(&mut self) -> Result<(), Problem> {
-        let len = self.source().byte(VALUE)?;
+    fn score(&mut self) -> Result<(), Problem> {
+        let len = self.decoder.source.byte(VALUE)?;
         if len < SCORE_WORDS {
             for _ in 0..len {
-                self.source().byte(VALUE)?;
+                self.decoder.source.byte(VALUE)?;
             }
         }
         Ok(())
     }
 
-    fn pass_expiring_field(&mut self) -> Result<(), Problem> {
-        self.pass_length()?;
-        self.pass_strings(2)
+    fn expiring_field(&mut self) -> Result<(), Problem> {
+        self.length()?;
+        self.strings(2)
     }
 
     /// Its nodes, its counters, its groups. Versions 2 and 3 of the type say more in each.
-    fn pass_stream(&mut self, code: u8) -> Result<(), Problem> {
+    fn stream(&mut self, code: u8) -> Result<(), Problem> {
         let (is_second, is_third) = (code >= 19, code >= 21);
-        self.pass_each(|reader| reader.pass_strings(2))?;
+        self.each(|reader| reader.strings(2))?;
         // The number of entries and the last of them; the first, the last deleted, all there ever were.
-        self.pass_lengths(if is_second { 8 } else { 3 })?;
-        self.pass_each(|group| {
-            group.pass_string()?;
-            group.pass_lengths(if is_second { 3 } else { 2 })?;
-            group.pass_each(|pending| {
-                pending.pass_bytes::<24>()?;
-                pending.pass_length()
+        self.lengths(if is_second { 8 } else { 3 })?;
+        self.each(|group| {
+            group.string()?;
+            group.lengths(if is_second { 3 } else { 2 })?;
+            group.each(|pending| {
+                pending.bytes::<24>()?;
+                pending.length()
             })?;
-            group.pass_each(|consumer| {
-                consumer.pass_string()?;
-                consumer.pass_bytes::<8>()?;
+            group.each(|consumer| {
+                consumer.string()?;
+                consumer.bytes::<8>()?;
                 if is_third {
-                    consumer.pass_bytes::<8>()?;
+                    consumer.bytes::<8>()?;
                 }
-                consumer.pass_each(Reader::pass_bytes::<16>)
+                consumer.each(Self::bytes::<16>)
             })
         })
     }
 
-    fn pass_module(&mut self) -> Result<(), Problem> {
+    fn module_parts(&mut self) -> Result<(), Problem> {
         loop {
-            match self.length("what comes next of a module's data")? {
+            match self.decoder.length("what comes next of a module's data")? {
                 module::END => return Ok(()),
-                module::SIGNED | module::UNSIGNED => self.pass_length()?,
-                module::FLOAT => self.pass_bytes::<4>()?,
-                module::DOUBLE => self.pass_bytes::<8>()?,
-                module::STRING => self.pass_string()?,
+                module::SIGNED | module::UNSIGNED => self.length()?,
+                module::FLOAT => self.bytes::<4>()?,
+                module::DOUBLE => self.bytes::<8>()?,
+                module::STRING => self.string()?,
                 other => {
                     return Err(Problem::Corrupt {
                         expected: "what comes next of a module's data",

@@ -5,20 +5,15 @@
 
 use std::io::Read;
 
-use resp::number::{INTEGER_TEXT_LEN, format_i64};
-
+use crate::decoder::Decoder;
 use crate::error::{Error, Problem};
 use crate::format::{
-    CHECKSUM_SINCE, MAGIC, MODULE, MODULE_2, NEWEST_VERSION, OLDEST_VERSION, STRING, encoding,
-    length, module_name, opcode, type_name,
+    CHECKSUM_SINCE, MAGIC, MODULE, MODULE_2, NEWEST_VERSION, OLDEST_VERSION, STRING, opcode,
+    type_name,
 };
 use crate::kinds::{Collection, Layout, type_of};
-use crate::lzf;
-use crate::source::Source;
+use crate::pass::Passing;
 use crate::writer::Attributes;
-
-/// Room kept in the buffer of values from one to the next.
-const KEPT_BYTES: usize = 64 * 1024;
 
 /// A part of a file.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,14 +70,12 @@ pub struct Entry<'r> {
 
 /// Reads one file.
 pub struct Reader<R> {
-    source: Source<R>,
+    pub(crate) decoder: Decoder<R>,
     version: u32,
     /// The item's first string: a key, or the name of a fact.
     pub(crate) first: Vec<u8>,
     /// The item's second string; the first of an element.
     pub(crate) second: Vec<u8>,
-    /// The compressed form of a string.
-    compressed: Vec<u8>,
     /// What was said about the next key.
     attributes: Attributes,
     /// Whether `first` is a key whose value is being read.
@@ -102,11 +95,10 @@ impl<R: Read> Reader<R> {
     /// It is no RDB file, or of a version that is not known.
     pub fn new(input: R, checksum: bool) -> Result<Reader<R>, Error> {
         let mut reader = Reader {
-            source: Source::new(input, checksum),
+            decoder: Decoder::new(input, checksum),
             version: 0,
             first: Vec::new(),
             second: Vec::new(),
-            compressed: Vec::new(),
             attributes: Attributes::default(),
             in_value: false,
             passes: false,
@@ -123,8 +115,8 @@ impl<R: Read> Reader<R> {
     fn header(&mut self) -> Result<u32, Problem> {
         let expected = "the magic REDIS and a version";
         let (magic, digits) = (
-            self.source.array::<5>(expected)?,
-            self.source.array::<4>(expected)?,
+            self.decoder.source.array::<5>(expected)?,
+            self.decoder.source.array::<4>(expected)?,
         );
         let version = match str::from_utf8(&digits) {
             Ok(text) if digits.iter().all(u8::is_ascii_digit) => text.parse().ok(),
@@ -155,7 +147,7 @@ impl<R: Read> Reader<R> {
 
     /// Bytes of the file that were read.
     pub fn offset(&self) -> u64 {
-        self.source.offset()
+        self.decoder.source.offset()
     }
 
     /// The next item, or `None` once the end was reached and the checksum found right. What stands behind the
@@ -179,7 +171,7 @@ impl<R: Read> Reader<R> {
     #[cold]
     pub(crate) fn error(&mut self, problem: Problem) -> Error {
         Error {
-            offset: self.source.offset(),
+            offset: self.decoder.source.offset(),
             key: self.in_value.then(|| std::mem::take(&mut self.first)),
             problem,
         }
@@ -216,18 +208,19 @@ impl<R: Read> Reader<R> {
 
     fn read_item(&mut self) -> Result<Option<Part>, Problem> {
         while !self.ended {
-            match self.source.byte("a key or the end of the file")? {
+            match self.decoder.source.byte("a key or the end of the file")? {
                 opcode::EXPIRY_MS => {
-                    let expiry = self.source.array("an expiry in milliseconds")?;
+                    let expiry = self.decoder.source.array("an expiry in milliseconds")?;
                     self.attributes.expiry_ms = Some(i64::from_le_bytes(expiry));
                 }
                 opcode::EXPIRY_S => {
-                    let expiry = self.source.array("an expiry in seconds")?;
+                    let expiry = self.decoder.source.array("an expiry in seconds")?;
                     self.attributes.expiry_ms = Some(i64::from(i32::from_le_bytes(expiry)) * 1000);
                 }
-                opcode::IDLE => self.attributes.idle_s = Some(self.length("an idle time")?),
+                opcode::IDLE => self.attributes.idle_s = Some(self.decoder.length("an idle time")?),
                 opcode::FREQUENCY => {
-                    self.attributes.frequency = Some(self.source.byte("a frequency of use")?);
+                    self.attributes.frequency =
+                        Some(self.decoder.source.byte("a frequency of use")?);
                 }
                 opcode::AUX => {
                     self.read_first("the name of a fact")?;
@@ -235,18 +228,18 @@ impl<R: Read> Reader<R> {
                     return Ok(Some(Part::Fact));
                 }
                 opcode::SELECT => {
-                    let number = self.length("the number of a database")?;
+                    let number = self.decoder.length("the number of a database")?;
                     return Ok(Some(Part::Database(number)));
                 }
                 opcode::RESIZE => {
-                    let keys = self.length("the number of keys")?;
-                    let volatile = self.length("the number of keys that expire")?;
+                    let keys = self.decoder.length("the number of keys")?;
+                    let volatile = self.decoder.length("the number of keys that expire")?;
                     return Ok(Some(Part::Sizes { keys, volatile }));
                 }
                 opcode::SLOT_INFO => {
                     // Where a cluster's slot begins, and its sizes: hints of no use here.
                     for _ in 0..3 {
-                        self.length("the number or size of a slot")?;
+                        self.decoder.length("the number or size of a slot")?;
                     }
                 }
                 opcode::FUNCTION => {
@@ -261,9 +254,9 @@ impl<R: Read> Reader<R> {
                     return Err(Problem::Function(unnamed.into()));
                 }
                 opcode::MODULE_AUX if self.passes => {
-                    return self.pass_module_data().map(Part::Module).map(Some);
+                    return self.passing().module_data().map(Part::Module).map(Some);
                 }
-                opcode::MODULE_AUX => return Err(self.module()),
+                opcode::MODULE_AUX => return Err(self.passing().module()),
                 opcode::END => return self.end(),
                 code => return self.entry(code).map(Some),
             }
@@ -290,17 +283,9 @@ impl<R: Read> Reader<R> {
             {
                 Ok(Part::Begin(attributes, kind, layout))
             }
-            _ if self.passes => self.pass_value(code).map(|()| Part::Value(kind)),
-            MODULE | MODULE_2 => Err(self.module()),
+            _ if self.passes => self.passing().value(code).map(|()| Part::Value(kind)),
+            MODULE | MODULE_2 => Err(self.passing().module()),
             _ => Err(Problem::Type(kind)),
-        }
-    }
-
-    /// What is wrong with data of a module: that it is there.
-    pub(crate) fn module(&mut self) -> Problem {
-        match self.length("the number of a module") {
-            Ok(id) => Problem::Module(module_name(id)),
-            Err(problem) => problem,
         }
     }
 
@@ -320,9 +305,9 @@ impl<R: Read> Reader<R> {
     }
 
     fn end(&mut self) -> Result<Option<Part>, Problem> {
-        let computed = self.source.checksum();
+        let computed = self.decoder.source.checksum();
         if self.version >= CHECKSUM_SINCE {
-            let stored = u64::from_le_bytes(self.source.array("a checksum")?);
+            let stored = u64::from_le_bytes(self.decoder.source.array("a checksum")?);
             if let Some(computed) = computed
                 && stored != 0
                 && stored != computed
@@ -334,114 +319,19 @@ impl<R: Read> Reader<R> {
         Ok(None)
     }
 
-    /// What is read, for whoever passes over it.
-    pub(crate) fn source(&mut self) -> &mut Source<R> {
-        &mut self.source
-    }
-
-    /// A length that stands for itself.
-    pub(crate) fn length(&mut self, expected: &'static str) -> Result<u64, Problem> {
-        match self.any_length(expected)? {
-            Length::Plain(len) => Ok(len),
-            Length::Encoded(code) => Err(Problem::Corrupt {
-                expected,
-                found: format!("a string of encoding {code}"),
-            }),
-        }
-    }
-
-    #[inline]
-    fn any_length(&mut self, expected: &'static str) -> Result<Length, Problem> {
-        let byte = self.source.byte(expected)?;
-        let low = byte & !length::KIND;
-        Ok(Length::Plain(match byte {
-            length::BITS_32 => u64::from(u32::from_be_bytes(self.source.array(expected)?)),
-            length::BITS_64 => u64::from_be_bytes(self.source.array(expected)?),
-            _ => match byte & length::KIND {
-                length::BITS_6 => u64::from(low),
-                length::BITS_14 => u64::from(low) << 8 | u64::from(self.source.byte(expected)?),
-                length::ENCODED => return Ok(Length::Encoded(low)),
-                _ => {
-                    return Err(Problem::Corrupt {
-                        expected,
-                        found: format!("byte {byte}, which begins no length"),
-                    });
-                }
-            },
-        }))
-    }
-
     fn read_first(&mut self, expected: &'static str) -> Result<(), Problem> {
-        let mut string = std::mem::take(&mut self.first);
-        let result = self.string(&mut string, expected);
-        self.first = string;
-        result
+        self.decoder.string(&mut self.first, expected)
     }
 
     pub(crate) fn read_second(&mut self, expected: &'static str) -> Result<(), Problem> {
-        let mut string = std::mem::take(&mut self.second);
-        let result = self.string(&mut string, expected);
-        self.second = string;
-        result
+        self.decoder.string(&mut self.second, expected)
     }
 
-    /// Reads a string in any of its encodings.
-    pub(crate) fn string(
-        &mut self,
-        output: &mut Vec<u8>,
-        expected: &'static str,
-    ) -> Result<(), Problem> {
-        output.clear();
-        if output.capacity() > KEPT_BYTES {
-            *output = Vec::new();
-        }
-        let number = match self.any_length(expected)? {
-            Length::Plain(len) => return self.source.append(len, output, expected),
-            Length::Encoded(encoding::INT8) => {
-                i32::from(i8::from_le_bytes(self.source.array(expected)?))
-            }
-            Length::Encoded(encoding::INT16) => {
-                i32::from(i16::from_le_bytes(self.source.array(expected)?))
-            }
-            Length::Encoded(encoding::INT32) => i32::from_le_bytes(self.source.array(expected)?),
-            Length::Encoded(encoding::LZF) => return self.compressed(output, expected),
-            Length::Encoded(code) => {
-                return Err(Problem::Corrupt {
-                    expected,
-                    found: format!("a string of encoding {code}, which there is not"),
-                });
-            }
-        };
-        let mut digits = [0; INTEGER_TEXT_LEN];
-        output.extend_from_slice(format_i64(number.into(), &mut digits));
-        Ok(())
-    }
-
-    fn compressed(&mut self, output: &mut Vec<u8>, expected: &'static str) -> Result<(), Problem> {
-        let compressed_len = self.length("the length of a compressed string")?;
-        let len = self.length("the length of a string")?;
-        self.compressed.clear();
-        if self.compressed.capacity() > KEPT_BYTES {
-            self.compressed = Vec::new();
-        }
-        self.source
-            .append(compressed_len, &mut self.compressed, expected)?;
-        let corrupt = |found: String| Problem::Corrupt { expected, found };
-        let most = lzf::expanded_max(self.compressed.len());
-        let len = match usize::try_from(len) {
-            Ok(len) if len <= most => len,
-            _ => {
-                return Err(corrupt(format!(
-                    "{compressed_len} compressed bytes, which cannot stand for {len}"
-                )));
-            }
-        };
-        if lzf::decompress(&self.compressed, len, output) {
-            Ok(())
-        } else {
-            Err(corrupt(format!(
-                "compressed bytes that do not stand for {len} bytes"
-            )))
+    /// Passes over what is not supported, with the buffer for values.
+    fn passing(&mut self) -> Passing<'_, R> {
+        Passing {
+            decoder: &mut self.decoder,
+            buffer: &mut self.second,
         }
     }
 }
@@ -456,11 +346,4 @@ pub(crate) enum Part {
     Value(&'static str),
     Function(String),
     Module(String),
-}
-
-/// What stands before a string.
-enum Length {
-    Plain(u64),
-    /// An encoding instead of a length.
-    Encoded(u8),
 }

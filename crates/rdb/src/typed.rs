@@ -140,7 +140,12 @@ impl<R: Read> TypedReader<R> {
         let (mut left, mut cursor) = (0, None);
         match layout {
             Layout::Packed(form) => cursor = Some((form, self.packed(form)?)),
-            _ => left = self.reader.length("the number of parts of a value")?,
+            _ => {
+                left = self
+                    .reader
+                    .decoder
+                    .length("the number of parts of a value")?
+            }
         }
         self.open = Some(Open {
             kind,
@@ -168,7 +173,7 @@ impl<R: Read> TypedReader<R> {
 
     /// Reads a packed string.
     fn packed(&mut self, form: Form) -> Result<Cursor, Problem> {
-        self.reader.string(&mut self.packed, form.name())?;
+        self.reader.decoder.string(&mut self.packed, form.name())?;
         Cursor::new(form, &self.packed).map_err(|flaw| Problem::Corrupt {
             expected: form.name(),
             found: format!("{} bytes that are none: {flaw}", self.packed.len()),
@@ -211,7 +216,7 @@ impl<R: Read> TypedReader<R> {
 
     /// A node of a list: its element, if it has only one.
     fn node(&mut self, open: &mut Open) -> Result<Option<Found>, Problem> {
-        match self.reader.length("the form of a list's node")? {
+        match self.reader.decoder.length("the form of a list's node")? {
             1 => {
                 self.reader.read_second("an element")?;
                 Ok(Some(Found::One(None)))
@@ -236,14 +241,14 @@ impl<R: Read> TypedReader<R> {
             Collection::Hash => {
                 self.reader.read_second("a field")?;
                 let what = "the value of a field";
-                self.reader.string(&mut self.second, what)?;
+                self.reader.decoder.string(&mut self.second, what)?;
                 Ok(Found::Two(None, None))
             }
             Collection::SortedSet => {
                 self.reader.read_second("a member")?;
                 let score = match open.layout {
                     Layout::Digits => self.score_in_digits()?,
-                    _ => f64::from_le_bytes(self.reader.source().array("a score")?),
+                    _ => f64::from_le_bytes(self.reader.decoder.source.array("a score")?),
                 };
                 if score.is_nan() {
                     return Err(no_score(b"no number"));
@@ -255,14 +260,15 @@ impl<R: Read> TypedReader<R> {
 
     /// A score as Redis 2.4 wrote it.
     fn score_in_digits(&mut self) -> Result<f64, Problem> {
-        match self.reader.source().byte("a score")? {
+        match self.reader.decoder.source.byte("a score")? {
             253 => Ok(f64::NAN),
             254 => Ok(f64::INFINITY),
             255 => Ok(f64::NEG_INFINITY),
             len => {
                 let mut digits = Vec::new();
                 self.reader
-                    .source()
+                    .decoder
+                    .source
                     .append(u64::from(len), &mut digits, "a score")?;
                 score_of(&digits)
             }

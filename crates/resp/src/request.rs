@@ -1,9 +1,10 @@
 //! Requests as the server reads them: `*<count>` with length-prefixed arguments, or one inline line
 //! of words.
 //!
-//! Here live the parser, its limits and the state of a request that has arrived in part. The quick
-//! path that most requests take is in `request/short.rs`, the splitting of an inline line into
-//! words in `request/inline.rs`. What the arguments mean is not decided here.
+//! Here live the parser and the state of a request that has arrived in part. The quick path that
+//! most requests take is in `request/short.rs`, the splitting of an inline line into words in
+//! `request/inline.rs`, what a connection may send in `request/limits.rs`. What the arguments mean is
+//! not decided here.
 //!
 //! ```text
 //!   *3\r\n  $3\r\n SET \r\n  $5\r\n hello \r\n  $5\r\n world \r\n      multibulk
@@ -32,86 +33,21 @@ use crate::number::parse_i64;
 
 mod error;
 mod inline;
+mod limits;
 mod short;
+mod span;
 #[cfg(test)]
 mod tests;
 
 pub use error::ProtocolError;
+pub use limits::Limits;
+use limits::{UNAUTHENTICATED_ARGS, UNAUTHENTICATED_BULK_LEN};
 use short::{LONGEST_SHORT_LINE, LONGEST_SHORT_PAYLOAD, MOST_SHORT_ARGS};
 use short::{parse_more_short_bulks, parse_short, short_bulk};
-
-/// One argument: `len` bytes of the input given to [`parse`], from the absolute position `start`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Span {
-    /// The position of the first byte in the input.
-    pub start: usize,
-    /// The number of bytes.
-    pub len: usize,
-}
-
-impl Span {
-    /// The argument's bytes.
-    ///
-    /// # Panics
-    ///
-    /// If `input` is not the input that the span was parsed from and is too short for it.
-    #[inline]
-    pub fn of<'a>(&self, input: &'a [u8]) -> &'a [u8] {
-        &input[self.start..][..self.len]
-    }
-
-    /// The span of a request at `at`, its position counted from there so far.
-    fn counted_from_input(self, at: usize) -> Span {
-        let start = self.start + at;
-        Span { start, ..self }
-    }
-
-    /// The same the other way round.
-    fn counted_from_request(self, at: usize) -> Span {
-        let start = self.start - at;
-        Span { start, ..self }
-    }
-}
-
-/// What one connection may send.
-///
-/// Whatever the limits say, 3 arguments, payloads of 9,999 bytes and lines of 16 bytes are
-/// accepted: the parser's quick path does not look at the limits.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// The longest payload of one argument, in bytes.
-    pub max_bulk_len: usize,
-    /// The most arguments of one request.
-    pub max_args: usize,
-    /// The longest inline request that may wait for its end, in bytes before the end of the line.
-    pub max_inline_len: usize,
-    /// Bytes more that an inline request may have if its end is there when it becomes longer than that: Redis
-    /// looks at the length after each read of 16 KiB.
-    pub whole_inline_extra: usize,
-    /// Without it, a request may have at most 10 arguments of at most 16 KiB: enough to
-    /// authenticate, too little to fill the memory of a server that the sender has no access to.
-    pub authenticated: bool,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            max_bulk_len: 512 << 20,
-            max_args: i32::MAX as usize,
-            max_inline_len: 64 << 10,
-            whole_inline_extra: (16 << 10) - 1,
-            authenticated: true,
-        }
-    }
-}
+pub use span::Span;
 
 /// Bytes of the longest header line: its sign and the 20 characters of the longest number.
 const LONGEST_HEADER: usize = 21;
-
-/// The most arguments of a request before authentication.
-const UNAUTHENTICATED_ARGS: usize = 10;
-/// The longest payload of an argument before authentication, in bytes.
-const UNAUTHENTICATED_BULK_LEN: usize = 16 << 10;
 
 /// What [`parse`] found.
 #[derive(Debug, PartialEq, Eq)]

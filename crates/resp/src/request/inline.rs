@@ -11,7 +11,8 @@
 //! Invariant: a word is never longer than its text, so it is written over its own beginning and
 //! never reaches the bytes still to be read.
 
-use super::{ProtocolError, Span};
+use super::error::ProtocolError;
+use super::span::Span;
 
 /// Pushes the words of `line` to `spans`, their positions counted from `origin` at the line's
 /// start.

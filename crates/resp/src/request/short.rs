@@ -12,7 +12,8 @@
 //!
 //! Invariant: it accepts nothing that the thorough path would not, with the same outcome.
 
-use super::{Limits, Span, UNAUTHENTICATED_ARGS};
+use super::limits::{Limits, UNAUTHENTICATED_ARGS};
+use super::span::Span;
 
 /// The most arguments that the quick path accepts.
 pub(super) const MOST_SHORT_ARGS: usize = 3;
