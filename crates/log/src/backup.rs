@@ -15,11 +15,12 @@ use std::sync::Arc;
 use sys::file::File;
 
 use crate::address::Lsn;
-use crate::core::{Core, lock};
+use crate::core::Core;
+use crate::directory::copy_range;
 use crate::error::{Error, Result, absolute};
+use crate::lock::lock;
 use crate::manifest;
 use crate::paths::Paths;
-use crate::recover::copy_range;
 use crate::segments::Segment;
 
 /// What a backup holds.
@@ -46,7 +47,7 @@ impl Core {
             .segments
             .iter()
             .filter(|segment| segment.end() <= end && segment.is_sealed())
-            .filter(|segment| segment.retired_at().is_none_or(|retired| retired >= end))
+            .filter(|segment| segment.is_named_at(end))
             .collect();
         let paths = Paths::new(destination);
         match self.files.list(&paths.log) {

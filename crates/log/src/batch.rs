@@ -10,7 +10,7 @@ use crate::address::{Address, DbId, Lsn};
 use crate::appender::{Appender, Parts};
 use crate::bindings::{Rebind, encode_changes};
 use crate::blob::Blob;
-use crate::core::lock;
+use crate::lock::lock;
 use crate::record::{self, Change, Draft, HEADER, MAX_RECORD, Record, Tag, Value};
 
 /// See the module. Locks of all shards it touches are held from its beginning to its end; dropping it

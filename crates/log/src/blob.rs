@@ -32,10 +32,11 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use sys::file::{File, Files};
 
 use crate::address::Lsn;
-use crate::core::{Core, lock};
+use crate::core::Core;
 use crate::draft::BlobDraft;
 use crate::error::{Damage, Error, Refusal, Result};
 use crate::limits::{UNSYNCED_MANY, UNSYNCED_MAX};
+use crate::lock::lock;
 use crate::paths::{BLOB_DIRECTORIES, Paths};
 use crate::record::BlobRef;
 use crate::sums::{BlobFile, damage_of};

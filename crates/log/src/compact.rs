@@ -17,18 +17,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::address::{Address, DbId, Lsn};
+use crate::address::{Address, DbId};
 use crate::appender::Appender;
-use crate::core::{Core, lock};
+use crate::core::Core;
 use crate::error::Refusal;
 use crate::hint::Hints;
 use crate::limits::{
     COMPACTION_SLICE, SMALL_SEGMENTS, SPARSE_SHARE, STRETCH_GAP, THOROUGH_SHARE, TOMBSTONE_PERCENT,
 };
+use crate::lock::lock;
 use crate::pace::{Balance, Pace, needed, sealed};
+use crate::piece::Replayed;
 use crate::portion::Portion;
 use crate::record::{Change, Draft, Record};
-use crate::recover::Replayed;
 use crate::segments::{Map, Segment};
 
 /// What has to happen with a record before its segment goes.
@@ -395,15 +396,10 @@ fn choose(map: &Map, core: &Core) -> Option<Arc<Segment>> {
     (small.count() + 1 >= SMALL_SEGMENTS).then(|| first.clone())
 }
 
-/// Whether the header of a segment that begins at `first` names this one.
-pub(crate) fn is_named(segment: &Segment, first: Lsn) -> bool {
-    segment.retired_at().is_none_or(|retired| retired >= first)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::DbId;
+    use crate::address::Lsn;
     use crate::record::{Tag, Value};
 
     const LSN: Lsn = Lsn(8000);

@@ -11,7 +11,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ use crate::credit::Credit;
 use crate::error::Refusal;
 use crate::filled::Filled;
 use crate::limits::{COMPACTION_RESERVE_SHARE, NAP, SYNC_HERE, WAKE_SHARE};
+use crate::lock::lock;
 use crate::options::{Options, SyncPolicy};
 use crate::paths::Paths;
 use crate::segment::Name;
@@ -540,10 +541,4 @@ impl Core {
             .as_mut()
             .map_or_else(Default::default, |writer| writer.turn(self))
     }
-}
-
-/// Locks what no panic leaves half done: what it guards is replaced as a whole, or the process ends with the
-/// panic.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

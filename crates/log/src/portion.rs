@@ -3,10 +3,9 @@
 //! key stay in their order.
 
 use crate::error::Result;
+use crate::piece::{Piece, Replayed};
 use crate::record::{self, Entry, HEADER, Record};
-use crate::recover::Replayed;
-use crate::recover::pieces::Piece;
-use crate::recover::routes::Routes;
+use crate::routes::Routes;
 use crate::segments::Segment;
 
 /// Records of a portion that are handed over at once, and bytes of them, at most; one record is, however long

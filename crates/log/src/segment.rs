@@ -20,10 +20,14 @@
 //! What is not here: where the files are and who writes them (`space`, `writer`), and whether they fit
 //! together (`recover`).
 
+use std::path::Path;
+
 use sys::file::File;
 
 use crate::address::Lsn;
 use crate::bindings::{Bindings, LINE};
+use crate::error::Error;
+use crate::record::{Flaw, Unknown};
 use crate::version::{self, Version};
 
 /// The beginning of every segment.
@@ -160,6 +164,23 @@ pub(crate) fn read_header(file: &dyn File) -> std::io::Result<Result<(Header, us
             Err(HeaderFlaw::Incomplete(wanted)) if wanted > bytes.len() => bytes.resize(wanted, 0),
             result => return Ok(result),
         }
+    }
+}
+
+/// Why a start ends: something in a segment's file, at this offset, that this version does not know.
+pub(crate) fn refusal(file: &dyn File, path: &Path, offset: u64, what: Unknown) -> Error {
+    let writer = match read_header(file) {
+        Ok(Ok((header, _))) => header.writer,
+        _ => Version::NONE,
+    };
+    version::refused_at(path, offset, what, writer)
+}
+
+/// A flaw at an offset of a segment's file: damage, unless another version wrote it.
+pub(crate) fn flawed(file: &dyn File, path: &Path, offset: u64, flaw: Flaw) -> Error {
+    match flaw {
+        Flaw::Unknown(what) => refusal(file, path, offset, what),
+        flaw => Error::damage(path, offset, flaw),
     }
 }
 

@@ -16,12 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use sys::file::File;
 
 use crate::address::Lsn;
-use crate::core::lock;
 use crate::error::Error;
+use crate::lock::lock;
 use crate::record::Flaw;
 use crate::scan::Tally;
-use crate::segment::Extent;
-use crate::version;
+use crate::segment::{self, Extent};
 
 /// One segment.
 pub(crate) struct Segment {
@@ -114,7 +113,7 @@ impl Segment {
 
     /// What is wrong with the record at `lsn`.
     pub(crate) fn flawed(&self, lsn: Lsn, flaw: Flaw) -> Error {
-        version::flawed(&*self.file, &self.path, self.offset_of(lsn), flaw)
+        segment::flawed(&*self.file, &self.path, self.offset_of(lsn), flaw)
     }
 
     /// Nothing is written to it any more.
@@ -136,6 +135,11 @@ impl Segment {
             0 => None,
             lsn => Some(Lsn(lsn)),
         }
+    }
+
+    /// Whether the header of a segment that begins at `first` names this one.
+    pub(crate) fn is_named_at(&self, first: Lsn) -> bool {
+        self.retired_at().is_none_or(|retired| retired >= first)
     }
 
     /// It cannot be read: compaction leaves it alone.

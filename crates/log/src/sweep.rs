@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use crate::address::DbId;
 use crate::error::Result;
+use crate::piece::Replayed;
 use crate::portion::Portion;
 use crate::record::{Change, Value};
-use crate::recover::Replayed;
 use crate::segments::{Map, Segment};
 
 /// See the module.

@@ -8,9 +8,10 @@
 use std::sync::atomic::Ordering;
 
 use crate::address::Lsn;
-use crate::core::{Core, lock};
+use crate::core::Core;
 use crate::error::{Error, Refusal};
 use crate::limits::{LONGEST_SLEEP, SYNC_INTERVAL};
+use crate::lock::lock;
 use crate::options::SyncPolicy;
 
 impl Core {

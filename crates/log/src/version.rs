@@ -7,11 +7,8 @@
 use std::fmt;
 use std::path::Path;
 
-use sys::file::File;
-
 use crate::error::Error;
-use crate::record::{Flaw, Unknown};
-use crate::segment::read_header;
+use crate::record::Unknown;
 
 /// A version of the server, as headers hold it. No version: the header was written before they held one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,15 +56,6 @@ pub(crate) fn other(writer: Version) -> String {
 }
 
 /// Why a start ends: something in a segment's file, at this offset, that this version does not know.
-pub(crate) fn refusal(file: &dyn File, path: &Path, offset: u64, what: Unknown) -> Error {
-    let writer = match read_header(file) {
-        Ok(Ok((header, _))) => header.writer,
-        _ => Version::NONE,
-    };
-    refused_at(path, offset, what, writer)
-}
-
-/// The same if it is known which version wrote it.
 pub(crate) fn refused_at(path: &Path, offset: u64, what: Unknown, writer: Version) -> Error {
     let (this, writer) = (Version::THIS, other(writer));
     let reason = format!("{what}, which this version ({this}) does not know; {writer}");
@@ -80,14 +68,6 @@ pub(crate) fn other_format(path: &Path, format: &dyn fmt::Display) -> Error {
     let reason =
         format!("it has format {format}, which this version ({this}) does not know; {writer}");
     Error::version(path, 0, reason)
-}
-
-/// A flaw at an offset of a segment's file: damage, unless another version wrote it.
-pub(crate) fn flawed(file: &dyn File, path: &Path, offset: u64, flaw: Flaw) -> Error {
-    match flaw {
-        Flaw::Unknown(what) => refusal(file, path, offset, what),
-        flaw => Error::damage(path, offset, flaw),
-    }
 }
 
 #[cfg(test)]

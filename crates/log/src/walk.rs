@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::address::Lsn;
 use crate::error::Error;
 use crate::record::{Entry, Flaw, Found, HEADER, Unknown, looks_like_a_mark, parse, read};
-use crate::version;
+use crate::segment;
 use sys::file::File;
 
 /// Bytes read with one call.
@@ -94,7 +94,7 @@ impl<'f> Walk<'f> {
         match stop {
             Stop::Flaw(lsn, flaw) => Error::damage(self.path, self.offset(lsn), flaw),
             Stop::Unknown(lsn, what) => {
-                version::refusal(self.file, self.path, self.offset(lsn), what)
+                segment::refusal(self.file, self.path, self.offset(lsn), what)
             }
             Stop::Io(error) => Error::io("cannot read", self.path, error),
         }

@@ -27,10 +27,10 @@ use sys::file::File;
 use sys::ring::{Consumer, Producer};
 
 use crate::address::Lsn;
-use crate::compact::is_named;
-use crate::core::{Core, lock};
+use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::limits::{MARK_INTERVAL, PAVE, PIECE_SHARE, TIGHT_MIN, TIGHT_SHARE};
+use crate::lock::lock;
 use crate::options::SyncPolicy;
 use crate::record::{self, Draft};
 use crate::scan::Scan;
@@ -409,7 +409,7 @@ fn begin(core: &Core, first: Lsn) -> Result<Begun> {
         segments: map
             .segments
             .iter()
-            .filter(|segment| is_named(segment, first))
+            .filter(|segment| segment.is_named_at(first))
             .map(|segment| segment.extent())
             .collect(),
     }

@@ -9,7 +9,7 @@ use crate::bindings::Bindings;
 use crate::error::{Damage, Result};
 use crate::paths::Paths;
 use crate::record::{BlobRef, Change, Entry, Value};
-use crate::recover::chain::Chain;
+use crate::recover::parts::Chain;
 use crate::sums::{damage_of, is_whole};
 use crate::walk::{Stop, Walk};
 

@@ -17,16 +17,19 @@ use std::sync::Arc;
 
 use sys::file::{File, Files};
 
-use super::{Hole, Report, blobs, damage, is_zero, look, open_log, scan};
+use super::blobs;
+use super::look::{Hole, damage, is_zero, look, open_log, scan};
+use super::report::Report;
 use crate::address::Lsn;
 use crate::bindings::Bindings;
 use crate::closed;
+use crate::directory::{copy_range, free_name};
 use crate::error::{Error, Result};
 use crate::manifest;
 use crate::paths::Paths;
 use crate::record::{Draft, HEADER, write_in_parts};
-use crate::recover::chain::{self, Candidate};
-use crate::recover::{copy_range, free_name};
+use crate::recover::chain;
+use crate::recover::parts::Candidate;
 use crate::segment::{Extent, Header, HeaderFlaw, Name, shortest_header};
 use crate::sums;
 use crate::version::Version;

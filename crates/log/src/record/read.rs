@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{
+use super::layout::{
     BlobRef, Change, EXPIRY, FLAG_EXPIRY, FLAG_INNER, FLAGS_KNOWN, FORM_SHIFT, HEADER, KIND_BITS,
     Kind, Record, Tag, VALUE_KIND_SHIFT, Value, seed,
 };

@@ -1,6 +1,8 @@
 //! Every kind survives its encoding; nothing that was damaged, cut or moved does.
 
+use super::layout::*;
 use super::*;
+use crate::address::{DbId, Lsn};
 
 const AT: Lsn = Lsn(1 << 33 | 4096);
 const TAG: Tag = Tag { kind: 0, form: 2 };

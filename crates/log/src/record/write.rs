@@ -3,11 +3,11 @@
 //! Budget of a plain `Set`: one pass of copying, one checksum over what was copied while it is in the
 //! cache, no allocation, no branch on the kind (everything about it is known where it is inlined).
 
-use super::{
-    BlobRef, EXPIRY, FLAG_EXPIRY, FLAG_INNER, FORM_SHIFT, HEADER, Kind, Lsn, Tag, VALUE_KIND_SHIFT,
+use super::layout::{
+    BlobRef, EXPIRY, FLAG_EXPIRY, FLAG_INNER, FORM_SHIFT, HEADER, Kind, Tag, VALUE_KIND_SHIFT,
     record_bytes, seed,
 };
-use crate::address::DbId;
+use crate::address::{DbId, Lsn};
 
 /// What a record is made of.
 #[derive(Clone, Copy, Debug)]

@@ -16,19 +16,25 @@
 //!
 //! Records of databases that were emptied later are left out: the bindings are known from the beginning.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use sys::file::Files;
+
 use crate::address::DbId;
-use crate::core::lock;
+use crate::bindings::Bindings;
+use crate::blob::Blobs;
 use crate::error::{Error, Result};
 use crate::liveness::Liveness;
+use crate::lock::lock;
+use crate::paths::Paths;
+use crate::piece::{Piece, Replayed};
 use crate::record::{self, Change, Entry, HEADER, Record, Value};
-use crate::recover::Recovery;
-use crate::recover::pieces::{Piece, Pieces};
-use crate::recover::routes::Routes;
-use crate::segments::Segment;
+use crate::recover::pieces::Pieces;
+use crate::routes::Routes;
+use crate::segment::Name;
+use crate::segments::{Segment, Segments};
 
 /// Records given to `apply` at once, at most.
 const SLICE: usize = 256;
@@ -37,15 +43,6 @@ const SLICE: usize = 256;
 const SPINS: u32 = 256;
 const YIELDS: u32 = SPINS + 64;
 const NAP: Duration = Duration::from_micros(100);
-
-/// One record, with the hash of its key.
-#[derive(Clone, Copy, Debug)]
-pub struct Replayed<'a> {
-    /// The record.
-    pub record: Record<'a>,
-    /// What [`Replayer::hash`] said of its key.
-    pub hash: u64,
-}
 
 /// Builds a state from the records of a log.
 pub trait Replayer: Sync {
@@ -94,13 +91,20 @@ struct Survey {
 #[repr(align(64))]
 struct Next(AtomicU64);
 
-impl Recovery {
-    /// Hands all records to `replayer`. `progress` is called now and then.
-    ///
-    /// # Errors
-    /// A record is damaged, of another version, or cannot be read. What was applied until then is of no use.
-    pub fn replay(
-        &mut self,
+/// The log that is replayed.
+pub(super) struct Source<'r> {
+    pub(super) files: &'r dyn Files,
+    pub(super) paths: &'r Paths,
+    pub(super) name: Option<Name>,
+    pub(super) bindings: &'r Bindings,
+    pub(super) segments: &'r Arc<Segments>,
+    pub(super) blobs: &'r Arc<Blobs>,
+}
+
+impl Source<'_> {
+    /// See [`Recovery::replay`](crate::Recovery::replay).
+    pub(super) fn replay(
+        &self,
         options: ReplayOptions,
         replayer: &dyn Replayer,
         progress: &mut dyn FnMut(Progress),
@@ -108,11 +112,17 @@ impl Recovery {
         assert!(options.threads > 0 && options.partitions.is_power_of_two());
         let map = self.segments.map();
         let replay = Replay {
-            recovery: self,
+            source: self,
             segments: &map.segments,
             options,
             replayer,
-            pieces: Mutex::new(Pieces::new(self, &map.segments, options.leave_min)),
+            pieces: Mutex::new(Pieces::new(
+                self.files,
+                self.paths,
+                self.name,
+                &map.segments,
+                options.leave_min,
+            )),
             next: (0..options.partitions).map(|_| Next::default()).collect(),
             surveys: map.segments.iter().map(|_| Survey::default()).collect(),
             done: AtomicU64::new(0),
@@ -120,7 +130,7 @@ impl Recovery {
             failure: Mutex::new(None),
             has_failed: AtomicBool::new(false),
         };
-        let total = self.log_bytes();
+        let total = map.segments.iter().map(|segment| segment.bytes()).sum();
         std::thread::scope(|scope| {
             for _ in 1..options.threads {
                 scope.spawn(|| replay.run(&mut || ()));
@@ -149,15 +159,14 @@ impl Recovery {
                 tombstones.load(Ordering::Relaxed),
             );
         }
-        self.is_replayed = true;
         Ok(())
     }
 }
 
 /// What the threads share.
 struct Replay<'r> {
-    recovery: &'r Recovery,
-    segments: &'r [std::sync::Arc<Segment>],
+    source: &'r Source<'r>,
+    segments: &'r [Arc<Segment>],
     options: ReplayOptions,
     replayer: &'r dyn Replayer,
     pieces: Mutex<Pieces<'r>>,
@@ -186,7 +195,7 @@ impl Replay<'_> {
     /// What every thread does: one piece after the other. `passed` is called behind each.
     fn run(&self, passed: &mut dyn FnMut()) {
         let _alarm = Alarm(&self.has_failed);
-        let (segments, blobs) = (self.recovery.segments.clone(), self.recovery.blobs.clone());
+        let (segments, blobs) = (self.source.segments.clone(), self.source.blobs.clone());
         let mut liveness = Liveness::new(segments, blobs, None);
         let (mut piece, mut routes) = (Piece::default(), Routes::new(self.options.partitions));
         while !self.has_failed.load(Ordering::Acquire) {
@@ -228,14 +237,14 @@ impl Replay<'_> {
         while at < piece.bytes().len() {
             let (record, bytes) = self.read(piece, at)?;
             if let Some(record) =
-                record.filter(|record| self.recovery.bindings.is_alive(record.db, record.lsn))
+                record.filter(|record| self.source.bindings.is_alive(record.db, record.lsn))
             {
                 routes.add(self.replayer.hash(record.db, record.key), at);
                 match record.change {
                     Change::Set { value, .. } => {
                         bases += record.bytes();
                         if let Value::Blob(blob) = value {
-                            self.recovery.blobs.add(record.lsn, blob);
+                            self.source.blobs.add(record.lsn, blob);
                         }
                     }
                     Change::Delete => tombstones += record.bytes(),
@@ -257,7 +266,7 @@ impl Replay<'_> {
         let bytes = &piece.bytes()[at..];
         let Some(first) = piece.first else {
             let hint = record::read_hint(bytes).ok_or_else(|| {
-                let path = self.recovery.paths.hint(segment.first);
+                let path = self.source.paths.hint(segment.first);
                 Error::damage(&path, 0, "a hint that is none; remove the file")
             })?;
             return Ok((Some(hint.record), hint.bytes));

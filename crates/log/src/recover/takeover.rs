@@ -34,7 +34,8 @@ use sys::file::{File, Files};
 use sys::ring::survivor::{Claim, Survivor};
 use sys::ring::{Consumer, Ring};
 
-use super::chain::{self, Candidate, Chain};
+use super::chain;
+use super::parts::{Candidate, Chain};
 use crate::address::Lsn;
 use crate::error::{Error, Result};
 use crate::limits::TAKEOVER_ATTEMPTS;

@@ -23,7 +23,7 @@ use std::collections::hash_map::Entry as MapEntry;
 
 use sys::file::Files;
 
-use super::chain::Chain;
+use super::parts::Chain;
 use crate::address::{DbId, Lsn};
 use crate::bindings::{Rebind, decode_changes};
 use crate::error::Result;
