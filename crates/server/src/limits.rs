@@ -123,8 +123,8 @@ pub(crate) const HALF_CLOSED_MS: i64 = 30_000;
 /// Room kept in a worker's reply buffer between turns.
 pub(crate) const OUTPUT_KEEP_BYTES: usize = 1024 * 1024;
 
-/// Keys from which on a command that only reads them does so a slice at a time (see [`crate::gather`]), not
-/// all under one lock.
+/// Keys from which on a command that only reads them does so a slice at a time (see
+/// [`crate::observe::gather`]), not all under one lock.
 pub(crate) const GATHER_KEYS: usize = 2048;
 
 /// So many keys, or a few more, are read while the shards of all of them are locked.

@@ -7,54 +7,24 @@
 
 #![forbid(unsafe_code)]
 
-mod blobs;
-mod blocked;
-mod check_log;
-mod clients;
 mod cluster;
-mod cold;
 mod command;
 mod config;
-mod control;
-mod errorstats;
-mod figures;
-mod gate;
-mod gather;
-mod glob;
-mod health;
-mod hotkeys;
-mod http;
-mod journal;
-mod latency;
-mod leftover;
-mod leftovers;
 mod limits;
-mod logging;
-mod logins;
-mod memory;
 mod metrics;
-mod monitor;
 mod names;
 mod net;
-mod notify;
 mod observe;
 mod persistence;
-mod pid_file;
-mod pool;
 mod pubsub;
+mod report;
 mod request;
-mod rests;
+mod runtime;
 mod server;
-mod service;
-mod shutdown;
-mod slowlog;
-mod snapshot;
-mod start;
+mod shared;
 mod store;
-mod survey;
 mod takeover;
-mod tracking;
-mod watch;
+mod values;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -66,7 +36,7 @@ static ALLOCATOR: sys::memory::Counted<sys::memory::Allocator> =
     sys::memory::Counted(sys::memory::Allocator);
 
 fn main() -> ExitCode {
-    match start::run(std::env::args_os().skip(1)) {
+    match runtime::start::run(std::env::args_os().skip(1)) {
         Ok(code) => code,
         Err(message) => {
             // Nobody may be there to read it.

@@ -8,10 +8,10 @@ use std::path::Path;
 use super::failure;
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
 use crate::command::deferred;
+use crate::config::logging;
 use crate::config::{self, Change, Foreign, Row, Setting, Settings, TABLE};
-use crate::glob::{self, Case};
-use crate::logging;
-use crate::notify;
+use crate::names::glob::{self, Case};
+use crate::observe::notify;
 use crate::persistence::{Persistence, check_room};
 use crate::request::Pieces;
 use crate::server::Server;
@@ -238,7 +238,9 @@ fn set(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     }
     context.server.persistence.apply_settings(settings);
     context.server.apply_eviction_settings();
-    context.server.check_memory();
+    context
+        .server
+        .check_memory(context.server.persistence.ring_capacity());
     if settings.int(Setting::MaxMemory) != limit_before {
         context.server.warn_of_small_limit();
     }

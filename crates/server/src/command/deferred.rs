@@ -20,7 +20,8 @@ use crate::command::{Command, Context, Handled, Next};
 use crate::limits::SLICE_NS;
 use crate::pubsub::Listeners;
 use crate::request::{Args, Failure, Pieces, ReplyMode};
-use crate::server::{Message, Server};
+use crate::server::Server;
+use crate::shared::Message;
 use crate::store::Store;
 
 /// What is left of a command.

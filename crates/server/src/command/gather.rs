@@ -1,8 +1,8 @@
 //! Gathering: what is left of a command that reads very many keys.
 //!
 //! First the keys are sorted by bucket, so that those of a shard are read under one lock. Then come *passes*
-//! over what is stale, and the moment at which the rest is read; see [`crate::gather`]. The reply is written
-//! behind that, from what was found.
+//! over what is stale, and the moment at which the rest is read; see [`crate::observe::gather`]. The reply is
+//! written behind that, from what was found.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use resp::reply::Writer;
 
 use crate::command::deferred::{Around, Progress, Slice, Work};
 use crate::command::{Context, Next};
-use crate::gather::Stale;
 use crate::limits::{GATHER_KEYS, GATHER_PASSES, GATHER_REST, PIECE_BYTES, SLICE_KEYS};
 use crate::observe::Observers;
+use crate::observe::gather::Stale;
 use crate::request::{Args, Failure, Pieces};
 use crate::store::Shard;
 
@@ -47,7 +47,7 @@ pub(crate) fn gather(context: &mut Context<'_>, args: &Args<'_>, wanted: Wanted)
     if args.len() <= GATHER_KEYS || !context.may_defer() || context.session.listens {
         return None;
     }
-    if wanted == Wanted::Values && context.server.cold.is_on() {
+    if wanted == Wanted::Values && context.server.offload.is_on() {
         return None;
     }
     let (observers, shards) = (context.store.observers, context.store.keyspace.shards());

@@ -35,12 +35,12 @@ use park::Parked;
 // What nearly every handler names.
 pub(crate) use crate::request::{Args, Failure, failure};
 
-use crate::blobs::Received;
-use crate::cold::{FetchState, Wanted};
 use crate::pubsub::Listeners;
 use crate::request::Reply;
 use crate::server::Server;
 use crate::store::Store;
+use crate::values::blobs::Received;
+use crate::values::cold::{FetchState, Wanted};
 
 /// What a handler may reach.
 pub(crate) struct Context<'c> {

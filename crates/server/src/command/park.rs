@@ -3,16 +3,17 @@
 //! A handler that finds nothing to answer *parks* its connection ([`Context::park`]). The requests behind it
 //! wait with it, nothing more is read, and the peer's end is heard of at once. The wait ends
 //!
-//! - when something is there. For a key, that is behind the command that put it there, or behind the whole
-//!   transaction: the worker that ran it looks at the line of the key ([`crate::blocked::Waiters`]), and
-//!   takes what there is for the first who still waits, until nothing is left or nobody waits. What was taken
-//!   travels to the connection's worker as a finished reply.
+//! - when something is there. For a key, that is after the command that put it there, or after its whole
+//!   transaction: the worker that ran it looks at the line of the key
+//!   ([`Waiters`](crate::observe::waits::Waiters)), and takes what there is for the first who still waits,
+//!   until nothing is left or nobody waits. What was taken travels to the connection's worker as a finished
+//!   reply.
 //! - when the log has on the disk what it waits for, of which the log tells the worker;
 //! - when its time is up, by the worker's clock of deadlines, to the millisecond;
 //! - by CLIENT UNBLOCK, or with the connection.
 //!
-//! Each of them first claims the wait ([`Client::claim_wait`](crate::clients::Client::claim_wait)), which
-//! succeeds once.
+//! Each of them first claims the wait ([`Client::claim_wait`](crate::shared::clients::Client::claim_wait)),
+//! which succeeds once.
 //!
 //! What may not wait (a transaction) is told so by [`Context::may_wait`], and answers as if its time were up.
 //!
@@ -27,10 +28,11 @@ use keyspace::reason;
 use resp::number;
 
 use super::{Context, Next, server};
-use crate::blocked::{Asks, Key, KeyWait, Outcome, ready};
 use crate::names::ByHash;
+use crate::observe::waits::{Asks, Key, KeyWait, ready};
 use crate::request::{Args, Failure};
 use crate::server::Server;
+use crate::shared::Outcome;
 use crate::store::{Shards, Store};
 
 /// Bytes that a place in the line of a key takes, beside the key.

@@ -25,13 +25,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyspace::{Keyspace, LargeValue};
 use resp::request::Span;
 
-use crate::clients::status;
 use crate::command::session::Session;
 use crate::command::{Command, Control, Reach, flag};
-use crate::leftovers::{Leftover, leave};
 use crate::limits::{LEAVE_SLICE, QUEUE_KEEP_BYTES, SPARE_QUEUES};
+use crate::observe::removals::{Leftover, leave};
 use crate::request::Args;
 use crate::server::Server;
+use crate::shared::clients::status;
 use crate::store::Store;
 
 /// A queued request. What it has in the vectors of its transaction is given by beginning and count.

@@ -1,4 +1,4 @@
-//! Commands and large values that have files of their own ([`crate::blobs`]).
+//! Commands and large values that have files of their own ([`crate::values::blobs`]).
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use ferrite_log::Blob;
 use keyspace::Key;
 
 use super::{Command, Context, Next};
-use crate::blobs::Received;
-use crate::journal::Journal;
+use crate::persistence::journal::Journal;
 use crate::request::{Args, Failure};
+use crate::values::blobs::Received;
 
 /// Whether a command copes with values that have files of their own, as they are.
 pub(crate) fn copes(command: &Command, args: &Args<'_>, in_transaction: bool) -> bool {

@@ -4,8 +4,9 @@ use keyspace::Key;
 
 use super::{Command, Context, flag};
 use crate::limits::{FLUSH_BYTES, FORESEEN_BYTES, FORESEEN_TRIES, REPLY_LOOK_BYTES};
-use crate::memory::{Room, make_room};
 use crate::request::{Failure, failure};
+use crate::shared::memory::Room;
+use crate::store::make_room;
 
 impl Context<'_> {
     /// Whether a command may run as far as memory is concerned, after making room for it if it takes any.

@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use resp::reply::Protocol;
 
-use crate::clients::{Client, ClientKind, status};
 use crate::command::deferred::Deferred;
 use crate::command::queue::Transaction;
 use crate::config::ClientClass;
 use crate::names::Disjoint;
+use crate::observe::watch::WatchList;
 use crate::request::ReplyMode;
-use crate::watch::WatchList;
+use crate::shared::clients::{Client, ClientKind, status};
 
 /// See the module.
 pub(crate) struct Session {

@@ -54,7 +54,7 @@ pub(crate) const NO_VALUES: fn(&Args<'_>, usize) -> bool = |_, _| false;
 /// Of a command that needs the value of its first key alone.
 pub(crate) const FIRST_VALUE: fn(&Args<'_>, usize) -> bool = |_, at| at == 1;
 
-/// What a command does with values that have files of their own ([`crate::blobs`]).
+/// What a command does with values that have files of their own ([`crate::values::blobs`]).
 #[derive(Clone, Copy)]
 pub(crate) struct LargeUse {
     /// Whether it does no more than send the value of its keys, or a part of it, for these arguments.

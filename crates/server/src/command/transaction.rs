@@ -15,7 +15,7 @@ use super::{Arg, Args, Command, Context, Failure, Group, Handled, KeySpec, Next,
 use crate::command::connection::track;
 use crate::command::queue::Transaction;
 use crate::command::run::{Timer, run_and_look};
-use crate::watch::Watched;
+use crate::observe::watch::Watched;
 
 /// What all of them may be: sent at any time, and in a transaction they leave data alone.
 const ALWAYS: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::NO_DATA;
@@ -119,11 +119,11 @@ fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Handled {
         context.session.unwatch(server);
         return Err(failure.of_exec());
     }
-    if server.cold.is_on() {
+    if server.offload.is_on() {
         context.offload_for(transaction);
     }
     let holds = reach(context, transaction);
-    if server.cold.is_on() && context.wants_of(transaction) {
+    if server.offload.is_on() && context.wants_of(transaction) {
         let_go(context, holds);
         if !context.has_room_for_wanted() {
             context.extras.wanted.clear();
@@ -229,7 +229,7 @@ fn run(
     if context.session.listens {
         track::remember(context, command, args);
     }
-    if context.server.cold.is_on()
+    if context.server.offload.is_on()
         && let Err(failure) = context.prepare_now(command, args)
     {
         return context.refuse(&failure);

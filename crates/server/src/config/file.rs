@@ -16,7 +16,7 @@ use std::rc::Rc;
 use super::foreign;
 use super::syntax;
 use super::table::Row;
-use crate::glob::{self, Case};
+use crate::names::glob::{self, Case};
 
 /// The most that is read of one file, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;

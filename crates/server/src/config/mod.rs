@@ -12,12 +12,14 @@
 
 pub(crate) mod addresses;
 pub(crate) mod classes;
+pub(crate) mod drafts;
 mod file;
 mod first_process;
 mod flags;
 mod foreign;
 mod help;
 mod load;
+pub(crate) mod logging;
 mod points;
 mod report;
 mod rewrite;

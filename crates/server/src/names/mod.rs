@@ -15,6 +15,7 @@
 //! Tests count the steps of each loop with [`steps`]; other builds count nothing.
 
 mod by_hash;
+pub(crate) mod glob;
 mod members;
 mod prefix;
 pub(crate) mod steps;

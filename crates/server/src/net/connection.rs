@@ -19,9 +19,6 @@ use resp::request::Resume;
 use sys::poller::{Interest, Poller};
 use sys::socket::Socket;
 
-use crate::blobs::{Before, Ready, Received, Sending, Sent, Upload};
-use crate::clients::{Client, status};
-use crate::cold::FetchState;
 use crate::command::park::Parked;
 use crate::command::session::Session;
 use crate::limits::{
@@ -32,6 +29,9 @@ use crate::metrics::WorkerStats;
 use crate::pubsub::Log;
 use crate::request::{Apart, Chunk, FilePart, Output};
 use crate::server::Server;
+use crate::shared::clients::{Client, status};
+use crate::values::blobs::{Before, Ready, Received, Sending, Sent, Upload};
+use crate::values::cold::FetchState;
 
 pub(crate) use ahead::Ahead;
 
@@ -42,13 +42,13 @@ pub(crate) enum State {
     Open,
     /// Has requests that wait for the end of CLIENT PAUSE.
     Paused,
-    /// Waits for what its last request asked for; see [`crate::blocked`].
+    /// Waits for what its last request asked for; see [`crate::observe::waits`].
     Parked,
     /// Waits for a command that takes long.
     Working,
-    /// Waits for values that its next request needs; see [`crate::cold`].
+    /// Waits for values that its next request needs; see [`crate::values::cold`].
     Fetching,
-    /// Has sent more of a large value than could be written, or all of it; see [`crate::blobs`].
+    /// Has sent more of a large value than could be written, or all of it; see [`crate::values::blobs`].
     Uploading,
     /// Only sends what is left, then ends.
     Closing,

@@ -12,11 +12,11 @@
 
 use resp::reply::Protocol;
 
-use crate::clients::status;
 use crate::limits::{FLUSH_BYTES, SENDS_PER_TURN, UNREAD_NEWS_BYTES};
 use crate::net::connection::{Connection, State};
 use crate::net::worker::Worker;
 use crate::pubsub::{Due, wake_noted};
+use crate::shared::clients::status;
 
 impl Worker {
     /// Takes in what was published and sends some of it.
@@ -34,7 +34,7 @@ impl Worker {
     /// sent.
     #[inline]
     pub(crate) fn post_early(&mut self) {
-        if self.server.workers[self.number].published.bytes() > FLUSH_BYTES {
+        if self.server.inboxes[self.number].bytes() > FLUSH_BYTES {
             // What a connection is told comes behind the replies it got before: that a key has changed, say,
             // behind its value.
             self.reply();

@@ -8,10 +8,10 @@
 use ferrite_log::Lsn;
 
 use crate::command::run::Request;
-use crate::gate::Closed;
 use crate::limits::JOURNAL_REQUEST_BYTES;
 use crate::net::worker::Worker;
 use crate::persistence::Persistence;
+use crate::shared::gate::Closed;
 
 impl Worker {
     /// Gets room in the log for what a window of requests may write. If there is none writes are refused.

@@ -6,8 +6,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use resp::request::Span;
 
-use crate::blocked::ready;
-use crate::clients::status;
 use crate::command::park::{self, Parked};
 use crate::command::prepare::Prepared;
 use crate::command::run::{Request, Timer, run, run_and_look, run_special};
@@ -15,9 +13,11 @@ use crate::command::{Command, Context, Next};
 use crate::net::batch::{Lane, Source};
 use crate::net::connection::State;
 use crate::net::worker::Worker;
+use crate::observe::tracking;
+use crate::observe::waits::ready;
 use crate::request::{Args, Reply, ReplyMode};
+use crate::shared::clients::status;
 use crate::store::Store;
-use crate::tracking;
 
 impl Worker {
     /// Runs the parsed window.
@@ -189,7 +189,7 @@ impl<'w> Window<'w> {
         let mut runs_plainly = is_plain(context) && context.extras.received.is_none();
         let mut last_command = None;
         // The same for all of the turn.
-        let may_be_cold = server.cold.is_on();
+        let may_be_cold = server.offload.is_on();
         let cluster = server.cluster.as_ref();
         let is_here =
             cluster.is_none_or(|cluster| cluster.serves_all(self.requests, self.spans, args.input));

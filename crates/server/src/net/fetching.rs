@@ -12,10 +12,10 @@ use sys::poller::{FinishedRead, Poller};
 
 use super::connection::State;
 use super::worker::Worker;
-use crate::clients::Client;
-use crate::cold::{Arrived, Fetch, FetchState, Wanted};
 use crate::server::Server;
+use crate::shared::clients::Client;
 use crate::store::Store;
+use crate::values::cold::{Arrived, Fetch, FetchState, Wanted};
 
 /// What one worker's poller reads. Only that worker has it.
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl Reads {
     ) {
         state.number = server.waits.next();
         state.tries += 1;
-        server.cold.promises.make(&wanted);
+        server.fetching.promises.make(&wanted);
         let fetch = Fetch::new(server, Arc::clone(client), state.number, wanted);
         let others = self.ask(server, poller, &fetch);
         fetch.leave_to_threads(others);
@@ -169,7 +169,7 @@ impl Worker {
                 // It has another address now: the command finds out when it is tried again.
                 Some(Ok(None)) | None => {}
             }
-            self.server.cold.promises.given_back(wanted);
+            self.server.fetching.promises.given_back(wanted);
         }
         let Some(connection) = self.connections.get_mut(token) else {
             return;
@@ -178,7 +178,7 @@ impl Worker {
             return;
         }
         connection.fetch.number = 0;
-        if self.server.cold.is_on() {
+        if self.server.offload.is_on() {
             connection.fetch.failure = failure;
             connection.fetch.arrived.append(&mut arrived);
         } else {

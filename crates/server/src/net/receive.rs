@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::blobs::{Received, Shared, Upload};
 use crate::config::Setting;
 use crate::limits::UPLOAD_TURN_BYTES;
 use crate::net::connection::{Ahead, Connection, State};
 use crate::net::worker::Worker;
 use crate::persistence::Phase;
+use crate::values::blobs::{Incoming, Received, Upload};
 
 impl Worker {
     /// Lets the argument that a connection is sending go to a file, if it is a large value of a command that
@@ -56,8 +56,9 @@ impl Worker {
         connection.expected = 0;
         // Nothing is parsed before the value is there.
         connection.need = usize::MAX;
-        if !server.cold.is_large_expected() {
-            self.turn.exclusive(|alone| server.cold.expect_large(alone));
+        if !server.offload.is_large_expected() {
+            self.turn
+                .exclusive(|alone| server.offload.expect_large(alone));
         }
     }
 
@@ -118,7 +119,7 @@ impl Worker {
     }
 
     /// There is room again for what a connection sends, or all of it is in its file.
-    pub(crate) fn uploaded(&mut self, shared: &Shared) {
+    pub(crate) fn uploaded(&mut self, shared: &Incoming) {
         let token = shared.client.token.load(Relaxed);
         let Some(connection) = self.connections.get_mut(token) else {
             return;

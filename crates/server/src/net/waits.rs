@@ -7,9 +7,9 @@ use ferrite_log::Lsn;
 
 use super::connection::State;
 use super::worker::Worker;
-use crate::blocked::Outcome;
-use crate::clients::{Client, status};
 use crate::command::park::Parked;
+use crate::shared::Outcome;
+use crate::shared::clients::{Client, status};
 
 /// When whose time is up, of the connections of a worker that wait.
 #[derive(Default)]

@@ -40,23 +40,24 @@ use super::fetching::Reads;
 use super::pace::Pace;
 use super::waits::Deadlines;
 use super::work::Waiting;
-use crate::clients::{Client, status};
-use crate::cold::Served;
 use crate::command::queue::Spares;
 use crate::command::session::Session;
 use crate::command::{Extras, Table, table};
 use crate::config::Setting;
-use crate::journal::Journal;
-use crate::leftovers;
 use crate::limits::{
     CONNECTION_BYTES, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_BYTES, ROOM_RETRY_MS,
     ROOM_TRIES, SCRATCH_BYTES, SEND_TURN_BYTES,
 };
 use crate::metrics::WorkerStats;
+use crate::observe::removals;
+use crate::observe::tracking::Sweep;
+use crate::persistence::journal::Journal;
 use crate::pubsub::{Listeners, begin_worker};
 use crate::request::Output;
-use crate::server::{Message, Server};
-use crate::tracking::Sweep;
+use crate::server::Server;
+use crate::shared::Message;
+use crate::shared::clients::{Client, status};
+use crate::values::cold::Served;
 use bulk::Bulk;
 
 /// The longest a worker sleeps, which is how often it looks after itself at least.
@@ -201,7 +202,7 @@ impl Worker {
         if self.listeners.anybody_waits()
             || self.waiting.is_busy()
             || !self.ready.is_empty()
-            || leftovers::any()
+            || removals::any()
             || self.sweep.goes_on()
             || !self.waits_for_disk()
         {
@@ -534,22 +535,31 @@ impl Worker {
     }
 
     fn take_messages(&mut self) {
-        let handle = &self.server.workers[self.number];
-        let (messages, is_free) = handle.take_messages(&self.server.crowd);
+        let (server, number) = (self.server, self.number);
+        let messages = server.workers[number].take_messages();
+        let (lines, is_free) = server.monitors.take_lines(&server.crowd, number);
         if is_free {
-            self.server.wake_workers();
+            server.wake_workers();
+        }
+        for (token, line) in lines.all {
+            self.deliver(token, &line);
+        }
+        self.reads
+            .whole
+            .append(&mut server.fetching.fetched.take(number));
+        for upload in server.blobs.uploaded.take(number) {
+            self.uploaded(&upload);
+        }
+        for ready in server.blobs.ready.take(number) {
+            self.file_ready(&ready);
         }
         for message in messages {
             match message {
                 Message::Accept(socket, client) => self.accept(socket, client),
-                Message::Deliver(token, bytes) => self.deliver(token, &bytes),
                 Message::Close(client) => self.close(client.token.load(Relaxed)),
                 Message::GoOn(client, number, outcome) => {
                     self.go_on(client.token.load(Relaxed), number, outcome);
                 }
-                Message::Fetched(fetch) => self.reads.whole.push(fetch),
-                Message::Uploaded(upload) => self.uploaded(&upload),
-                Message::Ready(ready) => self.file_ready(&ready),
                 Message::Wake => {}
             }
         }

@@ -7,10 +7,10 @@ use ferrite_log::{Error, Log, Recovery};
 
 use super::switch::alone_with_log;
 use super::{Imports, Persistence, Phase, directory, load, log_options};
-use crate::gate::Closed;
 use crate::limits::{AGAIN_PATIENCE, AGAIN_RETRY};
 use crate::observe::Alone;
-use crate::server::Server;
+use crate::persistence::Durable;
+use crate::shared::gate::Closed;
 
 /// Why it was not done.
 pub(crate) enum AgainError {
@@ -27,7 +27,7 @@ impl Persistence {
     ///
     /// # Errors
     /// Why not.
-    pub(crate) fn load_again(server: &'static Server) -> Result<(), AgainError> {
+    pub(crate) fn load_again(server: &'static Durable) -> Result<(), AgainError> {
         let own = &server.persistence;
         own.enter_phase(Phase::Ending)
             .map_err(|_| AgainError::NoLog)?;
@@ -41,7 +41,7 @@ impl Persistence {
     }
 }
 
-fn again(server: &'static Server) -> Result<(), AgainError> {
+fn again(server: &'static Durable) -> Result<(), AgainError> {
     let alone = alone_with_log(server, || Some(server.keyspace.turns().exclusive()))
         .map_err(|_| AgainError::NoLog)?;
     if server.is_loading() {
@@ -69,7 +69,7 @@ fn again(server: &'static Server) -> Result<(), AgainError> {
 
 /// Lets all entries go, and waits until they are gone: an address that one of them tells of afterwards would
 /// be taken for a newer one's.
-fn empty(server: &Server) -> Result<(), String> {
+fn empty(server: &Durable) -> Result<(), String> {
     let alone = server.keyspace.turns().exclusive();
     let taken = server.keyspace.take_all(&alone);
     drop(alone);
@@ -77,7 +77,7 @@ fn empty(server: &Server) -> Result<(), String> {
     server.wait_for_reclaims()
 }
 
-impl Server {
+impl Durable {
     /// Waits until what was let go of is gone, and its memory is the system's.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Server {
 }
 
 /// Opens the log. It is locked until the last worker has noticed that it was closed.
-fn open_again(server: &Server) -> Result<Recovery, String> {
+fn open_again(server: &Durable) -> Result<Recovery, String> {
     let (mut waited, directory) = (Duration::ZERO, directory(server));
     loop {
         let disk = server.persistence.disk.clone();
@@ -112,7 +112,7 @@ fn open_again(server: &Server) -> Result<Recovery, String> {
 }
 
 /// Who observes keys does so from here on as well.
-fn watch_over_all(server: &'static Server) {
+fn watch_over_all(server: &'static Durable) {
     let mut turn = server.keyspace.turns().register();
     turn.enter();
     turn.begin_alone();

@@ -10,7 +10,7 @@ use keyspace::{ColdValue, Database, Key, ShardId, Turn};
 
 use super::warming::give_back;
 use crate::limits::{BEGIN_BUCKETS, BRING_BACK_SWEEP, READ_LOOKS, READ_NAP, WARMING_LOOK};
-use crate::server::Server;
+use crate::persistence::Durable;
 
 /// A key of a shard whose value is in the log alone.
 type Missing = (Vec<u8>, ColdValue);
@@ -19,7 +19,7 @@ type Missing = (Vec<u8>, ColdValue);
 ///
 /// # Errors
 /// For people.
-pub(crate) fn check_room(server: &Server, turn: &Turn<'_>) -> Result<(), String> {
+pub(crate) fn check_room(server: &Durable, turn: &Turn<'_>) -> Result<(), String> {
     let databases = (0..server.keyspace.databases())
         .filter_map(|number| server.keyspace.existing(turn, number));
     let bytes: usize = databases.map(|database| database.cold().1).sum();
@@ -31,7 +31,8 @@ pub(crate) fn check_room(server: &Server, turn: &Turn<'_>) -> Result<(), String>
 
 fn no_room(bytes: usize) -> String {
     format!(
-        "{bytes} bytes of values are in the log alone and do not fit into memory; raise 'maxmemory' by as much, or remove keys"
+        "{bytes} bytes of values are in the log alone and do not fit into memory; \
+             raise 'maxmemory' by as much, or remove keys"
     )
 }
 
@@ -40,7 +41,7 @@ fn no_room(bytes: usize) -> String {
 ///
 /// # Errors
 /// For people.
-pub(super) fn bring_back(server: &Server) -> Result<(), String> {
+pub(super) fn bring_back(server: &Durable) -> Result<(), String> {
     let own = &server.persistence;
     own.warming.hurry();
     while own.warming.progress().is_some() {
@@ -69,7 +70,7 @@ pub(super) fn bring_back(server: &Server) -> Result<(), String> {
     Ok(())
 }
 
-fn cold_keys(server: &Server, turn: &mut Turn<'_>) -> usize {
+fn cold_keys(server: &Durable, turn: &mut Turn<'_>) -> usize {
     turn.enter();
     let databases = (0..server.keyspace.databases())
         .filter_map(|number| server.keyspace.existing(turn, number));
@@ -79,7 +80,7 @@ fn cold_keys(server: &Server, turn: &mut Turn<'_>) -> usize {
 }
 
 /// Reads the log from one end to the other.
-fn sweep(server: &Server, turn: &mut Turn<'_>) -> Result<(), String> {
+fn sweep(server: &Durable, turn: &mut Turn<'_>) -> Result<(), String> {
     let sweep = server.persistence.log.read().as_ref().map(Log::sweep);
     let mut sweep = sweep.ok_or("the log has been closed")?;
     let hash = |_: DbId, key: &[u8]| server.keyspace.hash(key);
@@ -94,7 +95,7 @@ fn sweep(server: &Server, turn: &mut Turn<'_>) -> Result<(), String> {
 }
 
 /// Whether to go on, with so many bytes.
-fn check(server: &Server, bytes: u64) -> Result<(), String> {
+fn check(server: &Durable, bytes: u64) -> Result<(), String> {
     if server.is_shutting_down() {
         return Err("the server ends".into());
     }
@@ -106,7 +107,7 @@ fn check(server: &Server, bytes: u64) -> Result<(), String> {
 
 /// Finds what is missing in some buckets of a shard. Returns where to go on.
 fn look(
-    server: &Server,
+    server: &Durable,
     turn: &mut Turn<'_>,
     id: DbId,
     shard: ShardId,
@@ -127,14 +128,14 @@ fn look(
     next
 }
 
-fn database_of<'t>(server: &'t Server, turn: &'t Turn<'_>, id: DbId) -> Option<&'t Database> {
+fn database_of<'t>(server: &'t Durable, turn: &'t Turn<'_>, id: DbId) -> Option<&'t Database> {
     let number = server.persistence.number_of(id)?;
     server.keyspace.existing(turn, number)
 }
 
 /// Brings the value of one key back.
 fn bring_one(
-    server: &Server,
+    server: &Durable,
     turn: &mut Turn<'_>,
     id: DbId,
     key: &[u8],

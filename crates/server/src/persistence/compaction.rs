@@ -10,18 +10,18 @@ use keyspace::{EntryMut, Guard, Key, Turn};
 use parking_lot::Mutex;
 
 use super::sizes::Sizes;
-use crate::journal::{Replaced, address_of, stored, tag_of};
-use crate::server::Server;
+use crate::persistence::Durable;
+use crate::persistence::journal::{Replaced, address_of, stored, tag_of};
 
 /// See the module.
 pub(super) struct Relocator {
-    server: &'static Server,
+    server: &'static Durable,
     turn: Mutex<Turn<'static>>,
     sizes: Mutex<Sizes>,
 }
 
 impl Relocator {
-    pub(super) fn new(server: &'static Server) -> Relocator {
+    pub(super) fn new(server: &'static Durable) -> Relocator {
         Relocator {
             server,
             turn: Mutex::new(server.keyspace.turns().register()),

@@ -6,8 +6,8 @@
 use keyspace::Exclusive;
 
 use super::Phase;
-use crate::server::Server;
-use crate::snapshot::save_alone;
+use crate::persistence::Durable;
+use crate::persistence::snapshot::save_alone;
 
 /// How the server shall end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) struct Ending {
 ///
 /// # Errors
 /// The snapshot could not be written. The server goes on.
-pub(crate) fn end(server: &Server, alone: &Exclusive<'_>, ending: Ending) -> Result<(), String> {
+pub(crate) fn end(server: &Durable, alone: &Exclusive<'_>, ending: Ending) -> Result<(), String> {
     if server.persistence.phase() == Phase::Beginning && !ending.force {
         log::warn!("Writing initial AOF. Can't exit.");
         return Err("the log is being begun".into());
@@ -51,7 +51,7 @@ pub(crate) fn end(server: &Server, alone: &Exclusive<'_>, ending: Ending) -> Res
 }
 
 /// Ends the server because it cannot go on. The text is what the program says at its end.
-pub(crate) fn fail(server: &Server, problem: String) {
+pub(crate) fn fail(server: &Durable, problem: String) {
     log::error!("{problem}");
     // The first problem is the one that counts.
     let _ = server.failure.set(problem);

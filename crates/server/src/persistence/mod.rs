@@ -13,13 +13,17 @@ mod amendments;
 mod backup;
 mod bring_back;
 mod compaction;
+mod durable;
 mod ending;
+pub(crate) mod journal;
+mod least_memory;
 mod place;
 mod reading;
 mod redis_files;
 mod relief;
 mod replay;
 mod sizes;
+pub(crate) mod snapshot;
 pub(crate) mod switch;
 mod warming;
 
@@ -37,19 +41,18 @@ use parking_lot::{Mutex, RwLock};
 use sys::file::Faulty;
 
 use crate::config::{Setting, Settings};
-use crate::gate::Closed;
-use crate::journal::Journal;
 use crate::limits::{
     LEAST_LOG_RING_BYTES, LEAST_LOG_SEGMENT_BYTES, LOADING_PATIENCE, LOG_GARBAGE_SEGMENTS,
     LOG_HINT_SHARE, LOG_RING_APPENDER_BYTES, LOG_RING_SHARE, LOG_SEGMENT_DISK_SHARE,
     REPLAY_EXTRA_THREADS, REPLAY_FILLS_BYTES, REPLAY_PARTS, REPLAY_REPORT_MS,
 };
+use crate::persistence::journal::Journal;
 use crate::request::Failure;
-use crate::server::Server;
-use crate::snapshot;
+use crate::shared::gate::Closed;
 
 pub(crate) use again::AgainError;
 pub(crate) use backup::{backup_directory, check_place};
+pub(crate) use durable::Durable;
 pub(crate) use ending::{Ending, end, fail};
 pub(crate) use redis_files::{Found, find};
 
@@ -131,7 +134,7 @@ impl Persistence {
     }
 
     /// A journal for a worker; `None` if there is no log, or not yet.
-    pub(crate) fn journal(server: &'static Server, worker: usize) -> Option<Journal> {
+    pub(crate) fn journal(server: &'static Durable, worker: usize) -> Option<Journal> {
         let own = &server.persistence;
         if !own.is_open() {
             return None;
@@ -230,7 +233,7 @@ impl Persistence {
     }
 
     /// Lets workers write to a log from their next turns on. Nobody is inside a turn.
-    fn install(server: &'static Server, mut log: Log) {
+    fn install(server: &'static Durable, mut log: Log) {
         let own = &server.persistence;
         log.start_compaction(Arc::new(Relocator::new(server)));
         *own.lost.lock() = log.appender(None);
@@ -284,27 +287,8 @@ impl Persistence {
     }
 }
 
-impl Server {
-    /// Closes or opens the gate as the log takes records or not. Whether it takes none.
-    #[cold]
-    pub(crate) fn follow_refusal(&self) -> bool {
-        // What the log says now, under a lock: what it said before may be older than what another worker has
-        // noted.
-        let mut reason = self.persistence.refusal.lock();
-        let log = self.persistence.log.read();
-        let Some(log) = &*log else { return true };
-        let refusal = log.refusal();
-        match &refusal {
-            Some(refusal) => *reason = refusal.to_string(),
-            None => reason.clear(),
-        }
-        self.gate.set(Closed::LogRefuses, refusal.is_some());
-        refusal.is_some()
-    }
-}
-
 /// Where the log is.
-fn directory(server: &Server) -> PathBuf {
+fn directory(server: &Durable) -> PathBuf {
     let settings = &server.settings;
     let found = server.persistence.directory.get_or_init(|| {
         // Two were an error when the server started.
@@ -323,7 +307,7 @@ fn sync_policy(settings: &Settings) -> SyncPolicy {
 }
 
 /// How the log is set up.
-fn log_options(server: &Server) -> Options {
+fn log_options(server: &Durable) -> Options {
     let usual = Options::default();
     // Beside the workers: compaction, what notes lost entries, and what writes all data to a new log.
     let appenders = server.workers.len() + 3;
@@ -350,7 +334,7 @@ fn log_options(server: &Server) -> Options {
 }
 
 /// Bytes of a segment: what the settings say, but only a part of a small file system.
-fn segment_bytes(server: &Server) -> u64 {
+fn segment_bytes(server: &Durable) -> u64 {
     let wanted = server.settings.int(Setting::LogSegmentSize);
     let wanted = wanted.unsigned_abs();
     let disk = [&*directory(server), Path::new(".")]
@@ -381,7 +365,7 @@ fn ring_bytes(limit: u64, appenders: usize, usual: usize) -> usize {
 ///
 /// # Errors
 /// Another process has it, it is damaged, or the disk refuses.
-pub(crate) fn open(server: &Server) -> Result<Option<Recovery>, String> {
+pub(crate) fn open(server: &Durable) -> Result<Option<Recovery>, String> {
     if !server.settings.flag(Setting::AppendOnly) {
         return Ok(None);
     }
@@ -406,7 +390,7 @@ pub(crate) fn open(server: &Server) -> Result<Option<Recovery>, String> {
 /// # Errors
 /// There is no thread.
 pub(crate) fn begin_loading(
-    server: &'static Server,
+    server: &'static Durable,
     recovery: Recovery,
     take_over: TakeOver,
 ) -> Result<(), String> {
@@ -428,10 +412,9 @@ pub(crate) fn begin_loading(
 }
 
 /// Puts what an append-only file of redis-server has into the log: [`crate::takeover`], which runs commands.
-pub(crate) type TakeOver = fn(&'static Server, &Found) -> Result<(), String>;
+pub(crate) type TakeOver = Box<dyn FnOnce(&Found) -> Result<(), String> + Send>;
 
 /// What a log that was never written to begins with.
-#[derive(Clone, Copy)]
 enum Imports {
     /// What an append-only file of redis-server has, or else the snapshot, if there is one.
     Found(TakeOver),
@@ -446,7 +429,7 @@ enum Import {
 
 impl Import {
     /// What there is. As with redis-server an append-only file comes before a snapshot.
-    fn find(server: &Server, take_over: TakeOver) -> Result<Option<Import>, String> {
+    fn find(server: &Durable, take_over: TakeOver) -> Result<Option<Import>, String> {
         if let Some(found) = redis_files::find(&server.settings)? {
             return Ok(Some(Import::Redis(found, take_over)));
         }
@@ -454,9 +437,9 @@ impl Import {
     }
 
     /// Puts all of it into the log, which says that it is incomplete until then.
-    fn take(self, server: &'static Server, directory: &Path) -> Result<(), String> {
+    fn take(self, server: &'static Durable, directory: &Path) -> Result<(), String> {
         match self {
-            Import::Redis(found, take_over) => take_over(server, &found)?,
+            Import::Redis(found, take_over) => take_over(&found)?,
             Import::Snapshot => {
                 log::info!("The log is new: it begins with the snapshot");
                 snapshot::load_at_start(server)?;
@@ -470,7 +453,7 @@ impl Import {
     }
 }
 
-fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Result<(), String> {
+fn load(server: &'static Durable, mut recovery: Recovery, imports: Imports) -> Result<(), String> {
     let own = &server.persistence;
     let loader = Loader::new(server, &recovery);
     let began = sys::clock::realtime_ms();
@@ -532,7 +515,7 @@ fn load(server: &'static Server, mut recovery: Recovery, imports: Imports) -> Re
         server.begin_offloading(&alone);
     }
     if left.blobs {
-        server.cold.expect_large(&alone);
+        server.offload.expect_large(&alone);
     }
     drop(alone);
     if left.values && leaves_all {

@@ -7,11 +7,11 @@ use ferrite_log::{Lsn, Recovery};
 
 use super::{directory, redis_files};
 use crate::config::Setting;
-use crate::server::Server;
-use crate::snapshot;
+use crate::persistence::Durable;
+use crate::persistence::snapshot;
 
 /// Says where data is and what was found there, of the log if there is one.
-pub(crate) fn tell(server: &Server, log: Option<&Recovery>) {
+pub(crate) fn tell(server: &Durable, log: Option<&Recovery>) {
     let settings = &server.settings;
     let dir = settings.text(Setting::Dir);
     let existing_log = log.filter(|log| log.end() != Lsn::FIRST);
@@ -48,7 +48,7 @@ pub(crate) fn tell(server: &Server, log: Option<&Recovery>) {
 }
 
 /// Says what becomes of an append-only file of redis-server, unless it is about to be taken over.
-fn tell_of_redis(server: &Server, redis: &redis_files::Found, has_log: bool) {
+fn tell_of_redis(server: &Durable, redis: &redis_files::Found, has_log: bool) {
     let (name, own) = (redis.name.display(), directory(server));
     if has_log {
         log::info!(
@@ -71,7 +71,7 @@ fn tell_of_redis(server: &Server, redis: &redis_files::Found, has_log: bool) {
 }
 
 /// Says that a snapshot is passed over.
-fn tell_of_snapshot(server: &Server) {
+fn tell_of_snapshot(server: &Durable) {
     let Some(bytes) = snapshot_bytes(server) else {
         return;
     };
@@ -86,7 +86,7 @@ fn tell_of_snapshot(server: &Server) {
 }
 
 /// Whether there is a log though the server keeps none.
-fn has_unread_log(server: &Server) -> bool {
+fn has_unread_log(server: &Durable) -> bool {
     // Where segments are (docs/format.md).
     let segments = directory(server).join("log");
     !server.settings.flag(Setting::AppendOnly)
@@ -94,7 +94,7 @@ fn has_unread_log(server: &Server) -> bool {
 }
 
 /// The size of the snapshot that a start loads, if there is one.
-fn snapshot_bytes(server: &Server) -> Option<u64> {
+fn snapshot_bytes(server: &Durable) -> Option<u64> {
     let is_there = snapshot::is_there(server).unwrap_or(false);
     let name = server.settings.text(Setting::DbFilename);
     let metadata = is_there.then(|| fs::metadata(&*name))?;

@@ -13,13 +13,13 @@ use parking_lot::Mutex;
 
 use super::switch::{ensure, log_some};
 use crate::config::Setting;
-use crate::journal::address_of;
 use crate::limits::{PACK_SHARE, RELIEF_PASSES, RELIEF_SHARE};
-use crate::server::Server;
+use crate::persistence::Durable;
+use crate::persistence::journal::address_of;
 
 /// See the module.
 pub(crate) struct Relief<'s> {
-    server: &'s Server,
+    server: &'s Durable,
     own: Mutex<Own>,
 }
 
@@ -33,7 +33,7 @@ struct Own {
 
 impl Relief<'_> {
     /// What makes room; `None` where values do not leave memory.
-    pub(crate) fn new(server: &Server) -> Option<Relief<'_>> {
+    pub(crate) fn new(server: &Durable) -> Option<Relief<'_>> {
         let is_possible = server.offloads() && server.may_offload();
         let own = Mutex::default();
         is_possible.then_some(Relief { server, own })
@@ -49,7 +49,7 @@ impl Relief<'_> {
             return Ok(());
         }
         let own = &mut *self.own.lock();
-        if !server.cold.is_offloading() {
+        if !server.offload.is_offloading() {
             let alone = server.keyspace.turns().exclusive();
             server.begin_offloading(&alone);
         }

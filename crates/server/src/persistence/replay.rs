@@ -18,16 +18,16 @@ use parking_lot::Mutex;
 use super::amendments::{Amendments, Part};
 use super::sizes;
 use crate::config::Setting;
-use crate::journal::{Replaced, address_of, form_of, stored};
 use crate::limits::{BARREN_SKIPS, PACK_SHARE, PATCH_MIN_BYTES, REPLAY_FETCHES};
-use crate::server::Server;
+use crate::persistence::Durable;
+use crate::persistence::journal::{Replaced, address_of, form_of, stored};
 
 /// The time at which a replay decides expiry: before everything.
 const BEFORE_ALL: i64 = 0;
 
 /// See the module.
 pub(super) struct Loader {
-    server: &'static Server,
+    server: &'static Durable,
     /// What each database of the log is called now.
     numbers: Vec<u16>,
     /// Turns that no thread uses.
@@ -61,7 +61,7 @@ pub(super) struct Left {
 }
 
 impl Loader {
-    pub(super) fn new(server: &'static Server, recovery: &Recovery) -> Loader {
+    pub(super) fn new(server: &'static Durable, recovery: &Recovery) -> Loader {
         let bindings = recovery.bindings();
         let number = |id| bindings.number_of(DbId(id));
         Loader {
@@ -336,7 +336,7 @@ impl Loader {
 }
 
 /// Whether a start leaves values where they are: if its log is large, and its policy does not mind.
-fn leaves_all(server: &Server, recovery: &Recovery) -> bool {
+fn leaves_all(server: &Durable, recovery: &Recovery) -> bool {
     let least = server.settings.int(Setting::LogLazyLoadSize).unsigned_abs();
     server.offloads() && least > 0 && recovery.log_bytes() >= least
 }
@@ -362,7 +362,7 @@ fn patch(guard: &mut Guard<'_>, key: Key<'_>, tag: Tag, offset: usize, total: us
     };
     let value = entry.resize_value(total, form_of(tag));
     value[offset..offset + bytes.len()].copy_from_slice(bytes);
-    if let Some(address) = crate::journal::address_of(&entry) {
+    if let Some(address) = crate::persistence::journal::address_of(&entry) {
         entry.set_log_address(stored(address.patched()));
     }
 }

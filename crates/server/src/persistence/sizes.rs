@@ -12,7 +12,7 @@ use keyspace::Turn;
 
 use super::directory;
 use crate::limits::{SIZES_CHANGE_SHARE, SIZES_MIN_KEYS};
-use crate::server::Server;
+use crate::persistence::Durable;
 
 /// The bytes that a key takes in the log at least.
 const KEY_BYTES: u64 = 24;
@@ -29,7 +29,7 @@ pub(super) struct Sizes {
 
 impl Sizes {
     /// Call it now and then, inside a turn.
-    pub(super) fn note(&mut self, server: &Server, turn: &Turn<'_>) {
+    pub(super) fn note(&mut self, server: &Durable, turn: &Turn<'_>) {
         let sizes: Vec<(u16, usize)> = (server.persistence.ids.iter().enumerate())
             .filter_map(|(db, id)| {
                 let keys = server.keyspace.existing(turn, db)?.len();
@@ -60,7 +60,7 @@ impl Sizes {
 /// Makes room for as many keys as there were, if the log can have as many. `number_of` says where a database
 /// of the log is now.
 pub(super) fn reserve(
-    server: &Server,
+    server: &Durable,
     turn: &Turn<'_>,
     log_bytes: u64,
     number_of: impl Fn(u16) -> usize,

@@ -22,13 +22,13 @@ use keyspace::{Exclusive, Guard, ShardId};
 
 use super::{Persistence, bring_back, directory, log_options, redis_files};
 use crate::config::Setting;
-use crate::gate::Closed;
-use crate::journal::{stored, tag_of};
 use crate::limits::{
     ARRIVING_LOOK, ARRIVING_PATIENCE, BEGIN_BUCKETS, BEGIN_BYTES, BEGIN_RETRY_MS,
     BETWEEN_TURNS_LOOK, BRING_BACK_LOOKS,
 };
-use crate::server::Server;
+use crate::persistence::Durable;
+use crate::persistence::journal::{stored, tag_of};
+use crate::shared::gate::Closed;
 
 /// What is happening to the log as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub(super) fn discard_incomplete(directory: &Path) -> io::Result<()> {
 
 /// Removes what is left of a log that this start began and could not complete, so that the directory is as it
 /// was before.
-pub(crate) fn forget_incomplete(server: &Server) {
+pub(crate) fn forget_incomplete(server: &Durable) {
     let directory = directory(server);
     if !mark_of(&directory).exists() {
         return;
@@ -131,7 +131,7 @@ pub(crate) fn forget_incomplete(server: &Server) {
 }
 
 /// Opens a new log. One that is there already is moved away.
-fn begin_fresh(server: &Server, directory: &Path) -> Result<Log, String> {
+fn begin_fresh(server: &Durable, directory: &Path) -> Result<Log, String> {
     let failed =
         |error: io::Error| format!("cannot begin a log in {}: {error}", directory.display());
     let disk = || server.persistence.disk.clone();
@@ -160,7 +160,7 @@ impl Persistence {
     ///
     /// # Errors
     /// Why not, for people.
-    pub(crate) fn switch_on(server: &'static Server) -> Result<(), String> {
+    pub(crate) fn switch_on(server: &'static Durable) -> Result<(), String> {
         let own = &server.persistence;
         own.enter_phase(Phase::Beginning)?;
         let directory = directory(server);
@@ -197,7 +197,7 @@ impl Persistence {
     ///
     /// # Errors
     /// Why not, for people.
-    pub(crate) fn switch_off(server: &'static Server) -> Result<(), String> {
+    pub(crate) fn switch_off(server: &'static Durable) -> Result<(), String> {
         let own = &server.persistence;
         own.enter_phase(Phase::Ending)?;
         spawn("log-end", move || {
@@ -220,7 +220,7 @@ impl Persistence {
     ///
     /// # Errors
     /// Why not, for people.
-    pub(crate) fn begin_anew(server: &Server, clears: bool) -> Result<(), String> {
+    pub(crate) fn begin_anew(server: &Durable, clears: bool) -> Result<(), String> {
         let own = &server.persistence;
         if !own.is_open() {
             return Ok(());
@@ -237,7 +237,7 @@ impl Persistence {
     ///
     /// # Errors
     /// Why not, for people.
-    pub(crate) fn complete_anew(server: &Server) -> Result<(), String> {
+    pub(crate) fn complete_anew(server: &Durable) -> Result<(), String> {
         if !server.persistence.is_open() {
             return Ok(());
         }
@@ -271,7 +271,7 @@ impl Persistence {
 }
 
 /// Nobody is inside a turn, and all values are in memory.
-fn have_all_back(server: &'static Server) -> Result<Exclusive<'static>, String> {
+fn have_all_back(server: &'static Durable) -> Result<Exclusive<'static>, String> {
     for _ in 0..BRING_BACK_LOOKS {
         let alone = alone_with_log(server, || alone_between_turns(server))?;
         if !server.keyspace.has_cold(&alone) {
@@ -287,17 +287,17 @@ fn have_all_back(server: &'static Server) -> Result<Exclusive<'static>, String> 
 /// its way there. New large values do not go there while the log ends. One of which nothing arrives any more
 /// is not waited for. `keep_out` keeps everybody out.
 pub(super) fn alone_with_log(
-    server: &'static Server,
+    server: &'static Durable,
     keep_out: impl Fn() -> Option<Exclusive<'static>>,
 ) -> Result<Exclusive<'static>, String> {
     let (mut arrived, mut since) = (None, Instant::now());
     loop {
-        let pieces = server.cold.arrived_pieces.load(Relaxed);
+        let pieces = server.offload.arrived_pieces.load(Relaxed);
         if arrived.replace(pieces) != Some(pieces) {
             since = Instant::now();
         }
         let is_used = || {
-            let is_arriving = server.cold.arriving.load(Relaxed) > 0;
+            let is_arriving = server.offload.arriving.load(Relaxed) > 0;
             server.snapshots.is_running() || is_arriving && since.elapsed() < ARRIVING_PATIENCE
         };
         if !is_used() {
@@ -315,7 +315,7 @@ pub(super) fn alone_with_log(
 
 /// Keeps everybody out when no worker is in the middle of a turn, though it may be outside for a while.
 /// `None` if the server ends.
-fn alone_between_turns(server: &'static Server) -> Option<Exclusive<'static>> {
+fn alone_between_turns(server: &'static Durable) -> Option<Exclusive<'static>> {
     while !server.is_shutting_down() {
         if let Some(alone) = server.keyspace.turns().exclusive_between_turns() {
             return Some(alone);
@@ -326,7 +326,7 @@ fn alone_between_turns(server: &'static Server) -> Option<Exclusive<'static>> {
 }
 
 /// Ends the log.
-fn end(server: &'static Server, alone: Exclusive<'static>) {
+fn end(server: &'static Durable, alone: Exclusive<'static>) {
     server.persistence.current.store(0, Relaxed);
     server.keyspace.set_logged(false);
     server.gate.set(Closed::LogRefuses, false);
@@ -353,7 +353,7 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), String> 
 ///
 /// # Errors
 /// Why not, for people.
-pub(crate) fn log_everything(server: &Server) -> Result<(), String> {
+pub(crate) fn log_everything(server: &Durable) -> Result<(), String> {
     let own = &server.persistence;
     let mut appender = own.appender()?;
     let ids: Vec<DbId> = own.ids.iter().map(|id| DbId(id.load(Relaxed))).collect();
@@ -406,7 +406,7 @@ pub(super) fn log_some(
 }
 
 /// Gets room in the log; waits as long as the disk is full.
-pub(super) fn ensure(server: &Server, appender: &mut Appender) -> Result<(), String> {
+pub(super) fn ensure(server: &Durable, appender: &mut Appender) -> Result<(), String> {
     loop {
         if server.is_shutting_down() || !server.persistence.is_open() {
             return Err("the log was closed before all data was in it".into());
@@ -420,7 +420,10 @@ pub(super) fn ensure(server: &Server, appender: &mut Appender) -> Result<(), Str
 }
 
 /// Goes through all buckets of all databases, a few under each lock.
-fn walk(server: &Server, visit: impl Fn(&mut Guard<'_>, u64) -> Option<u64>) -> Result<(), String> {
+fn walk(
+    server: &Durable,
+    visit: impl Fn(&mut Guard<'_>, u64) -> Option<u64>,
+) -> Result<(), String> {
     let keyspace = &server.keyspace;
     let mut turn = keyspace.turns().register();
     // Databases may change places meanwhile: each is found by what it is called in the log.

@@ -14,10 +14,10 @@ use std::time::Instant;
 use ferrite_log::{Change, DbId, Replayed, Sweep, Value};
 use keyspace::{Key, Turn};
 
-use crate::journal::stored;
 use crate::limits::{BACKGROUND_NICE, WARMING_SHARE, WORK_US};
-use crate::rests::Rests;
-use crate::server::Server;
+use crate::persistence::Durable;
+use crate::persistence::journal::stored;
+use crate::shared::throttle::Rests;
 
 /// How far it has come.
 #[derive(Default)]
@@ -48,7 +48,7 @@ impl Warming {
     }
 
     /// Whether values that come along otherwise shall be given back to their entries.
-    pub(super) fn takes_along(&self, server: &Server) -> bool {
+    pub(super) fn takes_along(&self, server: &Durable) -> bool {
         self.log.load(Relaxed) != 0 && !server.memory.is_near()
     }
 
@@ -67,7 +67,7 @@ enum End {
 }
 
 /// Begins it, in a thread of its own. The log was just opened.
-pub(super) fn begin(server: &'static Server) {
+pub(super) fn begin(server: &'static Durable) {
     let own = &server.persistence;
     let Some(sweep) = own.log.read().as_ref().map(ferrite_log::Log::sweep) else {
         return;
@@ -86,7 +86,7 @@ pub(super) fn begin(server: &'static Server) {
     }
 }
 
-fn run(server: &'static Server, mut sweep: Sweep, log: u64) {
+fn run(server: &'static Durable, mut sweep: Sweep, log: u64) {
     let (own, began) = (&server.persistence, Instant::now());
     let mut turn = server.keyspace.turns().register();
     let end = warm(server, &mut sweep, log, &mut turn);
@@ -108,7 +108,7 @@ fn run(server: &'static Server, mut sweep: Sweep, log: u64) {
     }
 }
 
-fn warm(server: &Server, sweep: &mut Sweep, log: u64, turn: &mut Turn<'_>) -> End {
+fn warm(server: &Durable, sweep: &mut Sweep, log: u64, turn: &mut Turn<'_>) -> End {
     let own = &server.persistence;
     sys::cpu::give_way(BACKGROUND_NICE);
     let mut rests = Rests::new(server, WARMING_SHARE, WORK_US);
@@ -135,7 +135,7 @@ fn warm(server: &Server, sweep: &mut Sweep, log: u64, turn: &mut Turn<'_>) -> En
 }
 
 /// Gives values to their entries.
-pub(super) fn give_back(server: &Server, turn: &mut Turn<'_>, records: &[Replayed<'_>]) {
+pub(super) fn give_back(server: &Durable, turn: &mut Turn<'_>, records: &[Replayed<'_>]) {
     let (keyspace, now) = (&server.keyspace, sys::clock::realtime_ms());
     turn.enter();
     let database = |record: &Replayed<'_>| {

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Messages are written as RESP2 has them; RESP3 differs in the first byte alone. Of what connections are
-//! told by name ([`crate::tracking`]), only what all protocols have in common is here. The worker takes all
-//! of it at once and leaves an emptied one in its place, so that nothing is allocated once both have grown.
+//! told by name ([`crate::observe::tracking`]), only what all protocols have in common is here. The worker
+//! takes all of it at once and leaves an emptied one in its place, so that nothing is allocated once both
+//! have grown.
 //!
 //! A worker that is slow to look lets its inbox, a [`Tray`], fill up. From [`INBOX_BYTES`] on it counts as
 //! crowded, and as long as any is, whoever publishes is held back (see [`crate::net::execute`]); the worker
@@ -24,8 +25,8 @@ use super::NameKind;
 use super::tray::{Contents, Crowd, Tray};
 use super::{Addressee, News};
 use crate::limits::{INBOX_BYTES, LOG_KEEP_BYTES};
+use crate::pubsub::PubSub;
 use crate::request::{Args, Pinned};
-use crate::server::Server;
 
 /// See the module.
 #[derive(Default)]
@@ -91,7 +92,7 @@ pub(crate) fn is_worker() -> bool {
 
 /// Wakes the workers in whose inboxes this worker has left something.
 #[inline]
-pub(crate) fn wake_noted(server: &Server) {
+pub(crate) fn wake_noted(server: &PubSub) {
     TO_WAKE.with_borrow_mut(|to_wake| {
         to_wake
             .others
@@ -100,7 +101,7 @@ pub(crate) fn wake_noted(server: &Server) {
     });
 }
 
-fn note_to_wake(server: &Server, worker: usize) {
+fn note_to_wake(server: &PubSub, worker: usize) {
     TO_WAKE.with_borrow_mut(|to_wake| match to_wake.own {
         None => server.workers[worker].wake(),
         Some(own) if own == worker || to_wake.others.contains(&worker) => {}
@@ -168,13 +169,13 @@ impl Mail {
 }
 
 /// Leaves news for connections, in order of their workers.
-pub(crate) fn tell(server: &Server, all: &[Addressee], news: News<'_>) {
+pub(crate) fn tell(server: &PubSub, all: &[Addressee], news: News<'_>) {
     let is_of_redirection = matches!(news, News::Broken(_));
     let mut text = Vec::new();
     news.write(&mut text);
     for own in all.chunk_by(|one, other| one.client.worker == other.client.worker) {
         let worker = own[0].client.worker;
-        server.workers[worker].published.add(&server.crowd, |mail| {
+        server.inboxes[worker].add(&server.crowd, |mail| {
             let (from, first) = (mail.bytes.len(), mail.addressees.len());
             mail.bytes.extend_from_slice(&text);
             mail.addressees.extend_from_slice(own);
@@ -233,14 +234,12 @@ impl<'m> Letter<'m> {
     /// Leaves it in a worker's inbox, for those who listen to the channel or to the pattern.
     pub(super) fn put(
         &mut self,
-        server: &Server,
+        server: &PubSub,
         worker: usize,
         kind: NameKind,
         pattern: Option<&[u8]>,
     ) {
-        server.workers[worker]
-            .published
-            .add(&server.crowd, |mail| self.write(kind, pattern, mail));
+        server.inboxes[worker].add(&server.crowd, |mail| self.write(kind, pattern, mail));
         note_to_wake(server, worker);
     }
 

@@ -19,10 +19,10 @@ use resp::reply::Protocol;
 use super::Addressee;
 use super::inbox::{Mail, To};
 use super::{Log, NameKind};
-use crate::clients::{Client, status};
 use crate::names::{ByHash, steps};
+use crate::pubsub::PubSub;
 use crate::request::{Pieces, Reply};
-use crate::server::Server;
+use crate::shared::clients::{Client, status};
 
 /// See the module.
 pub(crate) struct Listeners {
@@ -183,7 +183,7 @@ impl Listeners {
     }
 
     /// Forgets a connection and all that it listens to, `most` names at a time. Returns whether that is done.
-    pub(crate) fn forget(&mut self, server: &Server, token: u64, most: usize) -> bool {
+    pub(crate) fn forget(&mut self, server: &PubSub, token: u64, most: usize) -> bool {
         if !self.knows(token) {
             return true;
         }
@@ -202,7 +202,7 @@ impl Listeners {
     /// Ends a connection's listening to one name of a kind, any. Returns which.
     pub(crate) fn leave_any(
         &mut self,
-        server: &Server,
+        server: &PubSub,
         token: u64,
         kind: NameKind,
     ) -> Option<Arc<[u8]>> {
@@ -247,7 +247,7 @@ impl Listeners {
     }
 
     /// Lets a connection that was admitted listen to a name. Nothing happens if it does already.
-    pub(crate) fn join(&mut self, server: &Server, token: u64, kind: NameKind, name: &[u8]) {
+    pub(crate) fn join(&mut self, server: &PubSub, token: u64, kind: NameKind, name: &[u8]) {
         let (slot, hash) = (slot_of(token), server.keyspace.hash(name));
         let is_known = self
             .recipient(token)
@@ -259,7 +259,7 @@ impl Listeners {
         let is_new = known.is_none();
         let name: Arc<[u8]> = known.map_or_else(|| name.into(), |(name, _)| Arc::clone(name));
         let mut is_free = false;
-        let (registry, inbox) = (&server.registry, &server.workers[self.worker].published);
+        let (registry, inbox) = (&server.registry, &server.inboxes[self.worker]);
         registry.join(kind, (hash, &name), self.worker, || {
             is_free = inbox.take(&server.crowd, &mut self.mail);
         });
@@ -281,7 +281,7 @@ impl Listeners {
     }
 
     /// Ends a connection's listening to a name. What was published to it before can be received afterwards.
-    pub(crate) fn leave(&mut self, server: &Server, token: u64, kind: NameKind, name: &[u8]) {
+    pub(crate) fn leave(&mut self, server: &PubSub, token: u64, kind: NameKind, name: &[u8]) {
         let hash = server.keyspace.hash(name);
         let has_name = self
             .recipient(token)
@@ -290,7 +290,7 @@ impl Listeners {
             return;
         }
         let mut is_free = false;
-        let (registry, inbox) = (&server.registry, &server.workers[self.worker].published);
+        let (registry, inbox) = (&server.registry, &server.inboxes[self.worker]);
         registry.leave(kind, (hash, name), self.worker, || {
             is_free = inbox.take(&server.crowd, &mut self.mail);
         });
@@ -318,8 +318,8 @@ impl Listeners {
     }
 
     /// Takes in what is in this worker's inbox.
-    pub(crate) fn collect(&mut self, server: &Server) {
-        let inbox = &server.workers[self.worker].published;
+    pub(crate) fn collect(&mut self, server: &PubSub) {
+        let inbox = &server.inboxes[self.worker];
         if inbox.has_mail() {
             let is_free = inbox.take(&server.crowd, &mut self.mail);
             self.hand_out(server, is_free);
@@ -328,7 +328,7 @@ impl Listeners {
 
     /// Notes for each listener what is its own of the mail that was taken. `is_free`: publishers wait for it
     /// no longer.
-    fn hand_out(&mut self, server: &Server, is_free: bool) {
+    fn hand_out(&mut self, server: &PubSub, is_free: bool) {
         let mail = std::mem::take(&mut self.mail);
         let mut at = 0;
         while at < mail.letters.len() {
@@ -437,7 +437,7 @@ impl Listeners {
     }
 
     /// Moves what a connection is to be told to the end of its replies: in between two commands of its own.
-    pub(crate) fn receive(&mut self, server: &Server, token: u64, reply: &mut Reply<'_>) {
+    pub(crate) fn receive(&mut self, server: &PubSub, token: u64, reply: &mut Reply<'_>) {
         self.collect(server);
         let slot = slot_of(token);
         let Some(recipient) = self.recipients.get_mut(slot).and_then(Option::as_mut) else {
@@ -453,7 +453,7 @@ impl Listeners {
     }
 
     /// As [`Listeners::receive`], for a reply that is made in slices.
-    pub(crate) fn receive_into(&mut self, server: &Server, token: u64, reply: &mut Pieces) {
+    pub(crate) fn receive_into(&mut self, server: &PubSub, token: u64, reply: &mut Pieces) {
         self.collect(server);
         let Some(Some(recipient)) = self.recipients.get_mut(slot_of(token)) else {
             return;

@@ -30,10 +30,15 @@
 mod inbox;
 mod listeners;
 mod log;
+mod monitor;
 mod news;
 mod patterns;
 mod registry;
 mod tray;
+
+use std::ops::Deref;
+
+use crate::shared::Shared;
 
 /// What trays are made of; their model has others.
 mod sync {
@@ -44,9 +49,44 @@ mod sync {
 pub(crate) use inbox::{Inbox, Payload, begin_worker, is_worker, tell, wake_noted};
 pub(crate) use listeners::{Due, Listeners};
 pub(crate) use log::Log;
+pub(crate) use monitor::Monitors;
 pub(crate) use news::{Addressee, News};
 pub(crate) use registry::{Registry, VisitPlace};
 pub(crate) use tray::Crowd;
+
+/// The floor of messages between connections.
+pub(crate) struct PubSub {
+    pub(crate) shared: Shared,
+    /// The workers that listen to each name.
+    pub(crate) registry: Registry,
+    /// The workers that are behind with what was published.
+    pub(crate) crowd: Crowd,
+    /// What is under way to each worker.
+    pub(crate) inboxes: Box<[Inbox]>,
+    pub(crate) monitors: Monitors,
+}
+
+impl PubSub {
+    pub(crate) fn new(shared: Shared) -> PubSub {
+        let workers = shared.workers.len();
+        PubSub {
+            shared,
+            registry: Registry::default(),
+            crowd: Crowd::default(),
+            inboxes: (0..workers).map(|_| Inbox::default()).collect(),
+            monitors: Monitors::new(workers),
+        }
+    }
+}
+
+impl Deref for PubSub {
+    type Target = Shared;
+
+    #[inline]
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
 
 /// What a subscription names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use resp::reply::{Protocol, Writer, put_bulk};
 
-use crate::clients::Client;
+use crate::shared::clients::Client;
 
 /// See the module.
 pub(crate) enum News<'n> {

@@ -12,7 +12,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::registry::Audience;
-use crate::glob::{self, Case};
+use crate::names::glob::{self, Case};
 use crate::names::{longest_first, steps};
 
 /// The bytes of a pattern before its first wildcard.

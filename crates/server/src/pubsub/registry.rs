@@ -24,7 +24,7 @@ use super::inbox::{Letter, Payload};
 use super::patterns::Patterns;
 use crate::limits::{CHANNEL_PARTS, SLICE_KEYS};
 use crate::names::ByHash;
-use crate::server::Server;
+use crate::pubsub::PubSub;
 
 /// Names and who listens to them.
 type Names = ByHash<Arc<[u8]>, Audience>;
@@ -218,7 +218,7 @@ impl Registry {
     /// channel. Returns how many they are. Wakes nobody: `post` says who has to be.
     pub(crate) fn publish(
         &self,
-        server: &Server,
+        server: &PubSub,
         kind: NameKind,
         channel: &[u8],
         payload: Payload<'_>,
@@ -250,7 +250,7 @@ impl Registry {
     }
 
     /// How many listen to a channel or shard channel by its name.
-    pub(crate) fn listeners(&self, server: &Server, kind: NameKind, channel: &[u8]) -> usize {
+    pub(crate) fn listeners(&self, server: &PubSub, kind: NameKind, channel: &[u8]) -> usize {
         let parts = self.parts(kind).expect("patterns are counted as a whole");
         let hash = server.keyspace.hash(channel);
         let part = part(parts, hash).lock();

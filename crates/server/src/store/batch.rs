@@ -4,8 +4,8 @@
 use keyspace::{Guard, Key, Locked};
 
 use super::{Shard, Store};
-use crate::journal::Held;
 use crate::limits::PREFETCH_KEYS;
+use crate::persistence::journal::Held;
 use crate::request::Args;
 
 /// How many keys before its own a key's entry is asked for; its bucket twice as many.

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use keyspace::{COLD_MIN_BYTES, ColdValue, Encoding, Key, LargeValue, ShardId};
 
 use super::{Entry, Shard, Store};
-use crate::journal::address_of;
 use crate::limits::{EVICT_PACKS, OFFLOAD_LOOKS, OFFLOAD_NAP, PACK_SHARE, READ_LOOKS, READ_NAP};
 use crate::persistence::NOT_THERE;
+use crate::persistence::journal::address_of;
 use crate::request::Failure;
 
 impl Store<'_> {

@@ -10,12 +10,12 @@ use keyspace::{
 };
 
 use super::Store;
-use crate::blobs::is_blob;
-use crate::journal::Journal;
 use crate::metrics::WorkerStats;
-use crate::notify::{Event, Notifier};
+use crate::metrics::survey::Size;
+use crate::observe::notify::{Event, Notifier};
+use crate::persistence::journal::Journal;
 use crate::request::{Failure, Reply};
-use crate::survey::Size;
+use crate::values::blobs::is_blob;
 
 /// One locked shard.
 pub(crate) struct Shard<'a> {

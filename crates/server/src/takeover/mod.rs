@@ -14,9 +14,9 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::persistence::snapshot;
 use crate::persistence::{Found, Relief, find, switch};
 use crate::server::Server;
-use crate::snapshot;
 
 use run::Runner;
 

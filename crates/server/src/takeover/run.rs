@@ -14,22 +14,22 @@ use std::time::Duration;
 use aof::Reader;
 use keyspace::{INLINE_VALUE_MAX, LargeValue, Turn};
 
-use crate::clients::Client;
-use crate::cold::{FetchState, Served};
 use crate::command::queue::{Spares, Transaction};
 use crate::command::session::Session;
 use crate::command::{Command, Context, Control, Extras, Handled, Next, flag, table};
 use crate::config::Setting;
-use crate::journal::Journal;
 use crate::limits::{
     JOURNAL_REQUEST_BYTES, JOURNAL_VALUE_BYTES, REPLAY_REPORT_MS, TAKEOVER_BYTES, TAKEOVER_COMMANDS,
 };
 use crate::metrics::WorkerStats;
+use crate::persistence::journal::Journal;
 use crate::persistence::{Found, Persistence, Relief};
 use crate::pubsub::Listeners;
 use crate::request::{Args, Failure, Output, Reply};
 use crate::server::Server;
+use crate::shared::clients::Client;
 use crate::store::Store;
+use crate::values::cold::{FetchState, Served};
 
 /// Bytes of a key that a message repeats.
 const KEY_SHOWN: usize = 64;
@@ -304,7 +304,7 @@ impl<'f> Runner<'f> {
         args.first_key = command.first_key as usize;
         args.key_shift = command.key_shift;
         let mut context = self.context(command);
-        let done = match context.server.cold.is_on() {
+        let done = match context.server.offload.is_on() {
             true => run_held(&mut context, command, args),
             false => (command.handler)(&mut context, args),
         };

@@ -2,7 +2,7 @@
 
 use super::super::{Args, Context, Failure, Handled, Next};
 use super::bit_offset;
-use crate::notify::Event;
+use crate::observe::notify::Event;
 
 const BIT: Failure = Failure::of("ERR bit is not an integer or out of range");
 

@@ -3,7 +3,7 @@
 use super::super::{Args, Context, Failure, Handled, Next, Reply, failure};
 use super::bit_offset;
 use super::integer::{Overflow, Type};
-use crate::notify::Event;
+use crate::observe::notify::Event;
 use crate::server::Server;
 
 const TYPE: Failure = Failure::of(

@@ -5,7 +5,7 @@ use keyspace::{Expiry, Form, LargeValue};
 use super::super::string::operand::Operand;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::words::{Operation, combine};
-use crate::notify::Event;
+use crate::observe::notify::Event;
 
 /// `BITOP AND | OR | XOR | NOT destkey key [key ...]`
 pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {

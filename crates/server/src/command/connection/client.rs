@@ -3,13 +3,13 @@
 use resp::number;
 
 use super::{ROW, listing, selection, tracking};
-use crate::blocked::Outcome;
-use crate::clients::status;
 use crate::command::{
     Arg, ArgKind, Args, Context, Failure, Handled, Next, Spec, failure, flag, help,
 };
 use crate::request::ReplyMode;
-use crate::server::PauseKind;
+use crate::shared::Outcome;
+use crate::shared::PauseKind;
+use crate::shared::clients::status;
 
 /// What all subcommands are.
 const ANY: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE;

@@ -13,9 +13,9 @@ use crate::command::session::Session;
 use crate::command::{Args, Context, Failure, Handled, Next, failure};
 use crate::config::{REDIS_VERSION, Setting};
 use crate::limits::{LEAVE_SLICE, SLICE_KEYS};
-use crate::logins::Turn;
 use crate::request::Pieces;
 use crate::server::Server;
+use crate::shared::logins::Turn;
 
 /// The one user there is.
 pub(super) const DEFAULT_USER: &str = "default";

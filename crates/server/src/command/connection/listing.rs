@@ -11,9 +11,9 @@ use resp::number;
 
 use super::handshake::DEFAULT_USER;
 use super::selection::client_type;
-use crate::clients::{Client, status};
 use crate::command::{Args, Context, Failure, Handled, Next, failure, table};
 use crate::limits::CONNECTION_BYTES;
+use crate::shared::clients::{Client, status};
 
 /// Bytes of a connection that has sent nothing and waits for nothing.
 const IDLE_BYTES: usize = CONNECTION_BYTES + size_of::<Client>();

@@ -6,7 +6,7 @@
 //! KILL mean, `tracking` what clients say about copies of keys that they keep.
 //!
 //! What a session remembers is in [`crate::command::session`], what other connections see of it in
-//! [`crate::clients`]. Subscriptions, transactions and tracking add their own state there.
+//! [`crate::shared::clients`]. Subscriptions, transactions and tracking add their own state there.
 
 mod client;
 mod handshake;

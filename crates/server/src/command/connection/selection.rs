@@ -6,8 +6,8 @@ use std::sync::Arc;
 use resp::number;
 
 use super::handshake::DEFAULT_USER;
-use crate::clients::{Client, ClientKind};
 use crate::command::{Args, Context, Failure, Handled, Next, failure};
+use crate::shared::clients::{Client, ClientKind};
 
 /// The type of a name in any case.
 pub(super) fn client_type(name: &[u8]) -> Result<ClientKind, Failure> {

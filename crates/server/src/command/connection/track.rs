@@ -1,17 +1,18 @@
-//! What a connection that keeps copies has read: remembered before its commands run ([`crate::tracking`]).
+//! What a connection that keeps copies has read: remembered before its commands run
+//! ([`crate::observe::tracking`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::{Key, reason};
 
-use crate::clients::status;
 use crate::command::{Command, Context, Reach, Session, flag, server::key_finder};
-use crate::leftovers::{self, Leftover};
 use crate::limits::{LEAVE_SLICE, TRACKING_EVICTIONS, TRACKING_GRACE_MS};
+use crate::observe::removals::{self, Leftover};
+use crate::observe::tracking::{PREFIX_BYTES, Wish, set_current};
 use crate::request::Args;
 use crate::server::Server;
-use crate::tracking::{PREFIX_BYTES, Wish, set_current};
+use crate::shared::clients::status;
 
 /// What a connection can choose, as bits of its status.
 const MODES: u32 = status::BROADCAST | status::OPT_IN | status::OPT_OUT | status::NO_LOOP;
@@ -58,7 +59,7 @@ impl Session {
             // Those of this round mean nothing from here on.
             client.tracking_round.store(round + 1, Relaxed);
             let leftover = Leftover::Prefixes(Arc::clone(client), round, prefixes);
-            leftovers::leave(server, leftover);
+            removals::leave(server, leftover);
         }
         client.set_status(
             MODES | status::BROKEN_REDIRECT | status::CACHING | status::TRACKING,

@@ -1,18 +1,18 @@
 //! CLIENT TRACKING, CACHING, GETREDIR and TRACKINGINFO: what a client says about the copies of keys that it
 //! keeps.
 //!
-//! How it is told that a copy is no longer right is in [`crate::tracking`].
+//! How it is told that a copy is no longer right is in [`crate::observe::tracking`].
 
 use std::sync::Arc;
 
 use keyspace::reason;
 use resp::number;
 
-use crate::clients::{Client, status};
 use crate::command::{Args, Context, Failure, Handled, Next, failure};
 use crate::limits::LEAVE_SLICE;
 use crate::names::overlap;
-use crate::tracking::Wish;
+use crate::observe::tracking::Wish;
+use crate::shared::clients::{Client, status};
 
 pub(super) fn tracking(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let wish = wish(context, args)?;

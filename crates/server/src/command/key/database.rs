@@ -4,7 +4,7 @@
 //! there is freed in the background whether SYNC or ASYNC is asked for: the two differ in nothing.
 
 use crate::command::{Args, Context, Failure, Handled, Next, failure};
-use crate::snapshot;
+use crate::persistence::snapshot;
 
 pub(super) fn dbsize(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let keys = context.store.database().len();

@@ -7,7 +7,7 @@ use keyspace::{Key, Kind};
 
 use crate::command::gather::{Wanted, gather};
 use crate::command::{Args, Context, Handled, Next};
-use crate::notify::Event;
+use crate::observe::notify::Event;
 use crate::store::Shard;
 
 /// The name of a type, as TYPE tells it and SCAN takes it.

@@ -5,7 +5,7 @@
 //! change may give it another.
 
 use crate::command::{Args, Context, Failure, Handled, Next};
-use crate::notify::Event;
+use crate::observe::notify::Event;
 
 const SECOND_MS: i64 = 1000;
 

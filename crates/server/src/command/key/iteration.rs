@@ -11,8 +11,8 @@ use resp::reply::Writer;
 
 use crate::command::deferred::{Around, Progress, Slice, Work};
 use crate::command::{Args, Context, Failure, Handled, Next, failure};
-use crate::glob::{self, Case};
 use crate::limits::SLICE_KEYS;
+use crate::names::glob::{self, Case};
 use crate::request::Pieces;
 
 use super::existence::type_name;

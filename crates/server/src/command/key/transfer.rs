@@ -5,7 +5,7 @@
 use keyspace::{Detached, Key};
 
 use crate::command::{Args, Context, Failure, Handled, Next, failure};
-use crate::notify::Event;
+use crate::observe::notify::Event;
 use crate::store::{Pair, Shard};
 
 const SAME_OBJECT: Failure = Failure::of("ERR source and destination objects are the same");

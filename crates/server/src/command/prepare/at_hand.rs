@@ -14,10 +14,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyspace::{INLINE_VALUE_MAX, Key, LargeValue};
 
 use super::Uses;
-use crate::cold::{Arrived, Wanted, needed};
 use crate::command::Context;
 use crate::limits::{AT_HAND_BYTES, AT_HAND_VALUES};
 use crate::store::Entry;
+use crate::values::cold::{Arrived, Wanted, needed};
 
 impl Context<'_> {
     /// Whether a cold value is only read for a request that sends it, and its entry stays as it is.
@@ -26,7 +26,7 @@ impl Context<'_> {
             // It was asked for once, however often the request is looked at.
             return self.fetch.has_arrived(wanted);
         }
-        if self.server.cold.is_eager.load(Relaxed) {
+        if self.server.offload.is_eager.load(Relaxed) {
             return fastrand::bool();
         }
         self.server.memory.is_near_with(needed(wanted)) && !entry.is_asked_again()

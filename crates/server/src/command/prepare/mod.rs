@@ -1,5 +1,5 @@
 //! Before a command runs: are the values that it needs in memory? Those that are not are read back
-//! ([`crate::cold`]).
+//! ([`crate::values::cold`]).
 //!
 //! Budget, while nothing is cold: one load for each lane. Otherwise one lock and one look-up for each key
 //! whose value is needed.
@@ -10,15 +10,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::Key;
 
-use crate::blobs;
-use crate::cold::{Wanted, needed, taken};
 use crate::command::queue::Transaction;
 use crate::command::{Command, Context, Reach, received};
 use crate::limits::FETCH_TRIES;
-use crate::memory::Room;
 use crate::request::reply::Mark;
 use crate::request::{Args, Failure, ReplyMode, failure};
+use crate::shared::memory::Room;
 use crate::store::Store;
+use crate::values::blobs;
+use crate::values::cold::{Wanted, needed, taken};
 
 /// What a command does with values.
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ impl Context<'_> {
         args.first_key = command.first_key as usize;
         args.key_shift = command.key_shift;
         let db = self.store.db;
-        if self.server.cold.is_eager.load(Relaxed) && self.fetch.tries == 0 {
+        if self.server.offload.is_eager.load(Relaxed) && self.fetch.tries == 0 {
             offload_all(&mut self.store, db, command, args);
         }
         let uses = Uses {
@@ -142,7 +142,7 @@ impl Context<'_> {
             Room::No => {
                 let server = self.server;
                 let evictor = &server.workers[self.worker].evictor;
-                let is_granted = server.cold.promises.bytes() == 0 && evictor.makes_exception();
+                let is_granted = server.fetching.promises.bytes() == 0 && evictor.makes_exception();
                 self.fetch.goes_without_room = is_granted;
                 is_granted
             }
@@ -247,7 +247,7 @@ impl Context<'_> {
     /// Lets the values of all keys that a transaction uses leave memory, if tests want that. Nothing is held.
     #[cold]
     pub(crate) fn offload_for(&mut self, transaction: &Transaction) {
-        if !self.server.cold.is_eager.load(Relaxed) || self.fetch.tries > 0 {
+        if !self.server.offload.is_eager.load(Relaxed) || self.fetch.tries > 0 {
             return;
         }
         for at in 0..transaction.len() {

@@ -6,7 +6,7 @@ use resp::reply::{Protocol, Writer};
 
 use crate::command::deferred::{Around, Progress, Slice, Work};
 use crate::command::{Args, Context, Failure, Handled, Next};
-use crate::glob::{self, Case};
+use crate::names::glob::{self, Case};
 use crate::pubsub::{NameKind, Payload, VisitPlace};
 use crate::request::Pieces;
 use crate::server::Server;

@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use resp::reply::Writer;
 
-use crate::clients::status;
 use crate::command::deferred::{Around, Progress, Slice, Work};
 use crate::command::session::Session;
 use crate::command::{Args, Context, Failure, Handled, Next};
@@ -16,6 +15,7 @@ use crate::limits::LEAVE_SLICE;
 use crate::pubsub::{Listeners, NameKind};
 use crate::request::Pieces;
 use crate::server::Server;
+use crate::shared::clients::status;
 
 pub(super) fn subscribe(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     begin(context, args, NameKind::Channel, b"subscribe")

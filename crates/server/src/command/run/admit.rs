@@ -3,18 +3,19 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Request;
-use crate::clients::status;
 use crate::command::server::protection;
 use crate::command::{Command, Context, Control, flag};
-use crate::gate::Closed;
-use crate::journal::Journal;
 use crate::limits::{
     ERROR_ECHO_BYTES, JOURNAL_VALUE_BYTES, KEPT_ARGUMENT_BYTES, KEPT_FREELY_BYTES,
 };
-use crate::memory::Room;
-use crate::notify;
+use crate::observe::notify;
+use crate::persistence::journal::Journal;
 use crate::request::{Args, Failure, failure};
-use crate::server::{PauseKind, Server};
+use crate::server::Server;
+use crate::shared::PauseKind;
+use crate::shared::clients::status;
+use crate::shared::gate::Closed;
+use crate::shared::memory::Room;
 
 /// Whether a request may run.
 pub(super) enum Admission {

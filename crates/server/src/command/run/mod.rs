@@ -14,13 +14,13 @@ use resp::request::ProtocolError;
 use super::prepare::Prepared;
 use super::queue::Transaction;
 use super::{Command, Context, Control, Handler, Next, flag};
-use crate::clients::NO_COMMAND;
 use crate::command::connection::track;
 use crate::config::Setting;
 use crate::limits::QUEUE_CLIENTS_PERCENT;
-use crate::notify::Notifier;
+use crate::observe::notify::Notifier;
 use crate::request::reply::Mark;
 use crate::request::{Args, Failure, ReplyMode};
+use crate::shared::clients::NO_COMMAND;
 
 use admit::{Admission, admit};
 use sample::sample;
@@ -121,7 +121,7 @@ pub(crate) fn run_special<'c>(
         Admission::Queue(command) => context.queue(command, args),
         Admission::Run(command) => {
             pushes = command.spec.has(flag::PUSHES);
-            if context.server.cold.is_on() && command.control != Control::Exec {
+            if context.server.offload.is_on() && command.control != Control::Exec {
                 match context.prepare(command, args) {
                     Prepared::Ready => {}
                     Prepared::Failed(failure) => {

@@ -3,7 +3,7 @@
 use keyspace::Key;
 
 use crate::command::{Command, Context};
-use crate::hotkeys::{Use, ticks_of_all};
+use crate::metrics::hotkeys::{Use, ticks_of_all};
 use crate::request::Args;
 
 /// Looks at a command that has run for so many ticks and replied with so many bytes.

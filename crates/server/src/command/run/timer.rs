@@ -7,10 +7,10 @@
 use crate::command::session::Session;
 use crate::command::{Command, flag};
 use crate::config::Setting;
+use crate::metrics::slowlog::Bounds;
 use crate::metrics::{COUNTS, WorkerStats};
 use crate::request::Args;
 use crate::server::Server;
-use crate::slowlog::Bounds;
 
 /// Requests of more bytes than this are timed alone.
 const LARGE_REQUEST: usize = 4096;

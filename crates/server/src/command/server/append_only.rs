@@ -5,7 +5,7 @@ use resp::number;
 
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag};
 use crate::command::park::Wait;
-use crate::journal::Journal;
+use crate::persistence::journal::Journal;
 
 pub(super) const BGREWRITEAOF: Spec = Spec {
     name: "bgrewriteaof",

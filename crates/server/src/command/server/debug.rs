@@ -14,16 +14,16 @@ use sys::file::Trouble;
 
 use super::digest::Digest;
 use super::{Args, Context, Failure, Handled, Next, help};
-use crate::blocked::{Asks, KeyWait};
 use crate::command::park::{self, Taken, Unit, Wait};
 use crate::command::session::Session;
 use crate::command::{Command, deferred, failure};
 use crate::config::Setting;
-use crate::notify::Event;
+use crate::observe::notify::Event;
+use crate::observe::waits::{Asks, KeyWait};
+use crate::persistence::snapshot::{self, Duplicates, Reload, ReloadError};
 use crate::persistence::{AgainError, Persistence};
 use crate::request::{Pieces, Reply};
 use crate::server::Server;
-use crate::snapshot::{self, Duplicates, Reload, ReloadError};
 use crate::store::{Shards, Store};
 
 pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
@@ -331,7 +331,7 @@ fn may_offload(context: &mut Context<'_>) -> Result<(), Failure> {
         ));
     }
     let turn = &mut context.store.turn;
-    turn.exclusive(|alone| server.cold.turn_on_for_good(alone));
+    turn.exclusive(|alone| server.offload.turn_on_for_good(alone));
     Ok(())
 }
 
@@ -341,7 +341,7 @@ fn offload_all(context: &mut Context<'_>, wanted: &[u8]) -> Handled {
     let on = number::parse_i64(wanted).is_some_and(|wanted| wanted != 0);
     let least = if on { 0 } else { COLD_MIN_BYTES };
     context.store.keyspace.set_cold_min(least);
-    context.server.cold.set_eager(on);
+    context.server.offload.set_eager(on);
     context.reply.ok();
     Ok(Next::Done)
 }

@@ -1,11 +1,11 @@
-//! HOTKEYS: the keys that are used most. They are found by [`crate::hotkeys`].
+//! HOTKEYS: the keys that are used most. They are found by [`crate::metrics::hotkeys`].
 //!
 //! START, STOP, GET and RESET are those of Redis 8.6: a session between two moments. TOP is Ferrite's own:
 //! what is used most now, without a session.
 
 use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
 use crate::command::{failure, table};
-use crate::hotkeys::{self, Active, Asked, MOST, Rank, Report};
+use crate::metrics::hotkeys::{self, Active, Asked, MOST, Rank, Report};
 
 /// Metrics that there are: CPU and NET.
 const METRICS: i64 = 2;

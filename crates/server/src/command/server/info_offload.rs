@@ -17,7 +17,7 @@ pub(super) fn offload(report: &mut Report, context: &Context<'_>) {
     }
     let hits = server.sum(|stats| &stats.hits);
     let reads = reading.reads();
-    report.field("offload_active", u8::from(server.cold.is_offloading()));
+    report.field("offload_active", u8::from(server.offload.is_offloading()));
     report.field("resident_keys", keys - cold_keys.min(keys));
     report.field("cold_keys", cold_keys);
     report.field("cold_bytes", cold_bytes);

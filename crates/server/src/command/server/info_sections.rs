@@ -12,14 +12,14 @@ use keyspace::{Database, Keyspace, Turn};
 use super::Context;
 use super::info::{Report, human_bytes};
 use super::memory_figures::MemoryFigures;
-use crate::clients::status;
 use crate::command::{Command, table};
 use crate::config::{REDIS_VERSION, Setting, VERSION};
 use crate::metrics::{CommandStats, Counter, Distribution, WorkerStats};
+use crate::persistence::snapshot::Loading;
 use crate::persistence::{Phase, Warming};
 use crate::pubsub::NameKind;
 use crate::server::Server;
-use crate::snapshot::Loading;
+use crate::shared::clients::status;
 
 pub(super) fn server(report: &mut Report, context: &Context<'_>) {
     let server = context.server;

@@ -9,7 +9,7 @@ use super::{
     documentation, help,
 };
 use crate::command::{Command, Table, failure, table};
-use crate::glob::{self, Case};
+use crate::names::glob::{self, Case};
 use crate::request::Reply;
 
 const NAMES: &[Arg] = &[Arg::of("command-name", ArgKind::String)

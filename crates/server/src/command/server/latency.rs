@@ -1,7 +1,7 @@
 //! LATENCY: moments in which something took long, and how long commands take.
 //!
-//! The moments are those of [`crate::latency`], kept from `latency-monitor-threshold` on; the times of
-//! commands are those of [`crate::metrics`], kept always.
+//! The moments are those of [`crate::metrics::latency`], kept from `latency-monitor-threshold` on; the times
+//! of commands are those of [`crate::metrics`], kept always.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -13,8 +13,8 @@ use super::{
 };
 use crate::command::{Command, table};
 use crate::config::Setting;
-use crate::latency::{Event, Sample};
 use crate::metrics::Distribution;
+use crate::metrics::latency::{Event, Sample};
 use crate::server::Server;
 
 /// What the rows below have in common.
@@ -389,7 +389,7 @@ fn print_help(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Histogram;
+    use crate::metrics::counters::Histogram;
 
     #[test]
     fn bounds_are_those_that_clients_know() {

@@ -204,7 +204,7 @@ const EMPTY_BYTES: u64 = 5 << 20;
 fn doctor(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let limit = context.server.settings.int(Setting::MaxMemory) as u64;
     // While values leave memory for the disk, it is meant to be full.
-    let limit = if context.server.cold.is_offloading() {
+    let limit = if context.server.offload.is_offloading() {
         0
     } else {
         limit

@@ -1,13 +1,13 @@
-//! SAVE, BGSAVE and LASTSAVE; BACKUP. What a snapshot is and who writes it is in [`crate::snapshot`]; a
-//! backup is made of links to the files of the log.
+//! SAVE, BGSAVE and LASTSAVE; BACKUP. What a snapshot is and who writes it is in
+//! [`crate::persistence::snapshot`]; a backup is made of links to the files of the log.
 
 use resp::reply::Writer;
 
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
 use crate::command::{deferred, failure};
 use crate::persistence::backup_directory;
+use crate::persistence::snapshot::{Busy, Kind, Outcome};
 use crate::request::Pieces;
-use crate::snapshot::{Busy, Kind, Outcome};
 
 const IN_PROGRESS: Failure = Failure::of("ERR Background save already in progress");
 

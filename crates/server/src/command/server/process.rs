@@ -4,10 +4,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Args, Context, Failure, Handled, Next};
-use crate::clients::status;
 use crate::command::failure;
 use crate::command::park::{self, Unit, Wait};
 use crate::persistence::{self, Ending};
+use crate::shared::clients::status;
 
 pub(super) fn time(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let now_us = sys::clock::realtime_us();

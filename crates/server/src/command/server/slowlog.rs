@@ -1,4 +1,4 @@
-//! SLOWLOG: the commands that took long. They are kept by [`crate::slowlog`].
+//! SLOWLOG: the commands that took long. They are kept by [`crate::metrics::slowlog`].
 
 use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
 

@@ -1,11 +1,11 @@
 //! BIGKEYS and PREFIXES: what is known from walking through all keys in the background, see
-//! [`crate::survey`].
+//! [`crate::metrics::survey`].
 
 use keyspace::Key;
 
 use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
 use crate::command::failure;
-use crate::survey::{BigKey, MOST, Prefix, Prefixes, Rule, Survey};
+use crate::metrics::survey::{BigKey, MOST, Prefix, Prefixes, Rule, Survey};
 
 /// What the rows below have in common. In a transaction they run alone: who walks through the keys waits for
 /// shards, so that nobody may wait for it while holding some.

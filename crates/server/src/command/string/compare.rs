@@ -6,7 +6,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::{Args, Context, Failure, Handled, Next};
-use crate::notify::Event;
+use crate::observe::notify::Event;
 use crate::store::Entry;
 
 /// What must hold for a key to be set or removed.

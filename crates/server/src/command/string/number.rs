@@ -8,7 +8,7 @@ use resp::number::{INTEGER_TEXT_LEN, format_i64, parse_i64};
 use resp::{Extended, extended};
 
 use super::super::{Args, Context, Failure, Handled, Next, failure};
-use crate::notify::Event;
+use crate::observe::notify::Event;
 
 const DECREMENT_OVERFLOW: Failure = Failure::of("ERR decrement would overflow");
 const NOT_FINITE: Failure = Failure::of("ERR increment would produce NaN or Infinity");

@@ -11,7 +11,7 @@ use super::options::{ExpiryOption, parse_getex};
 use super::range;
 use crate::command::gather::{Wanted, gather};
 use crate::limits::PREFETCH_KEYS;
-use crate::notify::Event;
+use crate::observe::notify::Event;
 use crate::store::Shards;
 
 /// `GET key`

@@ -2,7 +2,7 @@
 //! what is in it.
 //!
 //! Each is the twin of the handler of the same name, for a request in which a few words stand for the value
-//! ([`crate::blobs`]).
+//! ([`crate::values::blobs`]).
 
 use keyspace::{Expiry, Key};
 

@@ -9,7 +9,7 @@ use super::super::{Args, Context, Failure, Handled, Next, Reply};
 use super::length_with;
 use super::options::{SetOptions, TimeUnit, moment_of};
 use crate::limits::FORESEEN_BYTES;
-use crate::notify::Event;
+use crate::observe::notify::Event;
 use crate::store::{Shard, Shards, Store};
 
 /// `SET key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET]

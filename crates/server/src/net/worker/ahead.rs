@@ -17,7 +17,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use sys::poller::{Event, Poller};
 
 use super::Worker;
-use crate::clients::status;
 use crate::config::Setting;
 use crate::limits::{
     AHEAD_PIECE_BYTES, BACKLOG_STOP_BYTES, BACKLOG_STOP_MOST_BYTES, BACKLOG_STOP_SHARE,
@@ -27,6 +26,7 @@ use crate::metrics::WorkerStats;
 use crate::net::connection::{Backlog, Connection, State};
 use crate::request::ReplyMode;
 use crate::server::Server;
+use crate::shared::clients::status;
 
 impl Server {
     /// Bytes of unsent replies up to which a connection of a worker runs requests.

@@ -4,10 +4,10 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Worker;
-use crate::clients::{Names, status};
-use crate::leftovers::{self, Leftover};
 use crate::limits::LEAVE_SLICE;
 use crate::net::connection::State;
+use crate::observe::removals::{self, Leftover};
+use crate::shared::clients::{Names, status};
 
 impl Worker {
     /// Ends a connection.
@@ -26,7 +26,7 @@ impl Worker {
         if self.listeners.forget(self.server, token, LEAVE_SLICE) {
             self.connections.release(token);
         } else {
-            leftovers::leave(self.server, Leftover::Names(token));
+            removals::leave(self.server, Leftover::Names(token));
         }
         connection.session.client.set_status(status::ENDED, true);
         connection.forget_memory(self.stats);

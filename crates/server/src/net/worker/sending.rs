@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use sys::poller::Interest;
 
 use super::Worker;
-use crate::blobs::Ready;
 use crate::limits::SEND_TURN_BYTES;
 use crate::net::connection::State;
 use crate::request::ReplyMode;
+use crate::values::blobs::Ready;
 
 impl Worker {
     /// Makes the poller watch for what the connection waits for; ends it when nothing is left.

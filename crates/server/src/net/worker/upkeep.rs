@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyspace::ShardId;
 
 use super::{LONGEST_WAIT_MS, Worker};
-use crate::clients::status;
 use crate::config::Setting;
-use crate::leftovers;
 use crate::limits::{EXPIRE_MS, PACK_BUSY_MS, PACK_IDLE_MS, PACK_NS, PACK_SHARE, ROOM_RETRY_MS};
-use crate::memory::{Room, make_room};
 use crate::net::connection::State;
+use crate::observe::removals;
+use crate::shared::clients::status;
+use crate::shared::memory::Room;
 use crate::store::Store;
+use crate::store::make_room;
 
 impl Worker {
     /// Slices of work that no request asked for.
@@ -32,7 +33,7 @@ impl Worker {
         if self.is_due(self.next_pack) {
             self.pack();
         }
-        if leftovers::any() {
+        if removals::any() {
             self.remove_leftovers();
         }
         if self.sweep.goes_on() {
@@ -55,7 +56,7 @@ impl Worker {
             connections,
             ..
         } = self;
-        leftovers::remove_some(server, |token, most| {
+        removals::remove_some(server, |token, most| {
             let is_done = listeners.forget(server, token, most);
             if is_done {
                 connections.release(token);

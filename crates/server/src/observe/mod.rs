@@ -1,0 +1,31 @@
+//! What connections are told of changes to keys, and the registries of those that want to be told.
+
+pub(crate) mod gather;
+pub(crate) mod notify;
+mod observers;
+pub(crate) mod removals;
+pub(crate) mod tracking;
+pub(crate) mod waits;
+pub(crate) mod watch;
+
+use std::ops::Deref;
+
+use crate::pubsub::PubSub;
+
+pub(crate) use observers::{Alone, Observers};
+
+/// The floor of those who are told of changes to keys.
+pub(crate) struct Observed {
+    pub(crate) pubsub: PubSub,
+    /// Registries, by the reason to observe a key.
+    pub(crate) observers: Observers,
+}
+
+impl Deref for Observed {
+    type Target = PubSub;
+
+    #[inline]
+    fn deref(&self) -> &PubSub {
+        &self.pubsub
+    }
+}

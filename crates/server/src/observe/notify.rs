@@ -1,0 +1,177 @@
+//! Keyspace notifications: messages about what happens to keys, for whoever listens.
+//!
+//! ```text
+//!  __keyspace@DB__:KEY    EVENT     class K
+//!  __keyevent@DB__:EVENT  KEY       class E
+//! ```
+//!
+//! A command tells of an event while it holds the lock of the key's shard, so that the events of a key are
+//! published in the order in which they happened, whichever workers they happened on. While
+//! `notify-keyspace-events` names no class of it, telling costs one branch. Which event a command tells of,
+//! and when, is the command's affair; that a key is new, missed or expired is found in [`crate::store`] and
+//! by the keyspace.
+
+use keyspace::{Change, ChangeKind};
+
+use crate::config::{Setting, classes as class};
+use crate::observe::Observed;
+use crate::pubsub::{NameKind, Payload};
+
+/// Something that happens to a key.
+#[derive(Clone, Copy)]
+pub(crate) struct Event {
+    class: u32,
+    name: &'static str,
+}
+
+macro_rules! events {
+    ($($constant:ident: $class:ident $name:literal;)*) => {
+        impl Event {
+            $(pub(crate) const $constant: Event = Event { class: class::$class, name: $name };)*
+        }
+    };
+}
+
+events! {
+    DEL: GENERIC "del";
+    EXPIRE: GENERIC "expire";
+    PERSIST: GENERIC "persist";
+    RENAME_FROM: GENERIC "rename_from";
+    RENAME_TO: GENERIC "rename_to";
+    MOVE_FROM: GENERIC "move_from";
+    MOVE_TO: GENERIC "move_to";
+    COPY_TO: GENERIC "copy_to";
+    SET: STRING "set";
+    APPEND: STRING "append";
+    SETRANGE: STRING "setrange";
+    SETBIT: STRING "setbit";
+    INCRBY: STRING "incrby";
+    INCRBYFLOAT: STRING "incrbyfloat";
+    NEW: NEW "new";
+    MISSED: MISSED "keymiss";
+    EXPIRED: EXPIRED "expired";
+    EVICTED: EVICTED "evicted";
+}
+
+/// Tells of events. Knows what it is asked to tell of since it was made, which is once for some commands of a
+/// connection.
+#[derive(Clone, Copy)]
+pub(crate) struct Notifier {
+    server: &'static Observed,
+    classes: u32,
+}
+
+impl Notifier {
+    pub(crate) fn new(server: &'static Observed) -> Notifier {
+        Notifier {
+            server,
+            classes: classes(server),
+        }
+    }
+
+    /// Whether anything is to be told about an event.
+    #[inline]
+    pub(crate) fn wants(&self, event: Event) -> bool {
+        self.classes & event.class != 0
+    }
+
+    /// Tells those who keep copies of keys that databases were emptied or exchanged. No other worker is
+    /// inside a turn.
+    pub(crate) fn flushed(&self) {
+        self.server.observers.tracking.flushed(self.server);
+    }
+
+    /// Tells of an event. The shard of the key is locked.
+    #[inline]
+    pub(crate) fn tell(&self, event: Event, db: usize, key: &[u8]) {
+        if self.wants(event) {
+            publish(self.server, self.classes, event, db, key);
+        }
+    }
+}
+
+/// The classes that are to be told of: none where no channel is chosen.
+#[inline]
+fn classes(server: &Observed) -> u32 {
+    let classes = server.settings.int(Setting::NotifyKeyspaceEvents) as u32;
+    if classes & (class::KEYSPACE | class::KEYEVENT) == 0 {
+        0
+    } else {
+        classes
+    }
+}
+
+/// Whether anything is told about keys.
+pub(crate) fn is_on(server: &Observed) -> bool {
+    classes(server) != 0
+}
+
+/// Tells that a key's time had come.
+pub(crate) fn expired(server: &Observed, change: &Change<'_>) {
+    let classes = classes(server);
+    if change.kind == ChangeKind::Expired && classes & Event::EXPIRED.class != 0 {
+        publish(
+            server,
+            classes,
+            Event::EXPIRED,
+            change.database,
+            change.key.bytes,
+        );
+    }
+}
+
+/// Lets the keyspace tell of keys whose time has come exactly if somebody is to be told.
+pub(crate) fn apply_setting(server: &Observed) {
+    let hears = classes(server) & Event::EXPIRED.class != 0;
+    server.keyspace.set_hears_expiry(hears);
+}
+
+#[cold]
+#[inline(never)]
+fn publish(server: &Observed, classes: u32, event: Event, db: usize, key: &[u8]) {
+    if !server.registry.has_listeners() {
+        return;
+    }
+    let send = |channel: &str, name: &[u8], payload: &[u8]| {
+        let mut channel = format!("__{channel}@{db}__:").into_bytes();
+        channel.extend_from_slice(name);
+        server
+            .registry
+            .publish(server, NameKind::Channel, &channel, Payload::Bytes(payload));
+    };
+    if classes & class::KEYSPACE != 0 {
+        send("keyspace", key, event.name.as_bytes());
+    }
+    if classes & class::KEYEVENT != 0 {
+        send("keyevent", event.name.as_bytes(), key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_read_in_any_order_and_written_in_that_of_redis() {
+        for (typed, printed) in [
+            ("", ""),
+            ("KEA", "AKE"),
+            ("KEAm", "AKEm"),
+            ("EgK", "gKE"),
+            ("$lshzxetdgK", "AK"),
+            ("mnKE", "nKEm"),
+            ("Kx", "xK"),
+            ("tdxe", "xetd"),
+            ("gg", "g"),
+            // Redis forgets the n here.
+            ("AnE", "AnE"),
+        ] {
+            let classes = class::parse(typed).expect("all of them are letters");
+            assert_eq!(class::letters(classes), printed);
+            assert_eq!(class::parse(printed), Some(classes));
+        }
+        for wrong in ["KXQ", "k", " ", "A,K"] {
+            assert_eq!(class::parse(wrong), None);
+        }
+    }
+}

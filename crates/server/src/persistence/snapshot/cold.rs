@@ -1,0 +1,117 @@
+//! Finding the values of a snapshot that are in the log alone.
+//!
+//! They are read several at a time, in the order in which they are in the log, so that a disk that can do
+//! things side by side does, and what is together is read together. A value with a file of its own is not
+//! read here but given on as a stream.
+
+use ferrite_log::{Address, BlobStream, Hold};
+use keyspace::{ColdValue, LargeValue, Record, RecordValue, Records};
+
+use super::save::{Stop, unreadable};
+use crate::config::Setting;
+use crate::limits::{SNAPSHOT_READ_BYTES, SNAPSHOT_READ_SHARE, SNAPSHOT_READERS};
+use crate::persistence::Durable;
+
+/// What was found.
+pub(super) enum Found<'r> {
+    /// Keys whose values are in memory.
+    Values(Records),
+    /// A key whose value is read a piece at a time.
+    File {
+        key: &'r [u8],
+        expiry: Option<i64>,
+        len: u64,
+        stream: BlobStream,
+    },
+}
+
+/// Whether a value is in the log alone.
+pub(super) fn is_in(records: &Records) -> bool {
+    records.iter().any(|record| record.value.bytes().is_err())
+}
+
+/// Gives all keys to `give`, with values that are in memory or can be read in pieces.
+///
+/// # Errors
+/// A value cannot be read, or what `give` says.
+pub(super) fn read<'r>(
+    server: &Durable,
+    records: &'r Records,
+    hold: Option<&Hold>,
+    mut give: impl FnMut(Found<'r>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let most = match server.settings.int(Setting::MaxMemory).unsigned_abs() {
+        0 => SNAPSHOT_READ_BYTES,
+        limit => SNAPSHOT_READ_BYTES.min(limit / SNAPSHOT_READ_SHARE),
+    };
+    let (mut values, mut wanted, mut bytes) = (Records::default(), Vec::new(), 0);
+    for record in records.iter() {
+        let Err(cold) = record.value.bytes() else {
+            values.push(record.key, record.value, record.expiry);
+            continue;
+        };
+        let stream = server.persistence.stream_held(record.key, cold, hold);
+        if let Some(stream) = stream.map_err(unreadable)? {
+            let (key, expiry) = (record.key, record.expiry);
+            give(Found::File {
+                key,
+                expiry,
+                len: cold.len,
+                stream,
+            })?;
+            continue;
+        }
+        bytes += cold.len;
+        wanted.push((record, cold));
+        if bytes >= most {
+            fill(server, &mut wanted, hold, &mut values)?;
+            give(Found::Values(std::mem::take(&mut values)))?;
+            bytes = 0;
+        }
+    }
+    fill(server, &mut wanted, hold, &mut values)?;
+    give(Found::Values(values))
+}
+
+/// Reads the values that are wanted, and puts them and their keys into `values`.
+fn fill(
+    server: &Durable,
+    wanted: &mut Vec<(Record<'_>, ColdValue)>,
+    hold: Option<&Hold>,
+    values: &mut Records,
+) -> Result<(), Stop> {
+    wanted.sort_unstable_by_key(|(_, cold)| {
+        Address::from_bits(cold.address.0.get()).map(|address| address.lsn())
+    });
+    let read = |part: &[(Record<'_>, ColdValue)]| -> Result<Vec<LargeValue>, Stop> {
+        let values = part.iter().map(|(record, cold)| {
+            let value = server.persistence.read_settled(record.key, *cold, hold);
+            value.map_err(|failure| unreadable(failure).into())
+        });
+        values.collect()
+    };
+    let share = wanted.len().div_ceil(SNAPSHOT_READERS).max(1);
+    let read = std::thread::scope(|scope| {
+        let mut parts = wanted.chunks(share);
+        let own = parts.next();
+        let others: Vec<_> = parts
+            .map(|part| {
+                let reader = std::thread::Builder::new().name("snapshot-reader".into());
+                (part, reader.spawn_scoped(scope, move || read(part)))
+            })
+            .collect();
+        let mut all = read(own.unwrap_or_default())?;
+        for (part, reader) in others {
+            all.extend(match reader {
+                Ok(reader) => reader.join().expect("a reader does not panic")?,
+                // No more threads: then it takes longer.
+                Err(_) => read(part)?,
+            });
+        }
+        Ok::<_, Stop>(all)
+    })?;
+    for ((record, _), value) in wanted.drain(..).zip(read) {
+        values.push(record.key, RecordValue::Large(value), record.expiry);
+    }
+    Ok(())
+}

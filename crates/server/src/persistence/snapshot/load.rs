@@ -1,0 +1,388 @@
+//! Loading a file into the keyspace.
+//!
+//! One thread reads and checks the file, others put what it read into the keyspace, a buffer of many keys at
+//! a time: finding a key's place misses the cache, which takes longer than reading it. A file of a few
+//! buffers is loaded by one thread.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::{Duration, Instant};
+
+use keyspace::{
+    Expiry, Guard, INLINE_VALUE_MAX, Key, Large, LargeValue, RecordValue, Records, Turn,
+};
+use parking_lot::Mutex;
+use rdb::{Entry, Item, Reader};
+
+use crate::config::Setting;
+use crate::limits::{LOAD_BUFFER_BYTES, LOAD_BUFFERS_PER_THREAD, LOAD_THREADS, LOAD_WINDOW};
+use crate::persistence::Durable;
+use crate::persistence::Relief;
+
+/// What to do with a key that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Duplicates {
+    /// It is an error: the file has it twice, or the keyspace is not as empty as it should be.
+    Refused,
+    /// The file counts.
+    Replaced,
+}
+
+/// Keys of one database.
+struct Buffer {
+    database: usize,
+    records: Records,
+    /// Bytes of large values, which are not in the records.
+    large_bytes: usize,
+}
+
+/// What all threads of a load share.
+struct Load<'s> {
+    server: &'s Durable,
+    /// The time (Unix, ms) at which keys have expired or not.
+    now: i64,
+    duplicates: Duplicates,
+    /// Whether keys whose time has come are loaded too.
+    keeps_expired: bool,
+    /// What makes room where memory is short.
+    relief: Option<Relief<'s>>,
+    /// What stopped a thread that fills the keyspace.
+    problem: Mutex<Option<String>>,
+    has_problem: AtomicBool,
+}
+
+/// Loads a file; the caller keeps commands away meanwhile. With `relief` values leave memory where it is
+/// short. What was loaded stays if the file turns out to be wrong further on.
+///
+/// # Errors
+/// What to tell the operator: where the file is wrong and why, or what it holds that is not supported.
+pub(crate) fn load(
+    server: &Durable,
+    path: &Path,
+    duplicates: Duplicates,
+    relief: Option<Relief<'_>>,
+) -> Result<(), String> {
+    let (load, file, total_bytes) = Load::begin(server, path, duplicates, relief)?;
+    let read_bytes = load.run(file, total_bytes)?;
+    if read_bytes < total_bytes {
+        log::warn!("what follows the end of the snapshot at byte {read_bytes} was ignored");
+    }
+    Ok(())
+}
+
+/// Loads the file that the commands of an append-only file come behind, as [`load`] does. Keys whose time has
+/// come are loaded too, because a command may give them another. Returns the byte at which the commands
+/// begin.
+///
+/// # Errors
+/// As [`load`].
+pub(crate) fn load_base(
+    server: &Durable,
+    path: &Path,
+    relief: Option<Relief<'_>>,
+) -> Result<u64, String> {
+    let (mut load, file, total_bytes) = Load::begin(server, path, Duplicates::Refused, relief)?;
+    load.keeps_expired = true;
+    load.run(file, total_bytes)
+}
+
+/// Reads a file to its end, and changes nothing.
+///
+/// # Errors
+/// As [`load`].
+pub(super) fn check(server: &Durable, path: &Path) -> Result<(), String> {
+    let (load, file, _) = Load::begin(server, path, Duplicates::Refused, None)?;
+    let wrong = |error: rdb::Error| error.to_string();
+    let checksum = server.settings.flag(Setting::RdbChecksum);
+    let mut reader = Reader::new(file, checksum).map_err(wrong)?;
+    while let Some(item) = reader.next().map_err(wrong)? {
+        load.check()?;
+        if let Item::Database(number) = item {
+            load.database(number)?;
+        }
+    }
+    Ok(())
+}
+
+impl<'s> Load<'s> {
+    fn begin(
+        server: &'s Durable,
+        path: &Path,
+        duplicates: Duplicates,
+        relief: Option<Relief<'s>>,
+    ) -> Result<(Load<'s>, File, u64), String> {
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let total_bytes = file.metadata().map_err(|error| error.to_string())?.len();
+        let load = Load {
+            server,
+            now: sys::clock::realtime_ms(),
+            duplicates,
+            keeps_expired: false,
+            relief,
+            problem: Mutex::new(None),
+            has_problem: AtomicBool::new(false),
+        };
+        let loading = server.snapshots.loading();
+        loading.begin(load.now / 1000, total_bytes);
+        Ok((load, file, total_bytes))
+    }
+
+    /// Loads all of the file. Returns how many bytes that were.
+    fn run(&self, file: File, total_bytes: u64) -> Result<u64, String> {
+        let started = Instant::now();
+        let loading = self.server.snapshots.loading();
+        if total_bytes as usize <= LOAD_BUFFERS_PER_THREAD * LOAD_BUFFER_BYTES {
+            let mut turn = self.server.keyspace.turns().register();
+            self.read(file, |buffer| self.fill(&mut turn, &buffer))?;
+        } else {
+            self.in_parallel(file)?;
+        }
+        log::info!(
+            "Done loading RDB, keys loaded: {}, keys expired: {}.",
+            loading.keys.load(Relaxed),
+            loading.expired.load(Relaxed)
+        );
+        let took_s = started.elapsed().as_secs_f64();
+        log::info!("DB loaded from disk: {took_s:.3} seconds");
+        Ok(loading.loaded_bytes.load(Relaxed))
+    }
+
+    /// Reads on this thread and fills the keyspace on others.
+    fn in_parallel(&self, file: File) -> Result<(), String> {
+        let threads = self.server.workers.len().min(LOAD_THREADS);
+        let (sender, receiver) = sync_channel(threads * LOAD_BUFFERS_PER_THREAD);
+        let receiver = Mutex::new(receiver);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| self.fill_all(&receiver));
+            }
+            let read = self.read(file, |buffer| {
+                let sent = sender.send(buffer);
+                sent.map_err(|_| "nobody fills the keyspace".to_owned())
+            });
+            // This is what the threads end by.
+            drop(sender);
+            read
+        })?;
+        self.check()
+    }
+
+    /// Fills the keyspace with all that comes. After a problem it goes on taking, so that nobody waits for
+    /// it.
+    fn fill_all(&self, receiver: &Mutex<Receiver<Buffer>>) {
+        let mut turn = self.server.keyspace.turns().register();
+        loop {
+            let received = receiver.lock().recv();
+            let Ok(buffer) = received else { return };
+            if self.has_problem.load(Relaxed) {
+                continue;
+            }
+            if let Err(problem) = self.fill(&mut turn, &buffer) {
+                self.problem.lock().get_or_insert(problem);
+                self.has_problem.store(true, Relaxed);
+            }
+        }
+    }
+
+    /// Whether all threads are well and the load is still wanted.
+    fn check(&self) -> Result<(), String> {
+        if self.has_problem.load(Relaxed)
+            && let Some(problem) = self.problem.lock().clone()
+        {
+            return Err(problem);
+        }
+        if self.server.is_shutting_down() {
+            return Err("the server ends".into());
+        }
+        Ok(())
+    }
+
+    /// Reads the file and gives its keys away, a buffer at a time.
+    fn read(
+        &self,
+        file: File,
+        mut give: impl FnMut(Buffer) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let settings = &self.server.settings;
+        let wrong = |error: rdb::Error| error.to_string();
+        let mut reader = Reader::new(file, settings.flag(Setting::RdbChecksum)).map_err(wrong)?;
+        let delay_us = settings.int(Setting::KeyLoadDelay).unsigned_abs();
+        let loading = self.server.snapshots.loading();
+        let mut buffer = Buffer::of(0);
+        loop {
+            let item = reader.next().map_err(wrong)?;
+            let next = match &item {
+                Some(Item::Database(number)) => self.database(*number)?,
+                _ => buffer.database,
+            };
+            let is_full = buffer.records.bytes() + buffer.large_bytes >= LOAD_BUFFER_BYTES;
+            if is_full || next != buffer.database || item.is_none() {
+                self.check()?;
+                give(std::mem::replace(&mut buffer, Buffer::of(next)))?;
+            }
+            match item {
+                None => break,
+                Some(Item::Entry(entry)) => {
+                    if delay_us > 0 {
+                        self.wait(Duration::from_micros(delay_us))?;
+                    }
+                    if self.is_expired(&entry) {
+                        loading.expired.fetch_add(1, Relaxed);
+                    } else {
+                        buffer.push(entry);
+                    }
+                }
+                Some(Item::Fact { name, value }) => self.note_fact(name, value),
+                Some(Item::Database(_) | Item::Sizes { .. } | Item::Unsupported(_)) => {}
+            }
+            loading.loaded_bytes.store(reader.offset(), Relaxed);
+        }
+        loading.loaded_bytes.store(reader.offset(), Relaxed);
+        Ok(())
+    }
+
+    /// The index of a database that the file names.
+    fn database(&self, number: u64) -> Result<usize, String> {
+        let databases = self.server.keyspace.databases();
+        usize::try_from(number)
+            .ok()
+            .filter(|&number| number < databases)
+            .ok_or_else(|| {
+                format!("it has keys in database {number}, but 'databases' is {databases}")
+            })
+    }
+
+    fn is_expired(&self, entry: &Entry<'_>) -> bool {
+        let expiry = entry.attributes.expiry_ms;
+        !self.keeps_expired && expiry.is_some_and(|expiry| expiry < self.now)
+    }
+
+    /// Waits, for tests, as long as the load is wanted.
+    fn wait(&self, time: Duration) -> Result<(), String> {
+        let until = Instant::now() + time;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            self.check()?;
+            std::thread::sleep(left.min(Duration::from_millis(10)));
+        }
+        Ok(())
+    }
+
+    /// Tells what the file says about itself.
+    fn note_fact(&self, name: &[u8], value: &[u8]) {
+        let text = String::from_utf8_lossy(value);
+        let number = resp::parse_i64(value);
+        match (name, number) {
+            (b"redis-ver", _) => log::info!("Loading RDB produced by version {text}"),
+            (b"ctime", Some(ctime)) => {
+                let age_s = (self.now / 1000 - ctime).max(0);
+                log::info!("RDB age {age_s} seconds");
+            }
+            (b"used-mem", Some(bytes)) => {
+                let loading = self.server.snapshots.loading();
+                loading.used_memory.store(bytes.unsigned_abs(), Relaxed);
+                let megabytes = bytes as f64 / (1024.0 * 1024.0);
+                log::info!("RDB memory usage when created {megabytes:.2} Mb");
+            }
+            _ => log::debug!("RDB fact {}: {text}", String::from_utf8_lossy(name)),
+        }
+    }
+
+    /// Puts the keys of a buffer into the keyspace, some at a time, after asking for all of their places.
+    fn fill(&self, turn: &mut Turn<'_>, buffer: &Buffer) -> Result<(), String> {
+        turn.enter();
+        let result = self.fill_inside(turn, buffer);
+        turn.leave();
+        let loading = self.server.snapshots.loading();
+        loading.keys.fetch_add(buffer.records.len() as u64, Relaxed);
+        result?;
+        match &self.relief {
+            Some(relief) => relief.relieve(turn),
+            None => Ok(()),
+        }
+    }
+
+    fn fill_inside(&self, turn: &Turn<'_>, buffer: &Buffer) -> Result<(), String> {
+        let database = self.server.keyspace.database(turn, buffer.database);
+        let mut records = buffer.records.iter();
+        let mut window = Vec::with_capacity(LOAD_WINDOW);
+        loop {
+            window.extend(records.by_ref().take(LOAD_WINDOW).map(|record| {
+                let hash = self.server.keyspace.hash(record.key);
+                database.prefetch_bucket(hash);
+                (record, hash)
+            }));
+            if window.is_empty() {
+                return Ok(());
+            }
+            for (record, hash) in window.drain(..) {
+                let bytes = record.key;
+                let mut guard = database.lock(hash, self.now);
+                let key = Key { bytes, hash };
+                self.add(
+                    &mut guard,
+                    key,
+                    record.value,
+                    record.expiry,
+                    buffer.database,
+                )?;
+            }
+        }
+    }
+
+    fn add(
+        &self,
+        guard: &mut Guard<'_>,
+        key: Key<'_>,
+        value: RecordValue<'_>,
+        expiry: Option<i64>,
+        database: usize,
+    ) -> Result<(), String> {
+        if self.duplicates == Duplicates::Refused && guard.contains(key) {
+            let name = key.bytes.escape_ascii();
+            return Err(format!(
+                "key \"{name}\" of database {database} is there twice"
+            ));
+        }
+        // What the log has of a key that is replaced is dead; what comes instead is logged later, with
+        // everything else.
+        if self.server.persistence.is_open()
+            && let Some(entry) = guard.find(key)
+        {
+            if let Some(address) = entry.log_address() {
+                let (value, persistence) = (entry.value_len(), &self.server.persistence);
+                persistence.lost(address, key.bytes, value, Some(database));
+            }
+            entry.remove();
+        }
+        let expiry = expiry.map_or(Expiry::Clear, Expiry::At);
+        match value {
+            RecordValue::Inline(bytes) => guard.set(key, bytes, expiry),
+            RecordValue::Large(large) => guard.set_large(key, large, expiry),
+            RecordValue::Cold(_) => unreachable!("a file has all values"),
+        }
+        Ok(())
+    }
+}
+
+impl Buffer {
+    fn of(database: usize) -> Buffer {
+        Buffer {
+            database,
+            records: Records::default(),
+            large_bytes: 0,
+        }
+    }
+
+    fn push(&mut self, entry: Entry<'_>) {
+        let value = if entry.value.len() <= INLINE_VALUE_MAX {
+            RecordValue::Inline(entry.value)
+        } else {
+            self.large_bytes += entry.value.len();
+            RecordValue::Large(LargeValue::new(Large::from(std::mem::take(entry.value))))
+        };
+        self.records
+            .push(entry.key, value, entry.attributes.expiry_ms);
+    }
+}

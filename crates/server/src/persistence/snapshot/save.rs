@@ -1,0 +1,276 @@
+//! What a snapshot's file is made of, and writing it while everybody is kept out. Beside others it is written
+//! in [`super::beside`].
+
+use std::borrow::Cow;
+use std::io;
+use std::time::Duration;
+
+use ferrite_log::BlobStream;
+use keyspace::{Exclusive, Record, RecordValue, Records, Sizes, Turn};
+use rdb::{Attributes, Options, Writer};
+
+use super::cold::{self, Found};
+use super::file::{Draft, DraftFile};
+use super::state::Outcome;
+use crate::config::{REDIS_VERSION, Setting};
+use crate::limits::SNAPSHOT_READ_BYTES;
+use crate::persistence::Durable;
+use crate::request::Failure;
+
+/// The longest sleep between two looks at whether the snapshot is still wanted.
+const NAP: Duration = Duration::from_millis(10);
+
+/// Why writing ended early.
+pub(super) enum Stop {
+    Failed(io::Error),
+    /// Nobody wants the snapshot any more.
+    Cancelled,
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+impl From<Result<(), Stop>> for Outcome {
+    fn from(result: Result<(), Stop>) -> Outcome {
+        match result {
+            Ok(()) => Outcome::Saved,
+            Err(Stop::Cancelled) => Outcome::Cancelled,
+            Err(Stop::Failed(error)) => Outcome::Failed(error.to_string()),
+        }
+    }
+}
+
+/// A value on its way into the file.
+pub(super) enum SavedValue<'v> {
+    Bytes(Cow<'v, [u8]>),
+    /// So many bytes, read a piece at a time.
+    File(u64, BlobStream),
+}
+
+/// A file on its way.
+pub(super) struct Save<'s> {
+    server: &'s Durable,
+    writer: Writer<DraftFile>,
+    /// The database that the last key was in.
+    database: Option<usize>,
+    /// Of each database that was not named yet, how many keys it has.
+    sizes: Vec<(usize, Sizes)>,
+    /// Microseconds to wait at each key, for tests.
+    delay_us: u64,
+}
+
+/// Writes what is in the keyspace to the file that the settings name, while all workers are kept out.
+///
+/// # Errors
+/// Those of the system. The old file is still there then.
+pub(crate) fn save_alone(server: &Durable, alone: &Exclusive<'_>, now: i64) -> io::Result<()> {
+    let databases: Vec<_> = server.keyspace.all(alone).collect();
+    let sizes = databases.iter().map(|(number, database)| {
+        let sizes = Sizes {
+            keys: database.len(),
+            volatile: database.volatile(),
+        };
+        (*number, sizes)
+    });
+    let used_memory = databases
+        .iter()
+        .map(|(_, database)| database.memory() as u64)
+        .sum();
+    let (mut draft, file) = Draft::create(&server.settings)?;
+    let mut save = Save::begin(server, file, used_memory, sizes.collect())?;
+    for (number, database) in &databases {
+        let mut result = Ok(());
+        // What is in the log alone is put aside, to be read several at a time.
+        let (mut aside, mut bytes) = (Records::default(), 0);
+        database.for_each(now, |entry| {
+            if result.is_err() {
+                return;
+            }
+            let (key, expiry) = (entry.key(), entry.expiry());
+            let Some(cold) = entry.cold() else {
+                let value = SavedValue::Bytes(Cow::Borrowed(entry.value().bytes()));
+                result = save.put(*number, key, value, expiry);
+                return;
+            };
+            aside.push(key, RecordValue::Cold(cold), expiry);
+            bytes += cold.len + key.len() as u64;
+            if bytes >= SNAPSHOT_READ_BYTES {
+                result = save.put_cold(*number, &std::mem::take(&mut aside));
+                bytes = 0;
+            }
+        });
+        result?;
+        save.put_cold(*number, &aside)?;
+    }
+    save.finish()?;
+    draft.keep()?;
+    draft.sync_directory()
+}
+
+/// After all databases were emptied: what is being written is not wanted any more, and with save points the
+/// file is to be as empty as they are, so that a restart does not bring back what was thrown away.
+pub(crate) fn after_flush_all(server: &Durable, turn: &mut Turn<'_>) {
+    server.snapshots.cancel();
+    if server.save_points().is_empty() {
+        return;
+    }
+    let saved = turn.exclusive(|alone| {
+        server.snapshots.cancel();
+        save_alone(server, alone, sys::clock::realtime_ms())?;
+        server.snapshots.note_saved_alone(server);
+        Ok::<(), io::Error>(())
+    });
+    if let Err(error) = saved {
+        log::error!("Saving the emptied databases failed: {error}");
+    }
+}
+
+/// The value of a key that was read.
+fn in_memory<'r>(record: &'r Record<'_>) -> &'r [u8] {
+    let bytes = record.value.bytes();
+    bytes.expect("what is in the log alone was read before")
+}
+
+/// Why a value is missing in a file.
+pub(super) fn unreadable(failure: Failure) -> io::Error {
+    io::Error::other(String::from_utf8_lossy(&failure.0).into_owned())
+}
+
+impl<'s> Save<'s> {
+    /// The server whose data it is.
+    pub(super) fn server(&self) -> &'s Durable {
+        self.server
+    }
+
+    pub(super) fn begin(
+        server: &'s Durable,
+        file: DraftFile,
+        used_memory: u64,
+        sizes: Vec<(usize, Sizes)>,
+    ) -> io::Result<Save<'s>> {
+        let options = Options {
+            compression: server.settings.flag(Setting::RdbCompression),
+            checksum: server.settings.flag(Setting::RdbChecksum),
+        };
+        let mut writer = Writer::new(file, options)?;
+        writer.fact("redis-ver", REDIS_VERSION)?;
+        writer.fact("redis-bits", &usize::BITS.to_string())?;
+        writer.fact("ctime", &(sys::clock::realtime_ms() / 1000).to_string())?;
+        writer.fact("used-mem", &used_memory.to_string())?;
+        writer.fact("aof-base", "0")?;
+        Ok(Save {
+            server,
+            writer,
+            database: None,
+            sizes,
+            delay_us: server.settings.int(Setting::RdbKeySaveDelay).unsigned_abs(),
+        })
+    }
+
+    /// Writes keys of a database, whose values are in memory, unless nobody wants the snapshot any more.
+    pub(super) fn records(&mut self, database: usize, records: &Records) -> Result<(), Stop> {
+        for record in records.iter() {
+            let value = SavedValue::Bytes(Cow::Borrowed(in_memory(&record)));
+            self.key(database, record.key, value, record.expiry)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a key, unless nobody wants the snapshot any more.
+    pub(super) fn key(
+        &mut self,
+        database: usize,
+        key: &[u8],
+        value: SavedValue<'_>,
+        expiry: Option<i64>,
+    ) -> Result<(), Stop> {
+        self.put(database, key, value, expiry)?;
+        if self.delay_us > 0 {
+            self.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Reads the values of keys, and writes these.
+    fn put_cold(&mut self, database: usize, records: &Records) -> io::Result<()> {
+        let all = cold::read(self.server, records, None, |found| {
+            match found {
+                Found::Values(values) => {
+                    for record in values.iter() {
+                        let value = SavedValue::Bytes(Cow::Borrowed(in_memory(&record)));
+                        self.put(database, record.key, value, record.expiry)?;
+                    }
+                }
+                Found::File {
+                    key,
+                    expiry,
+                    len,
+                    stream,
+                } => self.put(database, key, SavedValue::File(len, stream), expiry)?,
+            }
+            Ok(())
+        });
+        all.map_err(|stop| match stop {
+            Stop::Failed(error) => error,
+            Stop::Cancelled => io::Error::other("it was broken off"),
+        })
+    }
+
+    fn put(
+        &mut self,
+        database: usize,
+        key: &[u8],
+        value: SavedValue<'_>,
+        expiry: Option<i64>,
+    ) -> io::Result<()> {
+        if self.database != Some(database) {
+            self.writer.database(database as u64)?;
+            let known = self
+                .sizes
+                .iter()
+                .position(|(number, _)| *number == database);
+            if let Some(at) = known {
+                let (_, sizes) = self.sizes.swap_remove(at);
+                self.writer
+                    .sizes(sizes.keys as u64, sizes.volatile as u64)?;
+            }
+            self.database = Some(database);
+        }
+        let attributes = Attributes {
+            expiry_ms: expiry,
+            ..Attributes::default()
+        };
+        match value {
+            SavedValue::Bytes(bytes) => self.writer.key(key, &bytes, attributes),
+            SavedValue::File(len, mut stream) => {
+                self.writer.key_from(key, len, &mut stream, attributes)
+            }
+        }
+    }
+
+    fn wait(&self) -> Result<(), Stop> {
+        let mut left = Duration::from_micros(self.delay_us);
+        while !left.is_zero() {
+            self.check()?;
+            let nap = left.min(NAP);
+            std::thread::sleep(nap);
+            left -= nap;
+        }
+        Ok(())
+    }
+
+    pub(super) fn check(&self) -> Result<(), Stop> {
+        if self.server.snapshots.is_cancelled() {
+            return Err(Stop::Cancelled);
+        }
+        Ok(())
+    }
+
+    /// Ends the file and waits until it is on disk.
+    pub(super) fn finish(self) -> io::Result<()> {
+        self.writer.finish()?.sync()
+    }
+}

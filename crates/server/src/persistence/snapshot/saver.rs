@@ -1,0 +1,70 @@
+//! The thread that has time for files: loads the snapshot at the start, then writes snapshots, one at a time.
+
+use super::beside::save_beside;
+use super::file;
+use super::load::{Duplicates, load};
+
+use super::state::Outcome;
+use crate::persistence;
+use crate::persistence::Durable;
+use crate::persistence::Relief;
+use crate::shared::gate::Closed;
+
+/// Loads the snapshot if it is to, then writes snapshots until the server ends.
+pub(crate) fn run(server: &'static Durable, loads: bool) {
+    if !loads {
+        sys::process::work_in_background();
+    }
+    let mut turn = server.keyspace.turns().register();
+    if loads {
+        match load_at_start(server) {
+            Ok(()) => {
+                server.snapshots.note_loaded(server);
+                server.gate.set(Closed::Loading, false);
+            }
+            Err(_) if server.is_shutting_down() => return,
+            Err(problem) => return persistence::fail(server, problem),
+        }
+        sys::process::work_in_background();
+        log::info!("Ready to accept connections");
+    }
+    while let Some(mut job) = server.snapshots.next_job(server) {
+        let outcome = save_beside(server, &mut turn, &mut job.snapshot, job.hold.as_ref());
+        match &outcome {
+            Outcome::Saved => log::info!("DB saved on disk"),
+            Outcome::Failed(problem) => log::error!("Saving a snapshot failed: {problem}"),
+            Outcome::Cancelled => log::warn!("Saving a snapshot was broken off"),
+        }
+        server.snapshots.finish(server, job, outcome);
+    }
+}
+
+/// Loads the file that the settings name.
+///
+/// # Errors
+/// What to tell the operator.
+pub(crate) fn load_at_start(server: &Durable) -> Result<(), String> {
+    let Some(path) = file::path(&server.settings) else {
+        return Ok(());
+    };
+    let relief = Relief::new(server);
+    load(server, &path, Duplicates::Refused, relief).map_err(|problem| {
+        format!(
+            "the snapshot {} cannot be loaded: {problem}\n\
+             Nothing was changed. Repair the file, or move it away to start without its data",
+            path.display()
+        )
+    })
+}
+
+/// Whether there is a file to load at the start.
+///
+/// # Errors
+/// It cannot be told.
+pub(crate) fn is_there(server: &Durable) -> Result<bool, String> {
+    let Some(path) = file::path(&server.settings) else {
+        return Ok(false);
+    };
+    path.try_exists()
+        .map_err(|error| format!("cannot look for the snapshot {}: {error}", path.display()))
+}

@@ -1,0 +1,158 @@
+//! Making room by evicting keys, or by leaving values in the log: a slice of one shard after the other, until
+//! there is enough or time is up.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use keyspace::{Policy, ShardId};
+
+use crate::config::Setting;
+use crate::limits::{BARREN_PASSES, EVICT_SLICE, EVICT_SLICE_SHARE, TRIES_PER_TURN};
+use crate::shared::memory::{Budget, Evictor, Room};
+use crate::store::Store;
+use crate::values::Values;
+
+/// See the module.
+pub(crate) fn make_room(server: &Values, store: &Store<'_>, worker: usize, need: usize) -> Room {
+    let (budget, evictor) = (&server.memory, &server.workers[worker].evictor);
+    if budget.look_again(store.now) {
+        server.control.wake();
+    }
+    // What the last claim was for has run.
+    evictor.release(budget);
+    if evictor.finds_room(budget, need) {
+        return Room::Enough;
+    }
+    let relief = match server.policy() {
+        Some(policy) => Relief::Evict(policy),
+        None if server.offloads() && server.may_offload() => {
+            if !server.offload.is_offloading() {
+                server.offload.want_offloading();
+                return Room::Later;
+            }
+            Relief::Offload
+        }
+        None => return Room::No,
+    };
+    if is_enough_soon(budget, store, need) {
+        return Room::Later;
+    }
+    let (began, limit_ns) = (sys::clock::ticks(), time_limit_ns(server));
+    // Whoever comes behind those that it was not enough for does not try again at once: a turn in which
+    // hundreds do is too long.
+    let spent_before = evictor.spent.load(Relaxed);
+    if sys::clock::ticks_to_ns(spent_before) > limit_ns.saturating_mul(TRIES_PER_TURN) {
+        return Room::Later;
+    }
+    // Among many keys whose values are too small to go, those that may are not found at once.
+    let shards = store.keyspace.databases() * store.keyspace.shards() * BARREN_PASSES;
+    // To find out that no value may go takes longer than one command may.
+    let mut barren = match relief {
+        Relief::Evict(_) => 0,
+        Relief::Offload => evictor.barren(store.now),
+    };
+    while barren <= shards {
+        // What somebody else has locked says nothing.
+        if let Some((gone, waits)) = relieve_slice(store, evictor, relief) {
+            barren = if gone > 0 || waits { 0 } else { barren + 1 };
+            evictor.set_barren(barren.min(shards), store.now);
+        }
+        if evictor.finds_room(budget, need) {
+            // That was time well spent.
+            evictor.spent.store(spent_before, Relaxed);
+            return Room::Enough;
+        }
+        // A look at all shards may take longer than a command has: where there is nothing at all, nobody
+        // waits for the end of it.
+        if let Relief::Evict(policy) = relief
+            && barren == 1
+            && !has_candidates(store, policy)
+        {
+            return Room::No;
+        }
+        let spent = sys::clock::ticks().saturating_sub(began);
+        evictor.spent.store(spent_before + spent, Relaxed);
+        if sys::clock::ticks_to_ns(spent) > limit_ns || is_enough_soon(budget, store, need) {
+            return Room::Later;
+        }
+    }
+    let has_more = match relief {
+        Relief::Evict(policy) => has_candidates(store, policy),
+        Relief::Offload => !evictor.is_barren_for_long(store.now),
+    };
+    if has_more { Room::Later } else { Room::No }
+}
+
+/// What is done to make room.
+#[derive(Clone, Copy)]
+enum Relief {
+    /// Keys go.
+    Evict(Policy),
+    /// Values go, as far as the log has them.
+    Offload,
+}
+
+/// Whether there is enough once everything is freed that waits for the background.
+fn is_enough_soon(budget: &Budget, store: &Store<'_>, need: usize) -> bool {
+    let pending = store.keyspace.pending_bytes() as i64;
+    pending > 0 && budget.excess(need) <= pending
+}
+
+/// Whether any key may go.
+fn has_candidates(store: &Store<'_>, policy: Policy) -> bool {
+    let (keyspace, turn) = (store.keyspace, &*store.turn);
+    (0..keyspace.databases())
+        .filter_map(|db| keyspace.existing(turn, db))
+        .any(|database| {
+            if policy.volatile_only {
+                database.volatile() > 0
+            } else {
+                !database.is_empty()
+            }
+        })
+}
+
+/// Nanoseconds that one command may spend on it, as Redis has them: 500 us by default, and any time with a
+/// tenacity of 100.
+fn time_limit_ns(server: &Values) -> u64 {
+    match server.settings.int(Setting::MaxMemoryEvictionTenacity) {
+        tenacity @ 0..=10 => tenacity.max(1) as u64 * 50_000,
+        100 => u64::MAX,
+        tenacity => (500_000.0 * 1.15f64.powi(tenacity as i32 - 10)) as u64,
+    }
+}
+
+/// Makes room in the next shard with a few of its keys: as many as its part of all. Returns how many went,
+/// and whether some may go soon that may not yet; `None` if somebody has locked the shard.
+fn relieve_slice(store: &Store<'_>, evictor: &Evictor, relief: Relief) -> Option<(usize, bool)> {
+    let shards = store.keyspace.shards();
+    let hand = evictor.hand.load(Relaxed);
+    let (db, shard) = (
+        hand / shards % store.keyspace.databases(),
+        ShardId(hand % shards),
+    );
+    let len = match relief {
+        Relief::Evict(_) => store.shard_len(db, shard),
+        Relief::Offload => store.shard_resident(db, shard),
+    };
+    let Some(len) = len else {
+        // A database that was never used: on to the next.
+        evictor.hand.store((hand / shards + 1) * shards, Relaxed);
+        return Some((0, false));
+    };
+    evictor.hand.store(hand + 1, Relaxed);
+    // The largest is forgotten slowly, for it may have gone.
+    let most = evictor.most.load(Relaxed);
+    let most = len.max(most - most / 256);
+    evictor.most.store(most, Relaxed);
+    let slice = (most / EVICT_SLICE_SHARE).clamp(1, EVICT_SLICE);
+    // By chance rounded up or down, so that a shard of few keys gives few.
+    let scaled = slice * len;
+    let chance = fastrand::usize(..most.max(1));
+    let count = (scaled + chance) / most.max(1);
+    match relief {
+        _ if len == 0 => Some((0, false)),
+        Relief::Evict(_) if count == 0 => Some((0, false)),
+        Relief::Evict(policy) => Some((store.evict(db, shard, policy, count), false)),
+        Relief::Offload => store.offload(db, shard, count.max(1)),
+    }
+}
