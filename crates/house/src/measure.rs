@@ -1,12 +1,11 @@
 //! The numbers of one crate.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::floors::Floors;
 use crate::graph::Graph;
 use crate::outline::outline;
 use crate::tokens::tokens;
-use crate::tree::{Edge, Tree, room};
+use crate::tree::{Edge, Tree};
 
 /// Lines are at most this wide, in characters.
 const WIDEST_LINE: usize = 110;
@@ -129,70 +128,6 @@ pub fn files(name: &str, tree: &Tree, edges: &[Edge]) -> Vec<Number> {
     ]
 }
 
-/// The rooms of a crate.
-pub fn rooms(tree: &Tree) -> BTreeSet<String> {
-    tree.files().map(|path| room(path).to_owned()).collect()
-}
-
-/// The numbers about the rooms of a crate.
-pub fn between_rooms(name: &str, tree: &Tree, edges: &[Edge], floors: &Floors) -> Vec<Number> {
-    let all: Vec<_> = edges
-        .iter()
-        .map(|edge| (room(&edge.from), room(&edge.to), edge))
-        .collect();
-    let imports: Vec<_> = all
-        .iter()
-        .copied()
-        .filter(|(_, _, edge)| !edge.is_method)
-        .collect();
-    let rooms = rooms(tree);
-    let nodes = || rooms.iter().map(String::as_str);
-    let mut up: BTreeMap<(&str, &str), Vec<&Edge>> = BTreeMap::new();
-    for &(from, to, edge) in all
-        .iter()
-        .filter(|(from, to, _)| floors.is_upward(from, to))
-    {
-        up.entry((from, to)).or_default().push(edge);
-    }
-    let rooms_up = up.iter().map(|((from, to), edges)| {
-        (
-            format!("{from} -> {to}"),
-            Part {
-                count: 1,
-                hint: show(edges),
-            },
-        )
-    });
-    let mut files_up: BTreeMap<String, Vec<&Edge>> = BTreeMap::new();
-    for &edge in up.values().flatten() {
-        files_up
-            .entry(format!("{} -> {}", edge.from, edge.to))
-            .or_default()
-            .push(edge);
-    }
-    let files_up = files_up.into_iter().map(|(pair, edges)| {
-        (
-            pair,
-            Part {
-                count: 1,
-                hint: show(&edges),
-            },
-        )
-    });
-    vec![
-        cycle(format!("{name}.cycle_of_rooms"), nodes(), &imports),
-        cycle(format!("{name}.cycle_of_rooms_with_methods"), nodes(), &all),
-        Number::of(
-            format!("{name}.arrows_up_between_rooms"),
-            rooms_up.collect(),
-        ),
-        Number::of(
-            format!("{name}.arrows_up_between_files"),
-            files_up.collect(),
-        ),
-    ]
-}
-
 /// The largest cycle between nodes; its parts are the members, each with an arrow into the cycle and one out
 /// of it.
 fn cycle<'a>(
@@ -257,6 +192,8 @@ fn show(edges: &[&Edge]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn value<'a>(numbers: &'a [Number], name: &str) -> &'a Number {
@@ -297,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_and_arrows() {
+    fn cycles_between_files() {
         let files = [
             ("main.rs", "mod low; mod high;"),
             (
@@ -315,25 +252,17 @@ mod tests {
         ];
         let tree = Tree::of_texts(&files);
         let edges = tree.edges(&BTreeSet::new());
-        let floors = Floors::parse("low\nhigh\nmain");
-        let mut numbers = between_rooms("a", &tree, &edges, &floors);
-        numbers.extend(files_of(&tree, &edges));
+        let numbers = files_of(&tree, &edges);
         let values: Vec<_> = numbers
             .iter()
             .map(|number| (number.name.as_str(), number.value))
             .collect();
         let expected = [
-            ("a.cycle_of_rooms", 2),
-            ("a.cycle_of_rooms_with_methods", 2),
-            ("a.arrows_up_between_rooms", 1),
-            ("a.arrows_up_between_files", 1),
             // high/mod.rs -> low.rs -> high/deep.rs, and from there back by the method.
             ("a.cycle_of_files", 3),
             ("a.types_of_one_name", 1),
         ];
         assert_eq!(values, expected);
-        let arrow = &value(&numbers, "a.arrows_up_between_rooms").parts["low -> high"];
-        assert_eq!(arrow.hint, "low.rs:1 names H of high/deep.rs");
     }
 
     fn files_of(tree: &Tree, edges: &[Edge]) -> Vec<Number> {

@@ -2,18 +2,19 @@
 //! and one that has become smaller is committed in the same change.
 //!
 //! ```text
-//!   cargo test -p ferrite-house -- --nocapture                the numbers, rooms, arrows upward, and cycles
+//!   cargo test -p ferrite-house -- --nocapture                the numbers
 //!   UPDATE_HOUSE=1 cargo test -p ferrite-house --test ratchet    lowers committed numbers; it raises none
 //! ```
 //!
-//! `floors.txt` is the table of floors. `known.txt` holds what the committed numbers are made of, for
-//! messages alone: nothing fails if it is out of date.
+//! `rooms.txt` is the table of the server's rooms in order: an import may only run to an earlier one.
+//! `known.txt` holds what the committed numbers are made of, for messages alone: nothing fails if it is out
+//! of date.
 //!
-//! The plan of the floors counts with a script. What is counted differently here:
+//! How it counts:
 //!
 //! - Files are those that `mod` reaches: modules that only tests are built of are out, whatever their names.
 //! - `use a::{self}` and then `a::b()`, and `b()` of a child module, are arrows to the file that defines `b`.
-//! - Methods of foreign `impl` blocks count for every type of the crate, not for five of them. A call is
+//! - Methods of foreign `impl` blocks count for every type of the crate. A call is
 //!   known by its name, which counts only where no other function of the crate, and none of the crates it
 //!   depends on, has it. A method of std that has the name is not told apart.
 //! - Items that `lib.rs` or `main.rs` defines are arrows to it. A child that names its parent's items closes
@@ -28,9 +29,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::{env, fs};
 
-use house::floors::Floors;
 use house::measure::{self, Number};
 use house::ratchet;
+use house::rooms::Rooms;
 use house::tree::Tree;
 
 const ROOMS_OF: &str = "server";
@@ -46,7 +47,7 @@ const KNOWN: &str = "\
 fn the_house_is_no_worse_than_committed() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |name: &str| fs::read_to_string(here.join("tests").join(name)).unwrap_or_default();
-    let floors = Floors::parse(&read("floors.txt"));
+    let rooms = Rooms::parse(&read("rooms.txt"));
     let crates = here.parent().expect("crates lie in one folder");
     let mut numbers = Vec::new();
     let mut complaints = Vec::new();
@@ -68,14 +69,7 @@ fn the_house_is_no_worse_than_committed() {
             .collect();
         let edges = tree.edges(&taken);
         if name == ROOMS_OF {
-            let rooms = measure::rooms(tree);
-            println!(
-                "{} rooms of {name}: {}",
-                rooms.len(),
-                Vec::from_iter(rooms.clone()).join(" ")
-            );
-            complaints.extend(floors.complaints(&rooms));
-            numbers.extend(measure::between_rooms(name, tree, &edges, &floors));
+            complaints.extend(rooms.complaints(tree, &edges));
         }
         numbers.extend(measure::files(name, tree, &edges));
         numbers.extend(measure::texts(name, &sources(&crates.join(name))));
@@ -120,11 +114,6 @@ fn manifests_name_what_a_crate_depends_on() {
 
 fn show(number: &Number) {
     println!("{} = {}", number.name, number.value);
-    if number.name.contains("arrows_up_between_rooms") || number.name.contains("cycle_of_rooms") {
-        for (name, part) in &number.parts {
-            println!("    {name}: {}", part.hint);
-        }
-    }
 }
 
 /// Whether a crate's manifest has a line for the other crate of the workspace.

@@ -30,7 +30,7 @@ pub mod reason {
     /// A client waits for something to be in the key.
     pub const AWAITED: u8 = 1 << 2;
     /// A command is reading very many keys, one after the other, as they are at one moment.
-    pub const GATHERED: u8 = 1 << 3;
+    pub const MULTI_READ: u8 = 1 << 3;
 }
 
 /// What happened to a key of an observed shard.

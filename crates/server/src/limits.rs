@@ -124,15 +124,15 @@ pub(crate) const HALF_CLOSED_MS: i64 = 30_000;
 pub(crate) const OUTPUT_KEEP_BYTES: usize = 1024 * 1024;
 
 /// Keys from which on a command that only reads them does so a slice at a time (see
-/// [`crate::observe::gather`]), not all under one lock.
-pub(crate) const GATHER_KEYS: usize = 2048;
+/// [`crate::observe::multi_read`]), not all under one lock.
+pub(crate) const MULTI_READ_KEYS: usize = 2048;
 
 /// So many keys, or a few more, are read while the shards of all of them are locked.
-pub(crate) const GATHER_REST: usize = 256;
+pub(crate) const MULTI_READ_REST: usize = 256;
 
 /// Passes over keys that change as fast as they are read; behind that all that are left are read under the
 /// lock.
-pub(crate) const GATHER_PASSES: usize = 8;
+pub(crate) const MULTI_READ_PASSES: usize = 8;
 
 /// Bytes at which a buffer of unsent replies is not added to any more, but followed by another.
 pub(crate) const PIECE_BYTES: usize = 64 * 1024;
@@ -541,17 +541,17 @@ pub(crate) const BROWSE_VALUE_BYTES: usize = 128;
 
 /// Nanoseconds that each round of the walk through all keys takes, without and with somebody who waits for
 /// what it counts.
-pub(crate) const SURVEY_NS: u64 = 300_000;
-pub(crate) const SURVEY_ASKED_NS: u64 = 5_000_000;
+pub(crate) const KEY_SCAN_NS: u64 = 300_000;
+pub(crate) const KEY_SCAN_ASKED_NS: u64 = 5_000_000;
 
 /// With so many keys or fewer a command that asks for the biggest looks at all of them.
-pub(crate) const SURVEY_AT_ONCE: usize = 1000;
+pub(crate) const KEY_SCAN_AT_ONCE: usize = 1000;
 
 /// Keys of that walk looked at under one lock.
-pub(crate) const SURVEY_SLICE: usize = 64;
+pub(crate) const KEY_SCAN_SLICE: usize = 64;
 
 /// Milliseconds between the end of that walk and the beginning of the next.
-pub(crate) const SURVEY_PAUSE_MS: i64 = 10_000;
+pub(crate) const KEY_SCAN_PAUSE_MS: i64 = 10_000;
 
 /// Prefixes of keys that are counted apart.
 pub(crate) const PREFIXES: usize = 1024;

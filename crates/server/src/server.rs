@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use crate::cluster::Cluster;
 use crate::metrics::hotkeys;
+use crate::metrics::key_scan::KeyScan;
 use crate::metrics::slowlog::SlowLog;
-use crate::metrics::survey::Survey;
 use crate::observe::Observed;
 use crate::values::Values;
 
@@ -20,7 +20,7 @@ pub(crate) struct Server {
     pub(crate) cluster: Option<Cluster>,
     pub(crate) slowlog: Mutex<SlowLog>,
     /// What a walk through all keys has found.
-    pub(crate) survey: Survey,
+    pub(crate) key_scan: KeyScan,
     /// Which keys were used most between two moments.
     pub(crate) hot_key_session: hotkeys::Session,
 }

@@ -8,7 +8,7 @@ use keyspace::{Keyspace, Position, SLOTS, Turn, slot};
 use parking_lot::Mutex;
 
 use super::{Cluster, View};
-use crate::limits::{SLICE_KEYS, SURVEY_NS};
+use crate::limits::{KEY_SCAN_NS, SLICE_KEYS};
 use map::ranges_text;
 
 /// Ranges of slots that are named.
@@ -47,7 +47,7 @@ impl Cluster {
             return;
         };
         let (view, began) = (self.view(), Instant::now());
-        while began.elapsed().as_nanos() < u128::from(SURVEY_NS) {
+        while began.elapsed().as_nanos() < u128::from(KEY_SCAN_NS) {
             if !walk.step(keyspace, turn, &view) {
                 walk.tell();
                 *current = None;

@@ -4,8 +4,8 @@
 pub(crate) mod counters;
 pub(crate) mod errorstats;
 pub(crate) mod hotkeys;
+pub(crate) mod key_scan;
 pub(crate) mod latency;
 pub(crate) mod slowlog;
-pub(crate) mod survey;
 
 pub(crate) use counters::{COUNTS, CommandStats, Counter, Distribution, WorkerStats};

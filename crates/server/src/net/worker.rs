@@ -37,7 +37,7 @@ use super::connection::{Ahead, Connection, State};
 use super::connections::Connections;
 use super::expiring::Expiring;
 use super::fetching::Reads;
-use super::pace::Pace;
+use super::turn_clock::TurnClock;
 use super::waits::Deadlines;
 use super::work::Waiting;
 use crate::command::queue::Spares;
@@ -172,13 +172,13 @@ impl Worker {
         begin_worker(self.number);
         self.stats.thread.get_or_init(ThreadId::current);
         let mut events = Vec::with_capacity(256);
-        let mut pace = Pace::default();
+        let mut turn_clock = TurnClock::default();
         while !self.server.is_shutting_down() {
             self.waiting.give_way();
             self.wait(&mut events);
-            pace.begin_turn(self.stats);
+            turn_clock.begin_turn(self.stats);
             self.turn(&events);
-            pace.end_turn(self.stats);
+            turn_clock.end_turn(self.stats);
         }
         self.end();
     }

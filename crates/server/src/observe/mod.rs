@@ -1,6 +1,6 @@
 //! What connections are told of changes to keys, and the registries of those that want to be told.
 
-pub(crate) mod gather;
+pub(crate) mod multi_read;
 pub(crate) mod notify;
 mod observers;
 pub(crate) mod removals;

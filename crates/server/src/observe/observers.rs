@@ -2,14 +2,14 @@
 //!
 //! Each reason to observe a key has a registry of its own, which says who is meant: [`crate::observe::watch`]
 //! for WATCH, [`crate::observe::tracking`] for CLIENT TRACKING, [`crate::observe::waits`] for commands that
-//! wait, [`crate::observe::gather`] for those that read very many keys. Here is what they have in common: the
-//! dispatch of a change, and what happens when databases are emptied or exchanged, which changes many keys
-//! without touching one.
+//! wait, [`crate::observe::multi_read`] for those that read very many keys. Here is what they have in common:
+//! the dispatch of a change, and what happens when databases are emptied or exchanged, which changes many
+//! keys without touching one.
 
 use keyspace::{Change, Keyspace, Turn, reason};
 
 use crate::observe::Observed;
-use crate::observe::gather::Gatherings;
+use crate::observe::multi_read::MultiReads;
 use crate::observe::notify;
 use crate::observe::tracking::Tracking;
 use crate::observe::waits::{Waiters, ready};
@@ -20,7 +20,7 @@ pub(crate) struct Observers {
     pub(crate) watches: Watches,
     pub(crate) tracking: Tracking,
     pub(crate) waiters: Waiters,
-    pub(crate) gatherings: Gatherings,
+    pub(crate) multi_reads: MultiReads,
 }
 
 impl Observers {
@@ -30,7 +30,7 @@ impl Observers {
             watches: Watches::new(shards),
             tracking: Tracking::new(shards),
             waiters: Waiters::new(shards),
-            gatherings: Gatherings::default(),
+            multi_reads: MultiReads::default(),
         }
     }
 }
@@ -70,7 +70,7 @@ impl Observers {
 
     /// The database is another one now: its shards do not know yet that they are observed.
     pub(crate) fn after_replacement(&self, alone: Alone<'_>, db: usize) {
-        self.gatherings.replaced(db);
+        self.multi_reads.replaced(db);
         for key in self.watches.keys_in(db) {
             let hash = alone.keyspace.hash(&key);
             let mut guard = alone.keyspace.lock(alone.turn, db, hash, alone.now);
@@ -104,9 +104,9 @@ impl Observed {
         if change.observed & reason::AWAITED != 0 && waiters.changed(change) {
             stay |= reason::AWAITED;
         }
-        let gatherings = &self.observers.gatherings;
-        if change.observed & reason::GATHERED != 0 && gatherings.changed(change) {
-            stay |= reason::GATHERED;
+        let multi_reads = &self.observers.multi_reads;
+        if change.observed & reason::MULTI_READ != 0 && multi_reads.changed(change) {
+            stay |= reason::MULTI_READ;
         }
         stay
     }

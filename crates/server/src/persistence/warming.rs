@@ -17,7 +17,7 @@ use keyspace::{Key, Turn};
 use crate::limits::{BACKGROUND_NICE, WARMING_SHARE, WORK_US};
 use crate::persistence::Durable;
 use crate::persistence::journal::stored;
-use crate::shared::throttle::Rests;
+use crate::shared::throttle::Throttle;
 
 /// How far it has come.
 #[derive(Default)]
@@ -111,7 +111,7 @@ fn run(server: &'static Durable, mut sweep: Sweep, log: u64) {
 fn warm(server: &Durable, sweep: &mut Sweep, log: u64, turn: &mut Turn<'_>) -> End {
     let own = &server.persistence;
     sys::cpu::give_way(BACKGROUND_NICE);
-    let mut rests = Rests::new(server, WARMING_SHARE, WORK_US);
+    let mut throttle = Throttle::new(server, WARMING_SHARE, WORK_US);
     loop {
         if server.is_shutting_down() || own.current() != log {
             return End::Cancelled;
@@ -129,7 +129,7 @@ fn warm(server: &Durable, sweep: &mut Sweep, log: u64, turn: &mut Turn<'_>) -> E
         }
         own.warming.note(sweep.progress());
         if !own.warming.is_urgent.load(Relaxed) {
-            rests.take(server);
+            throttle.take(server);
         }
     }
 }

@@ -279,7 +279,9 @@ impl Control {
         if !self.server.is_loading() {
             let snapshots = &self.server.snapshots;
             snapshots.start_if_due(self.server, &mut self.turn);
-            self.server.survey.go_on(&self.server.keyspace, &self.turn);
+            self.server
+                .key_scan
+                .go_on(&self.server.keyspace, &self.turn);
             if let Some(cluster) = &self.server.cluster {
                 cluster.look_for_strays(&self.server.keyspace, &self.turn);
             }

@@ -23,9 +23,9 @@ use crate::limits::{
 };
 use crate::metrics::errorstats::ErrorStats;
 use crate::metrics::hotkeys;
+use crate::metrics::key_scan::KeyScan;
 use crate::metrics::latency::LatencyMonitor;
 use crate::metrics::slowlog::SlowLog;
-use crate::metrics::survey::Survey;
 use crate::net::worker::Worker;
 use crate::observe::notify;
 use crate::observe::{Observed, Observers};
@@ -306,7 +306,7 @@ fn build(
         values,
         cluster,
         slowlog: Mutex::new(SlowLog::default()),
-        survey: Survey::default(),
+        key_scan: KeyScan::default(),
         hot_key_session: hotkeys::Session::default(),
     }));
     server.keyspace.set_observer(server);

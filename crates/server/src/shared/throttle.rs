@@ -1,36 +1,36 @@
-//! Giving way to load: what goes on in the background rests in between, the longer the busier workers are.
+//! Throttle of background work: it sleeps between pieces of work, the longer the busier the workers are.
 //!
-//! What works so also tells the system that it has time: where there are more threads than processors it
-//! prefers workers. A thread that is not preferred may be kept from running while it has a shard locked; then
-//! whoever waits for the shard leaves it a processor.
+//! A thread with a throttle also has a lower priority: where there are more threads than processors the
+//! system prefers workers. A thread of low priority may be preempted while it holds a shard's lock; the
+//! workers that wait for the shard then leave it a processor.
 //!
-//! How busy they are they say themselves, by the time that they spend inside of their turns. Where nothing is
-//! asked of the server nothing rests.
+//! The load is the time that workers spend inside of their turns. An idle server throttles nothing.
 
 use std::time::{Duration, Instant};
 
 use crate::shared::Shared;
 
-/// No rest is longer: what is asked of the server may have ended meanwhile.
+/// Bound of one sleep: the load may end meanwhile.
 const LONGEST: Duration = Duration::from_millis(100);
 
 /// See the module.
-pub(crate) struct Rests {
-    /// How many times longer than the work before it a rest is, while all workers are busy all the time.
+pub(crate) struct Throttle {
+    /// Sleep as a multiple of the work before it, while all workers are busy all the time.
     share: f64,
-    /// It does not rest before it has worked for so long: sleeping has its price.
+    /// Least work between two sleeps: a sleep has a cost.
     least: Duration,
-    /// The end of the last rest.
+    /// End of the last sleep.
     began: Instant,
-    /// What workers had spent inside of turns at the last look, and when that was, in ticks.
+    /// Time that workers had spent inside of turns at the last look, and the time of that look; in ticks.
     spent: u64,
     looked: u64,
 }
 
-impl Rests {
-    /// For what works `least_us` at a time, at least.
-    pub(crate) fn new(server: &Shared, share: f64, least_us: u64) -> Rests {
-        Rests {
+impl Throttle {
+    /// A throttle of work that comes in pieces of at least `least_us`. `share`: the sleep as a multiple of
+    /// the work, under full load.
+    pub(crate) fn new(server: &Shared, share: f64, least_us: u64) -> Throttle {
+        Throttle {
             share,
             least: Duration::from_micros(least_us),
             began: Instant::now(),
@@ -39,26 +39,26 @@ impl Rests {
         }
     }
 
-    /// Rests for as long as is right after the work that was done since the last time. Call it often, with
-    /// nothing locked and outside of any turn.
+    /// Sleeps as long as the work since the last sleep asks for. Call it often, with no lock held and outside
+    /// of any turn.
     pub(crate) fn take(&mut self, server: &Shared) {
         self.take_after(server, self.began.elapsed());
     }
 
-    /// The same after so much work since the last time, of whoever; whether it was enough for a rest.
+    /// [`Throttle::take`] after `worked` of any thread. Returns whether that was enough for a sleep.
     pub(crate) fn take_after(&mut self, server: &Shared, worked: Duration) -> bool {
         if worked < self.least {
             return false;
         }
-        let rest = worked.mul_f64(self.share * self.busy(server)).min(LONGEST);
-        if !rest.is_zero() {
-            std::thread::sleep(rest);
+        let sleep = worked.mul_f64(self.share * self.busy(server)).min(LONGEST);
+        if !sleep.is_zero() {
+            std::thread::sleep(sleep);
         }
         self.began = Instant::now();
         true
     }
 
-    /// The part of their time that workers were inside of turns since the last look, from 0 to 1.
+    /// Load since the last look, from 0 to 1: the part of their time that workers were inside of turns.
     fn busy(&mut self, server: &Shared) -> f64 {
         let (spent, now) = (spent(server), sys::clock::ticks());
         let busy = spent.saturating_sub(self.spent) as f64;

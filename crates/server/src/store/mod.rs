@@ -22,7 +22,7 @@ use keyspace::{ChangeKind, Database, Key, Keyspace, Policy, ShardId, ShardSet, T
 
 use crate::limits::{EVICT_PACKS, EVICTED_KEY_BYTES, PACK_SHARE};
 use crate::metrics::WorkerStats;
-use crate::metrics::survey::Size;
+use crate::metrics::key_scan::Size;
 use crate::observe::notify::{Event, Notifier};
 use crate::observe::{Alone, Observers};
 use crate::persistence::Persistence;

@@ -11,7 +11,7 @@ use keyspace::{
 
 use super::Store;
 use crate::metrics::WorkerStats;
-use crate::metrics::survey::Size;
+use crate::metrics::key_scan::Size;
 use crate::observe::notify::{Event, Notifier};
 use crate::persistence::journal::Journal;
 use crate::request::{Failure, Reply};

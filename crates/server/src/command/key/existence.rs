@@ -5,7 +5,7 @@
 
 use keyspace::{Key, Kind};
 
-use crate::command::gather::{Wanted, gather};
+use crate::command::multi_read::{Wanted, multi_read};
 use crate::command::{Args, Context, Handled, Next};
 use crate::observe::notify::Event;
 use crate::store::Shard;
@@ -56,7 +56,7 @@ pub(super) fn del(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 }
 
 pub(super) fn exists(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    if let Some(later) = gather(context, args, Wanted::Count { touches: false }) {
+    if let Some(later) = multi_read(context, args, Wanted::Count { touches: false }) {
         return Ok(later);
     }
     count(context, args, |shard, key| shard.peek(key).is_some());
@@ -74,7 +74,7 @@ pub(super) fn type_of(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 }
 
 pub(super) fn touch(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    if let Some(later) = gather(context, args, Wanted::Count { touches: true }) {
+    if let Some(later) = multi_read(context, args, Wanted::Count { touches: true }) {
         return Ok(later);
     }
     count(context, args, |shard, key| match shard.peek(key) {

@@ -3,7 +3,7 @@
 //! Here is the table of the family; the subcommands of a container are in the file of its handlers. Reading
 //! order: `introspection` answers COMMAND, with `description` for what a command is, `documentation` for its
 //! documentation and `key_finder` for its keys; `info` with `info_sections` is INFO; `memory`, `slowlog`,
-//! `latency`, `hotkeys` and `survey` are for operators, `debug` with `digest` for tests; `cluster` and
+//! `latency`, `hotkeys` and `key_scan` are for operators, `debug` with `digest` for tests; `cluster` and
 //! `module` say that there is none; `persistence` saves; `process` has the small ones, from TIME to SHUTDOWN.
 //!
 //! Not here: CONFIG, whose table and handlers are in `config`.
@@ -20,6 +20,7 @@ mod info_offload;
 pub(crate) mod info_sections;
 mod introspection;
 pub(crate) mod key_finder;
+mod key_scan;
 mod latency;
 mod lolwut;
 mod memory;
@@ -28,7 +29,6 @@ mod module;
 mod persistence;
 mod process;
 mod slowlog;
-mod survey;
 
 pub(crate) use debug::protection;
 
@@ -108,8 +108,8 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     module::MODULE,
     hotkeys::HOTKEYS,
-    survey::BIGKEYS,
-    survey::PREFIXES,
+    key_scan::BIGKEYS,
+    key_scan::PREFIXES,
     Spec {
         name: "debug",
         arity: -2,

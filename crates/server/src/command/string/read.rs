@@ -9,7 +9,7 @@ use keyspace::{Expiry, INLINE_VALUE_MAX, Key, Stored};
 use super::super::{Args, Context, Failure, Handled, Next, Reply};
 use super::options::{ExpiryOption, parse_getex};
 use super::range;
-use crate::command::gather::{Wanted, gather};
+use crate::command::multi_read::{Wanted, multi_read};
 use crate::limits::PREFETCH_KEYS;
 use crate::observe::notify::Event;
 use crate::store::Shards;
@@ -28,7 +28,7 @@ pub(super) fn get(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 
 /// `MGET key [key ...]`
 pub(super) fn mget(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    if let Some(later) = gather(context, args, Wanted::Values) {
+    if let Some(later) = multi_read(context, args, Wanted::Values) {
         return Ok(later);
     }
     let Context { store, reply, .. } = context;

@@ -16,7 +16,7 @@ use super::save::{Save, SavedValue, Stop};
 use super::state::Outcome;
 use crate::limits::{SNAPSHOT_COPIES_SHARE, SNAPSHOT_REST_SHARE, SNAPSHOT_WORK_US, WARMING_LOOK};
 use crate::persistence::Durable;
-use crate::shared::throttle::Rests;
+use crate::shared::throttle::Throttle;
 
 /// Writes a snapshot to the file that the settings name, while workers go on.
 pub(super) fn save_beside(
@@ -108,7 +108,7 @@ fn put(
 
 /// When to rest.
 struct Pace {
-    rests: Rests,
+    throttle: Throttle,
     /// The processor time of this thread at the end of the last rest. What it waits for, the disk or a
     /// processor, is no work.
     before: Duration,
@@ -117,16 +117,16 @@ struct Pace {
 impl Pace {
     fn new(server: &Durable) -> Pace {
         Pace {
-            rests: Rests::new(server, SNAPSHOT_REST_SHARE, SNAPSHOT_WORK_US),
+            throttle: Throttle::new(server, SNAPSHOT_REST_SHARE, SNAPSHOT_WORK_US),
             before: worked(),
         }
     }
 
-    /// Rests for as long as is right after what was done since the last time.
+    /// Sleeps as long as the work since the last time asks for.
     fn rest(&mut self, server: &Durable) {
         let now = worked();
         if self
-            .rests
+            .throttle
             .take_after(server, now.saturating_sub(self.before))
         {
             self.before = now;

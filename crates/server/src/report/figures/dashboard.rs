@@ -130,7 +130,7 @@ fn hot_keys(server: &Server, rank: Rank) -> Vec<Json> {
 }
 
 fn big_keys(server: &Server) -> Vec<Json> {
-    let known = server.survey.biggest().into_iter();
+    let known = server.key_scan.biggest().into_iter();
     let shown = known.map(|big| {
         let (key, size) = (printable(&big.key), big.size);
         json!({ "key": key, "db": big.db, "bytes": size.bytes(), "on_disk": size.disk })

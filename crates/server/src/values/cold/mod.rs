@@ -1,8 +1,8 @@
 //! Values that are in the log alone: bringing them back for the commands that need them.
 //!
-//! Under `maxmemory-policy offload` values leave memory ([`crate::store::make_room`] decides when, `keyspace` which);
-//! keys, expiries and lengths stay. From the first time on that this may have happened ([`Offload::is_on`]),
-//! each command is *prepared* before it runs:
+//! Under `maxmemory-policy offload` values leave memory ([`crate::store::make_room`] decides when, `keyspace`
+//! which); keys, expiries and lengths stay. From the first time on that this may have happened
+//! ([`Offload::is_on`]), each command is *prepared* before it runs:
 //!
 //! ```text
 //!  command -- its row says of which keys it needs the values (`Spec::needs`) -- all in memory: their shards are pinned, it runs

@@ -1,13 +1,13 @@
 //! Walking through all keys in the background, a slice at a time: which are the biggest, and what begins how.
 //!
-//! The control thread goes on with the walk ten times a second, for [`SURVEY_NS`] (longer while somebody
-//! waits for figures by prefix), with [`SURVEY_SLICE`] keys under each lock. So it costs well below a
+//! The control thread goes on with the walk ten times a second, for [`KEY_SCAN_NS`] (longer while somebody
+//! waits for figures by prefix), with [`KEY_SCAN_SLICE`] keys under each lock. So it costs well below a
 //! hundredth of a processor, and no command waits for more than a slice. A walk begins anew when it has come
-//! to its end and [`SURVEY_PAUSE_MS`] have passed.
+//! to its end and [`KEY_SCAN_PAUSE_MS`] have passed.
 //!
 //! What is known is what the last whole walk saw and what this one has seen so far. Keys that come and go
 //! meanwhile may be missing, as in SCAN; how big a key is now is asked when it is told. Where there are few
-//! keys ([`SURVEY_AT_ONCE`]) the command BIGKEYS walks through all of them itself.
+//! keys ([`KEY_SCAN_AT_ONCE`]) the command BIGKEYS walks through all of them itself.
 //!
 //! The size of a key is the memory it takes and the bytes of its value that are on the disk alone.
 
@@ -20,7 +20,9 @@ use parking_lot::Mutex;
 
 pub(crate) use prefixes::{Prefix, Prefixes, Rule};
 
-use crate::limits::{SURVEY_ASKED_NS, SURVEY_AT_ONCE, SURVEY_NS, SURVEY_PAUSE_MS, SURVEY_SLICE};
+use crate::limits::{
+    KEY_SCAN_ASKED_NS, KEY_SCAN_AT_ONCE, KEY_SCAN_NS, KEY_SCAN_PAUSE_MS, KEY_SCAN_SLICE,
+};
 
 /// Big keys that are kept.
 pub(crate) const MOST: usize = 32;
@@ -59,7 +61,7 @@ pub(crate) struct BigKey {
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Survey(Mutex<State>);
+pub(crate) struct KeyScan(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -75,7 +77,7 @@ struct State {
     asked: Option<Prefixes>,
 }
 
-impl Survey {
+impl KeyScan {
     /// Goes on with the walk for a moment. The turn was entered.
     pub(crate) fn go_on(&self, keyspace: &Keyspace, turn: &Turn<'_>) {
         let now_ms = sys::clock::realtime_ms();
@@ -114,7 +116,7 @@ impl Survey {
         let databases = 0..keyspace.databases();
         let existing = databases.filter_map(|db| keyspace.existing(turn, db));
         let keys: usize = existing.map(|database| database.len()).sum();
-        if keys > SURVEY_AT_ONCE {
+        if keys > KEY_SCAN_AT_ONCE {
             return None;
         }
         let mut state = State::default();
@@ -150,15 +152,19 @@ impl State {
     /// One slice, if there is one to do within the budget. Returns whether there may be another.
     fn slice(&mut self, keyspace: &Keyspace, turn: &Turn<'_>, now_ms: i64, spent_ns: u128) -> bool {
         let is_asked = self.asked.as_ref().is_some_and(|asked| !asked.is_done);
-        let rests = now_ms < self.next_ms && self.next_ms - now_ms <= SURVEY_PAUSE_MS;
-        let budget_ns = if is_asked { SURVEY_ASKED_NS } else { SURVEY_NS };
+        let rests = now_ms < self.next_ms && self.next_ms - now_ms <= KEY_SCAN_PAUSE_MS;
+        let budget_ns = if is_asked {
+            KEY_SCAN_ASKED_NS
+        } else {
+            KEY_SCAN_NS
+        };
         if (rests && !is_asked) || spent_ns >= u128::from(budget_ns) {
             return false;
         }
         self.next_ms = 0;
         let is_over = self.walk(keyspace, turn, now_ms);
         if is_over {
-            self.next_ms = now_ms + SURVEY_PAUSE_MS;
+            self.next_ms = now_ms + KEY_SCAN_PAUSE_MS;
         }
         !is_over
     }
@@ -179,7 +185,7 @@ impl State {
         let mut asked = asked.as_mut().filter(|asked| !asked.is_done);
         let cursor = match keyspace.existing(turn, *db) {
             None => 0,
-            Some(database) => database.scan(self.cursor, SURVEY_SLICE, now_ms, |entry| {
+            Some(database) => database.scan(self.cursor, KEY_SCAN_SLICE, now_ms, |entry| {
                 let size = Size::of(entry);
                 note(found, size, *db, entry.key());
                 if let Some(asked) = &mut asked {

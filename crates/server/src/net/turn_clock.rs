@@ -16,12 +16,12 @@ const WAIT_US: f64 = 20.0;
 
 /// See the module. All in ticks of [`sys::clock::ticks`].
 #[derive(Default)]
-pub(crate) struct Pace {
+pub(crate) struct TurnClock {
     began: u64,
     ended: u64,
 }
 
-impl Pace {
+impl TurnClock {
     /// A wait is over.
     #[inline]
     pub(crate) fn begin_turn(&mut self, stats: &WorkerStats) {
@@ -71,16 +71,16 @@ mod tests {
 
     #[test]
     fn turns_add_up() {
-        let (stats, mut pace) = (WorkerStats::new(0), Pace::default());
-        pace.begin_turn(&stats);
+        let (stats, mut turn_clock) = (WorkerStats::new(0), TurnClock::default());
+        turn_clock.begin_turn(&stats);
         std::thread::sleep(std::time::Duration::from_millis(2));
-        pace.end_turn(&stats);
+        turn_clock.end_turn(&stats);
         let once = stats.turn_ticks.get();
         assert!(once >= (sys::clock::ticks_per_us() * 2000.0) as u64);
         let before = sys::clock::ticks();
-        pace.begin_turn(&stats);
+        turn_clock.begin_turn(&stats);
         assert!(stats.ready.get() < before, "it came during the turn before");
-        pace.end_turn(&stats);
+        turn_clock.end_turn(&stats);
         assert!(stats.turn_ticks.get() > once);
     }
 }

@@ -1,11 +1,11 @@
 //! BIGKEYS and PREFIXES: what is known from walking through all keys in the background, see
-//! [`crate::metrics::survey`].
+//! [`crate::metrics::key_scan`].
 
 use keyspace::Key;
 
 use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
 use crate::command::failure;
-use crate::metrics::survey::{BigKey, MOST, Prefix, Prefixes, Rule, Survey};
+use crate::metrics::key_scan::{BigKey, KeyScan, MOST, Prefix, Prefixes, Rule};
 
 /// What the rows below have in common. In a transaction they run alone: who walks through the keys waits for
 /// shards, so that nobody may wait for it while holding some.
@@ -93,8 +93,8 @@ fn parse_count(args: &Args<'_>, from: usize, otherwise: usize) -> Result<usize, 
 /// The big keys that the walk in the background has seen, with their present sizes: some keys may have gone,
 /// or have become smaller.
 fn known_now(context: &mut Context<'_>) -> Result<Vec<BigKey>, Failure> {
-    let survey = &context.server.survey;
-    let mut known = survey.biggest();
+    let scan = &context.server.key_scan;
+    let mut known = scan.biggest();
     known.retain_mut(|big| {
         let hash = context.store.keyspace.hash(&big.key);
         let key = Key {
@@ -106,7 +106,7 @@ fn known_now(context: &mut Context<'_>) -> Result<Vec<BigKey>, Failure> {
         size.is_some()
     });
     if known.is_empty() {
-        survey.hurry();
+        scan.hurry();
         return Err(NOT_SEEN_YET);
     }
     known.sort_by(|one, other| other.cmp_size(one));
@@ -124,7 +124,7 @@ fn big_keys(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     }
     let most = parse_count(args, 1, MOST)?;
     let (server, store) = (context.server, &context.store);
-    let mut known = match Survey::biggest_at_once(&server.keyspace, store.turn, store.now) {
+    let mut known = match KeyScan::biggest_at_once(&server.keyspace, store.turn, store.now) {
         Some(all) => all,
         None => known_now(context)?,
     };
@@ -183,7 +183,7 @@ fn start(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         }
         at += 2;
     }
-    context.server.survey.count_prefixes(rule);
+    context.server.key_scan.count_prefixes(rule);
     context.reply.ok();
     Ok(Next::Done)
 }
@@ -191,7 +191,7 @@ fn start(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 fn get(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let most = parse_count(args, 2, SHOWN)?;
     let server = context.server;
-    server.survey.with_prefixes(|prefixes| match prefixes {
+    server.key_scan.with_prefixes(|prefixes| match prefixes {
         None => Err(Failure::of(
             "ERR nothing was counted yet: begin with PREFIXES START",
         )),

@@ -1,9 +1,9 @@
 //! Reading very many keys at one moment, without anybody having to wait for it.
 //!
 //! MGET sees all its keys at one moment because it locks their shards before it reads the first. With a
-//! hundred thousand keys that would keep everybody else out for long. Instead they are *gathered*
-//! ([`crate::command::gather`]): read a slice at a time, each under its own shard's lock alone, while it is
-//! noted which of them change behind that. Those are read again, and again, until few are left. Then all
+//! hundred thousand keys that would keep all others out for long. Instead they are a *multi-read*
+//! ([`crate::command::multi_read`]): read a slice at a time, each under its own shard's lock alone, while it
+//! is noted which of them change behind that. Those are read again, and again, until few are left. Then all
 //! shards are locked for as long as it takes to read these few; that is the moment.
 //!
 //! Keys are told apart by their *bucket*, the leading bits of the hash, of which the first name the shard. A
@@ -11,14 +11,14 @@
 //!
 //! Invariants:
 //! 1. A bucket's bit is cleared under its shard's lock, which is held until its keys were read. From before
-//!    that the shard is observed (`keyspace::reason::GATHERED`), so that whoever changes one of the keys sets
+//!    that the shard is observed (`keyspace::reason::MULTI_READ`), so that whoever changes one of the keys sets
 //!    the bit, under the same lock. So what was read of a bucket that is not stale is what is in the
 //!    keyspace, whenever its shard is locked.
 //! 2. When databases were emptied or exchanged every bucket is stale; nobody is inside a turn then.
 //! 3. Nothing is answered of what was read before the moment at which all shards were locked and no bucket
 //!    was stale.
 //!
-//! What does not live here: what is done with the values, which is [`crate::command::gather`]'s; slices,
+//! What does not live here: what is done with the values, which is [`crate::command::multi_read`]'s; slices,
 //! which are [`crate::command::deferred`]'s.
 
 mod stale;
@@ -31,15 +31,15 @@ use parking_lot::RwLock;
 
 pub(crate) use stale::Stale;
 
-/// What the observer knows of commands that gather.
+/// Multi-reads that run.
 #[derive(Default)]
-pub(crate) struct Gatherings {
+pub(crate) struct MultiReads {
     running: RwLock<Vec<Arc<Stale>>>,
     /// Whether there are any, so that who empties a database need not look.
     any: AtomicBool,
 }
 
-impl Gatherings {
+impl MultiReads {
     /// From here on it is noted in `stale` what changes, in shards that are observed.
     pub(crate) fn begin(&self, stale: &Arc<Stale>) {
         let mut running = self.running.write();

@@ -1,8 +1,8 @@
-//! Gathering: what is left of a command that reads very many keys.
+//! Multi-read: the rest of a command that reads very many keys.
 //!
 //! First the keys are sorted by bucket, so that those of a shard are read under one lock. Then come *passes*
-//! over what is stale, and the moment at which the rest is read; see [`crate::observe::gather`]. The reply is
-//! written behind that, from what was found.
+//! over what is stale, and the moment at which the rest is read; see [`crate::observe::multi_read`]. The
+//! reply is written behind that, from what was found.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use resp::reply::Writer;
 
 use crate::command::deferred::{Around, Progress, Slice, Work};
 use crate::command::{Context, Next};
-use crate::limits::{GATHER_KEYS, GATHER_PASSES, GATHER_REST, PIECE_BYTES, SLICE_KEYS};
+use crate::limits::{MULTI_READ_KEYS, MULTI_READ_PASSES, MULTI_READ_REST, PIECE_BYTES, SLICE_KEYS};
 use crate::observe::Observers;
-use crate::observe::gather::Stale;
+use crate::observe::multi_read::Stale;
 use crate::request::{Args, Failure, Pieces};
 use crate::store::Shard;
 
@@ -43,8 +43,12 @@ pub(crate) enum Wanted {
 /// A connection that keeps copies is told of changes that come behind its reply, so it gets that at once. So
 /// does everybody when values may be in the log alone: they were brought back for the command, and stay until
 /// it has run.
-pub(crate) fn gather(context: &mut Context<'_>, args: &Args<'_>, wanted: Wanted) -> Option<Next> {
-    if args.len() <= GATHER_KEYS || !context.may_defer() || context.session.listens {
+pub(crate) fn multi_read(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+    wanted: Wanted,
+) -> Option<Next> {
+    if args.len() <= MULTI_READ_KEYS || !context.may_defer() || context.session.listens {
         return None;
     }
     if wanted == Wanted::Values && context.server.offload.is_on() {
@@ -52,10 +56,10 @@ pub(crate) fn gather(context: &mut Context<'_>, args: &Args<'_>, wanted: Wanted)
     }
     let (observers, shards) = (context.store.observers, context.store.keyspace.shards());
     let stale = Arc::new(Stale::all(context.store.db, args.len() - 1, shards));
-    observers.gatherings.begin(&stale);
+    observers.multi_reads.begin(&stale);
     let later = context.defer(
         args,
-        Gather {
+        MultiRead {
             wanted,
             observers,
             stale,
@@ -99,7 +103,7 @@ enum Phase {
 }
 
 /// See the module. Keys are known by their number among all.
-struct Gather {
+struct MultiRead {
     wanted: Wanted,
     observers: &'static Observers,
     stale: Arc<Stale>,
@@ -120,13 +124,13 @@ struct Gather {
     answer: Pieces,
 }
 
-impl Drop for Gather {
+impl Drop for MultiRead {
     fn drop(&mut self) {
-        self.observers.gatherings.end(&self.stale);
+        self.observers.multi_reads.end(&self.stale);
     }
 }
 
-impl Work for Gather {
+impl Work for MultiRead {
     fn go_on(&mut self, around: &mut Around<'_>, slice: &Slice) -> Progress {
         let keys = around.args.len() - 1;
         while slice.goes_on() {
@@ -156,7 +160,7 @@ impl Work for Gather {
     }
 }
 
-impl Gather {
+impl MultiRead {
     /// Counts the keys of each bucket.
     fn count(&mut self, around: &Around<'_>, from: usize) {
         if from == 0 {
@@ -206,7 +210,7 @@ impl Gather {
         let stale = Arc::clone(&self.stale);
         let own = stale.shard_of(first);
         let mut shard = around.store.lock_hash(stale.db, stale.hash_of(first));
-        shard.observe_all(reason::GATHERED);
+        shard.observe_all(reason::MULTI_READ);
         let (mut bucket, mut keys) = (first, 0);
         loop {
             stale.clear(bucket);
@@ -285,7 +289,7 @@ impl Gather {
         over.for_each(|&(_, bucket)| self.stale.set(bucket as usize));
         self.expiring.retain(|&(expiry, _)| now <= expiry);
         self.passes += 1;
-        if self.stale.count() > GATHER_REST && self.passes < GATHER_PASSES {
+        if self.stale.count() > MULTI_READ_REST && self.passes < MULTI_READ_PASSES {
             self.phase = Phase::Read(0);
             return;
         }

@@ -1,4 +1,4 @@
-//! Which buckets of a gathering have to be read: a bit for each.
+//! Buckets of a multi-read that have to be read: a bit for each.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
