@@ -7,20 +7,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sys::ring::Producer;
-
 use crate::address::{Address, DbId, Lsn};
-use crate::batch::{Batch, Scratch};
 use crate::bindings::{Rebind, encode_changes};
-use crate::blob::{Blob, BlobStore};
-use crate::core::{Core, NOBODY, Wake};
+use crate::blob::Blob;
+use crate::claims::Claims;
+use crate::core::{NOBODY, Wake};
+use crate::engine::Engine;
 use crate::error::Refusal;
+use crate::gathered::Scratch;
 use crate::limits::{BRAKE_WAIT_MAX, BRAKE_WAIT_MIN};
 use crate::liveness::Liveness;
 use crate::lock::lock;
 use crate::options::SyncPolicy;
 use crate::record::{self, Change, Draft, Record, Tag, Value};
 use crate::series::Series;
+use crate::store::BlobStore;
 
 /// What room in the ring is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,19 +33,10 @@ enum Purpose {
 
 /// One thread's way into the log.
 pub struct Appender {
-    pub(crate) core: Arc<Core>,
-    pub(crate) producer: Producer,
+    pub(crate) claims: Claims,
     liveness: Liveness,
-    /// Bytes of the ring that this appender may still claim.
-    credit: u64,
-    /// Where its latest record ends.
-    end: Lsn,
-    /// Bytes that it has appended.
-    appended: u64,
     /// How long it has yet to wait for what it was given, in nanoseconds.
     owes_wait: u64,
-    /// Something was appended since the last commit.
-    has_appended: bool,
     /// The log thread was not told of the last commit.
     owes_nudge: bool,
     /// What batches gather in, kept for the next one.
@@ -55,31 +47,26 @@ pub struct Appender {
 
 impl Appender {
     /// `None` when there are as many as the options allow.
-    pub(crate) fn new(core: Arc<Core>, wake: Option<Wake>) -> Option<Appender> {
-        let producer = core.ring.producer()?;
-        *lock(&core.members[producer.number()].0.waker) = wake;
+    pub(crate) fn new(engine: Arc<Engine>, wake: Option<Wake>) -> Option<Appender> {
+        let producer = engine.ring.producer()?;
+        *lock(&engine.members[producer.number()].0.waker) = wake;
         Some(Appender {
             liveness: Liveness::new(
-                core.segments.clone(),
-                core.blobs.clone(),
-                Some(core.ring.clone()),
+                engine.segments.clone(),
+                engine.blobs.clone(),
+                Some(engine.ring.clone()),
             ),
-            end: core.tail(),
-            producer,
-            credit: 0,
-            appended: 0,
+            claims: Claims::new(engine, producer),
             owes_wait: 0,
-            has_appended: false,
             owes_nudge: false,
             scratch: Scratch::default(),
             series: Series::default(),
-            core,
         })
     }
 
     /// The most that [`Appender::ensure`] can give in one piece.
     pub fn window(&self) -> u64 {
-        self.core.credit.window
+        self.claims.engine.credit.window
     }
 
     /// Gets room for records of `bytes` bytes together (see [`Appender::bytes_of`]), [`Appender::window`] at
@@ -91,7 +78,7 @@ impl Appender {
     /// Nothing may be appended: the disk is full, or a write has failed.
     #[inline]
     pub fn ensure(&mut self, bytes: u64) -> Result<(), Refusal> {
-        if self.credit >= bytes && self.core.is_healthy() {
+        if self.claims.credit >= bytes && self.claims.engine.is_healthy() {
             return Ok(());
         }
         self.ensure_slowly(bytes.min(self.window()), Purpose::Change)
@@ -103,7 +90,7 @@ impl Appender {
     /// Even that is used up, or a write has failed.
     pub fn ensure_for_removal(&mut self, bytes: u64) -> Result<(), Refusal> {
         let bytes = bytes.min(self.window());
-        if self.credit >= bytes && self.core.takes_removals() {
+        if self.claims.credit >= bytes && self.claims.engine.takes_removals() {
             return Ok(());
         }
         self.ensure_slowly(bytes, Purpose::Removal)
@@ -113,7 +100,7 @@ impl Appender {
     pub(crate) fn ensure_for_compaction(&mut self, bytes: u64) -> Result<(), Refusal> {
         let bytes = bytes.min(self.window());
         // Nearly every record of a segment that is emptied is dead, and takes none of the room that there is.
-        if self.credit >= bytes && self.core.is_healthy() {
+        if self.claims.credit >= bytes && self.claims.engine.is_healthy() {
             return Ok(());
         }
         self.ensure_slowly(bytes, Purpose::Compaction)
@@ -122,26 +109,29 @@ impl Appender {
     /// Room that compaction gets before a record is handed over: what is written again can be larger than the
     /// record, because patches have come together.
     pub(crate) fn relocation_bytes(&self, record: &Record<'_>) -> u64 {
-        let most = Appender::bytes_of(record.key.len(), self.core.options.blob_min as usize);
+        let most = Appender::bytes_of(
+            record.key.len(),
+            self.claims.engine.options.blob_min as usize,
+        );
         most.max(record.bytes())
     }
 
     /// Whether there is room for whatever compaction has to write in place of this record.
     #[inline]
     pub fn may_relocate(&self, record: &Record<'_>) -> bool {
-        self.credit >= self.relocation_bytes(record).min(self.window())
+        self.claims.credit >= self.relocation_bytes(record).min(self.window())
     }
 
     /// Whether a record of so many bytes finds room without waiting for a disk that has no space. Who holds a
     /// lock may wait for the disk, and not for the space: nobody knows when there is some.
     #[inline]
     pub fn may_append(&self, bytes: u64) -> bool {
-        self.credit >= bytes || self.core.has_space(bytes)
+        self.claims.credit >= bytes || self.claims.engine.has_space(bytes)
     }
 
     #[cold]
     fn ensure_slowly(&mut self, bytes: u64, purpose: Purpose) -> Result<(), Refusal> {
-        let core = self.core.clone();
+        let core = self.claims.engine.clone();
         let accepts = || match purpose {
             Purpose::Change => core.is_healthy(),
             Purpose::Removal => core.takes_removals(),
@@ -157,10 +147,10 @@ impl Appender {
         }
         // Who is held back comes again soon.
         let lease = if is_held_back { 0 } else { core.credit.lease };
-        while self.credit < bytes {
-            let needed = bytes - self.credit;
+        while self.claims.credit < bytes {
+            let needed = bytes - self.claims.credit;
             let taken = core.credit.take(needed.max(lease), needed);
-            self.credit += taken;
+            self.claims.credit += taken;
             if taken == 0 {
                 // The room may be taken by what this appender has not committed.
                 self.commit();
@@ -169,7 +159,7 @@ impl Appender {
                     given = core.credit.take(needed, needed);
                     given > 0 || !accepts()
                 });
-                self.credit += given;
+                self.claims.credit += given;
                 if given == 0 {
                     return Err(core.refusal().unwrap_or(Refusal::Closed));
                 }
@@ -205,7 +195,7 @@ impl Appender {
         expiry: Option<i64>,
         value: &[u8],
     ) -> Address {
-        let lsn = self.append(&Draft::set(db, key, tag, expiry, value));
+        let lsn = self.claims.append(&Draft::set(db, key, tag, expiry, value));
         Address::new(lsn, false, expiry.is_some())
     }
 
@@ -222,29 +212,31 @@ impl Appender {
         blob: &Arc<Blob>,
     ) -> Address {
         assert!(self.has_made(blob), "a blob is named in its own log");
-        let lsn = self.append(&Draft::set_blob(db, key, tag, expiry, blob.reference()));
-        self.core.blobs.name(lsn, blob);
+        let lsn = self
+            .claims
+            .append(&Draft::set_blob(db, key, tag, expiry, blob.reference()));
+        self.claims.engine.blobs.name(lsn, blob);
         Address::new(lsn, true, expiry.is_some())
     }
 
     /// Whether this log has made a blob.
     pub fn has_made(&self, blob: &Blob) -> bool {
-        self.core.blobs.has_made(blob)
+        self.claims.engine.blobs.has_made(blob)
     }
 
     /// Whether any record has its value in a file. Takes no lock.
     pub fn has_blobs(&self) -> bool {
-        self.core.blobs.are_there()
+        self.claims.engine.blobs.are_there()
     }
 
     /// The blob that the base record of an entry names.
     pub fn blob_at(&self, address: Address) -> Option<Arc<Blob>> {
-        self.core.blobs.named_by(address.lsn())
+        self.claims.engine.blobs.named_by(address.lsn())
     }
 
     /// Makes files for large values.
     pub fn blob_store(&self) -> BlobStore {
-        BlobStore::new(&self.core)
+        BlobStore::new(&self.claims.engine)
     }
 
     /// Compaction's way to write an entry again whose value is in a file: the record is new, the file stays.
@@ -260,8 +252,10 @@ impl Appender {
         else {
             panic!("only a large value is in a file");
         };
-        let lsn = self.append(&Draft::set_blob(record.db, record.key, tag, expiry, blob));
-        self.core.blobs.moved(record.lsn, lsn);
+        let lsn = self
+            .claims
+            .append(&Draft::set_blob(record.db, record.key, tag, expiry, blob));
+        self.claims.engine.blobs.moved(record.lsn, lsn);
         self.liveness.moved(record.lsn, record.bytes());
         Address::new(lsn, true, expiry.is_some())
     }
@@ -269,13 +263,13 @@ impl Appender {
     /// The key is gone.
     #[inline]
     pub fn delete(&mut self, db: DbId, key: &[u8]) -> Lsn {
-        self.append(&Draft::delete(db, key))
+        self.claims.append(&Draft::delete(db, key))
     }
 
     /// The key, which exists, has this expiry from here on. The entry's address stays.
     #[inline]
     pub fn expire(&mut self, db: DbId, key: &[u8], expiry: Option<i64>) -> Lsn {
-        self.append(&Draft::expire(db, key, expiry))
+        self.claims.append(&Draft::expire(db, key, expiry))
     }
 
     /// Part of the value of the key, which exists and is on disk, changes: `bytes` go to `offset`, and the
@@ -297,20 +291,51 @@ impl Appender {
             offset + bytes.len() as u64 <= total,
             "a patch is part of the value"
         );
-        self.append(&Draft::patch(db, key, tag, offset, total, bytes))
+        self.claims
+            .append(&Draft::patch(db, key, tag, offset, total, bytes))
     }
 
     /// Changes what database numbers mean, or empties databases. Nobody else appends to these databases
     /// meanwhile.
     pub fn bind(&mut self, changes: &[Rebind]) -> Lsn {
-        let lsn = self.append(&Draft::bind(&encode_changes(changes)));
-        lock(&self.core.bindings).push(lsn, changes);
+        let lsn = self.claims.append(&Draft::bind(&encode_changes(changes)));
+        lock(&self.claims.engine.bindings).push(lsn, changes);
         lsn
     }
 
-    /// Begins a batch: its records count all or not at all.
-    pub fn batch(&mut self) -> Batch<'_> {
-        Batch::new(self)
+    /// Bytes that a plain set takes in the log, with so many bytes of key and value.
+    #[inline]
+    pub const fn set_bytes(key: usize, value: usize) -> u64 {
+        record::record_bytes(key as u64, value as u64, false)
+    }
+
+    /// Begins a batch of `records` sets without expiry, two at least, that take `bytes` bytes together (the
+    /// sum of [`Appender::set_bytes`]). All of them follow, through [`Appender::set_in_series`], before
+    /// anything else is appended. As for any batch, locks of all shards it touches are held until its end.
+    ///
+    /// # Panics
+    /// If the last series was not ended, or it takes [`MAX_RECORD`] bytes or more.
+    pub fn begin_series(&mut self, records: u32, bytes: u64) {
+        self.series.begin(&mut self.claims, records, bytes);
+    }
+
+    /// [`Appender::set`] as the next record of the series.
+    ///
+    /// # Panics
+    /// If there is no room for it in the series.
+    #[inline]
+    pub fn set_in_series(&mut self, db: DbId, key: &[u8], tag: Tag, value: &[u8]) -> Address {
+        let draft = Draft::set(db, key, tag, None, value).inner();
+        let lsn = self.series.fill(&mut self.claims, &draft);
+        Address::new(lsn, false, false)
+    }
+
+    /// Ends the series.
+    ///
+    /// # Panics
+    /// If records are missing.
+    pub fn end_series(&mut self) {
+        self.series.end(&mut self.claims);
     }
 
     /// Notes about dead records.
@@ -325,18 +350,21 @@ impl Appender {
     pub fn commit(&mut self) -> Lsn {
         self.commit_and_wait();
         self.nudge();
-        self.end
+        self.claims.end
     }
 
     /// The same for a thread that will ask [`Appender::wake_when_durable`], or [`Appender::nudge`], before it
     /// sleeps: if every turn is synced the log thread is not woken yet, because this thread may do its work.
     #[inline]
     pub fn commit_and_wait(&mut self) -> Lsn {
-        if std::mem::take(&mut self.has_appended) {
-            let spare = self.credit.saturating_sub(self.core.credit.lease);
-            if spare > self.core.credit.lease {
-                self.core.credit.give_back(spare);
-                self.credit -= spare;
+        if std::mem::take(&mut self.claims.has_appended) {
+            let spare = self
+                .claims
+                .credit
+                .saturating_sub(self.claims.engine.credit.lease);
+            if spare > self.claims.engine.credit.lease {
+                self.claims.engine.credit.give_back(spare);
+                self.claims.credit -= spare;
             }
             self.owes_nudge = true;
             if !self.is_synchronous() {
@@ -346,13 +374,13 @@ impl Appender {
         if self.liveness.is_due() {
             self.liveness.publish();
         }
-        self.end
+        self.claims.end
     }
 
     /// If every turn is synced, the disk is quick and nobody else is about it, does the log thread's work on
     /// this thread: that takes less than waking it and being woken.
     pub fn sync_here(&mut self) {
-        if self.core.turn_here() && self.core.durable() >= self.end {
+        if self.claims.engine.turn_here() && self.claims.engine.durable() >= self.claims.end {
             self.owes_nudge = false;
         }
     }
@@ -362,7 +390,7 @@ impl Appender {
     pub fn nudge(&mut self) {
         if self.owes_nudge {
             self.owes_nudge = false;
-            self.core.nudge(self.end.0);
+            self.claims.engine.nudge(self.claims.end.0);
         }
     }
 
@@ -372,36 +400,36 @@ impl Appender {
     /// # Errors
     /// The log has failed: it will never be.
     pub fn wake_when_durable(&mut self, lsn: Lsn) -> Result<bool, Refusal> {
-        if self.core.durable() >= lsn {
+        if self.claims.engine.durable() >= lsn {
             self.owes_nudge = false;
             return Ok(true);
         }
         self.nudge();
-        let member = &self.core.members[self.producer.number()].0;
+        let member = &self.claims.engine.members[self.claims.producer.number()].0;
         member.waits_for.store(lsn.0, Ordering::SeqCst);
         // Whoever makes it durable looks at `waits_for` after it has said so; this looks after it has set it.
-        if self.core.durable() >= lsn {
+        if self.claims.engine.durable() >= lsn {
             member.waits_for.store(NOBODY, Ordering::SeqCst);
             return Ok(true);
         }
-        if self.core.has_failed() {
+        if self.claims.engine.has_failed() {
             member.waits_for.store(NOBODY, Ordering::SeqCst);
-            return Err(self.core.refusal().unwrap_or(Refusal::Closed));
+            return Err(self.claims.engine.refusal().unwrap_or(Refusal::Closed));
         }
         Ok(false)
     }
 
     /// Asks for everything that is committed to become durable soon, whatever the policy.
     pub fn want_sync(&self) {
-        self.core.wake_writer();
-        self.core.sync_wanted.store(true, Ordering::SeqCst);
-        self.core.chores.ring();
+        self.claims.engine.wake_writer();
+        self.claims.engine.sync_wanted.store(true, Ordering::SeqCst);
+        self.claims.engine.chores.ring();
     }
 
     /// Everything below is durable.
     #[inline]
     pub fn durable(&self) -> Lsn {
-        self.core.durable()
+        self.claims.engine.durable()
     }
 
     /// Whether the base record of an entry, with so many bytes of key and value, is in a file: whether it can
@@ -409,82 +437,35 @@ impl Appender {
     #[inline]
     pub fn is_written(&self, address: Address, key: usize, value: usize) -> bool {
         let bytes = record::base_bytes(address, key as u64, value as u64);
-        address.lsn().offset(bytes) <= self.core.written()
+        address.lsn().offset(bytes) <= self.claims.engine.written()
     }
 
     /// The position of the next record of any appender: what was read under a lock was logged below it.
     #[inline]
     pub fn tail(&self) -> Lsn {
-        self.core.tail()
+        self.claims.engine.tail()
     }
 
     /// Whether replies to writes wait until they are durable.
     #[inline]
     pub fn is_synchronous(&self) -> bool {
-        self.core.policy() == SyncPolicy::Always
+        self.claims.engine.policy() == SyncPolicy::Always
     }
 
     /// Whether nothing is accepted now: the disk is full or has failed.
     #[inline]
     pub fn is_refused(&self) -> bool {
-        !self.core.is_healthy()
+        !self.claims.engine.is_healthy()
+    }
+
+    /// The segment that begins at `first` is no part of the log any more.
+    pub(crate) fn retire(&mut self, first: Lsn) -> Lsn {
+        self.claims.append(&Draft::retire(first))
     }
 
     /// Bytes that it has appended since it was made.
     pub(crate) fn appended(&self) -> u64 {
-        self.appended
-    }
-
-    /// Appends one record.
-    #[inline]
-    pub(crate) fn append(&mut self, draft: &Draft<'_>) -> Lsn {
-        let at = self.claim(draft.bytes());
-        self.fill(at, draft);
-        self.filled();
-        Lsn(at)
-    }
-
-    /// All that was claimed is filled, and may be written. This is said at once and not with the commit: who
-    /// appends next may have to wait for a lock, and who holds that may wait for room in the ring, which
-    /// there is only when everything below is written.
-    #[inline]
-    pub(crate) fn filled(&mut self) {
-        self.producer.commit();
-    }
-
-    /// Fills a claim that was made for this record.
-    #[inline]
-    pub(crate) fn fill(&mut self, at: u64, draft: &Draft<'_>) {
-        if let Ok(len) = usize::try_from(draft.bytes())
-            && let Some(slot) = self.producer.fill(at, len)
-        {
-            record::write(slot, Lsn(at), draft);
-        } else {
-            self.fill_slowly(at, draft);
-        }
-    }
-
-    /// Claims room for a record, with credit if there is enough.
-    #[inline]
-    pub(crate) fn claim(&mut self, bytes: u64) -> u64 {
-        match self.credit.checked_sub(bytes) {
-            Some(left) => self.credit = left,
-            None => self.core.credit.owe(bytes),
-        }
-        let at = self.producer.claim(bytes);
-        self.end = Lsn(at + bytes);
-        self.appended += bytes;
-        self.has_appended = true;
-        at
-    }
-
-    /// Fills a claim for which there is no room yet. It waits inside of a lock, for the log thread alone,
-    /// which takes none of those, and waits for no appender that does ([`Appender::filled`]): it happens
-    /// behind or with records that are larger than a window.
-    #[cold]
-    fn fill_slowly(&mut self, at: u64, draft: &Draft<'_>) {
-        let mut parts = Parts::new(self, at, draft.bytes());
-        record::write_in_parts(Lsn(at), draft, |bytes| parts.put(bytes));
+        self.claims.appended
     }
 }
 
@@ -494,54 +475,11 @@ impl Drop for Appender {
             return;
         }
         self.commit();
-        self.core.credit.give_back(self.credit);
-        *lock(&self.core.members[self.producer.number()].0.waker) = None;
-    }
-}
-
-/// Fills one claim piece by piece, waiting for room in between.
-pub(crate) struct Parts<'a> {
-    core: Arc<Core>,
-    producer: &'a mut Producer,
-    at: u64,
-    end: u64,
-}
-
-impl<'a> Parts<'a> {
-    pub(crate) fn new(appender: &'a mut Appender, at: u64, bytes: u64) -> Parts<'a> {
-        let core = appender.core.clone();
-        Parts {
-            core,
-            producer: &mut appender.producer,
-            at,
-            end: at + bytes,
-        }
-    }
-
-    pub(crate) fn put(&mut self, mut bytes: &[u8]) {
-        debug_assert!(self.at + bytes.len() as u64 <= self.end);
-        // Small enough that the log thread has something to do while the next one is copied.
-        let most = self.core.ring.capacity() / 16;
-        while !bytes.is_empty() {
-            let (piece, rest) = bytes.split_at(bytes.len().min(most));
-            let at = self.at;
-            let slot = match self.producer.fill(at, piece.len()) {
-                Some(slot) => slot,
-                None => {
-                    // Pieces end anywhere, but the log thread reads lengths at multiples of 8.
-                    self.producer.publish(at & !7);
-                    let end = at + piece.len() as u64;
-                    let ring = self.core.ring.clone();
-                    self.core
-                        .wait_for_room(|| ring.head() + ring.capacity() as u64 >= end);
-                    self.producer
-                        .fill(at, piece.len())
-                        .expect("there is room now")
-                }
-            };
-            slot.copy_from_slice(piece);
-            self.at += piece.len() as u64;
-            bytes = rest;
-        }
+        self.claims.engine.credit.give_back(self.claims.credit);
+        *lock(
+            &self.claims.engine.members[self.claims.producer.number()]
+                .0
+                .waker,
+        ) = None;
     }
 }

@@ -3,15 +3,16 @@
 //! How large it will be is known only at its end, so its records are gathered beside the ring and go into it
 //! together. Their positions are known then: an entry gets its address in [`Batch::finish`].
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::address::{Address, DbId, Lsn};
-use crate::appender::{Appender, Parts};
+use crate::appender::Appender;
 use crate::bindings::{Rebind, encode_changes};
 use crate::blob::Blob;
+use crate::claims::Claims;
+use crate::gathered::{Gathered, GatheredChange, Scratch, draft, record_of};
 use crate::lock::lock;
-use crate::record::{self, Change, Draft, HEADER, MAX_RECORD, Record, Tag, Value};
+use crate::record::{self, HEADER, MAX_RECORD, Record, Tag};
 
 /// See the module. Locks of all shards it touches are held from its beginning to its end; dropping it
 /// without [`Batch::finish`] leaves nothing in the log.
@@ -22,36 +23,15 @@ pub struct Batch<'a> {
     inside: u64,
 }
 
-/// What was gathered.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    /// Keys and values of all records.
-    bytes: Vec<u8>,
-    records: Vec<Gathered>,
-}
-
-/// An appender keeps no more room than this for its next batch.
-const KEEP: usize = 1 << 20;
-
-/// A record of a batch, with ranges of the gathered bytes.
-struct Gathered {
-    db: DbId,
-    key: Range<usize>,
-    change: GatheredChange,
-    data: Range<usize>,
-}
-
-enum GatheredChange {
-    Set(Tag, Option<i64>),
-    SetBlob(Tag, Option<i64>, Arc<Blob>),
-    Delete,
-    Expire(Option<i64>),
-    Patch(Tag, u64, u64),
-    Bind(Vec<Rebind>),
+impl Appender {
+    /// Begins a batch: its records count all or not at all.
+    pub fn batch(&mut self) -> Batch<'_> {
+        Batch::new(self)
+    }
 }
 
 impl<'a> Batch<'a> {
-    pub(crate) fn new(appender: &'a mut Appender) -> Batch<'a> {
+    fn new(appender: &'a mut Appender) -> Batch<'a> {
         Batch {
             scratch: std::mem::take(&mut appender.scratch),
             appender,
@@ -153,19 +133,19 @@ impl<'a> Batch<'a> {
             1 => 0,
             _ => HEADER as u64,
         };
-        let start = self.appender.claim(header + self.inside);
+        let start = self.appender.claims.claim(header + self.inside);
         match &records[..] {
-            [alone] => self.appender.fill(start, &draft(bytes, alone)),
-            _ => fill(self.appender, start, &self.scratch, self.inside),
+            [alone] => self.appender.claims.fill(start, &draft(bytes, alone)),
+            _ => fill(&mut self.appender.claims, start, &self.scratch, self.inside),
         }
-        self.appender.filled();
+        self.appender.claims.filled();
         let mut at = Lsn(start + header);
         for gathered in records {
             if let GatheredChange::SetBlob(_, _, blob) = &gathered.change {
-                self.appender.core.blobs.name(at, blob);
+                self.appender.claims.engine.blobs.name(at, blob);
             }
             if let GatheredChange::Bind(changes) = &gathered.change {
-                lock(&self.appender.core.bindings).push(at, changes);
+                lock(&self.appender.claims.engine.bindings).push(at, changes);
             } else {
                 let record = record_of(at, gathered, bytes);
                 each(self.appender, &record, record.address());
@@ -177,27 +157,20 @@ impl<'a> Batch<'a> {
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        let Scratch {
-            mut bytes,
-            mut records,
-        } = std::mem::take(&mut self.scratch);
-        bytes.clear();
-        records.clear();
-        bytes.shrink_to(KEEP);
-        records.shrink_to(KEEP / size_of::<Gathered>());
-        self.appender.scratch = Scratch { bytes, records };
+        self.scratch.clear();
+        self.appender.scratch = std::mem::take(&mut self.scratch);
     }
 }
 
 /// Fills the claim of a batch of several records.
-fn fill(appender: &mut Appender, start: u64, scratch: &Scratch, inside: u64) {
+fn fill(claims: &mut Claims, start: u64, scratch: &Scratch, inside: u64) {
     let Scratch { bytes, records } = scratch;
     let header = record::batch_header(Lsn(start), records.len() as u32, inside);
     let bytes_in_all = HEADER as u64 + inside;
     let mut at = Lsn(start + HEADER as u64);
     let slot = usize::try_from(bytes_in_all)
         .ok()
-        .and_then(|len| appender.producer.fill(start, len));
+        .and_then(|len| claims.slot(start, len));
     if let Some(slot) = slot {
         let (first, mut rest) = slot.split_at_mut(HEADER);
         first.copy_from_slice(&header);
@@ -210,63 +183,11 @@ fn fill(appender: &mut Appender, start: u64, scratch: &Scratch, inside: u64) {
         }
         return;
     }
-    let mut parts = Parts::new(appender, start, bytes_in_all);
+    let mut parts = claims.parts(start, bytes_in_all);
     parts.put(&header);
     for gathered in records {
         let draft = draft(bytes, gathered).inner();
         record::write_in_parts(at, &draft, |bytes| parts.put(bytes));
         at = at.offset(draft.bytes());
-    }
-}
-
-/// What a gathered record is in the log.
-fn draft<'b>(bytes: &'b [u8], record: &Gathered) -> Draft<'b> {
-    let (db, key, data) = (
-        record.db,
-        &bytes[record.key.clone()],
-        &bytes[record.data.clone()],
-    );
-    match record.change {
-        GatheredChange::SetBlob(tag, expiry, ref blob) => {
-            Draft::set_blob(db, key, tag, expiry, blob.reference())
-        }
-        GatheredChange::Set(tag, expiry) => Draft::set(db, key, tag, expiry, data),
-        GatheredChange::Delete => Draft::delete(db, key),
-        GatheredChange::Expire(expiry) => Draft::expire(db, key, expiry),
-        GatheredChange::Patch(tag, offset, total) => {
-            Draft::patch(db, key, tag, offset, total, data)
-        }
-        GatheredChange::Bind(_) => Draft::bind(data),
-    }
-}
-
-fn record_of<'b>(lsn: Lsn, gathered: &Gathered, bytes: &'b [u8]) -> Record<'b> {
-    let data = Value::Bytes(&bytes[gathered.data.clone()]);
-    let change = match gathered.change {
-        GatheredChange::Set(tag, expiry) => Change::Set {
-            tag,
-            expiry,
-            value: data,
-        },
-        GatheredChange::SetBlob(tag, expiry, ref blob) => Change::Set {
-            tag,
-            expiry,
-            value: Value::Blob(blob.reference()),
-        },
-        GatheredChange::Delete => Change::Delete,
-        GatheredChange::Expire(expiry) => Change::Expire(expiry),
-        GatheredChange::Patch(tag, offset, total) => Change::Patch {
-            tag,
-            offset,
-            total,
-            bytes: data,
-        },
-        GatheredChange::Bind(_) => unreachable!("bindings are about no key"),
-    };
-    Record {
-        lsn,
-        db: gathered.db,
-        key: &bytes[gathered.key.clone()],
-        change,
     }
 }

@@ -6,9 +6,9 @@
 //! end of a log that nobody had called durable (`recover/torn`).
 //!
 //! ```text
-//!  BlobStore::begin -- BlobDraft::write, as the bytes come -- BlobDraft::finish -- Blob -- Appender::set_blob
-//!                           \- dropped: the file goes               |                \- dropped without a record: the file goes
-//!                                                                   \- synced at once, or by the next Core::sync
+//!  BlobStore::begin -- BlobDraft::write, often -- BlobDraft::finish -- Blob -- Appender::set_blob
+//!                           \- dropped: the file goes   |             \- dropped without a record: it goes
+//!                                                       \- synced at once, or by the next sync
 //! ```
 //!
 //! Several records may name the same blob: a key that is copied takes no second file. A file goes with its
@@ -21,7 +21,8 @@
 //! 2. A blob is removed only after everything below the end of the log, as it was when its last record died,
 //!    is durable; and not while somebody has it, or holds the log ([`crate::Hold`]).
 //!
-//! Not here: writing one (`draft`), reading one as a whole (`fetch`), checking all of them (`check`).
+//! Not here: writing one (`store`, `draft`), reading one as a whole (`fetch`), checking all of them
+//! (`check`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -32,14 +33,11 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use sys::file::{File, Files};
 
 use crate::address::Lsn;
-use crate::core::Core;
-use crate::draft::BlobDraft;
-use crate::error::{Damage, Error, Refusal, Result};
+use crate::error::{Error, Result};
 use crate::limits::{UNSYNCED_MANY, UNSYNCED_MAX};
 use crate::lock::lock;
 use crate::paths::{BLOB_DIRECTORIES, Paths};
 use crate::record::BlobRef;
-use crate::sums::{BlobFile, damage_of};
 
 /// Which blobs are needed, and by which record.
 #[derive(Default)]
@@ -84,7 +82,8 @@ pub struct Blob {
     is_named: AtomicBool,
     /// How often somebody has begun to read it.
     reads: AtomicU32,
-    /// Its file, open, from when the log was closed while somebody had the blob ([`BlobStore::keep_open`]).
+    /// Its file, open, from when the log was closed while somebody had the blob
+    /// ([`crate::BlobStore::keep_open`]).
     kept: OnceLock<Arc<dyn File>>,
     registry: Weak<Blobs>,
 }
@@ -104,6 +103,16 @@ impl Blob {
     /// What a record says of it.
     pub fn reference(&self) -> BlobRef {
         self.reference
+    }
+
+    /// Its file, if it is kept open.
+    pub(crate) fn kept(&self) -> Option<&Arc<dyn File>> {
+        self.kept.get()
+    }
+
+    /// Keeps its file open as long as somebody has the blob.
+    pub(crate) fn keep(&self, file: Box<dyn File>) {
+        drop(self.kept.set(file.into()));
     }
 
     /// Notes that somebody begins to read it. Returns how often that was done before, since the start.
@@ -201,7 +210,7 @@ impl Blobs {
     /// All blobs that are needed, and those that are on their way out, by number. With each whether the state
     /// at `end` needs it, as far as is known: of those on their way out it does not need those that were
     /// replaced before.
-    fn all_there_are(&self, end: Lsn) -> BTreeMap<u64, (BlobRef, bool)> {
+    pub(crate) fn all_there_are(&self, end: Lsn) -> BTreeMap<u64, (BlobRef, bool)> {
         let registry = lock(&self.registry);
         let live = registry.live.values().map(|blob| (blob, true));
         let doomed = registry.doomed.iter();
@@ -229,7 +238,7 @@ impl Blobs {
     }
 
     /// The blobs that somebody has beside the registry.
-    fn held(&self) -> Vec<Arc<Blob>> {
+    pub(crate) fn held(&self) -> Vec<Arc<Blob>> {
         let registry = lock(&self.registry);
         let doomed = registry.doomed.iter().map(|(_, blob)| blob);
         let mut own: HashMap<*const Blob, (&Arc<Blob>, usize)> = HashMap::new();
@@ -242,7 +251,7 @@ impl Blobs {
     }
 
     /// Takes what can be removed now, with everything below `durable` on the disk.
-    fn take_removable(&self, durable: Lsn) -> Vec<u64> {
+    pub(crate) fn take_removable(&self, durable: Lsn) -> Vec<u64> {
         let mut registry = lock(&self.registry);
         let mut removable = std::mem::take(&mut registry.orphans);
         registry.doomed.retain(|(after, blob)| {
@@ -272,6 +281,29 @@ impl Blobs {
         Ok(waiting.len() >= UNSYNCED_MANY)
     }
 
+    /// Makes durable, with their names, all files that wait for it. Whether there were any.
+    pub(crate) fn sync(&self, files: &dyn Files, paths: &Paths) -> Result<bool> {
+        let waiting = std::mem::take(&mut *lock(&self.waiting));
+        let mut directories = BTreeSet::new();
+        for waiting in waiting {
+            // What nobody has named, and nobody will, is on its way out.
+            let Some(blob) = waiting.blob.upgrade() else {
+                continue;
+            };
+            waiting
+                .file
+                .sync_data()
+                .map_err(|error| Error::io("cannot sync", &waiting.path, error))?;
+            directories.insert(paths.blob_directory(blob.reference.id));
+        }
+        for directory in &directories {
+            files
+                .sync_dir(directory)
+                .map_err(|error| Error::io("cannot sync", directory, error))?;
+        }
+        Ok(!directories.is_empty())
+    }
+
     /// Whether so many files wait that they should not wait any longer.
     pub(crate) fn are_many_waiting(&self) -> bool {
         lock(&self.waiting).len() >= UNSYNCED_MANY
@@ -297,6 +329,11 @@ impl Blobs {
         !lock(&self.registry).doomed.is_empty()
     }
 
+    /// The number of a blob that begins now.
+    pub(crate) fn take_number(&self) -> u64 {
+        self.next.fetch_add(8, Ordering::Relaxed)
+    }
+
     /// Sees that the directory of a blob is there.
     pub(crate) fn make_directory(&self, files: &dyn Files, paths: &Paths, id: u64) -> Result<()> {
         let number = Paths::blob_directory_number(id);
@@ -315,169 +352,11 @@ impl Blobs {
     }
 }
 
-/// Where blobs are made. Can be cloned and used by any thread.
-#[derive(Clone)]
-pub struct BlobStore {
-    pub(crate) files: Arc<dyn Files>,
-    pub(crate) paths: Paths,
-    pub(crate) blobs: Arc<Blobs>,
-    /// Not held: a log that is closed is closed.
-    core: Weak<Core>,
-}
-
-impl BlobStore {
-    pub(crate) fn new(core: &Arc<Core>) -> BlobStore {
-        BlobStore {
-            files: core.files.clone(),
-            paths: core.paths.clone(),
-            blobs: core.blobs.clone(),
-            core: Arc::downgrade(core),
-        }
-    }
-
-    /// Begins a file for a value of `len` bytes, and takes the space for it.
-    ///
-    /// # Errors
-    /// The log takes nothing now, or the disk refuses.
-    pub fn begin(&self, len: u64) -> Result<BlobDraft> {
-        self.check()?.check_space_for(len)?;
-        let id = self.blobs.next.fetch_add(8, Ordering::Relaxed);
-        self.blobs.make_directory(&*self.files, &self.paths, id)?;
-        let path = self.paths.blob(id);
-        let file = self.files.create(&path);
-        let file = file.map_err(|error| Error::io("cannot make", &path, error))?;
-        BlobDraft::new(self.clone(), file, id, len)
-    }
-
-    /// Whether a record names a blob, or somebody has one.
-    pub fn is_used(&self) -> bool {
-        // Every blob refers to the registry.
-        Arc::weak_count(&self.blobs) > 0 || self.blobs.totals().0 > 0
-    }
-
-    /// Opens a blob to read it, as long as somebody has it.
-    ///
-    /// # Errors
-    /// The disk refuses, or the file is too short.
-    pub fn open(&self, blob: &Blob) -> Result<BlobFile> {
-        let path = self.paths.blob(blob.reference.id);
-        match blob.kept.get() {
-            Some(file) => BlobFile::of(Arc::clone(file), &path, blob.reference),
-            None => BlobFile::open(&*self.files, &path, blob.reference),
-        }
-    }
-
-    /// Opens the files of all blobs that somebody has, and leaves them open as long as that is so. For the
-    /// end of a log whose files may go: what is being sent to a client stays readable.
-    ///
-    /// A file that cannot be opened is told of in the messages.
-    pub fn keep_open(&self) {
-        for blob in self.blobs.held() {
-            let path = self.paths.blob(blob.reference.id);
-            match self.files.open(&path) {
-                Ok(file) => drop(blob.kept.set(file.into())),
-                Err(error) => log::warn!("cannot open {}: {error}", path.display()),
-            }
-        }
-    }
-
-    /// The log, if it takes anything: what is written beside it must not take the space that it keeps for
-    /// itself.
-    pub(crate) fn check(&self) -> Result<Arc<Core>> {
-        let core = self.core.upgrade();
-        let Some(core) = core.filter(|core| !core.is_closing.load(Ordering::Relaxed)) else {
-            return Err(Error::Refused(Refusal::Closed));
-        };
-        match core.refusal() {
-            None => Ok(core),
-            Some(why) => Err(Error::Refused(why)),
-        }
-    }
-}
-
-impl fmt::Debug for BlobStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BlobStore({})", self.paths.blobs.display())
-    }
-}
-
 pub(crate) fn remove(files: &dyn Files, paths: &Paths, id: u64) {
     let path = paths.blob(id);
     if let Err(error) = files.unlink(&path) {
         // An orphan: the next start removes it.
         log::warn!("cannot remove {}: {error}", path.display());
-    }
-}
-
-impl Core {
-    /// Makes durable, with their names, all files that wait for it. Whether there were any.
-    pub(crate) fn sync_blobs(&self) -> Result<bool> {
-        let waiting = std::mem::take(&mut *lock(&self.blobs.waiting));
-        let mut directories = BTreeSet::new();
-        for waiting in waiting {
-            // What nobody has named, and nobody will, is on its way out.
-            let Some(blob) = waiting.blob.upgrade() else {
-                continue;
-            };
-            waiting
-                .file
-                .sync_data()
-                .map_err(|error| Error::io("cannot sync", &waiting.path, error))?;
-            directories.insert(self.paths.blob_directory(blob.reference.id));
-        }
-        for directory in &directories {
-            self.files
-                .sync_dir(directory)
-                .map_err(|error| Error::io("cannot sync", directory, error))?;
-        }
-        Ok(!directories.is_empty())
-    }
-
-    /// Removes blobs that nothing can need any more.
-    pub(crate) fn remove_doomed(&self) {
-        if self.holds.load(Ordering::SeqCst) > 0 {
-            return;
-        }
-        let _one = lock(&self.deletion);
-        for id in self.blobs.take_removable(self.durable()) {
-            remove(&*self.files, &self.paths, id);
-        }
-    }
-
-    /// Links all blobs into a backup that ends at `end`. Which these are, and whether it needs them.
-    pub(crate) fn backup_blobs(&self, to: &Paths, end: Lsn) -> Result<Vec<(BlobRef, bool)>> {
-        let all = self.blobs.all_there_are(end);
-        let blobs: Vec<(BlobRef, bool)> = all.into_values().collect();
-        for (blob, _) in &blobs {
-            let (from, directory) = (self.paths.blob(blob.id), to.blob_directory(blob.id));
-            self.files
-                .create_directory(&directory)
-                .map_err(|error| Error::io("cannot make", &directory, error))?;
-            let file = self.files.open(&from);
-            let file = file.map_err(|error| Error::io("cannot open", &from, error))?;
-            let size = file.size();
-            let size = size.map_err(|error| Error::io("cannot read", &from, error))?;
-            self.link(&from, &*file, size, &to.blob(blob.id))?;
-            self.files
-                .sync_dir(&directory)
-                .map_err(|error| Error::io("cannot sync", &directory, error))?;
-        }
-        self.files
-            .sync_dir(&to.blobs)
-            .map_err(|error| Error::io("cannot sync", &to.blobs, error))?;
-        Ok(blobs)
-    }
-
-    /// Reads the blobs that a backup needs and checks them. What is wrong is said of the log's own file.
-    pub(crate) fn verify_backup(&self, backup: &Paths, blobs: &[(BlobRef, bool)]) -> Result<()> {
-        for (blob, _) in blobs.iter().filter(|(_, is_needed)| *is_needed) {
-            let damage = damage_of(&*self.files, &backup.blob(blob.id), *blob)?;
-            if let Some(damage) = damage {
-                let file = self.paths.blob(blob.id);
-                return Err(Error::Damage(Damage { file, ..damage }));
-            }
-        }
-        Ok(())
     }
 }
 

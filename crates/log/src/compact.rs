@@ -20,6 +20,7 @@ use std::time::Duration;
 use crate::address::{Address, DbId};
 use crate::appender::Appender;
 use crate::core::Core;
+use crate::engine::Engine;
 use crate::error::Refusal;
 use crate::hint::Hints;
 use crate::limits::{
@@ -29,7 +30,7 @@ use crate::lock::lock;
 use crate::pace::{Balance, Pace, needed, sealed};
 use crate::piece::Replayed;
 use crate::portion::Portion;
-use crate::record::{Change, Draft, Record};
+use crate::record::{Change, Record};
 use crate::segments::{Map, Segment};
 
 /// What has to happen with a record before its segment goes.
@@ -116,16 +117,16 @@ pub fn judge(record: &Record<'_>, current: Option<Current>, is_oldest: bool) -> 
 
 /// Empties segments.
 pub struct Compactor {
-    core: Arc<Core>,
+    engine: Arc<Engine>,
     appender: Appender,
     pace: Pace,
 }
 
 impl Compactor {
-    pub(crate) fn new(core: Arc<Core>) -> Option<Compactor> {
-        let appender = Appender::new(core.clone(), None)?;
+    pub(crate) fn new(engine: Arc<Engine>) -> Option<Compactor> {
+        let appender = Appender::new(engine.clone(), None)?;
         Some(Compactor {
-            core,
+            engine,
             appender,
             pace: Pace::default(),
         })
@@ -136,11 +137,11 @@ impl Compactor {
     /// # Errors
     /// Nothing can be appended, or made durable. The segment stays; nothing is lost.
     pub fn step(&mut self, relocate: &dyn Relocate) -> Result<bool, Refusal> {
-        let map = self.core.segments.map();
-        if self.core.holds.load(Ordering::SeqCst) > 0 {
+        let map = self.engine.segments.map();
+        if self.engine.holds.load(Ordering::SeqCst) > 0 {
             return Ok(false);
         }
-        let Some(victim) = choose(&map, &self.core) else {
+        let Some(victim) = choose(&map, &self.engine) else {
             return Ok(false);
         };
         let is_oldest = map
@@ -165,7 +166,7 @@ impl Compactor {
         is_oldest: bool,
         relocate: &dyn Relocate,
     ) -> Result<Vec<Range<u64>>, Refusal> {
-        let core = self.core.clone();
+        let core = self.engine.clone();
         let all = || Ok(std::iter::once(0..victim.bytes()).collect());
         if (victim.live() + victim.tombstones()).saturating_mul(SPARSE_SHARE) > victim.bytes() {
             return all();
@@ -215,7 +216,7 @@ impl Compactor {
         is_oldest: bool,
         relocate: &dyn Relocate,
     ) -> Result<bool, Refusal> {
-        let bindings = lock(&self.core.bindings).now();
+        let bindings = lock(&self.engine.bindings).now();
         let mut portion = Portion::new();
         for Range { start, end } in self.stretches(victim, is_oldest, relocate)? {
             let mut at = start;
@@ -262,10 +263,10 @@ impl Compactor {
                 let done = relocate.relocate(&mut self.appender, left, is_oldest);
                 if done == 0 {
                     // What the first has become is larger than the room, and the disk has no space.
-                    return Err(self.core.refusal().unwrap_or(Refusal::Closed));
+                    return Err(self.engine.refusal().unwrap_or(Refusal::Closed));
                 }
                 let moved = self.appender.appended() - before;
-                let counter = &self.core.counters.moved_bytes;
+                let counter = &self.engine.counters.moved_bytes;
                 counter.fetch_add(moved, Ordering::Relaxed);
                 let read: u64 = left[..done].iter().map(|its| its.record.bytes()).sum();
                 told += read;
@@ -284,8 +285,8 @@ impl Compactor {
     /// Hands over what was appended, and waits as long as the pace for so many bytes says.
     fn rest(&mut self, bytes: u64) -> Result<(), Refusal> {
         self.appender.commit();
-        self.pace.passed(bytes, &self.core);
-        if self.core.is_closing.load(Ordering::SeqCst) {
+        self.pace.passed(bytes, &self.engine);
+        if self.engine.is_closing.load(Ordering::SeqCst) {
             return Err(Refusal::Closed);
         }
         Ok(())
@@ -294,15 +295,15 @@ impl Compactor {
     /// Takes the segment out of the log, durably, and then its file away.
     fn drop_segment(&mut self, victim: &Arc<Segment>) -> Result<(), Refusal> {
         self.appender.ensure_for_compaction(64)?;
-        let lsn = self.appender.append(&Draft::retire(victim.first));
+        let lsn = self.appender.retire(victim.first);
         // Before the log thread can begin another segment behind it, whose header must not name this one.
         victim.retire(lsn);
         let end = self.appender.commit();
-        self.core.force(end)?;
-        let _one = lock(&self.core.deletion);
-        self.core.segments.remove(victim.first);
-        for path in [&victim.path, &self.core.paths.hint(victim.first)] {
-            match self.core.files.unlink(path) {
+        self.engine.force(end)?;
+        let _one = lock(&self.engine.deletion);
+        self.engine.segments.remove(victim.first);
+        for path in [&victim.path, &self.engine.paths.hint(victim.first)] {
+            match self.engine.files.unlink(path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     // It is no part of the log any more, and goes at the next start.
                     log::warn!("cannot remove {}: {error}", path.display());
@@ -310,11 +311,11 @@ impl Compactor {
                 _ => {}
             }
         }
-        self.core
+        self.engine
             .counters
             .compacted_segments
             .fetch_add(1, Ordering::Relaxed);
-        self.core
+        self.engine
             .counters
             .compacted_bytes
             .fetch_add(victim.bytes(), Ordering::Relaxed);
@@ -323,7 +324,7 @@ impl Compactor {
 
     /// What the compaction thread does until the log is closed.
     pub(crate) fn run(mut self, relocate: &dyn Relocate) {
-        let core = self.core.clone();
+        let core = self.engine.clone();
         while !core.is_closing.load(Ordering::SeqCst) {
             relocate.pause();
             self.pace.begin();

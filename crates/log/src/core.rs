@@ -1,4 +1,5 @@
 //! What all threads of a log share: the ring, how far the disk is, and whether all is well.
+//! Who does the log thread's work is not known here (`engine`).
 //!
 //! Positions, each at most the one before: *tail* (claimed), *written* (in the file), *whole* (the last end
 //! of a record or batch in the file), *durable* (synced). Only the log thread moves `written` and `whole`,
@@ -26,14 +27,13 @@ use crate::blob::Blobs;
 use crate::credit::Credit;
 use crate::error::Refusal;
 use crate::filled::Filled;
-use crate::limits::{COMPACTION_RESERVE_SHARE, NAP, SYNC_HERE, WAKE_SHARE};
+use crate::limits::{COMPACTION_RESERVE_SHARE, NAP, WAKE_SHARE};
 use crate::lock::lock;
 use crate::options::{Options, SyncPolicy};
 use crate::paths::Paths;
 use crate::segment::Name;
 use crate::segments::{Segment, Segments};
 use crate::status::Counters;
-use crate::writer::{PIECE, Writer};
 
 /// All is well.
 const HEALTHY: u8 = 0;
@@ -126,7 +126,6 @@ pub(crate) struct Core {
     pub(crate) progress: Bell,
     /// Rings when the sync thread or the keeper has something to do.
     pub(crate) chores: Bell,
-    pub(crate) writer: Mutex<Option<Writer>>,
     pub(crate) writer_thread: OnceLock<Thread>,
     pub(crate) is_closing: AtomicBool,
     /// The log thread waits for space.
@@ -222,7 +221,6 @@ impl Core {
             room: Bell::default(),
             progress: Bell::default(),
             chores: Bell::default(),
-            writer: Mutex::new(None),
             writer_thread: OnceLock::new(),
             is_closing: AtomicBool::new(false),
             is_stuck: AtomicBool::new(false),
@@ -495,50 +493,11 @@ impl Core {
         self.sleep.0.store(AWAKE, Ordering::SeqCst);
     }
 
-    /// Waits until `done`, doing the log thread's work if there is none.
-    pub(crate) fn wait_for_room(&self, mut done: impl FnMut() -> bool) {
-        self.counters.waits.fetch_add(1, Ordering::Relaxed);
-        if self.options.background {
-            self.wake_writer();
-            self.room.wait(done);
-            return;
-        }
-        while !done() {
-            self.turn();
-        }
-    }
-
     /// Whether the log thread may leave less than a block in the ring: it looks again soon, and nobody waits
     /// for it.
     pub(crate) fn may_leave_tail(&self) -> bool {
         self.options.background
             && self.policy() != SyncPolicy::Always
             && !self.is_closing.load(Ordering::Relaxed)
-    }
-
-    /// One turn of the log thread, on a thread that waits for it. Returns whether it was done: not if
-    /// somebody else is about it, or if the disk takes so long that what the thread has to do besides would
-    /// wait too long.
-    pub(crate) fn turn_here(&self) -> bool {
-        let takes = Duration::from_nanos(self.counters.sync_ns.load(Ordering::Relaxed));
-        let is_little = self.ring.tail() - self.ring.head() <= PIECE;
-        let is_meant = self.policy() == SyncPolicy::Always && self.options.background;
-        if !is_meant || !is_little || takes > SYNC_HERE {
-            return false;
-        }
-        match self.writer.try_lock() {
-            Ok(mut writer) => writer.as_mut().is_some_and(|writer| {
-                writer.turn(self);
-                true
-            }),
-            Err(_) => false,
-        }
-    }
-
-    /// One turn of the log thread.
-    pub(crate) fn turn(&self) -> crate::writer::Turn {
-        lock(&self.writer)
-            .as_mut()
-            .map_or_else(Default::default, |writer| writer.turn(self))
     }
 }

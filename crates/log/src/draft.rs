@@ -7,21 +7,59 @@
 //!
 //! Not here: what becomes of the file (`blob`), and when it is synced if not here (`sync`).
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
-use sys::file::{DIRECT_BLOCK, File};
+use sys::file::{DIRECT_BLOCK, File, Files};
 
-use crate::blob::{Blob, BlobStore, remove};
-use crate::error::{Error, Result};
+use crate::blob::{Blob, Blobs, remove};
+use crate::engine::Engine;
+use crate::error::{Error, Refusal, Result};
 use crate::limits::WRITE_BACK_BYTES;
 use crate::options::SyncPolicy;
+use crate::paths::Paths;
 use crate::record::BlobRef;
 use crate::sums::{self, Sums};
+
+/// Where blobs are made.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) files: Arc<dyn Files>,
+    pub(crate) paths: Paths,
+    pub(crate) blobs: Arc<Blobs>,
+    /// Not held: a log that is closed is closed.
+    engine: Weak<Engine>,
+}
+
+impl Place {
+    pub(crate) fn new(engine: &Arc<Engine>) -> Place {
+        Place {
+            files: engine.files.clone(),
+            paths: engine.paths.clone(),
+            blobs: engine.blobs.clone(),
+            engine: Arc::downgrade(engine),
+        }
+    }
+
+    /// The log, if it takes anything: what is written beside it must not take the space that it keeps for
+    /// itself.
+    pub(crate) fn check(&self) -> Result<Arc<Engine>> {
+        let engine = self.engine.upgrade();
+        let Some(engine) = engine.filter(|engine| !engine.is_closing.load(Ordering::Relaxed))
+        else {
+            return Err(Error::Refused(Refusal::Closed));
+        };
+        match engine.refusal() {
+            None => Ok(engine),
+            Some(why) => Err(Error::Refused(why)),
+        }
+    }
+}
 
 /// A blob on its way. Dropping it removes the file.
 #[derive(Debug)]
 pub struct BlobDraft {
-    store: BlobStore,
+    place: Place,
     /// None once it is finished.
     file: Option<Box<dyn File>>,
     id: u64,
@@ -33,14 +71,9 @@ pub struct BlobDraft {
 
 impl BlobDraft {
     /// Takes space for a value of `len` bytes.
-    pub(crate) fn new(
-        store: BlobStore,
-        file: Box<dyn File>,
-        id: u64,
-        len: u64,
-    ) -> Result<BlobDraft> {
+    pub(crate) fn new(place: Place, file: Box<dyn File>, id: u64, len: u64) -> Result<BlobDraft> {
         let draft = BlobDraft {
-            store,
+            place,
             file: Some(file),
             id,
             len: 0,
@@ -51,7 +84,7 @@ impl BlobDraft {
             .file()
             .allocate(sums::file_bytes(len))
             .map_err(|error| {
-                let path = draft.store.paths.blob(id);
+                let path = draft.place.paths.blob(id);
                 Error::io("cannot take space for", &path, error)
             })?;
         Ok(draft)
@@ -79,7 +112,7 @@ impl BlobDraft {
     /// # Panics
     /// If there are not as many bytes.
     pub fn write_last(&mut self, bytes: &[u8], padding: usize) -> Result<()> {
-        self.store.check()?;
+        self.place.check()?;
         let value = &bytes[..bytes.len() - padding];
         let is_at_block = bytes.as_ptr().addr().is_multiple_of(DIRECT_BLOCK)
             && self.len.is_multiple_of(DIRECT_BLOCK as u64);
@@ -95,7 +128,7 @@ impl BlobDraft {
             _ => file.write_at(rest, self.len + blocks.len() as u64),
         });
         written.map_err(|error| {
-            let path = self.store.paths.blob(self.id);
+            let path = self.place.paths.blob(self.id);
             Error::io("cannot write", &path, error)
         })?;
         self.sums.add(value);
@@ -115,13 +148,13 @@ impl BlobDraft {
     /// # Errors
     /// The log takes nothing now, or the disk refuses. The file goes then.
     pub fn finish(mut self) -> Result<Arc<Blob>> {
-        let core = self.store.check()?;
+        let engine = self.place.check()?;
         let reference = BlobRef {
             id: self.id,
             len: self.len,
             checksum: self.sums.whole(),
         };
-        let path = self.store.paths.blob(self.id);
+        let path = self.place.paths.blob(self.id);
         let (at, table) = self.sums.table(self.len);
         if !table.is_empty() {
             let written = match table.as_ptr().addr().is_multiple_of(DIRECT_BLOCK) {
@@ -130,14 +163,14 @@ impl BlobDraft {
             };
             written.map_err(|error| Error::io("cannot write", &path, error))?;
         }
-        let blobs = &self.store.blobs;
-        if core.policy() != SyncPolicy::Always {
+        let blobs = &self.place.blobs;
+        if engine.policy() != SyncPolicy::Always {
             let file = self.file.take().expect("it is not finished");
             let blob = Blob::new(reference, false, Arc::downgrade(blobs));
             match blobs.wait(&blob, path.clone(), file) {
                 Ok(should_be_soon) => {
                     if should_be_soon {
-                        core.chores.ring();
+                        engine.chores.ring();
                     }
                     return Ok(blob);
                 }
@@ -155,8 +188,8 @@ impl BlobDraft {
     fn sync(&self, file: &dyn File, path: &std::path::Path) -> Result<()> {
         file.sync_data()
             .map_err(|error| Error::io("cannot sync", path, error))?;
-        let directory = self.store.paths.blob_directory(self.id);
-        self.store
+        let directory = self.place.paths.blob_directory(self.id);
+        self.place
             .files
             .sync_dir(&directory)
             .map_err(|error| Error::io("cannot sync", &directory, error))
@@ -166,7 +199,7 @@ impl BlobDraft {
 impl Drop for BlobDraft {
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            remove(&*self.store.files, &self.store.paths, self.id);
+            remove(&*self.place.files, &self.place.paths, self.id);
         }
     }
 }

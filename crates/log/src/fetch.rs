@@ -11,7 +11,7 @@ use sys::file::Files;
 
 use crate::address::{DbId, Lsn};
 use crate::blob::{Blob, Blobs};
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::paths::Paths;
 use crate::record::{self, BlobRef, Change, Entry, Flaw, Value};
@@ -81,17 +81,17 @@ impl Located {
 /// While it exists compaction empties no segment, so all records stay where they are that there were when it
 /// was made.
 pub struct Hold {
-    core: Arc<Core>,
+    engine: Arc<Engine>,
     /// The segments of that time: one that was being emptied then can still be read.
     map: Arc<Map>,
 }
 
 impl Hold {
-    pub(crate) fn new(core: &Arc<Core>) -> Hold {
-        core.holds.fetch_add(1, Ordering::SeqCst);
+    pub(crate) fn new(engine: &Arc<Engine>) -> Hold {
+        engine.holds.fetch_add(1, Ordering::SeqCst);
         Hold {
-            core: core.clone(),
-            map: core.segments.map(),
+            engine: engine.clone(),
+            map: engine.segments.map(),
         }
     }
 
@@ -130,7 +130,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.core.holds.fetch_sub(1, Ordering::SeqCst);
+        self.engine.holds.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -9,8 +9,8 @@
 //!  |        | u32     | of these | u64    | u64    | name 16   | so many bytes of hints; one of length 0|
 //!  +--------+---------+----------+--------+--------+-----------+ - - - - - - - - - - - - - - - - - - - +
 //!
-//!  a hint: the record's position u64, and the record without its data (header, expiry, key, facts), zeroes up to a
-//!  multiple of 8. The header is the record's, so its length says how long the data is.
+//!  a hint: the record's position u64, and the record without its data (header, expiry, key, facts), zeroes
+//!  up to a multiple of 8. The header is the record's, so its length says how long the data is.
 //! ```
 //!
 //! Where values are small hints take as much space as the segment: then there are none. A hint file repeats

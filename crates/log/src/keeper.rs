@@ -1,131 +1,94 @@
 //! What has to be done some time: taking space for the next segment, giving back what a full one did not use,
-//! watching free space.
+//! watching free space, removing files of large values.
 
 use std::sync::atomic::Ordering;
 
+use crate::blob;
 use crate::core::Core;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::hint;
-use crate::limits::LONGEST_SLEEP;
-use crate::writer::{is_full, prepare, room};
+use crate::lock::lock;
+use crate::space;
 
-impl Core {
-    /// What the keeper does until the log is closed.
-    pub(crate) fn run_keeper_thread(&self) {
-        let (mut version, mut spare_wanted) = (0, false);
-        while !self.is_closing.load(Ordering::SeqCst) {
-            self.keep();
-            self.chores.wait_for(LONGEST_SLEEP, || {
-                self.is_closing.load(Ordering::SeqCst)
-                    || self.segments.version() != version
-                    || self.spare_wanted.load(Ordering::Relaxed) != spare_wanted
-            });
-            version = self.segments.version();
-            spare_wanted = self.spare_wanted.load(Ordering::Relaxed);
-        }
+/// One round.
+pub(crate) fn keep(core: &Core) {
+    if core.has_failed() {
+        return;
     }
-
-    /// One round.
-    pub(crate) fn keep(&self) {
-        if self.has_failed() {
-            return;
-        }
-        match self.look_at_space() {
-            Ok(None) if self.is_full() => self.set_roomy(),
-            Ok(None) => {}
-            Ok(Some(reason)) => self.set_low(reason),
-            Err(error) => self.set_full(error.to_string()),
-        }
-        self.trim_sealed();
-        self.write_hints();
-        self.remove_doomed();
+    match look_at_space(core) {
+        Ok(None) if core.is_full() => core.set_roomy(),
+        Ok(None) => {}
+        Ok(Some(reason)) => core.set_low(reason),
+        Err(error) => core.set_full(error.to_string()),
     }
+    trim_sealed(core);
+    write_hints(core);
+    remove_doomed(core);
+}
 
-    /// Writes the hints of full segments.
-    fn write_hints(&self) {
-        for segment in &self.segments.map().segments {
-            let Some(hints) = segment.take_hints() else {
-                continue;
-            };
-            let written = hint::write(&*self.files, &self.paths, &self.name, segment, &hints);
-            if let Err(error) = written {
-                // Nothing depends on them.
-                log::info!("{error}");
-            }
-        }
-    }
-
-    /// Sees to it that there is space for the next segment and a reserve beyond it. Returns why only removals
-    /// may be accepted, if that is so.
-    ///
-    /// # Errors
-    /// Not even removals may be accepted.
-    fn look_at_space(&self) -> Result<Option<String>> {
-        if self.spare_wanted.load(Ordering::Relaxed) && self.has_space_for(room(self))? {
-            prepare(self)?;
-        }
-        // Healing wants some more than what was too little, so that it does not flicker.
-        let reserve = self.options.reserve_bytes;
-        let wanted = if self.is_full() {
-            reserve + reserve / 4
-        } else {
-            reserve
+/// Writes the hints of full segments.
+fn write_hints(core: &Core) {
+    for segment in &core.segments.map().segments {
+        let Some(hints) = segment.take_hints() else {
+            continue;
         };
-        let free = self.look_at_free_bytes()?;
-        if free >= wanted {
-            return Ok(None);
-        }
-        let error = self.no_space(free, wanted);
-        if self.has_reserve_for_removals() {
-            Ok(Some(error.to_string()))
-        } else {
-            Err(error)
+        let written = hint::write(&*core.files, &core.paths, &core.name, segment, &hints);
+        if let Err(error) = written {
+            // Nothing depends on them.
+            log::info!("{error}");
         }
     }
+}
 
-    /// Whether there is space for so many bytes beside the reserve.
-    fn has_space_for(&self, bytes: u64) -> Result<bool> {
-        Ok(self.look_at_free_bytes()? >= bytes.saturating_add(self.options.reserve_bytes))
+/// Sees to it that there is space for the next segment and a reserve beyond it. Returns why only removals
+/// may be accepted, if that is so.
+///
+/// # Errors
+/// Not even removals may be accepted.
+fn look_at_space(core: &Core) -> Result<Option<String>> {
+    if core.spare_wanted.load(Ordering::Relaxed) && space::is_there(core, space::room(core))? {
+        space::prepare(core)?;
     }
-
-    fn look_at_free_bytes(&self) -> Result<u64> {
-        let log = &self.paths.log;
-        let free = self.files.free_bytes(log);
-        let free = free.map_err(|error| Error::io("cannot ask for free space of", log, error))?;
-        self.free_bytes.store(free, Ordering::Relaxed);
-        Ok(free)
+    // Healing wants some more than what was too little, so that it does not flicker.
+    let reserve = core.options.reserve_bytes;
+    let wanted = if core.is_full() {
+        reserve + reserve / 4
+    } else {
+        reserve
+    };
+    let free = space::look(core)?;
+    if free >= wanted {
+        return Ok(None);
     }
-
-    fn no_space(&self, free: u64, wanted: u64) -> Error {
-        let text = format!("{free} bytes are free and {wanted} are kept in reserve");
-        let error = std::io::Error::new(std::io::ErrorKind::StorageFull, text);
-        Error::io("not enough space in", &self.paths.log, error)
+    let error = space::too_little(core, free, wanted);
+    if core.has_reserve_for_removals() {
+        Ok(Some(error.to_string()))
+    } else {
+        Err(error)
     }
+}
 
-    /// Looks whether a file of so many bytes leaves the reserve alone.
-    ///
-    /// # Errors
-    /// It does not.
-    pub(crate) fn check_space_for(&self, bytes: u64) -> Result<()> {
-        if self.has_space_for(bytes)? {
-            return Ok(());
-        }
-        let free = self.free_bytes.load(Ordering::Relaxed);
-        let wanted = self.options.reserve_bytes.saturating_add(bytes);
-        Err(self.no_space(free, wanted))
-    }
-
-    /// Full segments give back the space behind their end.
-    fn trim_sealed(&self) {
-        for segment in &self.segments.map().segments {
-            if segment.is_sealed() && segment.needs_trim() {
-                // Not important enough to stop anything: the file is only longer than it has to be.
-                if let Err(error) = segment.trim()
-                    && !is_full(&error)
-                {
-                    log::warn!("cannot shorten {}: {error}", segment.path.display());
-                }
+/// Full segments give back the space behind their end.
+fn trim_sealed(core: &Core) {
+    for segment in &core.segments.map().segments {
+        if segment.is_sealed() && segment.needs_trim() {
+            // Not important enough to stop anything: the file is only longer than it has to be.
+            if let Err(error) = segment.trim()
+                && !space::is_full(&error)
+            {
+                log::warn!("cannot shorten {}: {error}", segment.path.display());
             }
         }
+    }
+}
+
+/// Removes blobs that nothing can need any more.
+fn remove_doomed(core: &Core) {
+    if core.holds.load(Ordering::SeqCst) > 0 {
+        return;
+    }
+    let _one = lock(&core.deletion);
+    for id in core.blobs.take_removable(core.durable()) {
+        blob::remove(&*core.files, &core.paths, id);
     }
 }

@@ -7,11 +7,12 @@
 //! # The life of a log
 //!
 //! ```text
-//! let mut recovery = Log::open(Arc::new(sys::file::Disk), dir, options)?;   // locks, finds the end, changes nothing
+//! // Locks, finds the end, changes nothing.
+//! let mut recovery = Log::open(Arc::new(sys::file::Disk), dir, options)?;
 //! recovery.replay(ReplayOptions { threads, partitions }, &replayer, &mut |progress| ...)?;
-//! let bindings = recovery.bindings().clone();                               // what database numbers mean
-//! let log = recovery.start()?;                                              // puts a torn tail aside, takes writes
-//! let mut appender = log.appender(Some(wake))?;                             // one for every thread that writes
+//! let bindings = recovery.bindings().clone();   // what database numbers mean
+//! let log = recovery.start()?;                    // puts a torn tail aside, takes writes
+//! let mut appender = log.appender(Some(wake))?;   // one for every thread that writes
 //! ...
 //! log.close()?;
 //! ```
@@ -57,15 +58,18 @@ mod bell;
 mod bindings;
 mod blob;
 mod check;
+mod claims;
 mod closed;
 mod compact;
 mod core;
 mod credit;
 mod directory;
 mod draft;
+mod engine;
 mod error;
 mod fetch;
 mod filled;
+mod gathered;
 mod hint;
 mod keeper;
 mod limits;
@@ -85,10 +89,13 @@ mod scan;
 mod segment;
 mod segments;
 mod series;
+mod space;
 mod status;
+mod store;
 mod sums;
 mod sweep;
 mod sync;
+mod threads;
 mod version;
 mod walk;
 mod ways;
@@ -99,7 +106,7 @@ pub use appender::Appender;
 pub use backup::Backup;
 pub use batch::Batch;
 pub use bindings::{Bindings, Rebind};
-pub use blob::{Blob, BlobStore};
+pub use blob::Blob;
 pub use check::{Report, check, repair};
 pub use compact::{Compactor, Current, Relocate, Verdict, judge};
 pub use draft::BlobDraft;
@@ -112,5 +119,6 @@ pub use piece::Replayed;
 pub use record::{BlobRef, Change, MAX_RECORD, Record, Tag, Value};
 pub use recover::{Progress, Recovery, ReplayOptions, Replayer};
 pub use status::{Slowest, Status};
+pub use store::BlobStore;
 pub use sums::{BLOB_PIECE_BYTES, BlobFile};
 pub use sweep::Sweep;

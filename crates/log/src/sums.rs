@@ -262,7 +262,8 @@ impl Known {
             if crc32c::crc32c_append(seed(blob.id, number), piece) != expected {
                 let pieces = blob.len.div_ceil(PIECE);
                 let reason = format!(
-                    "the checksum of piece {number} of {pieces} ({BLOB_PIECE_BYTES} bytes each) does not match"
+                    "the checksum of piece {number} of {pieces} ({BLOB_PIECE_BYTES} bytes each) does \
+                     not match"
                 );
                 return Err(place.damage(number * PIECE, reason));
             }

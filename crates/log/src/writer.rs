@@ -23,19 +23,20 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sys::file::File;
 use sys::ring::{Consumer, Producer};
 
 use crate::address::Lsn;
 use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::limits::{MARK_INTERVAL, PAVE, PIECE_SHARE, TIGHT_MIN, TIGHT_SHARE};
+use crate::limits::{MARK_INTERVAL, PAVE, PIECE_SHARE};
 use crate::lock::lock;
 use crate::options::SyncPolicy;
 use crate::record::{self, Draft};
 use crate::scan::Scan;
 use crate::segment::{BLOCK, Header};
 use crate::segments::Segment;
+use crate::space;
+use crate::sync::make_durable;
 use crate::version::Version;
 use crate::ways::{Way, Ways};
 
@@ -133,7 +134,7 @@ impl Writer {
         if core.policy() == SyncPolicy::Always && core.whole() > core.durable() {
             self.pave(turn.written);
             // A failure is latched where it happens.
-            let _ = core.sync();
+            let _ = make_durable(core);
         }
         turn
     }
@@ -313,8 +314,16 @@ impl Writer {
         }
     }
 
-    pub(crate) fn segment(&self) -> &Segment {
-        &self.segment
+    /// Syncs the first segment of this run: from here on the log has it.
+    pub(crate) fn sync_segment(&self, core: &Core) -> Result<()> {
+        let segment = &self.segment;
+        segment
+            .file
+            .sync_data()
+            .map_err(|error| Error::io("cannot sync", &segment.path, error))?;
+        core.files
+            .sync_dir(&core.paths.log)
+            .map_err(|error| Error::io("cannot sync", &core.paths.log, error))
     }
 
     /// Gives back the space behind the end of the log, which is closed.
@@ -367,7 +376,7 @@ fn next_piece(head: u64, end: u64, way: Way) -> (u64, Way) {
 /// Takes note of an error: a lack of space passes, anything else does not.
 fn stop(core: &Core, error: &Error) -> Stop {
     match error {
-        Error::Io { error: cause, .. } if is_full(cause) => {
+        Error::Io { error: cause, .. } if space::is_full(cause) => {
             core.set_full(error.to_string());
             Stop::Full
         }
@@ -376,14 +385,6 @@ fn stop(core: &Core, error: &Error) -> Stop {
             Stop::Failed
         }
     }
-}
-
-/// Whether an error means that there is no space.
-pub(crate) fn is_full(error: &std::io::Error) -> bool {
-    matches!(
-        error.kind(),
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
-    )
 }
 
 /// A segment that has just begun.
@@ -426,7 +427,7 @@ fn begin(core: &Core, first: Lsn) -> Result<Begun> {
             .map_err(|error| Error::io("cannot make", &spare, error))?,
         Err(error) => return Err(Error::io("cannot open", &spare, error)),
     };
-    let (allocated, bytes) = take_space(core, &*file, header_bytes)
+    let (allocated, bytes) = space::take(core, &*file, header_bytes)
         .map_err(|error| Error::io("cannot take space for", &path, error))?;
     core.spare_wanted.store(false, Ordering::Relaxed);
     core.spare_bytes.store(0, Ordering::Relaxed);
@@ -445,56 +446,4 @@ fn begin(core: &Core, first: Lsn) -> Result<Begun> {
         allocated,
         limit: first.0 + bytes,
     })
-}
-
-/// Takes space for a segment: all that it may need, or part of what there is where the disk would be nearly
-/// full then. Returns the bytes of the file that have space, and the bytes of records after which the segment
-/// ends.
-fn take_space(core: &Core, file: &dyn File, header_bytes: u64) -> std::io::Result<(u64, u64)> {
-    let full = header_bytes + room(core);
-    let has_space = file.size().is_ok_and(|size| size >= full);
-    // A disk that does not tell what is free says it when space is taken.
-    let free = core.files.free_bytes(&core.paths.log).unwrap_or(u64::MAX);
-    if has_space || free >= full.saturating_add(core.options.reserve_bytes) {
-        match file.allocate(full) {
-            Ok(()) => return Ok((full, core.options.segment_bytes)),
-            Err(error) if !is_full(&error) => return Err(error),
-            // What a call has taken that failed is given back.
-            Err(_) => file.set_size(0)?,
-        }
-    }
-    let bytes = free.min(core.options.segment_bytes) / TIGHT_SHARE;
-    let bytes = bytes.max(TIGHT_MIN).min(core.options.segment_bytes);
-    let bytes = bytes.next_multiple_of(BLOCK as u64);
-    let allocated = header_bytes.next_multiple_of(BLOCK as u64) + bytes;
-    file.allocate(allocated)?;
-    // Writes are refused from here on, not when the keeper looks the next time: what is accepted until then
-    // may be more than the reserve.
-    if let Err(error) = core.check_space_for(0) {
-        core.set_low(error.to_string());
-    }
-    Ok((allocated, bytes))
-}
-
-/// Bytes of space that a segment takes: its limit, and room for the record that reaches it.
-pub(crate) fn room(core: &Core) -> u64 {
-    core.options.segment_bytes + core.credit.window
-}
-
-/// Takes space for the next segment, if that has not been done.
-pub(crate) fn prepare(core: &Core) -> Result<()> {
-    let _one = lock(&core.spare_lock);
-    let spare = core.paths.temporary("next");
-    let file = match core.files.create(&spare) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
-        Err(error) => return Err(Error::io("cannot make", &spare, error)),
-    };
-    let wanted = 2 * BLOCK as u64 + room(core);
-    if let Err(error) = file.allocate(wanted) {
-        let _ = core.files.unlink(&spare);
-        return Err(Error::io("cannot take space for", &spare, error));
-    }
-    core.spare_bytes.store(room(core), Ordering::Relaxed);
-    Ok(())
 }

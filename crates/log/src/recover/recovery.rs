@@ -14,6 +14,7 @@ use crate::blob::{self, Blobs};
 use crate::closed;
 use crate::core::{Beginning, Core};
 use crate::directory::{copy_range, free_name, lock_directory};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fetch::ValueReader;
 use crate::log::Log;
@@ -44,12 +45,18 @@ pub struct Recovery {
     pub(super) is_replayed: bool,
 }
 
+impl Log {
+    /// Opens the log in `directory`, which is made if it is missing, and finds out what it consists of.
+    ///
+    /// # Errors
+    /// Another process has it, it is damaged, or the disk refuses.
+    pub fn open(files: Arc<dyn Files>, directory: &Path, options: Options) -> Result<Recovery> {
+        Recovery::open(files, directory, options)
+    }
+}
+
 impl Recovery {
-    pub(crate) fn open(
-        files: Arc<dyn Files>,
-        directory: &Path,
-        options: Options,
-    ) -> Result<Recovery> {
+    fn open(files: Arc<dyn Files>, directory: &Path, options: Options) -> Result<Recovery> {
         options.check()?;
         let paths = Paths::new(directory);
         for path in [&paths.root, &paths.log, &paths.blobs] {
@@ -194,7 +201,7 @@ impl Recovery {
         let (files, paths) = (&*self.files, &self.paths);
         let (ring, consumer) = takeover::make_ring(files, paths, &self.options, name, self.end)?;
         let producer = ring.producer().expect("a fresh ring has none yet");
-        let core = Arc::new(Core::new(Beginning {
+        let core = Core::new(Beginning {
             files: self.files,
             paths: self.paths,
             options: self.options,
@@ -205,12 +212,12 @@ impl Recovery {
             segments: self.segments,
             blobs: self.blobs,
             lock: self.lock,
-        }));
+        });
         let writer = Writer::new(&core, consumer, producer)?;
-        core.sync_new(&writer)?;
+        writer.sync_segment(&core)?;
         // The header of the new segment says as much.
         closed::remove(&*core.files, &core.paths)?;
-        Ok(Log::start(core, writer))
+        Ok(Log::start(Arc::new(Engine::new(core, writer))))
     }
 
     /// Says of a large value whose file is not as it should be which key it is of.

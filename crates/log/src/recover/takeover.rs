@@ -198,7 +198,8 @@ impl Plan {
     fn line(&self, path: &Path, end: Lsn) -> String {
         let bytes = self.end - end.get();
         let mut line = format!(
-            "the last process did not end by itself: {bytes} bytes of changes that it had not written are taken from {}",
+            "the last process did not end by itself: {bytes} bytes of changes that it had not written are \
+             taken from {}",
             path.display()
         );
         if !self.voids.is_empty() {

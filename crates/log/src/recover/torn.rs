@@ -9,7 +9,8 @@
 //!
 //! ```text
 //!   end = behind the last whole record
-//!   while a file is broken that the state at the end needs:  end = in front of the first record that names such a file
+//!   while a file is broken that the state at the end needs:
+//!     end = in front of the first record that names such a file
 //! ```
 //!
 //! What was called durable is never lost by that: everything below a durable position has its files, until a

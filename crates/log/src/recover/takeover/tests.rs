@@ -267,7 +267,7 @@ fn whole_records_are_there_and_gaps_are_left_out() {
     set(&mut appender, "a", 100);
     log.turn();
     set(&mut appender, "b", 10);
-    let ring = appender.core.ring.clone();
+    let ring = appender.claims.engine.ring.clone();
     // Nothing of the first is there, half of the second, and all but the last byte of the third.
     let mut dead = [(); 2].map(|()| ring.producer().expect("one of three"));
     die_in_set(&mut dead[0], "x", 50, 0);
@@ -316,7 +316,7 @@ fn a_gap_is_found_whose_writer_had_not_noted_its_place() {
         let log = home.start();
         let mut appender = log.appender(None).expect("the first");
         set(&mut appender, "a", 10);
-        let ring = appender.core.ring.clone();
+        let ring = appender.claims.engine.ring.clone();
         let mut dead = [(); 2].map(|()| ring.producer().expect("one of three"));
         let ends = [50, 700]
             .map(|value| Draft::set(DB, b"x", Tag::default(), None, &[0; 700][..value]).bytes());
@@ -352,7 +352,7 @@ fn a_record_that_is_partly_in_the_segment_is_put_together() {
         Survivor::read(
             &home.ring().expect("it is there"),
             &places,
-            appender.core.name,
+            appender.claims.engine.name,
         )
     };
     let found = survivor().expect("it is whole");
@@ -368,7 +368,7 @@ fn a_gap_that_is_partly_in_the_segment_is_left_out() {
     let log = home.start();
     let mut appender = log.appender(None).expect("the first");
     set(&mut appender, "a", 10);
-    let mut dead = appender.core.ring.producer().expect("the second");
+    let mut dead = appender.claims.engine.ring.producer().expect("the second");
     let value = vec![9; RING + 5000];
     let draft = Draft::set(DB, b"x", Tag::default(), None, &value);
     let at = dead.claim(draft.bytes());
@@ -445,7 +445,7 @@ fn random_deaths_lose_nothing_that_was_whole() {
         for life in 0..3 {
             let log = home.start();
             let mut appender = log.appender(None).expect("the first");
-            let ring = appender.core.ring.clone();
+            let ring = appender.claims.engine.ring.clone();
             let mut dead = Vec::new();
             let mut gaps = 0;
             for number in 0..random.u32(..400) {
