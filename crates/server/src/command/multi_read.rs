@@ -259,26 +259,32 @@ impl MultiRead {
             let bucket = self.stale.bucket_of(key.hash);
             self.expiring.push((expiry, bucket as u32));
         }
-        self.found[number] = match self.wanted {
-            Wanted::Count { touches } => {
-                if touches && is_first {
-                    entry.touch();
-                }
-                Found::Something
+        if let Wanted::Count { touches } = self.wanted {
+            if touches && is_first {
+                entry.touch();
             }
+            self.found[number] = Found::Something;
+            return;
+        }
+        let Ok(text) = entry.string() else {
+            self.found[number] = Found::Nothing;
+            return;
+        };
+        self.found[number] = if text.cold().is_some() {
             // Values have begun to leave memory since the command began.
-            Wanted::Values if entry.cold().is_some() => match entry.bytes_now() {
+            match text.bytes_now() {
                 Ok(bytes) if bytes.len() <= INLINE_VALUE_MAX => keep(&mut self.values, &bytes),
                 Ok(bytes) => Found::Shared(LargeValue::new(bytes.into_owned().into())),
                 Err(problem) => {
                     self.problem = Some(problem);
                     Found::Nothing
                 }
-            },
-            Wanted::Values => match entry.value() {
+            }
+        } else {
+            match text.value() {
                 Stored::Inline(bytes) => keep(&mut self.values, bytes),
                 Stored::Large(large) => Found::Shared(large.share()),
-            },
+            }
         };
     }
 

@@ -49,7 +49,7 @@ impl Context<'_> {
     /// Nothing is locked.
     ///
     /// # Errors
-    /// There is none.
+    /// There is none, or the key is no string.
     #[inline]
     pub(crate) fn foresee(&self, key: Key<'_>, len: usize) -> Result<(), Failure> {
         if len < FORESEEN_BYTES || self.in_transaction {
@@ -61,7 +61,7 @@ impl Context<'_> {
     #[cold]
     fn foresee_large(&self, key: Key<'_>, len: usize) -> Result<(), Failure> {
         let mut shard = self.store.lock(key);
-        let bytes = shard.find(key).map_or(len, |entry| entry.growth(len));
+        let bytes = shard.find_string(key)?.map_or(len, |text| text.growth(len));
         drop(shard);
         if bytes == 0 {
             return Ok(());

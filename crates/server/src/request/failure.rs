@@ -82,6 +82,8 @@ pub(crate) const NOT_AN_INTEGER: Failure =
 pub(crate) const NOT_AN_INT32: Failure =
     Failure::of("ERR value is out of range, value must between -2147483648 and 2147483647");
 pub(crate) const NOT_A_FLOAT: Failure = Failure::of("ERR value is not a valid float");
+pub(crate) const WRONG_TYPE: Failure =
+    Failure::of("WRONGTYPE Operation against a key holding the wrong kind of value");
 pub(crate) const NO_SUCH_KEY: Failure = Failure::of("ERR no such key");
 pub(crate) const OVERFLOW: Failure = Failure::of("ERR increment or decrement would overflow");
 pub(crate) const TOO_LONG: Failure =

@@ -14,6 +14,7 @@ mod batch;
 mod offloading;
 mod room;
 mod shard;
+mod text;
 
 use std::ops::Range;
 
@@ -34,6 +35,7 @@ use batch::Reached;
 pub(crate) use batch::{Pair, Shards};
 pub(crate) use room::make_room;
 pub(crate) use shard::{Entry, Shard};
+pub(crate) use text::Text;
 
 /// The way from a command to the data, for one connection in one turn.
 pub(crate) struct Store<'c> {

@@ -1,8 +1,6 @@
 //! Values on their way between memory and the log.
 
-use std::borrow::Cow;
-
-use keyspace::{COLD_MIN_BYTES, ColdValue, Encoding, Key, LargeValue, ShardId};
+use keyspace::{ColdValue, Key, LargeValue, ShardId};
 
 use super::{Entry, Shard, Store};
 use crate::limits::{EVICT_PACKS, OFFLOAD_LOOKS, OFFLOAD_NAP, PACK_SHARE, READ_LOOKS, READ_NAP};
@@ -144,24 +142,5 @@ impl Entry<'_, '_> {
     /// values.
     pub(crate) fn leave(self) {
         self.inner.offload();
-    }
-
-    /// The value, wherever it is; what is in the log alone is read on the spot.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub(crate) fn bytes_now(&self) -> Result<Cow<'_, [u8]>, Failure> {
-        self.store.persistence.bytes_now(self.inner.as_ref())
-    }
-
-    /// How Redis would hold a value that is in the log alone: its length says so, unless tests let short ones
-    /// go.
-    pub(super) fn cold_encoding(&self) -> Encoding {
-        if self.value_len() < COLD_MIN_BYTES
-            && let Ok(bytes) = self.bytes_now()
-        {
-            return Encoding::of(self.inner.as_ref().form(), &bytes);
-        }
-        self.inner.encoding()
     }
 }

@@ -1,20 +1,15 @@
 //! One locked shard, and an entry of it: what commands do to keys. Every change ends in `changed`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use ferrite_log::Blob;
-use keyspace::{
-    ChangeKind, ColdValue, Detached, Encoding, EntryMut, Expiry, Form, Guard, Key, Kind,
-    LargeValue, Stored,
-};
+use keyspace::{ChangeKind, Detached, EntryMut, Expiry, Form, Guard, Key, Kind, LargeValue};
 
 use super::Store;
 use crate::metrics::WorkerStats;
 use crate::metrics::key_scan::Size;
 use crate::observe::notify::{Event, Notifier};
 use crate::persistence::journal::Journal;
-use crate::request::{Failure, Reply};
 use crate::values::blobs::is_blob;
 
 /// One locked shard.
@@ -42,7 +37,7 @@ impl<'a> Shard<'a> {
 
     /// What every change of a key ends in.
     #[inline]
-    fn changed(&mut self, key: Key<'_>, kind: ChangeKind) {
+    pub(super) fn changed(&mut self, key: Key<'_>, kind: ChangeKind) {
         self.store.stats.dirty.add(1);
         self.guard.note_change(key, kind);
     }
@@ -197,44 +192,6 @@ impl<'a> Shard<'a> {
         self.changed(key, ChangeKind::Written);
     }
 
-    /// Makes the value of a key, empty if it is missing, at least as long as `part` reaches (zeroes are added
-    /// behind), then lets `change` write to that part of it; `change` gets the whole value and says whether
-    /// it did. Returns what else it says, and whether the key is another than before: it is new, or its value
-    /// is longer or was written to.
-    pub(crate) fn grow<R>(
-        &mut self,
-        key: Key<'_>,
-        part: Range<usize>,
-        change: impl FnOnce(&mut [u8]) -> (R, bool),
-    ) -> (R, bool) {
-        let before = self.guard.find(key).map(|inner| inner.value_len());
-        if before.is_none() {
-            self.tell(Event::NEW, key);
-            self.guard.set_large(
-                key,
-                LargeValue::new(vec![0; part.end].into()),
-                Expiry::Clear,
-            );
-        }
-        let mut inner = self
-            .guard
-            .find(key)
-            .expect("it was there or has just been set");
-        let len = part.end.max(inner.value_len());
-        let old = inner.overwritten();
-        let (result, is_written) = change(inner.resize_value(len, Form::Part));
-        inner.touch();
-        let is_changed = is_written || before != Some(len);
-        if is_changed {
-            if let Some(journal) = self.store.journal {
-                journal.patched(&mut inner, old, part);
-            }
-            self.store.stats.sets.add(1);
-            self.changed(key, ChangeKind::Written);
-        }
-        (result, is_changed)
-    }
-
     /// Removes a key; whether it was there.
     pub(crate) fn remove(&mut self, key: Key<'_>) -> bool {
         let Some(inner) = self.guard.find(key) else {
@@ -294,61 +251,15 @@ pub(crate) struct Entry<'g, 'a> {
 impl Entry<'_, '_> {
     /// What every change of an entry ends in; comes before the entry goes.
     #[inline]
-    fn changed(&mut self, kind: ChangeKind) {
+    pub(super) fn changed(&mut self, kind: ChangeKind) {
         self.store.stats.dirty.add(1);
         self.inner.note_change(kind);
     }
 
-    /// The value.
-    #[inline]
-    pub(crate) fn value(&self) -> Stored<'_> {
-        self.inner.value()
-    }
-
-    /// Answers with the value, wherever it is: one in a file of its own is sent from there. Any other is in
-    /// memory, or the command is served with it.
-    ///
-    /// # Errors
-    /// It is in none of these places.
-    #[inline(always)]
-    pub(crate) fn answer(&self, reply: &mut Reply<'_>) -> Result<(), Failure> {
-        match self.inner.stored() {
-            Ok(value) => {
-                reply.value(value);
-                Ok(())
-            }
-            Err(cold) => self.answer_part(reply, cold, 0..cold.len),
-        }
-    }
-
-    /// Answers with a part of a value that has a file of its own, or with which the command is served.
-    ///
-    /// # Errors
-    /// It is neither.
-    #[cold]
-    pub(crate) fn answer_part(
-        &self,
-        reply: &mut Reply<'_>,
-        value: ColdValue,
-        part: Range<u64>,
-    ) -> Result<(), Failure> {
-        let key = self.inner.as_ref().key();
-        match self.store.served.get(key, self.inner.hash()) {
-            Some(value) => reply.part(value, part.start as usize..part.end as usize),
-            None => reply.file(self.store.persistence.part_of(value, part)?),
-        }
-        Ok(())
-    }
-
-    /// Bytes of the value.
+    /// Bytes of the value as it is stored.
     #[inline]
     pub(crate) fn value_len(&self) -> usize {
         self.inner.value_len()
-    }
-
-    /// Bytes that are allocated before anything is freed when the value is made `len` bytes long.
-    pub(crate) fn growth(&self, len: usize) -> usize {
-        self.inner.growth(len)
     }
 
     /// The type of the value.
@@ -360,14 +271,6 @@ impl Entry<'_, '_> {
     #[inline]
     pub(crate) fn expiry(&self) -> Option<i64> {
         self.inner.expiry()
-    }
-
-    /// How Redis would hold the value.
-    pub(crate) fn encoding(&self) -> Encoding {
-        if self.cold().is_some() {
-            return self.cold_encoding();
-        }
-        self.inner.encoding()
     }
 
     /// Seconds since the last access.
@@ -410,28 +313,6 @@ impl Entry<'_, '_> {
             journal.rescheduled(&mut self.inner);
         }
         self.changed(ChangeKind::Written);
-    }
-
-    /// Makes the value `len` bytes long (zeroes are added behind), then lets `change` write to it, in that
-    /// `part` alone. `form` is how the value counts as written from here on.
-    #[inline]
-    pub(crate) fn update<R>(
-        &mut self,
-        len: usize,
-        part: Range<usize>,
-        form: Form,
-        change: impl FnOnce(&mut [u8]) -> R,
-    ) -> R {
-        let journal = self.store.journal;
-        let old = journal.and_then(|_| self.inner.overwritten());
-        let result = change(self.inner.resize_value(len, form));
-        if let Some(journal) = journal {
-            journal.patched(&mut self.inner, old, part);
-        }
-        self.inner.touch();
-        self.store.stats.sets.add(1);
-        self.changed(ChangeKind::Written);
-        result
     }
 
     /// Removes the key.

@@ -23,7 +23,7 @@ pub(super) fn setbit(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         let before = *byte & mask != 0;
         *byte = if bit { *byte | mask } else { *byte & !mask };
         (before, before != bit)
-    });
+    })?;
     if is_changed {
         shard.tell(Event::SETBIT, key);
     }
@@ -35,7 +35,7 @@ pub(super) fn setbit(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 pub(super) fn getbit(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let offset = bit_offset(context.server, args.get(2), None)?;
     let key = args.key(1);
-    let bit = match context.store.lock(key).read(key) {
+    let bit = match context.store.lock(key).read_string(key)? {
         Some(entry) => {
             let byte = entry.value().bytes().get(offset / 8).copied().unwrap_or(0);
             byte & 0x80 >> (offset % 8) != 0

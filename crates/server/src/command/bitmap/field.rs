@@ -144,8 +144,7 @@ pub(super) fn bitfield(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let operations = parse(context.server, args)?;
     let reach = operations.iter().map(Operation::reach).max().unwrap_or(0);
     if reach == 0 {
-        get_all(context, args, &operations);
-        return Ok(Next::Done);
+        return get_all(context, args, &operations);
     }
     let key = args.key(1);
     context.foresee(key, reach)?;
@@ -161,7 +160,7 @@ pub(super) fn bitfield(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             .map(|operation| operation.run(bytes, reply));
         let most = effects.max().unwrap_or(Effect::None);
         (most, most == Effect::Changed)
-    });
+    })?;
     // Where nothing was written because all of it would overflow, there is nothing to tell, though the key
     // may be longer now.
     if is_changed && most > Effect::None {
@@ -176,16 +175,15 @@ pub(super) fn bitfield_ro(context: &mut Context<'_>, args: &Args<'_>) -> Handled
     if operations.iter().any(|operation| operation.reach() > 0) {
         return Err(READ_ONLY);
     }
-    get_all(context, args, &operations);
-    Ok(Next::Done)
+    get_all(context, args, &operations)
 }
 
 /// Runs operations of which none writes.
-fn get_all(context: &mut Context<'_>, args: &Args<'_>, operations: &[Operation]) {
+fn get_all(context: &mut Context<'_>, args: &Args<'_>, operations: &[Operation]) -> Handled {
     let key = args.key(1);
     let Context { store, reply, .. } = context;
     let mut shard = store.lock(key);
-    let entry = shard.read(key);
+    let entry = shard.read_string(key)?;
     let bytes = entry
         .as_ref()
         .map_or(&[][..], |entry| entry.value().bytes());
@@ -193,4 +191,5 @@ fn get_all(context: &mut Context<'_>, args: &Args<'_>, operations: &[Operation])
     operations
         .iter()
         .for_each(|operation| operation.get(bytes, reply));
+    Ok(Next::Done)
 }

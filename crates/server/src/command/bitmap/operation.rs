@@ -26,7 +26,7 @@ pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         .keys()
         .skip(1)
         .map(|key| Operand::read(&mut shards, key))
-        .collect();
+        .collect::<Result<_, _>>()?;
     let result = combine(
         operation,
         &operands.iter().map(Operand::bytes).collect::<Vec<_>>(),

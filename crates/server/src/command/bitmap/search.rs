@@ -47,7 +47,7 @@ pub(super) fn bitcount(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     // Without the key nobody looks at the range, as in Redis.
-    let Some(entry) = shard.read(key) else {
+    let Some(entry) = shard.read_string(key)? else {
         context.reply.integer(0);
         return Ok(Next::Done);
     };
@@ -81,7 +81,7 @@ pub(super) fn bitpos(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     // A missing key is a string of zeros without end, and nobody looks at the range.
-    let Some(entry) = shard.read(key) else {
+    let Some(entry) = shard.read_string(key)? else {
         context.reply.integer(if wanted { -1 } else { 0 });
         return Ok(Next::Done);
     };

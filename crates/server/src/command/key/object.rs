@@ -4,8 +4,6 @@
 //! value, where Redis shares the integers up to 9999. How often a key is used is known under the LFU
 //! policies, when it was used under all others.
 
-use keyspace::Encoding;
-
 use crate::command::{self, Args, Context, Failure, Handled, Next};
 use crate::request::Reply;
 use crate::store::Entry;
@@ -58,11 +56,7 @@ fn tell(
 
 pub(super) fn encoding(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     tell(context, args, |entry, reply| {
-        reply.bulk(match entry.encoding() {
-            Encoding::Int => b"int",
-            Encoding::Embstr => b"embstr",
-            Encoding::Raw => b"raw",
-        });
+        reply.bulk(entry.encoding().as_bytes());
         Ok(Next::Done)
     })
 }

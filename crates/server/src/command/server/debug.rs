@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use keyspace::{COLD_MIN_BYTES, Encoding, Key};
+use keyspace::{COLD_MIN_BYTES, Key};
 use resp::number;
 use resp::reply::{Protocol, Writer};
 use sys::file::Trouble;
@@ -128,7 +128,7 @@ fn take(
     may: impl FnOnce() -> bool,
 ) -> Option<Option<Vec<u8>>> {
     let mut shard = store.lock_in(db, key);
-    let value = match shard.find(key)?.bytes_now() {
+    let value = match shard.find_string(key).ok()??.bytes_now() {
         Ok(value) => value.to_vec(),
         // It is as if there were none, until it can be read.
         Err(_) => return None,
@@ -215,13 +215,9 @@ fn object(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (key, now_s) = (args.key(2), context.store.now / 1000);
     let mut shard = context.store.lock(key);
     let entry = shard.find(key).ok_or(failure::NO_SUCH_KEY)?;
-    let (encoding, idle_s) = (entry.encoding(), entry.idle_seconds());
-    let name = match encoding {
-        Encoding::Int => "int",
-        Encoding::Embstr => "embstr",
-        Encoding::Raw => "raw",
-    };
-    let value = entry.bytes_now()?;
+    let (name, idle_s) = (entry.encoding(), entry.idle_seconds());
+    let text = entry.string()?;
+    let value = text.bytes_now()?;
     let text = format!(
         "Value at:{:p} refcount:1 encoding:{name} serializedlength:{} lru:{} lru_seconds_idle:{idle_s}",
         value.as_ptr(),
@@ -295,9 +291,10 @@ fn digest_values(context: &mut Context<'_>, args: &Args<'_>) {
     for at in 2..args.len() {
         let key = args.key(at);
         let digest = context.store.lock(key).find(key).map(|entry| {
+            let text = entry.string()?;
             Ok(Digest::of_value(
-                &entry.bytes_now()?,
-                entry.expiry().is_some(),
+                &text.bytes_now()?,
+                text.expiry().is_some(),
             ))
         });
         match digest.unwrap_or(Ok(Digest::default())) {

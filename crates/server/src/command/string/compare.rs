@@ -5,9 +5,9 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::{Args, Context, Failure, Handled, Next};
+use super::super::{Args, Context, Failure, Handled, Next, failure};
 use crate::observe::notify::Event;
-use crate::store::Entry;
+use crate::store::Text;
 
 /// What must hold for a key to be set or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +39,13 @@ impl<'a> Condition<'a> {
         })
     }
 
-    /// Whether the condition holds for a key's entry.
-    pub(super) fn admits(self, current: Option<&Entry<'_, '_>>) -> Result<bool, Failure> {
+    /// Whether the condition looks at the value.
+    pub(super) fn compares(self) -> bool {
+        !matches!(self, Condition::Missing | Condition::Present)
+    }
+
+    /// Whether the condition holds for a key's value.
+    pub(super) fn admits(self, current: Option<&Text<'_, '_>>) -> Result<bool, Failure> {
         match self {
             // The value makes no difference, and need not be in memory.
             Condition::Missing => Ok(current.is_none()),
@@ -72,6 +77,8 @@ impl<'a> Condition<'a> {
 /// Digits of a digest.
 const DIGITS: usize = 16;
 const DIGEST_LENGTH: Failure = Failure::of("ERR must be exactly 16 hexadecimal characters");
+const NOT_COMPARABLE: Failure =
+    Failure::of("ERR Key should be of string type if conditions are specified");
 const UNKNOWN_CONDITION: Failure =
     Failure::of("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
 
@@ -92,7 +99,7 @@ fn has_digest(value: &[u8], digest: &[u8]) -> Result<bool, Failure> {
 /// `DIGEST key`
 pub(super) fn digest(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
-    match context.store.lock(key).read(key) {
+    match context.store.lock(key).read_string(key)? {
         Some(entry) => context.reply.bulk(&digest_of(entry.value().bytes())),
         None => context.reply.null(),
     }
@@ -106,26 +113,38 @@ pub(super) fn delex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         4 => Condition::of_word(args.get(2), args.get(3)).ok_or(UNKNOWN_CONDITION)?,
         _ => return Err(Failure::wrong_arity(context.command.spec.name)),
     };
-    remove_if(context, args, condition)
+    remove_if(context, args, condition, NOT_COMPARABLE)
 }
 
 /// `DELIFEQ key value`
 pub(super) fn delifeq(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    remove_if(context, args, Condition::Equal(args.get(2)))
+    remove_if(
+        context,
+        args,
+        Condition::Equal(args.get(2)),
+        failure::WRONG_TYPE,
+    )
 }
 
-/// Removes a key that is there and meets the condition; answers how many that were.
-fn remove_if(context: &mut Context<'_>, args: &Args<'_>, condition: Condition<'_>) -> Handled {
+/// Removes a key that is there and meets the condition; answers how many that were. `not_a_string` is the
+/// error for a key whose value can't be compared.
+fn remove_if(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+    condition: Condition<'_>,
+    not_a_string: Failure,
+) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
-    let removed = match shard.find(key) {
-        Some(entry) if condition.admits(Some(&entry))? => {
-            entry.remove();
-            shard.tell(Event::DEL, key);
-            true
-        }
-        _ => false,
+    let is_met = match shard.find(key) {
+        None => false,
+        Some(_) if !condition.compares() => condition == Condition::Present,
+        Some(entry) => condition.admits(Some(&entry.string().map_err(|_| not_a_string)?))?,
     };
+    let removed = is_met && shard.remove(key);
+    if removed {
+        shard.tell(Event::DEL, key);
+    }
     context.reply.integer(i64::from(removed));
     Ok(Next::Done)
 }

@@ -7,6 +7,7 @@ use crate::config::Setting;
 
 const BOTH_MODES: Failure =
     Failure::of("ERR If you want both the length and indexes, please just use IDX.");
+const NOT_STRINGS: Failure = Failure::of("ERR The specified keys must contain string values");
 const TOO_LONG: Failure = Failure::of("ERR String too long for LCS");
 const TOO_MUCH: Failure =
     Failure::of("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
@@ -71,6 +72,8 @@ pub(super) fn lcs(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let mut shards = context.store.lock_keys(keys.into_iter());
     let [first, second] = keys.map(|key| Operand::read(&mut shards, key));
     drop(shards);
+    let first = first.map_err(|_| NOT_STRINGS)?;
+    let second = second.map_err(|_| NOT_STRINGS)?;
     // Wrong options are found out last: reading counts, and who wants to know of missed keys is told.
     let options = options?;
     let (first, second) = (first.bytes(), second.bytes());

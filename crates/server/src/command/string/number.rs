@@ -41,7 +41,7 @@ fn add(context: &mut Context<'_>, key: Key<'_>, amount: i64) -> Handled {
     let sum = |before: i64| before.checked_add(amount).ok_or(failure::OVERFLOW);
     let mut buffer = [0; INTEGER_TEXT_LEN];
     let mut shard = context.store.lock(key);
-    let after = match shard.find(key) {
+    let after = match shard.find_string(key)? {
         Some(mut entry) => {
             let before = parse_i64(entry.value().bytes()).ok_or(failure::NOT_AN_INTEGER)?;
             let after = sum(before)?;
@@ -66,7 +66,7 @@ fn add(context: &mut Context<'_>, key: Key<'_>, amount: i64) -> Handled {
 pub(super) fn incrbyfloat(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
-    let before = match shard.find(key) {
+    let before = match shard.find_string(key)? {
         Some(entry) => extended::parse(entry.value().bytes()).ok_or(failure::NOT_A_FLOAT)?,
         None => Extended::from(0),
     };

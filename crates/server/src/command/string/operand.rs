@@ -2,6 +2,7 @@
 
 use keyspace::{Key, LargeValue, Stored};
 
+use crate::request::Failure;
 use crate::store::Shards;
 
 /// The value of a key, independent of its shard: a copy of a small one, a reference to a large one.
@@ -14,15 +15,18 @@ pub(crate) enum Operand {
 
 impl Operand {
     /// Reads the value of one of the keys that were locked; a missing one is empty.
-    pub(crate) fn read(shards: &mut Shards<'_>, key: Key<'_>) -> Operand {
+    ///
+    /// # Errors
+    /// It is no string.
+    pub(crate) fn read(shards: &mut Shards<'_>, key: Key<'_>) -> Result<Operand, Failure> {
         let mut shard = shards.of(key);
-        let Some(entry) = shard.read(key) else {
-            return Operand::Copy(Vec::new());
+        let Some(text) = shard.read_string(key)? else {
+            return Ok(Operand::Copy(Vec::new()));
         };
-        match entry.value() {
+        Ok(match text.value() {
             Stored::Inline(bytes) => Operand::Copy(bytes.to_vec()),
             Stored::Large(large) => Operand::Shared(large.share()),
-        }
+        })
     }
 
     /// The value's bytes.

@@ -19,7 +19,7 @@ use crate::store::Shards;
 /// Budget: one lookup and one copy of the value, no allocation; see `set` for how it is counted.
 pub(super) fn get(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
-    match context.store.lock(key).read(key) {
+    match context.store.lock(key).read_string(key)? {
         Some(entry) => entry.answer(&mut context.reply)?,
         None => context.reply.null(),
     }
@@ -50,9 +50,10 @@ fn write_values<'k>(
     keys: impl Iterator<Item = Key<'k>>,
 ) -> Result<(), Failure> {
     for key in keys {
-        match shards.of(key).read(key) {
-            Some(entry) => entry.answer(reply)?,
-            None => reply.null(),
+        // A key of another kind is as good as missing.
+        match shards.of(key).read_string(key) {
+            Ok(Some(entry)) => entry.answer(reply)?,
+            Ok(None) | Err(_) => reply.null(),
         }
     }
     Ok(())
@@ -64,7 +65,7 @@ pub(super) fn strlen(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let len = context
         .store
         .lock(key)
-        .read(key)
+        .read_string(key)?
         .map_or(0, |entry| entry.value_len());
     context.reply.integer(len as i64);
     Ok(Next::Done)
@@ -75,7 +76,7 @@ pub(super) fn getrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (start, end) = (args.integer(2)?, args.integer(3)?);
     let key = args.key(1);
     let mut shard = context.store.lock(key);
-    let Some(entry) = shard.read(key) else {
+    let Some(entry) = shard.read_string(key)? else {
         context.reply.bulk(b"");
         return Ok(Next::Done);
     };
@@ -111,7 +112,7 @@ pub(super) fn getex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let now = context.store.now;
     // The time is looked at only if the key is there, as Redis does.
     let mut shard = context.store.lock(key);
-    let Some(mut entry) = shard.read(key) else {
+    let Some(mut entry) = shard.read_string(key)? else {
         context.reply.null();
         return Ok(Next::Done);
     };
@@ -140,7 +141,7 @@ pub(super) fn getex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 pub(super) fn getdel(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
-    match shard.read(key) {
+    match shard.read_string(key)? {
         Some(entry) => {
             entry.answer(&mut context.reply)?;
             entry.remove();
@@ -155,7 +156,7 @@ pub(super) fn getdel(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 pub(super) fn getset(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
-    match shard.read(key) {
+    match shard.read_string(key)? {
         Some(entry) => entry.answer(&mut context.reply)?,
         None => context.reply.null(),
     }

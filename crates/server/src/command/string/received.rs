@@ -74,7 +74,7 @@ fn set_for(context: &mut Context<'_>, args: &Args<'_>, unit: TimeUnit) -> Handle
 pub(super) fn getset(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     put(context, key, Expiry::Clear, |shard, reply| {
-        match shard.read(key) {
+        match shard.read_string(key)? {
             Some(entry) => entry.answer(reply)?,
             None => reply.null(),
         }

@@ -6,6 +6,7 @@
 use keyspace::{Expiry, Form, INLINE_VALUE_MAX, Key, LargeValue};
 
 use super::super::{Args, Context, Failure, Handled, Next, Reply};
+use super::compare::Condition;
 use super::length_with;
 use super::options::{SetOptions, TimeUnit, moment_of};
 use crate::limits::FORESEEN_BYTES;
@@ -86,22 +87,35 @@ pub(super) fn decide(
     key: Key<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<bool, Failure> {
-    let current = if options.get {
-        shard.read(key)
-    } else {
-        shard.find(key)
+    let compares = options.condition.is_some_and(Condition::compares);
+    if !options.get && !compares {
+        // The value makes no difference, whatever its kind, and need not be in memory.
+        let state = match shard.contains(key) {
+            true => Condition::Present,
+            false => Condition::Missing,
+        };
+        let is_admitted = options.condition.is_none_or(|wanted| wanted == state);
+        match is_admitted {
+            true => reply.ok(),
+            false => reply.null(),
+        }
+        return Ok(is_admitted);
+    }
+    let current = match options.get {
+        true => shard.read_string(key)?,
+        false => shard.find_string(key)?,
     };
-    let admitted = match options.condition {
+    let is_admitted = match options.condition {
         Some(condition) => condition.admits(current.as_ref())?,
         None => true,
     };
     match current {
         Some(entry) if options.get => entry.answer(reply)?,
         None if options.get => reply.null(),
-        _ if admitted => reply.ok(),
+        _ if is_admitted => reply.ok(),
         _ => reply.null(),
     }
-    Ok(admitted)
+    Ok(is_admitted)
 }
 
 /// `SETNX key value`
@@ -220,7 +234,7 @@ pub(super) fn append(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (key, tail) = (args.key(1), args.get(2));
     let (mut shard, mut is_foreseen) = (context.store.lock(key), false);
     let len = loop {
-        let Some(mut entry) = shard.find(key) else {
+        let Some(mut entry) = shard.find_string(key)? else {
             shard.set(key, tail, Expiry::Clear);
             break tail.len();
         };
@@ -251,7 +265,7 @@ pub(super) fn setrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         let len = context
             .store
             .lock(key)
-            .find(key)
+            .find_string(key)?
             .map_or(0, |entry| entry.value_len());
         context.reply.integer(len as i64);
         return Ok(Next::Done);
@@ -262,7 +276,7 @@ pub(super) fn setrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (len, _) = shard.grow(key, offset..end, |value| {
         value[offset..end].copy_from_slice(part);
         (value.len(), true)
-    });
+    })?;
     shard.tell(Event::SETRANGE, key);
     context.reply.integer(len as i64);
     Ok(Next::Done)
