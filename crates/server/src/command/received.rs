@@ -6,7 +6,6 @@ use ferrite_log::Blob;
 use keyspace::Key;
 
 use super::{Command, Context, Next};
-use crate::persistence::journal::Journal;
 use crate::request::{Args, Failure};
 use crate::values::blobs::Received;
 
@@ -16,16 +15,16 @@ pub(crate) fn copes(command: &Command, args: &Args<'_>, in_transaction: bool) ->
     (large.sends)(args) || large.shares && !in_transaction
 }
 
-impl<'c> Context<'c> {
-    /// Takes the file that came with the request, and the way to log it.
+impl Context<'_> {
+    /// Takes the file that came with the request.
     ///
     /// # Errors
     /// There is none, for the disk or the log.
-    pub(crate) fn take_received(&mut self) -> Result<(Arc<Blob>, &'c Journal), Failure> {
+    pub(crate) fn take_received(&mut self) -> Result<Arc<Blob>, Failure> {
         let received = self.extras.received.take().ok_or(LOG_CHANGED)?;
         let blob = received.outcome?;
         match self.store.journal {
-            Some(journal) if journal.has_made(&blob) => Ok((blob, journal)),
+            Some(journal) if journal.has_made(&blob) => Ok(blob),
             _ => Err(LOG_CHANGED),
         }
     }

@@ -24,7 +24,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use ferrite_log::{Address, Appender, Batch, Blob, DbId, Liveness, Lsn, Rebind, Refusal, Tag};
-use keyspace::{ColdValue, EntryMut, EntryRef, Form, Guard, Key, LogAddress, Overwritten};
+use keyspace::{
+    ColdValue, EntryMut, EntryRef, Form, Guard, Key, Kind, LogAddress, Overwritten, Type,
+};
 
 use crate::limits::{JOURNAL_BATCH_BYTES, JOURNAL_KEEP_BYTES, PATCH_MIN_BYTES, PATCH_SHARE};
 
@@ -585,11 +587,14 @@ pub(crate) fn tag_of(entry: EntryRef<'_>) -> Tag {
     }
 }
 
-/// The form that a tag tells of.
-pub(crate) fn form_of(tag: Tag) -> Form {
-    match tag.form {
+/// What a tag says of a value. The log hands over no record with a tag that it does not know.
+#[inline]
+pub(crate) fn type_of(tag: Tag) -> Type {
+    let form = match tag.form {
         0 => Form::Whole,
         1 => Form::Decimal,
         _ => Form::Part,
-    }
+    };
+    let kind = Kind::from_bits(tag.kind).expect("the log knows the kind");
+    Type { kind, form }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use ferrite_log::{
     Address, Change, DbId, Liveness, Lsn, Recovery, Replayed, Replayer, Tag, Value, ValueReader,
 };
-use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, LargeValue, Offloading, Turn};
+use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, LargeValue, New, Offloading, Turn};
 use parking_lot::Mutex;
 
 use super::amendments::{Amendments, Part};
@@ -20,7 +20,7 @@ use super::sizes;
 use crate::config::Setting;
 use crate::limits::{BARREN_SKIPS, PACK_SHARE, PATCH_MIN_BYTES, REPLAY_FETCHES};
 use crate::persistence::Durable;
-use crate::persistence::journal::{Replaced, address_of, form_of, stored};
+use crate::persistence::journal::{Replaced, address_of, stored, type_of};
 
 /// The time at which a replay decides expiry: before everything.
 const BEFORE_ALL: i64 = 0;
@@ -242,7 +242,7 @@ impl Loader {
         match record.change {
             Change::Set { tag, expiry, value } => {
                 self.amendments.settle(record.db, record.key);
-                let form = form_of(tag);
+                let of = type_of(tag);
                 let mut bury = |old| {
                     if let Some(old) = Replaced::of(old) {
                         old.bury(key.bytes.len(), liveness);
@@ -251,7 +251,8 @@ impl Loader {
                 let len = value.len() as usize;
                 match value {
                     Value::Bytes(bytes) if !self.is_left(len) => {
-                        guard.load(key, bytes, expiry, form, self.now, |old| {
+                        let new = New::bytes(bytes).of(of).expiry(expiry).used(self.now);
+                        guard.write(key, new, |_, old| {
                             bury(old);
                             record.address().map(stored)
                         });
@@ -262,9 +263,10 @@ impl Loader {
                     Value::Blob(_) => note(&self.has_blobs),
                 }
                 let address = record.address().expect("a set has one");
-                guard.load_cold(key, len, expiry, form, self.now, |old| {
+                let new = New::cold(len as u64).of(of).expiry(expiry).used(self.now);
+                guard.write(key, new, |_, old| {
                     bury(old);
-                    stored(address)
+                    Some(stored(address))
                 });
             }
             Change::Delete => {
@@ -360,7 +362,7 @@ fn patch(guard: &mut Guard<'_>, key: Key<'_>, tag: Tag, offset: usize, total: us
     let Some(mut entry) = guard.find(key) else {
         return;
     };
-    let value = entry.resize_value(total, form_of(tag));
+    let value = entry.resize_value(total, type_of(tag).form);
     value[offset..offset + bytes.len()].copy_from_slice(bytes);
     if let Some(address) = crate::persistence::journal::address_of(&entry) {
         entry.set_log_address(stored(address.patched()));

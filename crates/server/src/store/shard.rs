@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use ferrite_log::Blob;
-use keyspace::{ChangeKind, Detached, EntryMut, Expiry, Form, Guard, Key, Kind, LargeValue};
+use keyspace::{ChangeKind, Detached, EntryMut, Expiry, Guard, Key, Kind, New};
 
 use super::Store;
 use crate::metrics::WorkerStats;
 use crate::metrics::key_scan::Size;
 use crate::observe::notify::{Event, Notifier};
-use crate::persistence::journal::Journal;
 use crate::values::blobs::is_blob;
 
 /// One locked shard.
@@ -126,41 +125,51 @@ impl<'a> Shard<'a> {
         self.guard.contains(key)
     }
 
-    /// Sets a key to a string, whatever it was before.
+    /// Sets a key to a string, whatever it was before: the common case of [`Shard::write`].
     #[inline]
     pub(crate) fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
         self.tell_if_new(key);
         match self.store.journal {
             None => self.guard.set(key, value, expiry),
-            Some(journal) => self.set_logged(journal, key, value, expiry),
+            Some(_) => self.put_logged(key, New::bytes(value).expiry(expiry)),
         }
         self.store.stats.sets.add(1);
         self.changed(key, ChangeKind::Written);
     }
 
-    #[inline(never)]
-    fn set_logged(&mut self, journal: &Journal, key: Key<'_>, value: &[u8], expiry: Expiry) {
-        let db = self.db;
-        self.guard.set_logged(key, value, expiry, |entry, old| {
-            journal.wrote(db, key, entry, old)
-        });
-    }
-
-    /// [`Shard::set`] with a value that already has a buffer of its own.
-    pub(crate) fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
-        self.set_made(key, value, expiry, Form::Whole);
-    }
-
-    /// [`Shard::set_large`] with a value that was made here. `form` is how it counts as written.
-    pub(crate) fn set_made(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry, form: Form) {
+    /// Gives a key a value, whatever it had before.
+    pub(crate) fn write(&mut self, key: Key<'_>, new: New<'_>) {
         self.tell_if_new(key);
-        let (journal, db) = (self.store.journal, self.db);
-        self.guard
-            .set_formed(key, value, expiry, form, |entry, old| {
-                Some(journal?.wrote(db, key, entry, old))
-            });
+        self.put(key, new, None);
         self.store.stats.sets.add(1);
         self.changed(key, ChangeKind::Written);
+    }
+
+    /// [`Shard::write`] of a value in a file of its own, which the log has made. Nobody else relies on the
+    /// shard's values.
+    pub(crate) fn write_blob(&mut self, key: Key<'_>, blob: &Arc<Blob>, expiry: Expiry) {
+        self.tell_if_new(key);
+        let new = New::cold(blob.reference().len).expiry(expiry);
+        self.put(key, new, Some(blob));
+        self.store.stats.sets.add(1);
+        self.changed(key, ChangeKind::Written);
+    }
+
+    #[inline(never)]
+    fn put_logged(&mut self, key: Key<'_>, new: New<'_>) {
+        self.put(key, new, None);
+    }
+
+    /// Writes a value, and logs it if there is a log. `blob`: the file that the value is in.
+    #[inline(always)]
+    fn put(&mut self, key: Key<'_>, new: New<'_>, blob: Option<&Arc<Blob>>) {
+        let (journal, db) = (self.store.journal, self.db);
+        self.guard.write(key, new, |entry, old| {
+            Some(match blob {
+                Some(blob) => journal?.wrote_blob(db, key, entry, old, blob),
+                None => journal?.wrote(db, key, entry, old),
+            })
+        });
     }
 
     /// Whether the value of a key is in a file of its own, and not in memory.
@@ -173,23 +182,6 @@ impl<'a> Shard<'a> {
     /// is in the log alone.
     pub(crate) fn is_relied_on(&self, own: u32) -> bool {
         self.guard.pins() > own
-    }
-
-    /// [`Shard::set`] with a value in a file of its own, which the journal's log has made. Nobody else relies
-    /// on the shard's values.
-    pub(crate) fn set_blob(
-        &mut self,
-        key: Key<'_>,
-        (blob, journal): (&Arc<Blob>, &Journal),
-        expiry: Expiry,
-    ) {
-        self.tell_if_new(key);
-        let (db, len) = (self.db, blob.reference().len);
-        self.guard.set_cold(key, len, expiry, |entry, old| {
-            journal.wrote_blob(db, key, entry, old, blob)
-        });
-        self.store.stats.sets.add(1);
-        self.changed(key, ChangeKind::Written);
     }
 
     /// Removes a key; whether it was there.
@@ -222,15 +214,10 @@ impl<'a> Shard<'a> {
     /// it is a new key.
     pub(crate) fn attach(&mut self, key: Key<'_>, value: Detached) {
         self.tell(Event::NEW, key);
-        let (journal, db) = (self.store.journal, self.db);
+        let journal = self.store.journal;
         // The source's record may be dead, but that is not told before the end of the turn.
         let blob = value.cold().and_then(|cold| journal?.blob_of(cold));
-        self.guard.attach(key, value, |entry, old| {
-            Some(match &blob {
-                Some(blob) => journal?.wrote_blob(db, key, entry, old, blob),
-                None => journal?.wrote(db, key, entry, old),
-            })
-        });
+        self.put(key, New::detached(&value), blob.as_ref());
         self.changed(key, ChangeKind::Written);
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::{Deref, DerefMut, Range};
 
 use keyspace::{
-    COLD_MIN_BYTES, ChangeKind, ColdValue, Encoding, Expiry, Form, Key, Kind, LargeValue, Stored,
+    COLD_MIN_BYTES, ChangeKind, ColdValue, Encoding, Form, Key, Kind, LargeValue, New, Stored,
 };
 
 use super::{Entry, Shard};
@@ -99,11 +99,8 @@ impl<'a> Shard<'a> {
         let before = self.find_string(key)?.map(|text| text.value_len());
         if before.is_none() {
             self.tell(Event::NEW, key);
-            self.guard.set_large(
-                key,
-                LargeValue::new(vec![0; part.end].into()),
-                Expiry::Clear,
-            );
+            let zeroes = LargeValue::new(vec![0; part.end].into());
+            self.guard.write(key, New::large(&zeroes), |_, _| None);
         }
         let mut inner = self
             .guard

@@ -1,6 +1,6 @@
 //! BITOP: bits of several values combined into another.
 
-use keyspace::{Expiry, Form, LargeValue};
+use keyspace::{Form, LargeValue, New};
 
 use super::super::string::operand::Operand;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
@@ -34,12 +34,9 @@ pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let len = result.len();
     let target = args.key(2);
     if len > 0 {
-        shards.of(target).set_made(
-            target,
-            LargeValue::new(result.into()),
-            Expiry::Clear,
-            Form::Part,
-        );
+        let result = LargeValue::new(result.into());
+        let new = New::large(&result).of(Form::Part);
+        shards.of(target).write(target, new);
         shards.of(target).tell(Event::SET, target);
     } else if shards.of(target).remove(target) {
         shards.of(target).tell(Event::DEL, target);

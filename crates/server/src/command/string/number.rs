@@ -3,7 +3,7 @@
 //! An integer is what [`resp::number`] reads and writes: the one spelling of a 64-bit integer. A decimal is
 //! what [`resp::extended`] makes of it: the digits that Redis shows on x86-64, on every processor.
 
-use keyspace::{Expiry, Form, Key, LargeValue};
+use keyspace::{Expiry, Form, Key, New};
 use resp::number::{INTEGER_TEXT_LEN, format_i64, parse_i64};
 use resp::{Extended, extended};
 
@@ -78,12 +78,8 @@ pub(super) fn incrbyfloat(context: &mut Context<'_>, args: &Args<'_>) -> Handled
     let mut text = Vec::with_capacity(32);
     after.write_to(&mut text);
     context.reply.bulk(&text);
-    shard.set_made(
-        key,
-        LargeValue::new(text.into()),
-        Expiry::Keep,
-        Form::Decimal,
-    );
+    let sum = New::bytes(&text).of(Form::Decimal);
+    shard.write(key, sum.expiry(Expiry::Keep));
     shard.tell(Event::INCRBYFLOAT, key);
     Ok(Next::Done)
 }

@@ -18,7 +18,7 @@ fn put(
     expiry: Expiry,
     decide: impl FnOnce(&mut Shard<'_>, &mut Reply<'_>) -> Result<bool, Failure>,
 ) -> Handled {
-    let (blob, journal) = context.take_received()?;
+    let blob = context.take_received()?;
     let own_pins = context.own_pins(context.store.db, key);
     let mut shard = context.store.lock(key);
     if shard.is_relied_on(own_pins) {
@@ -26,7 +26,7 @@ fn put(
         return Ok(context.come_again(blob));
     }
     if decide(&mut shard, &mut context.reply)? {
-        shard.set_blob(key, (&blob, journal), expiry);
+        shard.write_blob(key, &blob, expiry);
         tell_of_set(&shard, key, expiry);
     }
     Ok(Next::Done)

@@ -3,7 +3,7 @@
 //! All keys of a command are locked before any is read or written. Where a command sets values whatever was
 //! there before, large ones are copied into buffers of their own before the shards are locked.
 
-use keyspace::{Expiry, Form, INLINE_VALUE_MAX, Key, LargeValue};
+use keyspace::{Expiry, Form, INLINE_VALUE_MAX, Key, LargeValue, New};
 
 use super::super::{Args, Context, Failure, Handled, Next, Reply};
 use super::compare::Condition;
@@ -58,7 +58,7 @@ pub(super) fn tell_of_set(shard: &Shard<'_>, key: Key<'_>, expiry: Expiry) {
 #[inline(never)]
 fn put_large(store: &Store<'_>, key: Key<'_>, value: LargeValue, expiry: Expiry) {
     let mut shard = store.lock(key);
-    shard.set_large(key, value, expiry);
+    shard.write(key, New::large(&value).expiry(expiry));
     tell_of_set(&shard, key, expiry);
 }
 
@@ -207,7 +207,7 @@ fn set_pairs_with_large(context: &mut Context<'_>, args: &Args<'_>) {
         if is_large(value) {
             let value = large.next().expect("made above for every large value");
             let mut shard = shards.of(key);
-            shard.set_large(key, value, Expiry::Clear);
+            shard.write(key, New::large(&value));
             shard.tell(Event::SET, key);
         } else {
             set_one(&mut shards, key, value);

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use keyspace::{
-    Expiry, Guard, INLINE_VALUE_MAX, Key, Large, LargeValue, RecordValue, Records, Turn,
+    Guard, INLINE_VALUE_MAX, Key, Large, LargeValue, New, Record, RecordValue, Records, Turn,
 };
 use parking_lot::Mutex;
 use rdb::{Entry, Item, Reader};
@@ -320,13 +320,7 @@ impl<'s> Load<'s> {
                 let bytes = record.key;
                 let mut guard = database.lock(hash, self.now);
                 let key = Key { bytes, hash };
-                self.add(
-                    &mut guard,
-                    key,
-                    record.value,
-                    record.expiry,
-                    buffer.database,
-                )?;
+                self.add(&mut guard, key, &record, buffer.database)?;
             }
         }
     }
@@ -335,8 +329,7 @@ impl<'s> Load<'s> {
         &self,
         guard: &mut Guard<'_>,
         key: Key<'_>,
-        value: RecordValue<'_>,
-        expiry: Option<i64>,
+        record: &Record<'_>,
         database: usize,
     ) -> Result<(), String> {
         if self.duplicates == Duplicates::Refused && guard.contains(key) {
@@ -356,12 +349,12 @@ impl<'s> Load<'s> {
             }
             entry.remove();
         }
-        let expiry = expiry.map_or(Expiry::Clear, Expiry::At);
-        match value {
-            RecordValue::Inline(bytes) => guard.set(key, bytes, expiry),
-            RecordValue::Large(large) => guard.set_large(key, large, expiry),
+        let new = match &record.value {
+            RecordValue::Inline(bytes) => New::bytes(bytes),
+            RecordValue::Large(large) => New::large(large),
             RecordValue::Cold(_) => unreachable!("a file has all values"),
-        }
+        };
+        guard.write(key, new.of(record.of).expiry(record.expiry), |_, _| None);
         Ok(())
     }
 }
