@@ -6,6 +6,7 @@ use crate::support;
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use rustix::process::Signal;
 use support::{Client, PATIENCE, Proto, Target, Value, eventually};
@@ -13,8 +14,9 @@ use support::{Client, PATIENCE, Proto, Target, Value, eventually};
 /// Sends a request to a node, and on to the one that it is sent to. Returns the reply and who gave it.
 fn follow(nodes: &Nodes, clients: &mut [Client], first: usize, request: &str) -> (Value, usize) {
     let mut at = first;
-    // One map sends on once; while it is exchanged, nodes may have either.
-    for _ in 0..1000 {
+    // One map sends on once. While it is exchanged nodes may have either, and send on to each other.
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
         let reply = clients[at].ask(request);
         match nodes.target(&reply) {
             Some(next) => at = next,
