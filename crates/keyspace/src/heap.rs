@@ -32,6 +32,9 @@ mod evacuation;
 /// Every entry begins at a multiple of this, which frees the low two bits of a reference.
 pub(crate) const ALIGN: usize = 4;
 
+/// Slack below this many bytes is not worth moving anything.
+const SLACK_KEPT: usize = 32 << 10;
+
 /// Objects of more bytes than this are not kept in slabs.
 const SLAB_MAX: usize = 2048;
 /// A heap with more slack than one part in this many moves objects together before it takes more memory.
@@ -202,6 +205,12 @@ impl Heap {
             self.pages
                 .give_back(NonNull::new_unchecked(slab.cast()), size);
         }
+    }
+
+    /// Whether more than one part in `share` of what objects take is taken by nobody.
+    pub(crate) fn is_sparse(&self, share: usize) -> bool {
+        let slack = self.slack();
+        slack > SLACK_KEPT && slack > self.used / share
     }
 
     #[cold]

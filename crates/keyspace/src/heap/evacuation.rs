@@ -16,9 +16,6 @@ use super::{CLASSES, HEADER, Heap, Slab, block_size, class_of};
 const MOST_OBJECTS: usize = 4096 / 4;
 /// Slabs of a list that are compared to find a sparse one.
 const COMPARED: usize = 32;
-/// Slack below this many bytes is not worth moving anything.
-const SLACK_KEPT: usize = 32 << 10;
-
 /// A slab that is being emptied. It is in no list, so nothing is allocated in it.
 pub(crate) struct Evacuation {
     slab: NonNull<Slab>,
@@ -55,12 +52,6 @@ const fn capacity(index: usize) -> usize {
 }
 
 impl Heap {
-    /// Whether more than one part in `share` of what objects take is taken by nobody.
-    pub(crate) fn is_sparse(&self, share: usize) -> bool {
-        let slack = self.slack();
-        slack > SLACK_KEPT && slack > self.used / share
-    }
-
     /// Takes a sparse slab out of its list, if moving its objects would free a block.
     pub(crate) fn begin_evacuation(&mut self) -> Option<Evacuation> {
         let index = (0..CLASSES)

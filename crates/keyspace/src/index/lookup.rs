@@ -1,4 +1,4 @@
-//! Finding, adding and removing an entry: what each command does with the index.
+//! The index of a locked shard: finding an entry, and what is noted of it.
 
 use crate::bucket::{Bucket, Marks, SLOTS, SlotBits};
 use crate::entry::Entry;
@@ -46,7 +46,7 @@ pub(crate) struct Surroundings<'a, F: Fn(Entry) -> Place> {
 }
 
 impl Slot {
-    fn bucket<'a>(self) -> Option<&'a Bucket> {
+    pub(super) fn bucket<'a>(self) -> Option<&'a Bucket> {
         // SAFETY: a slot is only used while the lock under which it was found is held, and no table is
         // freed without being drained first.
         unsafe { self.bucket.as_ref() }
@@ -136,22 +136,6 @@ impl Index<'_> {
         }
     }
 
-    /// Adds an entry whose key is not there.
-    pub(crate) fn insert<F: Fn(Entry) -> Place>(
-        &mut self,
-        place: Place,
-        entry: Entry,
-        heat: u8,
-        around: &Surroundings<'_, F>,
-    ) {
-        self.make_room(around);
-        let (table, _) = self.tables.locate(place);
-        self.put(table, place, entry, heat);
-        self.state.len += 1;
-        self.state.unused += usize::from(!is_used(heat));
-        self.state.first_uses += usize::from(is_used(heat));
-    }
-
     /// Puts an entry into its home in `table`, behind it, or into the stash, where it is stale.
     pub(super) fn put(&mut self, table: Table, place: Place, entry: Entry, heat: u8) {
         let home = place.home(table.buckets());
@@ -180,33 +164,6 @@ impl Index<'_> {
         table.bucket(home).set_stashed();
         self.state.stash.push((place, entry.address()));
         self.state.unused += usize::from(is_used(heat));
-    }
-
-    /// Takes an entry out. The caller owns it now.
-    pub(crate) fn remove<F: Fn(Entry) -> Place>(
-        &mut self,
-        slot: Slot,
-        around: &Surroundings<'_, F>,
-    ) -> Entry {
-        let entry = self.entry(slot);
-        self.state.unused -= usize::from(!is_used(self.heat(slot)));
-        match slot.bucket() {
-            Some(bucket) => {
-                bucket.clear(slot.index);
-                let displacement = bucket.displacement(slot.index);
-                if displacement > 0 {
-                    // SAFETY: the home is `displacement` buckets before, in the same table (invariant 3).
-                    let home = unsafe { slot.bucket.sub(displacement) };
-                    shorten_extent(home, displacement);
-                }
-            }
-            None => {
-                self.state.stash.swap_remove(slot.index);
-            }
-        }
-        self.state.len -= 1;
-        self.give_back_room(around);
-        entry
     }
 
     /// Entries that were not used since they came.
@@ -249,19 +206,4 @@ impl Index<'_> {
             bucket.set_heat(slot.index, heat);
         }
     }
-}
-
-/// Restores invariant 2 after an entry at `displacement` from `home` went away.
-fn shorten_extent(home: *const Bucket, displacement: usize) {
-    // SAFETY: the home of an entry and the seven buckets behind it are inside its table.
-    let at = |offset: usize| unsafe { &*home.add(offset) };
-    if at(0).extent() != displacement {
-        return;
-    }
-    let still = |offset: &usize| {
-        at(*offset)
-            .occupied()
-            .any(|slot| at(*offset).displacement(slot) == *offset)
-    };
-    at(0).set_extent((1..=displacement).rev().find(still).unwrap_or(0));
 }

@@ -16,6 +16,7 @@
 //! 3. A slot's displacement is its distance from its entry's home, so homes are known without hashing.
 //! 4. A replaced table is freed when all workers that may look at it have ended their turn.
 
+mod change;
 mod lookup;
 mod moving;
 mod reserve;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize};
 
-use super::evicting::hands::Evicting;
-use super::expiring::wheels::Wheels;
+use super::hands::Evicting;
 use super::lock::Lock;
+use super::wheels::Wheels;
 use crate::heap::Heap;
 use crate::index::{Index, IndexState, Tables};
 use crate::pages::Pages;

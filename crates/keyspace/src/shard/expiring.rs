@@ -1,93 +1,17 @@
-//! Expiry in a shard: what its wheel is told when an entry's time changes, and what is done when the time has
-//! come.
+//! Expiry in a shard: what is done when the time of entries has come, and making its wheel anew.
 //!
-//! The wheel ([`crate::expire`]) holds the upper half of a place. An item may mean any volatile entry of the
-//! buckets that half falls into, so what it finds is always decided by the entries' own times.
-
-pub(super) mod wheels;
+//! What the wheel's items mean is told in `scheduling`.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::guard::{Guard, place_of};
-use crate::hash::Key;
-use crate::index::{Index, Slot};
-use crate::observe::ChangeKind;
-use wheels::{Wheels, first_place, item_of};
+use super::wheels::{first_place, item_of};
+use crate::index::Index;
 
 /// Home buckets looked at by one slice of making a wheel anew: about 30 us under the shard's lock.
 const RENEWED_PER_SLICE: usize = 64;
 
 impl Guard<'_> {
-    #[cold]
-    pub(super) fn expire(&mut self, slot: Slot) {
-        let entry = self.unlink(slot);
-        if self.observed() != 0 || self.shared.hears_expiry.load(Relaxed) {
-            let bytes = entry.key();
-            let hash = self.shared.seed.hash(bytes);
-            let key = Key { bytes, hash };
-            let (lock, shared) = (&self.cell.lock, self.shared);
-            lock.tell_observer(shared, key, ChangeKind::Expired);
-        }
-        let database = self.cell.lock.database();
-        self.shared.tell_lost(entry, Some(database));
-        self.free(entry);
-        self.shared.expired.fetch_add(1, Relaxed);
-    }
-
-    /// Keeps the wheel and the counter right when an entry's expiry changes.
-    #[inline]
-    pub(super) fn reschedule(&mut self, hash: u64, old: Option<i64>, new: Option<i64>) {
-        match (old, new) {
-            (None, None) => {}
-            (Some(_), None) => self.add_volatile(-1),
-            (old, Some(at)) => {
-                if old.is_none() {
-                    self.add_volatile(1);
-                }
-                // An item at an earlier time will find the entry alive and move on to its new time.
-                if old.is_none_or(|old| at < old) {
-                    self.schedule(hash, at);
-                }
-            }
-        }
-    }
-
-    fn schedule(&mut self, hash: u64, at: i64) {
-        let place = self.place(hash);
-        let now = self.now;
-        // SAFETY: as in `index`.
-        let state = unsafe { &mut *self.cell.state.get() };
-        let before = state.wheels.as_ref().map_or(0, |wheels| wheels.memory());
-        let wheels = state.wheels.get_or_insert_with(|| {
-            self.shared.has_volatile.store(true, Relaxed);
-            Box::new(Wheels::new(now))
-        });
-        let told = wheels.insert(place, at);
-        let after = wheels.memory();
-        if told < self.cell.next_due_ms() {
-            self.cell.next_due_ms.0.store(told, Relaxed);
-        }
-        if after != before {
-            // It has grown, which is when it may have become wasteful.
-            self.add_bytes(after.wrapping_sub(before));
-            self.look_after_wheel();
-        }
-    }
-
-    /// Lets the wheel be made anew soon if it is wasteful: by [`Guard::expire_due`], not by the command that
-    /// met it.
-    pub(super) fn look_after_wheel(&mut self) {
-        // SAFETY: as in `index`.
-        let state = unsafe { &*self.cell.state.get() };
-        if let Some(wheels) = &state.wheels
-            && wheels.fresh.is_none()
-            && wheels.current.is_wasteful(self.cell.volatile(), self.now)
-        {
-            let due = self.cell.next_due_ms().min(self.now);
-            self.cell.next_due_ms.0.store(due, Relaxed);
-        }
-    }
-
     /// Removes keys whose time has come: looks at about `most` items of the wheel that press, and with some
     /// of `spare` at those that could wait. Returns how many it looked at, and whether there are more that
     /// press.

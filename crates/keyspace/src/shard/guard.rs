@@ -1,12 +1,10 @@
-//! A locked shard: finding, adding and removing entries, and what has to stay right with each.
+//! A locked shard: its lock, its time, and the counters that have to stay right with each entry.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::cell::{Overhead, ShardCell};
-use super::view::{Detached, EntryRef, Overwritten};
-use super::writing::{Expiry, New, no_log};
-use crate::entry::{Entry, LogAddress, Stamp, Type};
+use super::cell::{Cold, ShardCell};
+use crate::entry::{Entry, Stamp};
 use crate::hash::{Key, Place};
 use crate::heap::Heap;
 use crate::index::{Index, Slot, Surroundings};
@@ -14,9 +12,6 @@ use crate::large::LargeValue;
 use crate::observe::ChangeKind;
 use crate::reclaim::BACKGROUND_BYTES;
 use crate::shared::Shared;
-
-/// Home buckets moved by one call of [`Guard::maintain`] while a table drains.
-const MOVED_PER_SLICE: usize = 64;
 
 /// A locked shard, at a point in time.
 pub struct Guard<'a> {
@@ -183,60 +178,16 @@ impl<'a> Guard<'a> {
         Stamp::new(clock, self.shared.snapshot.mark())
     }
 
-    #[inline]
-    pub(super) fn slot_of(&mut self, key: Key<'_>) -> Option<Slot> {
-        let place = self.place(key.hash);
-        let index = self.index();
-        let slot = index.find(place, |entry| entry.has_key(key.bytes))?;
-        if let Some(expiry) = index.entry(slot).expiry()
-            && self.now > expiry
-            && !self.shared.keeps_expired.load(Relaxed)
-        {
-            self.expire(slot);
-            return None;
-        }
-        Some(slot)
-    }
-
-    /// Whether a key is there.
-    pub fn contains(&mut self, key: Key<'_>) -> bool {
-        self.slot_of(key).is_some()
-    }
-
-    pub(super) fn insert(&mut self, hash: u64, entry: Entry) {
-        let place = self.place(hash);
-        let heat = self.first_heat(place);
-        self.insert_with_heat(hash, entry, heat);
-    }
-
-    #[inline]
-    pub(super) fn insert_with_heat(&mut self, hash: u64, entry: Entry, heat: u8) {
-        let place = self.place(hash);
-        let shared = self.shared;
-        let around = surroundings(shared);
-        let began = self.begin_move();
-        let before = self.index().memory();
-        self.index().insert(place, entry, heat, &around);
-        let after = self.index().memory();
-        self.add_bytes(entry.memory().wrapping_add(after).wrapping_sub(before));
-        self.cell
-            .len
-            .store(self.cell.len.load(Relaxed) + 1, Relaxed);
-        self.end_move(began);
-        self.reschedule(hash, None, entry.expiry());
-        self.note_slack();
-    }
-
     /// The time, if the index is about to move a part of itself.
     #[inline]
-    fn begin_move(&mut self) -> Option<u64> {
+    pub(super) fn begin_move(&mut self) -> Option<u64> {
         let ticks = self.shared.ticks;
         self.index().is_moving().then(ticks)
     }
 
     /// Notes how long that took.
     #[inline]
-    fn end_move(&self, began: Option<u64>) {
+    pub(super) fn end_move(&self, began: Option<u64>) {
         if let Some(began) = began {
             let took = (self.shared.ticks)().saturating_sub(began);
             if took > self.shared.slowest_resize.load(Relaxed) {
@@ -245,34 +196,24 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Takes an entry out of the index.
-    pub(super) fn unlink(&mut self, slot: Slot) -> Entry {
-        let shared = self.shared;
-        let around = surroundings(shared);
-        let began = self.begin_move();
-        let before = self.index().memory();
-        let entry = self.index().remove(slot, &around);
-        self.preserve(entry);
-        let after = self.index().memory();
-        self.add_bytes(after.wrapping_sub(before).wrapping_sub(entry.memory()));
-        self.cell
-            .len
-            .store(self.cell.len.load(Relaxed) - 1, Relaxed);
-        self.end_move(began);
-        if entry.expiry().is_some() {
-            self.add_volatile(-1);
-        }
-        if entry.is_cold() {
-            self.note_cold(-1, entry);
-        }
-        entry
+    /// Puts an entry in the place of one of the same key that took so many bytes.
+    #[inline]
+    pub(super) fn exchange(&mut self, slot: Slot, before: usize, entry: Entry) {
+        self.sub_bytes(before);
+        self.add_bytes(entry.memory());
+        self.index().replace(slot, entry);
+        self.note_slack();
     }
 
-    pub(super) fn free(&mut self, entry: Entry) {
-        // SAFETY: the entry was unlinked, so this is its only owner.
-        let garbage = unsafe { entry.free(self.heap()) };
-        self.note_slack();
-        self.discard(garbage);
+    /// Counts a cold entry that has come (1) or goes (-1).
+    #[cold]
+    pub(super) fn note_cold(&mut self, change: isize, entry: Entry) {
+        let bytes = change.wrapping_mul(entry.value_len() as isize);
+        let Cold {
+            keys, bytes: sum, ..
+        } = &self.cell.cold;
+        keys.store(keys.load(Relaxed).wrapping_add_signed(change), Relaxed);
+        sum.store(sum.load(Relaxed).wrapping_add_signed(bytes), Relaxed);
     }
 
     /// Drops a large value: here when it is small or shared, in the background otherwise.
@@ -287,33 +228,6 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Removes a key; whether it was there.
-    pub fn remove(&mut self, key: Key<'_>) -> bool {
-        let Some(slot) = self.slot_of(key) else {
-            return false;
-        };
-        let entry = self.unlink(slot);
-        self.free(entry);
-        true
-    }
-
-    /// A slice of work that is due but belongs to no command: moving buckets, freeing replaced tables.
-    /// Returns whether there is more.
-    pub fn maintain(&mut self) -> bool {
-        self.look_after_wheel();
-        let shared = self.shared;
-        let around = surroundings(shared);
-        let began = self.begin_move();
-        let mut index = self.index();
-        let before = index.memory();
-        index.migrate(MOVED_PER_SLICE, &around);
-        index.free_retired(&shared.turns, shared.charge);
-        let (after, more) = (index.memory(), index.is_migrating());
-        self.add_bytes(after.wrapping_sub(before));
-        self.end_move(began);
-        more
-    }
-
     /// Makes room in the index for so many entries, if it has none yet.
     pub(crate) fn reserve(&mut self, entries: usize) {
         let charge = self.shared.charge;
@@ -321,147 +235,6 @@ impl<'a> Guard<'a> {
         self.index().reserve(entries, charge);
         let after = self.index().memory();
         self.add_bytes(after - before);
-    }
-
-    /// Checks the counters, and what they count, against the entries themselves.
-    #[cfg(test)]
-    pub(crate) fn verify(&mut self) {
-        let (mut len, mut volatile, mut bytes, mut unused) = (0, 0, 0, 0);
-        let mut cold = (0, 0);
-        let mut place = Some(Place(0));
-        let shared = self.shared;
-        while let Some(at) = place {
-            let index = self.index();
-            let mut marked = Vec::new();
-            index.visit_volatile(at, |_, entry| marked.push(entry));
-            place = index.visit_home(at, |slot, entry| {
-                len += 1;
-                bytes += entry.memory();
-                volatile += usize::from(entry.expiry().is_some());
-                unused += usize::from(!crate::evict::is_used(index.heat(slot)));
-                if entry.is_cold() {
-                    cold = (cold.0 + 1, cold.1 + entry.value_len());
-                }
-                assert!(entry.expiry().is_none() || marked.contains(&entry));
-                let found = index.find(place_of(shared, entry), |other| other == entry);
-                assert!(found.is_some_and(|found| index.entry(found) == index.entry(slot)));
-            });
-        }
-        assert_eq!(self.cell.len(), len);
-        assert_eq!(self.index().unused(), unused);
-        assert_eq!(self.cell.volatile(), volatile);
-        assert_eq!(self.cell.cold(), cold);
-        assert_eq!(self.cell.memory(), bytes + self.overhead().bytes());
-    }
-
-    /// The part of the shard's memory that holds no entry.
-    pub(crate) fn overhead(&mut self) -> Overhead {
-        // SAFETY: as in `index`.
-        let state = unsafe { &*self.cell.state.get() };
-        let wheel_bytes = state.wheels.as_ref().map_or(0, |wheels| wheels.memory());
-        Overhead {
-            index_bytes: self.index().memory() + self.evicting_memory(),
-            wheel_bytes,
-            slack_bytes: self.heap().slack(),
-        }
-    }
-}
-
-/// [`Guard::write`] by the names of its common cases.
-impl Guard<'_> {
-    /// Sets a key to a string that was set as a whole.
-    #[inline]
-    pub fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
-        self.write(key, New::bytes(value).expiry(expiry), no_log);
-    }
-
-    /// [`Guard::set`], logged by `log`.
-    #[inline]
-    pub fn set_logged(
-        &mut self,
-        key: Key<'_>,
-        value: &[u8],
-        expiry: Expiry,
-        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> LogAddress,
-    ) {
-        self.write(key, New::bytes(value).expiry(expiry), |entry, old| {
-            Some(log(entry, old))
-        });
-    }
-
-    /// [`Guard::set`] with a value that already has a buffer of its own.
-    #[inline]
-    pub fn set_large(&mut self, key: Key<'_>, value: LargeValue, expiry: Expiry) {
-        self.write(key, New::large(&value).expiry(expiry), no_log);
-    }
-
-    /// [`Guard::set_large`] with a value of this type, logged by `log` if there is a log.
-    #[inline]
-    pub fn set_formed(
-        &mut self,
-        key: Key<'_>,
-        value: LargeValue,
-        expiry: Expiry,
-        of: impl Into<Type>,
-        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
-    ) {
-        self.write(key, New::large(&value).expiry(expiry).of(of), log);
-    }
-
-    /// [`Guard::set`] with a value that the log alone has: see [`New::cold`].
-    #[inline]
-    pub fn set_cold(
-        &mut self,
-        key: Key<'_>,
-        len: u64,
-        expiry: Expiry,
-        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> LogAddress,
-    ) {
-        self.write(key, New::cold(len).expiry(expiry), |entry, old| {
-            Some(log(entry, old))
-        });
-    }
-
-    /// Gives a key what [`New::detached`] says.
-    #[inline]
-    pub fn attach(
-        &mut self,
-        key: Key<'_>,
-        value: Detached,
-        log: impl FnOnce(EntryRef<'_>, Option<Overwritten>) -> Option<LogAddress>,
-    ) {
-        self.write(key, New::detached(&value), log);
-    }
-
-    /// Sets a key to what a log says: value, expiry and type, used at a time (Unix, ms), for the guard's own
-    /// time is before everything then.
-    #[inline]
-    pub fn load(
-        &mut self,
-        key: Key<'_>,
-        value: &[u8],
-        expiry: Option<i64>,
-        of: impl Into<Type>,
-        used: i64,
-        log: impl FnOnce(Option<Overwritten>) -> Option<LogAddress>,
-    ) {
-        let new = New::bytes(value).expiry(expiry).of(of).used(used);
-        self.write(key, new, |_, old| log(old));
-    }
-
-    /// [`Guard::load`] of a value of `len` bytes, at least [`crate::COLD_MIN_BYTES`], that stays in the log.
-    #[inline]
-    pub fn load_cold(
-        &mut self,
-        key: Key<'_>,
-        len: usize,
-        expiry: Option<i64>,
-        of: impl Into<Type>,
-        used: i64,
-        log: impl FnOnce(Option<Overwritten>) -> LogAddress,
-    ) {
-        let new = New::cold(len as u64).expiry(expiry).of(of).used(used);
-        self.write(key, new, |_, old| Some(log(old)));
     }
 }
 
@@ -471,7 +244,7 @@ pub(super) fn place_of(shared: &Shared, entry: Entry) -> Place {
 }
 
 /// What the index needs from the shard's surroundings.
-fn surroundings(shared: &Shared) -> Surroundings<'_, impl Fn(Entry) -> Place> {
+pub(super) fn surroundings(shared: &Shared) -> Surroundings<'_, impl Fn(Entry) -> Place> {
     Surroundings {
         place_of: |entry| place_of(shared, entry),
         turns: &shared.turns,

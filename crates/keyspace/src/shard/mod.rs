@@ -17,14 +17,22 @@
 //!    values.
 
 mod cell;
+mod common;
+mod entries;
 mod evicting;
 mod expiring;
 mod guard;
+mod hands;
+mod heat;
 mod lock;
 mod offloading;
 mod packing;
+mod scheduling;
 mod snapshot;
+#[cfg(test)]
+mod verify;
 mod view;
+mod wheels;
 mod writing;
 
 pub use cell::Overhead;

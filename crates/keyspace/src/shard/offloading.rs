@@ -17,11 +17,9 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use super::cell::Cold;
 use super::guard::Guard;
 use super::view::EntryMut;
-use crate::entry::cold::ColdValue;
-use crate::entry::{Entry, INLINE_VALUE_MAX, LogAddress, NewValue};
+use crate::entry::{INLINE_VALUE_MAX, LogAddress, NewValue};
 use crate::evict::{COOL, HOT, random};
 use crate::index::Candidates;
 use crate::large::LargeValue;
@@ -44,17 +42,6 @@ pub enum Offloading {
 }
 
 impl Guard<'_> {
-    /// Counts a cold entry that has come (1) or goes (-1).
-    #[cold]
-    pub(super) fn note_cold(&mut self, change: isize, entry: Entry) {
-        let bytes = change.wrapping_mul(entry.value_len() as isize);
-        let Cold {
-            keys, bytes: sum, ..
-        } = &self.cell.cold;
-        keys.store(keys.load(Relaxed).wrapping_add_signed(change), Relaxed);
-        sum.store(sum.load(Relaxed).wrapping_add_signed(bytes), Relaxed);
-    }
-
     /// Whether a value of this shard is in the log alone.
     #[inline]
     pub fn has_cold(&self) -> bool {
@@ -130,12 +117,6 @@ impl Guard<'_> {
 }
 
 impl EntryMut<'_, '_> {
-    /// Where the value is if it is in the log alone.
-    #[inline]
-    pub fn cold(&self) -> Option<ColdValue> {
-        ColdValue::of(self.entry())
-    }
-
     /// Whether the value is in memory, and memory is gained if it is not.
     fn may_be_cold(&self) -> bool {
         let least = self.guard.shared.cold_min.load(Relaxed);
@@ -214,17 +195,6 @@ impl EntryMut<'_, '_> {
         let heat = guard.first_heat(place);
         guard.index().set_heat(slot, heat);
         guard.relieve();
-    }
-}
-
-impl Guard<'_> {
-    /// Puts an entry in the place of one of the same key that took so many bytes.
-    #[inline]
-    pub(super) fn exchange(&mut self, slot: crate::index::Slot, before: usize, entry: Entry) {
-        self.sub_bytes(before);
-        self.add_bytes(entry.memory());
-        self.index().replace(slot, entry);
-        self.note_slack();
     }
 }
 

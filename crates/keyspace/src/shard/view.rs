@@ -197,6 +197,12 @@ impl EntryMut<'_, '_> {
         }
     }
 
+    /// Where the value is if it is in the log alone.
+    #[inline]
+    pub fn cold(&self) -> Option<ColdValue> {
+        ColdValue::of(self.entry())
+    }
+
     /// The hash of the key.
     pub fn hash(&self) -> u64 {
         self.hash

@@ -1,8 +1,9 @@
 //! Bytes from a disk or from a client: whether they are a run.
 
-use super::{
-    Cell, EXPIRING, EXPIRY_LEN, GROUP, HEADER, ITEMS_MAX, PAIRS, Run, TAGGED, cell, tag, tag_at,
+use super::packed::{
+    EXPIRING, EXPIRY_LEN, GROUP, HEADER, ITEMS_MAX, PAIRS, Run, TAGGED, tag, tag_at,
 };
+use crate::collection::cell::{self, Cell};
 
 /// Why bytes are no run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 //! edit at the end moves nothing but, for every eighth item, the items by one group; one in the middle
 //! moves what follows and finds the offsets of the later groups anew.
 
-use super::{
-    EXPIRING, GROUP, ITEMS_MAX, Item, OFFSET, PAIRS, Packed, Run, TAGGED, TAGS, cell, stride, tag,
-    tag_at,
+use super::packed::{
+    EXPIRING, GROUP, ITEMS_MAX, Item, OFFSET, PAIRS, Packed, Run, TAGGED, TAGS, stride, tag, tag_at,
 };
+use crate::collection::cell;
 
 impl Run<'_> {
     /// Bytes that the run grows by when it gets `item`, in place of the one at `replaced` or beside all

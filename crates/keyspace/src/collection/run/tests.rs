@@ -1,6 +1,7 @@
 //! Runs against vectors, and bytes that are no runs.
 
 use super::*;
+use crate::collection::cell::{self, Cell};
 
 /// An item as the model has it.
 #[derive(Clone, Debug, PartialEq)]

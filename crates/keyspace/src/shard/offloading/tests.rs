@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU64;
 
 use super::*;
+use crate::entry::cold::ColdValue;
 use crate::evict::FRESH;
 use crate::{
     Access, COLD_MIN_BYTES, Database, Encoding, Expiry, Form, Key, Keyspace, Options, RecordValue,

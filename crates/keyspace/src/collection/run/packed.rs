@@ -1,0 +1,367 @@
+//! Reading a run, and the bytes of its items.
+
+use rapidhash::v3::{DEFAULT_RAPID_SECRETS, rapidhash_v3_inline};
+
+use crate::collection::cell::{self, Cell};
+
+/// Groups have tags, and no two items have one name.
+pub const TAGGED: u8 = 1;
+/// Items have two cells.
+pub const PAIRS: u8 = 2;
+/// Items may have an expiry.
+pub const EXPIRING: u8 = 4;
+
+/// Items in a group.
+pub(super) const GROUP: usize = 8;
+pub(super) const HEADER: usize = 4;
+pub(super) const TAGS: usize = 8;
+pub(super) const OFFSET: usize = 2;
+/// Bytes of items in a run of more than one group.
+pub(super) const ITEMS_MAX: usize = u16::MAX as usize;
+/// Bytes before the cells of an item that has an expiry.
+pub(super) const EXPIRY_LEN: usize = 7;
+
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+const SEVEN_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+
+/// An item: what it is called, what it holds, when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item<'a> {
+    /// The name; the element, where elements have no name.
+    pub name: Cell<'a>,
+    /// The value, in a run of pairs.
+    pub value: Option<Cell<'a>>,
+    /// When the item expires: Unix, ms, 48 bits.
+    pub expiry: Option<u64>,
+}
+
+impl<'a> Item<'a> {
+    /// An item of one cell.
+    pub fn single(name: Cell<'a>) -> Item<'a> {
+        Item {
+            name,
+            value: None,
+            expiry: None,
+        }
+    }
+
+    /// An item of two cells.
+    pub fn pair(name: Cell<'a>, value: Cell<'a>) -> Item<'a> {
+        Item {
+            name,
+            value: Some(value),
+            expiry: None,
+        }
+    }
+
+    /// Bytes of its cells and expiry.
+    #[inline]
+    pub(in crate::collection) fn size(&self) -> usize {
+        let expiry = if self.expiry.is_some() { EXPIRY_LEN } else { 0 };
+        expiry + self.name.size() + self.value.map_or(0, Cell::size)
+    }
+
+    /// Writes it to the start of `into`.
+    #[inline]
+    pub(super) fn encode(&self, into: &mut [u8]) {
+        let mut at = 0;
+        if let Some(expiry) = self.expiry {
+            into[0] = cell::EXPIRY;
+            into[1..EXPIRY_LEN].copy_from_slice(&expiry.to_le_bytes()[..EXPIRY_LEN - 1]);
+            at = EXPIRY_LEN;
+        }
+        at += self.name.encode(&mut into[at..]);
+        if let Some(value) = self.value {
+            value.encode(&mut into[at..]);
+        }
+    }
+}
+
+/// An item with its bytes in a run, to be put into another.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::collection) struct Packed<'a> {
+    pub(in crate::collection) item: Item<'a>,
+    pub(in crate::collection) bytes: &'a [u8],
+    pub(super) tag: u8,
+}
+
+impl<'a> Packed<'a> {
+    /// An item that is in no run, whose bytes go to `buffer`.
+    pub(in crate::collection) fn new(item: Item<'a>, buffer: &'a mut Vec<u8>) -> Packed<'a> {
+        buffer.resize(item.size(), 0);
+        item.encode(buffer);
+        Packed {
+            item,
+            bytes: buffer,
+            tag: tag(item.name),
+        }
+    }
+}
+
+/// Bytes that are a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    pub(super) bytes: &'a [u8],
+}
+
+/// The tag of a name: the same in every process and version, as it is written to disk. Never 0.
+#[inline]
+pub(super) fn tag(name: Cell<'_>) -> u8 {
+    let hash = match name {
+        Cell::Bytes(bytes) => {
+            rapidhash_v3_inline::<true, true, false>(bytes, &DEFAULT_RAPID_SECRETS)
+        }
+        Cell::Int(integer) => (integer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+    };
+    ((hash >> 56) as u8).max(1)
+}
+
+/// Marks every byte of `word` that is zero, and no other.
+#[inline]
+fn zero_bytes(word: u64) -> u64 {
+    !(((word & SEVEN_BITS) + SEVEN_BITS) | word | SEVEN_BITS)
+}
+
+#[inline]
+pub(super) const fn stride(flags: u8) -> usize {
+    if flags & TAGGED == 0 {
+        OFFSET
+    } else {
+        TAGS + OFFSET
+    }
+}
+
+impl<'a> Run<'a> {
+    /// Bytes of a run without items.
+    pub const EMPTY: usize = HEADER;
+
+    /// A run of these flags without items.
+    pub fn empty(flags: u8) -> [u8; Run::EMPTY] {
+        [0, 0, flags, 0]
+    }
+
+    /// Bytes of a run of so many items, whose cells and expiries take `items` bytes.
+    pub(in crate::collection) fn size_of(flags: u8, count: usize, items: usize) -> usize {
+        HEADER + count.div_ceil(GROUP) * stride(flags) + items
+    }
+
+    /// Bytes that an edit here, or [`Run::check`], left. Other bytes may panic later, no more.
+    #[inline]
+    pub fn trusted(bytes: &'a [u8]) -> Run<'a> {
+        debug_assert!(bytes.len() >= HEADER);
+        Run { bytes }
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// How many items there are.
+    #[inline]
+    pub fn count(self) -> usize {
+        usize::from(u16::from_le_bytes([self.bytes[0], self.bytes[1]]))
+    }
+
+    /// Whether there is no item.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.count() == 0
+    }
+
+    /// [`TAGGED`], [`PAIRS`], [`EXPIRING`].
+    #[inline]
+    pub fn flags(self) -> u8 {
+        self.bytes[2]
+    }
+
+    /// Where the items begin.
+    #[inline]
+    pub(super) fn items_at(self) -> usize {
+        HEADER + self.count().div_ceil(GROUP) * stride(self.flags())
+    }
+
+    #[inline]
+    pub(super) fn group_at(self, group: usize) -> usize {
+        HEADER + group * stride(self.flags())
+    }
+
+    /// The tags of a group as one word, the first in the lowest byte.
+    #[inline]
+    pub(super) fn tags(self, group: usize) -> u64 {
+        let at = self.group_at(group);
+        u64::from_le_bytes(self.bytes[at..at + TAGS].try_into().expect("eight bytes"))
+    }
+
+    /// The offset of a group's first item.
+    #[inline]
+    pub(super) fn offset(self, group: usize) -> usize {
+        let at = self.group_at(group + 1) - OFFSET;
+        usize::from(u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]))
+    }
+
+    /// Where the item at `at` ends.
+    #[inline]
+    pub(super) fn item_end(self, mut at: usize) -> usize {
+        if self.bytes[at] == cell::EXPIRY {
+            at += EXPIRY_LEN;
+        }
+        let end = cell::skip(self.bytes, at);
+        match self.flags() & PAIRS {
+            0 => end,
+            _ => cell::skip(self.bytes, end),
+        }
+    }
+
+    /// Where the item of an index begins; the end, for the index behind the last.
+    #[inline]
+    pub(super) fn start(self, index: usize) -> usize {
+        if index == self.count() {
+            return self.bytes.len();
+        }
+        let mut at = self.items_at() + self.offset(index / GROUP);
+        for _ in 0..index % GROUP {
+            at = self.item_end(at);
+        }
+        at
+    }
+
+    #[inline]
+    pub(super) fn item_at(self, at: usize) -> (Item<'a>, usize) {
+        let (mut expiry, mut name_at) = (None, at);
+        if self.bytes[at] == cell::EXPIRY {
+            let mut word = [0; 8];
+            word[..6].copy_from_slice(&self.bytes[at + 1..at + EXPIRY_LEN]);
+            expiry = Some(u64::from_le_bytes(word));
+            name_at += EXPIRY_LEN;
+        }
+        let (name, mut end) = Cell::decode(self.bytes, name_at);
+        let mut value = None;
+        if self.flags() & PAIRS != 0 {
+            let (cell, value_end) = Cell::decode(self.bytes, end);
+            (value, end) = (Some(cell), value_end);
+        }
+        (
+            Item {
+                name,
+                value,
+                expiry,
+            },
+            end,
+        )
+    }
+
+    /// The item of an index.
+    #[inline]
+    pub fn get(self, index: usize) -> Option<Item<'a>> {
+        (index < self.count()).then(|| self.item_at(self.start(index)).0)
+    }
+
+    /// The index of an item by its name.
+    #[inline]
+    pub fn find(self, name: Cell<'_>) -> Option<usize> {
+        self.lookup(name).map(|(index, _)| index)
+    }
+
+    /// Index and item by name.
+    #[inline]
+    pub fn lookup(self, name: Cell<'_>) -> Option<(usize, Item<'a>)> {
+        if self.flags() & TAGGED == 0 {
+            return self.iter().enumerate().find(|(_, item)| item.name == name);
+        }
+        let wanted = LOW_BITS * u64::from(tag(name));
+        for group in 0..self.count().div_ceil(GROUP) {
+            let mut hits = zero_bytes(self.tags(group) ^ wanted);
+            while hits != 0 {
+                let index = group * GROUP + hits.trailing_zeros() as usize / 8;
+                let (item, _) = self.item_at(self.start(index));
+                if item.name == name {
+                    return Some((index, item));
+                }
+                hits &= hits - 1;
+            }
+        }
+        None
+    }
+
+    /// The items, in their order.
+    #[inline]
+    pub fn iter(self) -> Items<'a> {
+        self.range(0)
+    }
+
+    /// The items from an index on.
+    #[inline]
+    pub fn range(self, from: usize) -> Items<'a> {
+        let left = self.count().saturating_sub(from);
+        let at = self.start(from.min(self.count()));
+        Items {
+            run: self,
+            at,
+            left,
+        }
+    }
+
+    /// The items with their bytes.
+    pub(in crate::collection) fn packed(self) -> impl ExactSizeIterator<Item = Packed<'a>> {
+        let (flags, mut at) = (self.flags(), self.start(0));
+        (0..self.count()).map(move |index| {
+            let start = at;
+            let (item, end) = self.item_at(start);
+            at = end;
+            let tag = match flags & TAGGED {
+                0 => 0,
+                _ => self.bytes[tag_at(flags, index)],
+            };
+            Packed {
+                item,
+                bytes: &self.bytes[start..end],
+                tag,
+            }
+        })
+    }
+
+    /// The earliest expiry.
+    pub fn earliest(self) -> Option<u64> {
+        if self.flags() & EXPIRING == 0 {
+            return None;
+        }
+        self.iter().filter_map(|item| item.expiry).min()
+    }
+}
+
+/// Where the tag of an item is, in a tagged run.
+#[inline]
+pub(super) fn tag_at(flags: u8, index: usize) -> usize {
+    HEADER + index / GROUP * stride(flags) + index % GROUP
+}
+
+/// Items of a run.
+#[derive(Clone, Debug)]
+pub struct Items<'a> {
+    run: Run<'a>,
+    at: usize,
+    left: usize,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Item<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Item<'a>> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        let (item, end) = self.run.item_at(self.at);
+        self.at = end;
+        Some(item)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Items<'_> {}
