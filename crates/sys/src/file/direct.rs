@@ -64,8 +64,8 @@ fn write_whole_blocks(file: &fs::File, bytes: &[u8], offset: u64) -> io::Result<
             Ok(0) => break,
             Ok(count) => {
                 // What does not end with a block cannot go on from there.
-                done += count & !(super::DIRECT_BLOCK - 1);
-                if count % super::DIRECT_BLOCK != 0 {
+                done += count & !(super::files::DIRECT_BLOCK - 1);
+                if count % super::files::DIRECT_BLOCK != 0 {
                     break;
                 }
             }

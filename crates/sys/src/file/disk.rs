@@ -8,9 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use super::cached;
 use super::direct::Direct;
+use super::files::{File, Files, Lock};
 use super::scan::Scan;
-use super::{File, Files, Lock, cached};
 use crate::ring::file::Places;
 use crate::syscall::{check, retry};
 

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Disk, File, Files, Lock};
+use super::disk::Disk;
+use super::files::{File, Files, Lock};
 use crate::ring::file::Places;
 
 /// What is wrong with the disk.

@@ -13,9 +13,9 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 
-use super::DIRECT_BLOCK;
 use super::cached::is_cached;
 use super::direct::{is_refusal, reopen};
+use super::files::DIRECT_BLOCK;
 use crate::syscall::retry;
 
 /// The second opening of a file that is read past the page cache.

@@ -51,7 +51,7 @@ mod jemalloc {
     }
 
     /// Starts the thread that gives memory back.
-    pub(in crate::memory) fn start_thread() {
+    pub(crate) fn start_thread() {
         let mut is_on = true;
         // SAFETY: this control reads one `bool`, which it has. If it is refused, memory goes back when
         // something is allocated or freed.
@@ -68,7 +68,7 @@ mod jemalloc {
 
     /// Bytes that it has given out, bytes of the pages these are on, and bytes of physical memory that it
     /// holds.
-    pub(in crate::memory) fn figures() -> Option<[u64; 3]> {
+    pub(crate) fn figures() -> Option<[u64; 3]> {
         // It gathers them when it is told so, with a number that means nothing.
         write(c"epoch", 1u64)?;
         Some([
@@ -109,7 +109,7 @@ mod jemalloc {
     }
 
     /// Gives back what nothing uses, at once. 4096 stands for all arenas.
-    pub(in crate::memory) fn purge() {
+    pub(crate) fn purge() {
         // SAFETY: this control neither reads nor writes anything of ours. If it is refused, memory goes back
         // with time.
         unsafe {

@@ -9,7 +9,9 @@
 //!
 //! What is mapped counts as allocated, active and resident, touched or not.
 
-use super::{LARGE, allocator, used};
+use super::allocator;
+use super::count::used;
+use super::counted::LARGE;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +44,7 @@ impl Heap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::tests::alone;
+    use crate::memory::counted::tests::alone;
     use crate::memory::{Allocator, Counted};
 
     #[test]

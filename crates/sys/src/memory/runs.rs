@@ -23,7 +23,8 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use super::PAGE;
+/// Bytes of a page.
+pub(super) const PAGE: usize = 4096;
 
 /// Bytes of addresses that are mapped at once; more if one allocation needs more.
 const RANGE: usize = 1 << 30;

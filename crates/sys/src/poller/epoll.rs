@@ -3,7 +3,7 @@
 //! Sockets are level-triggered. Wakers are edge-triggered: the event is reported once per wake, so
 //! nobody has to read the descriptor to silence it.
 
-use super::{Event, Interest, MAX_EVENTS};
+use super::event::{Event, Interest, MAX_EVENTS};
 use crate::syscall::check;
 use std::fmt;
 use std::io;

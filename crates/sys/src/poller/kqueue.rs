@@ -7,7 +7,7 @@
 //! of one wait become one event. What it cannot give is a hangup without a filter: see
 //! [`Interest`].
 
-use super::{Event, Interest, MAX_EVENTS};
+use super::event::{Event, Interest, MAX_EVENTS};
 use crate::syscall::check;
 use std::fmt;
 use std::io;

@@ -3,7 +3,7 @@
 //! Each function is one system call and no allocation. `MSG_DONTWAIT` makes the promise of not
 //! blocking independent of the socket's own flag.
 
-use super::MAX_SLICES;
+use super::event::MAX_SLICES;
 use crate::syscall::{check_size, retry};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;

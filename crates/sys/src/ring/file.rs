@@ -4,16 +4,9 @@
 //! of its space is taken when it is made, so that no store into the mapping can fail. A power loss ends it:
 //! the boot in its header is another one then.
 //!
-//! ```text
-//!  0         8          16        20          24         32      40      56      72      88       96      98     4096
-//!  +---------+----------+---------+-----------+----------+-------+-------+-------+-------+--------+-------+- - -+
-//!  | magic 8 | checksum | version | producers | capacity | start | log   | owner | boot  | mounts | bytes | path |
-//!  |         | u64      | u32     | u32       | u64      | u64   | 16    | 16    | 16    | u64    | u16   |      |
-//!  +---------+----------+---------+-----------+----------+-------+-------+-------+-------+--------+-------+- - -+
-//! ```
-//!
-//! Watermarks and bytes follow: see `memory`. `mounts` and `path` tell other processes when the file is an
-//! orphan: killed servers whose directories were removed would fill the memory else.
+//! Its header is drawn in `header`; watermarks and bytes follow: see `memory`. The header tells other
+//! processes when the file is an orphan: killed servers whose directories were removed would fill the memory
+//! else.
 //!
 //! Invariants:
 //! 1. A file has its name when it is complete, its header included. Until then it has no
@@ -21,7 +14,7 @@
 //! 2. Mode 0600, made by this process under a name that did not exist, never through a symbolic link.
 //! 3. Whoever makes or removes a file of an owner holds the lock of the directory that the owner is.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::CString;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -30,8 +23,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::bytes::{Consumer, Name, Ring};
+use super::header::{Header, Identity, maker_of};
 use super::memory::{HEADER, control_bytes};
-use super::{Consumer, Ring};
 use crate::syscall::{check, retry};
 
 /// Files in memory that belong to the system, not to a process.
@@ -45,38 +39,8 @@ const PREFIX: &str = "ferrite-";
 const END: &str = ".ring";
 const DRAFT_END: &str = ".ring.tmp";
 
-const MAGIC: [u8; 8] = *b"ferrring";
-const VERSION: u32 = 1;
-const CHECKSUM_AT: usize = 8;
-/// The checksum covers everything from here on.
-const COVERED_FROM: usize = 16;
-const VERSION_AT: usize = 16;
-const PRODUCERS_AT: usize = 20;
-const CAPACITY_AT: usize = 24;
-const START_AT: usize = 32;
-const LOG_AT: usize = 40;
-const OWNER_AT: usize = 56;
-const BOOT_AT: usize = 72;
-const MOUNTS_AT: usize = 88;
-const PATH_BYTES_AT: usize = 96;
-const PATH_AT: usize = 98;
 /// The part of the free space of the system's memory that a ring may take, so that others find some.
 const FREE_SHARE: u64 = 2;
-/// No ring is larger, and none has more producers: what is read is not trusted.
-const LARGEST: u64 = 1 << 30;
-const MOST_PRODUCERS: u32 = 1 << 16;
-
-/// Whose ring it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// The log's name.
-    pub log: [u8; 16],
-    /// The log's directory.
-    pub owner: [u8; 16],
-    /// The system's boot.
-    pub boot: [u8; 16],
-}
-
 /// Where a ring's file can be.
 #[derive(Clone, Debug)]
 pub struct Places {
@@ -92,16 +56,6 @@ pub struct Places {
     pub memory: Result<PathBuf, String>,
     /// The log's directory, or why a mapped file cannot be there.
     pub beside: Result<PathBuf, String>,
-}
-
-/// The name of a ring's file.
-#[derive(Debug)]
-pub(super) struct Name(PathBuf);
-
-impl Name {
-    pub(super) fn remove(self) -> io::Result<()> {
-        fs::remove_file(self.0)
-    }
 }
 
 /// A ring, and where its file is.
@@ -224,8 +178,19 @@ impl Places {
         reserve(file, bytes)?;
         let name = Some(Name(path.to_owned()));
         let made = Ring::of_file(file, name, capacity, start, producers)?;
-        let header = header(self, log, capacity as u64, start, producers as u32);
-        file.write_all_at(&header, 0)?;
+        let header = Header {
+            identity: Identity {
+                log,
+                owner: self.owner,
+                boot: self.boot,
+            },
+            mounts: self.mounts,
+            directory: &self.directory,
+            capacity: capacity as u64,
+            start,
+            producers: producers as u32,
+        };
+        file.write_all_at(&header.encode(), 0)?;
         draft.publish(path)?;
         Ok(made)
     }
@@ -371,121 +336,16 @@ fn reserve(_file: &fs::File, _bytes: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// What a header says beside whose it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) capacity: u64,
-    pub(super) producers: usize,
-}
-
-fn header(
-    places: &Places,
-    log: [u8; 16],
-    capacity: u64,
-    start: u64,
-    producers: u32,
-) -> [u8; HEADER] {
-    let mut bytes = [0; HEADER];
-    let mut put = |at: usize, part: &[u8]| bytes[at..at + part.len()].copy_from_slice(part);
-    put(0, &MAGIC);
-    put(VERSION_AT, &VERSION.to_le_bytes());
-    put(PRODUCERS_AT, &producers.to_le_bytes());
-    put(CAPACITY_AT, &capacity.to_le_bytes());
-    put(START_AT, &start.to_le_bytes());
-    put(LOG_AT, &log);
-    put(OWNER_AT, &places.owner);
-    put(BOOT_AT, &places.boot);
-    put(MOUNTS_AT, &places.mounts.to_le_bytes());
-    let path = places.directory.as_os_str().as_bytes();
-    // A ring whose path is not known is nobody's orphan.
-    if path.len() <= HEADER - PATH_AT {
-        put(PATH_BYTES_AT, &(path.len() as u16).to_le_bytes());
-        put(PATH_AT, path);
-    }
-    let checksum = checksum(&bytes[COVERED_FROM..]);
-    bytes[CHECKSUM_AT..COVERED_FROM].copy_from_slice(&checksum.to_le_bytes());
-    bytes
-}
-
-/// FNV-1a with 64 bits.
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
-fn u64_at(bytes: &[u8; HEADER], at: usize) -> u64 {
-    u64::from_le_bytes(*bytes[at..].first_chunk().expect("it is longer"))
-}
-
-/// Whether it is a header that was written, of this format. `Err` says why not.
-fn check_header(bytes: &[u8; HEADER]) -> Result<(), String> {
-    if bytes[..8] != MAGIC {
-        return Err("it has no header of a ring".into());
-    }
-    if u64_at(bytes, CHECKSUM_AT) != checksum(&bytes[COVERED_FROM..]) {
-        return Err("the header's checksum does not match".into());
-    }
-    let version = u64_at(bytes, VERSION_AT) as u32;
-    if version != VERSION {
-        return Err(format!(
-            "it has format {version}, and this version of the server reads format {VERSION}"
-        ));
-    }
-    Ok(())
-}
-
-/// Takes a header apart. `Err` says why it is none of this identity's.
-pub(super) fn read_header(bytes: &[u8; HEADER], identity: &Identity) -> Result<Shape, String> {
-    check_header(bytes)?;
-    let is = |at: usize, wanted: &[u8; 16]| bytes[at..at + 16] == *wanted;
-    if !is(BOOT_AT, &identity.boot) {
-        return Err("it is from before the system was started".into());
-    }
-    if !is(LOG_AT, &identity.log) {
-        return Err("it belongs to another log".into());
-    }
-    if !is(OWNER_AT, &identity.owner) {
-        return Err("it belongs to a log in another directory".into());
-    }
-    let capacity = u64_at(bytes, CAPACITY_AT);
-    let producers = (u64_at(bytes, VERSION_AT) >> 32) as u32;
-    if !capacity.is_power_of_two() || capacity > LARGEST || producers > MOST_PRODUCERS {
-        return Err("no ring has such a size".into());
-    }
-    Ok(Shape {
-        capacity,
-        producers: producers as usize,
-    })
-}
-
-/// The format of a whole header of this identity, if it is another one than ours. Magic, checksum and
-/// identity are in the same places in every format.
-pub(super) fn other_format(bytes: &[u8; HEADER], identity: &Identity) -> Option<u32> {
-    let is = |at: usize, wanted: &[u8; 16]| bytes[at..at + 16] == *wanted;
-    let is_whole = bytes[..8] == MAGIC
-        && u64_at(bytes, CHECKSUM_AT) == checksum(&bytes[COVERED_FROM..])
-        && is(BOOT_AT, &identity.boot)
-        && is(LOG_AT, &identity.log)
-        && is(OWNER_AT, &identity.owner);
-    let version = u64_at(bytes, VERSION_AT) as u32;
-    (is_whole && version != VERSION).then_some(version)
-}
-
 /// Whether nobody can ever take over what is in a ring: its log's directory, seen from here, is gone.
 fn is_orphan(path: &Path, mounts: u64) -> io::Result<bool> {
     let file = open_private(path).map_err(io::Error::other)?;
     let mut bytes = [0; HEADER];
     file.read_exact_at(&mut bytes, 0)?;
-    check_header(&bytes).map_err(io::Error::other)?;
-    let count = u64_at(&bytes, PATH_BYTES_AT) as u16 as usize;
-    if mounts == 0 || u64_at(&bytes, MOUNTS_AT) != mounts || count == 0 || count > HEADER - PATH_AT
-    {
+    let Some((directory, maker)) = maker_of(&bytes, mounts).map_err(io::Error::other)? else {
         return Ok(false);
-    }
-    let directory = Path::new(OsStr::from_bytes(&bytes[PATH_AT..PATH_AT + count]));
+    };
     match owner_of(directory) {
-        Ok(owner) => Ok(bytes[OWNER_AT..OWNER_AT + 16] != owner),
+        Ok(owner) => Ok(maker != owner),
         Err(error) => Ok(error.kind() == io::ErrorKind::NotFound),
     }
 }
@@ -601,74 +461,4 @@ fn beside(directory: &Path) -> Result<PathBuf, String> {
 fn is_in_container() -> bool {
     const FIRST: &str = "pid:[4026531836]";
     fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() != FIRST)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const IDENTITY: Identity = Identity {
-        log: [1; 16],
-        owner: [2; 16],
-        boot: [3; 16],
-    };
-
-    fn places() -> Places {
-        Places {
-            directory: "/data/log".into(),
-            mounts: 4,
-            boot: IDENTITY.boot,
-            owner: IDENTITY.owner,
-            memory: Err("there is none".into()),
-            beside: Err("there is none".into()),
-        }
-    }
-
-    #[test]
-    fn a_header_is_its_own_and_undamaged() {
-        let good = header(&places(), IDENTITY.log, 1 << 16, 4096, 3);
-        let shape = Shape {
-            capacity: 1 << 16,
-            producers: 3,
-        };
-        assert_eq!(read_header(&good, &IDENTITY), Ok(shape));
-        for at in 0..HEADER {
-            let mut bad = good;
-            bad[at] ^= 1;
-            assert!(read_header(&bad, &IDENTITY).is_err(), "{at}");
-        }
-        let log = Identity {
-            log: [9; 16],
-            ..IDENTITY
-        };
-        let owner = Identity {
-            owner: [9; 16],
-            ..IDENTITY
-        };
-        let boot = Identity {
-            boot: [9; 16],
-            ..IDENTITY
-        };
-        for (change, words) in [
-            (log, "another log"),
-            (owner, "another directory"),
-            (boot, "system was started"),
-        ] {
-            let reason = read_header(&good, &change).expect_err("it is not");
-            assert!(reason.contains(words), "{reason}");
-        }
-        let mut later = good;
-        later[VERSION_AT] = 7;
-        assert_eq!(other_format(&later, &IDENTITY), None, "it is damaged");
-        let sum = checksum(&later[COVERED_FROM..]);
-        later[CHECKSUM_AT..COVERED_FROM].copy_from_slice(&sum.to_le_bytes());
-        assert_eq!(other_format(&later, &IDENTITY), Some(7));
-        assert!(read_header(&later, &IDENTITY).is_err());
-        assert_eq!(other_format(&later, &log), None, "it is of no use here");
-        assert_eq!(other_format(&good, &IDENTITY), None);
-        for (capacity, producers) in [(100, 3), (1 << 40, 3), (1 << 16, u32::MAX)] {
-            let bad = header(&places(), IDENTITY.log, capacity, 4096, producers);
-            assert!(read_header(&bad, &IDENTITY).is_err());
-        }
-    }
 }

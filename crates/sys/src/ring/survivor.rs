@@ -15,7 +15,8 @@ use std::path::Path;
 
 pub use super::watermarks::Claim;
 
-use super::file::{Identity, Places, Shape, open_private, other_format, read_header};
+use super::file::{Places, open_private};
+use super::header::{Identity, Shape, other_format, read_header};
 use super::memory::{HEADER, control_bytes};
 use super::watermarks::{Watermarks, Words};
 

@@ -76,7 +76,7 @@ impl Word for AtomicU64 {
 /// |---|---|
 /// | `filling_from` is [`NEVER`] | all its claims are filled |
 /// | `claim_end` above `filling_from` | the latest claim has `claim_bytes` bytes and ends at `claim_end` |
-/// | otherwise | it was about to claim `claim_bytes` bytes at `filling_from` or above; they may be claimed or not |
+/// | otherwise | it was about to claim `claim_bytes` bytes at `filling_from` or above, and has or has not |
 #[derive(Debug)]
 #[repr(C)]
 pub struct Mark<W> {

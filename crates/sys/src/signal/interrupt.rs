@@ -4,7 +4,7 @@
 //! the `exec` of a program that is started, while a blocked signal stays blocked there: a pager or
 //! a shell that was started from here hears Ctrl-C as always.
 
-use super::Signal;
+use super::kind::Signal;
 use super::self_pipe::SelfPipe;
 use crate::clock::monotonic_ns;
 use std::io;

@@ -5,7 +5,7 @@
 //! thread at any time, and must not find the descriptor closed, or worse, used again for something
 //! else.
 
-use super::Signal;
+use super::kind::Signal;
 use crate::syscall::check;
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,6 +1,6 @@
 //! Linux' signalfd: blocked signals queue in the kernel until they are read.
 
-use super::{Signal, set_of};
+use super::kind::{Signal, set_of};
 use crate::syscall::check;
 use std::fs::File;
 use std::io::{self, Read};

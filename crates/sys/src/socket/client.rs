@@ -4,7 +4,7 @@
 //! moments in which it has to look at something else as well. What does not live here: the protocol,
 //! and when to connect again.
 
-use super::set_option;
+use super::options::set_option;
 use crate::syscall::{check, retry};
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -6,7 +6,8 @@
 //! live here: when to give up, and when to try again.
 
 use super::address::Address;
-use super::{Socket, open};
+use super::options::open;
+use super::stream::Socket;
 use crate::syscall::check;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};

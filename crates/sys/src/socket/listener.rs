@@ -5,7 +5,8 @@
 //! dropped, if it still is its own.
 
 use super::address::{self, Address};
-use super::{Socket, open, set_option};
+use super::options::{open, set_option};
+use super::stream::Socket;
 use crate::syscall::check;
 use std::fs;
 use std::io;
@@ -276,7 +277,7 @@ fn accept_fd(listener: &OwnedFd, peer: &mut Address) -> io::Result<OwnedFd> {
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     // Setting options fails on a connection that has ended; it is passed over like one that ended
     // before.
-    super::prepare(&fd).map_err(|_| io::Error::from_raw_os_error(libc::ECONNABORTED))?;
+    super::options::prepare(&fd).map_err(|_| io::Error::from_raw_os_error(libc::ECONNABORTED))?;
     Ok(fd)
 }
 

@@ -1,6 +1,7 @@
 //! A connection's socket: who is at the other end, and the options that the server sets.
 
-use super::{address, set_option};
+use super::address;
+use super::options::set_option;
 use crate::syscall::check;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -197,7 +198,7 @@ impl AsFd for Socket {
 
 #[cfg(test)]
 mod tests {
-    use super::super::option;
+    use super::super::options::option;
     use super::*;
     use std::io::Read;
     use std::net::TcpListener;

@@ -3,9 +3,14 @@
 //! An answer changes the state of a slot and nothing else: what is to be reported or asked for
 //! follows from that state, in the wait that takes the answers in.
 
-use super::ring::{Answer, Op, Tag};
+use super::names::{Op, Tag};
+use super::queues::Answer;
 use super::slots::{Life, Mode};
-use super::{MAX_AHEAD, Uring};
+use super::state::Uring;
+
+/// Buffers that one descriptor may have in its queue before it is received from on demand. The
+/// kernel is up to two rounds of 32 further by the time it hears of it.
+pub(super) const MAX_AHEAD: u16 = 8;
 
 impl Uring {
     pub(super) fn take_answers(&mut self) {
@@ -17,7 +22,7 @@ impl Uring {
             match answer.tag.op {
                 Op::Receive => self.take_received(&answer),
                 Op::Send => self.take_failed_send(&answer),
-                Op::Read => self.take_read(&answer),
+                Op::Read => self.reads.finish(&answer),
                 Op::Watch | Op::Room | Op::Ready => self.take_polled(&answer),
             }
         }

@@ -17,7 +17,7 @@
 //!
 //! What does not live here: whose bytes they are.
 
-use super::ring::Ring;
+use super::queues::Queues;
 use io_uring::types::BufRingEntry;
 use std::io;
 use std::ptr::NonNull;
@@ -77,7 +77,7 @@ pub(super) struct Buffers {
 
 impl Buffers {
     /// Maps room for `max` buffers, a power of two, and provides the ring with the first of them.
-    pub(super) fn new(ring: &Ring, first: u16, max: u16) -> io::Result<Buffers> {
+    pub(super) fn new(ring: &Queues, first: u16, max: u16) -> io::Result<Buffers> {
         assert!(max.is_power_of_two() && (1..=max).contains(&first));
         let mut buffers = Buffers {
             entries: Mapping::new(usize::from(max) * size_of::<BufRingEntry>())?,

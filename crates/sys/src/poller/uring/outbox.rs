@@ -5,7 +5,8 @@
 //! during the next enter. It costs about as much as that call from [`COPY_BYTES`] on, so nothing
 //! longer is copied.
 
-use super::slots::{Key, Staged};
+use super::names::Key;
+use super::slots::Staged;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::time::{Duration, Instant};

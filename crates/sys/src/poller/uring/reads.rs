@@ -8,12 +8,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
 
-use super::Uring;
-use super::ring::Answer;
-use super::slots::Key;
-use crate::poller::FinishedRead;
+use super::queues::Answer;
+use crate::poller::event::FinishedRead;
 
 /// Reads that may be under way at a time: with all of them there is room for other requests in the queue, and
 /// for all answers in theirs.
@@ -23,9 +20,9 @@ const MAX_READS: usize = 256;
 #[derive(Default)]
 pub(super) struct Reads {
     /// By index: the caller's token, and the buffer.
-    under_way: Vec<Option<(u64, Vec<u8>)>>,
-    free: Vec<u32>,
-    finished: VecDeque<FinishedRead>,
+    pub(super) under_way: Vec<Option<(u64, Vec<u8>)>>,
+    pub(super) free: Vec<u32>,
+    pub(super) finished: VecDeque<FinishedRead>,
 }
 
 impl Reads {
@@ -38,7 +35,7 @@ impl Reads {
     }
 
     /// An index for a read, if there may be one more.
-    fn reserve(&mut self) -> Option<u32> {
+    pub(super) fn reserve(&mut self) -> Option<u32> {
         if let Some(index) = self.free.pop() {
             return Some(index);
         }
@@ -50,7 +47,7 @@ impl Reads {
         Some(index as u32)
     }
 
-    fn finish(&mut self, answer: &Answer) {
+    pub(super) fn finish(&mut self, answer: &Answer) {
         let index = answer.tag.key.index;
         let read = self.under_way[index as usize].take();
         let (token, buffer) = read.expect("each read is answered once");
@@ -75,44 +72,5 @@ impl Drop for Reads {
             .drain(..)
             .flatten()
             .for_each(|(_, buffer)| std::mem::forget(buffer));
-    }
-}
-
-impl Uring {
-    /// See [`crate::poller::Poller::read_file`].
-    pub(in crate::poller) fn read_file(
-        &mut self,
-        file: BorrowedFd<'_>,
-        offset: u64,
-        mut buffer: Vec<u8>,
-        token: u64,
-    ) -> Result<(), Vec<u8>> {
-        if self.is_dead || !self.ring.is_running() {
-            return Err(buffer);
-        }
-        let Some(index) = self.reads.reserve() else {
-            return Err(buffer);
-        };
-        let key = Key {
-            index,
-            generation: 0,
-        };
-        // SAFETY: the buffer stays where it is, and is nobody's, until the answer.
-        let asked = unsafe { self.ring.read(key, file.as_raw_fd(), &mut buffer, offset) };
-        if asked.is_err() {
-            self.reads.free.push(index);
-            return Err(buffer);
-        }
-        self.reads.under_way[index as usize] = Some((token, buffer));
-        Ok(())
-    }
-
-    /// See [`crate::poller::Poller::finished_read`].
-    pub(in crate::poller) fn finished_read(&mut self) -> Option<FinishedRead> {
-        self.reads.finished.pop_front()
-    }
-
-    pub(super) fn take_read(&mut self, answer: &Answer) {
-        self.reads.finish(answer);
     }
 }

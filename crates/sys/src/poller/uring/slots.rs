@@ -7,8 +7,9 @@
 //! index belongs to nobody else.
 
 use super::buffers::Queue;
-use super::ring::Op;
-use crate::poller::{Event, Interest, transfer};
+use super::names::{Key, Op};
+use crate::poller::event::{Event, Interest};
+use crate::poller::transfer;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
@@ -30,19 +31,6 @@ impl Ops {
     pub(super) fn remove(&mut self, op: Op) {
         self.0 &= !(1 << op as u8);
     }
-}
-
-/// The name of a slot: its index, and how often that was given out before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key {
-    pub(super) index: u32,
-    pub(super) generation: u32,
-}
-
-impl Key {
-    /// Generations are this wide. An answer would have to come this many connections late to be
-    /// taken for another's.
-    pub(super) const GENERATION_MASK: u32 = (1 << 27) - 1;
 }
 
 /// How a descriptor is received from.

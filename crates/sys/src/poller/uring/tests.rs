@@ -2,7 +2,10 @@
 //! operations that outlive their descriptor. What every backend promises is tested beside the
 //! poller.
 
-use super::*;
+use super::answers::MAX_AHEAD;
+use super::outbox;
+use super::state::Uring;
+use crate::poller::event::{Event, Interest, MAX_EVENTS};
 use crate::poller::tests::{has_uring, load::Numbers};
 use crate::socket::{Listener, Socket};
 use std::collections::HashSet;
@@ -10,6 +13,7 @@ use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 /// How long to wait for what must happen.
 const LONG: Option<Duration> = Some(Duration::from_secs(60));

@@ -1,10 +1,12 @@
 //! Moving bytes between the caller and what the kernel has received or is to send, or past both of
 //! them.
 
-use super::Uring;
+use super::names::Key;
 use super::outbox::COPY_BYTES;
 use super::slots::Mode;
-use crate::poller::{MAX_SLICES, transfer};
+use super::state::Uring;
+use crate::poller::event::{FinishedRead, MAX_SLICES};
+use crate::poller::transfer;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -197,5 +199,38 @@ impl Uring {
         }
         self.outbox.withdraw(index);
         slot.send_or_keep(self.outbox.bytes(staged));
+    }
+
+    /// See [`crate::poller::Poller::read_file`].
+    pub(in crate::poller) fn read_file(
+        &mut self,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        mut buffer: Vec<u8>,
+        token: u64,
+    ) -> Result<(), Vec<u8>> {
+        if self.is_dead || !self.ring.is_running() {
+            return Err(buffer);
+        }
+        let Some(index) = self.reads.reserve() else {
+            return Err(buffer);
+        };
+        let key = Key {
+            index,
+            generation: 0,
+        };
+        // SAFETY: the buffer stays where it is, and is nobody's, until the answer.
+        let asked = unsafe { self.ring.read(key, file.as_raw_fd(), &mut buffer, offset) };
+        if asked.is_err() {
+            self.reads.free.push(index);
+            return Err(buffer);
+        }
+        self.reads.under_way[index as usize] = Some((token, buffer));
+        Ok(())
+    }
+
+    /// See [`crate::poller::Poller::finished_read`].
+    pub(in crate::poller) fn finished_read(&mut self) -> Option<FinishedRead> {
+        self.reads.finished.pop_front()
     }
 }

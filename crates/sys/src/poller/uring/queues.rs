@@ -1,17 +1,10 @@
 //! The two queues shared with the kernel: what is asked of it, and what it answers.
 //!
-//! This is the only file that talks to io_uring. Everything asked is named by a [`Tag`], which comes
-//! back with each answer:
-//!
-//! ```text
-//!  63     60    59     58            32 31             0
-//! +---------+--------+-----------------+----------------+
-//! |   op    | cancel | generation      | index of slot  |
-//! +---------+--------+-----------------+----------------+
-//! ```
+//! This is the only file that talks to io_uring. Everything asked is named by a [`Tag`], which comes back
+//! with each answer.
 //!
 //! Invariants:
-//! 1. The kernel works on this ring during [`Ring::enter`] and at no other time: with
+//! 1. The kernel works on this ring during [`Queues::enter`] and at no other time: with
 //!    `DEFER_TASKRUN` it is the entering thread that does the work. Between two of them no byte
 //!    leaves or enters a socket on our behalf. (Reads of files may go on, in buffers that are theirs alone.)
 //! 2. What is asked is read by the kernel during the enter that follows. Sends in particular are
@@ -19,7 +12,7 @@
 //!
 //! What does not live here: what is worth asking, and what an answer means.
 
-use super::slots::Key;
+use super::names::{Key, Op, Tag};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue, types};
 use std::io;
 use std::os::fd::RawFd;
@@ -31,76 +24,6 @@ const REQUESTS: u32 = 512;
 const ANSWERS: u32 = 4096;
 /// The group of buffers that receives choose from. There is one.
 pub(super) const BUFFER_GROUP: u16 = 0;
-
-/// What the kernel does for a slot. The first four stay armed until they end or are cancelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Op {
-    /// Tells each time the connection gets closer to its end; for a waker, each time it rings.
-    Watch,
-    /// Tells each time there is room to send.
-    Room,
-    /// Tells once that there is something to receive.
-    Ready,
-    /// Receives into provided buffers, again and again.
-    Receive,
-    /// Sends once; says nothing if all went well.
-    Send,
-    /// Reads a file once. Its key is no slot's.
-    Read,
-}
-
-impl Op {
-    /// The order in which a slot's operations are asked for: how a connection ends is known before
-    /// its last bytes are.
-    pub(super) const ARMED: [Op; 4] = [Op::Watch, Op::Room, Op::Ready, Op::Receive];
-    const ALL: [Op; 6] = [
-        Op::Watch,
-        Op::Room,
-        Op::Ready,
-        Op::Receive,
-        Op::Send,
-        Op::Read,
-    ];
-}
-
-/// The name of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tag {
-    pub(super) op: Op,
-    /// Not the operation itself but the request to end it.
-    pub(super) is_cancel: bool,
-    pub(super) key: Key,
-}
-
-impl Tag {
-    pub(super) fn new(op: Op, key: Key) -> Tag {
-        Tag {
-            op,
-            is_cancel: false,
-            key,
-        }
-    }
-
-    fn to_bits(self) -> u64 {
-        (self.op as u64) << 60
-            | u64::from(self.is_cancel) << 59
-            | u64::from(self.key.generation) << 32
-            | u64::from(self.key.index)
-    }
-
-    /// Only for what [`Tag::to_bits`] has made, which the kernel hands back unchanged.
-    fn from_bits(bits: u64) -> Tag {
-        Tag {
-            op: Op::ALL[(bits >> 60) as usize],
-            is_cancel: bits >> 59 & 1 != 0,
-            key: Key {
-                index: bits as u32,
-                generation: (bits >> 32) as u32 & Key::GENERATION_MASK,
-            },
-        }
-    }
-}
 
 /// An answer of the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -114,15 +37,15 @@ pub(super) struct Answer {
     pub(super) is_last: bool,
 }
 
-pub(super) struct Ring {
+pub(super) struct Queues {
     inner: IoUring,
     /// The ring belongs to a thread and takes requests.
     is_running: bool,
 }
 
-impl Ring {
+impl Queues {
     /// Opens a ring that belongs to nobody yet.
-    pub(super) fn new() -> io::Result<Ring> {
+    pub(super) fn new() -> io::Result<Queues> {
         let inner = IoUring::builder()
             // A wait is the one moment to do the kernel's part: no interrupts in between.
             .setup_single_issuer()
@@ -134,7 +57,7 @@ impl Ring {
             .setup_cqsize(ANSWERS)
             .build(REQUESTS)
             .map_err(explain)?;
-        let ring = Ring {
+        let ring = Queues {
             inner,
             is_running: false,
         };
@@ -284,7 +207,7 @@ impl Ring {
     ///
     /// # Errors
     /// `Interrupted` by a signal. Whether everything was handed over is for
-    /// [`Ring::is_settled`] to say.
+    /// [`Queues::is_settled`] to say.
     pub(super) fn enter(&mut self, limit: Option<Duration>, answers: u32) -> io::Result<()> {
         let needed = match limit {
             Some(Duration::ZERO) => 0,
@@ -372,21 +295,6 @@ fn explain(error: io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_tag_survives_the_kernel() {
-        for op in Op::ALL {
-            for is_cancel in [false, true] {
-                for index in [0, 1, u32::MAX] {
-                    for generation in [0, 1, Key::GENERATION_MASK] {
-                        let key = Key { index, generation };
-                        let tag = Tag { op, is_cancel, key };
-                        assert_eq!(Tag::from_bits(tag.to_bits()), tag);
-                    }
-                }
-            }
-        }
-    }
 
     #[test]
     fn each_refusal_has_its_reason() {

@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use super::file::{BESIDE, Draft, Places};
-use super::survivor::{Claim, Survivor};
 use super::*;
+use crate::ring::file::{BESIDE, Draft, Places};
+use crate::ring::survivor::{Claim, Survivor};
 
 fn ring(capacity: usize, start: u64, producers: usize) -> (Arc<Ring>, Consumer) {
     Ring::new(capacity, start, producers).expect("memory")
@@ -404,7 +404,7 @@ fn a_file_that_was_not_finished_has_no_name() {
     }
     let home = Home::new("unfinished");
     let program = std::env::current_exe().expect("a test has a program");
-    let name = "ring::tests::a_file_that_was_not_finished_has_no_name";
+    let name = "ring::bytes::tests::a_file_that_was_not_finished_has_no_name";
     let dead = std::process::Command::new("sh")
         .args(["-c", "ulimit -c 0; ulimit -f 8; exec \"$0\" \"$@\""])
         .arg(program)
