@@ -5,7 +5,7 @@ mod writing;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::{Database, Expiry, Form, Key, Keyspace, Options, Position, ShardSet};
+use crate::{Database, Expiry, Form, Key, Keyspace, New, Options, Position, ShardSet};
 
 fn keyspace(shards: usize, workers: usize) -> Keyspace {
     Keyspace::new(&Options {
@@ -85,7 +85,7 @@ fn random_operations_match_a_map() {
                 7 => {
                     if let Some(detached) = guard.detach(key) {
                         assert!(!guard.contains(key));
-                        guard.attach(key, detached, |_, _| None);
+                        guard.write(key, New::detached(&detached), |_, _| None);
                     }
                 }
                 _ => {
@@ -531,7 +531,7 @@ fn a_table_that_was_made_in_the_right_size_does_not_grow() {
             let name = format!("key:{number}").into_bytes();
             let key = key(database, &name);
             let mut guard = database.lock(key.hash, 1);
-            guard.load(key, b"value", None, Form::Whole, 5_000, |_| None);
+            guard.write(key, New::bytes(b"value").used(5_000), |_, _| None);
         }
         // A few that found no place are beside the tables.
         let grown = database.overhead(0).index_bytes - index;

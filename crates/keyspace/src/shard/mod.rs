@@ -17,7 +17,6 @@
 //!    values.
 
 mod cell;
-mod common;
 mod entries;
 mod evicting;
 mod expiring;

@@ -123,12 +123,6 @@ impl<'a> New<'a> {
     }
 }
 
-/// What a function that logs answers if there is no log.
-#[inline]
-pub(super) fn no_log(_: EntryRef<'_>, _: Option<Overwritten>) -> Option<LogAddress> {
-    None
-}
-
 impl Guard<'_> {
     /// Gives a key a value, whatever it had before. Overwrites in place where it can: no allocation then.
     ///
@@ -143,6 +137,12 @@ impl Guard<'_> {
     ) {
         let (stamp, is_now) = (self.stamp(new.used).of(new.of), new.used.is_none());
         self.write_stamped(key, new.value, new.expiry, stamp, is_now, log);
+    }
+
+    /// Sets a key to a string that was set as a whole.
+    #[inline]
+    pub fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
+        self.write(key, New::bytes(value).expiry(expiry), |_, _| None);
     }
 
     /// [`Guard::write`]. If it `is_now` that the key is used, that is noted as any use of a key is.

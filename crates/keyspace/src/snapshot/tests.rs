@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::SeqCst};
 use parking_lot::Mutex;
 
 use crate::hash::Place;
-use crate::shard::Guard;
+use crate::shard::{Guard, New};
 use crate::{Expiry, Form, Keyspace, Options, Records, Snapshot, Turn};
 
 const DATABASES: usize = 4;
@@ -143,7 +143,7 @@ fn change(
             if let Some(detached) = guard.detach(key)
                 && random.bool()
             {
-                guard.attach(key, detached, |_, _| None);
+                guard.write(key, New::detached(&detached), |_, _| None);
             } else {
                 model.remove(name);
             }

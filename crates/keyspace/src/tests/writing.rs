@@ -207,9 +207,9 @@ impl Model {
             0..3 => self.write(&mut guard, key),
             3 => {
                 // What strings alone know makes a string of anything.
-                guard.set_logged(key, b"text", Expiry::Clear, |entry, _| {
+                guard.write(key, New::bytes(b"text"), |entry, _| {
                     assert_eq!(entry.value_type(), Type::STRING);
-                    address(self.log.len())
+                    Some(address(self.log.len()))
                 });
                 let (of, bytes) = (Type::STRING, b"text".to_vec());
                 let value = Value {

@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use super::*;
 use crate::entry::cold::ColdValue;
 use crate::evict::FRESH;
+use crate::shard::{New, Overwritten};
 use crate::{
     Access, COLD_MIN_BYTES, Database, Encoding, Expiry, Form, Key, Keyspace, Options, RecordValue,
     Records,
@@ -38,6 +39,18 @@ struct Model {
     keys: HashMap<String, (usize, Option<i64>)>,
 }
 
+/// Sets a key to a value that the log alone has.
+fn set_cold(
+    guard: &mut Guard<'_>,
+    key: Key<'_>,
+    len: u64,
+    expiry: Expiry,
+    log: impl FnOnce(Option<Overwritten>) -> LogAddress,
+) {
+    let new = New::cold(len).expiry(expiry);
+    guard.write(key, new, |_, old| Some(log(old)));
+}
+
 fn set(database: &Database, model: &mut Model, name: &str, value: Vec<u8>, expiry: Option<i64>) {
     let key = database.key(name.as_bytes());
     let number = model.log.len();
@@ -48,15 +61,19 @@ fn set(database: &Database, model: &mut Model, name: &str, value: Vec<u8>, expir
             .keys
             .get(name)
             .map(|&(number, _)| address(number as u64));
-        guard.load_cold(key, value.len(), expiry, Form::Whole, 0, |replaced| {
+        let new = New::cold(value.len() as u64).expiry(expiry).used(0);
+        guard.write(key, new, |_, replaced| {
             assert_eq!(replaced.map(|replaced| replaced.address), old);
-            address(number as u64)
+            Some(address(number as u64))
         });
     } else if value.len() >= 3000 && number.is_multiple_of(5) {
         // Some long ones never were in memory.
-        guard.set_cold(key, value.len() as u64, at, |_, _| address(number as u64));
+        set_cold(&mut guard, key, value.len() as u64, at, |_| {
+            address(number as u64)
+        });
     } else {
-        guard.set_logged(key, &value, at, |_, _| address(number as u64));
+        let new = New::bytes(&value).expiry(at);
+        guard.write(key, new, |_, _| Some(address(number as u64)));
     }
     model.log.push(value);
     model.keys.insert(name.to_owned(), (number, expiry));
@@ -277,16 +294,17 @@ fn what_never_was_in_memory_is_moved_copied_and_expires_as_it_is() {
     let mut guard = database.lock(one.hash, 0);
     for at in [Expiry::Clear, Expiry::At(50)] {
         // Over nothing, over a value in memory, over one like it.
-        guard.set_cold(one, 1 << 40, at, |_, old| {
+        set_cold(&mut guard, one, 1 << 40, at, |old| {
             assert!(old.is_none());
             address(1)
         });
-        guard.set_logged(one, b"short", at, |_, _| address(2));
-        guard.set_cold(one, 1 << 40, at, |_, old| {
+        let short = New::bytes(b"short").expiry(at);
+        guard.write(one, short, |_, _| Some(address(2)));
+        set_cold(&mut guard, one, 1 << 40, at, |old| {
             assert_eq!(old.map(|old| old.address), Some(address(2)));
             address(3)
         });
-        guard.set_cold(one, 1 << 41, at, |_, _| address(4));
+        set_cold(&mut guard, one, 1 << 41, at, |_| address(4));
         guard.verify();
         assert_eq!(guard.cell.cold(), (1, 1 << 41));
         let copy = guard.find(one).expect("it is there").copy();
@@ -295,20 +313,20 @@ fn what_never_was_in_memory_is_moved_copied_and_expires_as_it_is() {
             len: 1 << 41,
         };
         assert_eq!(copy.cold(), Some(cold));
-        guard.attach(two, copy, |_, _| Some(address(5)));
+        guard.write(two, New::detached(&copy), |_, _| Some(address(5)));
         assert_eq!(guard.cell.cold(), (2, 1 << 42));
         guard.verify();
         let moved = guard.detach(one).expect("it is there");
         guard.remove(two);
         assert_eq!(guard.cell.cold(), (0, 0));
-        guard.attach(two, moved, |_, _| Some(address(6)));
+        guard.write(two, New::detached(&moved), |_, _| Some(address(6)));
         let entry = guard.find(two).expect("it is there");
         assert_eq!(entry.cold().map(|cold| cold.address), Some(address(6)));
         assert_eq!(entry.expiry(), (at != Expiry::Clear).then_some(50));
         guard.verify();
         guard.remove(two);
     }
-    guard.set_cold(one, 100, Expiry::At(50), |_, _| address(7));
+    set_cold(&mut guard, one, 100, Expiry::At(50), |_| address(7));
     drop(guard);
     let mut guard = database.lock(one.hash, 51);
     assert!(guard.find(one).is_none());
