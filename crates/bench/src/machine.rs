@@ -1,4 +1,4 @@
-//! Facts about this machine, without which a figure means nothing.
+//! Facts about this machine and this start of the program, without which a figure means nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,14 @@ impl Machine {
             self.system
         )
     }
+}
+
+/// What this program was started with.
+pub(crate) fn command_line() -> Vec<String> {
+    let words = std::env::args_os();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
 }
 
 /// The name that the first processor gives itself, where the system tells.

@@ -78,11 +78,3 @@ fn compare(old: &Path, words: &[Vec<u8>]) -> Result<bool, String> {
     print!("{}", report::compare::text(&old, &new));
     Ok(true)
 }
-
-/// What this program was started with.
-fn command_line() -> Vec<String> {
-    let words = std::env::args_os();
-    words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect()
-}

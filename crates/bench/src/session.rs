@@ -4,10 +4,12 @@
 use crate::drive::audience::{Audience, Heard};
 use crate::drive::find::{Step, Wanted, best, find_rate};
 use crate::drive::idle;
+use crate::drive::outcome::Outcome;
 use crate::drive::plan::Plan;
-use crate::drive::run::{Outcome, run};
+use crate::drive::run::run;
 use crate::load::catalogue::{TESTS, Test};
 use crate::load::workload::Workload;
+use crate::machine;
 use crate::options::{self, Options};
 use crate::report::document::{Document, Messages, Run};
 use crate::report::hdr::{self, HdrLog};
@@ -16,7 +18,8 @@ use crate::report::targets::{Figures, Sides};
 use crate::report::text::{Format, Host};
 use crate::report::{csv, html, text};
 use crate::wire::ask::Asker;
-use crate::wire::cluster::Map;
+use crate::wire::cluster;
+use crate::wire::map::Map;
 use crate::wire::target::Target;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -75,7 +78,7 @@ pub(crate) fn start(options: &Options) -> Result<bool, String> {
             hides_histogram: options.hides_histogram,
             percentiles: options.percentiles.clone(),
         },
-        document: Document::new(crate::command_line()),
+        document: Document::new(machine::command_line()),
         hdr: HdrLog::default(),
         sides: Sides::default(),
         all_well: true,
@@ -311,7 +314,7 @@ impl Session<'_> {
 
 /// The nodes of the cluster that a server belongs to.
 fn nodes(target: &Target, options: &Options) -> Result<Map, String> {
-    let map = Map::read(target, options.timeout)?;
+    let map = cluster::read(target, options.timeout)?;
     let count = map.serving();
     if options.clients < count {
         return Err(format!(

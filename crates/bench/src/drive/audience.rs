@@ -15,7 +15,7 @@ use sys::{Backend, Poller};
 use super::plan::Listening;
 use crate::limits::SLICE;
 use crate::load::data::Data;
-use crate::wire::link::{Link, LinkError, Progress};
+use crate::wire::link::{Link, LinkError, LinkEvent};
 use crate::wire::target::{Greeting, Target};
 
 /// How long nothing may come before what is missing counts as lost.
@@ -141,15 +141,15 @@ fn listen(
             let link = &mut links[event.token as usize];
             let state = link.advance(&mut poller, event, (&bytes, replies), &data, &mut input)?;
             match state {
-                Progress::None => {}
-                Progress::Opened => {
+                LinkEvent::None => {}
+                LinkEvent::Opened => {
                     missing -= 1;
                     if missing == 0 {
                         // Whoever waits for it is there, or the run was given up.
                         let _ = ready.send(());
                     }
                 }
-                Progress::Open => {
+                LinkEvent::Open => {
                     let mut count = 0;
                     link.receive(&mut poller, &mut input, &mut |_, more, _| {
                         count += u64::from(more);

@@ -3,7 +3,8 @@
 
 use super::clock::{self, Ticks};
 use crate::limits::MAP_PAUSE;
-use crate::wire::cluster::Map;
+use crate::wire::cluster::read;
+use crate::wire::map::Map;
 use crate::wire::target::Target;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,10 +60,7 @@ impl Cluster {
             endpoint: node.endpoint.clone(),
             ..target.clone()
         });
-        let Some(newer) = asked
-            .filter_map(|node| Map::read(&node, patience).ok())
-            .next()
-        else {
+        let Some(newer) = asked.filter_map(|node| read(&node, patience).ok()).next() else {
             return false;
         };
         let newer = old.updated(newer);

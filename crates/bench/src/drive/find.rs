@@ -6,8 +6,9 @@
 //! rate, or if requests failed.
 
 use super::counts::percentile_ns;
+use super::outcome::Outcome;
 use super::plan::{Pace, Plan, Until};
-use super::run::{Outcome, run};
+use super::run::run;
 use super::schedule::Arrivals;
 use crate::load::workload::Workload;
 use crate::wire::target::Target;

@@ -7,7 +7,7 @@ use sys::{Backend, Poller};
 
 use crate::limits::MAX_DIALING;
 use crate::load::data::Data;
-use crate::wire::link::{Link, LinkError, Progress};
+use crate::wire::link::{Link, LinkError, LinkEvent};
 use crate::wire::target::Target;
 
 /// How long a wait for events takes at most.
@@ -67,9 +67,9 @@ fn open(
         for &event in &events {
             let link = &mut held[event.token as usize];
             match link.advance(poller, event, (&greeting, replies), &data, &mut input)? {
-                Progress::None => {}
-                Progress::Opened => ready += 1,
-                Progress::Open => {
+                LinkEvent::None => {}
+                LinkEvent::Opened => ready += 1,
+                LinkEvent::Open => {
                     link.receive(poller, &mut input, &mut |_, _, _| {})?;
                 }
             }

@@ -1,6 +1,6 @@
 //! The one line that shows a run while it goes on; only on a terminal.
 
-use super::run::Point;
+use super::outcome::Point;
 use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
 

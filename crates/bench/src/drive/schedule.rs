@@ -9,9 +9,10 @@ use fastrand::Rng;
 use std::time::Duration;
 
 /// How requests are spread over time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Arrivals {
     /// At equal distances.
+    #[default]
     Even,
     /// At random and independent of each other, as many users are together.
     Poisson,

@@ -4,9 +4,8 @@
 
 use super::clock::{self, Ticks, now};
 use super::counts::Slice;
-use super::run::NO_AUTH;
 use crate::load::workload::Shape;
-use crate::wire::link::error_text;
+use crate::wire::link::{NO_AUTH, error_text};
 use crate::wire::replies::Kind;
 use std::collections::VecDeque;
 

@@ -13,105 +13,27 @@
 //!
 //! Budget of the closed loop: one receive and one send per batch, no allocation.
 
-mod nodes;
+mod connections;
 mod open_loop;
+mod sending;
+mod state;
+
+pub(super) use state::Worker;
 
 use super::clock::{self, Ticks, now};
-use super::counts::Slice;
+use super::job::{Finish, Job, Message};
 use super::plan::{Pace, Until};
-use super::run::{Job, Message};
 use super::schedule::Schedule;
-use super::tally::{Sent, Tally, enqueue, stamp};
-use crate::limits::{BATCH_BYTES, MAX_DIALING, READ_BYTES, REDIAL_PAUSE};
-use crate::limits::{SLICE, SPIN_BEFORE_DUE};
+use super::tally::Tally;
+use crate::limits::{READ_BYTES, REDIAL_PAUSE, SLICE, SPIN_BEFORE_DUE};
 use crate::load::outgoing::Outgoing;
 use crate::load::workload::Source;
-use crate::wire::cluster::Map;
-use crate::wire::link::{Link, LinkError, Progress};
-use std::collections::VecDeque;
+use crate::wire::link::{LinkError, LinkEvent};
+use state::{Client, token};
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 use sys::{Backend, Event, Poller};
-
-/// One connection and what is under way on it.
-#[derive(Debug, Default)]
-struct Client {
-    /// `None`: it has to be opened.
-    link: Option<Link>,
-    sent: VecDeque<Sent>,
-    in_flight: usize,
-    /// Requests that were sent since the connection was opened.
-    sent_since_open: u64,
-    /// How many replies the first request in flight still owes, if it has several.
-    owed: u32,
-    /// When the connection was begun.
-    dialed_at: Ticks,
-    /// Goes up with every connection, so that an event of an old one is known as such.
-    generation: u32,
-    /// The node of a cluster that it is connected to, and the one that it is to be.
-    node: usize,
-    next_node: usize,
-}
-
-impl Client {
-    /// It is connected to another node than it should be.
-    fn is_stale(&self) -> bool {
-        self.node != self.next_node
-    }
-}
-
-/// A thread of the load.
-pub(crate) struct Worker<'a> {
-    job: &'a Job<'a>,
-    thread: usize,
-    /// The nodes of the cluster, as far as they were heard of, and the number of that map.
-    nodes: Option<Arc<Map>>,
-    map_version: u32,
-    /// Its first connection among those of all threads.
-    first_client: usize,
-    poller: Poller,
-    clients: Vec<Client>,
-    source: Source<'a>,
-    schedule: Option<Schedule>,
-    /// The connection whose turn it is in the open loop.
-    turn: usize,
-    out: Outgoing,
-    input: Vec<u8>,
-    slice: Slice,
-    slice_ends: Ticks,
-    reports: Sender<Message>,
-    /// Connections that wait to be opened.
-    closed: Vec<usize>,
-    dialing: usize,
-    open: usize,
-    redial_at: Ticks,
-    /// Requests in flight on all connections.
-    in_flight: usize,
-    started: Ticks,
-    cpu_at_start: Duration,
-    last_reply: Ticks,
-    /// When the server last took or sent anything: with large values, long before a reply is whole.
-    last_sign: Ticks,
-    /// Since when no connection has been open, while they are opened again.
-    alone_since: Option<Ticks>,
-    /// The server has been silent for too long.
-    is_stalled: bool,
-}
-
-/// The end of a thread.
-#[derive(Clone, Debug)]
-pub(crate) struct Finish {
-    /// When the last reply came.
-    pub(crate) last_reply: Ticks,
-    /// Requests that were never answered.
-    pub(crate) unanswered: u64,
-    /// The processor time that the thread has used since all connections were open.
-    pub(crate) cpu: Duration,
-    /// How long that was.
-    pub(crate) time: Duration,
-}
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(
@@ -281,83 +203,6 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Begins as many connections as may be begun at a time.
-    fn dial_some(&mut self) -> Result<(), LinkError> {
-        while self.dialing < MAX_DIALING
-            && let Some(index) = self.closed.pop()
-        {
-            let endpoint = self.endpoint(index);
-            let client = &mut self.clients[index];
-            client.generation += 1;
-            client.dialed_at = now();
-            let token = token(index, client.generation);
-            match Link::dial(&mut self.poller, &endpoint, token) {
-                Ok(link) => {
-                    client.link = Some(link);
-                    self.dialing += 1;
-                }
-                // No port or no room in the queue just now.
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::WouldBlock | io::ErrorKind::AddrNotAvailable
-                    ) =>
-                {
-                    self.closed.push(index);
-                    self.redial_at = now() + clock::ticks(REDIAL_PAUSE);
-                    return Ok(());
-                }
-                Err(error) => {
-                    self.closed.push(index);
-                    return self.survive(error.into());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Goes on after a connection was lost, if that is wanted and not for too long already.
-    fn survive(&mut self, error: LinkError) -> Result<(), LinkError> {
-        let patience = clock::ticks(self.job.plan.reconnect);
-        let is_refusal = matches!(error, LinkError::Refused(_) | LinkError::NoReply(_));
-        if patience == 0 || is_refusal || !self.job.has_started() {
-            return Err(error);
-        }
-        let now = now();
-        if self.open == 0 {
-            let since = *self.alone_since.get_or_insert(now);
-            if now - since > patience {
-                return Err(error);
-            }
-        }
-        self.redial_at = now + clock::ticks(REDIAL_PAUSE);
-        Ok(())
-    }
-
-    /// Drops a connection and what was under way on it.
-    fn lose(&mut self, index: usize, error: LinkError) -> Result<(), LinkError> {
-        let client = &mut self.clients[index];
-        let Some(link) = client.link.take() else {
-            return Ok(());
-        };
-        if link.is_open() {
-            self.open -= 1;
-            self.slice.lost_connections += 1;
-            self.slice.lost_requests += client.in_flight as u64;
-        } else {
-            self.dialing -= 1;
-        }
-        link.leave(&mut self.poller);
-        self.in_flight -= client.in_flight;
-        client.in_flight = 0;
-        client.owed = 0;
-        client.sent.clear();
-        self.closed.push(index);
-        // Another node may have its slots by now.
-        self.doubt_map(now());
-        self.survive(error)
-    }
-
     // Replies.
 
     fn answer(&mut self, event: Event) -> Result<(), LinkError> {
@@ -380,8 +225,8 @@ impl<'a> Worker<'a> {
         let greeting = (&self.job.greeting.0[..], self.job.greeting.1);
         let (poller, data) = (&mut self.poller, self.job.data);
         match link.advance(poller, event, greeting, data, &mut self.input)? {
-            Progress::None => Ok(()),
-            Progress::Opened => {
+            LinkEvent::None => Ok(()),
+            LinkEvent::Opened => {
                 self.dialing -= 1;
                 self.open += 1;
                 self.clients[index].sent_since_open = 0;
@@ -394,8 +239,8 @@ impl<'a> Worker<'a> {
                 }
                 Ok(())
             }
-            Progress::Open if event.readable || event.hangup => self.receive(index),
-            Progress::Open => {
+            LinkEvent::Open if event.readable || event.hangup => self.receive(index),
+            LinkEvent::Open => {
                 // There was room for more of what had to wait.
                 self.last_sign = now();
                 Ok(())
@@ -481,77 +326,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// A connection has sent as many requests as it may.
-    #[inline]
-    fn is_spent(&self, index: usize) -> bool {
-        let interval = self.job.plan.reconnect_interval;
-        let client = &self.clients[index];
-        interval.is_some_and(|interval| client.sent_since_open >= interval) || client.is_stale()
-    }
-
-    /// How many requests a connection may send together.
-    #[inline]
-    fn batch(&self, index: usize) -> u32 {
-        let pipeline = self.job.plan.pipeline;
-        let Some(interval) = self.job.plan.reconnect_interval else {
-            return pipeline;
-        };
-        let left = interval.saturating_sub(self.clients[index].sent_since_open);
-        // At most the pipeline.
-        left.min(u64::from(pipeline)) as u32
-    }
-
     // Requests.
-
-    /// Sends the next batch of the closed loop, if there is one. It counts as sent now, unless it
-    /// began earlier.
-    #[inline]
-    fn send_next(&mut self, index: usize, at: Option<Ticks>) -> Result<(), LinkError> {
-        let count = self.claim(self.batch(index), now());
-        self.send_batch(index, count, at)
-    }
-
-    /// How many requests may be sent of those that are wanted.
-    #[inline]
-    fn claim(&self, wanted: u32, now: Ticks) -> u32 {
-        match self.job.plan.until {
-            Until::Time(_) if now >= self.job.until() => 0,
-            Until::Requests(_) if now >= self.job.measure_from() => self.job.claim(wanted),
-            // Warm-up goes on until its time is over.
-            _ => wanted,
-        }
-    }
-
-    /// Writes and sends so many requests. Without a moment to count from, that is when the first
-    /// bytes are handed to the system; nothing else is in flight then.
-    #[inline]
-    fn send_batch(&mut self, index: usize, count: u32, at: Option<Ticks>) -> Result<(), LinkError> {
-        let client = &mut self.clients[index];
-        let Some(link) = &mut client.link else {
-            return Ok(());
-        };
-        let token = token(index, client.generation);
-        let mut at = at;
-        let mut left = count;
-        while left > 0 {
-            let home = self.nodes.as_ref().map(|map| &map.nodes[client.node].home);
-            let shape = self.source.write(&mut self.out, index, home) as u32;
-            enqueue(&mut client.sent, shape, at.unwrap_or(0));
-            left -= 1;
-            // Behind a socket that is full everything joins the backlog.
-            if left == 0 || (self.out.bytes.len() >= BATCH_BYTES && !link.is_blocked()) {
-                let at = *at.get_or_insert_with(|| stamp(&mut client.sent));
-                if at >= self.job.measure_from() {
-                    self.slice.bytes_out += self.out.total();
-                }
-                link.send(&mut self.poller, token, &mut self.out, self.job.data)?;
-            }
-        }
-        client.in_flight += count as usize;
-        client.sent_since_open += u64::from(count);
-        self.in_flight += count as usize;
-        Ok(())
-    }
 
     // What is neither.
 
@@ -591,9 +366,4 @@ impl<'a> Worker<'a> {
 fn cpu_time() -> Duration {
     let times = sys::process::thread_cpu_times();
     times.user + times.system
-}
-
-/// What the poller knows a connection by.
-fn token(index: usize, generation: u32) -> u64 {
-    index as u64 | u64::from(generation) << 32
 }

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A way to draw numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Pattern {
     /// Every number as often as any other.
+    #[default]
     Uniform,
     /// The first number most often, the others in proportion to 1 / rank^exponent.
     Zipf,
@@ -110,7 +111,7 @@ impl Spec {
 
 /// Which part of the whole load a thread is.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Share {
     /// The number of its first connection among all.
     pub(crate) first_client: usize,
     /// How many connections it has.
@@ -166,7 +167,7 @@ struct Cursor {
 
 impl Numbers {
     /// The numbers of a thread, the `own`th of the workload's.
-    pub(crate) fn new(spec: &Spec, place: &Place, own: usize) -> Numbers {
+    pub(crate) fn new(spec: &Spec, place: &Share, own: usize) -> Numbers {
         let count = spec.count.max(1);
         let way = match spec.pattern {
             Pattern::Uniform => Way::Uniform,
@@ -255,7 +256,7 @@ fn draw_other(way: &mut Way, sequence: usize, count: u64, rng: &mut Rng, connect
 
 /// Splits the range into equal parts for all connections, and keeps those of this thread. Where there
 /// are more connections than numbers, they share.
-fn cursors(count: u64, place: &Place) -> Vec<Cursor> {
+fn cursors(count: u64, place: &Share) -> Vec<Cursor> {
     let clients = place.clients.max(1) as u64;
     (0..place.own_clients)
         .map(|own| {
@@ -284,8 +285,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn place() -> Place {
-        Place {
+    fn place() -> Share {
+        Share {
             first_client: 0,
             own_clients: 1,
             clients: 1,
@@ -376,7 +377,7 @@ mod tests {
     fn connections_have_parts_of_their_own() {
         let mut seen = Vec::new();
         for thread in 0..2 {
-            let place = Place {
+            let place = Share {
                 first_client: thread * 2,
                 own_clients: 2,
                 clients: 4,

@@ -13,6 +13,13 @@ pub(crate) enum Sizes {
     List(Vec<(u64, u64)>),
 }
 
+impl Default for Sizes {
+    /// As redis-benchmark's.
+    fn default() -> Sizes {
+        Sizes::Fixed(3)
+    }
+}
+
 impl Sizes {
     /// The next size.
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {

@@ -3,7 +3,7 @@
 
 use super::data::Data;
 use super::home::Home;
-use super::numbers::{Numbers, Place, Spec};
+use super::numbers::{Numbers, Share, Spec};
 use super::outgoing::Outgoing;
 use super::template::{Draw, Template};
 use fastrand::Rng;
@@ -53,7 +53,7 @@ impl<'a> Source<'a> {
     pub(crate) fn new(
         workload: &'a Workload,
         data: &'a Data,
-        place: &Place,
+        place: &Share,
         rngs: Vec<Rng>,
     ) -> Self {
         let mut total = 0;
@@ -137,7 +137,7 @@ mod tests {
             payload_bytes: 0.0,
         };
         let data = Data::new(1);
-        let place = Place {
+        let place = Share {
             first_client: 0,
             own_clients: 2,
             clients: 2,
@@ -179,7 +179,7 @@ mod tests {
             payload_bytes: 0.0,
         };
         let data = Data::new(1);
-        let place = Place {
+        let place = Share {
             first_client: 0,
             own_clients: 1,
             clients: 1,

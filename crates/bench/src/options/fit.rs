@@ -1,7 +1,7 @@
 //! Which options each mode of the program has. One that a mode would ignore is refused by name.
 
-use super::table::{FLAGS, Section};
-use super::{Mode, Options};
+use super::table::{FLAGS, Flag};
+use super::typed::{Mode, Options, Section, Typed};
 use crate::load::numbers::Pattern;
 
 /// Options of a load that make no sense where the program starts the servers itself.
@@ -44,12 +44,12 @@ pub(super) fn check(options: &Options) -> Result<(), String> {
     if options.is_cluster {
         check_cluster(options)?;
     }
-    let does_not_fit = |typed: &&super::Typed| !fits(options.mode, typed.section, typed.name);
+    let does_not_fit = |typed: &&Typed| !fits(options.mode, typed.section, typed.name);
     let Some(typed) = options.typed.iter().find(does_not_fit) else {
         return Ok(());
     };
     let flag = FLAGS.iter().find(|flag| flag.names[0] == typed.name);
-    let shown = flag.map_or_else(|| typed.words().join(" "), super::Flag::shown);
+    let shown = flag.map_or_else(|| typed.words().join(" "), Flag::shown);
     Err(match options.mode {
         Mode::SideBySide => {
             format!(

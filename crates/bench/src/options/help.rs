@@ -1,8 +1,8 @@
 //! What `--help` and `--version` print, made from the table.
 
-use super::Mode;
 use super::fit::fits;
-use super::table::{FLAGS, Flag, Section};
+use super::table::{FLAGS, Flag};
+use super::typed::{Mode, Section};
 use crate::load::catalogue::TESTS;
 use crate::side::cells::CELLS;
 use std::fmt::Write as _;

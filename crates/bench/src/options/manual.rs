@@ -2,7 +2,8 @@
 //! `UPDATE_DOCS=1` it writes the files instead.
 
 use super::help::EXAMPLES;
-use super::table::{FLAGS, Section};
+use super::table::FLAGS;
+use super::typed::Section;
 use crate::load::catalogue::TESTS;
 
 fn groups() -> Vec<manual::Group> {
@@ -53,9 +54,10 @@ fn manual_page_and_completions_are_up_to_date() {
             "[OPTIONS] floor",
         ],
         description: &[
-            "Reports rates and latencies. Without a command it runs the tests that redis-benchmark runs; in a command, \
-             __rand_int__ is a random number and a word __key__ or __data__ a key or value.",
-            "side-by-side starts servers and compares them. floor is a server that does nothing, to compare with.",
+            "Reports rates and latencies. Without a command it runs the tests that redis-benchmark runs; in \
+             a command, __rand_int__ is a random number and a word __key__ or __data__ a key or value.",
+            "side-by-side starts servers and compares them. floor is a server that does nothing, to \
+             compare with.",
         ],
         groups: groups(),
         words: vec!["side-by-side".to_owned(), "floor".to_owned()],

@@ -1,6 +1,7 @@
 //! From what was typed to what is to be done: which server, which workloads, how they are put on it.
 
-use super::{MixedCommand, Options, Uri};
+use super::typed::{MixedCommand, Options};
+use super::uri::Uri;
 use crate::drive::plan::{Listening, Pace, Plan, Until};
 use crate::limits::MAX_CHANNELS;
 use crate::load::catalogue::{INLINE_PING, TESTS, Test, select};

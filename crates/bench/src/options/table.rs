@@ -4,57 +4,16 @@
 //! names of a row are the other tool's. What a count is a count of follows redis-benchmark: all
 //! requests, all clients.
 
+use super::typed::{MixedCommand, Options, Section};
+use super::uri;
 use super::values::{
     count, cpus, fraction, length, milliseconds, number, percentiles, range, rate, ratio, size,
     size_list, some, time,
 };
-use super::{MixedCommand, Options};
 use crate::drive::schedule::Arrivals;
 use crate::limits::{MAX_CLIENTS, MAX_PIPELINE, MAX_SUBSCRIBERS, MAX_THREADS};
 use crate::load::numbers::Pattern;
 use crate::load::sizes::Sizes;
-
-/// A part of the help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Section {
-    Server,
-    Load,
-    Open,
-    Keys,
-    Values,
-    Mix,
-    Output,
-    Verify,
-    Side,
-}
-
-impl Section {
-    pub(super) const ALL: [Section; 9] = [
-        Section::Server,
-        Section::Load,
-        Section::Open,
-        Section::Keys,
-        Section::Values,
-        Section::Mix,
-        Section::Output,
-        Section::Verify,
-        Section::Side,
-    ];
-
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            Section::Server => "Server",
-            Section::Load => "Load",
-            Section::Open => "Open loop",
-            Section::Keys => "Keys",
-            Section::Values => "Values",
-            Section::Mix => "Mixes",
-            Section::Output => "Output",
-            Section::Verify => "Verification",
-            Section::Side => "Servers side by side: ferrite-bench side-by-side [NAME=COMMAND...]",
-        }
-    }
-}
 
 /// An option.
 pub(super) struct Flag {
@@ -121,7 +80,7 @@ pub(super) const FLAGS: &[Flag] = &[
         set!(socket = |v| Ok(Some(v.into())))),
     flag(Section::Server, Some('u'), &["uri"], "URI",
         "All of it as redis://USER:PASSWORD@HOST:PORT/DATABASE or unix:///PATH?db=N.",
-        set!(uri = |v| super::parse_uri(v).map(Some))),
+        set!(uri = |v| uri::parse(v).map(Some))),
     flag(Section::Server, Some('a'), &["pass", "password"], "PASSWORD",
         "Says AUTH first.",
         set!(password = |v| Ok(Some(v.to_owned())))),
@@ -158,7 +117,7 @@ pub(super) const FLAGS: &[Flag] = &[
          and compared.",
         |o, v| {
             let (name, uri) = v.split_once('=').ok_or("it has the form NAME=URI")?;
-            o.targets.push((name.to_owned(), super::parse_uri(uri)?));
+            o.targets.push((name.to_owned(), uri::parse(uri)?));
             Ok(())
         }),
     flag(Section::Server, None, &["cluster", "cluster-mode"], "",
@@ -371,8 +330,9 @@ pub(super) const FLAGS: &[Flag] = &[
          name ends in .hgrm.",
         set!(hdr = |v| Ok(Some(v.into())))),
     flag(Section::Output, None, &["hdr-file-prefix"], "PREFIX",
-        "Writes the distribution of each run's latencies into PREFIX_FULL_RUN_1.txt and .hgrm, and of each command's \
-         into PREFIX_SET_command_run_1.txt and .hgrm; with several tests their names come behind the prefix.",
+        "Writes the distribution of each run's latencies into PREFIX_FULL_RUN_1.txt and .hgrm, and of each \
+         command's into PREFIX_SET_command_run_1.txt and .hgrm; with several tests their names come behind \
+         the prefix.",
         set!(hdr_prefix = |v| Ok(Some(v.to_owned())))),
     flag(Section::Output, None, &["compare"], "OLD NEW",
         "Compares two files that --json wrote, and does nothing else.",
@@ -413,7 +373,8 @@ pub(super) const FLAGS: &[Flag] = &[
         "One short round with few keys, to see that everything works.",
         set!(is_quick = |_| Ok(true))),
     flag(Section::Side, None, &["log"], "",
-        "Compares what a log costs that is synced every second; --cells and the servers have other defaults then.",
+        "Compares what a log costs that is synced every second; --cells and the servers have other \
+         defaults then.",
         set!(with_log = |_| Ok(true))),
     flag(Section::Side, None, &["server-cpus"], "LIST",
         "The processors of the servers; --cpus has those of the load. [the first; the last]",

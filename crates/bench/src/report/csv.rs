@@ -3,7 +3,7 @@
 use super::numbers::{ms, summary_ns};
 use super::text;
 use crate::drive::counts::Counts;
-use crate::drive::run::Outcome;
+use crate::drive::outcome::Outcome;
 
 /// The first line.
 pub(crate) const HEADER: &str = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\

@@ -6,8 +6,8 @@
 use super::numbers::{max_ns, mean_ns, min_ns};
 use crate::drive::audience::Heard;
 use crate::drive::counts::{Counts, percentile_ns};
+use crate::drive::outcome::Outcome;
 use crate::drive::plan::Plan;
-use crate::drive::run::Outcome;
 use crate::load::workload::Workload;
 use crate::machine::Machine;
 use crate::wire::target::Target;
@@ -266,7 +266,7 @@ impl Run {
 }
 
 impl Sample {
-    fn of(point: &crate::drive::run::Point) -> Sample {
+    fn of(point: &crate::drive::outcome::Point) -> Sample {
         Sample {
             at_s: point.at_ms as f64 / 1e3,
             requests: point.requests,

@@ -5,7 +5,7 @@
 //! is in milliseconds.
 
 use crate::drive::counts::percentile_ns;
-use crate::drive::run::{Interval, Outcome};
+use crate::drive::outcome::{Interval, Outcome};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};

@@ -9,10 +9,13 @@ use std::fmt::Write as _;
 
 /// Figures stand below each other; on a narrow screen the table is moved, not the page. Charts are drawn dark
 /// on white; for a reader who prefers a dark page the stylesheet replaces their colours.
-const STYLE: &str = ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:66rem;margin:2rem auto;padding:0 1rem;color:#222;\
+const STYLE: &str = ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:66rem;\
+    margin:2rem auto;padding:0 1rem;color:#222;\
     background:#fff}h2{margin-top:2.5rem}.table{overflow-x:auto}table{border-collapse:collapse;margin:1rem 0;\
-    font-variant-numeric:tabular-nums}td,th{padding:.2rem .5rem;text-align:right;white-space:nowrap;font-size:14px;\
-    border-bottom:1px solid #8884}th{font-weight:600}td:first-child,th:first-child{text-align:left;padding-left:0}.words td,.words th{text-align:left;white-space:normal;overflow-wrap:anywhere}\
+    font-variant-numeric:tabular-nums}td,th{padding:.2rem .5rem;text-align:right;white-space:nowrap;\
+    font-size:14px;\
+    border-bottom:1px solid #8884}th{font-weight:600}td:first-child,th:first-child{text-align:left;\
+    padding-left:0}.words td,.words th{text-align:left;white-space:normal;overflow-wrap:anywhere}\
     code{background:#8882;padding:.1rem .3rem;overflow-wrap:anywhere}.problem{color:#b00020}\
     svg{display:block;max-width:100%;height:auto;margin:1rem 0;border-radius:4px}\
     @media(prefers-color-scheme:dark){body{background:#16181d;color:#e4e6eb}.problem{color:#ff8a80}\

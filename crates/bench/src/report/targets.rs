@@ -3,7 +3,7 @@
 
 use super::numbers::median;
 use crate::drive::counts::percentile_ns;
-use crate::drive::run::Outcome;
+use crate::drive::outcome::Outcome;
 use std::fmt::Write as _;
 
 /// What one run showed of a server.

@@ -5,10 +5,10 @@
 use super::numbers::{max_ns, mean_ns, ms, summary_ns, thousands};
 use crate::drive::audience::Heard;
 use crate::drive::counts::{Counts, percentile_ns};
+use crate::drive::outcome::Outcome;
 use crate::drive::plan::{Listening, Plan};
-use crate::drive::run::Outcome;
 use crate::load::workload::Workload;
-use crate::wire::cluster::Map;
+use crate::wire::map::Map;
 use std::fmt::Write as _;
 use std::time::Duration;
 

@@ -46,6 +46,11 @@ impl Recipe {
         self.words.iter().any(|word| word.contains("{threads}"))
     }
 
+    /// The floor answers without looking.
+    pub(crate) fn is_floor(&self) -> bool {
+        self.words.iter().any(|word| word.contains("{reply}"))
+    }
+
     /// The command as it can be typed.
     pub(crate) fn text(&self) -> String {
         let words = self.words.iter().map(String::as_str);

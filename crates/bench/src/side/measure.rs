@@ -1,22 +1,20 @@
 //! The rounds: every server goes through all cells, then the next server, then the next round. What
 //! the machine does at a bad moment then falls on all of them, and the median leaves it out.
 
-use super::Settings;
-use super::cells::{Cell, Place, quick};
+use super::cells::{Cell, Place};
 use super::launch::{Launched, Recipe, Start};
-use super::steps::{Steps, variants};
+use super::loads::{fill_line, fills, job, put, start, variants};
+use super::settings::Settings;
+use super::steps::Steps;
 use crate::drive::counts::percentile_ns;
-use crate::drive::plan::{Plan, Until};
-use crate::drive::run::{Outcome, run};
-use crate::load::workload::Workload;
-use crate::options;
-use crate::wire::target::Target;
+use crate::drive::outcome::Outcome;
+use crate::drive::plan::Plan;
+use crate::drive::run::run;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 
 /// What one server did in one cell of one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Sample {
+pub(crate) struct CellSample {
     pub(crate) rate: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
@@ -40,7 +38,7 @@ pub(crate) struct Entrant {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     /// By cell and server.
-    pub(crate) samples: BTreeMap<(String, Entrant), Vec<Sample>>,
+    pub(crate) samples: BTreeMap<(String, Entrant), Vec<CellSample>>,
     /// What each server says it is.
     pub(crate) versions: BTreeMap<String, String>,
     /// What went wrong, each once.
@@ -117,7 +115,7 @@ impl Stage<'_> {
         let Some(running) = &mut self.running else {
             return Ok(());
         };
-        if !is_floor(self.recipe) {
+        if !self.recipe.is_floor() {
             fill(running, cell, self.settings)?;
         }
         let target = match cell.place {
@@ -141,7 +139,7 @@ impl Stage<'_> {
             let text = total.first_error.clone().unwrap_or_default();
             self.complain(format!("{}: {} says {text}", cell.title, self.recipe.name));
         }
-        let sample = Sample {
+        let sample = CellSample {
             rate: outcome.rate(),
             p50_ms: percentile_ns(&total.latency, 50.0) as f64 / 1e6,
             p99_ms: percentile_ns(&total.latency, 99.0) as f64 / 1e6,
@@ -169,63 +167,6 @@ impl Stage<'_> {
     }
 }
 
-/// How a server is started for a cell.
-pub(crate) fn start(recipe: &Recipe, settings: &Settings, cell: &Cell, threads: usize) -> Start {
-    let cpus = match cell.place {
-        Place::Shared => all_cpus(settings),
-        _ => settings.server_cpus.clone(),
-    };
-    Start {
-        threads,
-        cpus,
-        reply_bytes: cell.reply_bytes.filter(|_| is_floor(recipe)),
-    }
-}
-
-/// The floor answers without looking.
-pub(crate) fn is_floor(recipe: &Recipe) -> bool {
-    recipe.words.iter().any(|word| word.contains("{reply}"))
-}
-
-fn all_cpus(settings: &Settings) -> Vec<usize> {
-    let mut cpus = [&settings.server_cpus[..], &settings.load_cpus].concat();
-    cpus.sort_unstable();
-    cpus.dedup();
-    cpus
-}
-
-/// The command line that writes a cell's keys.
-fn fill_line(cell: &Cell, settings: &Settings) -> String {
-    match settings.is_quick {
-        true => quick(&cell.fill),
-        false => cell.fill.to_string(),
-    }
-}
-
-/// The loads that write a cell's keys.
-fn fills(line: &str, settings: &Settings) -> Result<Vec<(Plan, Workload)>, String> {
-    if line.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut fills = jobs(line)?;
-    for (plan, workload) in &mut fills {
-        if settings.has_range {
-            plan.until = Until::Requests(workload.numbers[0].count);
-        }
-    }
-    Ok(fills)
-}
-
-/// How many requests write a cell's keys.
-pub(crate) fn filled_keys(cell: &Cell, settings: &Settings) -> Result<u64, String> {
-    let fills = fills(&fill_line(cell, settings), settings)?;
-    let requests = fills.iter().map(|(plan, _)| match plan.until {
-        Until::Requests(count) => count,
-        Until::Time(_) => 0,
-    });
-    Ok(requests.sum())
-}
-
 /// Gives the server the keys that a cell is about, if it has not got them.
 fn fill(running: &mut Running, cell: &Cell, settings: &Settings) -> Result<(), String> {
     let line = fill_line(cell, settings);
@@ -241,56 +182,4 @@ fn fill(running: &mut Running, cell: &Cell, settings: &Settings) -> Result<(), S
     }
     running.filled = Some(line);
     Ok(())
-}
-
-/// Runs a command line of this program to its end, for what it leaves behind.
-///
-/// # Errors
-/// The server breaks off or answers with errors.
-pub(crate) fn load(line: &str, cpus: &[usize], target: &Target) -> Result<(), String> {
-    for (plan, workload) in jobs(line)? {
-        put(plan, &workload, cpus, target)?;
-    }
-    Ok(())
-}
-
-/// Runs a load for what it leaves behind.
-fn put(mut plan: Plan, workload: &Workload, cpus: &[usize], target: &Target) -> Result<(), String> {
-    plan.cpus = cpus.to_vec();
-    match run(&plan, workload, target)?.total().first_error {
-        Some(error) => Err(format!("{}: {}: {error}", target.name, workload.title)),
-        None => Ok(()),
-    }
-}
-
-fn jobs(line: &str) -> Result<Vec<(Plan, Workload)>, String> {
-    let words = shlex::split(line).ok_or_else(|| format!("a quote is not closed: {line}"))?;
-    let words = words.into_iter().map(OsString::from);
-    let mut options = options::parse(words)?;
-    options.has_progress = false;
-    options::jobs(&options)
-}
-
-/// A cell's load, for as long as a cell takes.
-fn job(cell: &Cell, settings: &Settings) -> Result<(Plan, Workload), String> {
-    let line = match settings.is_quick {
-        true => quick(&cell.options),
-        false => cell.options.to_string(),
-    };
-    let warmup = settings.warmup.as_secs_f64();
-    let line = match settings.requests {
-        Some(_) => format!("{line} --warmup {warmup}"),
-        None => {
-            let time = settings.cell_time.as_secs_f64();
-            format!("{line} --test-time {time} --warmup {warmup}")
-        }
-    };
-    let mut jobs = jobs(&line)?;
-    let (mut plan, workload) = jobs.pop().ok_or("a cell has a load")?;
-    plan.cpus = match cell.place {
-        // Two threads beside the server's, wherever there is room.
-        Place::Shared => Vec::new(),
-        _ => settings.load_cpus.clone(),
-    };
-    Ok((plan, workload))
 }

@@ -4,9 +4,9 @@
 //! Three states of the same keys: freshly written, overwritten three times with values of other sizes
 //! and then with the first size again (what fragmentation costs), and written with an expiry.
 
-use super::Settings;
 use super::launch::{Launched, Recipe, Start};
-use super::measure::{is_floor, load};
+use super::loads::load;
+use super::settings::Settings;
 use super::steps::Steps;
 use std::fmt::Write as _;
 
@@ -55,7 +55,7 @@ pub(crate) fn writings(settings: &Settings) -> Vec<u64> {
         State::Overwritten => 2 + OVERWRITINGS,
         State::Fresh | State::Expiring => 1,
     });
-    let servers = settings.recipes.iter().filter(|recipe| !is_floor(recipe));
+    let servers = settings.recipes.iter().filter(|recipe| !recipe.is_floor());
     servers
         .flat_map(|_| times.map(|times| times * settings.memory_keys))
         .collect()
@@ -69,7 +69,7 @@ pub(crate) fn weigh(settings: &Settings, steps: &mut Steps) -> Result<Vec<Weight
     if settings.memory_keys == 0 {
         return Ok(Vec::new());
     }
-    let servers = settings.recipes.iter().filter(|recipe| !is_floor(recipe));
+    let servers = settings.recipes.iter().filter(|recipe| !recipe.is_floor());
     servers
         .map(|recipe| {
             let overhead_bytes = STATES

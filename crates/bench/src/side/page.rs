@@ -4,13 +4,14 @@
 use super::memory::states;
 use super::table::{COLUMNS, LEGEND};
 use super::write::Report;
+use crate::machine::command_line;
 use crate::report::html::{escaped, head};
 use std::fmt::Write as _;
 
 /// The page.
 pub(crate) fn page(report: &Report<'_>, problems: &[String]) -> String {
     let mut page = head("ferrite-bench side-by-side");
-    let command = escaped(&crate::command_line().join(" "));
+    let command = escaped(&command_line().join(" "));
     let _ = writeln!(
         page,
         "<h1>Servers side by side</h1>\n<p><code>{command}</code></p>"

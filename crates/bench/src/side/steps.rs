@@ -1,10 +1,9 @@
 //! How far a comparison is: each step is a cell or a weighing on one server. How long each may take is
 //! estimated before the first; what is left is told by how long those took that are done.
 
-use super::Settings;
-use super::cells::{Cell, Place};
 use super::launch::Recipe;
-use super::{measure, memory};
+use super::loads::{filled_keys, start, variants};
+use super::settings::Settings;
 use std::time::{Duration, Instant};
 
 /// Keys that are written in a second, about, to fill a server for a cell or to weigh them.
@@ -26,30 +25,18 @@ pub(crate) struct Steps {
     is_shown: bool,
 }
 
-/// With how many threads a server plays a cell, one time after the other.
-pub(crate) fn variants(recipe: &Recipe, cell: &Cell) -> &'static [usize] {
-    match cell.place {
-        Place::Shared if recipe.has_threads() => &[1, 2],
-        _ => &[1],
-    }
-}
-
 impl Steps {
-    /// All steps of a comparison.
+    /// All steps of a comparison, which ends with weighings of so many keys each.
     ///
     /// # Errors
     /// A cell is no command line.
-    pub(crate) fn new(settings: &Settings) -> Result<Steps, String> {
+    pub(crate) fn new(settings: &Settings, weighings: &[u64]) -> Result<Steps, String> {
         let mut round = Vec::new();
         for recipe in &settings.recipes {
             of_server(recipe, settings, &mut round)?;
         }
         let mut expected = round.repeat(settings.rounds);
-        expected.extend(
-            memory::writings(settings)
-                .into_iter()
-                .map(|keys| START + filling(keys)),
-        );
+        expected.extend(weighings.iter().map(|&keys| START + filling(keys)));
         Ok(Steps {
             expected,
             begun: 0,
@@ -103,13 +90,13 @@ fn of_server(
                 None => settings.cell_time,
             };
             let mut step = length + settings.warmup;
-            let start = measure::start(recipe, settings, cell, threads);
+            let start = start(recipe, settings, cell, threads);
             if running.as_ref() != Some(&start) {
                 step += START;
                 (running, filled) = (Some(start), None);
             }
-            if !measure::is_floor(recipe) && filled != Some(&cell.fill) {
-                step += filling(measure::filled_keys(cell, settings)?);
+            if !recipe.is_floor() && filled != Some(&cell.fill) {
+                step += filling(filled_keys(cell, settings)?);
                 filled = Some(&cell.fill);
             }
             steps.push(step);
@@ -125,8 +112,12 @@ fn filling(keys: u64) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells;
+    use super::super::{cells, memory};
     use super::*;
+
+    fn steps(settings: &Settings) -> Steps {
+        Steps::new(settings, &memory::writings(settings)).expect("cells are command lines")
+    }
 
     fn settings(memory_keys: u64) -> Settings {
         let recipe = |text| Recipe::parse(text).expect("it is one");
@@ -149,15 +140,15 @@ mod tests {
 
     #[test]
     fn what_fills_a_server_and_what_weighs_keys_is_a_part_of_the_estimate() {
-        let steps = Steps::new(&settings(300_000)).expect("cells are command lines");
-        let ms: Vec<u128> = steps.expected.iter().map(Duration::as_millis).collect();
+        let with = steps(&settings(300_000));
+        let ms: Vec<u128> = with.expected.iter().map(Duration::as_millis).collect();
         // A million keys, then the same ones, then a thousand; the floor is not filled.
         let round = [5_833, 2_000, 2_003, 2_500, 2_500, 2_500];
         assert_eq!((&ms[..6], &ms[6..12]), (&round[..], &round[..]));
         // Three of the weighings write once, two five times.
         assert_eq!(ms[12..], [1_500, 1_500, 5_500, 5_500, 1_500]);
-        let steps = Steps::new(&settings(0)).expect("cells are command lines");
-        assert_eq!(steps.expected.len(), 12);
+        let without = steps(&settings(0));
+        assert_eq!(without.expected.len(), 12);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Medians and ratios: a table per cell.
 
-use super::Settings;
 use super::cells::{Cell, Place};
-use super::measure::{Entrant, Measured, Sample, is_floor};
+use super::measure::{CellSample, Entrant, Measured};
+use super::settings::Settings;
 use crate::report::numbers;
 use std::fmt::Write as _;
 
@@ -10,14 +10,14 @@ use std::fmt::Write as _;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Table {
     pub(crate) cell: Cell,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<TableRow>,
 }
 
 /// A server's medians in a cell.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct TableRow {
     pub(crate) name: String,
-    pub(crate) median: Sample,
+    pub(crate) median: CellSample,
     /// The processor time per operation over that of the first server.
     pub(crate) ratio: f64,
     /// Operations per second over those of the first server.
@@ -42,15 +42,15 @@ fn table(settings: &Settings, measured: &Measured, cell: &Cell) -> Table {
         .samples
         .iter()
         .filter(|((name, _), _)| *name == cell.name);
-    let medians: Vec<(&Entrant, Sample)> = of_cell
+    let medians: Vec<(&Entrant, CellSample)> = of_cell
         .map(|((_, entrant), samples)| (entrant, median(samples)))
         .collect();
     let first_rate = medians.first().map_or(0.0, |(_, sample)| sample.rate);
     let first = medians.first().map_or(0.0, |(_, sample)| sample.cpu_us);
-    let is_floor = |entrant: &Entrant| is_floor(&settings.recipes[entrant.index]);
+    let is_floor = |entrant: &Entrant| settings.recipes[entrant.index].is_floor();
     let floor = medians.iter().find(|(entrant, _)| is_floor(entrant));
     let floor = floor.map(|(_, sample)| sample.cpu_us);
-    let row = |(entrant, median): &(&Entrant, Sample)| Row {
+    let row = |(entrant, median): &(&Entrant, CellSample)| TableRow {
         name: name(entrant, cell),
         median: *median,
         ratio: median.cpu_us / first,
@@ -74,9 +74,9 @@ fn name(entrant: &Entrant, cell: &Cell) -> String {
 }
 
 /// The median of each figure by itself.
-fn median(samples: &[Sample]) -> Sample {
-    let of = |figure: fn(&Sample) -> f64| numbers::median(samples.iter().map(figure));
-    Sample {
+fn median(samples: &[CellSample]) -> CellSample {
+    let of = |figure: fn(&CellSample) -> f64| numbers::median(samples.iter().map(figure));
+    CellSample {
         rate: of(|sample| sample.rate),
         p50_ms: of(|sample| sample.p50_ms),
         p99_ms: of(|sample| sample.p99_ms),
@@ -108,7 +108,7 @@ own:       the same after the floor's CPU us/op is taken from both. The floor is
 load busy: near 100 % the load generator is the limit of ops/s, not the server
 ";
 
-impl Row {
+impl TableRow {
     /// The row's figures as texts, in the order of [`COLUMNS`].
     pub(crate) fn cells(&self) -> [String; 9] {
         let median = &self.median;
@@ -187,7 +187,7 @@ mod tests {
                 name: (*name).to_owned(),
                 threads: *threads,
             };
-            let sample = |&cpu_us: &f64| Sample {
+            let sample = |&cpu_us: &f64| CellSample {
                 rate: 1_000.0 * cpu_us,
                 p50_ms: 0.1,
                 p99_ms: 0.2,

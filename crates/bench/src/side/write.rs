@@ -3,10 +3,10 @@
 //! The Markdown goes into `benchmarks.md` of a directory, between two comments; what stands around them
 //! is left alone. Charts go into `benchmarks/` beside it.
 
-use super::Settings;
 use super::memory::{Weight, states};
-use super::table::{COLUMNS, Table};
-use crate::machine::Machine;
+use super::settings::Settings;
+use super::table::{COLUMNS, Table, TableRow};
+use crate::machine::{Machine, command_line};
 use crate::report::chart::{Bars, bars};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -149,7 +149,7 @@ impl Report<'_> {
         JsonReport {
             format: 1,
             tool: crate::options::version(),
-            command: crate::command_line(),
+            command: command_line(),
             machine: self.machine,
             servers: servers.collect(),
             rounds: self.settings.rounds,
@@ -207,16 +207,16 @@ impl Report<'_> {
             let command = without_places(&recipe.words).replace('|', "\\|");
             let _ = writeln!(text, "| {} | {version} | `{command}` |", recipe.name);
         }
-        let command = without_places(&crate::command_line());
+        let command = without_places(&command_line());
         let _ = writeln!(text, "\nMeasured by `{command}`.");
         text
     }
 
     /// The charts of what there are figures of.
     pub(crate) fn charts(&self) -> Vec<Chart> {
-        let ratio = |row: &super::table::Row| Some(row.ratio);
-        let rate = |row: &super::table::Row| Some(row.rate_ratio);
-        let own = |row: &super::table::Row| row.own_share;
+        let ratio = |row: &TableRow| Some(row.ratio);
+        let rate = |row: &TableRow| Some(row.rate_ratio);
+        let own = |row: &TableRow| row.own_share;
         let mut charts = vec![
             (
                 "cpu.svg",
@@ -256,7 +256,7 @@ impl Report<'_> {
         title: &str,
         unit: &str,
         with_floor: bool,
-        figure: impl Fn(&super::table::Row) -> Option<f64>,
+        figure: impl Fn(&TableRow) -> Option<f64>,
     ) -> String {
         let mut series: Vec<String> = Vec::new();
         for row in self.tables.iter().flat_map(|table| &table.rows) {

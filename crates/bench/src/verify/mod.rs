@@ -14,9 +14,9 @@ mod reader;
 mod report;
 mod writer;
 
-use crate::drive::run::{NO_AUTH, no_auth};
 use crate::options::{self, Options};
 use crate::wire::ask::Asker;
+use crate::wire::link::{NO_AUTH, no_auth};
 use crate::wire::target::Target;
 use history::History;
 use ledger::Ledger;

@@ -8,7 +8,7 @@ use super::ledger::Ledger;
 use crate::limits::{MAX_DIALING, READ_BYTES};
 use crate::load::data::Data;
 use crate::load::outgoing::Outgoing;
-use crate::wire::link::{Link, LinkError, Progress, error_text};
+use crate::wire::link::{Link, LinkError, LinkEvent, error_text};
 use crate::wire::replies::Kind;
 use crate::wire::target::Target;
 use fastrand::Rng;
@@ -155,9 +155,9 @@ impl Writer<'_> {
             &mut self.input,
         )?;
         match progress {
-            Progress::Opened => self.opened += 1,
-            Progress::Open if event.readable || event.hangup => self.receive(index)?,
-            Progress::Open | Progress::None => {}
+            LinkEvent::Opened => self.opened += 1,
+            LinkEvent::Open if event.readable || event.hangup => self.receive(index)?,
+            LinkEvent::Open | LinkEvent::None => {}
         }
         Ok(())
     }

@@ -20,6 +20,14 @@ use std::time::Duration;
 use sys::socket::Endpoint;
 use sys::{Backend, Event, Interest, Poller, Socket};
 
+/// How the error reply begins that every request gets on a connection without a password.
+pub(crate) const NO_AUTH: &str = "NOAUTH";
+
+/// What is said of a server that wants a password.
+pub(crate) fn no_auth(name: &str, text: &str) -> String {
+    format!("{name}: {text} (-a, --user and --uri say who asks)")
+}
+
 /// What can go wrong with a connection.
 #[derive(Debug)]
 pub(crate) enum LinkError {
@@ -81,7 +89,7 @@ pub(crate) struct Link {
 
 /// What an event has led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum LinkEvent {
     /// Nothing to act upon yet.
     None,
     /// The connection has just become usable.
@@ -127,18 +135,18 @@ impl Link {
         greeting: (&[u8], u32),
         data: &Data,
         input: &mut [u8],
-    ) -> Result<Progress, LinkError> {
+    ) -> Result<LinkEvent, LinkError> {
         match self.state {
             State::Dialing => self.greet(poller, event, greeting, data),
             State::Greeting(left) if event.readable || event.hangup => {
                 self.hear(poller, left, input)
             }
-            State::Greeting(_) => Ok(Progress::None),
+            State::Greeting(_) => Ok(LinkEvent::None),
             State::Open => {
                 if event.writable {
                     self.flush(poller, event.token, data)?;
                 }
-                Ok(Progress::Open)
+                Ok(LinkEvent::Open)
             }
         }
     }
@@ -149,21 +157,21 @@ impl Link {
         event: Event,
         (bytes, count): (&[u8], u32),
         data: &Data,
-    ) -> Result<Progress, LinkError> {
+    ) -> Result<LinkEvent, LinkError> {
         self.socket.take_error()?;
         if !event.writable {
-            return Ok(Progress::None);
+            return Ok(LinkEvent::None);
         }
         poller.modify(self.socket.as_fd(), event.token, Interest::READ)?;
         if count == 0 {
             self.state = State::Open;
-            return Ok(Progress::Opened);
+            return Ok(LinkEvent::Opened);
         }
         self.state = State::Greeting(count);
         let mut out = Outgoing::default();
         out.bytes.extend_from_slice(bytes);
         self.send(poller, event.token, &mut out, data)?;
-        Ok(Progress::None)
+        Ok(LinkEvent::None)
     }
 
     fn hear(
@@ -171,7 +179,7 @@ impl Link {
         poller: &mut Poller,
         mut left: u32,
         input: &mut [u8],
-    ) -> Result<Progress, LinkError> {
+    ) -> Result<LinkEvent, LinkError> {
         let mut refusal = None;
         self.receive(poller, input, &mut |kind, count, bytes| {
             left = left.saturating_sub(count);
@@ -184,10 +192,10 @@ impl Link {
         }
         if left > 0 {
             self.state = State::Greeting(left);
-            return Ok(Progress::None);
+            return Ok(LinkEvent::None);
         }
         self.state = State::Open;
-        Ok(Progress::Opened)
+        Ok(LinkEvent::Opened)
     }
 
     /// Receives once, and tells `each` about every whole reply; returns how many bytes came.

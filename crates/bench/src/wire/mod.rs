@@ -4,5 +4,6 @@
 pub(crate) mod ask;
 pub(crate) mod cluster;
 pub(crate) mod link;
+pub(crate) mod map;
 pub(crate) mod replies;
 pub(crate) mod target;

@@ -1,6 +1,6 @@
 //! A server to be loaded: where it is, who we are to it, and what is said to it before the load.
 
-use super::cluster::Map;
+use super::map::Map;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -96,7 +96,8 @@ fn a_sequence_fills_its_range() {
         ":2\r\n"
     );
     assert_eq!(server.ask("STRLEN key:000000001234"), ":16\r\n");
-    let line = "-t set -n 100 --key-minimum 7 --key-maximum 16 --key-prefix k --key-digits 0 --key-pattern P -q";
+    let line = "-t set -n 100 --key-minimum 7 --key-maximum 16 --key-prefix k --key-digits 0 \
+                --key-pattern P -q";
     printed(&bench(&server, line));
     assert_eq!(server.ask("EXISTS k7 k16 k6 k17"), ":2\r\n");
 }

@@ -1,6 +1,6 @@
 //! The open loop: what the timetable says is due goes out, on the connections in turn.
 
-use super::Worker;
+use super::state::Worker;
 use crate::drive::clock::{self, now};
 use crate::limits::MAX_IN_FLIGHT;
 use crate::wire::link::LinkError;

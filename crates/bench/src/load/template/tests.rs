@@ -1,6 +1,6 @@
 //! What templates write, taken apart again by the server's own parser.
 
-use super::super::numbers::{Pattern, Place, Spec};
+use super::super::numbers::{Pattern, Share, Spec};
 use super::*;
 use std::sync::Arc;
 use sys::Poller;
@@ -33,7 +33,7 @@ fn written(
     let data = Data::new(1);
     let commands: Vec<_> = commands.iter().map(|command| words(command)).collect();
     let template = Template::new(&commands, keys, values, (7, 12), &data);
-    let place = Place {
+    let place = Share {
         first_client: 0,
         own_clients: 1,
         clients: 1,

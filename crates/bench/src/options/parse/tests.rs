@@ -1,7 +1,9 @@
 //! Command lines and what they set.
 
-use super::table::FLAGS;
 use super::*;
+use crate::load::numbers::Pattern;
+use crate::load::sizes::Sizes;
+use std::time::Duration;
 
 fn parsed(line: &str) -> Options {
     parse(line.split_whitespace().map(OsString::from))
