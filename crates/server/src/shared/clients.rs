@@ -1,7 +1,7 @@
-//! The record of every connection: what CLIENT LIST shows and CLIENT KILL reaches, from any worker.
+//! Records of all connections, for CLIENT LIST and CLIENT KILL.
 //!
-//! A record is written by its connection's worker with plain atomic stores, once per batch of requests, and
-//! read by anybody.
+//! A connection's worker writes the record with plain atomic stores, once per batch of requests. Every thread
+//! reads it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use sys::socket::Socket;
 
 use crate::shared::logins::Origin;
 
-/// Stands for no command in [`Client::last_command`].
+/// No command, in [`Client::last_command`].
 pub(crate) const NO_COMMAND: u16 = u16::MAX;
 
-/// Names a client gave itself.
+/// Names that a client gave itself.
 #[derive(Default, Clone)]
 pub(crate) struct Names {
     /// CLIENT SETNAME.
@@ -29,78 +29,79 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Bytes they take.
+    /// Bytes of the names.
     fn memory(&self) -> usize {
         self.name.capacity() + self.library.capacity() + self.library_version.capacity()
     }
 }
 
-/// See the module.
+/// Record of one connection.
 pub(crate) struct Client {
     pub(crate) id: u64,
     pub(crate) peer: String,
     pub(crate) local: String,
     pub(crate) fd: i32,
     pub(crate) is_unix: bool,
-    /// Where its attempts to log in come from.
+    /// Origin of its logins, for the throttle of failed ones.
     pub(crate) origin: Origin,
-    /// The worker it lives on, and its token there.
+    /// Its worker, and its token there.
     pub(crate) worker: usize,
     pub(crate) token: AtomicU64,
     pub(crate) created_ms: i64,
     pub(crate) names: Mutex<Names>,
     pub(crate) db: AtomicUsize,
-    /// 2 or 3.
+    /// Protocol version: 2 or 3.
     pub(crate) protocol: AtomicU8,
     pub(crate) last_active_ms: AtomicI64,
-    /// Counter id of the command that was named last; [`NO_COMMAND`] for none, or one that doesn't exist.
+    /// Counter id of the last command; [`NO_COMMAND`] before the first and after an unknown one.
     pub(crate) last_command: AtomicU16,
-    /// Bytes of an incomplete request, and room for more.
+    /// Bytes of an incomplete request, and the free bytes behind them.
     pub(crate) input_bytes: AtomicUsize,
     pub(crate) input_free: AtomicUsize,
-    /// Bytes waiting to be sent, and the number of buffers that hold them.
+    /// Unsent bytes, and the number of buffers that hold them.
     pub(crate) output_bytes: AtomicUsize,
     pub(crate) output_pieces: AtomicUsize,
-    /// Bytes that all of its buffers take, as its worker counted them last.
+    /// Bytes of all its buffers, as last counted by its worker.
     pub(crate) memory: AtomicUsize,
     /// Bytes that the server keeps for it beside its buffers: subscriptions, watched and tracked keys,
-    /// prefixes, names. Each of them is added by who adds it, and taken off by who removes it.
+    /// prefixes, names. The code that adds or removes one of these adjusts the count.
     pub(crate) kept: AtomicUsize,
-    /// Of these, what one request and its replies take.
+    /// Part of `memory` that belongs to one request and its replies.
     pub(crate) single_memory: AtomicUsize,
-    /// Channels, patterns and shard channels it listens to.
+    /// Numbers of its channels, patterns and shard channels.
     pub(crate) subscriptions: [AtomicUsize; 3],
-    /// Requests in its transaction, and the bytes they take.
+    /// Requests in its transaction, and their bytes.
     pub(crate) queued: AtomicUsize,
     pub(crate) queued_bytes: AtomicUsize,
-    /// Keys it watches.
+    /// Number of watched keys.
     pub(crate) watched: AtomicUsize,
-    /// How often it has stopped watching: registrations of before mean nothing.
+    /// Number of ends of WATCH. Registrations of earlier rounds are void.
     pub(crate) watch_round: AtomicU64,
-    /// One more than the last round in which a key that it watched has changed.
+    /// 1 + the last round in which a watched key has changed.
     dirty_round: AtomicU64,
-    /// Keys of which the table of tracked keys says that it has read them.
+    /// Number of its keys in the table of tracked keys.
     pub(crate) tracked: AtomicUsize,
-    /// When (Unix, ms) it stopped tracking last.
+    /// End of its last tracking, Unix ms.
     pub(crate) untracked_ms: AtomicI64,
-    /// How often it has stopped tracking: prefixes of before mean nothing.
+    /// Number of ends of tracking. Prefixes of earlier rounds are void.
     pub(crate) tracking_round: AtomicU32,
-    /// Who is told of changes to keys in its place, and that connection's id (0: nobody).
+    /// Connection that gets its invalidation messages (CLIENT TRACKING REDIRECT), and the id of that; 0:
+    /// none.
     pub(crate) redirect: Mutex<Option<Arc<Client>>>,
     pub(crate) redirect_id: AtomicU64,
-    /// What CLIENT LIST shows as `flags=` and `events=`, as bits; see [`status`].
+    /// Bits of `flags=` and `events=` in CLIENT LIST; see [`status`].
     pub(crate) status: AtomicU32,
-    /// The number of what it waits for; 0: it doesn't wait, or somebody has claimed that.
+    /// Number of its wait; 0: none, or claimed.
     pub(crate) wait: AtomicU64,
-    /// None of its requests runs any more and nothing is sent to it: its worker closes the connection as soon
-    /// as it looks. Set by CLIENT KILL.
+    /// Set by CLIENT KILL. No further request runs and nothing more is sent; the worker closes the connection
+    /// at its next look.
     pub(crate) killed: AtomicBool,
 }
 
-/// The types by which CLIENT LIST and CLIENT KILL select connections.
+/// Types of connections, for CLIENT LIST and CLIENT KILL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientKind {
-    /// Sends requests and gets replies; one that monitors is of this type too.
+    /// Sends requests and gets replies; includes MONITOR.
     Normal,
     PubSub,
     Replica,
@@ -112,36 +113,36 @@ pub(crate) mod status {
     pub(crate) const MONITOR: u32 = 1;
     pub(crate) const NO_EVICT: u32 = 1 << 1;
     pub(crate) const NO_TOUCH: u32 = 1 << 2;
-    /// Will be closed once its replies are sent.
+    /// Closes once its replies are sent.
     pub(crate) const CLOSING: u32 = 1 << 3;
     /// Waits for the end of CLIENT PAUSE or for data.
     pub(crate) const BLOCKED: u32 = 1 << 4;
-    /// Its worker waits until it sends something.
+    /// Its worker polls the socket for input.
     pub(crate) const READS: u32 = 1 << 5;
-    /// Its worker waits until there is room to send it something.
+    /// Its worker polls the socket for room to send.
     pub(crate) const WRITES: u32 = 1 << 6;
-    /// Listens to a channel or a pattern.
+    /// Subscribed to a channel or a pattern.
     pub(crate) const PUBSUB: u32 = 1 << 7;
-    /// Is between MULTI and EXEC.
+    /// Between MULTI and EXEC.
     pub(crate) const MULTI: u32 = 1 << 16;
-    /// A key it watches has changed. Set by whoever changes the key.
+    /// A watched key has changed. Set by the thread that changes the key.
     pub(crate) const DIRTY: u32 = 1 << 17;
-    /// Tracks keys (CLIENT TRACKING), and how.
+    /// CLIENT TRACKING and its modes.
     pub(crate) const TRACKING: u32 = 1 << 18;
     pub(crate) const BROADCAST: u32 = 1 << 19;
     pub(crate) const OPT_IN: u32 = 1 << 20;
     pub(crate) const OPT_OUT: u32 = 1 << 21;
     pub(crate) const NO_LOOP: u32 = 1 << 22;
-    /// CLIENT CACHING was said before the command, or transaction, that comes next.
+    /// CLIENT CACHING applies to the next command or transaction.
     pub(crate) const CACHING: u32 = 1 << 23;
-    /// The connection that is told of changes in its place has ended.
+    /// The connection of [`Client::redirect`] has ended.
     pub(crate) const BROKEN_REDIRECT: u32 = 1 << 24;
     /// The connection has ended.
     pub(crate) const ENDED: u32 = 1 << 25;
 }
 
 impl Client {
-    /// The record of a connection that was just accepted.
+    /// Record of a connection that was just accepted.
     pub(crate) fn new(id: u64, socket: &Socket, worker: usize) -> Client {
         Client {
             peer: socket.peer_text(),
@@ -153,7 +154,7 @@ impl Client {
         }
     }
 
-    /// A record without a socket.
+    /// Record without a socket.
     pub(crate) fn unconnected(id: u64, worker: usize) -> Client {
         let now = sys::clock::realtime_ms();
         Client {
@@ -195,17 +196,17 @@ impl Client {
         }
     }
 
-    /// Adds to what the server keeps for it.
+    /// Adds to the bytes that the server keeps for it.
     pub(crate) fn keep(&self, bytes: usize) {
         self.kept.fetch_add(bytes, Relaxed);
     }
 
-    /// Takes off what the server keeps for it no longer.
+    /// Subtracts from the bytes that the server keeps for it.
     pub(crate) fn free(&self, bytes: usize) {
         self.kept.fetch_sub(bytes, Relaxed);
     }
 
-    /// Changes its names, within its account.
+    /// Changes its names and adjusts the kept bytes.
     pub(crate) fn rename(&self, change: impl FnOnce(&mut Names)) {
         let mut names = self.names.lock();
         let before = names.memory();
@@ -223,7 +224,7 @@ impl Client {
         }
     }
 
-    /// Notes how many names of each kind it listens to.
+    /// Stores the numbers of channels, patterns and shard channels.
     pub(crate) fn set_subscriptions(&self, counts: [usize; 3]) {
         for (subscriptions, count) in self.subscriptions.iter().zip(counts) {
             subscriptions.store(count, Relaxed);
@@ -231,20 +232,19 @@ impl Client {
         self.set_status(status::PUBSUB, counts != [0; 3]);
     }
 
-    /// Notes that a key has changed that it watched in a round. Of a round that is over this may come late,
-    /// and means nothing.
+    /// A key that was watched in `round` has changed. A late call for an earlier round has no effect.
     pub(crate) fn set_dirty(&self, round: u64) {
         self.dirty_round.fetch_max(round + 1, Relaxed);
         self.set_status(status::DIRTY, true);
     }
 
-    /// Whether a key that it watches has changed.
+    /// Whether a watched key has changed.
     pub(crate) fn is_dirty(&self) -> bool {
         self.has_status(status::DIRTY)
             && self.dirty_round.load(Relaxed) == self.watch_round.load(Relaxed) + 1
     }
 
-    /// The number of keys that it watches. Who has learned that one has changed watches none any more.
+    /// Number of watched keys; 0 once one of them has changed.
     pub(crate) fn watched_keys(&self) -> usize {
         if self.has_status(status::DIRTY) {
             0
@@ -253,21 +253,21 @@ impl Client {
         }
     }
 
-    /// Ends its wait of a number, unless somebody else has.
+    /// Ends the wait `number`. Returns false if it was claimed before.
     pub(crate) fn claim_wait(&self, number: u64) -> bool {
         self.wait
             .compare_exchange(number, 0, AcqRel, Relaxed)
             .is_ok()
     }
 
-    /// Says who is told of changes to keys in its place.
+    /// Sets the connection that gets its invalidation messages.
     pub(crate) fn set_redirect(&self, target: Option<Arc<Client>>) {
         let id = target.as_ref().map_or(0, |target| target.id);
         *self.redirect.lock() = target;
         self.redirect_id.store(id, Relaxed);
     }
 
-    /// Who is told of changes to keys in its place: 0 if nobody is, -1 if it doesn't track.
+    /// Id of the connection that gets its invalidation messages: 0 if there is none, -1 without tracking.
     pub(crate) fn redirection(&self) -> i64 {
         if self.has_status(status::TRACKING) {
             self.redirect_id.load(Relaxed) as i64
@@ -285,7 +285,7 @@ impl Client {
         }
     }
 
-    /// Notes which command was named last, by the id of its counters or [`NO_COMMAND`].
+    /// Stores the last command: the id of its counters, or [`NO_COMMAND`].
     #[inline]
     pub(crate) fn note_command(&self, id: u16) {
         self.last_command.store(id, Relaxed);
@@ -304,7 +304,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// The id of the next connection; they ascend from 1 and are never used twice.
+    /// Id of the next connection: ascending from 1, never reused.
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Relaxed) + 1
     }
@@ -321,12 +321,13 @@ impl Clients {
         self.by_id.read().len()
     }
 
-    /// All of them now, in order of id.
+    /// All current connections, by ascending id.
     pub(crate) fn all(&self) -> Vec<Arc<Client>> {
         self.by_id.read().values().cloned().collect()
     }
 
-    /// Calls `visit` with each of them now, in order of id. Nobody can connect or leave meanwhile.
+    /// Calls `visit` for each connection, by ascending id. Holds the lock: nothing is added or removed
+    /// meanwhile.
     pub(crate) fn for_each(&self, visit: impl FnMut(&Arc<Client>)) {
         self.by_id.read().values().for_each(visit);
     }

@@ -1,10 +1,10 @@
-//! Why not every command may run now: one word that is looked at once for each connection and turn.
+//! Reasons to refuse commands: one word, read once for each connection and turn.
 //!
-//! Each reason is a bit. While none is set, nobody looks further.
+//! Each reason is a bit. While no bit is set, no reason is examined.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// See the module.
+/// Set of the current reasons.
 #[derive(Default)]
 pub(crate) struct Gate(AtomicU32);
 
@@ -12,29 +12,29 @@ pub(crate) struct Gate(AtomicU32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Closed {
-    /// Data is being loaded: what needs data has to wait.
+    /// Data is being loaded: commands that need data have to wait.
     Loading = 1,
-    /// The last snapshot could not be written, and writes shall not go on then.
+    /// The last snapshot has failed, and the settings stop writes then.
     SnapshotFailed = 1 << 1,
-    /// The server ends: what would change now would be in no snapshot.
+    /// The server is stopping: a change would be missing from the final snapshot.
     Ending = 1 << 2,
     /// The log takes no records: the disk is full or has failed.
     LogRefuses = 1 << 3,
 }
 
 impl Gate {
-    /// Whether there is no reason at all.
+    /// Whether no reason is set.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.0.load(Relaxed) == 0
     }
 
-    /// Whether this is a reason.
+    /// Whether this reason is set.
     pub(crate) fn has(&self, reason: Closed) -> bool {
         self.0.load(Relaxed) & reason as u32 != 0
     }
 
-    /// Makes it a reason, or none.
+    /// Sets or clears a reason.
     pub(crate) fn set(&self, reason: Closed, closed: bool) {
         if closed {
             self.0.fetch_or(reason as u32, Relaxed);

@@ -1,16 +1,16 @@
-//! Guesses at the password: after some wrong ones every further attempt from the same address waits for its
-//! turn, longer each time.
+//! Throttle of password guesses: after some wrong passwords each further attempt from the same address waits
+//! for its turn, longer each time.
 //!
-//! An attempt takes its turn *before* its password is looked at, and turns of one address come one after the
-//! other: more connections give no more guesses, and a right password is not told from a wrong one by the
-//! time it takes. Whoever would have to wait too long is refused at once, without a look at the password. A
-//! right password ends it.
+//! An attempt takes its turn *before* its password is checked, and the turns of one address follow each
+//! other. So more connections give no more guesses, and the delay does not reveal a right password. An
+//! attempt whose delay would be too long is refused at once, unchecked. A right password ends the throttle of
+//! its address.
 //!
-//! What does not live here: how a connection waits ([`crate::observe::waits`]), and what it answers
+//! Not here: the wait of a connection ([`crate::observe::waits`]) and its reply
 //! (`command/connection/handshake`).
 //!
-//! Invariant: the table has [`LOGIN_ADDRESSES`] rows at most. Where another is needed, the one goes that was
-//! quiet for longest, of a few.
+//! Invariant: the table has at most [`LOGIN_ADDRESSES`] rows. A new row replaces the one of a small sample
+//! that was quiet for longest.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -23,21 +23,21 @@ use crate::limits::{
     LOGIN_WAIT_MAX_MS,
 };
 
-/// Rows that are compared where one has to go.
+/// Size of the sample of which one row is replaced.
 const SAMPLE: usize = 16;
 
-/// Where attempts come from: who may choose between many addresses of a network counts as one.
+/// Origin of attempts. Addresses that one host may choose among are one origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Origin {
     V4([u8; 4]),
-    /// The first half of an address: the rest of it belongs to one host, which may take any.
+    /// The upper half of an address: one host may use any lower half.
     V6([u8; 8]),
-    /// Any unix socket.
+    /// All unix sockets.
     Unix,
 }
 
 impl Origin {
-    /// That of an address; none is a unix socket.
+    /// Origin of an address; `None` is a unix socket.
     pub(crate) fn of(address: Option<IpAddr>) -> Origin {
         match address.map(|address| address.to_canonical()) {
             None => Origin::Unix,
@@ -50,37 +50,37 @@ impl Origin {
     }
 }
 
-/// When an attempt may be looked at.
+/// Time at which an attempt's password may be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     Now,
-    /// Then (Unix, ms).
+    /// Later, Unix ms.
     At(i64),
-    /// Not at all: there are too many before it.
+    /// Never: too many attempts are ahead of it.
     Never,
 }
 
-/// An address from which wrong passwords came.
+/// State of one origin that has sent wrong passwords.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     failures: u32,
-    /// When the next attempt has its turn (Unix, ms).
+    /// Turn of the next attempt, Unix ms.
     next_ms: i64,
-    /// When the last wrong one came.
+    /// Last wrong password, Unix ms.
     last_ms: i64,
 }
 
-/// See the module.
+/// Table of origins with wrong passwords, and its counters.
 #[derive(Default)]
 pub(crate) struct Logins {
     rows: Mutex<HashMap<Origin, Row>>,
-    /// Wrong passwords, attempts that had to wait, and those that were refused unseen.
+    /// Wrong passwords, delayed attempts, and attempts that were refused unchecked.
     pub(crate) failed: AtomicU64,
     pub(crate) delayed: AtomicU64,
     pub(crate) refused: AtomicU64,
 }
 
-/// How long the next attempt waits after so many failures.
+/// Delay of the next attempt after `failures` wrong passwords, ms.
 fn delay_ms(failures: u32) -> i64 {
     let beyond = failures.saturating_sub(FREE_LOGINS);
     match beyond {
@@ -90,7 +90,7 @@ fn delay_ms(failures: u32) -> i64 {
 }
 
 impl Logins {
-    /// Takes a turn for an attempt that comes now.
+    /// Takes the next turn of an origin. Returns its time.
     pub(crate) fn take_turn(&self, origin: Origin, now_ms: i64) -> Turn {
         let mut rows = self.rows.lock();
         let Some(row) = rows.get_mut(&origin) else {
@@ -100,7 +100,7 @@ impl Logins {
             rows.remove(&origin);
             return Turn::Now;
         }
-        // A clock that was set back is no reason to wait for it.
+        // After the clock was set back, turns start again from now.
         if row.next_ms > now_ms + LOGIN_WAIT_MAX_MS + LOGIN_DELAY_MAX_MS {
             row.next_ms = now_ms;
         }
@@ -117,7 +117,7 @@ impl Logins {
         Turn::At(turn_ms)
     }
 
-    /// Takes a turn for an attempt that cannot wait. Whether there is one now.
+    /// Takes a turn for an attempt that can't wait. Returns whether it is now.
     pub(crate) fn has_turn_now(&self, origin: Origin, now_ms: i64) -> bool {
         let next_ms = self.rows.lock().get(&origin).map(|row| row.next_ms);
         if next_ms.is_some_and(|next_ms| next_ms > now_ms) {
@@ -127,7 +127,7 @@ impl Logins {
         self.take_turn(origin, now_ms) == Turn::Now
     }
 
-    /// The password was wrong. Returns whether attempts from there have to wait from here on.
+    /// Counts a wrong password. Returns whether it is the one after which attempts have to wait.
     pub(crate) fn note_failure(&self, origin: Origin, now_ms: i64) -> bool {
         self.failed.fetch_add(1, Relaxed);
         let mut rows = self.rows.lock();
@@ -149,17 +149,17 @@ impl Logins {
         row.failures == FREE_LOGINS + 1
     }
 
-    /// The password was right.
+    /// Ends the throttle after a right password.
     pub(crate) fn note_success(&self, origin: Origin) {
         self.rows.lock().remove(&origin);
     }
 
-    /// Addresses that are remembered.
+    /// Number of rows.
     pub(crate) fn addresses(&self) -> usize {
         self.rows.lock().len()
     }
 
-    /// Sets the counters back to nothing.
+    /// Sets the counters to zero.
     pub(crate) fn reset_counters(&self) {
         for counter in [&self.failed, &self.delayed, &self.refused] {
             counter.store(0, Relaxed);
@@ -191,7 +191,7 @@ mod tests {
             assert_eq!(logins.take_turn(origin, 1000), Turn::Now);
             logins.note_failure(origin, 1000);
         }
-        // The first that is too much is looked at, and makes the next wait.
+        // The first attempt beyond the free ones is checked, and makes the next wait.
         assert_eq!(logins.take_turn(origin, 1000), Turn::Now);
         logins.note_failure(origin, 1000);
         let mut now_ms = 1000;
@@ -206,7 +206,7 @@ mod tests {
         }
         assert_eq!(waits[..4], [1, 2, 4, 8].map(|times| times * LOGIN_DELAY_MS));
         assert!(waits.is_sorted() && waits[9] == LOGIN_DELAY_MAX_MS);
-        // Others are not held up, and this one is forgotten.
+        // Other origins are not delayed, and this one is forgotten.
         assert_eq!(logins.take_turn(address("10.0.0.2"), now_ms), Turn::Now);
         let later = now_ms + LOGIN_FORGET_MS + 1;
         assert_eq!(logins.take_turn(origin, later), Turn::Now);
@@ -225,9 +225,9 @@ mod tests {
         assert_eq!(waiting.count() as i64, most);
         assert_eq!(logins.delayed.load(Relaxed) as i64, most);
         assert_eq!(logins.refused.load(Relaxed), 20_000 - most as u64);
-        // A clock that goes back by a day lets nobody wait for a day.
+        // A clock that goes back by a day delays no attempt by a day.
         assert_eq!(logins.take_turn(origin, -86_400_000), Turn::Now);
-        // Who cannot wait takes no turn from those who do.
+        // An attempt that can't wait takes no turn from those that can.
         assert!(!logins.has_turn_now(origin, -86_400_000));
         logins.note_success(origin);
         assert!(logins.has_turn_now(origin, 0));

@@ -1,6 +1,6 @@
-//! Mailboxes of workers: how other threads reach them.
+//! Mailboxes of workers, for messages from other threads.
 //!
-//! A sender leaves a message and then wakes the worker. The worker drains its waker before it takes messages,
+//! A sender adds a message and then wakes the worker. The worker drains its waker before it takes messages,
 //! so a message is either taken or ends the worker's next wait at once.
 
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use super::memory::Evictor;
 use super::waits::Outcome;
 use crate::metrics::WorkerStats;
 
-/// What other threads reach of a worker.
+/// The part of a worker that other threads reach.
 pub(crate) struct WorkerHandle {
     pub(crate) stats: WorkerStats,
     pub(crate) connections: AtomicUsize,
-    /// How far it has got with making room.
+    /// Its progress with evictions.
     pub(crate) evictor: Evictor,
     inbox: Mutex<Vec<Message>>,
     waker: Waker,
 }
 
-/// What any thread may ask a worker to do.
+/// Request to a worker, from any thread.
 pub(crate) enum Message {
     /// Take over a connection.
     Accept(Socket, Arc<Client>),
     /// Close a connection that was killed.
     Close(Arc<Client>),
-    /// Let a connection go on whose wait, of this number, was claimed.
+    /// Resume a connection; its wait, of this number, was claimed.
     GoOn(Arc<Client>, u64, Outcome),
-    /// Look again at what waits: a pause was ended, or the server ends.
+    /// Check all waiting connections: a pause has ended, or the server is stopping.
     Wake,
 }
 
@@ -48,25 +48,25 @@ impl WorkerHandle {
         })
     }
 
-    /// Leaves a message and wakes the worker.
+    /// Adds a message and wakes the worker.
     pub(crate) fn send(&self, message: Message) {
         self.inbox.lock().push(message);
         self.waker.wake();
     }
 
-    /// Ends the worker's wait, or its next.
+    /// Ends the worker's current or next wait.
     pub(crate) fn wake(&self) {
         self.waker.wake();
     }
 
-    /// All messages that were left. Called by the worker, before it looks into other mailboxes: from here on
-    /// a sender wakes it again.
+    /// Takes all messages. The worker calls it before it reads its other mailboxes: later senders wake it
+    /// again.
     pub(crate) fn take_messages(&self) -> Vec<Message> {
         self.waker.drain();
         std::mem::take(&mut *self.inbox.lock())
     }
 
-    /// The clients among the messages that are to be closed.
+    /// Takes the [`Message::Close`] messages alone. Returns their clients.
     pub(crate) fn take_closes(&self) -> Vec<Arc<Client>> {
         let mut inbox = self.inbox.lock();
         let closes = inbox.extract_if(.., |message| matches!(message, Message::Close(_)));
@@ -82,7 +82,7 @@ impl WorkerHandle {
     }
 }
 
-/// Messages of one kind, by worker. The room that owns the kind owns its mailboxes, too.
+/// Messages of one kind, by worker. The room of the kind owns the mailboxes.
 pub(crate) struct Mailboxes<T>(Box<[Mutex<Vec<T>>]>);
 
 impl<T> Mailboxes<T> {
@@ -90,13 +90,13 @@ impl<T> Mailboxes<T> {
         Mailboxes((0..workers).map(|_| Mutex::default()).collect())
     }
 
-    /// Leaves a message for a worker, and wakes it.
+    /// Adds a message for a worker and wakes it.
     pub(crate) fn send(&self, workers: &[WorkerHandle], worker: usize, message: T) {
         self.0[worker].lock().push(message);
         workers[worker].wake();
     }
 
-    /// All messages that were left for a worker.
+    /// Takes all messages for a worker.
     pub(crate) fn take(&self, worker: usize) -> Vec<T> {
         std::mem::take(&mut *self.0[worker].lock())
     }

@@ -1,8 +1,8 @@
-//! What every thread of the server reaches, below all that knows what a command, a message or a file is.
+//! State that all threads reach and that knows no command, no published message and no file.
 //!
-//! [`Shared`] is the lowest of the floors of a server. Each floor contains the one below it and reaches it by
+//! [`Shared`] is the lowest floor of the server. Each floor contains the one below it and reaches it by
 //! [`Deref`](std::ops::Deref): `Server -> Values -> Durable -> Observed -> PubSub -> Shared`. A room takes
-//! the floor of its own level as an argument, so it cannot name what stands above it.
+//! its own floor as an argument, so it can't name what stands above it.
 
 pub(crate) mod clients;
 pub(crate) mod gate;
@@ -40,7 +40,7 @@ pub(crate) use pause::{Pause, PauseKind};
 pub(crate) use totals::Totals;
 pub(crate) use waits::{Outcome, WaitNumbers};
 
-/// See the module.
+/// The lowest floor of the server.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// The configuration file, if one was given.
@@ -51,9 +51,9 @@ pub(crate) struct Shared {
     /// Failed logins by address.
     pub(crate) logins: Logins,
     pub(crate) pause: Pause,
-    /// Numbers of the waits of connections.
+    /// Source of the numbers of waits.
     pub(crate) waits: WaitNumbers,
-    /// Connections that wait for a limited time.
+    /// Number of connections that wait with a deadline.
     pub(crate) deadlines: AtomicUsize,
     pub(crate) latency: Mutex<LatencyMonitor>,
     pub(crate) errors: ErrorStats,
@@ -69,17 +69,17 @@ pub(crate) struct Shared {
     /// Wakes the thread that serves HTTP.
     pub(crate) http: Waker,
     pub(crate) shutdown: AtomicBool,
-    /// Set while an end of the server is tried.
+    /// Whether a stop of the server is being tried.
     pub(crate) ending: AtomicBool,
-    /// Why the server cannot go on.
+    /// Error that stops the server.
     pub(crate) failure: OnceLock<String>,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub(crate) active_expire: AtomicBool,
-    /// Forty random hexadecimal digits, new with each start.
+    /// 40 random hexadecimal digits, new at each start.
     pub(crate) run_id: String,
-    /// Forty more, which name the history of this server's data.
+    /// 40 more, the name of the history of this server's data.
     pub(crate) replication_id: String,
-    /// Start of the process, Unix, ms.
+    /// Start of the process, Unix ms.
     pub(crate) started_ms: i64,
     /// The poller of the workers.
     pub(crate) backend: sys::Backend,
@@ -96,12 +96,12 @@ impl Shared {
         self.gate.has(Closed::Loading)
     }
 
-    /// Notes that an end of the server is tried, or not any more. Returns what was noted before.
+    /// Sets whether a stop of the server is being tried. Returns the previous state.
     pub(crate) fn set_ending(&self, ending: bool) -> bool {
         self.ending.swap(ending, Relaxed)
     }
 
-    /// Whether an end of the server is tried.
+    /// Whether a stop of the server is being tried.
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Relaxed)
     }
@@ -112,8 +112,7 @@ impl Shared {
             .for_each(|worker| worker.send(Message::Wake));
     }
 
-    /// Closes a connection, wherever it lives. Returns whether it was not being closed for this reason
-    /// already.
+    /// Closes a connection on any worker. Returns whether it was not killed before.
     pub(crate) fn kill(&self, client: Arc<Client>) -> bool {
         let is_first = !client.killed.swap(true, Relaxed);
         if is_first {
@@ -122,7 +121,7 @@ impl Shared {
         is_first
     }
 
-    /// Lets a connection go on whose wait was claimed.
+    /// Resumes a connection whose wait was claimed.
     pub(crate) fn go_on(&self, client: &Arc<Client>, number: u64, outcome: Outcome) {
         let message = Message::GoOn(Arc::clone(client), number, outcome);
         self.workers[client.worker].send(message);
@@ -138,7 +137,7 @@ impl Shared {
         is_ended
     }
 
-    /// A sum over workers.
+    /// Sum of a counter over all workers.
     pub(crate) fn sum(&self, counter: impl Fn(&WorkerStats) -> &Counter) -> u64 {
         self.workers
             .iter()
@@ -146,27 +145,27 @@ impl Shared {
             .sum()
     }
 
-    /// The figures of all workers.
+    /// Counters of each worker.
     pub(crate) fn stats(&self) -> impl Iterator<Item = &WorkerStats> + Clone {
         self.workers.iter().map(|worker| &worker.stats)
     }
 
-    /// Keys removed because their time had come, since statistics were last set to zero.
+    /// Keys that have expired since the last reset of statistics.
     pub(crate) fn expired_keys(&self) -> u64 {
         self.keyspace
             .expired()
             .saturating_sub(self.totals.expired_at_reset.get())
     }
 
-    /// Things freed in the background since then.
+    /// Objects freed in the background since the last reset of statistics.
     pub(crate) fn reclaimed(&self) -> u64 {
         self.keyspace
             .reclaimed()
             .saturating_sub(self.totals.reclaimed_at_reset.get())
     }
 
-    /// Whether protected mode refuses this peer, on every port: it is on another machine, and no password is
-    /// set.
+    /// Whether protected mode refuses this peer, on every port: no password is set and the peer is on another
+    /// machine.
     pub(crate) fn is_protected_from(&self, socket: &Socket) -> bool {
         self.settings.flag(Setting::ProtectedMode)
             && !self.needs_password()

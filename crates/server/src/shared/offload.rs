@@ -1,7 +1,7 @@
-//! Whether values may be in the log alone, and whether they leave memory.
+//! Whether values may be only in the log, and whether values leave memory.
 //!
-//! Under `maxmemory-policy offload` values leave memory; a value with a file of its own may be in the log
-//! alone at any time. [`Offload::is_on`] changes while no worker is inside a turn.
+//! Under `maxmemory-policy offload` values leave memory. A value with a file of its own may be only in the
+//! log under every policy. [`Offload::is_on`] changes while no worker is inside a turn.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -10,35 +10,35 @@ use keyspace::Exclusive;
 use super::Shared;
 use crate::config::Setting;
 
-/// See the module.
+/// State of offloading.
 #[derive(Default)]
 pub(crate) struct Offload {
     is_on: AtomicBool,
-    /// Whether values may be in the log alone because they are large.
+    /// Whether large values may be only in the log.
     expects_large: AtomicBool,
-    /// Large values that are arriving, or whose requests have yet to run.
+    /// Large values that are arriving, or whose requests have not run yet.
     pub(crate) arriving: AtomicUsize,
-    /// Pieces of such values that were written since the start.
+    /// Pieces of large values written since the start.
     pub(crate) arrived_pieces: AtomicU64,
     /// Whether values leave memory.
     is_offloading: AtomicBool,
-    /// Whether somebody waits for that to begin, who needs so much that memory is short before it is nearly
-    /// used up.
+    /// Whether a command waits for offloading to begin before memory is nearly used up, because it needs
+    /// much.
     is_wanted: AtomicBool,
-    /// Whether what a command uses leaves memory before it runs: tests want that.
+    /// For tests: whether the keys of a command are offloaded before it runs.
     pub(crate) is_eager: AtomicBool,
-    /// Whether values leave memory because somebody said so.
+    /// Whether offloading was turned on for good.
     is_asked: AtomicBool,
 }
 
 impl Offload {
-    /// Whether values may be in the log alone.
+    /// Whether values may be only in the log.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.is_on.load(Relaxed)
     }
 
-    /// Says whether what a command uses leaves memory before it runs.
+    /// For tests: whether the keys of a command are offloaded before it runs.
     pub(crate) fn set_eager(&self, is_eager: bool) {
         self.is_eager.store(is_eager, Relaxed);
     }
@@ -49,41 +49,42 @@ impl Offload {
         self.is_offloading.load(Relaxed)
     }
 
-    /// Whether that was asked for since the last call.
+    /// Whether offloading was asked for since the last call.
     pub(crate) fn take_wanted(&self) -> bool {
         self.is_wanted.swap(false, Relaxed)
     }
 
-    /// Asks the control thread to let values leave memory.
+    /// Asks the control thread to begin offloading.
     #[cold]
     pub(crate) fn want_offloading(&self) {
         self.is_wanted.store(true, Relaxed);
     }
 
-    /// Lets values be in the log alone from here on: large ones, which come that way at any time.
+    /// Allows large values that are only in the log.
     pub(crate) fn expect_large(&self, _: &Exclusive<'_>) {
         self.expects_large.store(true, Relaxed);
         self.is_on.store(true, Relaxed);
     }
 
-    /// Whether that was done.
+    /// Whether large values may be only in the log.
     pub(crate) fn is_large_expected(&self) -> bool {
         self.expects_large.load(Relaxed)
     }
 
-    /// Ends that: there are none, and none is arriving.
+    /// Disallows large values that are only in the log. The caller knows that there is none and that none is
+    /// arriving.
     pub(crate) fn expect_no_large(&self, _: &Exclusive<'_>) {
         self.expects_large.store(false, Relaxed);
         self.is_on.store(self.is_offloading(), Relaxed);
     }
 
-    /// Lets values leave memory from here on.
+    /// Begins offloading.
     pub(crate) fn turn_on(&self, _: &Exclusive<'_>) {
         self.is_on.store(true, Relaxed);
         self.is_offloading.store(true, Relaxed);
     }
 
-    /// [`Offload::turn_on`] for good, because somebody said so.
+    /// [`Offload::turn_on`] that [`Shared::end_offloading`] does not undo.
     pub(crate) fn turn_on_for_good(&self, alone: &Exclusive<'_>) {
         self.is_asked.store(true, Relaxed);
         self.turn_on(alone);
@@ -91,18 +92,19 @@ impl Offload {
 }
 
 impl Shared {
-    /// Whether the policy is that values leave memory for the log.
+    /// Whether the policy is `offload`.
     pub(crate) fn offloads(&self) -> bool {
         self.settings.choice(Setting::MaxMemoryPolicy) == "offload"
     }
 
-    /// Lets values leave memory from here on.
+    /// Begins offloading and tells the keyspace.
     pub(crate) fn begin_offloading(&self, alone: &Exclusive<'_>) {
         self.offload.turn_on(alone);
         self.apply_eviction_settings();
     }
 
-    /// If all values are in memory, lets none leave until memory is nearly used up. Whether that is so.
+    /// Stops offloading until memory is nearly used up, if all values are in memory. Returns whether it has
+    /// stopped.
     pub(crate) fn end_offloading(&self) -> bool {
         let alone = self.keyspace.turns().exclusive();
         let has_cold = self.keyspace.has_cold(&alone);

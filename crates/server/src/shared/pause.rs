@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-/// CLIENT PAUSE: until when (Unix, ms) and what, in one word, so that both change together. The lowest bit
-/// says what.
+/// End of the pause (Unix ms) and its kind in one word, so that both change together. The lowest bit is the
+/// kind.
 #[derive(Default)]
 pub(crate) struct Pause(AtomicI64);
 
-/// What CLIENT PAUSE holds back, the more last.
+/// Commands that CLIENT PAUSE delays, by ascending strictness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PauseKind {
     /// Commands that may write.
@@ -17,7 +17,7 @@ pub(crate) enum PauseKind {
 }
 
 impl Pause {
-    /// When the pause ends, if one holds at `now`.
+    /// End (Unix ms) and kind of the pause at `now`, if there is one.
     #[inline]
     pub(crate) fn until(&self, now: i64) -> Option<(i64, PauseKind)> {
         Pause::unpack(self.0.load(Relaxed), now)
@@ -36,13 +36,13 @@ impl Pause {
         (until > now).then_some((until, kind))
     }
 
-    /// Begins a pause. Where one holds already, the later end and the more that is held back count.
+    /// Begins or extends a pause: the later end and the stricter kind win.
     pub(crate) fn extend(&self, now: i64, until_ms: i64, kind: PauseKind) {
         let extended = |word| {
             let asked = (until_ms, kind);
             let (until, kind) = Pause::unpack(word, now)
                 .map_or(asked, |held| (held.0.max(until_ms), held.1.max(kind)));
-            // An end beyond what the word holds is as good as never.
+            // An end beyond the range of the word is never reached anyway.
             Some(until.min(i64::MAX >> 1) << 1 | kind as i64)
         };
         let _ = self.0.fetch_update(Relaxed, Relaxed, extended);

@@ -1,34 +1,35 @@
 //! Throttle of background work: it sleeps between pieces of work, the longer the busier the workers are.
 //!
-//! A thread with a throttle also has a lower priority: where there are more threads than processors the
-//! system prefers workers. A thread of low priority may be preempted while it holds a shard's lock; the
-//! workers that wait for the shard then leave it a processor.
+//! A throttled thread also has a lower priority: with more threads than processors the system prefers
+//! workers. The system may preempt it while it holds a shard's lock; the workers that wait for the shard then
+//! leave it a processor.
 //!
-//! The load is the time that workers spend inside of their turns. An idle server throttles nothing.
+//! The load is the time that workers spend inside their turns. An idle server throttles nothing.
 
 use std::time::{Duration, Instant};
 
 use crate::shared::Shared;
 
-/// Bound of one sleep: the load may end meanwhile.
+/// Bound of one sleep, because the load may end meanwhile.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// See the module.
+/// Throttle of one thread.
 pub(crate) struct Throttle {
-    /// Sleep as a multiple of the work before it, while all workers are busy all the time.
+    /// Length of a sleep as a multiple of the work before it, under full load.
     share: f64,
-    /// Least work between two sleeps: a sleep has a cost.
+    /// Least work between two sleeps, because a sleep has a cost.
     least: Duration,
     /// End of the last sleep.
     began: Instant,
-    /// Time that workers had spent inside of turns at the last look, and the time of that look; in ticks.
+    /// Time that workers had spent inside turns at the last measurement, and the time of that measurement, in
+    /// ticks.
     spent: u64,
     looked: u64,
 }
 
 impl Throttle {
-    /// A throttle of work that comes in pieces of at least `least_us`. `share`: the sleep as a multiple of
-    /// the work, under full load.
+    /// Throttle of work in pieces of at least `least_us` microseconds. `share`: sleep as a multiple of the
+    /// work, under full load.
     pub(crate) fn new(server: &Shared, share: f64, least_us: u64) -> Throttle {
         Throttle {
             share,
@@ -39,13 +40,12 @@ impl Throttle {
         }
     }
 
-    /// Sleeps as long as the work since the last sleep asks for. Call it often, with no lock held and outside
-    /// of any turn.
+    /// Sleeps in proportion to the work since the last sleep. Call it often, outside of locks and turns.
     pub(crate) fn take(&mut self, server: &Shared) {
         self.take_after(server, self.began.elapsed());
     }
 
-    /// [`Throttle::take`] after `worked` of any thread. Returns whether that was enough for a sleep.
+    /// [`Throttle::take`] after `worked` of any thread. Returns false if that was too little for a sleep.
     pub(crate) fn take_after(&mut self, server: &Shared, worked: Duration) -> bool {
         if worked < self.least {
             return false;
@@ -58,7 +58,7 @@ impl Throttle {
         true
     }
 
-    /// Load since the last look, from 0 to 1: the part of their time that workers were inside of turns.
+    /// Load since the last measurement, from 0 to 1: the share of their time that workers were inside turns.
     fn busy(&mut self, server: &Shared) -> f64 {
         let (spent, now) = (spent(server), sys::clock::ticks());
         let busy = spent.saturating_sub(self.spent) as f64;

@@ -15,18 +15,18 @@ pub(crate) struct Totals {
     pub(crate) commands_per_second: Counter,
     pub(crate) input_per_second: Counter,
     pub(crate) output_per_second: Counter,
-    /// The most memory in use that was ever seen.
+    /// Peak of memory in use, bytes.
     pub(crate) peak_memory: Counter,
-    /// Microseconds of the slowest step of resizing an index.
+    /// Slowest step of resizing an index, microseconds.
     pub(crate) slowest_resize_us: Counter,
-    /// Keys that had expired when statistics were last set to zero.
+    /// Expired keys at the last reset of statistics.
     pub(crate) expired_at_reset: Counter,
-    /// Things that had been freed in the background by then.
+    /// Objects freed in the background at the last reset of statistics.
     pub(crate) reclaimed_at_reset: Counter,
-    /// Clients dropped because they did not read their replies.
+    /// Clients closed at their output limit.
     pub(crate) output_limit_disconnects: AtomicU64,
-    /// Clients dropped because all together took too much memory.
+    /// Clients closed at `maxmemory-clients`.
     pub(crate) evicted_clients: AtomicU64,
-    /// Clients dropped because a request grew beyond client-query-buffer-limit.
+    /// Clients closed at `client-query-buffer-limit`.
     pub(crate) query_limit_disconnects: AtomicU64,
 }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Numbers of waits: they ascend, and 0 is none.
+/// Source of the numbers of waits: ascending; 0 is no wait.
 #[derive(Default)]
 pub(crate) struct WaitNumbers(AtomicU64);
 
@@ -13,11 +13,11 @@ impl WaitNumbers {
     }
 }
 
-/// Why a wait ended.
+/// Reason for the end of a wait.
 pub(crate) enum Outcome {
-    /// This is the reply.
+    /// The wait has succeeded with this reply.
     Reply(Vec<u8>),
-    /// Its time is up, or CLIENT UNBLOCK said so.
+    /// The timeout has passed, or CLIENT UNBLOCK.
     TimeIsUp,
     /// CLIENT UNBLOCK ERROR.
     Error,

@@ -1,15 +1,15 @@
-//! Dropping clients whose buffers take too much together, the largest first (`maxmemory-clients`).
+//! Closing of the largest clients when all together take too much (`maxmemory-clients`).
 //!
-//! What a client takes is what it has sent that has not run, what it has not read, what it has queued, and
-//! what the server keeps for it beside ([`Client::kept`]: subscriptions, watched and tracked keys, prefixes,
-//! names). Each worker keeps the sum over its own up to date as buffers grow and shrink
-//! ([`crate::net::connection::Connection::note_memory`]); each turn it compares that with its part of the
-//! limit, and beyond it looks at all. The control thread looks for those that have no turns. CLIENT NO-EVICT
-//! spares a client.
+//! A client takes its requests that have not run, its unsent replies, its queued commands, and the bytes that
+//! the server keeps for it ([`Client::kept`]: subscriptions, watched and tracked keys, prefixes, names). Each
+//! worker keeps the sum over its clients up to date as buffers grow and shrink
+//! ([`crate::net::connection::Connection::note_memory`]). In each turn it compares the sum with its part of
+//! the limit, and examines all clients beyond it. The control thread does that for workers without turns.
+//! CLIENT NO-EVICT spares a client.
 //!
-//! A value that an entry has is the keyspace's memory, however many are sent it ([`keyspace::Lent`]). Unless
-//! somebody has set the limit, one request or reply may be larger, if there is room for it within
-//! `maxmemory`: it is not counted of the one client that has the largest.
+//! The value of an entry is the keyspace's memory, whatever the number of clients that are sent it
+//! ([`keyspace::Lent`]). Without a configured limit one request or reply may be larger, if `maxmemory` has
+//! room for it: that of the client with the largest one is not counted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,7 +20,7 @@ use crate::shared::Shared;
 use crate::shared::clients::{Client, status};
 
 impl Shared {
-    /// Bytes that the values which one command needs may take together.
+    /// Limit of the values that one command needs, bytes.
     pub(crate) fn most_held(&self) -> usize {
         match self.settings.int(Setting::MaxMemory).unsigned_abs() {
             0 => usize::MAX,
@@ -28,17 +28,17 @@ impl Shared {
         }
     }
 
-    /// Bytes that all clients' buffers take.
+    /// Bytes of all clients' buffers.
     pub(crate) fn client_bytes(&self) -> usize {
         let bytes = self
             .workers
             .iter()
             .map(|worker| worker.stats.client_bytes.get());
-        // Each worker's own sum is right; what is read of several at once may not be.
+        // Each worker's sum is exact; the sum over several workers is not, as it is not read at one moment.
         bytes.sum::<u64>() as usize
     }
 
-    /// Drops the largest clients if all together take too much.
+    /// Closes the largest clients if all together exceed the limit.
     pub(crate) fn bound_clients(&self) {
         if let Some(limit) = self.memory.clients()
             && self.client_bytes() > limit + self.memory.single.load(Relaxed)
@@ -47,7 +47,7 @@ impl Shared {
         }
     }
 
-    /// As [`Shared::bound_clients`], with another look at which client has the largest request or reply.
+    /// [`Shared::bound_clients`], after a new search for the client with the largest request or reply.
     pub(crate) fn bound_clients_anew(&self) {
         self.memory.single.store(0, Relaxed);
         self.bound_clients();
@@ -65,10 +65,10 @@ impl Shared {
         }
         let mut candidates: Vec<(usize, Arc<Client>)> = Vec::new();
         let mut bytes = 0;
-        // The bytes of the largest request with its replies, and its client.
+        // Bytes of the largest request with its replies, and the id of its client.
         let mut single = (0, 0);
         self.clients.for_each(|client| {
-            // One that was killed already is as good as gone.
+            // A killed client counts as gone.
             if client.killed.load(Relaxed) {
                 return;
             }
@@ -82,7 +82,7 @@ impl Shared {
                 candidates.push((its, Arc::clone(client)));
             }
         });
-        // A limit that somebody has set holds for each of them. No command may need more than that.
+        // A configured limit holds for each client too. No command may need more than that.
         let single_bytes = match self.settings.int(Setting::MaxMemoryClients) {
             0 => single.0.min(self.most_held()),
             _ => 0,
@@ -108,7 +108,7 @@ impl Shared {
             }
         }
         if bytes > limit {
-            // All that are left are spared: to look at them in every turn would change nothing.
+            // All that are left are spared: a search in every turn would change nothing.
             self.memory.spared_ms.store(now, Relaxed);
         }
         self.memory.is_dropping.store(false, Relaxed);

@@ -1,4 +1,4 @@
-//! How far each worker has got with making room.
+//! State of each worker's evictions.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -6,39 +6,39 @@ use super::Budget;
 use crate::limits::{BARREN_MS, BARREN_STALE_MS};
 use crate::shared::Shared;
 
-/// What came of making room.
+/// Result of an attempt to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     /// The command may run.
     Enough,
-    /// More has to go first: it waits.
+    /// More has to be evicted first: the command waits.
     Later,
-    /// Nothing may go: it is refused.
+    /// Nothing can be evicted: the command is refused.
     No,
 }
 
-/// How far one worker's evictions have got. Written by that worker.
+/// State of one worker's evictions. Only that worker writes it.
 #[derive(Default)]
 pub(crate) struct Evictor {
-    /// The shard to go on with, over all databases.
+    /// Next shard to evict from, counted over all databases.
     pub(crate) hand: AtomicUsize,
-    /// About the most entries that any shard has.
+    /// Approximate entries of the largest shard.
     pub(crate) most: AtomicUsize,
-    /// Shards in a row in which no value could leave memory, or will soon; when (Unix, ms) the first of them
-    /// was looked at, and the last.
+    /// Consecutive shards without a value that can leave memory now or soon; the times (Unix ms) at which the
+    /// first and the last of them were examined.
     barren: AtomicUsize,
     barren_since: AtomicI64,
     looked: AtomicI64,
     /// Bytes that the worker has claimed.
     claim: AtomicI64,
-    /// In this turn a command was let have what there is no room for.
+    /// Whether a command of this turn was allowed to exceed the limit.
     has_made_exception: AtomicBool,
-    /// Ticks spent in vain on making room in this turn.
+    /// Ticks of this turn that were spent on making room in vain.
     pub(crate) spent: AtomicU64,
 }
 
 impl Evictor {
-    /// Whether there is room for what a worker needs. What is more than its share of the margin is claimed.
+    /// Whether there is room for `need` bytes. More than the worker's share of the margin is claimed.
     pub(crate) fn finds_room(&self, budget: &Budget, need: usize) -> bool {
         match i64::try_from(need) {
             Ok(bytes) if bytes > budget.share.load(Relaxed) => {
@@ -52,7 +52,7 @@ impl Evictor {
         }
     }
 
-    /// Gives up what was claimed: it was taken, or is not wanted.
+    /// Releases the claim: the memory was taken, or is not needed.
     #[inline]
     pub(crate) fn release(&self, budget: &Budget) {
         let claim = self.claim.load(Relaxed);
@@ -62,17 +62,17 @@ impl Evictor {
         }
     }
 
-    /// Whether a command may have what there is no room for: one in a turn.
+    /// Whether a command may exceed the limit: true once in a turn.
     pub(crate) fn makes_exception(&self) -> bool {
         !self.has_made_exception.swap(true, Relaxed)
     }
 
-    /// There is time again to make room.
+    /// Resets the time spent on making room.
     pub(crate) fn begin_turn(&self) {
         self.spent.store(0, Relaxed);
     }
 
-    /// Shards in a row in which no value could leave memory. What was seen long ago says nothing any more.
+    /// Consecutive shards without a value that can leave memory; 0 if the count is stale.
     pub(crate) fn barren(&self, now: i64) -> usize {
         if (0..BARREN_STALE_MS).contains(&(now - self.looked.load(Relaxed))) {
             return self.barren.load(Relaxed);
@@ -80,7 +80,7 @@ impl Evictor {
         0
     }
 
-    /// Notes how many they are by now.
+    /// Stores the number of consecutive barren shards.
     pub(crate) fn set_barren(&self, barren: usize, now: i64) {
         if barren <= 1 {
             self.barren_since.store(now, Relaxed);
@@ -89,15 +89,15 @@ impl Evictor {
         self.looked.store(now, Relaxed);
     }
 
-    /// Whether it has been so for long enough that nobody should wait for a value to leave.
+    /// Whether shards have been barren for so long that no command should wait for a value to leave.
     pub(crate) fn is_barren_for_long(&self, now: i64) -> bool {
-        // Somebody may have set the clock back.
+        // The clock may have been set back.
         !(0..BARREN_MS).contains(&(now - self.barren_since.load(Relaxed)))
     }
 }
 
 impl Shared {
-    /// A worker's turn is over: what it had claimed was taken, and it may spend time on making room again.
+    /// Ends a worker's turn: releases its claim and resets its time for making room.
     #[inline]
     pub(crate) fn end_making_room(&self, worker: usize) {
         let evictor = &self.workers[worker].evictor;

@@ -1,40 +1,41 @@
-//! One limit for all memory: what counts, who looks when, and what is done at the limit.
+//! One limit for all memory: what counts, when it is checked, and what happens at the limit.
 //!
 //! ```text
-//!  what counts   everything the process allocator gives: connections' buffers, requests being received, replies in flight,
-//!                large values, wheels, registries                                               sys::memory::Counted
-//!                slabs of entries and index tables, by the pages they hold                      keyspace, Options::charge
-//!                what the process took before any of it: code, stacks, rings                    Budget::startup
-//!                what allocators keep for later, as far as physical memory shows it             Budget::unreturned
-//!  who looks     every request, by one comparison of what threads have published with `ceiling`
-//!                beyond that those that may take memory: exactly, with what they may take       [`Context::make_room`]
-//!  what is done  keys go by `maxmemory-policy`, clients by `maxmemory-clients`, or the command is refused
+//!  counted   all allocations: buffers of connections, requests being received,
+//!            replies in flight, large values, wheels, registries              sys::memory::Counted
+//!            slabs of entries and index tables, by the pages they hold        keyspace, Options::charge
+//!            the process before it has data: code, stacks, rings              Budget::startup
+//!            memory that allocators keep, as far as it is resident            Budget::unreturned
+//!  checked   at every request: one comparison of the published bytes with `ceiling`
+//!            beyond that, at requests that may take memory: exactly, with
+//!            the bytes they may take                                          [`Context::make_room`]
+//!  done      keys are evicted by `maxmemory-policy`, clients closed by `maxmemory-clients`,
+//!            or the command is refused
 //! ```
 //!
 //! Invariants:
-//! 1. A command that may take memory runs only if, with all it may take, the limit holds; whoever needs more
-//!    than is free makes room first, a few hundred microseconds at a time, and waits in between.
-//! 2. `ceiling` is so far below the limit that no request can pass it unseen: by what threads have not
-//!    published and by what each worker may add before it looks again. A request for which that would not be
-//!    enough is looked at with its size.
-//! 3. Between finding room and taking it nobody else finds the same room: what is more than a worker's share
-//!    of the margin is *claimed* first, and counts as in use until the worker asks for room again or its turn
-//!    ends. Less than that is what the margin is for.
-//! 4. A buffer for the rest of a large request grows as far as there is room for it: until then by little at
-//!    a time.
 //!
-//! 5. A turn of a worker spends no more than a few milliseconds on making room, however many wait for it, and
-//!    clients that leave too much unread are closed while it goes on: else what hundreds of them are answered
-//!    in one turn would be many times the limit.
+//! 1. A command that may take memory runs only if the limit holds with all that it may take. A command that
+//!    needs more than is free makes room first, a few hundred microseconds at a time, and waits in between.
+//! 2. `ceiling` is so far below the limit that no request passes the limit unseen: by the bytes that threads
+//!    have not published, and by the bytes that each worker may add before its next check. A request for
+//!    which that is not enough is checked with its size.
+//! 3. Room that one thread has found is found by no other thread before it is taken: more than a worker's
+//!    share of the margin is *claimed* first, and counts as in use until the worker asks for room again or
+//!    its turn ends. The margin covers smaller needs.
+//! 4. A buffer for the rest of a large request grows as far as there is room for it; until then in small
+//!    steps.
+//! 5. A turn of a worker spends at most a few milliseconds on making room, whatever the number of waiting
+//!    commands. Clients with too many unsent bytes are closed meanwhile, else the replies to hundreds of
+//!    clients in one turn would be many times the limit.
 //!
-//! What may pass the limit nevertheless, for a moment: the reply of a command that reads, beyond the margin,
-//! until it is sent or room is made for it before the next command of its window, or behind the last; and
-//! requests that are being received while nothing may go. Both are clients' buffers, which are bounded by
-//! `maxmemory-clients`. And when for long nothing may leave memory, what one command in a turn reads from the
-//! log.
+//! Three things may exceed the limit for a moment. A reply to a command that reads, beyond the margin: until
+//! it is sent, or until room is made before the next command of its window or after the last. Requests that
+//! are being received while nothing can be evicted. Both are clients' buffers, which `maxmemory-clients`
+//! bounds. The third is the values that one command per turn reads from the log when nothing could leave
+//! memory for long.
 //!
-//! How a key is chosen is the keyspace's (`keyspace::evict`); what going means to others is in
-//! [`crate::store`].
+//! Not here: the choice of a key (`keyspace::evict`), and the effects of its eviction ([`crate::store`]).
 
 mod clients;
 mod evictor;
@@ -54,55 +55,56 @@ use crate::shared::Shared;
 
 pub(crate) use evictor::{Evictor, Room};
 
-/// See the module.
+/// The limit and what counts against it.
 #[derive(Default)]
 pub(crate) struct Budget {
-    /// Held while the budget is brought up to date: the control thread must not put back what it read before
+    /// Held while the budget is updated: the control thread must not write back values that it read before a
     /// CONFIG SET.
     update: Mutex<()>,
     /// `maxmemory`; [`i64::MAX`] without a limit.
     limit: AtomicI64,
-    /// What threads may have published before a request looks closer.
+    /// Published bytes from which on a request is checked exactly.
     ceiling: AtomicI64,
-    /// Bytes of physical memory that the process took when it began to serve, beyond those that were counted.
+    /// Uncounted resident bytes of the process when it began to serve.
     startup: AtomicI64,
-    /// Bytes that were in use then, those included, and data not.
+    /// Bytes in use at that time, including these, without data.
     startup_used: AtomicI64,
-    /// Bytes kept free for what workers add before they look again.
+    /// Bytes kept free for what workers add between two checks.
     pub(crate) margin: AtomicI64,
-    /// A worker's part of that: who needs more claims it.
+    /// A worker's part of the margin; a larger need is claimed.
     pub(super) share: AtomicI64,
-    /// Bytes that workers have found room for and are about to take.
+    /// Bytes that workers have claimed and not yet taken.
     pub(super) claimed: AtomicI64,
-    /// Bytes of physical memory that the process has beyond what is counted: what allocators keep for later.
+    /// Uncounted resident bytes that allocators keep for later.
     unreturned: AtomicI64,
-    /// When (Unix, ms) somebody has looked at that who makes room.
+    /// Last check of resident memory by a worker that makes room, Unix ms.
     looked_ms: AtomicI64,
-    /// When one of those has asked for a purge.
+    /// Last request for a purge by a worker, Unix ms.
     purge_asked_ms: AtomicI64,
-    /// Bytes that clients may take together; 0 is no limit.
+    /// Limit of all clients together, bytes; 0: none.
     clients: AtomicUsize,
-    /// Since when (monotonic ns) memory is over the limit, and how long it was before; 0 if it is not.
+    /// Time (monotonic ns) since which memory exceeds the limit, 0 if it does not; nanoseconds of earlier
+    /// excesses.
     exceeded_since: AtomicI64,
     exceeded_ns: AtomicI64,
-    /// One thread at a time looks for clients to drop.
+    /// Lock of the search for clients to close.
     is_dropping: AtomicBool,
-    /// When (Unix, ms) one has found that all clients that are left are spared, and take too much
-    /// nevertheless.
+    /// Time (Unix ms) at which all remaining clients were spared and still exceeded the limit.
     spared_ms: AtomicI64,
-    /// Bytes beyond what clients may take together: those of the largest request with its replies, if there
-    /// was more than they may take a moment ago.
+    /// Bytes beyond the limit of all clients: the largest request with its replies, if clients exceeded their
+    /// limit a moment ago.
     pub(crate) single: AtomicUsize,
 }
 
 impl Budget {
-    /// Whether threads have published so much that who may take memory looks closer.
+    /// Whether published bytes have reached the ceiling, so that requests that may take memory are checked
+    /// exactly.
     #[inline]
     pub(crate) fn is_near(&self) -> bool {
         sys::memory::published() >= self.ceiling.load(Relaxed)
     }
 
-    /// [`Budget::is_near`], if so many bytes more were in use.
+    /// [`Budget::is_near`] with `bytes` more in use.
     pub(crate) fn is_near_with(&self, bytes: usize) -> bool {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         sys::memory::published().saturating_add(bytes) >= self.ceiling.load(Relaxed)
@@ -113,17 +115,17 @@ impl Budget {
         sys::memory::used() + self.startup.load(Relaxed)
     }
 
-    /// Bytes that the process took for itself before it had data.
+    /// Bytes in use before there was data.
     pub(crate) fn startup(&self) -> u64 {
         self.startup_used.load(Relaxed).max(0) as u64
     }
 
-    /// Bytes that a worker may take unasked.
+    /// Bytes that a worker may take without a claim.
     pub(crate) fn share(&self) -> usize {
         self.share.load(Relaxed).max(0) as usize
     }
 
-    /// Bytes too many if `need` more were taken; none are if it is not positive.
+    /// Bytes beyond the limit if `need` more were taken; not positive if there is room.
     pub(crate) fn excess(&self, need: usize) -> i64 {
         let kept = self.margin.load(Relaxed) + self.unreturned.load(Relaxed);
         let need = i64::try_from(need).unwrap_or(i64::MAX);
@@ -131,25 +133,25 @@ impl Budget {
         taken.saturating_add(need) - (self.limit.load(Relaxed) - kept)
     }
 
-    /// Claims so many bytes, if there is room for them beside what others have claimed. Whether there is.
+    /// Claims bytes, if there is room for them beside other claims. Returns whether there is.
     fn claim(&self, bytes: i64) -> bool {
         let more =
             |claimed: i64| (self.excess(0).saturating_add(bytes) <= 0).then_some(claimed + bytes);
-        // What is in use may have changed meanwhile, which the margin is for; no claim is overlooked.
+        // A change of the bytes in use meanwhile is within the margin; no claim is overlooked.
         self.claimed.fetch_update(Relaxed, Relaxed, more).is_ok()
     }
 
-    /// Whether there is room for so many bytes more.
+    /// Whether there is room for `bytes` more.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.excess(usize::try_from(bytes).unwrap_or(usize::MAX)) <= 0
     }
 
-    /// Whether more is in use than the limit allows.
+    /// Whether the bytes in use exceed the limit.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.is_near() && self.excess(0) > 0
     }
 
-    /// Bytes that clients may take together, if there is a limit.
+    /// Limit of all clients together, bytes; `None` without one.
     #[inline]
     pub(crate) fn clients(&self) -> Option<usize> {
         match self.clients.load(Relaxed) {
@@ -158,7 +160,7 @@ impl Budget {
         }
     }
 
-    /// How long (ms) memory has been over the limit without a pause, and in all.
+    /// Time (ms) over the limit: the current excess, and all of them.
     pub(crate) fn exceeded_ms(&self) -> (i64, i64) {
         let since = self.exceeded_since.load(Relaxed);
         let current = match since {
@@ -169,7 +171,7 @@ impl Budget {
         (current / 1_000_000, total / 1_000_000)
     }
 
-    /// Sets how long it was over the limit back to nothing.
+    /// Resets the time over the limit.
     pub(crate) fn reset(&self) {
         self.exceeded_ns.store(0, Relaxed);
     }
@@ -187,13 +189,13 @@ impl Budget {
 }
 
 impl Shared {
-    /// Bytes in use by all of the process.
+    /// Bytes in use by the whole process.
     pub(crate) fn used_memory(&self) -> u64 {
         self.memory.used().max(0) as u64
     }
 
-    /// Notes what the process takes beside what is counted. Called once everything runs, before there is
-    /// data; what databases take that are ready for it is `data_bytes`.
+    /// Measures the memory that is not counted. Called once all threads run and before there is data.
+    /// `data_bytes`: bytes of the empty databases.
     pub(crate) fn note_startup_memory(&self, data_bytes: usize) {
         let resident = sys::process::rss_bytes() as i64;
         let startup = (resident - sys::memory::used()).max(0);
@@ -207,8 +209,7 @@ impl Shared {
             .set(self.memory.used().max(0) as u64);
     }
 
-    /// Brings the budget up to date with the settings, and with how many threads there are. `ring_bytes` is
-    /// what changes on their way to the log take at most.
+    /// Updates the budget from the settings and the number of threads. `ring_bytes`: size of the log's ring.
     pub(crate) fn check_memory(&self, ring_bytes: u64) {
         let (memory, settings) = (&self.memory, &self.settings);
         let _one = memory.update.lock();
@@ -216,12 +217,12 @@ impl Shared {
             0 => i64::MAX,
             limit => limit,
         };
-        // A small limit leaves less free.
+        // A small limit has a small margin.
         let share = match limit {
             i64::MAX => 0,
             limit => (limit / ROOM_SHARE).clamp(LEAST_ROOM_BYTES, ROOM_BYTES),
         };
-        // And what the log's threads take when they begin to work: nobody asks whether they may.
+        // The log's threads take memory without a check when they begin to work.
         let log = match limit {
             i64::MAX => 0,
             _ => (ring_bytes.cast_signed() / LOG_WORK_SHARE).min(LOG_WORK_BYTES),
@@ -241,7 +242,7 @@ impl Shared {
             + sys::memory::unpublished_max();
         let ceiling = match limit {
             i64::MAX => i64::MAX,
-            // Twice the margin: whoever is below may add its part.
+            // Twice the margin: a worker below the ceiling may add its part.
             limit => limit - unseen - margin,
         };
         memory.ceiling.store(ceiling, Relaxed);
@@ -253,22 +254,22 @@ impl Shared {
         }
     }
 
-    /// Bytes that clients may take together; 0 is no limit. While nothing is said, a part of `maxmemory`.
+    /// Limit of all clients together, bytes; 0: none. The default is a part of `maxmemory`.
     fn clients_limit(&self) -> usize {
         let limit = self.settings.int(Setting::MaxMemory);
         let clients = match self.settings.int(Setting::MaxMemoryClients) {
             0 => limit / CLIENTS_SHARE,
-            // As in Redis: a part of the limit of everything.
+            // As in Redis: a percentage of `maxmemory`.
             percent if percent < 0 => (limit as i128 * i128::from(-percent) / 100) as i64,
             bytes => bytes,
         };
         clients.max(0) as usize
     }
 
-    /// Tells the keyspace what is to be known of the use of keys under the policy of the settings.
+    /// Tells the keyspace which accesses to record for the configured policy.
     pub(crate) fn apply_eviction_settings(&self) {
         let access = match self.policy() {
-            // From the first value on that leaves memory.
+            // From the first offloaded value on.
             None if self.offloads() && self.offload.is_offloading() => Access::Heat,
             None => Access::Clock,
             Some(_) if self.counts_uses() => Access::Frequency,
@@ -280,14 +281,14 @@ impl Shared {
         self.keyspace.set_access(access, factor, minutes);
     }
 
-    /// Whether the policy is one of those that count uses.
+    /// Whether the policy counts accesses (LFU).
     pub(crate) fn counts_uses(&self) -> bool {
         self.settings
             .choice(Setting::MaxMemoryPolicy)
             .ends_with("-lfu")
     }
 
-    /// Which keys go when memory is short; `None` if none does.
+    /// Policy that chooses keys for eviction; `None` if there is none.
     pub(crate) fn policy(&self) -> Option<Policy> {
         let (scope, order) = self
             .settings

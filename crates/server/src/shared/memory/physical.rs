@@ -1,11 +1,10 @@
-//! What physical memory says beyond what is counted: what allocators keep for later, pages that are touched
-//! at last, what they lose between objects. It makes the room for data smaller, so that the limit is one for
-//! the process.
+//! Resident memory beyond the counted bytes: memory that allocators keep for later, pages at their first use,
+//! fragmentation. It reduces the room for data, so that the limit holds for the process.
 //!
-//! The control thread looks ten times a second. A small limit is filled, and emptied again, many times as
-//! fast: there whoever makes room looks again as soon as so much may have come that it matters
-//! ([`Budget::look_again`]), and asks the control thread to make allocators give back what they keep:
-//! evicting alone does not make the process smaller.
+//! The control thread measures it ten times a second. A small limit is filled and emptied many times as fast:
+//! there a worker that makes room measures again as soon as enough bytes may have come
+//! ([`Budget::look_again`]), and asks the control thread to make allocators return memory. Evictions alone do
+//! not make the process smaller.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,14 +15,14 @@ use crate::limits::{
 };
 
 impl Budget {
-    /// Bytes of physical memory beyond what is counted and what is tolerated: a little is not worth a key.
+    /// Resident bytes beyond the counted and the tolerated ones.
     fn beyond(&self, limit: i64) -> i64 {
         let resident = sys::process::rss_bytes().cast_signed();
         resident - self.used() - limit / UNRETURNED_IGNORED_SHARE
     }
 
-    /// Looks at what there is. What was there a moment ago may come back, so it is forgotten slowly; and it
-    /// never takes more than a part of the limit.
+    /// Measures resident memory. A decrease counts slowly, because the memory may be used again. The result
+    /// is at most a part of the limit.
     pub(super) fn note_resident(&self, limit: i64) {
         let beyond = self.beyond(limit);
         let before = self.unreturned.load(Relaxed);
@@ -35,15 +34,14 @@ impl Budget {
         }
     }
 
-    /// Looks whether there is more than before, if enough may have come since the last look (Unix, ms). Near
-    /// the limit alone: a call of the system that takes some microseconds. Whether allocators keep so much
-    /// that the control thread has to know.
+    /// Measures again, if enough bytes may have come since the last measurement (Unix ms). Called near the
+    /// limit alone, because the system call takes some microseconds. Returns whether allocators keep so much
+    /// that the control thread should purge.
     pub(crate) fn look_again(&self, now: i64) -> bool {
         let limit = self.limit.load(Relaxed);
         let pause = (limit / UNRETURNED_LOOK_SHARE / FASTEST_BYTES_PER_MS).clamp(1, CRON_MS);
         let last = self.looked_ms.load(Relaxed);
-        // Each worker has its own idea of now, some milliseconds old; and somebody may have set the clock
-        // back.
+        // Each worker's time is some milliseconds old, and the clock may have been set back.
         let is_due = !(-CRON_MS..pause).contains(&(now - last));
         if is_due
             && self
@@ -55,7 +53,7 @@ impl Budget {
             let beyond = all.min(limit / UNRETURNED_MOST_SHARE);
             let before = self.unreturned.fetch_max(beyond, Relaxed);
             if beyond > before {
-                // Until the control thread computes it anew.
+                // The control thread computes it anew later.
                 self.ceiling.fetch_sub(beyond - before, Relaxed);
             }
             let asked = self.purge_asked_ms.load(Relaxed);
@@ -67,7 +65,7 @@ impl Budget {
         false
     }
 
-    /// Has allocators give back what they keep, if that is still much.
+    /// Makes allocators return memory, if they still keep much.
     pub(crate) fn purge_if_much(&self) {
         let limit = self.limit.load(Relaxed);
         if limit < i64::MAX && self.beyond(limit) > limit / PURGE_SHARE {
