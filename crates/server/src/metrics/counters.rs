@@ -1,7 +1,7 @@
-//! What the server counts about itself.
+//! Counters of the workers.
 //!
-//! Each worker writes its own counters (plain stores to its own cache lines) and anybody may read them; a
-//! total is a sum over workers, made when somebody asks. Times are in ticks of [`sys::clock::ticks`] until
+//! Each worker writes its own counters, with plain stores to its own cache lines. Every thread may read them.
+//! A total is the sum over workers, computed on demand. Times are in ticks of [`sys::clock::ticks`] until
 //! then.
 
 use std::sync::OnceLock;
@@ -11,16 +11,15 @@ use sys::process::ThreadId;
 
 use crate::metrics::hotkeys::HotKeys;
 
-/// Whether anything is counted or timed. Only a build that is made to see what that costs (docs/metrics.md)
-/// says no.
+/// Whether counters count and timers run. False only in a build that measures their cost (docs/metrics.md).
 pub(crate) const COUNTS: bool = !cfg!(ferrite_counts_nothing);
 
-/// A number that one thread changes and all may read.
+/// Number that one thread writes and all threads may read.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds to the number; only its owner does.
+    /// Adds to the number. Only its owner may call it.
     #[inline]
     pub(crate) fn add(&self, amount: u64) {
         if COUNTS {
@@ -43,15 +42,15 @@ impl Counter {
 /// Counters of one worker.
 #[repr(align(128))]
 pub(crate) struct WorkerStats {
-    /// Commands that were run.
+    /// Commands run.
     pub(crate) commands: Counter,
     /// Reads that found their key.
     pub(crate) hits: Counter,
     /// Reads that did not.
     pub(crate) misses: Counter,
-    /// Values that commands stored.
+    /// Values stored by commands.
     pub(crate) sets: Counter,
-    /// Keys that commands removed.
+    /// Keys removed by commands.
     pub(crate) dels: Counter,
     /// Changes to data since the start.
     pub(crate) dirty: Counter,
@@ -59,39 +58,39 @@ pub(crate) struct WorkerStats {
     pub(crate) input_bytes: Counter,
     /// Bytes sent.
     pub(crate) output_bytes: Counter,
-    /// Times something was received.
+    /// Receives that returned bytes.
     pub(crate) reads: Counter,
-    /// Times something was sent.
+    /// Sends that took bytes.
     pub(crate) writes: Counter,
     /// Error replies.
     pub(crate) errors: Counter,
-    /// Times the worker woke up.
+    /// Turns of the worker.
     pub(crate) turns: Counter,
     /// Bytes of the buffers that its connections share.
     pub(crate) buffer_bytes: Counter,
     /// Bytes that its poller has taken since the start.
     pub(crate) poller_bytes: Counter,
-    /// Ticks at which what this turn reads became readable, as near as can be told; see [`crate::net::pace`].
+    /// Ticks at which the input of this turn became readable, as estimated by `net/turn_clock.rs`.
     pub(crate) ready: Counter,
-    /// Ticks spent in turns, which is all but waiting for the network.
+    /// Ticks inside turns: all but the wait for the network.
     pub(crate) turn_ticks: Counter,
-    /// Ticks from when requests could be read until they ran.
+    /// Ticks between the readability of a request and its run.
     pub(crate) queued: Histogram,
-    /// Milliseconds by which keys were looked at later than they were to expire.
+    /// Delay of expiry: milliseconds between an expiry time and the check of its key.
     pub(crate) expiry_lag_ms: Histogram,
-    /// Ticks spent in removing what has expired.
+    /// Ticks of the removal of expired keys.
     pub(crate) expiry_ticks: Counter,
-    /// Times that was more than one turn does.
+    /// Turns in which expiry was cut short.
     pub(crate) expiry_cut_short: Counter,
-    /// Which keys are used most.
+    /// Sampler of the most used keys.
     pub(crate) hot_keys: HotKeys,
-    /// The thread that it is.
+    /// Thread of the worker.
     pub(crate) thread: OnceLock<ThreadId>,
-    /// Bytes that its connections' buffers hold now, whoever may be dropped for it.
+    /// Bytes of its connections' buffers now, NO-EVICT clients included.
     pub(crate) client_bytes: Counter,
-    /// Keys that went because memory was short.
+    /// Evicted keys.
     pub(crate) evicted: Counter,
-    /// Values that left memory for the log.
+    /// Values offloaded to the log.
     pub(crate) offloaded: Counter,
     by_command: Box<[CommandStats]>,
 }
@@ -101,19 +100,19 @@ pub(crate) struct WorkerStats {
 pub(crate) struct CommandStats {
     pub(crate) calls: Counter,
     pub(crate) ticks: Counter,
-    /// Refused before it ran: wrong arity, not authenticated, out of memory.
+    /// Calls refused before they ran: wrong arity, not authenticated, out of memory.
     pub(crate) rejected: Counter,
-    /// Ran and answered an error.
+    /// Calls that answered an error.
     pub(crate) failed: Counter,
     times: OnceLock<Box<Times>>,
 }
 
-/// How long the calls of a command took. Only commands that are called have it.
+/// Latencies of a command; allocated at its first call.
 #[derive(Default)]
 struct Times {
-    /// To run.
+    /// From the start of the run to its end.
     run: Histogram,
-    /// From when the request could be read until it had run.
+    /// From the readability of the request to the end of the run.
     whole: Histogram,
 }
 
@@ -149,14 +148,14 @@ impl WorkerStats {
         }
     }
 
-    /// Notes that so many bytes were received at once, if any.
+    /// Counts one receive, if it returned bytes.
     #[inline]
     pub(crate) fn note_read(&self, bytes: usize) {
         self.reads.add(u64::from(bytes > 0));
         self.input_bytes.add(bytes as u64);
     }
 
-    /// Notes that so many bytes were sent at once, if any.
+    /// Counts one send, if it took bytes.
     #[inline]
     pub(crate) fn note_write(&self, bytes: usize) {
         self.writes.add(u64::from(bytes > 0));
@@ -168,13 +167,13 @@ impl WorkerStats {
         &self.by_command[usize::from(id)]
     }
 
-    /// Ticks that all commands ran.
+    /// Ticks of all commands together.
     pub(crate) fn ticks(&self) -> u64 {
         let ticks = self.by_command.iter().map(|command| command.ticks.get());
         ticks.sum()
     }
 
-    /// Sets all to zero, as CONFIG RESETSTAT does. Another thread's addition may survive it.
+    /// Sets all counters to zero (CONFIG RESETSTAT). A concurrent addition of another thread may survive it.
     pub(crate) fn reset(&self) {
         for counter in [
             &self.commands,
@@ -214,7 +213,7 @@ impl WorkerStats {
 }
 
 impl CommandStats {
-    /// Notes `calls` calls that took `ticks` together, after they had waited for `queued`.
+    /// Counts `calls` calls that together took `ticks`, after a wait of `queued`.
     #[inline]
     pub(crate) fn record(&self, calls: u64, ticks: u64, queued: u64) {
         self.calls.add(calls);
@@ -224,22 +223,22 @@ impl CommandStats {
         times.whole.record(queued + ticks, calls);
     }
 
-    /// The distribution of the times it took to run, if the command was ever called.
+    /// Distribution of run times; `None` before the first call.
     pub(crate) fn run_times(&self) -> Option<&Histogram> {
         self.times.get().map(|times| &times.run)
     }
 
-    /// The same with the time that requests waited before.
+    /// Distribution of run times with the waits before; `None` before the first call.
     pub(crate) fn whole_times(&self) -> Option<&Histogram> {
         self.times.get().map(|times| &times.whole)
     }
 }
 
-/// Buckets for each doubling.
+/// Buckets per power of two.
 const FINENESS: usize = 4;
 const BUCKETS: usize = 64 * FINENESS;
 
-/// A distribution of ticks: four buckets for each doubling, so a value is known to 19 %.
+/// Histogram of ticks with four buckets per power of two: values are exact to 19 %.
 pub(crate) struct Histogram {
     buckets: [Counter; BUCKETS],
 }
@@ -263,7 +262,7 @@ impl Histogram {
         (exponent - 1) * FINENESS + fraction
     }
 
-    /// The smallest value of a bucket.
+    /// Smallest value of a bucket.
     fn floor_of(bucket: usize) -> u64 {
         if bucket < FINENESS {
             return bucket as u64;
@@ -282,14 +281,14 @@ impl Histogram {
     }
 }
 
-/// What the histograms of all workers say together.
+/// Sum of the histograms of all workers.
 pub(crate) struct Distribution {
     buckets: [u64; BUCKETS],
     calls: u64,
 }
 
 impl Distribution {
-    /// The sum of histograms.
+    /// Sum of histograms.
     pub(crate) fn of<'h>(histograms: impl Iterator<Item = &'h Histogram>) -> Distribution {
         let mut sum = Distribution {
             buckets: [0; BUCKETS],
@@ -304,7 +303,7 @@ impl Distribution {
         sum
     }
 
-    /// What has come to it since an earlier look at the same histograms.
+    /// Difference to an earlier distribution of the same histograms.
     pub(crate) fn since(&self, earlier: &Distribution) -> Distribution {
         let mut added = Distribution {
             buckets: self.buckets,
@@ -317,7 +316,7 @@ impl Distribution {
         added
     }
 
-    /// The same values in another unit, `scale` times as many of it; as near as buckets tell.
+    /// The same values in another unit, multiplied by `scale`, to the precision of the buckets.
     pub(crate) fn in_unit(&self, scale: f64) -> Distribution {
         let scaled = Histogram::default();
         for (value, count) in self.iter() {
@@ -330,7 +329,7 @@ impl Distribution {
         self.calls
     }
 
-    /// The sum of all values, as near as buckets tell: each counts as the middle of its bucket.
+    /// Sum of all values; each counts as the middle of its bucket.
     pub(crate) fn sum(&self) -> f64 {
         let filled = self
             .buckets
@@ -344,7 +343,7 @@ impl Distribution {
         middles.sum()
     }
 
-    /// The filled buckets, ascending: the largest value each can hold, and its count.
+    /// The filled buckets, ascending: their largest value and their count.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let filled = self
             .buckets
@@ -354,7 +353,7 @@ impl Distribution {
         filled.map(|(at, &count)| (Histogram::floor_of(at + 1) - 1, count))
     }
 
-    /// The value that so many percent of all are not above, as near as buckets tell; 0 if there is none.
+    /// The percentile, to the precision of the buckets; 0 for an empty distribution.
     pub(crate) fn percentile(&self, percent: f64) -> u64 {
         let rank = ((percent / 100.0 * self.calls as f64).round() as u64).max(1);
         let mut seen = 0;

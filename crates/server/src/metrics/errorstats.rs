@@ -1,15 +1,14 @@
-//! Error replies by their code, for INFO errorstats. Errors are not the hot path: a lock will do.
+//! Error replies by code, for INFO errorstats. Errors are not on the hot path, so a lock is enough.
 
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-/// Codes kept, and bytes kept of a code: a client can make up as many as it likes through scripts, of any
-/// length.
+/// Codes kept, and bytes kept of a code. Scripts can make up any number of codes of any length.
 const KEPT: usize = 128;
 const KEPT_BYTES: usize = 64;
 
-/// See the module.
+/// Counts of error replies by code.
 #[derive(Default)]
 pub(crate) struct ErrorStats(Mutex<BTreeMap<String, u64>>);
 

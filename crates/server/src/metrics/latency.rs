@@ -1,35 +1,35 @@
-//! The latency monitor: the worst moments of each kind of event, for LATENCY LATEST and HISTORY.
+//! Latency monitor: samples of slow events by kind, for LATENCY LATEST and HISTORY.
 //!
-//! An event is kept when it took at least `latency-monitor-threshold` milliseconds.
+//! An event is kept if it took at least `latency-monitor-threshold` milliseconds.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Samples kept of each event.
+/// Samples kept of each kind.
 const KEPT: usize = 160;
 
-/// One moment.
+/// One slow event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// When (Unix, s).
+    /// Time, Unix s.
     pub(crate) at_s: i64,
     pub(crate) took_ms: u64,
 }
 
-/// What is known of one kind of event.
+/// Samples of one kind of event.
 #[derive(Default)]
 pub(crate) struct Event {
     pub(crate) samples: VecDeque<Sample>,
     pub(crate) worst_ms: u64,
 }
 
-/// See the module.
+/// Samples by kind of event.
 #[derive(Default)]
 pub(crate) struct LatencyMonitor {
     events: BTreeMap<&'static str, Event>,
 }
 
 impl LatencyMonitor {
-    /// Notes an event; several in the same second count as their worst.
+    /// Adds an event. Several in the same second become one sample with the longest time.
     pub(crate) fn add(&mut self, event: &'static str, at_s: i64, took_ms: u64) {
         let known = self.events.entry(event).or_default();
         known.worst_ms = known.worst_ms.max(took_ms);
@@ -48,7 +48,7 @@ impl LatencyMonitor {
         &self.events
     }
 
-    /// Forgets one event (or all); returns how many were known.
+    /// Removes one kind of event, or all. Returns the number of removed kinds.
     pub(crate) fn reset(&mut self, name: Option<&str>) -> usize {
         let before = self.events.len();
         match name {

@@ -1,5 +1,4 @@
-//! What the server counts of itself: counters of workers, latencies, errors, slow commands, hot keys, key
-//! scans.
+//! Counters of workers, latencies, errors, slow commands, hot keys, and the scan of all keys.
 
 pub(crate) mod counters;
 pub(crate) mod errorstats;

@@ -1,5 +1,5 @@
-//! The slow log: the last commands that took longer than `slowlog-log-slower-than`, as many as
-//! `slowlog-max-len` says, and no more than a part of `maxmemory`.
+//! Slow log: the last commands that took longer than `slowlog-log-slower-than`, at most `slowlog-max-len` and
+//! at most a part of `maxmemory`.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,13 @@ use crate::limits::{LEAST_SLOW_LOG_BYTES, SLOW_LOG_SHARE};
 const KEPT_ARGS: usize = 32;
 const KEPT_BYTES: usize = 128;
 
-/// Entries for which room is kept, however few there are.
+/// Capacity that is kept for entries when there are few.
 const LEAST_CAPACITY: usize = 256;
 
 /// One slow command.
 pub(crate) struct SlowCommand {
     pub(crate) id: u64,
-    /// When it ran (Unix, s).
+    /// Time of the run, Unix s.
     pub(crate) at_s: i64,
     pub(crate) duration_us: u64,
     pub(crate) args: Vec<Vec<u8>>,
@@ -25,7 +25,7 @@ pub(crate) struct SlowCommand {
 }
 
 impl SlowCommand {
-    /// Bytes that it takes.
+    /// Bytes of the entry.
     fn memory(&self) -> usize {
         let args = self
             .args
@@ -35,7 +35,7 @@ impl SlowCommand {
     }
 }
 
-/// How much is kept.
+/// Bounds of the slow log.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) commands: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Those that settings say now: there is no limit of bytes without one of all memory.
+    /// Bounds of the current settings. Without `maxmemory` there is no bound of bytes.
     pub(crate) fn of(settings: &Settings) -> Bounds {
         let limit = settings.int(Setting::MaxMemory);
         let bytes = match limit {
@@ -55,7 +55,7 @@ impl Bounds {
     }
 }
 
-/// See the module. Newest first.
+/// Entries, newest first.
 #[derive(Default)]
 pub(crate) struct SlowLog {
     next_id: u64,
@@ -65,8 +65,7 @@ pub(crate) struct SlowLog {
 }
 
 impl SlowLog {
-    /// Keeps a command with these arguments of a client with this address and name, and forgets the oldest
-    /// beyond the bounds.
+    /// Adds a command of the client with this address and name. Removes the oldest entries beyond the bounds.
     pub(crate) fn add<'a>(
         &mut self,
         args: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -110,7 +109,7 @@ impl SlowLog {
         }
     }
 
-    /// Bytes that it takes.
+    /// Bytes of the slow log.
     pub(crate) fn memory(&self) -> usize {
         self.bytes + (self.entries.capacity() - self.entries.len()) * size_of::<SlowCommand>()
     }
@@ -125,7 +124,7 @@ impl SlowLog {
     }
 }
 
-/// A client's name may be of any length.
+/// The first [`KEPT_BYTES`] of a client's name, which may have any length.
 fn shortened_name(name: &str) -> String {
     // Names are ASCII.
     String::from_utf8_lossy(&shortened(name.as_bytes())).into_owned()

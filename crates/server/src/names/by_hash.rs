@@ -1,19 +1,19 @@
-//! A value for each name, in order of the names' hashes.
+//! Map from names to values, in order of the names' hashes.
 //!
 //! ```text
-//!  hash 17  name "a" value ──> another name of the same hash, which hardly ever happens
+//!  hash 17  name "a" value ──> another name of the same hash (rare)
 //!  hash 90  name "b" value
 //! ```
 //!
-//! The caller hashes ([`keyspace::Keyspace::hash`], whose seed nobody knows), because it needs the hash for
-//! other things too.
+//! The caller computes the hash ([`keyspace::Keyspace::hash`], with a secret seed), because it needs it
+//! elsewhere too.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::steps;
 
-/// See the module.
+/// Map from names to values.
 pub(crate) struct ByHash<K, V> {
     entries: BTreeMap<u64, Entry<K, V>>,
     len: usize,
@@ -35,7 +35,7 @@ impl<K, V> Default for ByHash<K, V> {
 }
 
 impl<K: AsRef<[u8]>, V> ByHash<K, V> {
-    /// The number of names.
+    /// Number of names.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -44,7 +44,7 @@ impl<K: AsRef<[u8]>, V> ByHash<K, V> {
         self.len == 0
     }
 
-    /// A name and its value.
+    /// The name and its value, if present.
     pub(crate) fn find(&self, hash: u64, name: &[u8]) -> Option<(&K, &V)> {
         steps::add(1);
         let mut entry = self.entries.get(&hash)?;
@@ -71,7 +71,7 @@ impl<K: AsRef<[u8]>, V> ByHash<K, V> {
         Some(&mut entry.value)
     }
 
-    /// Adds a name that is not there yet.
+    /// Adds a name that is not present.
     pub(crate) fn insert(&mut self, hash: u64, name: K, value: V) {
         debug_assert!(!self.contains(hash, name.as_ref()), "a name is there once");
         steps::add(1);
@@ -122,19 +122,19 @@ impl<K: AsRef<[u8]>, V> ByHash<K, V> {
         self.entries.first_key_value().map(|(_, entry)| &entry.name)
     }
 
-    /// A name as random as a number is, with its hash.
+    /// The name at a random position, with its hash.
     pub(crate) fn any(&self, random: u64) -> Option<(u64, &K)> {
         steps::add(1);
         let (&first, _) = self.entries.first_key_value()?;
         let (&last, _) = self.entries.last_key_value()?;
-        // Hashes may all begin with the same bits.
+        // All hashes may begin with the same bits.
         let width = (last - first).saturating_add(1);
         let (&hash, entry) = self.entries.range(first + random % width..).next()?;
         Some((hash, &entry.name))
     }
 
-    /// Visits names of hashes behind `after`, about `most` of them. Returns the last hash that was visited if
-    /// there may be more.
+    /// Visits about `most` names with hashes above `after`. Returns the last visited hash if there may be
+    /// more.
     pub(crate) fn visit(
         &self,
         after: Option<u64>,
@@ -158,7 +158,7 @@ impl<K: AsRef<[u8]>, V> ByHash<K, V> {
         None
     }
 
-    /// Removes one name, any.
+    /// Removes an arbitrary name.
     pub(crate) fn pop(&mut self) -> Option<(u64, K, V)> {
         steps::add(1);
         let (hash, first) = self.entries.pop_first()?;

@@ -1,33 +1,32 @@
-//! Patterns of keys, channels and settings, matched as Redis matches them.
+//! Glob patterns of keys, channels and settings, matched as in Redis. Pure functions over bytes.
 //!
-//! Pure functions over bytes; what is done with a match is not here.
-//!
-//! | in a pattern | takes |
+//! | in a pattern | matches |
 //! |---|---|
 //! | `*` | any bytes, or none |
 //! | `?` | any one byte |
 //! | `[abc]`, `[a-z]`, `[^abc]` | one byte of the set, one byte outside of it |
-//! | `\x` | `x`, whatever it means otherwise; in a set as well |
+//! | `\x` | `x` literally; in a set as well |
 //! | any other byte | itself |
 //!
-//! The odd corners are part of the protocol, because clients' patterns have met them:
-//! - Empty text matches the empty pattern alone, not even `*`. Commands take `*` for "all" before they come
-//!   here.
-//! - A set that is not closed ends with the pattern. `[]` takes nothing, `[^]` takes any byte.
-//! - A range may be written from either end. Its ends are bytes without a sign, as Redis has it on arm64; on
-//!   x86-64 its bytes from 0x80 on come before all others.
-//! - Case is that of ASCII. It is not folded for an escaped byte in a set.
+//! Corner cases, which are part of the protocol because clients depend on them:
 //!
-//! Time is bounded by the product of the two lengths, whatever the pattern: when something behind a `*` does
-//! not fit, only the last `*` takes one byte more. An earlier one need not, because it would only leave less
-//! text for the rest, which has already been tried everywhere behind it.
+//! - Empty text matches only the empty pattern, not even `*`. Commands treat `*` as "all" before they call
+//!   this.
+//! - A set that is not closed ends with the pattern. `[]` matches nothing, `[^]` matches any byte.
+//! - A range may be written from either end. Its ends are unsigned bytes, as in Redis on arm64; on x86-64
+//!   Redis orders bytes from 0x80 on before all others.
+//! - Case folding is ASCII. An escaped byte in a set is not folded.
+//!
+//! Time is bounded by the product of the two lengths, whatever the pattern: after a mismatch only the last
+//! `*` takes one byte more. An earlier `*` need not, because that would only leave less text for the rest,
+//! which was tried at every later position already.
 
-/// Whether upper and lower case differ.
+/// Case sensitivity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Case {
-    /// They do, as in the names of keys.
+    /// For names of keys.
     Sensitive,
-    /// They do not, as in the names of settings.
+    /// For names of settings.
     Insensitive,
 }
 
@@ -50,7 +49,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
         return pattern.is_empty();
     }
     let (mut at, mut taken) = (0, 0);
-    // What follows the last `*`, and how much text is taken when that is tried.
+    // Position behind the last `*`, and the text that it takes at the next try.
     let mut retry: Option<(usize, usize)> = None;
     while taken < text.len() {
         match pattern.get(at) {
@@ -80,7 +79,8 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     pattern[at..].iter().all(|&byte| byte == b'*')
 }
 
-/// Whether the element at `at`, which is no `*`, takes `byte`, and where the next element begins.
+/// Matches the element at `at`, which is not `*`. Returns whether it matches `byte`, and the start of the
+/// next element.
 fn element(pattern: &[u8], at: usize, byte: u8, case: Case) -> (bool, usize) {
     match pattern[at..] {
         [b'?', ..] => (true, at + 1),
@@ -91,7 +91,7 @@ fn element(pattern: &[u8], at: usize, byte: u8, case: Case) -> (bool, usize) {
     }
 }
 
-/// [`element`] of a set; `at` is behind its bracket.
+/// [`element`] for a set; `at` is behind its bracket.
 fn set(pattern: &[u8], mut at: usize, byte: u8, case: Case) -> (bool, usize) {
     let negated = pattern.get(at) == Some(&b'^');
     at += usize::from(negated);
@@ -192,7 +192,7 @@ mod tests {
         assert!(!matches(b"a", b"a\0", Case::Sensitive));
     }
 
-    /// The same rules as a recursion over elements, which tries everything.
+    /// Reference implementation: recursion over elements with full backtracking.
     fn slow(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern, text) {
             ([], _) => text.is_empty(),
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn many_stars_do_not_blow_up() {
-        // Tried one after the other, the ways to place thirty stars would outlast the test run.
+        // Backtracking over thirty stars would outlast the test run.
         let pattern = "a*".repeat(30) + "b";
         assert!(!sensitive(&pattern, &"a".repeat(3000)));
         assert!(sensitive(&pattern, &("a".repeat(3000) + "b")));

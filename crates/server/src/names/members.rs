@@ -1,28 +1,28 @@
-//! The connections that share one name: a sorted list while they are few, a tree when they are many.
+//! Connections that share one name: a sorted list while they are few, a tree when they are many.
 
 use std::collections::BTreeMap;
 
 use super::steps;
 
-/// Members from which on a tree holds them: the list is moved at every change.
+/// Number of members from which on a tree is used, because an insertion moves the list.
 const MANY: usize = 32;
 
-/// A database and a connection's id, which tell members apart and order them.
+/// Database and connection id: identity and order of a member.
 pub(crate) type Who = (u32, u64);
 
-/// Somebody who shares a name.
+/// Connection that shares a name.
 pub(crate) trait Member {
     fn who(&self) -> Who;
 }
 
-/// See the module.
+/// Members of one name, in order.
 pub(crate) enum Members<M> {
     Few(Vec<M>),
     Many(BTreeMap<Who, M>),
 }
 
 impl<M: Member> Members<M> {
-    /// One alone.
+    /// A single member.
     pub(crate) fn of(member: M) -> Members<M> {
         Members::Few(vec![member])
     }
@@ -54,7 +54,7 @@ impl<M: Member> Members<M> {
         }
     }
 
-    /// Adds one that is no member yet.
+    /// Adds a member that is not present.
     pub(crate) fn insert(&mut self, member: M) {
         match self {
             Members::Few(list) if list.len() < MANY => {
@@ -91,7 +91,7 @@ impl<M: Member> Members<M> {
         }
     }
 
-    /// Takes all members of a database out, in order.
+    /// Removes and returns all members of a database, in order.
     pub(crate) fn take(&mut self, db: u32) -> Vec<M> {
         let taken = match self {
             Members::Few(list) => {
@@ -123,7 +123,7 @@ impl<M: Member> Members<M> {
         list.into_iter().flatten().chain(tree)
     }
 
-    /// Removes those that are not to be kept, and returns them.
+    /// Removes and returns the members for which `leaves` is true.
     pub(crate) fn extract(&mut self, mut leaves: impl FnMut(&M) -> bool) -> Vec<M> {
         let gone = match self {
             Members::Few(list) => {
@@ -144,7 +144,8 @@ impl<M: Member> Members<M> {
         gone
     }
 
-    /// Becomes a list again when so few are left that it does not change back soon.
+    /// Converts a small tree to a list. The threshold is lower than for the conversion to a tree, so that it
+    /// does not alternate.
     fn settle(&mut self) {
         if let Members::Many(tree) = self
             && tree.len() <= MANY / 4

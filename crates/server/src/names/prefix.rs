@@ -1,9 +1,9 @@
-//! Names as beginnings of texts: which of many names a text begins with, and whether names of a set begin
-//! with each other.
+//! Prefixes: the names in a set that are prefixes of a text, and sets of names that are no prefixes of each
+//! other.
 //!
-//! Both rest on the order of bytes. A name that begins a text is not behind it, and whatever lies between the
-//! two begins with the name as well. So the last name that is not behind the text shows how long a beginning
-//! can be at most.
+//! Both use the order of bytes. A prefix of a text is not after the text in that order, and all names between
+//! the two have the same prefix. So the last name that is not after the text bounds the length of the longest
+//! prefix.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::steps;
 
-/// Bytes that two texts have in common at their beginnings.
+/// Length of the common prefix of two texts.
 fn common(one: &[u8], other: &[u8]) -> usize {
     one.iter()
         .zip(other)
@@ -19,8 +19,8 @@ fn common(one: &[u8], other: &[u8]) -> usize {
         .count()
 }
 
-/// Visits all names that begin `text`, the longest first. `last` finds the last name within a bound. Takes a
-/// step for each name that is visited, and one for each length that names have in common with the text.
+/// Visits all names that are prefixes of `text`, the longest first. `last` finds the last name within a
+/// bound. Steps: one for each visited name, and one for each length that names have in common with the text.
 pub(crate) fn longest_first<'n>(
     text: &[u8],
     mut last: impl FnMut(Bound<&[u8]>) -> Option<&'n [u8]>,
@@ -39,7 +39,7 @@ pub(crate) fn longest_first<'n>(
     }
 }
 
-/// Names of which none begins with another.
+/// Set of names of which none is a prefix of another.
 #[derive(Default)]
 pub(crate) struct Disjoint(BTreeSet<Arc<[u8]>>);
 
@@ -61,18 +61,18 @@ impl Disjoint {
         self.0.iter()
     }
 
-    /// Adds a name that [`Disjoint::meeting`] finds nothing for.
+    /// Adds a name for which [`Disjoint::meeting`] finds nothing.
     pub(crate) fn insert(&mut self, name: Arc<[u8]>) {
         steps::add(1);
         self.0.insert(name);
     }
 
-    /// Removes one name, any.
+    /// Removes an arbitrary name.
     pub(crate) fn pop(&mut self) -> Option<Arc<[u8]>> {
         self.0.pop_first()
     }
 
-    /// The first of the names that begins with `name`, or that `name` begins with.
+    /// The first name that overlaps `name`: one of the two is a prefix of the other.
     pub(crate) fn meeting(&self, name: &[u8]) -> Option<&Arc<[u8]>> {
         steps::add(1);
         let before = (Bound::Unbounded, Bound::Included(name));
@@ -85,7 +85,7 @@ impl Disjoint {
         behind.filter(|behind| behind.starts_with(name))
     }
 
-    /// Removes all names that begin with `name`.
+    /// Removes all names with the prefix `name`.
     fn remove_beginning_with(&mut self, name: &[u8]) {
         while let Some(behind) = self.meeting(name).filter(|one| one.starts_with(name)) {
             let behind = Arc::clone(behind);
@@ -94,15 +94,15 @@ impl Disjoint {
     }
 }
 
-/// Two names of which one begins with the other, if there are any: among new ones, or of a new one and one of
-/// before. The first new one that has such another is told, as in Redis; the last value says whether the
-/// other is one of before.
+/// Overlapping names, if there are any: two new ones, or a new one and an old one. The first new name that
+/// overlaps is returned, as in Redis, with its counterpart; the last value says whether the counterpart is an
+/// old name.
 pub(crate) fn overlap<'p>(
     before: &'p Disjoint,
     new: &'p [Arc<[u8]>],
 ) -> Option<(&'p [u8], &'p [u8], bool)> {
-    // From the last to the first, each compared with those behind it. Of those only names count that none of
-    // the others begins.
+    // From the last new name to the first, each compared with those behind it. Of these only names without a
+    // prefix among the others are kept.
     let mut behind = Disjoint::default();
     let mut first = None;
     for (at, name) in new.iter().enumerate().rev() {
@@ -231,7 +231,7 @@ mod tests {
                 }
             });
         }
-        // The one that overlaps is the last, and begins all others.
+        // The overlapping name is the last, and a prefix of all others.
         steps::assert_linear(2_000, |n| {
             let mut new = many(n);
             new.push((*b"p:").into());

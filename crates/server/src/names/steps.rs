@@ -1,12 +1,11 @@
-//! Counting the steps of loops, in tests only: their number does not depend on the machine, as their time
-//! does.
+//! Step counter of loops, in tests only. Unlike time, the number of steps does not depend on the machine.
 
 #[cfg(test)]
 thread_local! {
     static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Notes `count` steps.
+/// Counts `count` steps.
 #[inline(always)]
 pub(crate) fn add(count: usize) {
     #[cfg(test)]
@@ -14,7 +13,7 @@ pub(crate) fn add(count: usize) {
     let _ = count;
 }
 
-/// The steps that `work` takes on this thread.
+/// Steps of `work` on this thread.
 #[cfg(test)]
 pub(crate) fn counted(work: impl FnOnce()) -> usize {
     let before = STEPS.get();
@@ -22,7 +21,7 @@ pub(crate) fn counted(work: impl FnOnce()) -> usize {
     STEPS.get() - before
 }
 
-/// Fails if `work` on twice as much takes more than a little over twice the steps. `work` gets how much.
+/// Asserts that `work` of twice the size takes at most a little more than twice the steps.
 #[cfg(test)]
 pub(crate) fn assert_linear(n: usize, mut work: impl FnMut(usize)) {
     let once = counted(|| work(n));

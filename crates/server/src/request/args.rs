@@ -1,27 +1,27 @@
-//! The arguments of one request, as slices of the buffer it was read into.
+//! Arguments of one request, as slices of the buffer it was read into.
 
 use keyspace::{Key, Keyspace, LargeValue};
 use resp::{number, request::Span};
 
 use super::failure::{self, Failure};
 
-/// See the module. Index 0 is the command's name.
+/// Arguments of one request. Index 0 is the command's name.
 #[derive(Clone, Copy)]
 pub(crate) struct Args<'a> {
     pub(crate) input: &'a [u8],
     pub(crate) spans: &'a [Span],
-    /// Hashes of the first keys, made while the batch was parsed.
+    /// Hashes of the first keys, computed when the batch was parsed.
     pub(crate) hashes: &'a [u64],
     pub(crate) first_key: usize,
-    /// Keys are `1 << key_shift` arguments apart.
+    /// Distance of keys: `1 << key_shift` arguments.
     pub(crate) key_shift: u8,
     pub(crate) keyspace: &'a Keyspace,
-    /// The buffer that `input` is, when it is the connection's own and large.
+    /// The buffer of `input`, if it is large and belongs to the connection alone.
     pub(crate) buffer: Option<&'a LargeValue>,
 }
 
 impl<'a> Args<'a> {
-    /// Those of no request yet, in these bytes. `buffer` is theirs, if it can be shared.
+    /// Arguments in `input` before a request is parsed. `buffer`: its buffer, if that can be shared.
     #[inline]
     pub(crate) fn of_input(
         input: &'a [u8],
@@ -39,7 +39,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The number of arguments, name included.
+    /// Number of arguments, the name included.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.spans.len()
@@ -52,13 +52,13 @@ impl<'a> Args<'a> {
         last.start + last.len - first.start
     }
 
-    /// The argument at `at`, which the arity (or a check of [`Args::len`]) says is there.
+    /// The argument at `at`, which exists by the arity or a check of [`Args::len`].
     #[inline]
     pub(crate) fn get(&self, at: usize) -> &'a [u8] {
         self.spans[at].of(self.input)
     }
 
-    /// The argument at `at`, if there is one.
+    /// The argument at `at`, if it exists.
     pub(crate) fn optional(&self, at: usize) -> Option<&'a [u8]> {
         self.spans.get(at).map(|span| span.of(self.input))
     }
@@ -74,7 +74,7 @@ impl<'a> Args<'a> {
             .map(move |span| span.of(input))
     }
 
-    /// The argument at `at` as a key. Its hash is there already if it is one of the command's first keys.
+    /// The argument at `at` as a key. The hashes of the first keys are precomputed.
     #[inline]
     pub(crate) fn key(&self, at: usize) -> Key<'a> {
         let bytes = self.get(at);
@@ -93,7 +93,7 @@ impl<'a> Args<'a> {
         Key { bytes, hash }
     }
 
-    /// All keys of a command whose keys go on to its last argument (or the last but its value).
+    /// All keys of a command whose keys extend to its last argument, or to the last before a value.
     #[inline]
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key<'a>> + Clone + use<'a> {
         let args = *self;
@@ -102,8 +102,8 @@ impl<'a> Args<'a> {
             .map(move |at| args.key(at))
     }
 
-    /// The argument at `at` as a large value: the very buffer it arrived in when that holds little else, a
-    /// copy otherwise.
+    /// The argument at `at` as a large value: the receive buffer itself if that holds little else, a copy
+    /// otherwise.
     pub(crate) fn large(&self, at: usize) -> LargeValue {
         let span = self.spans[at];
         if let Some(buffer) = self.buffer
@@ -115,7 +115,7 @@ impl<'a> Args<'a> {
         LargeValue::new(self.get(at).to_vec().into())
     }
 
-    /// Whether the argument at `at` is this word, in any case.
+    /// Whether the argument at `at` is this word, ignoring case.
     pub(crate) fn is(&self, at: usize, word: &str) -> bool {
         self.get(at).eq_ignore_ascii_case(word.as_bytes())
     }
@@ -125,12 +125,12 @@ impl<'a> Args<'a> {
         number::parse_i64(self.get(at)).ok_or(failure::NOT_AN_INTEGER)
     }
 
-    /// The argument at `at` as an integer of 32 bits, as the number of a database is.
+    /// The argument at `at` as a 32-bit integer, like the number of a database.
     pub(crate) fn integer_i32(&self, at: usize) -> Result<i32, Failure> {
         i32::try_from(self.integer(at)?).map_err(|_| failure::NOT_AN_INT32)
     }
 
-    /// The argument at `at` as text for an error message: bytes that are no UTF-8 are replaced.
+    /// The argument at `at` as text for an error message. Invalid UTF-8 is replaced.
     pub(crate) fn text(&self, at: usize) -> String {
         String::from_utf8_lossy(self.get(at)).into_owned()
     }

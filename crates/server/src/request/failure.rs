@@ -1,26 +1,26 @@
-//! What a command answers when it cannot do what was asked. Texts are part of the protocol: clients switch
-//! on the first word and people search for the rest, so they are those of Redis.
+//! Error replies. Their texts are those of Redis: clients compare the first word, and people search for the
+//! rest.
 
 use std::borrow::Cow;
 
 use crate::limits::ERROR_ECHO_BYTES;
 
-/// An error reply, without the leading `-`. It may repeat bytes of a request that are no text.
+/// Error reply, without the leading `-`. It may contain bytes of a request that are not UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure(pub(crate) Cow<'static, [u8]>);
 
 impl Failure {
-    /// A fixed text.
+    /// Constant text.
     pub(crate) const fn of(text: &'static str) -> Failure {
         Failure(Cow::Borrowed(text.as_bytes()))
     }
 
-    /// A text made for the occasion.
+    /// Formatted text.
     pub(crate) fn new(text: impl Into<String>) -> Failure {
         Failure(Cow::Owned(text.into().into_bytes()))
     }
 
-    /// A text that repeats an argument: what stands before it, the argument, what stands behind it.
+    /// Text with an argument in its middle.
     pub(crate) fn about(before: &str, arg: &[u8], behind: &str) -> Failure {
         Failure(Cow::Owned(
             [before.as_bytes(), quoted(arg), behind.as_bytes()].concat(),
@@ -49,14 +49,14 @@ impl Failure {
         )
     }
 
-    /// What EXEC answers when it is refused with this: the transaction is over too.
+    /// EXECABORT error of an EXEC that is refused for this reason; the transaction is over.
     pub(crate) fn of_exec(&self) -> Failure {
         let text = self.0.strip_prefix(b"ERR ").unwrap_or(&self.0);
         let before: &[u8] = b"EXECABORT Transaction discarded because of: ";
         Failure(Cow::Owned([before, text].concat()))
     }
 
-    /// The code before the first space, by which INFO errorstats counts.
+    /// Code before the first space, the key of INFO errorstats.
     pub(crate) fn code(&self) -> &str {
         let code = self.0.split(|&byte| byte == b' ').next();
         code.and_then(|code| std::str::from_utf8(code).ok())
@@ -64,13 +64,13 @@ impl Failure {
     }
 }
 
-/// What error texts repeat of an argument: nothing from its first zero byte on.
+/// The part of an argument that error texts repeat: up to its first zero byte.
 pub(crate) fn quoted(arg: &[u8]) -> &[u8] {
     let end = arg.iter().position(|&byte| byte == 0).unwrap_or(arg.len());
     &arg[..end]
 }
 
-/// The first bytes of an argument, `most` at most.
+/// The first bytes of an argument, at most `most`.
 pub(crate) fn start(arg: &[u8], most: usize) -> &[u8] {
     &arg[..arg.len().min(most)]
 }

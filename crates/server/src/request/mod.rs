@@ -1,5 +1,4 @@
-//! One request and its reply: the arguments as they lie in a buffer, and what is answered. Nothing here knows
-//! a command.
+//! One request and its reply, independent of commands: arguments in a buffer, failures, replies.
 
 mod args;
 pub(crate) mod failure;

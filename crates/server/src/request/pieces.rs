@@ -1,4 +1,4 @@
-//! Replies that are gathered in chunks which never move, and go to the connection as they are.
+//! Replies in chunks that never move and are handed to the connection as they are.
 
 use std::collections::VecDeque;
 
@@ -8,12 +8,12 @@ use resp::reply::{Protocol, Writer};
 use super::Pinned;
 use crate::limits::PIECE_BYTES;
 
-/// A part of a reply.
+/// Part of a reply.
 pub(crate) enum Chunk {
     Bytes(Vec<u8>),
-    /// A value that no entry has.
+    /// Value that belongs to no entry.
     Own(LargeValue),
-    /// A value that an entry has, or had.
+    /// Value that belongs, or belonged, to an entry.
     Lent(Lent),
 }
 
@@ -27,30 +27,30 @@ impl Chunk {
     }
 }
 
-/// A reply that grows without ever moving.
+/// Reply that grows without being moved.
 #[derive(Default)]
 pub(crate) struct Pieces {
     chunks: VecDeque<Chunk>,
     bytes: usize,
-    /// Of these, bytes of values that are sent by reference.
+    /// Bytes of values of entries, sent by reference; part of the length.
     lent: usize,
 }
 
 impl Pieces {
-    /// A reply that begins with these bytes.
+    /// Reply that begins with these bytes.
     pub(crate) fn beginning(bytes: Vec<u8>) -> Pieces {
         let mut pieces = Pieces::default();
         pieces.put_before(bytes);
         pieces
     }
 
-    /// Puts something in front of all.
+    /// Inserts bytes at the front.
     pub(crate) fn put_before(&mut self, bytes: Vec<u8>) {
         self.bytes += bytes.len();
         self.chunks.push_front(Chunk::Bytes(bytes));
     }
 
-    /// Writes something behind all.
+    /// Appends the output of `write`.
     pub(crate) fn write(&mut self, protocol: Protocol, write: impl FnOnce(&mut Writer<'_>)) {
         let is_open =
             |chunk: &Chunk| matches!(chunk, Chunk::Bytes(last) if last.len() < PIECE_BYTES);
@@ -66,7 +66,7 @@ impl Pieces {
         self.bytes += out.len() - before;
     }
 
-    /// Writes a large value behind all, by reference.
+    /// Appends a large value by reference.
     pub(crate) fn write_large(&mut self, protocol: Protocol, value: LargeValue) {
         self.write(protocol, |reply| reply.bulk_header(value.len()));
         self.bytes += value.len();
@@ -75,10 +75,10 @@ impl Pieces {
         self.write(protocol, |reply| reply.crlf());
     }
 
-    /// Appends bytes that were encoded elsewhere, and the values that belong between them. Positions of
-    /// values count from `base`, which is where the bytes begin.
+    /// Appends encoded bytes and the values between them. Positions of values count from `base`, the position
+    /// of the first byte.
     pub(crate) fn append(&mut self, bytes: &[u8], large: &[Pinned], base: usize) {
-        // They are encoded already: the protocol decides nothing.
+        // The bytes are encoded already, so the protocol has no effect.
         let protocol = Protocol::Resp2;
         let mut at = 0;
         for pinned in large {
@@ -92,12 +92,12 @@ impl Pieces {
         self.write(protocol, |reply| reply.out.extend_from_slice(&bytes[at..]));
     }
 
-    /// Bytes in all.
+    /// Length of the reply, bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes that it keeps in memory.
+    /// Bytes of memory that it owns.
     pub(crate) fn memory(&self) -> usize {
         self.bytes - self.lent
     }

@@ -1,4 +1,4 @@
-//! Where replies are written: one buffer per worker, and large values beside it by reference.
+//! Output of replies: one buffer per worker, and large values beside it by reference.
 
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
@@ -8,16 +8,16 @@ use ferrite_log::{Blob, BlobFile, BlobStore};
 use keyspace::{INLINE_VALUE_MAX, LargeValue, Stored};
 use resp::reply::{Protocol, Writer};
 
-/// The replies of one group of requests.
+/// Replies to one group of requests.
 #[derive(Default)]
 pub(crate) struct Output {
     pub(crate) bytes: Vec<u8>,
-    /// Values that belong between the bytes, in order of position.
+    /// Values between the bytes, in order of position.
     pub(crate) large: Vec<Pinned<Apart>>,
 }
 
 impl Output {
-    /// The values that belong into `bytes[from..until]`.
+    /// The values inside `bytes[from..until]`.
     #[inline]
     pub(crate) fn large_in(&self, from: usize, until: usize) -> &[Pinned<Apart>] {
         let first = self.large.partition_point(|pinned| pinned.at < from);
@@ -26,22 +26,22 @@ impl Output {
     }
 }
 
-/// A value that is sent from where it is stored.
+/// Value that is sent from where it is stored.
 pub(crate) struct Pinned<V = LargeValue> {
-    /// Offset in [`Output::bytes`] before which it goes.
+    /// Its position: an offset in [`Output::bytes`].
     pub(crate) at: usize,
     pub(crate) value: V,
 }
 
-/// Where a value is that is no part of the bytes around it.
+/// Storage of a value that is not copied into the output.
 pub(crate) enum Apart {
     Memory(LargeValue),
     File(FilePart),
-    /// A value that no entry has.
+    /// Value that belongs to no entry.
     Own(LargeValue),
 }
 
-/// A part of a value that has a file of its own. The file stays as long as this does.
+/// Part of a value with a file of its own. The file exists as long as this does.
 #[derive(Clone)]
 pub(crate) struct FilePart {
     pub(crate) blob: Arc<Blob>,
@@ -50,15 +50,16 @@ pub(crate) struct FilePart {
 }
 
 impl FilePart {
-    /// Its bytes.
+    /// Length of the part, bytes.
     pub(crate) fn len(&self) -> u64 {
         self.range.end - self.range.start
     }
 
-    /// Opens its file. May wait for the disk.
+    /// Opens the file. May block on the disk.
     ///
     /// # Errors
-    /// The disk refuses.
+    ///
+    /// The file can't be opened.
     pub(crate) fn open(&self) -> io::Result<BlobFile> {
         self.store.open(&self.blob).map_err(io::Error::other)
     }
@@ -73,14 +74,14 @@ impl Apart {
     }
 }
 
-/// How far an output reached.
+/// Position in an output.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     bytes: usize,
     large: usize,
 }
 
-/// The reply of one command.
+/// Reply to one command.
 pub(crate) struct Reply<'c> {
     writer: Writer<'c>,
     large: &'c mut Vec<Pinned<Apart>>,
@@ -97,7 +98,7 @@ impl<'c> Reply<'c> {
         }
     }
 
-    /// How far the output reaches, to come back to with [`Reply::take_back`].
+    /// Current position, for [`Reply::take_back`].
     #[inline]
     pub(crate) fn mark(&self) -> Mark {
         Mark {
@@ -106,7 +107,7 @@ impl<'c> Reply<'c> {
         }
     }
 
-    /// Takes back everything written since a position.
+    /// Removes all that was written since a position.
     pub(crate) fn take_back(&mut self, mark: Mark) {
         self.writer.out.truncate(mark.bytes);
         self.large.truncate(mark.large);
@@ -119,23 +120,23 @@ impl<'c> Reply<'c> {
         self.writer.out.len() - mark.bytes + large_bytes
     }
 
-    /// The protocol of the connection, for the few replies whose shape differs beyond encoding.
+    /// Protocol of the connection, for the few replies whose structure depends on it.
     pub(crate) fn protocol(&self) -> Protocol {
         self.writer.protocol
     }
 
-    /// Switches the protocol for the rest of the reply, as HELLO does.
+    /// Switches the protocol for the rest of the reply (HELLO).
     pub(crate) fn set_protocol(&mut self, protocol: Protocol) {
         self.writer.protocol = protocol;
     }
 
-    /// Where the reply has got to, for [`Reply::put_before`].
+    /// Current position, for [`Reply::put_before`].
     pub(crate) fn position(&self) -> usize {
         self.writer.out.len()
     }
 
-    /// Writes something in front of everything since `position`: the header of an array, say, whose length is
-    /// known when its elements are there. Costs one move of those bytes.
+    /// Inserts at `position`, for example the header of an array once its length is known. Costs one move of
+    /// the bytes behind it.
     pub(crate) fn put_before(&mut self, position: usize, write: impl FnOnce(&mut Writer<'_>)) {
         let end = self.writer.out.len();
         write(&mut self.writer);
@@ -151,18 +152,18 @@ impl<'c> Reply<'c> {
         }
     }
 
-    /// Appends a reply that was encoded elsewhere, in the protocol of the connection.
+    /// Appends a reply that is encoded in the protocol of the connection.
     pub(crate) fn encoded(&mut self, bytes: &[u8]) {
         self.writer.out.extend_from_slice(bytes);
     }
 
-    /// Takes everything since `position` out of the reply, which has no large values there.
+    /// Removes and returns all bytes since `position`. There are no large values among them.
     pub(crate) fn split_off(&mut self, position: usize) -> Vec<u8> {
         self.writer.out.split_off(position)
     }
 
-    /// Appends bytes that were encoded elsewhere, and the values that belong between them. Positions of
-    /// values count from `base`, which is where the bytes begin.
+    /// Appends encoded bytes and the values between them. Positions of values count from `base`, the position
+    /// of the first byte.
     pub(crate) fn append(&mut self, bytes: &[u8], large: &[Pinned], base: usize) {
         let from = self.writer.out.len();
         self.large.extend(large.iter().map(|pinned| Pinned {
@@ -172,7 +173,7 @@ impl<'c> Reply<'c> {
         self.writer.out.extend_from_slice(bytes);
     }
 
-    /// A stored value as a bulk string: copied when it is small, by reference when it is large.
+    /// Stored value as a bulk string: copied if it is small, by reference if it is large.
     #[inline]
     pub(crate) fn value(&mut self, value: Stored<'_>) {
         match value {
@@ -188,7 +189,7 @@ impl<'c> Reply<'c> {
         }
     }
 
-    /// A part of a value that is nowhere else, as a bulk string: sent from where it is if it is much.
+    /// Part of a value that belongs to no entry, as a bulk string: by reference if it is large.
     pub(crate) fn part(&mut self, value: &LargeValue, part: Range<usize>) {
         if part.len() < value.len() || part.len() <= INLINE_VALUE_MAX {
             self.writer.bulk(&value[part]);
@@ -202,7 +203,7 @@ impl<'c> Reply<'c> {
         self.writer.crlf();
     }
 
-    /// A part of a value that has a file of its own, as a bulk string that is sent from there.
+    /// Part of a value with a file of its own, as a bulk string that is sent from the file.
     pub(crate) fn file(&mut self, part: FilePart) {
         self.writer.bulk_header(part.len() as usize);
         if part.len() > 0 {

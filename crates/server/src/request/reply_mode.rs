@@ -1,21 +1,21 @@
-//! CLIENT REPLY: whether replies are sent.
+//! CLIENT REPLY.
 
-/// Whether replies are sent.
+/// Mode of CLIENT REPLY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum ReplyMode {
     #[default]
     On,
     Off,
-    /// None for the next command.
+    /// No reply to the next command.
     SkipNext,
-    /// None; and if they are turned on in the same transaction, none for the next command all the same.
+    /// No replies. If replies are turned on in the same transaction, the next command still has none.
     OffSkipNext,
-    /// None for this command, then on again.
+    /// No reply to this command, then on again.
     Skip,
 }
 
 impl ReplyMode {
-    /// Whether what is answered now is not sent.
+    /// Whether the current reply is dropped.
     pub(crate) fn is_silent(self) -> bool {
         matches!(
             self,
@@ -23,7 +23,7 @@ impl ReplyMode {
         )
     }
 
-    /// The mode for what follows a command.
+    /// Mode after a command.
     pub(crate) fn behind_a_command(self) -> ReplyMode {
         match self {
             ReplyMode::SkipNext => ReplyMode::Skip,

@@ -1,10 +1,10 @@
-//! Which keys are used most, now: by operations and by bytes.
+//! Hot keys: the keys that are used most now, by operations and by bytes.
 //!
-//! Each worker looks at one command in so many ([`sampler`]) and keeps the heaviest keys it sees in a
-//! [`sketch`] of fixed size, in which the past fades; HOTKEYS TOP adds up what all workers have. A command
-//! that is not looked at pays one counter that is decremented.
+//! Each worker samples commands ([`sampler`]) and keeps the heaviest keys of the samples in a [`sketch`] of
+//! fixed size, with weights that decay. HOTKEYS TOP adds up the sketches of all workers. A command that is
+//! not sampled costs one decrement.
 //!
-//! [`session`] is HOTKEYS of Redis 8.6: what was used between two moments, from the same samples.
+//! [`session`] is HOTKEYS of Redis 8.6: the usage between two moments, from the same samples.
 
 mod sampler;
 mod session;
@@ -18,20 +18,20 @@ pub(crate) use sketch::{Rank, Rates, Use};
 
 use crate::metrics::WorkerStats;
 
-/// Keys that HOTKEYS TOP and the dashboard tell of.
+/// Keys listed by HOTKEYS TOP and the dashboard.
 pub(crate) const MOST: usize = 32;
 
-/// A key that is used much.
+/// A hot key and its rates.
 #[derive(Debug)]
 pub(crate) struct HotKey {
     pub(crate) db: usize,
     pub(crate) key: Vec<u8>,
     pub(crate) rates: Rates,
-    /// The command that used it last, as far as it was looked at.
+    /// Command of its last sample.
     pub(crate) command: u16,
 }
 
-/// The keys that weigh most, the first most.
+/// The heaviest keys of all workers, in descending order.
 pub(crate) fn heaviest<'w>(
     workers: impl Iterator<Item = &'w WorkerStats>,
     rank: Rank,
@@ -60,7 +60,7 @@ pub(crate) fn heaviest<'w>(
     keys
 }
 
-/// Forgets everything but a session.
+/// Clears all but a session.
 pub(crate) fn reset<'w>(workers: impl Iterator<Item = &'w WorkerStats>) {
     workers.for_each(|stats| stats.hot_keys.reset());
 }

@@ -1,9 +1,9 @@
-//! Which commands are looked at: few where there are many, all where there are few.
+//! Sampling of commands: a small share under load, all of them when there are few.
 //!
-//! A countdown says when the next is due; it is drawn anew each time, so that a stream with a rhythm is seen
-//! as it is. What is looked at stands for as many as were passed over. More than [`MANY`] in a window of the
-//! worker's housekeeping double the period at once, fewer than [`FEW`] halve it at its end: a thousand a
-//! second are looked at at most, whatever the load.
+//! A countdown leads to the next sample. It is drawn at random each time, so that a periodic stream is
+//! sampled evenly. A sample has the weight of all commands since the last one. More than [`MANY`] samples in
+//! a window of the worker's housekeeping double the period at once, fewer than [`FEW`] halve it at the end of
+//! the window. So at most about a thousand samples are taken per second, whatever the load.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -14,31 +14,32 @@ use super::session::Tally;
 use super::sketch::{Found, Rank, Sketch, Use};
 use crate::metrics::COUNTS;
 
-/// Commands that are looked at in a window: more double the period, fewer halve it.
+/// Samples in a window above which the period doubles, and below which it halves.
 const MANY: u32 = 64;
 const FEW: u32 = 8;
 
-/// How many times longer than usual a command may take to stand for others that take as long.
+/// Bound of a sample's duration, as a multiple of the usual one of its command, where it represents several
+/// commands.
 const UNUSUAL: u64 = 16;
 
-/// The longest period.
+/// Longest period.
 const LONGEST: u64 = 1 << 16;
 
-/// The hot keys of one worker.
+/// Sampler and sketches of one worker.
 pub(crate) struct HotKeys {
-    /// Commands before the next that is looked at; only the worker changes it.
+    /// Commands until the next sample. Only the worker changes it, but for [`HotKeys::start_tally`].
     countdown: AtomicU64,
     sampler: Mutex<Sampler>,
 }
 
 struct Sampler {
-    /// One command in so many is looked at, on average.
+    /// Mean distance of samples, in commands.
     period: u64,
     in_window: u32,
     random: fastrand::Rng,
-    /// By operations and by bytes, from the first use on.
+    /// By operations and by bytes; allocated at the first use.
     sketches: Option<[Sketch; 2]>,
-    /// What was seen of a session of HOTKEYS START.
+    /// Samples of a session of HOTKEYS START.
     tally: Option<Tally>,
 }
 
@@ -58,7 +59,7 @@ impl Default for HotKeys {
 }
 
 impl HotKeys {
-    /// Counts a command; whether it is one to look at.
+    /// Counts a command. Returns whether it is sampled.
     pub(crate) fn is_due(&self) -> bool {
         match self.left() {
             0 => true,
@@ -69,7 +70,7 @@ impl HotKeys {
         }
     }
 
-    /// How many commands are passed over before the next that is looked at.
+    /// Commands until the next sample.
     #[inline]
     pub(crate) fn left(&self) -> usize {
         if COUNTS {
@@ -79,33 +80,33 @@ impl HotKeys {
         }
     }
 
-    /// The same, by whoever has counted some by itself.
+    /// Sets the commands until the next sample, after a caller has counted some itself.
     #[inline]
     pub(crate) fn set_left(&self, left: usize) {
         self.countdown.store(left as u64, Relaxed);
     }
 
-    /// Looks at a command that has this many keys: `used` says what the one at a place stands for, which is
-    /// drawn, and is told how many commands stand behind this one. Only the worker calls this.
+    /// Takes a sample of a command with `keys` keys. One of them is drawn; `used` returns its use, given its
+    /// place and the number of commands that the sample represents. Only the worker calls this.
     pub(crate) fn add<'k>(
         &self,
         keys: usize,
         now_ms: i64,
         used: impl FnOnce(usize, u64) -> Use<'k>,
     ) {
-        // Somebody who reads at this moment is not waited for: the next command will do.
+        // A concurrent reader is not waited for: the next command is sampled instead.
         let Some(mut sampler) = self.sampler.try_lock() else {
             return self.set_left(0);
         };
         let period = sampler.next(&self.countdown);
         if keys > 0 {
-            // One of them stands for all: each as often as any other.
+            // One key represents all, each with the same probability.
             let at = sampler.random.usize(..keys);
             sampler.add(&used(at, period), now_ms);
         }
     }
 
-    /// Ends a window; only the worker calls this.
+    /// Ends a window. Only the worker calls this.
     pub(crate) fn adapt(&self) {
         let mut sampler = self.sampler.lock();
         if sampler.in_window < FEW && sampler.period > 1 {
@@ -132,22 +133,22 @@ impl HotKeys {
         found.map(key).collect()
     }
 
-    /// Forgets all keys.
+    /// Removes all keys.
     pub(super) fn reset(&self) {
         self.sampler.lock().sketches = None;
     }
 
-    /// Begins to add samples to a session that ends at a moment, if at any. The first commands are all looked
-    /// at.
+    /// Begins a session on this worker, with an end (Unix, ms) or without. The first commands are all
+    /// sampled.
     pub(super) fn start_tally(&self, ends_ms: Option<i64>) {
         let mut sampler = self.sampler.lock();
         sampler.tally = Some(Tally::new(ends_ms));
         sampler.period = 1;
-        // A worker that counts at this moment may write over it, and looks at its next a little later.
+        // A worker that counts at this moment may overwrite this; its next sample is then a little later.
         self.countdown.store(0, Relaxed);
     }
 
-    /// Ends that; what was added stays.
+    /// Ends the session. Its samples stay.
     pub(super) fn stop_tally(&self) {
         if let Some(tally) = &mut self.sampler.lock().tally {
             tally.stop();
@@ -158,7 +159,7 @@ impl HotKeys {
         self.sampler.lock().tally = None;
     }
 
-    /// Looks at what was added to the session, if there is one.
+    /// Calls `look` with the samples of the session, if there is one.
     pub(super) fn with_tally(&self, look: impl FnOnce(&Tally)) {
         if let Some(tally) = &self.sampler.lock().tally {
             look(tally);
@@ -166,19 +167,18 @@ impl HotKeys {
     }
 }
 
-/// Ticks of a command that took so many and stands for a number of them, where such a command usually takes
-/// `usual`.
+/// Ticks of all `period` commands that a sample with `ticks` represents. `usual`: the usual ticks of the
+/// command.
 ///
-/// A thread that is interrupted while it runs the one that is looked at would make a key weigh more than
-/// everything else together. So the commands that were passed over take [`UNUSUAL`] times what is usual at
-/// most.
+/// If the thread is preempted during the sampled command, its key would outweigh everything else. So the
+/// represented commands count at most [`UNUSUAL`] times the usual ticks.
 pub(crate) fn ticks_of_all(period: u64, ticks: u64, usual: Option<u64>) -> u64 {
     let most = usual.map_or(ticks, |usual| UNUSUAL * (usual + 1));
     ticks + (period - 1) * ticks.min(most)
 }
 
 impl Sampler {
-    /// Draws when the next is due. Returns how many commands this one stands for.
+    /// Draws the distance of the next sample. Returns the number of commands that this sample represents.
     fn next(&mut self, countdown: &AtomicU64) -> u64 {
         let period = self.period;
         self.in_window += 1;
@@ -207,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs so many commands, of which each `nth` uses a key; returns how many were looked at.
+    /// Runs commands, of which each `nth` uses a key. Returns the number of samples.
     fn run(hot_keys: &HotKeys, commands: u64, now_ms: i64) -> u32 {
         let mut looked_at = 0;
         for _ in 0..commands {

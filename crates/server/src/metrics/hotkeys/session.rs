@@ -1,9 +1,9 @@
-//! Tracking sessions, as HOTKEYS START of Redis 8.6 begins them: which keys took most processor time and most
-//! bytes of the network between two moments.
+//! Sessions of HOTKEYS START, as in Redis 8.6: the keys with the most processor time and the most network
+//! bytes between two moments.
 //!
-//! The samples are those that are always taken ([`super::sampler`]). While a session runs, each worker adds
-//! them to two sketches that do not fade. There is one session at most; its results stay until the next
-//! begins or HOTKEYS RESET.
+//! The samples are the usual ones ([`super::sampler`]). During a session each worker also adds them to two
+//! sketches without decay. There is at most one session. Its results stay until the next one begins or
+//! HOTKEYS RESET.
 //!
 //! Lock order: the session, then the samplers of the workers.
 
@@ -18,42 +18,42 @@ use crate::metrics::WorkerStats;
 /// Bytes kept of a key's name.
 const KEY_BYTES: usize = 1024;
 
-/// What HOTKEYS START asks for.
+/// Options of HOTKEYS START.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) cpu: bool,
     pub(crate) net: bool,
-    /// The most keys of each list.
+    /// Bound of the keys in each list.
     pub(crate) count: usize,
-    /// Milliseconds after which the session ends by itself.
+    /// Milliseconds after which the session ends.
     pub(crate) duration_ms: Option<i64>,
-    /// As it was given. The server takes as many samples as it always does.
+    /// The given ratio. It has no effect: the sampler takes its usual samples.
     pub(crate) sample_ratio: i64,
 }
 
-/// The session, if there is one.
+/// The session, running or ended.
 #[derive(Default)]
 pub(crate) struct Session(Mutex<Option<Running>>);
 
 struct Running {
     asked: Asked,
     began_ms: i64,
-    /// The totals of the server at its beginning, or at the last CONFIG RESETSTAT.
+    /// Totals of the server at the start of the session or at the last CONFIG RESETSTAT.
     base: Totals,
-    /// What was counted before that CONFIG RESETSTAT.
+    /// Totals of the session before the last CONFIG RESETSTAT.
     before: Totals,
-    /// Once it has ended: when, and what was counted.
+    /// End of the session (Unix, ms) and its totals.
     ended: Option<(i64, Totals)>,
 }
 
-/// What the whole server has used.
+/// Totals of the whole server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
-    /// Microseconds that commands ran.
+    /// Run time of commands, microseconds.
     pub(crate) commands_us: u64,
     /// Bytes received and sent.
     pub(crate) net_bytes: u64,
-    /// Milliseconds of processor time.
+    /// Processor time, milliseconds.
     pub(crate) user_ms: u64,
     pub(crate) system_ms: u64,
 }
@@ -71,7 +71,7 @@ impl Totals {
         }
     }
 
-    /// What was added since `base`, on top of `before`.
+    /// `before` plus the difference to `base`.
     fn since(self, base: Totals, before: Totals) -> Totals {
         let field = |now: u64, base: u64, before: u64| now.saturating_sub(base) + before;
         Totals {
@@ -83,7 +83,7 @@ impl Totals {
     }
 }
 
-/// What HOTKEYS GET tells of a session.
+/// Results of a session, for HOTKEYS GET.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) asked: Asked,
@@ -91,23 +91,24 @@ pub(crate) struct Report {
     pub(crate) began_ms: i64,
     pub(crate) duration_ms: i64,
     pub(crate) totals: Totals,
-    /// Keys and their microseconds, the most first.
+    /// Keys with their microseconds, in descending order.
     pub(crate) by_cpu: Vec<(Vec<u8>, u64)>,
-    /// Bytes of requests and replies that named a key.
+    /// Bytes of requests and replies with keys.
     pub(crate) key_bytes: u64,
-    /// Keys and their bytes, the most first.
+    /// Keys with their bytes, in descending order.
     pub(crate) by_net: Vec<(Vec<u8>, u64)>,
 }
 
-/// A session is in progress.
+/// Error: a session is in progress.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Active;
 
 impl Session {
-    /// Begins a session; the results of the last are dropped.
+    /// Begins a session and drops the results of the last one.
     ///
     /// # Errors
-    /// One is in progress.
+    ///
+    /// A session is in progress.
     pub(crate) fn start<'w>(
         &self,
         workers: impl Iterator<Item = &'w WorkerStats> + Clone,
@@ -137,7 +138,7 @@ impl Session {
         is_active(&self.0.lock())
     }
 
-    /// Ends the session, if one is in progress. Whether one was.
+    /// Ends the session. Returns whether one was in progress.
     pub(crate) fn stop<'w>(
         &self,
         workers: impl Iterator<Item = &'w WorkerStats> + Clone,
@@ -152,7 +153,7 @@ impl Session {
         }
     }
 
-    /// Ends the session if its time is over. The control thread calls this ten times a second.
+    /// Ends the session at its end. The control thread calls this ten times a second.
     pub(crate) fn stop_if_due<'w>(
         &self,
         workers: impl Iterator<Item = &'w WorkerStats> + Clone,
@@ -167,10 +168,11 @@ impl Session {
         }
     }
 
-    /// Drops the results of the session that has ended.
+    /// Drops the results of the last session.
     ///
     /// # Errors
-    /// One is in progress.
+    ///
+    /// A session is in progress.
     pub(crate) fn reset<'w>(
         &self,
         workers: impl Iterator<Item = &'w WorkerStats> + Clone,
@@ -186,7 +188,7 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps what was counted so far: the counters of the server are about to be set to zero.
+    /// Adds the totals so far to the session, before CONFIG RESETSTAT sets them to zero.
     pub(crate) fn note_reset_of_stats<'w>(
         &self,
         workers: impl Iterator<Item = &'w WorkerStats> + Clone,
@@ -194,7 +196,7 @@ impl Session {
         if let Some(running) = &mut *self.0.lock() {
             let now = Totals::of(workers);
             running.before = now.since(running.base, running.before);
-            // Processor time is not set to zero.
+            // CONFIG RESETSTAT does not reset processor time.
             running.base = Totals {
                 commands_us: 0,
                 net_bytes: 0,
@@ -203,7 +205,7 @@ impl Session {
         }
     }
 
-    /// What there is to tell of the session.
+    /// Results of the session, if there is one.
     pub(crate) fn report<'w>(
         &self,
         workers: impl Iterator<Item = &'w WorkerStats> + Clone,
@@ -257,7 +259,7 @@ impl Running {
     }
 }
 
-/// Databases are not told apart: the reply names keys alone.
+/// Adds up keys of all databases, because the reply has no database.
 fn add(keys: &mut HashMap<Vec<u8>, f64>, key: &[u8], weight: f64) {
     match keys.get_mut(key) {
         Some(known) => *known += weight,
@@ -267,7 +269,7 @@ fn add(keys: &mut HashMap<Vec<u8>, f64>, key: &[u8], weight: f64) {
     }
 }
 
-/// The keys that weigh most, the first most. What was used at all weighs one.
+/// The heaviest keys, in descending order. The least weight is one.
 fn most(keys: HashMap<Vec<u8>, f64>, count: usize) -> Vec<(Vec<u8>, u64)> {
     let mut keys: Vec<(Vec<u8>, u64)> = keys
         .into_iter()
@@ -278,19 +280,19 @@ fn most(keys: HashMap<Vec<u8>, f64>, count: usize) -> Vec<(Vec<u8>, u64)> {
     keys
 }
 
-/// What one worker has seen of a session.
+/// Samples of one worker for a session.
 pub(super) struct Tally {
     is_on: bool,
     ends_ms: Option<i64>,
     cpu: Sketch,
     net: Sketch,
-    /// Bytes of all requests and replies that named a key.
+    /// Bytes of all requests and replies with keys.
     net_bytes: u64,
 }
 
 impl Tally {
     pub(super) fn new(ends_ms: Option<i64>) -> Tally {
-        // The same moment all the time: nothing fades.
+        // The time is constant, so no weight decays.
         let sketch = |rank| Sketch::with_key_bytes(rank, 0, KEY_BYTES);
         Tally {
             is_on: true,
@@ -301,7 +303,7 @@ impl Tally {
         }
     }
 
-    /// Adds a sample, as long as the session runs.
+    /// Adds a sample while the session runs.
     pub(super) fn add(&mut self, used: &Use<'_>, now_ms: i64) {
         if !self.is_on || self.ends_ms.is_some_and(|ends_ms| now_ms >= ends_ms) {
             return;

@@ -1,43 +1,43 @@
-//! The heaviest keys of a stream, in fixed memory: Space-Saving, with weights that fade.
+//! The heaviest keys of a stream in fixed memory: Space-Saving with decaying weights.
 //!
-//! There are [`SLOTS`] keys with a weight each. A key that is not among them takes the place of the lightest
-//! and its weight on top of its own, which is what the estimate may be wrong by. So a key whose share is
-//! above one in [`SLOTS`] is always there, and no weight is less than the truth.
+//! There are [`SLOTS`] slots of a key and its weight. A new key replaces the lightest one and adds that
+//! weight to its own, which bounds the error of the estimate. So a key with a share above one in [`SLOTS`] is
+//! always present, and no weight is below the truth.
 //!
-//! A weight loses half of itself in [`HALF_LIFE_MS`]. Rather than making all weights lighter all the time,
-//! what comes later weighs more, by `2^(age / HALF_LIFE_MS)`; from time to time all are divided by the same.
+//! A weight halves in [`HALF_LIFE_MS`]. Old weights are not decreased all the time; new weights are increased
+//! by `2^(age / HALF_LIFE_MS)` instead, and from time to time all are divided by the same factor.
 
 use keyspace::Key;
 
-/// Keys that are kept.
+/// Number of keys.
 const SLOTS: usize = 256;
 
-/// Bytes kept of a key; longer ones that begin alike are told apart by their hash.
+/// Bytes kept of a key. Longer keys with the same beginning are distinguished by their hash.
 const KEY_BYTES: usize = 128;
 
-/// The time in which a weight fades to its half.
+/// Half-life of a weight, ms.
 pub(super) const HALF_LIFE_MS: f64 = 30_000.0;
 
-/// What happened in less time than this is told as if it had taken so long: one use is no rate.
+/// Least age of a sketch in the computation of rates: one use is no rate.
 const SHORTEST_MS: i64 = 1000;
 
-/// Doublings after which weights are brought back to a size that leaves room.
+/// Half-lives after which all weights are rescaled, to avoid an overflow.
 const RESCALE: f64 = 40.0;
 
-/// What makes a key heavy.
+/// Measure of the weight of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rank {
     Operations,
     Bytes,
-    /// The time that commands took. Only of a session.
+    /// Run time of commands. Used by sessions only.
     Time,
 }
 
-/// How much a key is used.
+/// Rates of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Rates {
     pub(crate) operations_per_s: f64,
-    /// Of requests and replies.
+    /// Bytes of requests and replies.
     pub(crate) bytes_per_s: f64,
 }
 
@@ -55,7 +55,7 @@ impl Rates {
     }
 }
 
-/// One use of a key, or what stands for several.
+/// One use of a key, or several that a sample represents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Use<'k> {
     pub(crate) db: usize,
@@ -63,19 +63,19 @@ pub(crate) struct Use<'k> {
     pub(crate) command: u16,
     pub(crate) operations: f64,
     pub(crate) bytes: f64,
-    /// Microseconds that the command took.
+    /// Run time of the command, microseconds.
     pub(crate) us: f64,
 }
 
-/// See the module.
+/// The heaviest keys by one measure.
 pub(super) struct Sketch {
     rank: Rank,
     /// Bytes kept of a key.
     key_bytes: usize,
-    /// Which key is in which slot, by hash and database: all that a search reads.
+    /// Hash of key and database of each slot: all that a search reads.
     ids: Vec<u64>,
     slots: Vec<Slot>,
-    /// When weights began to count (Unix, ms), and the moment at which a weight counts as itself.
+    /// Time (Unix, ms) at which weights began to count, and the time at which a weight counts as itself.
     began_ms: i64,
     base_ms: i64,
 }
@@ -86,9 +86,9 @@ struct Slot {
     key: Vec<u8>,
     command: u16,
     weight: f64,
-    /// What of the weight may be another key's.
+    /// Part of the weight that may belong to other keys.
     error: f64,
-    /// What it was used since it has the slot.
+    /// Uses since the key has the slot.
     operations: f64,
     bytes: f64,
 }
@@ -106,7 +106,7 @@ impl Sketch {
         Sketch::with_key_bytes(rank, now_ms, KEY_BYTES)
     }
 
-    /// The same, which keeps so many bytes of a key.
+    /// [`Sketch::new`] with another bound of the bytes kept of a key.
     pub(super) fn with_key_bytes(rank: Rank, now_ms: i64, key_bytes: usize) -> Sketch {
         Sketch {
             rank,
@@ -139,7 +139,7 @@ impl Sketch {
         slot.command = used.command;
     }
 
-    /// A slot for a key that has none.
+    /// Slot for a new key.
     #[cold]
     fn make_room(&mut self, id: u64, used: &Use<'_>) -> usize {
         let key = &used.key.bytes[..used.key.bytes.len().min(self.key_bytes)];
@@ -168,13 +168,13 @@ impl Sketch {
         at
     }
 
-    /// What a use at a time weighs.
+    /// Weight of a use at `now_ms`.
     fn scale(&mut self, now_ms: i64) -> f64 {
         let doublings = (now_ms - self.base_ms) as f64 / HALF_LIFE_MS;
         if doublings.abs() <= RESCALE {
             return doublings.exp2();
         }
-        // Long ago, or somebody has set the clock.
+        // Much time has passed, or the clock was set.
         let shrink = (-doublings.max(0.0)).exp2();
         for slot in &mut self.slots {
             for weight in [
@@ -191,18 +191,18 @@ impl Sketch {
         1.0
     }
 
-    /// Tells of each key what it weighs for certain, in a sketch whose moment never changes.
+    /// Calls `tell` with each key and its certain weight, in a sketch of constant time.
     pub(super) fn weights(&self, mut tell: impl FnMut(&[u8], f64)) {
         for slot in &self.slots {
             tell(&slot.key, slot.weight - slot.error);
         }
     }
 
-    /// The keys whose weight is at least half their own.
+    /// Keys of which at least half of the weight is certain.
     pub(super) fn all(&mut self, now_ms: i64) -> Vec<Found> {
         let scale = self.scale(now_ms);
         let age = (now_ms - self.began_ms).max(SHORTEST_MS) as f64 / HALF_LIFE_MS;
-        // The weight of something that happens once a second, since the beginning.
+        // Weight of one use per second since the beginning.
         let per_second =
             HALF_LIFE_MS / 1000.0 / std::f64::consts::LN_2 * (1.0 - (-age).exp2()) * scale;
         let known = self
@@ -287,7 +287,7 @@ mod tests {
         let mut sketch = Sketch::new(Rank::Operations, 0);
         let mut random = fastrand::Rng::with_seed(7);
         for step in 0..200_000 {
-            // Thirty-two keys share a third of all.
+            // A third of the uses are shared by 32 keys.
             let key = if random.u32(..3) == 0 {
                 random.u64(..32)
             } else {
@@ -305,7 +305,7 @@ mod tests {
             .take(32)
             .filter(|(key, _)| key.parse::<u64>().unwrap_or(99) < 32);
         assert_eq!(heavy.count(), 32, "{:?}", &found[..40.min(found.len())]);
-        // Each has 1,042 a second.
+        // The true rate of each is 1,042 per second.
         assert!(
             found[..32]
                 .iter()

@@ -1,15 +1,15 @@
-//! Walking through all keys in the background, a slice at a time: which are the biggest, and what begins how.
+//! Scan of all keys in the background, in slices: the biggest keys, and statistics by prefix.
 //!
-//! The control thread goes on with the walk ten times a second, for [`KEY_SCAN_NS`] (longer while somebody
-//! waits for figures by prefix), with [`KEY_SCAN_SLICE`] keys under each lock. So it costs well below a
-//! hundredth of a processor, and no command waits for more than a slice. A walk begins anew when it has come
-//! to its end and [`KEY_SCAN_PAUSE_MS`] have passed.
+//! The control thread continues the scan ten times a second, for [`KEY_SCAN_NS`] (longer while a command has
+//! asked for prefixes), with [`KEY_SCAN_SLICE`] keys under each lock. So it costs well below 1 % of a
+//! processor, and no command waits for more than a slice. A new scan begins [`KEY_SCAN_PAUSE_MS`] after the
+//! end of the last.
 //!
-//! What is known is what the last whole walk saw and what this one has seen so far. Keys that come and go
-//! meanwhile may be missing, as in SCAN; how big a key is now is asked when it is told. Where there are few
-//! keys ([`KEY_SCAN_AT_ONCE`]) the command BIGKEYS walks through all of them itself.
+//! Known are the results of the last whole scan and of the current one so far. Keys that are added or removed
+//! meanwhile may be missing, as in SCAN. The current size of a key is read when it is shown. With few keys
+//! ([`KEY_SCAN_AT_ONCE`]) the command BIGKEYS scans all of them itself.
 //!
-//! The size of a key is the memory it takes and the bytes of its value that are on the disk alone.
+//! The size of a key is its memory plus the bytes of its value that are only on the disk.
 
 mod prefixes;
 
@@ -24,10 +24,10 @@ use crate::limits::{
     KEY_SCAN_ASKED_NS, KEY_SCAN_AT_ONCE, KEY_SCAN_NS, KEY_SCAN_PAUSE_MS, KEY_SCAN_SLICE,
 };
 
-/// Big keys that are kept.
+/// Number of big keys that are kept.
 pub(crate) const MOST: usize = 32;
 
-/// What a key takes.
+/// Size of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
     /// Bytes of memory.
@@ -44,7 +44,7 @@ impl Size {
         }
     }
 
-    /// Bytes in all.
+    /// Sum of both.
     pub(crate) fn bytes(self) -> u64 {
         self.memory + self.disk
     }
@@ -53,36 +53,36 @@ impl Size {
 /// A big key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BigKey {
-    /// What it took when it was seen.
+    /// Its size when it was scanned.
     pub(crate) size: Size,
     pub(crate) db: usize,
     pub(crate) key: Vec<u8>,
 }
 
-/// See the module.
+/// State and results of the scan.
 #[derive(Default)]
 pub(crate) struct KeyScan(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Where the walk is: a database, and a cursor in it.
+    /// Position of the scan: a database, and a cursor in it.
     db: usize,
     cursor: u64,
-    /// When the next walk begins (Unix, ms); 0 while one is under way.
+    /// Start of the next scan, Unix ms; 0 during a scan.
     next_ms: i64,
-    /// What the last whole walk has found, and this one so far, the biggest first.
+    /// Results of the last whole scan, and of the current one so far, the biggest first.
     last: Vec<BigKey>,
     found: Vec<BigKey>,
-    /// What is counted by prefix, if somebody asked.
+    /// Statistics by prefix, if a command has asked for them.
     asked: Option<Prefixes>,
 }
 
 impl KeyScan {
-    /// Goes on with the walk for a moment. The turn was entered.
+    /// Continues the scan within its budget of time.
     pub(crate) fn go_on(&self, keyspace: &Keyspace, turn: &Turn<'_>) {
         let now_ms = sys::clock::realtime_ms();
         let began = Instant::now();
-        // Locked for a slice at a time: a worker may want to look.
+        // The lock is released between slices, for workers that read the results.
         while self
             .0
             .lock()
@@ -90,7 +90,7 @@ impl KeyScan {
         {}
     }
 
-    /// The biggest keys that are known, the biggest first.
+    /// The biggest known keys, in descending order.
     pub(crate) fn biggest(&self) -> Vec<BigKey> {
         let state = self.0.lock();
         let mut all = state.found.clone();
@@ -107,7 +107,7 @@ impl KeyScan {
         all
     }
 
-    /// The biggest of all keys, after a look at each; `None` if there are too many for that.
+    /// Scans all keys for the biggest; `None` if there are too many for that.
     pub(crate) fn biggest_at_once(
         keyspace: &Keyspace,
         turn: &Turn<'_>,
@@ -124,12 +124,12 @@ impl KeyScan {
         Some(state.last)
     }
 
-    /// Lets the next walk begin at once, if none is under way.
+    /// Begins the next scan at once, if none is under way.
     pub(crate) fn hurry(&self) {
         self.0.lock().next_ms = 0;
     }
 
-    /// Begins to count by prefix, from the first key on; what was counted before is forgotten.
+    /// Begins new statistics by prefix, from the first key on.
     pub(crate) fn count_prefixes(&self, rule: Rule) {
         let mut state = self.0.lock();
         state.restart();
@@ -137,7 +137,7 @@ impl KeyScan {
         state.asked = Some(Prefixes::new(rule, sys::clock::realtime_ms()));
     }
 
-    /// Looks at what was counted by prefix, if anybody asked for it.
+    /// Calls `look` with the statistics by prefix; `None` if no command has asked for them.
     pub(crate) fn with_prefixes<R>(&self, look: impl FnOnce(Option<&Prefixes>) -> R) -> R {
         look(self.0.lock().asked.as_ref())
     }
@@ -149,7 +149,7 @@ impl State {
         self.found.clear();
     }
 
-    /// One slice, if there is one to do within the budget. Returns whether there may be another.
+    /// Runs one slice, if the budget allows it. Returns whether another may follow.
     fn slice(&mut self, keyspace: &Keyspace, turn: &Turn<'_>, now_ms: i64, spent_ns: u128) -> bool {
         let is_asked = self.asked.as_ref().is_some_and(|asked| !asked.is_done);
         let rests = now_ms < self.next_ms && self.next_ms - now_ms <= KEY_SCAN_PAUSE_MS;
@@ -169,7 +169,7 @@ impl State {
         !is_over
     }
 
-    /// Goes on by some keys. Returns whether the walk has come to its end.
+    /// Scans one slice. Returns whether the scan has ended.
     fn walk(&mut self, keyspace: &Keyspace, turn: &Turn<'_>, now_ms: i64) -> bool {
         if self.db >= keyspace.databases() {
             self.last = std::mem::take(&mut self.found);
@@ -212,7 +212,7 @@ fn note(found: &mut Vec<BigKey>, size: Size, db: usize, key: &[u8]) {
     if found.len() == MOST && found[MOST - 1].size.bytes() >= bytes {
         return;
     }
-    // A walk may come by a key twice while tables are resized.
+    // A scan may visit a key twice while tables are resized.
     found.retain(|one| one.db != db || one.key != key);
     found.truncate(MOST - 1);
     let at = found.partition_point(|one| one.size.bytes() >= bytes);
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_biggest_are_kept_in_order_and_once() {
-        // Half of each is on the disk alone.
+        // Half of each size is only on the disk.
         let note = |found: &mut Vec<BigKey>, bytes: u64, key: u64| {
             let size = Size {
                 memory: bytes / 2,

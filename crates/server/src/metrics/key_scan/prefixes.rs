@@ -1,34 +1,34 @@
-//! Keys, bytes and expiry by what keys begin with: up to the first separators, as many as were asked for.
+//! Keys, bytes and expiries by prefix: the part of a key up to a given number of separators.
 //!
-//! There is room for [`PREFIXES`]; what begins otherwise after that counts together as the rest.
+//! At most [`PREFIXES`] prefixes are counted; keys of further ones count together as the rest.
 
 use std::collections::HashMap;
 
 use crate::limits::PREFIXES;
 
-/// Bytes kept of a prefix; longer ones are the rest.
+/// Bytes kept of a prefix; keys of longer ones count as the rest.
 const PREFIX_BYTES: usize = 128;
 
-/// What a prefix is.
+/// Definition of a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// It ends with this.
+    /// Separator at its end.
     pub(crate) separator: Vec<u8>,
-    /// It has so many of them.
+    /// Number of separators.
     pub(crate) depth: usize,
 }
 
-/// What was counted for one prefix.
+/// Counts of one prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Prefix {
     pub(crate) keys: u64,
-    /// Bytes they take in all, in memory and on the disk alone.
+    /// Bytes of its keys, in memory and only on the disk.
     pub(crate) bytes: u64,
-    /// How many of them will expire.
+    /// Number of its keys with an expiry.
     pub(crate) expiring: u64,
 }
 
-/// See the module.
+/// Counts of all prefixes.
 #[derive(Debug)]
 pub(crate) struct Prefixes {
     pub(crate) rule: Rule,
@@ -37,9 +37,9 @@ pub(crate) struct Prefixes {
     pub(crate) ended_ms: i64,
     /// All keys.
     pub(crate) total: Prefix,
-    /// Those that have no separator.
+    /// Keys without a separator.
     pub(crate) without: Prefix,
-    /// Those for which there was no room.
+    /// Keys of prefixes beyond the bound.
     pub(crate) rest: Prefix,
     by_prefix: HashMap<Vec<u8>, Prefix>,
 }
@@ -89,7 +89,7 @@ impl Prefixes {
         }
     }
 
-    /// The prefixes whose keys take most, the first most.
+    /// The prefixes with the most bytes, in descending order.
     pub(crate) fn heaviest(&self, most: usize) -> Vec<(&[u8], Prefix)> {
         let mut all: Vec<(&[u8], Prefix)> = self
             .by_prefix
@@ -103,8 +103,8 @@ impl Prefixes {
 }
 
 impl Rule {
-    /// What a key begins with; empty if it has no separator. A key with fewer separators than asked for is
-    /// told by those it has.
+    /// Prefix of a key; empty without a separator. A key with fewer separators than asked for has the prefix
+    /// up to its last.
     fn prefix<'k>(&self, key: &'k [u8]) -> &'k [u8] {
         let mut end = 0;
         for _ in 0..self.depth {
