@@ -39,9 +39,9 @@ impl<'a> Reader<'a> {
         Self { rest: text }
     }
 
-    /// True when only blanks are left.
-    pub(crate) fn is_at_end(&self) -> bool {
-        self.rest.trim().is_empty()
+    /// What is left of the line that was read last, without blanks around it.
+    pub(crate) fn rest_of_line(&self) -> &'a str {
+        first_line(self.rest).trim()
     }
 
     /// The next expectation with the text it was written as; `raw` says that the command is a `raw` one.
@@ -333,7 +333,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn first_line(text: &str) -> &str {
+pub(crate) fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 

@@ -120,20 +120,11 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn run_block(&mut self, block: &Block, number: usize, target: Target, run: &mut Run) {
-        let section = block.section(target, self.proto);
-        let mut expected = section
-            .map(|section| section.expected.as_slice())
-            .unwrap_or_default()
-            .iter();
         let mut steps = Vec::new();
         for command in &block.commands {
             run.commands += 1;
-            let wanted = if command.action.replies() {
-                expected.next()
-            } else {
-                None
-            };
-            let outcome = self.perform(command, wanted.map(|(expected, _)| expected));
+            let wanted = command.reply(target, self.proto);
+            let outcome = self.perform(command, wanted.map(|reply| &reply.expected));
             if !command.action.replies() {
                 if let Err(why) = outcome {
                     run.mismatches.push(mismatch_at(
@@ -152,13 +143,13 @@ impl Session<'_> {
             if matches!(outcome, Outcome::Closed | Outcome::Raw { closed: true, .. }) {
                 self.closed.insert(command.connection.clone());
             }
-            if !wanted.is_some_and(|(expected, _)| expected.accepts(&outcome, proto)) {
+            if !wanted.is_some_and(|reply| reply.expected.accepts(&outcome, proto)) {
                 run.mismatches.push(Mismatch {
                     line: command.line,
                     command: command.text.clone(),
                     expected: wanted.map_or(
                         "(no expectation: run with UPDATE_GOLDEN=1)".to_owned(),
-                        |(_, text)| text.clone(),
+                        |reply| reply.text.clone(),
                     ),
                     got: outcome.clone(),
                 });
@@ -247,10 +238,11 @@ impl Session<'_> {
         words: &[Word],
         expected: Option<&Expected>,
     ) -> Result<Outcome, String> {
-        let times = if self.recording {
-            ASK_TIMES / 10
-        } else {
+        // Without an expectation nothing says when the reply is there.
+        let times = if expected.is_some() {
             ASK_TIMES
+        } else {
+            ASK_TIMES / 10
         };
         for _ in 0..times {
             let args = self.arguments(words)?;

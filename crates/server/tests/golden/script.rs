@@ -1,16 +1,23 @@
 //! Golden scripts as data: reading a script file, and writing it back with new expectations.
 //!
-//! A file is blocks separated by blank lines. A block is command lines, then `---`, then one expectation per
-//! command in the notation of `notation.rs`:
+//! A file is blocks separated by blank lines. A block is requests, each with the reply that it is expected to
+//! get, in the notation of `notation.rs`:
 //!
 //! ```text
 //! # A comment.
-//! SET k v
-//! c2: GET k
-//! ---
-//! +OK
-//! "v"
+//! SET k v            -> +OK
+//! c2: GET k          -> "v"
+//! MGET k "->" other  -> [
+//!   "v"
+//!   nil
+//!   nil
+//! ]
+//! CONFIG GET nosuch
+//!   -> {}
 //! ```
+//!
+//! The first bare word `->` ends the request: as an argument it needs quotes. A line that begins with a blank is
+//! a reply of the request above it. A reply ends with its line, or with the line of its closing bracket.
 //!
 //! `c2:` names a connection (without it: `c1`); it is opened on first use. Besides commands, a line may be:
 //!
@@ -21,7 +28,7 @@
 //! raw "bytes"            sends bytes; the expectation is the exact bytes of the answer, `closed` behind them if
 //!                        the server then closes the connection
 //! eventually CMD...      repeats the command until its expectation is met, a few seconds at most
-//! let name = CMD... /re/ keeps the reply, or the first group of the expression in it, as ${name}; no expectation
+//! let name = CMD... /re/ keeps the reply, or the first group of the expression in it, as ${name}; no reply
 //! sleep 20ms             waits
 //! close                  closes the connection
 //! ```
@@ -29,11 +36,22 @@
 //! Variables that are always there: `${now}` and `${now_ms}` (Unix time), `${port}`, `${dir}`, `${addr}` (of
 //! this connection); `${now+10}` adds.
 //!
-//! Where the targets differ, a block has several sections, and the most specific one counts: `--- resp2`,
-//! `--- resp3`, `--- ferrite: why`, `--- ferrite resp3: why`. A first line `only ferrite: why` (or `only
-//! resp3: why`) keeps a block to one target. The head of a file may have `server: --option value` (a server
-//! of its own, started with these options), `config: directive` (a line of its configuration file) and
-//! `script only ferrite: why`.
+//! Where the targets differ, a request has several replies, and the most specific one counts. A difference of
+//! Ferrite has its reason:
+//!
+//! ```text
+//! HELLO
+//!   resp2 -> ["server", "redis", ...]
+//!   resp3 -> {"server": "redis", ...}
+//!   ferrite: why it differs -> {...}
+//!   ferrite resp3: why it differs -> {...}
+//! ```
+//!
+//! A first line `only ferrite: why` (or `only resp3: why`) keeps a block to one target. The head of a file may
+//! have `server: --option value` (a server of its own, started with these options), `config: directive` (a line
+//! of its configuration file) and `script only ferrite: why`.
+//!
+//! [`Script::text`] writes replies of a block in one column; so do recorded files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,8 +60,8 @@ use std::time::Duration;
 use regex_lite::Regex;
 
 use super::expect::Expected;
-use super::notation::Reader;
-use super::words::{Word, split_words};
+use super::notation::{Reader, first_line};
+use super::words::{Word, split_reply, split_words};
 use crate::support::{Proto, Target};
 
 /// What one command line does.
@@ -74,14 +92,112 @@ impl Action {
     }
 }
 
-/// One command line.
+/// A request, or something else to do, and what is expected of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Command {
+    /// Comments and `only` above it, as they stand.
+    above: Vec<String>,
     /// Counted from 1.
     pub(crate) line: usize,
     pub(crate) text: String,
     pub(crate) connection: String,
     pub(crate) action: Action,
+    replies: Vec<Reply>,
+}
+
+/// What a request is expected to get.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    filter: Filter,
+    /// What stands before `->`: the filter and its reason.
+    title: String,
+    pub(crate) text: String,
+    pub(crate) expected: Expected,
+}
+
+impl Command {
+    /// The reply expected in this run: the most specific one that is for it.
+    pub(crate) fn reply(&self, target: Target, proto: Proto) -> Option<&Reply> {
+        let fitting = self
+            .replies
+            .iter()
+            .filter(|reply| reply.filter.admits(target, proto));
+        fitting.max_by_key(|reply| reply.filter.specificity())
+    }
+
+    /// Replaces redis-server's replies: one where the protocols agree, else one for each.
+    pub(crate) fn record(&mut self, resp2: String, resp3: String) {
+        self.replies
+            .retain(|reply| reply.filter.ferrite == Some(true));
+        let reply = |title: &str, proto, text| Reply {
+            filter: Filter {
+                ferrite: None,
+                proto,
+            },
+            title: title.to_owned(),
+            text,
+            // Recorded replies are written, not compared.
+            expected: Expected::Any,
+        };
+        let recorded = if resp2 == resp3 {
+            vec![reply("", None, resp2)]
+        } else {
+            vec![
+                reply("resp2", Some(Proto::Resp2), resp2),
+                reply("resp3", Some(Proto::Resp3), resp3),
+            ]
+        };
+        self.replies.splice(0..0, recorded);
+    }
+
+    /// Reads the reply that `text` begins with, and says how many lines it has.
+    fn take_reply(&mut self, title: &str, text: &str) -> Result<usize, String> {
+        let within = |why: String| format!("reply of `{}`: {why}", self.text);
+        if !self.action.replies() {
+            return Err(within("there is none".to_owned()));
+        }
+        if first_line(text).trim().is_empty() {
+            return Err(within("it is missing".to_owned()));
+        }
+        let filter = parse_filter(title, false)?;
+        let mut reader = Reader::new(text);
+        let (expected, text) = reader
+            .next(matches!(self.action, Action::Raw(_)))
+            .map_err(within)?;
+        if !reader.rest_of_line().is_empty() {
+            return Err(within(format!(
+                "it is followed by {}",
+                reader.rest_of_line()
+            )));
+        }
+        let lines = text.lines().count();
+        self.replies.push(Reply {
+            filter,
+            title: title.to_owned(),
+            text,
+            expected,
+        });
+        Ok(lines)
+    }
+
+    fn write(&self, column: usize, out: &mut String) {
+        self.above
+            .iter()
+            .for_each(|line| out.push_str(&format!("{line}\n")));
+        out.push_str(&self.text);
+        for reply in &self.replies {
+            let padding = column.saturating_sub(self.text.chars().count());
+            let beside = format!("{:padding$} -> {}", "", reply.text);
+            let width = self.text.chars().count() + first_line(&beside).chars().count();
+            let is_beside = reply.title.is_empty() && width <= LINE_WIDTH;
+            match (is_beside, reply.title.as_str()) {
+                (true, _) => out.push_str(&beside),
+                (false, "") => out.push_str(&format!("\n  -> {}", reply.text)),
+                (false, title) => out.push_str(&format!("\n  {title} -> {}", reply.text)),
+            }
+        }
+        out.push('\n');
+    }
 }
 
 /// Which runs something is for; a field that is not set means all of them.
@@ -105,25 +221,18 @@ impl Filter {
     }
 }
 
-/// The expectations behind one `---`.
-#[derive(Clone, Debug)]
-pub(crate) struct Section {
-    filter: Filter,
-    /// The text behind `---`.
-    title: String,
-    lines: Vec<String>,
-    /// One for each command that replies, with its text.
-    pub(crate) expected: Vec<(Expected, String)>,
-}
+/// Requests up to this width have their replies in the block's column.
+const REQUEST_WIDTH: usize = 48;
+/// A reply that would end beyond this stands below its request.
+const LINE_WIDTH: usize = 110;
 
-/// Commands and what they are expected to answer.
-#[derive(Clone, Debug)]
+/// Commands without a blank line between them.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Block {
     only: Option<Filter>,
-    /// Everything above the first `---`, as it stands.
-    head: Vec<String>,
     pub(crate) commands: Vec<Command>,
-    sections: Vec<Section>,
+    /// Comments below the last command.
+    below: Vec<String>,
 }
 
 impl Block {
@@ -131,43 +240,22 @@ impl Block {
         self.only.is_none_or(|only| only.admits(target, proto))
     }
 
-    /// The expectations for this run: the most specific section that is for it.
-    pub(crate) fn section(&self, target: Target, proto: Proto) -> Option<&Section> {
-        let fitting = self
-            .sections
+    fn write(&self, out: &mut String) {
+        let replying = self
+            .commands
             .iter()
-            .filter(|section| section.filter.admits(target, proto));
-        fitting.max_by_key(|section| section.filter.specificity())
-    }
-
-    pub(crate) fn replies(&self) -> usize {
+            .filter(|command| command.action.replies());
+        let widths = replying.map(|command| command.text.chars().count());
+        let column = widths
+            .filter(|&width| width <= REQUEST_WIDTH)
+            .max()
+            .unwrap_or_default();
         self.commands
             .iter()
-            .filter(|command| command.action.replies())
-            .count()
-    }
-
-    /// Replaces redis-server's sections: one where the protocols agree, else one for each.
-    pub(crate) fn set_expected(&mut self, resp2: Vec<String>, resp3: Vec<String>) {
-        self.sections
-            .retain(|section| section.filter.ferrite == Some(true));
-        let section = |title: &str, proto, lines| Section {
-            filter: Filter {
-                ferrite: None,
-                proto,
-            },
-            title: title.to_owned(),
-            lines,
-            expected: Vec::new(),
-        };
-        if resp2 == resp3 {
-            self.sections.insert(0, section("", None, resp2));
-        } else {
-            self.sections
-                .insert(0, section(" resp3", Some(Proto::Resp3), resp3));
-            self.sections
-                .insert(0, section(" resp2", Some(Proto::Resp2), resp2));
-        }
+            .for_each(|command| command.write(column, out));
+        self.below
+            .iter()
+            .for_each(|line| out.push_str(&format!("{line}\n")));
     }
 }
 
@@ -305,19 +393,7 @@ impl Script {
         for part in &self.parts {
             match part {
                 Part::Prose(line) => out.push_str(&format!("{line}\n")),
-                Part::Block(block) => {
-                    block
-                        .head
-                        .iter()
-                        .for_each(|line| out.push_str(&format!("{line}\n")));
-                    for section in block.sections.iter().filter(|_| block.replies() > 0) {
-                        out.push_str(&format!("---{}\n", section.title));
-                        section
-                            .lines
-                            .iter()
-                            .for_each(|line| out.push_str(&format!("{line}\n")));
-                    }
-                }
+                Part::Block(block) => block.write(&mut out),
             }
         }
         out
@@ -331,69 +407,46 @@ fn parse_block(
     first_line: usize,
     recording: bool,
 ) -> Result<Block, (usize, String)> {
-    let head_length = lines
-        .iter()
-        .position(|line| line.starts_with("---"))
-        .unwrap_or(lines.len());
-    let mut block = Block {
-        only: None,
-        head: Vec::new(),
-        commands: Vec::new(),
-        sections: Vec::new(),
-    };
-    for (offset, line) in lines[..head_length].iter().enumerate() {
-        let number = first_line + offset;
-        block.head.push((*line).to_owned());
-        if let Some(only) = line.strip_prefix("only ") {
-            block.only = Some(parse_filter(only, true).map_err(|why| (number, why))?);
-        } else if !line.starts_with('#') {
-            block
-                .commands
-                .push(parse_command(line, number).map_err(|why| (number, why))?);
-        }
-    }
-    let mut index = head_length;
+    let mut block = Block::default();
+    let mut index = 0;
     while index < lines.len() {
-        let length = lines[index + 1..]
-            .iter()
-            .take_while(|line| !line.starts_with("---"))
-            .count();
-        let body = &lines[index + 1..index + 1 + length];
-        let title = &lines[index][3..];
-        match parse_section(title, body, &block.commands) {
-            Ok(section) => block.sections.push(section),
-            // It will be written anew; what is Ferrite's own is not recorded and must be right.
-            Err(_) if recording && !title.contains("ferrite") => {}
-            Err(why) => return Err((first_line + index, why)),
+        let at = |why| (first_line + index, why);
+        let line = lines[index];
+        let mut title = "";
+        let mut reply = None;
+        if line.starts_with('#') {
+            block.below.push(line.to_owned());
+        } else if let Some(only) = line.strip_prefix("only ") {
+            block.only = Some(parse_filter(only, true).map_err(at)?);
+            block.below.push(line.to_owned());
+        } else if line.starts_with(' ') {
+            let (before, text) = line
+                .split_once("->")
+                .ok_or_else(|| at(format!("no reply: {line}")))?;
+            (title, reply) = (before.trim(), Some(text));
+        } else {
+            let (mut command, text) = parse_command(line, first_line + index).map_err(at)?;
+            command.above = std::mem::take(&mut block.below);
+            block.commands.push(command);
+            reply = text;
         }
-        index += 1 + length;
+        let mut taken = 1;
+        if let Some(text) = reply {
+            let text = [&[text], &lines[index + 1..]].concat().join("\n");
+            let command = block
+                .commands
+                .last_mut()
+                .ok_or_else(|| at(format!("no request above: {line}")))?;
+            match command.take_reply(title, &text) {
+                Ok(lines) => taken = lines,
+                // It will be written anew; what is Ferrite's own is not recorded and must be right.
+                Err(_) if recording && !title.contains("ferrite") => {}
+                Err(why) => return Err(at(why)),
+            }
+        }
+        index += taken;
     }
     Ok(block)
-}
-
-fn parse_section(title: &str, lines: &[&str], commands: &[Command]) -> Result<Section, String> {
-    let filter = parse_filter(title, false)?;
-    let text = lines.join("\n");
-    let mut reader = Reader::new(&text);
-    let mut expected = Vec::new();
-    for command in commands.iter().filter(|command| command.action.replies()) {
-        let raw = matches!(command.action, Action::Raw(_));
-        expected.push(
-            reader
-                .next(raw)
-                .map_err(|why| format!("expectation for `{}`: {why}", command.text))?,
-        );
-    }
-    if !reader.is_at_end() {
-        return Err("more expectations than commands that reply".to_owned());
-    }
-    let lines = lines.iter().map(|line| (*line).to_owned()).collect();
-    Ok(Section {
-        filter,
-        title: title.to_owned(),
-        lines,
-        expected,
-    })
 }
 
 /// `ferrite resp3: why`; a target named needs its reason.
@@ -415,20 +468,31 @@ fn parse_filter(text: &str, reason_needed: bool) -> Result<Filter, String> {
     Ok(filter)
 }
 
-fn parse_command(line: &str, number: usize) -> Result<Command, String> {
+/// A command, and the text of its reply if that stands beside it.
+fn parse_command(line: &str, number: usize) -> Result<(Command, Option<&str>), String> {
     let (connection, rest) = match line.split_once(' ') {
         Some((name, rest)) if name.ends_with(':') => {
             (name.trim_end_matches(':'), rest.trim_start())
         }
         _ => ("c1", line),
     };
-    let action = parse_action(rest)?;
-    Ok(Command {
+    // The expression of `let` is not quoted like a request; it has no reply.
+    let (request, reply) = if rest.starts_with("let ") {
+        (rest, None)
+    } else {
+        split_reply(rest)?
+    };
+    let command = Command {
+        above: Vec::new(),
         line: number,
-        text: line.to_owned(),
+        text: line[..line.len() - rest.len() + request.len()]
+            .trim_end()
+            .to_owned(),
         connection: connection.to_owned(),
-        action,
-    })
+        action: parse_action(request.trim_end())?,
+        replies: Vec::new(),
+    };
+    Ok((command, reply))
 }
 
 fn parse_action(text: &str) -> Result<Action, String> {

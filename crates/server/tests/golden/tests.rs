@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::expect::Outcome;
 use super::notation::{Reader, write_outcome};
-use super::script::Script;
+use super::script::{Action, Script};
 use super::support::{Proto, Target, Value, parse_value};
 
 fn decode(wire: &str) -> Value {
@@ -20,7 +20,7 @@ fn accepts(written: &str, wire: &str, proto: Proto) -> bool {
     let (expected, _) = reader
         .next(false)
         .unwrap_or_else(|why| panic!("{written}: {why}"));
-    assert!(reader.is_at_end(), "{written}");
+    assert!(reader.rest_of_line().is_empty(), "{written}");
     expected.accepts(&Outcome::Reply(decode(wire)), proto)
 }
 
@@ -131,7 +131,10 @@ fn what_is_written_reads_back() {
         let (expected, text) = reader
             .next(false)
             .unwrap_or_else(|why| panic!("{written}: {why}"));
-        assert!(reader.is_at_end() && text == written, "{written}");
+        assert!(
+            reader.rest_of_line().is_empty() && text == written,
+            "{written}"
+        );
         assert!(expected.accepts(&outcome, Proto::Resp3), "{written}");
     }
 }
@@ -163,10 +166,11 @@ fn the_decoder_is_strict() {
 }
 
 #[test]
-fn the_most_specific_section_counts() {
-    let text = "GET k\n--- resp2\n1\n--- resp3\n2\n--- ferrite: on purpose\n3\n--- ferrite resp3: on purpose\n4\n";
+fn the_most_specific_reply_counts() {
+    let text = "GET k\n  resp2 -> 1\n  resp3 -> 2\n  ferrite: on purpose -> 3\n  \
+                ferrite resp3: on purpose -> 4\n";
     let script = Script::parse(Path::new("x"), text, false).expect("a valid script");
-    let block = script.blocks().next().expect("a block");
+    let command = &script.blocks().next().expect("a block").commands[0];
     let ferrite = Target::Ferrite { threads: 1 };
     for (target, proto, expected) in [
         (Target::Redis, Proto::Resp2, "1"),
@@ -175,7 +179,7 @@ fn the_most_specific_section_counts() {
         (ferrite, Proto::Resp3, "4"),
     ] {
         assert_eq!(
-            block.section(target, proto).expect("a section").expected[0].1,
+            command.reply(target, proto).expect("a reply").text,
             expected
         );
     }
@@ -183,24 +187,56 @@ fn the_most_specific_section_counts() {
 }
 
 #[test]
+fn a_request_ends_at_the_first_bare_arrow() {
+    let text =
+        "SET \"->\" '->' -> +OK -> b\nECHO a->b     -> \"a->b\"\nlet a = ECHO -> /(->) \"/\n";
+    let script = Script::parse(Path::new("x"), text, false).expect("a valid script");
+    let commands = &script.blocks().next().expect("a block").commands;
+    let replies = commands
+        .iter()
+        .map(|command| command.reply(Target::Redis, Proto::Resp2));
+    let replies: Vec<_> = replies
+        .map(|reply| reply.map(|reply| reply.text.as_str()))
+        .collect();
+    assert_eq!(replies, [Some("+OK -> b"), Some("\"a->b\""), None]);
+    let Action::Call(words) = &commands[0].action else {
+        panic!("a call: {:?}", commands[0].action)
+    };
+    assert_eq!(words, &[b"SET".to_vec(), b"->".to_vec(), b"->".to_vec()]);
+    assert!(matches!(&commands[2].action, Action::Let { words, .. } if words.len() == 2));
+    assert_eq!(script.text(), text);
+}
+
+#[test]
 fn scripts_are_kept_and_mistakes_located() {
-    let text = "# About.\nserver: --port 1 --save ''\n\n# Prose.\n\n# Comment.\nc2: SET \"a b\" v\nsleep 5ms\nGET k\n---\n+OK\n[\n  1\n]\n\n\nsleep 1ms\n";
+    let text = "# About.\nserver: --port 1 --save ''\n\n# Prose.\n\n# Comment.\nc2: SET \"a b\" v -> +OK\n\
+                sleep 5ms\nGET k           -> [\n  1\n]\n# Below.\n\n\nsleep 1ms\n";
     let script = Script::parse(Path::new("x"), text, false).expect("a valid script");
     assert_eq!(script.text(), text);
     assert_eq!(script.server, ["--port", "1", "--save", ""]);
     assert_eq!(script.blocks().count(), 2);
     for (text, message) in [
         (
-            "GET k\n---\n1\n2\n",
-            "x:2: more expectations than commands that reply",
+            "GET k -> 1 2\n",
+            "x:1: reply of `GET k`: it is followed by 2",
         ),
         (
-            "\nGET k\nGET k\n---\n1\n",
-            "x:4: expectation for `GET k`: an expectation is missing",
+            "\nGET k -> 1\n  ->\n",
+            "x:3: reply of `GET k`: it is missing",
+        ),
+        (
+            "GET k ->\nGET k -> 1\n",
+            "x:1: reply of `GET k`: it is missing",
+        ),
+        ("GET k\n  1\n", "x:2: no reply:   1"),
+        ("  -> 1\n", "x:1: no request above:   -> 1"),
+        (
+            "send GET k -> 1\n",
+            "x:1: reply of `send GET k`: there is none",
         ),
         ("GET \"k\n", "x:1: a quote is not closed: \"k"),
         (
-            "GET k\n--- ferrite\n1\n",
+            "GET k\n  ferrite -> 1\n",
             "x:2: a difference needs its reason behind a colon",
         ),
         ("sleep 5s\n", "x:1: not a time: 5s"),

@@ -1,7 +1,7 @@
 //! Recording: redis-server's replies become the expectations of a script (`UPDATE_GOLDEN=1`).
 //!
-//! Only what redis-server does not meet is written anew; patterns and whatever else was written by hand stay
-//! as long as they are met, and Ferrite's own sections are never touched.
+//! Only replies that redis-server does not meet are written anew. What was written by hand, such as patterns,
+//! stays as long as it is met. Ferrite's own replies are never touched. Replies of a block get one column.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use super::expect::Outcome;
 use super::notation::{Reader, write_outcome};
 use super::run::{Step, run_script};
-use super::script::{Action, Block, Script};
+use super::script::{Action, Command, Script};
 use super::{Proto, Server, Target, own_server};
 
 /// Rewrites the files whose expectations redis-server does not meet.
@@ -38,7 +38,13 @@ pub(super) fn update(paths: &[PathBuf]) {
         let (resp2, resp3) = (record(Proto::Resp2), record(Proto::Resp3));
         for (number, block) in script.blocks_mut().enumerate() {
             if let (Some(resp2), Some(resp3)) = (resp2.get(&number), resp3.get(&number)) {
-                rewrite(block, resp2, resp3);
+                let replying = block
+                    .commands
+                    .iter_mut()
+                    .filter(|command| command.action.replies());
+                for (command, (resp2, resp3)) in replying.zip(resp2.iter().zip(resp3)) {
+                    rewrite(command, resp2, resp3);
+                }
             }
         }
         let text = script.text();
@@ -49,56 +55,37 @@ pub(super) fn update(paths: &[PathBuf]) {
     }
 }
 
-/// Gives a block the expectations that both recordings meet; what was written by hand stays where it is met.
-fn rewrite(block: &mut Block, resp2: &[Step], resp3: &[Step]) {
-    let met = |proto, steps: &[Step]| {
-        let expected = block
-            .section(Target::Redis, proto)
-            .map(|section| section.expected.as_slice())
-            .unwrap_or_default();
-        let mut pairs = expected.iter().zip(steps);
-        expected.len() == steps.len()
-            && pairs.all(|((expected, _), step)| expected.accepts(&step.outcome, step.proto))
+/// Gives a command the replies that both recordings meet; what was written by hand stays where it is met.
+fn rewrite(command: &mut Command, resp2: &Step, resp3: &Step) {
+    let written = |proto| command.reply(Target::Redis, proto);
+    let is_met = |proto, step: &Step| {
+        written(proto).is_some_and(|reply| reply.expected.accepts(&step.outcome, step.proto))
     };
-    if block.replies() == 0 || (met(Proto::Resp2, resp2) && met(Proto::Resp3, resp3)) {
+    if is_met(Proto::Resp2, resp2) && is_met(Proto::Resp3, resp3) {
         return;
     }
-    let raw: Vec<bool> = block
-        .commands
-        .iter()
-        .filter(|command| command.action.replies())
-        .map(|command| matches!(command.action, Action::Raw(_)))
-        .collect();
-    let written = |proto, index: usize| {
-        let expected = &block.section(Target::Redis, proto)?.expected;
-        expected.get(index).map(|(_, text)| text.clone())
+    let raw = matches!(command.action, Action::Raw(_));
+    let mut candidates: Vec<String> = Vec::new();
+    candidates.extend(
+        [Proto::Resp2, Proto::Resp3]
+            .into_iter()
+            .filter_map(written)
+            .map(|reply| reply.text.clone()),
+    );
+    candidates.extend([write_outcome(&resp3.outcome), write_outcome(&resp2.outcome)]);
+    let fitting = |steps: &[&Step]| {
+        let fits = |text: &&String| steps.iter().all(|step| reads_as(text, raw, step));
+        candidates.iter().find(fits).cloned()
     };
-    let mut lines = (Vec::new(), Vec::new());
-    for (index, (two, three)) in resp2.iter().zip(resp3).enumerate() {
-        let fits = |text: &String, step: &Step| reads_as(text, raw[index], step);
-        let mut candidates: Vec<String> = Vec::new();
-        candidates.extend(written(Proto::Resp2, index));
-        candidates.extend(written(Proto::Resp3, index));
-        candidates.extend([write_outcome(&three.outcome), write_outcome(&two.outcome)]);
-        let pick = |step: &Step| candidates.iter().find(|text| fits(text, step)).cloned();
-        let common = candidates
-            .iter()
-            .find(|text| fits(text, two) && fits(text, three))
-            .cloned();
-        lines
-            .0
-            .push(common.clone().or_else(|| pick(two)).unwrap_or_default());
-        lines
-            .1
-            .push(common.or_else(|| pick(three)).unwrap_or_default());
-    }
-    let split = |texts: Vec<String>| {
-        texts
-            .iter()
-            .flat_map(|text| text.lines().map(str::to_owned))
-            .collect()
+    let common = fitting(&[resp2, resp3]);
+    let for_each = |step| {
+        common
+            .clone()
+            .or_else(|| fitting(&[step]))
+            .unwrap_or_default()
     };
-    block.set_expected(split(lines.0), split(lines.1));
+    let (resp2, resp3) = (for_each(resp2), for_each(resp3));
+    command.record(resp2, resp3);
 }
 
 /// Whether the written expectation accepts what was recorded. A failure is written down too, to be seen in

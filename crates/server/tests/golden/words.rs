@@ -18,22 +18,44 @@ pub(crate) type Word = Vec<u8>;
 pub(crate) fn split_words(line: &str) -> Result<Vec<Word>, String> {
     let mut words = Vec::new();
     let mut rest = line.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let (word, after) = match first {
-            '"' => double_quoted(rest)?,
-            '\'' => single_quoted(rest)?,
-            _ => {
-                let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-                (rest.as_bytes()[..end].to_vec(), &rest[end..])
-            }
-        };
-        if !after.is_empty() && !after.starts_with(char::is_whitespace) {
-            return Err(format!("no blank behind the closing quote: {after}"));
-        }
+    while !rest.is_empty() {
+        let (word, after) = first_word(rest)?;
         words.push(word);
         rest = after.trim_start();
     }
     Ok(words)
+}
+
+/// Splits a line at its first bare word `->`, which ends a request and begins its reply.
+///
+/// # Errors
+/// Says which quote or escape before it is wrong.
+pub(crate) fn split_reply(line: &str) -> Result<(&str, Option<&str>), String> {
+    let mut rest = line.trim_start();
+    while !rest.is_empty() {
+        let (_, after) = first_word(rest)?;
+        if &rest[..rest.len() - after.len()] == "->" {
+            return Ok((&line[..line.len() - rest.len()], Some(after)));
+        }
+        rest = after.trim_start();
+    }
+    Ok((line, None))
+}
+
+/// The word that `text` begins with, and what follows it.
+fn first_word(text: &str) -> Result<(Word, &str), String> {
+    let (word, after) = match text.chars().next() {
+        Some('"') => double_quoted(text)?,
+        Some('\'') => single_quoted(text)?,
+        _ => {
+            let end = text.find(char::is_whitespace).unwrap_or(text.len());
+            (text.as_bytes()[..end].to_vec(), &text[end..])
+        }
+    };
+    if !after.is_empty() && !after.starts_with(char::is_whitespace) {
+        return Err(format!("no blank behind the closing quote: {after}"));
+    }
+    Ok((word, after))
 }
 
 /// Decodes the double-quoted string that `text` begins with, repetition included; returns the bytes and the
