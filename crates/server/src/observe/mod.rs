@@ -1,4 +1,4 @@
-//! What connections are told of changes to keys, and the registries of those that want to be told.
+//! Observation of keys: registries of connections that react to changes of keys, and the messages to them.
 
 pub(crate) mod multi_read;
 pub(crate) mod notify;
@@ -14,7 +14,7 @@ use crate::pubsub::PubSub;
 
 pub(crate) use observers::{Alone, Observers};
 
-/// The floor of those who are told of changes to keys.
+/// Floor of the registries of observed keys.
 pub(crate) struct Observed {
     pub(crate) pubsub: PubSub,
     /// Registries, by the reason to observe a key.

@@ -1,15 +1,14 @@
-//! Keyspace notifications: messages about what happens to keys, for whoever listens.
+//! Keyspace notifications: published messages about events of keys.
 //!
 //! ```text
 //!  __keyspace@DB__:KEY    EVENT     class K
 //!  __keyevent@DB__:EVENT  KEY       class E
 //! ```
 //!
-//! A command tells of an event while it holds the lock of the key's shard, so that the events of a key are
-//! published in the order in which they happened, whichever workers they happened on. While
-//! `notify-keyspace-events` names no class of it, telling costs one branch. Which event a command tells of,
-//! and when, is the command's affair; that a key is new, missed or expired is found in [`crate::store`] and
-//! by the keyspace.
+//! A command publishes an event while it holds the lock of the key's shard. So the events of a key are
+//! published in the order in which they happened, on whichever workers. An event whose class is not in
+//! `notify-keyspace-events` costs one branch. The commands decide which events they publish; [`crate::store`]
+//! and the keyspace detect new, missed and expired keys.
 
 use keyspace::{Change, ChangeKind};
 
@@ -17,7 +16,7 @@ use crate::config::{Setting, classes as class};
 use crate::observe::Observed;
 use crate::pubsub::{NameKind, Payload};
 
-/// Something that happens to a key.
+/// Event of a key.
 #[derive(Clone, Copy)]
 pub(crate) struct Event {
     class: u32,
@@ -53,8 +52,7 @@ events! {
     EVICTED: EVICTED "evicted";
 }
 
-/// Tells of events. Knows what it is asked to tell of since it was made, which is once for some commands of a
-/// connection.
+/// Publisher of events. It reads the settings once when it is made, for some commands of a connection.
 #[derive(Clone, Copy)]
 pub(crate) struct Notifier {
     server: &'static Observed,
@@ -69,19 +67,19 @@ impl Notifier {
         }
     }
 
-    /// Whether anything is to be told about an event.
+    /// Whether an event is to be published.
     #[inline]
     pub(crate) fn wants(&self, event: Event) -> bool {
         self.classes & event.class != 0
     }
 
-    /// Tells those who keep copies of keys that databases were emptied or exchanged. No other worker is
-    /// inside a turn.
+    /// Invalidates all tracked keys after databases were emptied or exchanged. No other worker is inside a
+    /// turn.
     pub(crate) fn flushed(&self) {
         self.server.observers.tracking.flushed(self.server);
     }
 
-    /// Tells of an event. The shard of the key is locked.
+    /// Publishes an event. The shard of the key is locked.
     #[inline]
     pub(crate) fn tell(&self, event: Event, db: usize, key: &[u8]) {
         if self.wants(event) {
@@ -90,7 +88,7 @@ impl Notifier {
     }
 }
 
-/// The classes that are to be told of: none where no channel is chosen.
+/// Classes to be published; none without a class of channels (K or E).
 #[inline]
 fn classes(server: &Observed) -> u32 {
     let classes = server.settings.int(Setting::NotifyKeyspaceEvents) as u32;
@@ -101,12 +99,12 @@ fn classes(server: &Observed) -> u32 {
     }
 }
 
-/// Whether anything is told about keys.
+/// Whether any event is to be published.
 pub(crate) fn is_on(server: &Observed) -> bool {
     classes(server) != 0
 }
 
-/// Tells that a key's time had come.
+/// Publishes the expiry of a key.
 pub(crate) fn expired(server: &Observed, change: &Change<'_>) {
     let classes = classes(server);
     if change.kind == ChangeKind::Expired && classes & Event::EXPIRED.class != 0 {
@@ -120,7 +118,7 @@ pub(crate) fn expired(server: &Observed, change: &Change<'_>) {
     }
 }
 
-/// Lets the keyspace tell of keys whose time has come exactly if somebody is to be told.
+/// Makes the keyspace report expired keys if and only if they are to be published.
 pub(crate) fn apply_setting(server: &Observed) {
     let hears = classes(server) & Event::EXPIRED.class != 0;
     server.keyspace.set_hears_expiry(hears);
@@ -163,7 +161,7 @@ mod tests {
             ("Kx", "xK"),
             ("tdxe", "xetd"),
             ("gg", "g"),
-            // Redis forgets the n here.
+            // Redis drops the n here.
             ("AnE", "AnE"),
         ] {
             let classes = class::parse(typed).expect("all of them are letters");

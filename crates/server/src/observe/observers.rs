@@ -1,10 +1,9 @@
-//! What is told of changes to keys: the server's end of the observed byte (`keyspace::Observer`).
+//! Dispatch of changes to observed keys: the server's side of the observed byte (`keyspace::Observer`).
 //!
-//! Each reason to observe a key has a registry of its own, which says who is meant: [`crate::observe::watch`]
-//! for WATCH, [`crate::observe::tracking`] for CLIENT TRACKING, [`crate::observe::waits`] for commands that
-//! wait, [`crate::observe::multi_read`] for those that read very many keys. Here is what they have in common:
-//! the dispatch of a change, and what happens when databases are emptied or exchanged, which changes many
-//! keys without touching one.
+//! Each reason to observe a key has a registry of its own: [`crate::observe::watch`] for WATCH,
+//! [`crate::observe::tracking`] for CLIENT TRACKING, [`crate::observe::waits`] for blocked commands,
+//! [`crate::observe::multi_read`] for reads of very many keys. Common to them, and here: the dispatch of a
+//! change, and the emptying or exchange of databases, which changes many keys without touching one.
 
 use keyspace::{Change, Keyspace, Turn, reason};
 
@@ -15,7 +14,7 @@ use crate::observe::tracking::Tracking;
 use crate::observe::waits::{Waiters, ready};
 use crate::observe::watch::Watches;
 
-/// See the module.
+/// Registries of observed keys.
 pub(crate) struct Observers {
     pub(crate) watches: Watches,
     pub(crate) tracking: Tracking,
@@ -24,7 +23,7 @@ pub(crate) struct Observers {
 }
 
 impl Observers {
-    /// For a keyspace of so many shards.
+    /// Registries for a keyspace with `shards` shards per database.
     pub(crate) fn new(shards: usize) -> Observers {
         Observers {
             watches: Watches::new(shards),
@@ -35,7 +34,7 @@ impl Observers {
     }
 }
 
-/// A keyspace that nobody else is in, at a time.
+/// Exclusive access to the keyspace, at a time (Unix, ms).
 #[derive(Clone, Copy)]
 pub(crate) struct Alone<'a> {
     pub(crate) keyspace: &'a Keyspace,
@@ -47,7 +46,7 @@ impl Alone<'_> {
     fn contains(&self, db: usize, key: &[u8]) -> bool {
         let hash = self.keyspace.hash(key);
         let key = keyspace::Key { bytes: key, hash };
-        // A database that was never used need not be made for this.
+        // A database that was never used is not created for this.
         self.keyspace
             .existing(self.turn, db)
             .is_some_and(|database| database.lock(hash, self.now).contains(key))
@@ -55,8 +54,8 @@ impl Alone<'_> {
 }
 
 impl Observers {
-    /// The database is about to be emptied, or to become what another is: what has a value before or behind
-    /// that has changed.
+    /// Reports changes before a database is emptied, or replaced by `other`: keys with a value before or
+    /// after have changed.
     pub(crate) fn before_replacement(&self, alone: Alone<'_>, db: usize, other: Option<usize>) {
         for key in self.watches.keys_in(db) {
             let is_there = |db| alone.contains(db, &key);
@@ -68,7 +67,7 @@ impl Observers {
         }
     }
 
-    /// The database is another one now: its shards do not know yet that they are observed.
+    /// Marks the observed shards of a database after its replacement.
     pub(crate) fn after_replacement(&self, alone: Alone<'_>, db: usize) {
         self.multi_reads.replaced(db);
         for key in self.watches.keys_in(db) {
@@ -88,7 +87,7 @@ impl Observers {
 }
 
 impl Observed {
-    /// A key that is observed has changed. Its shard is locked. Returns the reasons that stay.
+    /// Dispatches a change to an observed key. Its shard is locked. Returns the reasons that remain.
     pub(crate) fn changed(&self, change: &Change<'_>) -> u8 {
         notify::expired(self, change);
         let mut stay = 0;

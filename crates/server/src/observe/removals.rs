@@ -1,11 +1,10 @@
-//! What connections leave behind that takes long to remove: a worker does that in slices, between its turns,
-//! so that the end of one connection with a million subscriptions delays nobody.
+//! Deferred removal of what connections leave in registries. A worker removes it in slices between its turns,
+//! so that the end of a connection with a million subscriptions delays no other.
 //!
-//! What is left behind means nothing any more from the moment on at which it is left: registrations carry the
-//! round of their connection ([`Client::watch_round`], [`Client::tracking_round`]), and those of rounds that
-//! are over are passed over.
+//! Leftovers have no effect from the moment at which they are left: registrations carry the round of their
+//! connection ([`Client::watch_round`], [`Client::tracking_round`]), and earlier rounds are skipped.
 //!
-//! Each worker has its own list, which only its own thread reaches. Other threads remove everything at once.
+//! Each worker has its own list, which only its thread reaches. Other threads remove everything at once.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -19,15 +18,15 @@ use crate::observe::watch::WatchList;
 use crate::pubsub;
 use crate::shared::clients::Client;
 
-/// One connection's part of a registry.
+/// Registrations that are to be removed.
 pub(crate) enum Leftover {
-    /// The keys that it watched in a round.
+    /// Keys that a connection watched in a round.
     Watched(Arc<Client>, u64, WatchList),
-    /// The prefixes that it tracked in a round.
+    /// Prefixes that a connection tracked in a round.
     Prefixes(Arc<Client>, u32, Disjoint),
-    /// Keys that connections have read, of databases that were emptied.
+    /// Tables of tracked keys of databases that were emptied.
     Interests(Interests),
-    /// The channels and patterns that it listened to, by the token of the connection, which has ended.
+    /// Channels and patterns of a connection that has ended, by its token.
     Names(u64),
 }
 
@@ -36,7 +35,7 @@ thread_local! {
     static LEFT: RefCell<VecDeque<Leftover>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// Leaves something to be removed in slices.
+/// Adds registrations to be removed in slices.
 pub(crate) fn leave(server: &Observed, mut leftover: Leftover) {
     if pubsub::is_worker() {
         LEFT.with_borrow_mut(|left| left.push_back(leftover));
@@ -46,14 +45,14 @@ pub(crate) fn leave(server: &Observed, mut leftover: Leftover) {
     }
 }
 
-/// Whether this thread has something to remove.
+/// Whether this thread has registrations to remove.
 #[inline]
 pub(crate) fn any() -> bool {
     ANY.get()
 }
 
 impl Leftover {
-    /// Removes so much of it. Returns whether nothing is left.
+    /// Removes at most `most` registrations. Returns whether none is left.
     fn remove(&mut self, server: &Observed, most: usize) -> bool {
         let tracking = &server.observers.tracking;
         match self {
@@ -68,14 +67,14 @@ impl Leftover {
                 tracking.remove_prefixes(server, client, *round, prefixes, most)
             }
             Leftover::Interests(interests) => interests.remove(most),
-            // [`remove_some`] leaves that to the worker, whose listeners know the names.
+            // Removed by the `forget` of [`remove_some`]: the worker's listeners know the names.
             Leftover::Names(_) => true,
         }
     }
 }
 
-/// Removes a slice of what was left behind first. `forget` does so with the names of a connection: a slice of
-/// the size that it is given; it returns whether none is left.
+/// Removes a slice of the oldest leftover. `forget` removes a slice of the names of a connection, given its
+/// token and the size of the slice, and returns whether none is left.
 #[cold]
 pub(crate) fn remove_some(server: &Observed, forget: impl FnOnce(u64, usize) -> bool) {
     let Some(mut first) = LEFT.with_borrow_mut(VecDeque::pop_front) else {
@@ -86,7 +85,7 @@ pub(crate) fn remove_some(server: &Observed, forget: impl FnOnce(u64, usize) -> 
         _ => first.remove(server, LEAVE_SLICE),
     };
     LEFT.with_borrow_mut(|left| match is_done {
-        // The others have their slices, too.
+        // The other leftovers get their slices too.
         false => left.push_back(first),
         true if left.is_empty() => {
             *left = VecDeque::new();

@@ -1,19 +1,19 @@
-//! What is under way to a worker: messages that others have published and it has not looked at yet.
+//! Inbox of a worker: published messages that the worker has not taken yet.
 //!
 //! ```text
-//!  bytes    *3 $7 message $4 news $5 hello | *4 $8 pmessage $2 n* $4 news $5 hello | *1 $1 k                     | ...
-//!  letters  from 0, to channel `news`      | from 42, to pattern `n*`              | to these two connections    | ...
+//!  bytes    *3 $7 message $4 news $5 hello | *4 $8 pmessage $2 n* $4 news $5 hello | *1 $1 k                | ...
+//!  letters  from 0, to channel `news`      | from 42, to pattern `n*`              | to two connections     | ...
 //! ```
 //!
-//! Messages are written as RESP2 has them; RESP3 differs in the first byte alone. Of what connections are
-//! told by name ([`crate::observe::tracking`]), only what all protocols have in common is here. The worker
-//! takes all of it at once and leaves an emptied one in its place, so that nothing is allocated once both
+//! Messages are encoded in RESP2; RESP3 differs in the first byte only. For invalidation messages
+//! ([`crate::observe::tracking`]) the inbox holds only the part that is the same in all protocols. The worker
+//! takes all messages at once and leaves an empty [`Mail`] in their place, so nothing is allocated once both
 //! have grown.
 //!
-//! A worker that is slow to look lets its inbox, a [`Tray`], fill up. From [`INBOX_BYTES`] on it counts as
-//! crowded, and as long as any is, whoever publishes is held back (see [`crate::net::execute`]); the worker
-//! that empties the last crowded inbox wakes those that wait. What runs already may go on to the end of its
-//! window, so an inbox is a little larger at most.
+//! The inbox ([`Tray`]) of a worker that falls behind fills up. From [`INBOX_BYTES`] on it is crowded. While
+//! any inbox is crowded, publishers are throttled (see [`crate::net::execute`]). The worker that empties the
+//! last crowded inbox wakes the publishers. Requests that run already complete their window, so an inbox may
+//! slightly exceed the bound.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -28,45 +28,45 @@ use crate::limits::{INBOX_BYTES, LOG_KEEP_BYTES};
 use crate::pubsub::PubSub;
 use crate::request::{Args, Pinned};
 
-/// See the module.
+/// Inbox of a worker.
 #[derive(Default)]
 pub(crate) struct Inbox(Tray<Mail>);
 
-/// Messages and whom they are for.
+/// Messages and their recipients.
 #[derive(Default)]
 pub(super) struct Mail {
     pub(super) bytes: Vec<u8>,
-    /// Payloads that are sent from where they are; they belong between the bytes.
+    /// Payloads sent by reference, between the bytes.
     pub(super) large: Vec<Pinned>,
     pub(super) letters: Vec<Entry>,
-    /// Those whom letters name.
+    /// Connections to which letters refer.
     pub(super) addressees: Vec<Addressee>,
     large_bytes: usize,
 }
 
-/// One message of a [`Mail`]. It reaches to the next one's beginning.
+/// One message of a [`Mail`]. It ends where the next one begins.
 pub(super) struct Entry {
     pub(super) to: To,
-    /// Where it begins in the bytes.
+    /// Its first byte.
     pub(super) from: usize,
 }
 
-/// Whom a message is for.
+/// Recipients of a message.
 #[derive(Clone)]
 pub(super) enum To {
-    /// Those who listen to the name that stands at a place in the bytes.
+    /// Listeners of a name, which is at this range of the bytes.
     Listeners(NameKind, Range<usize>),
-    /// Those at a place in the list of addressees: copies of keys are worth nothing.
+    /// Addressees at this range, for an invalidation message.
     Keepers(Range<usize>),
-    /// The one at a place in that list: who was told in its place has ended.
+    /// Addressee at this index: the connection of its REDIRECT has ended.
     Redirected(usize),
 }
 
-/// Whom this thread has to wake because it left something in their inboxes. Waking may take a system call,
-/// and what is published is often published under the lock of a shard, so it comes later.
+/// Workers that this thread has to wake because it has written to their inboxes. A wake-up may take a system
+/// call, and messages are often published under the lock of a shard, so wake-ups are deferred.
 struct ToWake {
-    /// The worker that this thread is; it looks into its own inbox before its turn ends. Other threads have
-    /// none, and nobody who comes later: they wake at once.
+    /// Worker of this thread, which takes its own inbox before its turn ends. `None` on other threads, which
+    /// wake at once.
     own: Option<usize>,
     others: Vec<usize>,
 }
@@ -80,7 +80,7 @@ thread_local! {
     };
 }
 
-/// Says that this thread is a worker: from here on it calls [`wake_noted`] in each of its turns.
+/// Marks this thread as a worker. From here on it calls [`wake_noted`] in each of its turns.
 pub(crate) fn begin_worker(number: usize) {
     TO_WAKE.with_borrow_mut(|to_wake| to_wake.own = Some(number));
 }
@@ -90,7 +90,7 @@ pub(crate) fn is_worker() -> bool {
     TO_WAKE.with_borrow(|to_wake| to_wake.own.is_some())
 }
 
-/// Wakes the workers in whose inboxes this worker has left something.
+/// Wakes the workers to whose inboxes this worker has written.
 #[inline]
 pub(crate) fn wake_noted(server: &PubSub) {
     TO_WAKE.with_borrow_mut(|to_wake| {
@@ -110,20 +110,19 @@ fn note_to_wake(server: &PubSub, worker: usize) {
 }
 
 impl Inbox {
-    /// Whether something waits.
+    /// Whether there are messages.
     #[inline]
     pub(crate) fn has_mail(&self) -> bool {
         self.bytes() > 0
     }
 
-    /// Bytes that wait.
+    /// Bytes of the messages.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.0.bytes()
     }
 
-    /// Exchanges what waits for `empty`. Returns whether publishers were held back for it alone, and may go
-    /// on.
+    /// Swaps the messages for `empty`. Returns whether this ends the throttle of publishers.
     pub(super) fn take(&self, crowd: &Crowd, empty: &mut Mail) -> bool {
         self.0.take(crowd, empty)
     }
@@ -143,13 +142,13 @@ impl Contents for Mail {
 }
 
 impl Mail {
-    /// Where the message behind the one at `at` begins, or the last one ends.
+    /// End of the message at `at`.
     pub(super) fn end_of(&self, at: usize) -> usize {
         let next = self.letters.get(at + 1);
         next.map_or(self.bytes.len(), |next| next.from)
     }
 
-    /// Empties it and keeps room for as much as a turn usually brings.
+    /// Removes all messages and keeps capacity for a usual turn.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.large.clear();
@@ -168,7 +167,7 @@ impl Mail {
     }
 }
 
-/// Leaves news for connections, in order of their workers.
+/// Sends news to connections, which are sorted by worker.
 pub(crate) fn tell(server: &PubSub, all: &[Addressee], news: News<'_>) {
     let is_of_redirection = matches!(news, News::Broken(_));
     let mut text = Vec::new();
@@ -190,19 +189,19 @@ pub(crate) fn tell(server: &PubSub, all: &[Addressee], news: News<'_>) {
     }
 }
 
-/// A message that is being published.
+/// Message that is being published.
 pub(super) struct Letter<'m> {
     channel: &'m [u8],
     payload: Payload<'m>,
-    /// The payload in a buffer of its own, made when it is first needed: all workers send from it.
+    /// Payload in a buffer of its own, made at its first use: all workers send from it.
     large: Option<LargeValue>,
 }
 
-/// What a message says.
+/// Payload of a message.
 #[derive(Clone, Copy)]
 pub(crate) enum Payload<'m> {
     Bytes(&'m [u8]),
-    /// An argument of a request. If it is large, the buffer in which it came is sent as it is.
+    /// Argument of a request. The receive buffer of a large argument is sent as it is.
     Argument(&'m Args<'m>, usize),
 }
 
@@ -231,7 +230,7 @@ impl<'m> Letter<'m> {
         }
     }
 
-    /// Leaves it in a worker's inbox, for those who listen to the channel or to the pattern.
+    /// Adds the message to a worker's inbox, for the listeners of the channel or of the pattern.
     pub(super) fn put(
         &mut self,
         server: &PubSub,

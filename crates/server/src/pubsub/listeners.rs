@@ -1,13 +1,13 @@
-//! The connections of one worker that may be told something they did not ask for, and what they are to be
-//! told.
+//! Connections of one worker that may get messages they did not request, and these messages.
 //!
 //! Invariants:
-//! 1. A connection is in the list of a name exactly if it has the name, at the position that it notes there.
-//!    So leaving a channel costs the same whether ten or a million listen.
-//! 2. `waiting` holds each connection that has parts of a log; one that has none any more is passed over.
-//! 3. The logs are empty when nobody waits.
-//! 4. A connection that has ended may still be listed, until all its names were left a slice at a time; it is
-//!    told nothing. Its slot is not used again before that.
+//!
+//! 1. A connection is in the list of a name if and only if it has the name, at the position that it stores.
+//!    So leaving a channel costs the same with ten and with a million listeners.
+//! 2. `waiting` holds every connection that has parts of a log. A connection without parts is skipped.
+//! 3. The logs are empty when no connection waits.
+//! 4. A connection that has ended may be listed until all its names are removed, in slices. It gets no
+//!    messages. Its slot is not reused before that.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -24,22 +24,22 @@ use crate::pubsub::PubSub;
 use crate::request::{Pieces, Reply};
 use crate::shared::clients::{Client, status};
 
-/// See the module.
+/// Connections of one worker and their messages.
 pub(crate) struct Listeners {
     worker: usize,
-    /// By the slot of a connection's token.
+    /// Connections by the slot of their token.
     recipients: Vec<Option<Box<Recipient>>>,
-    /// For each kind of name, who listens to it.
+    /// Listeners of each name, by kind of name.
     lists: [ByHash<Arc<[u8]>, Slots>; 3],
-    /// What is to be sent, by protocol.
+    /// Messages to be sent, by protocol.
     logs: [Log; 2],
-    /// Who has something in a log, the longest waiting first.
+    /// Connections with unsent messages, in order of arrival.
     waiting: VecDeque<u32>,
-    /// What came out of the inbox last, kept for its room.
+    /// The last mail, kept for its capacity.
     mail: Mail,
 }
 
-/// Those who listen to a name. Nearly always it is one.
+/// Listeners of a name, nearly always one.
 enum Slots {
     One(u32),
     Several(Vec<u32>),
@@ -53,7 +53,7 @@ impl Slots {
         }
     }
 
-    /// Adds one. Returns its position.
+    /// Adds a listener. Returns its position.
     fn push(&mut self, slot: u32) -> u32 {
         match self {
             Slots::One(first) => *self = Slots::Several(vec![*first, slot]),
@@ -62,7 +62,7 @@ impl Slots {
         self.all().len() as u32 - 1
     }
 
-    /// Removes the one at a position, and puts the last one there.
+    /// Removes the listener at a position and moves the last one there.
     fn swap_remove(&mut self, position: usize) {
         match self {
             Slots::One(_) => *self = Slots::Several(Vec::new()),
@@ -78,30 +78,30 @@ impl Slots {
     }
 }
 
-/// A connection's place in the list of a name.
+/// Entry of a connection in the list of a name.
 struct Place {
     position: u32,
-    /// Bytes that this name adds to the connection's account.
+    /// Bytes that the name adds to the connection's account.
     bytes: u32,
 }
 
-/// Bytes that a subscription takes beside its name: for the connection, and for whoever is the first of its
-/// worker to listen to the name.
+/// Bytes of a subscription beside its name: for each connection, and for the first listener of a name on its
+/// worker.
 const SUBSCRIPTION_BYTES: usize = 96;
 const NAME_BYTES: usize = 160;
 
-/// A connection that may be told something.
+/// Connection that may get messages.
 struct Recipient {
     token: u64,
     client: Arc<Client>,
-    /// It is told nothing any more.
+    /// Whether it has ended and gets no more messages.
     has_ended: bool,
     protocol: Protocol,
-    /// Its parts of the log, ascending, no two of them adjacent.
+    /// Its parts of the log: ascending, not adjacent.
     parts: Vec<Range<usize>>,
     /// Whether it is in `waiting`.
     is_waiting: bool,
-    /// The names it listens to, and its positions in their lists.
+    /// Its names, and its positions in their lists.
     names: [ByHash<Arc<[u8]>, Place>; 3],
 }
 
@@ -114,7 +114,7 @@ impl Recipient {
     }
 }
 
-/// What a connection is to be sent now.
+/// Messages that a connection is to be sent now.
 pub(crate) struct Due<'l> {
     pub(crate) token: u64,
     pub(crate) log: &'l mut Log,
@@ -137,23 +137,23 @@ impl Listeners {
         }
     }
 
-    /// Whether somebody has yet to be sent something.
+    /// Whether any connection has unsent messages.
     #[inline]
     pub(crate) fn anybody_waits(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Bytes that wait to be sent.
+    /// Bytes of unsent messages.
     pub(crate) fn log_bytes(&self) -> usize {
         self.logs.iter().map(Log::len).sum()
     }
 
-    /// Room that logs take.
+    /// Memory of the logs, bytes.
     pub(crate) fn memory(&self) -> usize {
         self.logs.iter().map(Log::memory).sum()
     }
 
-    /// Makes a connection one that may be told something.
+    /// Adds a connection, or changes its protocol.
     pub(crate) fn admit(&mut self, token: u64, protocol: Protocol, client: &Arc<Client>) {
         let slot = slot_of(token);
         if self.recipients.len() <= slot {
@@ -173,8 +173,7 @@ impl Listeners {
         recipient.protocol = protocol;
     }
 
-    /// Says that a connection ends: it is sent nothing more. Whoever calls this also calls
-    /// [`Listeners::forget`] until that is done.
+    /// Ends the messages to a connection. The caller then repeats [`Listeners::forget`] until that is done.
     pub(crate) fn end(&mut self, token: u64) {
         if let Some(Some(recipient)) = self.recipients.get_mut(slot_of(token)) {
             recipient.has_ended = true;
@@ -182,7 +181,7 @@ impl Listeners {
         }
     }
 
-    /// Forgets a connection and all that it listens to, `most` names at a time. Returns whether that is done.
+    /// Removes a connection and at most `most` of its names. Returns whether all are removed.
     pub(crate) fn forget(&mut self, server: &PubSub, token: u64, most: usize) -> bool {
         if !self.knows(token) {
             return true;
@@ -199,7 +198,7 @@ impl Listeners {
         false
     }
 
-    /// Ends a connection's listening to one name of a kind, any. Returns which.
+    /// Removes an arbitrary name of a kind from a connection. Returns the name.
     pub(crate) fn leave_any(
         &mut self,
         server: &PubSub,
@@ -213,7 +212,7 @@ impl Listeners {
         Some(name)
     }
 
-    /// The names of a kind that a connection listens to, in order.
+    /// Names of a kind that a connection has, sorted.
     pub(crate) fn names(&self, token: u64, kind: NameKind) -> Vec<Arc<[u8]>> {
         let recipient = self.recipient(token);
         let names = recipient.map(|recipient| recipient.names[kind as usize].iter());
@@ -223,20 +222,20 @@ impl Listeners {
         names
     }
 
-    /// How many names of a kind a connection listens to.
+    /// Number of names of a kind that a connection has.
     pub(crate) fn count(&self, token: u64, kind: NameKind) -> usize {
         self.recipient(token)
             .map_or(0, |recipient| recipient.names[kind as usize].len())
     }
 
-    /// Whether a connection may be told something.
+    /// Whether a connection was added.
     #[inline]
     pub(crate) fn knows(&self, token: u64) -> bool {
         self.recipient(token)
             .is_some_and(|recipient| recipient.token == token)
     }
 
-    /// How many names of all kinds a connection listens to.
+    /// Number of names of all kinds that a connection has.
     pub(crate) fn count_all(&self, token: u64) -> usize {
         let counts = NameKind::ALL.map(|kind| self.count(token, kind));
         counts.iter().sum()
@@ -246,7 +245,8 @@ impl Listeners {
         self.recipients.get(slot_of(token))?.as_deref()
     }
 
-    /// Lets a connection that was admitted listen to a name. Nothing happens if it does already.
+    /// Adds a connection to the listeners of a name. No effect if it is one, or if it was not added by
+    /// [`Listeners::admit`].
     pub(crate) fn join(&mut self, server: &PubSub, token: u64, kind: NameKind, name: &[u8]) {
         let (slot, hash) = (slot_of(token), server.keyspace.hash(name));
         let is_known = self
@@ -272,7 +272,7 @@ impl Listeners {
                 0
             }
         };
-        // Everybody's account has the name: whoever came first may go.
+        // Each account includes the name, because the first listener may leave before the others.
         let bytes = name.len() + SUBSCRIPTION_BYTES + if is_new { NAME_BYTES } else { 0 };
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let recipient = self.recipients[slot].as_mut().expect("it was found above");
@@ -280,7 +280,8 @@ impl Listeners {
         recipient.names[kind as usize].insert(hash, name, Place { position, bytes });
     }
 
-    /// Ends a connection's listening to a name. What was published to it before can be received afterwards.
+    /// Removes a connection from the listeners of a name. It may still receive messages that were published
+    /// before.
     pub(crate) fn leave(&mut self, server: &PubSub, token: u64, kind: NameKind, name: &[u8]) {
         let hash = server.keyspace.hash(name);
         let has_name = self
@@ -317,7 +318,7 @@ impl Listeners {
         }
     }
 
-    /// Takes in what is in this worker's inbox.
+    /// Takes the messages out of this worker's inbox.
     pub(crate) fn collect(&mut self, server: &PubSub) {
         let inbox = &server.inboxes[self.worker];
         if inbox.has_mail() {
@@ -326,8 +327,7 @@ impl Listeners {
         }
     }
 
-    /// Notes for each listener what is its own of the mail that was taken. `is_free`: publishers wait for it
-    /// no longer.
+    /// Distributes the taken mail to its listeners. `is_free`: the throttle of publishers has ended.
     fn hand_out(&mut self, server: &PubSub, is_free: bool) {
         let mail = std::mem::take(&mut self.mail);
         let mut at = 0;
@@ -338,7 +338,7 @@ impl Listeners {
                 continue;
             };
             let (kind, name) = (*kind, &mail.bytes[name.clone()]);
-            // Messages to the same listeners in a row are one part.
+            // Consecutive messages to the same listeners are one part.
             let mut end = at + 1;
             while let Some(next) = mail.letters.get(end)
                 && let To::Listeners(next_kind, next_name) = &next.to
@@ -357,7 +357,7 @@ impl Listeners {
         }
     }
 
-    /// Gives some messages in a row to those who listen to their name.
+    /// Distributes consecutive messages to the listeners of their name.
     fn give(
         &mut self,
         mail: &Mail,
@@ -365,7 +365,7 @@ impl Listeners {
         kind: NameKind,
         (hash, name): (u64, &[u8]),
     ) {
-        // Somebody listened when this was published, and nobody may any more: connections end.
+        // All listeners at the time of publishing may have ended since.
         let Some(list) = self.lists[kind as usize].get(hash, name) else {
             return;
         };
@@ -396,8 +396,8 @@ impl Listeners {
         }
     }
 
-    /// Tells those whom a letter names. One that isn't known here is told if it was named by others: it did
-    /// not ask itself.
+    /// Distributes a message to its addressees. An addressee that is not in the list gets it only if it is
+    /// the target of a REDIRECT, which did not add itself.
     fn tell(&mut self, mail: &Mail, at: usize) {
         let text = mail.letters[at].from..mail.end_of(at);
         let (to, is_broken) = match &mail.letters[at].to {
@@ -419,7 +419,7 @@ impl Listeners {
             let slot = slot_of(token);
             let recipient = self.recipients[slot].as_mut().expect("it is known");
             let protocol = recipient.protocol;
-            // Over RESP2 only a subscriber can tell this from a reply.
+            // Over RESP2 only a subscriber can distinguish the message from a reply.
             let hears = *redirected && recipient.names.iter().any(|names| !names.is_empty());
             if protocol == Protocol::Resp2 && !hears {
                 continue;
@@ -436,7 +436,7 @@ impl Listeners {
         }
     }
 
-    /// Moves what a connection is to be told to the end of its replies: in between two commands of its own.
+    /// Moves a connection's messages to the end of its replies, between two of its commands.
     pub(crate) fn receive(&mut self, server: &PubSub, token: u64, reply: &mut Reply<'_>) {
         self.collect(server);
         let slot = slot_of(token);
@@ -452,7 +452,7 @@ impl Listeners {
         });
     }
 
-    /// As [`Listeners::receive`], for a reply that is made in slices.
+    /// [`Listeners::receive`] for a reply that is made in slices.
     pub(crate) fn receive_into(&mut self, server: &PubSub, token: u64, reply: &mut Pieces) {
         self.collect(server);
         let Some(Some(recipient)) = self.recipients.get_mut(slot_of(token)) else {
@@ -464,10 +464,10 @@ impl Listeners {
         });
     }
 
-    /// The connection that waits longest, and what it is to be sent.
+    /// The connection that has waited longest, and its messages.
     pub(crate) fn next_due(&mut self) -> Option<Due<'_>> {
         while let Some(slot) = self.waiting.pop_front() {
-            // It may have ended since, or been told between its replies.
+            // It may have ended since, or got its messages between its replies.
             let Some(recipient) = &mut self.recipients[slot as usize] else {
                 continue;
             };
@@ -484,7 +484,7 @@ impl Listeners {
         None
     }
 
-    /// Gives the vector of parts back, for its room.
+    /// Returns the vector of parts, for its capacity.
     pub(crate) fn give_back(&mut self, token: u64, mut parts: Vec<Range<usize>>) {
         parts.clear();
         if let Some(Some(recipient)) = self.recipients.get_mut(slot_of(token))
@@ -496,8 +496,8 @@ impl Listeners {
     }
 }
 
-/// Writes to the log of a protocol that keys have changed, or (`is_broken`) that nobody is told in a
-/// connection's place any more. Returns where it is.
+/// Writes an invalidation message to the log of a protocol, or (`is_broken`) the end of a REDIRECT. Returns
+/// its range.
 fn write_news(log: &mut Log, protocol: Protocol, text: &[u8], is_broken: bool) -> Range<usize> {
     let begin: &[u8] = match protocol {
         Protocol::Resp3 if is_broken => b">2\r\n$21\r\ntracking-redir-broken\r\n",
@@ -510,7 +510,7 @@ fn write_news(log: &mut Log, protocol: Protocol, text: &[u8], is_broken: bool) -
     from..log.append(text, &[], 0).end
 }
 
-/// Writes messages to the log of a protocol. Returns where they are.
+/// Writes messages to the log of a protocol. Returns their range.
 fn write(
     log: &mut Log,
     protocol: Protocol,

@@ -1,9 +1,8 @@
-//! The messages that connections of a worker have yet to be sent, in one protocol and in the order in which
-//! they came.
+//! Unsent messages of a worker's connections, in one protocol and in order of arrival.
 //!
-//! Each connection knows its own parts of the log. Once all have been sent theirs, it starts anew. A
-//! connection that is slow to read keeps its parts alive: from then on the bytes belong to all who need them,
-//! so that a thousand slow readers of a channel hold one copy of what they have not read.
+//! Each connection stores its own parts of the log. The log is cleared once all have been sent. A connection
+//! that reads slowly keeps its parts alive: from then on the bytes are shared by reference, so that a
+//! thousand slow readers of a channel hold one copy of their unread messages.
 
 use std::ops::Range;
 
@@ -12,19 +11,19 @@ use keyspace::{Large, LargeValue};
 use crate::limits::LOG_KEEP_BYTES;
 use crate::request::Pinned;
 
-/// See the module.
+/// Unsent messages in one protocol.
 #[derive(Default)]
 pub(crate) struct Log {
-    /// The bytes, until they are shared.
+    /// Bytes, until they are shared.
     own: Vec<u8>,
-    /// The bytes, once they are.
+    /// Bytes, once they are shared.
     shared: Option<LargeValue>,
-    /// Payloads that belong between the bytes, in order of position.
+    /// Payloads sent by reference, in order of position.
     large: Vec<Pinned>,
 }
 
 impl Log {
-    /// Bytes in it, large payloads aside.
+    /// Length in bytes, without large payloads.
     pub(crate) fn len(&self) -> usize {
         self.bytes().len()
     }
@@ -36,28 +35,28 @@ impl Log {
         }
     }
 
-    /// Room that it takes.
+    /// Memory of the log, bytes.
     pub(crate) fn memory(&self) -> usize {
         self.own.capacity() + self.shared.as_ref().map_or(0, |shared| shared.len())
     }
 
-    /// The payloads inside a part. A payload is never at its edge: a message begins and ends with other
-    /// bytes.
+    /// The payloads inside a part. A payload is never at its edge, because a message begins and ends with
+    /// other bytes.
     pub(crate) fn large_in(&self, part: &Range<usize>) -> &[Pinned] {
         let first = self.large.partition_point(|pinned| pinned.at < part.start);
         let large = &self.large[first..];
         &large[..large.partition_point(|pinned| pinned.at < part.end)]
     }
 
-    /// The bytes as something that outlives the log.
+    /// The bytes as a reference that outlives the log.
     pub(crate) fn share(&mut self) -> &LargeValue {
         let own = &mut self.own;
         self.shared
             .get_or_insert_with(|| LargeValue::new(std::mem::take(own).into()))
     }
 
-    /// Appends messages, and the payloads that belong between them as seen from `base`. Returns where they
-    /// are.
+    /// Appends messages and the payloads between them, whose positions count from `base`. Returns their
+    /// range.
     pub(super) fn append(
         &mut self,
         messages: &[u8],
@@ -65,7 +64,7 @@ impl Log {
         base: usize,
     ) -> Range<usize> {
         if let Some(shared) = self.shared.take() {
-            // Others may be reading the old bytes; appending to them is rare enough to copy them.
+            // Other references may exist. Appending to them is rare enough for a copy.
             self.own = LargeValue::try_unwrap(shared)
                 .map_or_else(|shared| shared.to_vec(), Large::into_buffer);
         }
@@ -78,12 +77,12 @@ impl Log {
         from..self.own.len()
     }
 
-    /// Makes a message that begins at `at` a push of RESP3.
+    /// Turns the message at `at` into a push of RESP3.
     pub(super) fn make_push(&mut self, at: usize) {
         self.own[at] = b'>';
     }
 
-    /// Starts anew, once everybody has been sent everything.
+    /// Removes all bytes, once all are sent.
     pub(super) fn clear(&mut self) {
         self.shared = None;
         self.large.clear();

@@ -1,31 +1,31 @@
-//! Publish and subscribe: from a PUBLISH on one worker to the connections that listen on all of them.
+//! Publish and subscribe: from a PUBLISH on one worker to the listening connections on all workers.
 //!
 //! ```text
 //!  PUBLISH ──> Registry ──> Inbox of each worker ──> Listeners ──> Log ──> one send per connection and turn
-//!              who listens,  that has listeners       the worker's  the turn's messages,
-//!              how many      (its own as well)        connections   encoded once per protocol
+//!              listeners     that has listeners       the worker's  the turn's messages,
+//!              of a channel  (its own as well)        connections   encoded once per protocol
 //! ```
 //!
-//! A message is written once into the inbox of each worker that has somebody who listens, whatever the number
-//! of connections there, and once into that worker's [`Log`] for each protocol in use. A connection only
-//! notes which part of the log is its own: a message to a thousand connections of a worker is copied once by
-//! the worker and a thousand times by the kernel.
+//! A message is written once into the inbox of each worker that has listeners, whatever their number, and
+//! once into that worker's [`Log`] for each protocol in use. A connection stores only its part of the log: a
+//! message to a thousand connections of a worker is copied once by the worker and a thousand times by the
+//! kernel.
 //!
-//! Reading order: `registry` knows which workers listen to a name (with `patterns`), `inbox` is what is under
-//! way to a worker, in a `tray`, `listeners` are a worker's connections that may be told something, `log` is
-//! what they have yet to be sent. Sending it is in [`crate::net::delivery`], the commands in
-//! [`crate::command::pubsub`].
+//! Reading order: `registry` has the workers that listen to a name (with `patterns`), `inbox` the messages on
+//! their way to a worker (in a `tray`), `listeners` a worker's connections that may get messages, `log` their
+//! unsent messages. Sending is in [`crate::net::delivery`], the commands in [`crate::command::pubsub`].
 //!
-//! What always holds:
-//! 1. The number that PUBLISH answers is the number of connections that are sent the message, unless they end
-//!    or are dropped for not reading. [`Registry`] says how.
-//! 2. Messages to one name reach all who listen to it in the same order. Messages of one connection reach
-//!    everybody in the order in which it sent them.
-//! 3. A publisher waits for no subscriber. What may wait for a worker is bounded
-//!    ([`crate::limits::INBOX_BYTES`]): beyond it, connections that publish are held back until that worker
-//!    has caught up, and their workers go on with others.
-//! 4. Locks are taken in this order, all of them after those of shards: channel, patterns, inbox. Whoever
-//!    holds one of them only writes into memory.
+//! Invariants:
+//!
+//! 1. The reply to PUBLISH is the number of connections that are sent the message, unless they end or are
+//!    closed at their output limit; see [`Registry`].
+//! 2. Messages to one name reach all its listeners in the same order. Messages of one connection reach every
+//!    listener in the order of sending.
+//! 3. A publisher waits for no subscriber. The messages on their way to a worker are bounded
+//!    ([`crate::limits::INBOX_BYTES`]): beyond the bound, connections that publish are throttled until that
+//!    worker has caught up, and their workers serve other connections.
+//! 4. Lock order, after all locks of shards: channel, patterns, inbox. A thread with one of these locks only
+//!    writes into memory.
 
 mod inbox;
 mod listeners;
@@ -40,7 +40,7 @@ use std::ops::Deref;
 
 use crate::shared::Shared;
 
-/// What trays are made of; their model has others.
+/// Lock and atomics of trays; the model uses others.
 mod sync {
     pub(super) use parking_lot::Mutex;
     pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,14 +54,14 @@ pub(crate) use news::{Addressee, News};
 pub(crate) use registry::{Registry, VisitPlace};
 pub(crate) use tray::Crowd;
 
-/// The floor of messages between connections.
+/// Floor of messages between connections.
 pub(crate) struct PubSub {
     pub(crate) shared: Shared,
-    /// The workers that listen to each name.
+    /// Workers that listen to each name.
     pub(crate) registry: Registry,
-    /// The workers that are behind with what was published.
+    /// Number of workers with a crowded inbox.
     pub(crate) crowd: Crowd,
-    /// What is under way to each worker.
+    /// Messages on their way to each worker.
     pub(crate) inboxes: Box<[Inbox]>,
     pub(crate) monitors: Monitors,
 }
@@ -88,15 +88,15 @@ impl Deref for PubSub {
     }
 }
 
-/// What a subscription names.
+/// Kind of a subscription's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub(crate) enum NameKind {
     /// SUBSCRIBE, PUBLISH.
     Channel,
-    /// PSUBSCRIBE: a glob-style pattern of channels.
+    /// PSUBSCRIBE: a glob pattern of channels.
     Pattern,
-    /// SSUBSCRIBE, SPUBLISH: a space of names of its own, which patterns don't reach.
+    /// SSUBSCRIBE, SPUBLISH: a separate namespace, which patterns don't match.
     Shard,
 }
 

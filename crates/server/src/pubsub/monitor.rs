@@ -1,4 +1,4 @@
-//! MONITOR: every command that runs, as a line to every connection that asked for it.
+//! MONITOR: a line for each command that runs, to each monitoring connection.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,16 +12,16 @@ use super::tray::{Contents, Crowd, Tray};
 use crate::limits::INBOX_BYTES;
 use crate::shared::clients::Client;
 
-/// The connections that monitor, and the lines that are under way to them.
+/// Monitoring connections, and the lines on their way to them.
 pub(crate) struct Monitors {
     count: AtomicUsize,
-    /// Worker and token.
+    /// Worker and token of each connection.
     list: Mutex<BTreeSet<(usize, u64)>>,
     /// By worker.
     lines: Box<[Tray<Lines>]>,
 }
 
-/// Lines, and the tokens of the connections that are to be sent them.
+/// Lines, and the tokens of their connections.
 #[derive(Default)]
 pub(crate) struct Lines {
     pub(crate) all: Vec<(u64, Arc<[u8]>)>,
@@ -43,15 +43,14 @@ impl Monitors {
         }
     }
 
-    /// The lines that were left for a worker. The second value says whether publishers were held back for
-    /// these alone.
+    /// Takes the lines of a worker. The second value says whether this ends the throttle of publishers.
     pub(crate) fn take_lines(&self, crowd: &Crowd, worker: usize) -> (Lines, bool) {
         let mut lines = Lines::default();
         let is_free = self.lines[worker].bytes() > 0 && self.lines[worker].take(crowd, &mut lines);
         (lines, is_free)
     }
 
-    /// Whether anybody watches; the only cost when nobody does.
+    /// Whether any connection monitors. This is the only cost if none does.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.count.load(Relaxed) > 0
@@ -69,8 +68,8 @@ impl Monitors {
         self.count.store(list.len(), Relaxed);
     }
 
-    /// Tells everybody who watches about a command, by its arguments; it left its connection in database
-    /// `db`.
+    /// Sends a command's line to all monitoring connections. `db`: the connection's database after the
+    /// command.
     #[cold]
     pub(crate) fn feed<'a>(
         &self,
@@ -107,7 +106,7 @@ impl Monitors {
     }
 }
 
-/// Writes bytes as they would stand in a quoted string.
+/// Appends bytes with the escapes of a quoted string.
 pub(crate) fn escape(bytes: &[u8], line: &mut String) {
     for &byte in bytes {
         match byte {

@@ -1,12 +1,12 @@
-//! What a connection that tracks keys is told.
+//! Messages to connections with CLIENT TRACKING.
 //!
 //! ```text
 //!  RESP3   >2 invalidate KEYS                          >2 tracking-redir-broken ID
 //!  RESP2   *3 message __redis__:invalidate KEYS        (to the connection that REDIRECT names, if it subscribes)
 //! ```
 //!
-//! KEYS is an array, or null when all copies are worthless. Which form it takes is decided by the worker that
-//! sends it, which knows its connections.
+//! KEYS is an array, or null for all keys. The sending worker chooses the form, because it knows its
+//! connections.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use resp::reply::{Protocol, Writer, put_bulk};
 
 use crate::shared::clients::Client;
 
-/// See the module.
+/// Content of a message.
 pub(crate) enum News<'n> {
     /// These keys have changed.
     Keys(&'n mut dyn ExactSizeIterator<Item = &'n [u8]>),
-    /// All keys have.
+    /// All keys are invalid.
     All,
-    /// The connection of this id, which was told in place of another, has ended.
+    /// The connection with this id, the target of a REDIRECT, has ended.
     Broken(u64),
 }
 
 impl News<'_> {
-    /// Writes what is the same in all protocols. Nothing stands for all keys.
+    /// Writes the part that is the same in all protocols. It is empty for all keys.
     pub(crate) fn write(self, out: &mut Vec<u8>) {
         match self {
             News::Keys(keys) => {
@@ -38,10 +38,10 @@ impl News<'_> {
     }
 }
 
-/// A connection that is told something.
+/// Recipient of a message.
 #[derive(Clone)]
 pub(crate) struct Addressee {
     pub(crate) client: Arc<Client>,
-    /// It is told in place of another connection.
+    /// Whether it gets the message for another connection (REDIRECT).
     pub(crate) redirected: bool,
 }

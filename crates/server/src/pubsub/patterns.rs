@@ -1,9 +1,9 @@
-//! The patterns that somebody listens to, in order of their literal beginnings: what is before the first `*`,
-//! `?`, `[` or `\`.
+//! Patterns with listeners, ordered by their literal beginning: the part before the first `*`, `?`, `[` or
+//! `\`.
 //!
-//! A channel can match a pattern only if it begins with that, so a message is compared with few of many
-//! patterns: those of the beginnings that the channel has. Patterns that begin with a wildcard are compared
-//! with every message, as in Redis.
+//! A channel matches only patterns with whose literal it begins. So a message is compared only with the
+//! patterns of its channel's prefixes. Patterns that begin with a wildcard are compared with every message,
+//! as in Redis.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -15,14 +15,14 @@ use super::registry::Audience;
 use crate::names::glob::{self, Case};
 use crate::names::{longest_first, steps};
 
-/// The bytes of a pattern before its first wildcard.
+/// Bytes of a pattern before its first wildcard.
 fn literal(pattern: &[u8]) -> &[u8] {
     let is_special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
     let end = pattern.iter().position(is_special);
     &pattern[..end.unwrap_or(pattern.len())]
 }
 
-/// Where something stands among the patterns of a literal beginning.
+/// Position among the patterns of a literal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rest<'p> {
     First,
@@ -30,14 +30,14 @@ enum Rest<'p> {
     Last,
 }
 
-/// What patterns are ordered by.
+/// Order of patterns.
 trait Place {
     fn place(&self) -> (&[u8], Rest<'_>);
 }
 
 struct Pattern(Arc<[u8]>);
 
-/// A place before or behind all patterns of a literal beginning, or one of a pattern.
+/// Position before or behind all patterns of a literal, or of one pattern.
 struct At<'p>(&'p [u8], Rest<'p>);
 
 impl Place for Pattern {
@@ -104,12 +104,12 @@ impl Ord for Pattern {
     }
 }
 
-/// See the module.
+/// Patterns and their listeners.
 #[derive(Default)]
 pub(super) struct Patterns(BTreeMap<Pattern, Audience>);
 
 impl Patterns {
-    /// Those who listen to a pattern; nobody yet if it is new.
+    /// Listeners of a pattern; empty for a new one.
     pub(super) fn entry(&mut self, pattern: &Arc<[u8]>) -> &mut Audience {
         steps::add(1);
         self.0.entry(Pattern(Arc::clone(pattern))).or_default()
@@ -124,7 +124,7 @@ impl Patterns {
         self.0.remove(&At::pattern(pattern) as &dyn Place);
     }
 
-    /// Calls `visit` with the patterns that a channel matches.
+    /// Calls `visit` with all patterns that match a channel.
     pub(super) fn matching<'p>(
         &'p self,
         channel: &[u8],
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn twice_as_many_patterns_take_twice_the_steps() {
         steps::assert_linear(2_000, |n| {
-            // All of them begin with a wildcard: nothing helps, but nothing gets worse either.
+            // All patterns begin with a wildcard: the worst case stays linear.
             let all = of((0..n).map(|at| format!("*{at}").into_bytes()));
             all.matching(b"x", |_, _| {});
         });

@@ -1,17 +1,15 @@
-//! Who listens, in the whole server: for each name the workers that have listeners, and how many.
+//! Listeners in the whole server: for each name the workers that have listeners, and their number.
 //!
-//! Channels are spread over parts with a lock each, so that publishers to different channels rarely meet.
-//! Publishing holds the part's lock until the message is in all inboxes, and joining or leaving takes the
-//! worker's inbox out while it holds that lock. So every message in an inbox was counted with exactly those
-//! that are sent it:
+//! Channels are spread over parts with a lock each, so that publishers to different channels rarely contend.
+//! PUBLISH holds the lock of the part until the message is in all inboxes. Joining and leaving empty the
+//! worker's inbox while they hold that lock. So every message in an inbox was counted with exactly the
+//! listeners that are sent it:
 //!
-//! - *join*: what is in the inbox by then was published before and doesn't count the new listener, so it is
-//!   handed out before the listener is added; what comes later counts it.
-//! - *leave*: what is in the inbox by then counts the leaving listener, so it is handed out before it is
-//!   removed.
+//! - *join*: messages in the inbox were published before and don't count the new listener, so they are
+//!   distributed before it is added. Later ones count it.
+//! - *leave*: messages in the inbox count the leaving listener, so they are distributed before it is removed.
 //!
-//! Patterns are looked at by every publisher, so they have one lock that publishers share; see
-//! [`super::patterns`].
+//! Every publisher reads the patterns, so these have one read-write lock; see [`super::patterns`].
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -26,11 +24,10 @@ use crate::limits::{CHANNEL_PARTS, SLICE_KEYS};
 use crate::names::ByHash;
 use crate::pubsub::PubSub;
 
-/// Names and who listens to them.
+/// Names and their listeners.
 type Names = ByHash<Arc<[u8]>, Audience>;
 
-/// Those who listen to a name: the workers they live on, and how many each has. Nearly always it is one
-/// worker.
+/// Listeners of a name: their number for each worker. Nearly always it is one worker.
 pub(super) enum Audience {
     One(u32, u32),
     Several(Vec<(u32, u32)>),
@@ -43,7 +40,7 @@ impl Default for Audience {
 }
 
 impl Audience {
-    /// How many they are.
+    /// Number of listeners.
     fn total(&self) -> usize {
         let counts = self.workers().map(|(_, count)| count as usize);
         counts.sum()
@@ -80,7 +77,7 @@ impl Audience {
         false
     }
 
-    /// Takes one away. Returns whether anybody is left.
+    /// Removes a listener. Returns whether any is left.
     fn remove(&mut self, worker: usize) -> bool {
         let worker = worker as u32;
         match self {
@@ -104,12 +101,12 @@ impl Audience {
     }
 }
 
-/// See the module.
+/// Listeners of all names.
 pub(crate) struct Registry {
     channels: Box<[Mutex<Names>]>,
     shards: Box<[Mutex<Names>]>,
     patterns: RwLock<Patterns>,
-    /// Different names of each kind.
+    /// Number of distinct names, by kind.
     counts: [AtomicUsize; 3],
 }
 
@@ -126,18 +123,18 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// How many different names of a kind somebody listens to.
+    /// Number of distinct names of a kind.
     pub(crate) fn count(&self, kind: NameKind) -> usize {
         self.counts[kind as usize].load(Relaxed)
     }
 
-    /// Whether a message to some channel may reach anybody.
+    /// Whether a message to a channel may have listeners.
     #[inline]
     pub(crate) fn has_listeners(&self) -> bool {
         self.count(NameKind::Channel) + self.count(NameKind::Pattern) > 0
     }
 
-    /// Notes one more listener of a worker. `meanwhile` runs while nobody can publish to the name.
+    /// Adds a listener of a worker. `meanwhile` runs under the lock: no message is published to the name.
     pub(super) fn join(
         &self,
         kind: NameKind,
@@ -172,7 +169,7 @@ impl Registry {
         }
     }
 
-    /// Forgets a listener of a worker. `meanwhile` runs while nobody can publish to the name.
+    /// Removes a listener of a worker. `meanwhile` runs under the lock: no message is published to the name.
     pub(super) fn leave(
         &self,
         kind: NameKind,
@@ -214,8 +211,8 @@ impl Registry {
         }
     }
 
-    /// Leaves a message for all who listen to a channel (or a pattern that it matches), or to a shard
-    /// channel. Returns how many they are. Wakes nobody: `post` says who has to be.
+    /// Publishes a message to the listeners of a channel and of its patterns, or of a shard channel. Returns
+    /// their number. Wakes no worker; `post` collects the workers to wake.
     pub(crate) fn publish(
         &self,
         server: &PubSub,
@@ -249,7 +246,7 @@ impl Registry {
         receivers
     }
 
-    /// How many listen to a channel or shard channel by its name.
+    /// Number of listeners of a channel or shard channel, without patterns.
     pub(crate) fn listeners(&self, server: &PubSub, kind: NameKind, channel: &[u8]) -> usize {
         let parts = self.parts(kind).expect("patterns are counted as a whole");
         let hash = server.keyspace.hash(channel);
@@ -257,9 +254,8 @@ impl Registry {
         part.get(hash, channel).map_or(0, Audience::total)
     }
 
-    /// Calls `visit` with the channels or shard channels from a place on, some of which may come and go
-    /// meanwhile. Returns whether these were the last; otherwise the next call goes on where this one has
-    /// ended.
+    /// Calls `visit` with the channels or shard channels from a position on; names may be added and removed
+    /// meanwhile. Returns whether these were the last. Otherwise the next call continues there.
     pub(crate) fn visit(
         &self,
         kind: NameKind,
@@ -278,15 +274,15 @@ impl Registry {
     }
 }
 
-/// How far a walk over all names has got.
+/// Position of a walk over all names.
 #[derive(Default)]
 pub(crate) struct VisitPlace {
     part: usize,
-    /// The hash of the last name of this part.
+    /// Hash of the last visited name of this part.
     after: Option<u64>,
 }
 
-/// The part that a name belongs to. Names inside of it are told apart by the other bits of the hash.
+/// The part of a name. Inside a part, the other bits of the hash order the names.
 fn part(parts: &[Mutex<Names>], hash: u64) -> &Mutex<Names> {
     &parts[hash as usize % parts.len()]
 }

@@ -1,27 +1,26 @@
-//! What one leaves for another: it is added under a lock, taken all at once, and whether there is anything
-//! can be told without the lock.
+//! Tray: a queue that is filled under a lock and emptied all at once. Its fill is readable without the lock.
 //!
-//! A tray with more than a bound is *crowded*, and as long as any is, whoever adds is to hold back what it
-//! can. Whoever takes the last crowded one out is told, to let those go on.
+//! A tray above a bound is *crowded*. While any tray is crowded, producers are to throttle. The consumer that
+//! empties the last crowded tray is told so, and lets them continue.
 //!
-//! Waking whoever takes is not done here. Who adds does it afterwards, and who takes has been silent about it
-//! before it looks ([`sys::poller`]'s waker): so what was added is seen, or the next wait ends at once.
+//! A tray does not wake its consumer. The producer does that afterwards. The consumer drains its waker before
+//! it takes ([`sys::poller`]'s waker), so an addition is either seen or ends its next wait at once.
 //!
-//! The file is compiled twice: here, and with loom's locks and atomics in `tests/inbox_model.rs`, which runs
-//! all interleavings that the memory model allows.
+//! The file is compiled twice: here, and with loom's locks and atomics in `tests/inbox_model.rs`, which
+//! explores all interleavings that the memory model allows.
 
 use super::sync::{AtomicUsize, Mutex, Ordering::Relaxed};
 
-/// What lies in a tray.
+/// Content of a tray.
 pub(super) trait Contents: Default {
-    /// Bytes that it takes.
+    /// Bytes of the content.
     fn memory(&self) -> usize;
 }
 
-/// See the module.
+/// Queue that is emptied all at once.
 pub(super) struct Tray<C> {
     lying: Mutex<Lying<C>>,
-    /// The bytes in it, to be looked at without the lock.
+    /// Bytes of the content, readable without the lock.
     bytes: AtomicUsize,
 }
 
@@ -30,7 +29,7 @@ struct Lying<C> {
     is_crowded: bool,
 }
 
-/// How many trays are crowded.
+/// Number of crowded trays.
 pub(crate) struct Crowd(AtomicUsize);
 
 impl Default for Crowd {
@@ -40,18 +39,18 @@ impl Default for Crowd {
 }
 
 impl Crowd {
-    /// Whether those who add have to hold back.
+    /// Whether producers are to throttle.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.0.load(Relaxed) > 0
     }
 
-    /// One more is crowded.
+    /// Counts one more crowded tray.
     pub(crate) fn enter(&self) {
         self.0.fetch_add(1, Relaxed);
     }
 
-    /// One is crowded no longer. Returns whether it was the last, and those who held back may go on.
+    /// Counts one crowded tray less. Returns whether it was the last.
     pub(crate) fn leave(&self) -> bool {
         self.0.fetch_sub(1, Relaxed) == 1
     }
@@ -70,13 +69,13 @@ impl<C: Contents> Default for Tray<C> {
 }
 
 impl<C: Contents> Tray<C> {
-    /// Bytes that lie in it.
+    /// Bytes of the content.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
 
-    /// Exchanges what lies in it for `empty`. Returns whether others held back for it alone, and may go on.
+    /// Swaps the content for `empty`. Returns whether this was the last crowded tray.
     pub(super) fn take(&self, crowd: &Crowd, empty: &mut C) -> bool {
         let mut lying = self.lying.lock();
         std::mem::swap(&mut lying.contents, empty);
@@ -84,7 +83,7 @@ impl<C: Contents> Tray<C> {
         std::mem::take(&mut lying.is_crowded) && crowd.leave()
     }
 
-    /// Adds something. It is crowded from `most` bytes on.
+    /// Adds to the content. The tray is crowded from `most` bytes on.
     pub(super) fn add(&self, crowd: &Crowd, most: usize, write: impl FnOnce(&mut C)) {
         let mut lying = self.lying.lock();
         write(&mut lying.contents);

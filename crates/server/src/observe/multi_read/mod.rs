@@ -1,25 +1,26 @@
-//! Reading very many keys at one moment, without anybody having to wait for it.
+//! Multi-read: a read of very many keys at one moment, without a long lock.
 //!
 //! MGET sees all its keys at one moment because it locks their shards before it reads the first. With a
-//! hundred thousand keys that would keep all others out for long. Instead they are a *multi-read*
-//! ([`crate::command::multi_read`]): read a slice at a time, each under its own shard's lock alone, while it
-//! is noted which of them change behind that. Those are read again, and again, until few are left. Then all
-//! shards are locked for as long as it takes to read these few; that is the moment.
+//! hundred thousand keys that would block others for long. Instead it is a *multi-read*
+//! ([`crate::command::multi_read`]): keys are read a slice at a time, each under its own shard's lock alone,
+//! and later changes to them are recorded. Changed keys are read again until few are left. Then all shards
+//! are locked while these few are read; that is the moment.
 //!
-//! Keys are told apart by their *bucket*, the leading bits of the hash, of which the first name the shard. A
-//! bucket with a key that is to be read, for the first time or again, is *stale*.
+//! Changes are recorded by *bucket*, the leading bits of the hash, of which the first select the shard. A
+//! bucket with a key that has to be read, for the first time or again, is *stale*.
 //!
 //! Invariants:
-//! 1. A bucket's bit is cleared under its shard's lock, which is held until its keys were read. From before
-//!    that the shard is observed (`keyspace::reason::MULTI_READ`), so that whoever changes one of the keys sets
-//!    the bit, under the same lock. So what was read of a bucket that is not stale is what is in the
-//!    keyspace, whenever its shard is locked.
-//! 2. When databases were emptied or exchanged every bucket is stale; nobody is inside a turn then.
-//! 3. Nothing is answered of what was read before the moment at which all shards were locked and no bucket
-//!    was stale.
 //!
-//! What does not live here: what is done with the values, which is [`crate::command::multi_read`]'s; slices,
-//! which are [`crate::command::deferred`]'s.
+//! 1. A bucket's bit is cleared under its shard's lock, which is held until its keys are read. The shard is
+//!    observed from before that (`keyspace::reason::MULTI_READ`), so every change to one of the keys sets the
+//!    bit, under the same lock. So the values read from a bucket that is not stale are those in the keyspace,
+//!    whenever its shard is locked.
+//! 2. When databases are emptied or exchanged, every bucket is stale. No worker is inside a turn then.
+//! 3. No reply contains values read before the moment at which all shards were locked and no bucket was
+//!    stale.
+//!
+//! Not here: the use of the values ([`crate::command::multi_read`]) and the slices
+//! ([`crate::command::deferred`]).
 
 mod stale;
 
@@ -31,16 +32,16 @@ use parking_lot::RwLock;
 
 pub(crate) use stale::Stale;
 
-/// Multi-reads that run.
+/// The running multi-reads.
 #[derive(Default)]
 pub(crate) struct MultiReads {
     running: RwLock<Vec<Arc<Stale>>>,
-    /// Whether there are any, so that who empties a database need not look.
+    /// Whether there are any, readable without the lock when a database is emptied.
     any: AtomicBool,
 }
 
 impl MultiReads {
-    /// From here on it is noted in `stale` what changes, in shards that are observed.
+    /// Begins to record changes in `stale`, for shards that are observed.
     pub(crate) fn begin(&self, stale: &Arc<Stale>) {
         let mut running = self.running.write();
         running.push(Arc::clone(stale));
@@ -53,7 +54,7 @@ impl MultiReads {
         self.any.store(!running.is_empty(), Relaxed);
     }
 
-    /// A key has changed. Returns whether its shard has to stay observed. The shard is locked.
+    /// Records a change. Returns whether the shard has to stay observed. The shard is locked.
     pub(crate) fn changed(&self, change: &Change<'_>) -> bool {
         let running = self.running.read();
         for stale in &*running {
@@ -64,7 +65,7 @@ impl MultiReads {
         !running.is_empty()
     }
 
-    /// A database is another one than before. No other worker is inside a turn.
+    /// Records that a database was replaced. No other worker is inside a turn.
     pub(crate) fn replaced(&self, db: usize) {
         if !self.any.load(Relaxed) {
             return;

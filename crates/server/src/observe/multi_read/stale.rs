@@ -1,22 +1,22 @@
-//! Buckets of a multi-read that have to be read: a bit for each.
+//! Stale buckets of a multi-read, as a bit set.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use keyspace::ShardId;
 
-/// See the module. Bits are changed under the lock of the bucket's shard, or while nobody is inside a turn;
-/// at other times what is read of them is out of date, but never torn.
+/// Bit set of stale buckets. Bits change under the lock of the bucket's shard, or while no worker is inside a
+/// turn. Reads at other times may be out of date, but are never torn.
 pub(crate) struct Stale {
     pub(crate) db: usize,
     words: Box<[AtomicU64]>,
-    /// Bits of a hash that name a bucket.
+    /// Bits of a hash that select a bucket.
     bits: u32,
-    /// Bits of a bucket that do not name its shard.
+    /// Bits of a bucket number that do not select its shard.
     bits_inside: u32,
 }
 
 impl Stale {
-    /// All buckets, about one for each of the keys; at least one for each of the shards.
+    /// All buckets, stale: about one for each key, at least one for each shard.
     pub(crate) fn all(db: usize, keys: usize, shards: usize) -> Stale {
         let buckets = keys.max(shards).max(64).next_power_of_two();
         Stale {
@@ -27,7 +27,7 @@ impl Stale {
         }
     }
 
-    /// How many buckets there are.
+    /// Number of buckets.
     pub(crate) fn buckets(&self) -> usize {
         self.words.len() * 64
     }
@@ -59,7 +59,7 @@ impl Stale {
         self.words[bucket / 64].fetch_and(!(1 << (bucket % 64)), Relaxed);
     }
 
-    /// The first stale bucket from one on.
+    /// The first stale bucket at or after `from`.
     pub(crate) fn next(&self, from: usize) -> Option<usize> {
         let first = self.words.get(from / 64)?.load(Relaxed) & (!0 << (from % 64));
         if first != 0 {

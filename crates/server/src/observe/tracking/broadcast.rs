@@ -1,8 +1,8 @@
-//! Broadcasting mode: connections that want to know of all keys that begin in some way.
+//! Broadcasting mode of CLIENT TRACKING: invalidation of all keys with a prefix.
 //!
-//! What a worker changes is collected until its turn is about to send replies, and told as one list for each
-//! prefix: whoever was told that a change is done can rely on everybody else having been told of it. A thread
-//! that is no worker tells at once.
+//! The changes of a worker are collected until its turn is about to send replies, and sent as one list for
+//! each prefix. So when a client gets the reply to a change, the invalidations are already on their way. A
+//! thread that is not a worker sends at once.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,10 +20,10 @@ use crate::observe::Observed;
 use crate::pubsub::{self, News};
 use crate::shared::clients::{Client, status};
 
-/// Who wants to know of keys, by how they begin.
+/// Connections by prefix.
 type ByPrefix = BTreeMap<Arc<[u8]>, Members<Listener>>;
 
-/// A connection that has named a prefix, and in which round of its tracking.
+/// Connection that tracks a prefix, and the round of its tracking.
 struct Listener {
     round: u32,
     client: Arc<Client>,
@@ -36,22 +36,22 @@ impl Member for Listener {
 }
 
 impl Listener {
-    /// Whether it still wants to know.
+    /// Whether the round of its tracking still lasts.
     fn is_alive(&self) -> bool {
         self.client.has_status(status::BROADCAST)
             && self.client.tracking_round.load(Relaxed) == self.round
     }
 }
 
-/// See the module.
+/// Tracked prefixes.
 #[derive(Default)]
 pub(crate) struct Prefixes {
     named: RwLock<ByPrefix>,
-    /// How many there are, to be looked at without the lock.
+    /// Number of prefixes, readable without the lock.
     count: AtomicUsize,
 }
 
-/// Keys that have changed, each with the connection that changed it last (0: none that tracks).
+/// Changed keys, each with the id of the connection that changed it last (0: none that tracks).
 #[derive(Default)]
 struct Changed {
     keys: BTreeMap<Box<[u8]>, u64>,
@@ -59,7 +59,7 @@ struct Changed {
 }
 
 thread_local! {
-    /// What this thread has changed and not told of.
+    /// Changes of this thread that are not sent yet.
     static CHANGED: RefCell<Changed> = const {
         RefCell::new(Changed {
             keys: BTreeMap::new(),
@@ -69,18 +69,18 @@ thread_local! {
 }
 
 impl Prefixes {
-    /// Whether there are any.
+    /// Whether there are any prefixes.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.len() > 0
     }
 
-    /// How many there are.
+    /// Number of prefixes.
     pub(crate) fn len(&self) -> usize {
         self.count.load(Relaxed)
     }
 
-    /// Lets a connection know of keys that begin so.
+    /// Adds a prefix of a connection.
     pub(crate) fn add(&self, prefix: &Arc<[u8]>, client: &Arc<Client>, round: u32) {
         steps::add(1);
         let listener = Listener {
@@ -97,7 +97,7 @@ impl Prefixes {
         self.count.store(named.len(), Relaxed);
     }
 
-    /// Ends that.
+    /// Removes a prefix of a connection.
     pub(crate) fn remove(&self, prefix: &[u8], client: &Client, round: u32) {
         steps::add(1);
         let mut named = self.named.write();
@@ -112,8 +112,8 @@ impl Prefixes {
         self.count.store(named.len(), Relaxed);
     }
 
-    /// Notes that a key was changed by a connection, if somebody wants to know. Returns whether anybody wants
-    /// to know of keys.
+    /// Records that a connection has changed a key, if the key has a tracked prefix. Returns whether there
+    /// are any prefixes.
     pub(crate) fn note(&self, server: &Observed, key: &[u8], by: u64) -> bool {
         if !self.any() {
             return false;
@@ -137,14 +137,14 @@ impl Prefixes {
         true
     }
 
-    /// Tells of what this thread has changed.
+    /// Sends the changes of this thread.
     pub(crate) fn tell(&self, server: &Observed) {
         let changed = CHANGED.take();
         if changed.keys.is_empty() {
             return;
         }
         let named = self.named.read();
-        // By prefix, in order; of each the keys in order.
+        // Keys by prefix, both in order.
         let mut told: BTreeMap<&[u8], Vec<(&[u8], u64)>> = BTreeMap::new();
         for (key, &by) in &changed.keys {
             each_prefix(&named, key, |prefix| {
@@ -159,7 +159,7 @@ impl Prefixes {
     }
 }
 
-/// Calls `visit` with each prefix that a key has.
+/// Calls `visit` with each tracked prefix of a key.
 fn each_prefix<'n>(named: &'n ByPrefix, key: &[u8], visit: impl FnMut(&'n [u8])) {
     let last = |bound: Bound<&[u8]>| {
         let range = (Bound::Unbounded, bound);
@@ -171,7 +171,7 @@ fn each_prefix<'n>(named: &'n ByPrefix, key: &[u8], visit: impl FnMut(&'n [u8]))
     longest_first(key, last, visit);
 }
 
-/// Tells connections of keys, but none of those it has changed itself if it does not want to know.
+/// Sends keys to connections, without those that a connection with NOLOOP has changed itself.
 fn tell_of(server: &Observed, keys: &[(&[u8], u64)], listeners: &Members<Listener>) {
     let send = |letters: &mut Letters, keys: &[(&[u8], u64)]| {
         letters.send(server, News::Keys(&mut keys.iter().map(|&(key, _)| key)));

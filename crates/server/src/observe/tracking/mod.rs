@@ -1,30 +1,30 @@
-//! CLIENT TRACKING: who keeps copies of which keys, and telling them when a copy is no longer right.
+//! CLIENT TRACKING: the connections that cache keys, and their invalidation.
 //!
 //! ```text
-//!  a tracking connection reads k    k's shard is observed, and "k: this connection" is put into the table of interests
-//!  somebody changes k               under the same shard's lock the interests in k are taken out, and each of their
-//!                                   connections' workers finds an invalidation in its inbox ([`crate::pubsub`])
+//!  a tracking connection reads k    k's shard is observed, and "k: this connection" is added to the table of interests
+//!  a command changes k              under the same shard's lock the interests in k are removed, and each of their
+//!                                   connections' workers gets an invalidation into its inbox ([`crate::pubsub`])
 //! ```
 //!
-//! Why no copy stays wrong: the interest is there before the value is read, so whoever changes the key from
-//! then on takes it out and leaves an invalidation in the inbox of the reader's worker. That looks there only
-//! between two commands: the invalidation comes behind the reply from which the copy is made, even if the key
-//! changed while it was being read. And it is in the inbox before the change is acknowledged: a connection
-//! that sends something after that is told before it is answered.
+//! No cached copy stays wrong. The interest is registered before the value is read, so every later change
+//! removes it and puts an invalidation into the inbox of the reader's worker. The worker takes its inbox only
+//! between two commands, so the invalidation follows the reply with the value, even if the key changed during
+//! the read. The invalidation is in the inbox before the change is acknowledged, so a connection that sends a
+//! request afterwards gets it before the reply.
 //!
-//! Connections in broadcasting mode name prefixes instead of reading keys: [`broadcast`]. While there are
-//! any, all shards are observed.
+//! Connections in broadcasting mode register prefixes instead of reads: [`broadcast`]. While there are any,
+//! all shards are observed.
 //!
 //! Invariants:
+//!
 //! 1. The table of a shard has an interest in a key of a database only if that database's shard is observed
 //!    ([`keyspace::reason::TRACKED`]).
-//! 2. `keys`, `items` and `bytes` say what is in the tables. Interests of connections that have ended, or
-//!    track no more, stay until their key changes, the table is over its limits, or so many of them are there
-//!    that the table is swept ([`sweep`]).
-//! 3. Locks: a table's is taken under the shard's lock or without any. Beneath it nothing is locked.
+//! 2. `keys`, `items` and `bytes` are the sums over all tables. Interests of connections that have ended, or
+//!    track no more, stay until their key changes, the tables exceed their limits, or a sweep removes them
+//!    because there are many ([`sweep`]).
+//! 3. Locks: a table's lock is taken under the shard's lock or without any. No lock is taken under it.
 //!
-//! What does not live here: the commands ([`crate::command::connection`]), sending
-//! ([`crate::net::delivery`]).
+//! Not here: the commands ([`crate::command::connection`]) and sending ([`crate::net::delivery`]).
 
 mod broadcast;
 mod news;
@@ -48,18 +48,17 @@ use crate::shared::clients::{Client, status};
 pub(crate) use broadcast::Prefixes;
 pub(crate) use sweep::{Interests, Sweep};
 
-/// Those who have read the keys of a shard, by key.
+/// Interests in the keys of a shard, by key.
 type ByKey = ByHash<Box<[u8]>, Members<Interest>>;
 
-/// Bytes that a key takes in a table beside its name, and that one who has read it takes.
+/// Bytes of a key in a table beside its name, and bytes of an interest.
 const KEY_BYTES: usize = 128;
 const INTEREST_BYTES: usize = 32;
 
-/// A connection has read the key in a database.
+/// Interest of a connection in a key of a database.
 struct Interest {
     db: u32,
-    /// Bytes that it adds to the account of the connection. The first one that read a key pays for the key,
-    /// too.
+    /// Bytes that it adds to the connection's account. The first interest in a key includes the key.
     bytes: u32,
     client: Arc<Client>,
 }
@@ -89,50 +88,48 @@ impl Interest {
         }
     }
 
-    /// Whether the connection still wants to know.
+    /// Whether the connection still tracks the keys that it reads.
     fn is_alive(&self) -> bool {
         let status = self.client.status.load(Relaxed);
         status & status::TRACKING != 0 && status & (status::BROADCAST | status::ENDED) == 0
     }
 
-    /// Whether the connection has stopped tracking a moment ago and may begin again.
+    /// Whether the connection stopped tracking a moment ago and may start again.
     fn may_revive(&self, now: i64) -> bool {
         let since = now - self.client.untracked_ms.load(Relaxed);
         !self.client.has_status(status::ENDED) && (0..TRACKING_GRACE_MS).contains(&since)
     }
 }
 
-/// See the module.
+/// Table of tracked keys.
 pub(crate) struct Tracking {
     shards: Box<[Mutex<ByKey>]>,
-    /// Different keys in the tables.
+    /// Distinct keys in the tables.
     keys: AtomicUsize,
     /// Interests in the tables.
     items: AtomicUsize,
-    /// Bytes that the tables take.
+    /// Bytes of the tables.
     bytes: AtomicUsize,
-    /// Interests of connections that track no more, since the last sweep began; and how often tables were to
-    /// be swept.
+    /// Interests of connections that have stopped tracking since the last sweep was asked for; number of
+    /// sweeps.
     dead: AtomicUsize,
     sweeps: AtomicUsize,
-    /// When (Unix, ms) tables are to be swept because of connections that may track again, for the first time
-    /// and for the last; 0 for never.
+    /// First and last planned sweep for connections that may track again, Unix ms; 0: none.
     sweep_due_ms: AtomicI64,
     last_due_ms: AtomicI64,
-    /// Connections that track.
+    /// Number of tracking connections.
     pub(crate) clients: AtomicUsize,
     pub(crate) prefixes: Prefixes,
-    /// Where to look for keys to forget.
+    /// Shard from which to evict the next key.
     evict_at: AtomicUsize,
 }
 
 thread_local! {
-    /// The connection whose requests run on this thread, if it tracks; 0 for none.
+    /// Id of the connection whose requests run on this thread, if it tracks; else 0.
     static CURRENT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Says whose requests run on this thread from here on: what a connection changes itself may be no news to
-/// it. 0 is nobody.
+/// Sets the connection whose requests run on this thread, for NOLOOP. 0: none.
 #[inline]
 pub(crate) fn set_current(client: u64) {
     CURRENT.set(client);
@@ -155,38 +152,38 @@ impl Tracking {
         }
     }
 
-    /// Whether anybody tracks, so that a command may have news for somebody.
+    /// Whether any connection tracks.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.clients() > 0
     }
 
-    /// How many connections track.
+    /// Number of tracking connections.
     pub(crate) fn clients(&self) -> usize {
         self.clients.load(Relaxed)
     }
 
-    /// How many keys are remembered.
+    /// Number of distinct keys.
     pub(crate) fn keys(&self) -> usize {
         self.keys.load(Relaxed)
     }
 
-    /// How many connections are remembered, counted for each key.
+    /// Number of interests.
     pub(crate) fn items(&self) -> usize {
         self.items.load(Relaxed)
     }
 
-    /// Bytes that what is remembered takes.
+    /// Bytes of the tables.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
 
-    /// How many prefixes somebody named.
+    /// Number of prefixes.
     pub(crate) fn prefixes(&self) -> usize {
         self.prefixes.len()
     }
 
-    /// Removes so many prefixes that a connection has named in a round. Returns whether none is left.
+    /// Removes at most `most` prefixes of a connection's round. Returns whether none is left.
     pub(crate) fn remove_prefixes(
         &self,
         server: &Observed,
@@ -207,7 +204,7 @@ impl Tracking {
         prefixes.is_empty()
     }
 
-    /// Remembers that a connection reads a key, whose shard is locked and observed.
+    /// Adds the interest of a connection in a key, whose shard is locked and observed.
     pub(crate) fn add(&self, shard: ShardId, db: usize, key: Key<'_>, client: &Arc<Client>) {
         let mut keys = self.shards[shard.0].lock();
         match keys.get_mut(key.hash, key.bytes) {
@@ -227,8 +224,7 @@ impl Tracking {
         self.items.fetch_add(1, Relaxed);
     }
 
-    /// A key of a tracked shard, which is locked, has changed. Returns whether the shard is still to be
-    /// observed.
+    /// Invalidates a changed key. Its shard is locked. Returns whether the shard is to stay observed.
     pub(crate) fn changed(&self, server: &Observed, change: &Change<'_>) -> bool {
         let (current, key) = (CURRENT.get(), change.key.bytes);
         let broadcasts = self.prefixes.note(server, key, current);
@@ -246,7 +242,7 @@ impl Tracking {
         has_more || broadcasts
     }
 
-    /// Takes interests in a key out.
+    /// Removes and returns interests in a key.
     fn take(
         &self,
         keys: &mut ByKey,
@@ -268,8 +264,7 @@ impl Tracking {
         taken
     }
 
-    /// Whether there is more than settings allow: than `tracking-table-max-keys`, and than a part of
-    /// `maxmemory`.
+    /// Whether the tables exceed `tracking-table-max-keys` or their part of `maxmemory`.
     fn is_full(&self, server: &Observed) -> bool {
         let most = server.settings.int(Setting::TrackingTableMaxKeys) as usize;
         let limit = server.settings.int(Setting::MaxMemory);
@@ -277,8 +272,7 @@ impl Tracking {
             || (limit > 0 && self.bytes() > (limit / TRACKING_SHARE) as usize)
     }
 
-    /// Forgets keys while there are too many, so many of them at most. Those who read them are told as if
-    /// they had changed.
+    /// Evicts keys while the tables exceed their limits, at most `most`. Their readers get an invalidation.
     pub(crate) fn evict(&self, server: &Observed, mut most: usize) {
         while most > 0 && self.is_full(server) {
             let at = self.evict_at.fetch_add(1, Relaxed) % self.shards.len();
@@ -290,15 +284,14 @@ impl Tracking {
             let key = Key { bytes: &name, hash };
             let mut taken = self.take(&mut keys, key, |interests| interests.extract(|_| true));
             drop(keys);
-            // Who has read it in two databases is told once.
+            // A connection that has read the key in two databases gets one message.
             taken.sort_unstable_by_key(|interest| interest.client.id);
             tell(server, &taken, &name, |_| true);
             most -= 1;
         }
     }
 
-    /// Databases were emptied or exchanged: nobody's copies are worth anything. No other worker is inside a
-    /// turn.
+    /// Invalidates all keys after databases were emptied or exchanged. No other worker is inside a turn.
     pub(crate) fn flushed(&self, server: &Observed) {
         if self.items() > 0 {
             let tables = self
@@ -322,7 +315,7 @@ impl Tracking {
         }
     }
 
-    /// Tells of what broadcasting connections want to know, as far as this worker has changed it.
+    /// Sends this worker's changes to the broadcasting connections.
     #[inline]
     pub(crate) fn broadcast(&self, server: &Observed) {
         if self.prefixes.any() {
@@ -331,10 +324,10 @@ impl Tracking {
     }
 }
 
-/// Tells those who had read a key that it has changed, as far as they are meant and still want to know.
+/// Sends an invalidation of a key to the connections that still track and for which `is_meant` is true.
 fn tell(server: &Observed, interests: &[Interest], key: &[u8], is_meant: impl Fn(&Client) -> bool) {
     let mut letters = news::Letters::default();
-    // Who has read it in two databases is told once.
+    // A connection that has read the key in two databases gets one message.
     for same in interests.chunk_by(|one, other| one.client.id == other.client.id) {
         if same[0].is_alive() && is_meant(&same[0].client) {
             letters.add(server, &same[0].client);
@@ -343,15 +336,15 @@ fn tell(server: &Observed, interests: &[Interest], key: &[u8], is_meant: impl Fn
     letters.send(server, News::Keys(&mut std::iter::once(key)));
 }
 
-/// How a connection wants to be told.
+/// Options of CLIENT TRACKING.
 pub(crate) struct Wish {
-    /// Bits of [`status`]: which mode, and what is no news.
+    /// Bits of [`status`]: the mode, and NOLOOP.
     pub(crate) modes: u32,
-    /// Who is told in its place.
+    /// Target of REDIRECT.
     pub(crate) redirect: Option<Arc<Client>>,
-    /// In broadcasting mode, where keys begin that it wants to know of, beside those it said before.
+    /// Prefixes of the broadcasting mode, in addition to earlier ones.
     pub(crate) prefixes: Vec<Arc<[u8]>>,
 }
 
-/// Bytes that a prefix takes beside its own.
+/// Bytes of a prefix beside its name.
 pub(crate) const PREFIX_BYTES: usize = 160;

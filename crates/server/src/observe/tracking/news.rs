@@ -1,4 +1,4 @@
-//! Which connections are told in place of those that track.
+//! Recipients of invalidation messages: tracking connections or the targets of their REDIRECT.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,15 +7,15 @@ use crate::observe::Observed;
 use crate::pubsub::{self, Addressee, News};
 use crate::shared::clients::{Client, status};
 
-/// The same news for several connections.
+/// Recipients of one message.
 #[derive(Default)]
 pub(crate) struct Letters {
     to: Vec<Addressee>,
 }
 
 impl Letters {
-    /// Adds whoever is told for a connection that tracks. If that is one that has ended, the connection is
-    /// told so instead.
+    /// Adds the recipient for a tracking connection. If the target of its REDIRECT has ended, the connection
+    /// gets a message about that instead.
     pub(crate) fn add(&mut self, server: &Observed, client: &Arc<Client>) {
         let redirected = client.redirect_id.load(Relaxed) != 0;
         let target = if redirected {
@@ -23,7 +23,7 @@ impl Letters {
         } else {
             Some(Arc::clone(client))
         };
-        // None: tracking ends at this moment.
+        // No target: tracking is being stopped.
         let Some(target) = target else { return };
         if redirected && target.has_status(status::ENDED) {
             client.set_status(status::BROKEN_REDIRECT, true);
@@ -34,7 +34,7 @@ impl Letters {
             pubsub::tell(server, &[to], News::Broken(target.id));
             return;
         }
-        // Over RESP2 nothing can be told apart from a reply.
+        // Over RESP2 a message can't be distinguished from a reply.
         if redirected || target.protocol.load(Relaxed) > 2 {
             self.to.push(Addressee {
                 client: target,
@@ -43,7 +43,7 @@ impl Letters {
         }
     }
 
-    /// Leaves the news for all of them: once for each worker.
+    /// Sends the message to all recipients, once for each worker.
     pub(crate) fn send(&mut self, server: &Observed, news: News<'_>) {
         if self.to.is_empty() {
             return;

@@ -1,8 +1,8 @@
-//! Removing from the table of tracked keys what connections have read that have ended since.
+//! Sweep of the tables of tracked keys: removal of interests whose connections have ended.
 //!
-//! A connection does not know which keys it has read, so its end costs nothing. When a part of the table may
-//! be of such connections, each worker walks through the tables of its own shards once, a slice at a time:
-//! the memory comes back though no key changes.
+//! A connection does not store the keys it has read, so its end costs nothing. When many interests may belong
+//! to ended connections, each worker sweeps the tables of its own shards once, in slices. So the memory is
+//! freed even if no key changes.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -19,7 +19,7 @@ impl Interests {
         Interests(tables)
     }
 
-    /// Drops so many keys. Returns whether none is left.
+    /// Drops at most `most` keys. Returns whether none is left.
     pub(crate) fn remove(&mut self, most: usize) -> bool {
         for _ in 0..most {
             while let Some(last) = self.0.last()
@@ -36,25 +36,25 @@ impl Interests {
     }
 }
 
-/// How far a worker has got.
+/// Progress of a worker's sweep.
 #[derive(Default)]
 pub(crate) struct Sweep {
-    /// The sweep that it takes part in, or took part in last.
+    /// Number of the current or last sweep.
     number: usize,
-    /// The shard it has reached among its own; `None` between sweeps.
+    /// Current shard among the worker's own; `None` between sweeps.
     shard: Option<usize>,
-    /// The hash it has reached in that.
+    /// Last visited hash in that shard.
     after: Option<u64>,
 }
 
 impl Sweep {
-    /// Whether there is more to do.
+    /// Whether a sweep is under way.
     #[inline]
     pub(crate) fn goes_on(&self) -> bool {
         self.shard.is_some()
     }
 
-    /// Begins if the tables are to be swept again.
+    /// Begins a sweep if one is due.
     pub(crate) fn begin_if_asked(&mut self, tracking: &Tracking, now: i64) {
         tracking.ask_if_due(now);
         let number = tracking.sweeps.load(Relaxed);
@@ -94,8 +94,8 @@ impl Sweep {
 }
 
 impl Tracking {
-    /// Notes that so many interests are of a connection that tracks no more, to be removed from a time (Unix,
-    /// ms) on.
+    /// Counts interests of a connection that has stopped tracking. `sweeps_from`: earliest time of their
+    /// removal, Unix ms; 0 is at once.
     pub(crate) fn note_dead(&self, items: usize, sweeps_from: i64) {
         if items == 0 {
             return;
@@ -113,12 +113,12 @@ impl Tracking {
         }
     }
 
-    /// Plans a sweep, unless an earlier one is planned: that one plans the next.
+    /// Plans a sweep. If an earlier one is planned, that one plans the next.
     fn plan(&self, due: i64) {
         let _ = self.sweep_due_ms.compare_exchange(0, due, SeqCst, SeqCst);
     }
 
-    /// Asks for a sweep if its time has come.
+    /// Begins a planned sweep at its time.
     fn ask_if_due(&self, now: i64) {
         let due = self.sweep_due_ms.load(Relaxed);
         if due == 0 || now < due {
@@ -134,8 +134,8 @@ impl Tracking {
         }
     }
 
-    /// Removes what is dead in a part of a shard's table. Returns how many keys were looked at, and the hash
-    /// of the last if there are more.
+    /// Removes dead interests from a part of a shard's table. Returns the number of visited keys, and the
+    /// hash of the last if there are more.
     fn sweep(
         &self,
         shard: ShardId,
@@ -205,7 +205,7 @@ mod tests {
         client.set_status(status::TRACKING, false);
         client.untracked_ms.store(NOW, Relaxed);
         tracking.note_dead(100, NOW + TRACKING_GRACE_MS);
-        // Another's sweep, in the meantime.
+        // A sweep of another connection, in the meantime.
         tracking.sweeps.fetch_add(1, Relaxed);
         sweep_all_at(&tracking, NOW + TRACKING_GRACE_MS - 1);
         assert_eq!(tracking.items(), 100);
@@ -223,7 +223,7 @@ mod tests {
         read(&tracking, 5, &one);
         assert_eq!((tracking.keys(), tracking.items()), (4000, 6000));
         let kept = |client: &Client| client.kept.load(Relaxed);
-        // Names have up to four bytes, which only who came first pays.
+        // Names have up to four bytes, which only the first reader pays.
         assert_eq!(tracking.bytes(), kept(&one) + kept(&other));
         one.set_status(status::TRACKING, false);
         tracking.note_dead(one.tracked.load(Relaxed), 0);

@@ -1,8 +1,7 @@
-//! Waits of connections: the lines of keys, and what ends a wait.
+//! Waits of blocked connections: the queues of keys, and the end of a wait.
 //!
-//! Each end of a wait first claims it ([`Client::claim_wait`]), which succeeds once. How a command lets its
-//! connection wait is in [`crate::command::park`]; how the connection's worker goes on is in
-//! [`crate::net::waits`].
+//! Each end of a wait first claims it ([`Client::claim_wait`]), which succeeds once. [`crate::command::park`]
+//! blocks a connection, [`crate::net::waits`] resumes it.
 
 #[cfg(test)]
 mod model;
@@ -20,36 +19,36 @@ pub(crate) use waiters::Waiters;
 /// The bytes of a key.
 pub(crate) type Key = Box<[u8]>;
 
-/// What waits in the lines of keys.
+/// Wait in the queues of keys.
 pub(crate) struct KeyWait {
     pub(crate) number: u64,
     pub(crate) client: Arc<Client>,
-    /// What is taken for the connection.
+    /// What the connection takes from a key.
     pub(crate) asks: Asks,
 }
 
-/// What a connection that waits for a key is given: taken on whatever worker something was put there, by the
-/// commands' rules ([`crate::command::park`]).
+/// Value that a blocked connection asks for. The worker on which the key is written takes it, by the rules of
+/// the commands ([`crate::command::park`]).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asks {
-    /// The value of the key, which goes.
+    /// The value of the key, which is removed.
     Value,
 }
 
 impl KeyWait {
-    /// Whether nobody has claimed the wait.
+    /// Whether the wait is not claimed.
     fn is_waiting(&self) -> bool {
         self.client.wait.load(Relaxed) == self.number
     }
 
-    /// Ends the wait, unless somebody else has.
+    /// Claims the wait. Returns false if it was claimed before.
     pub(crate) fn claim(&self) -> bool {
         self.client.claim_wait(self.number)
     }
 }
 
 impl Observed {
-    /// Whether nobody waits for a key of a database. The shard is locked.
+    /// Whether no connection waits for a key of a database. The shard is locked.
     pub(crate) fn is_line_empty(&self, db: usize, key: keyspace::Key<'_>) -> bool {
         let shard = self.keyspace.shard_of(key.hash);
         let waiters = &self.observers.waiters;

@@ -1,7 +1,7 @@
-//! The protocol of waits, in every order that the memory model allows (with few interruptions): one key, one
-//! who waits, one or two who write, and the end of the waiting one's time.
+//! Model of the protocol of waits, explored in every order that the memory model allows (with few
+//! preemptions): one key, one waiter, one or two writers, and the waiter's timeout.
 //!
-//! It is a model: shard, line and claim are what they are in [`super`], each of them a few lines.
+//! Shard, queue and claim are simplified versions of those in [`super`].
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 use loom::thread;
 
-/// A shard with one key, whose values are counted, and the line of that key.
+/// Shard with one key, whose values are counted, and the queue of that key.
 struct Model {
-    /// Values that are there, and whether the shard is observed.
+    /// Number of values, and whether the shard is observed.
     shard: Mutex<(usize, bool)>,
-    /// Whether somebody stands in it.
+    /// Whether the waiter is in the queue.
     line: Mutex<bool>,
-    /// The number of the wait; 0: nobody waits, or it was claimed.
+    /// Number of the wait; 0: none, or claimed.
     wait: AtomicU64,
-    /// What came of it.
+    /// Whether the waiter got a value.
     is_served: AtomicBool,
     is_late: AtomicBool,
 }
@@ -37,7 +37,7 @@ impl Model {
         self.wait.compare_exchange(1, 0, AcqRel, Relaxed).is_ok()
     }
 
-    /// [`crate::command::Context::park_at_keys`], behind a look of its own.
+    /// [`crate::command::Context::park_at_keys`], after a read of its own.
     fn block(&self) {
         let mut shard = self.shard.lock().expect("no test has panicked");
         if shard.0 > 0 {
@@ -50,7 +50,7 @@ impl Model {
         *self.line.lock().expect("no test has panicked") = true;
     }
 
-    /// A command that writes the key, and [`crate::command::park::serve`] behind it.
+    /// A command that writes the key, followed by [`crate::command::park::serve`].
     fn write(&self) {
         let is_awaited = {
             let mut shard = self.shard.lock().expect("no test has panicked");
@@ -61,7 +61,7 @@ impl Model {
             return;
         }
         loop {
-            // The first in line that still waits.
+            // The first in the queue that still waits.
             let line = self.line.lock().expect("no test has panicked");
             if !*line || self.wait.load(Relaxed) != 1 {
                 break;
@@ -78,7 +78,7 @@ impl Model {
         }
     }
 
-    /// The time is up, or CLIENT UNBLOCK says that it is.
+    /// The timeout, or CLIENT UNBLOCK.
     fn end(&self) {
         if self.claim() {
             self.is_late.store(true, Relaxed);
@@ -86,7 +86,7 @@ impl Model {
         }
     }
 
-    /// Nothing is lost, nothing is given twice, nobody waits beside a value.
+    /// No value is lost or given twice, and no connection waits while there is a value.
     fn check(&self, written: usize) {
         let left = self.shard.lock().expect("no test has panicked").0;
         let (is_served, is_late) = (self.is_served.load(Relaxed), self.is_late.load(Relaxed));
@@ -100,7 +100,7 @@ impl Model {
 
 fn explore(writers: usize, ends: usize) {
     let mut model = loom::model::Builder::new();
-    // Threads are interrupted so often at most where they need not be: what goes wrong does so with fewer.
+    // Bound of unforced preemptions. Known faults appear with fewer.
     model.preemption_bound = Some(2);
     model.check(move || {
         let model = Model::new();

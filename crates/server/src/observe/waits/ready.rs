@@ -1,8 +1,7 @@
-//! Keys that were written while somebody waited for them, as far as this thread has written them and looked
-//! at nobody in their lines yet.
+//! Ready keys: keys with waiting connections that this thread has written and not served yet.
 //!
-//! A command may write a key several times, and a transaction may write it and remove it again: who waits is
-//! looked at behind the command, or behind the whole transaction.
+//! A command may write a key several times, and a transaction may write it and remove it again. So waiting
+//! connections are served after the command, or after the whole transaction.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -10,7 +9,7 @@ use std::collections::HashSet;
 use super::Key;
 use crate::names::steps;
 
-/// Keys of databases: in the order in which they were written, and to be found in.
+/// Keys of databases, in order of writing and as a set.
 #[derive(Default)]
 struct Written {
     order: Vec<(usize, Key)>,
@@ -22,7 +21,7 @@ thread_local! {
     static KEYS: RefCell<Written> = RefCell::default();
 }
 
-/// Notes a key of a database.
+/// Adds a key of a database.
 pub(crate) fn note(db: usize, key: &[u8]) {
     KEYS.with_borrow_mut(|keys| {
         steps::add(1);
@@ -34,13 +33,13 @@ pub(crate) fn note(db: usize, key: &[u8]) {
     ANY.set(true);
 }
 
-/// Whether there are any: the only cost for a command that writes nothing that anybody waits for.
+/// Whether there are any. This is the only cost for a command that writes no awaited key.
 #[inline]
 pub(crate) fn any() -> bool {
     ANY.get()
 }
 
-/// Takes them, in the order in which they were written.
+/// Takes the keys, in order of writing.
 pub(crate) fn take() -> Vec<(usize, Key)> {
     ANY.set(false);
     KEYS.take().order

@@ -1,18 +1,16 @@
-//! Who waits for something to be in a key: a line for each key, in the order in which they came.
+//! Queues of blocked connections, one for each key, in order of arrival.
 //!
-//! A connection joins the lines of all its keys while it holds their shards, after it has seen that there is
-//! nothing for it, and has the shards observed ([`keyspace::reason::AWAITED`]): whoever puts something there
-//! comes later, and hears that somebody waits. What ends a wait (something to take, its time, CLIENT UNBLOCK,
-//! the end of the connection) has to *claim* it first, which only one can: so nothing is taken for a
-//! connection that has stopped waiting, and a connection that something was taken for does not also hear that
-//! its time is up.
+//! A connection joins the queues of all its keys while it holds their shards, after it has found nothing to
+//! take, and has the shards observed ([`keyspace::reason::AWAITED`]). So every later write to one of the keys
+//! finds the wait. The end of a wait (a value, the timeout, CLIENT UNBLOCK, the end of the connection) has to
+//! *claim* it first, which succeeds once. So no value is taken for a connection that has stopped waiting, and
+//! a connection that gets a value gets no timeout.
 //!
 //! Invariants:
-//! 1. A line has a wait at most once, and waits in order of their numbers.
-//! 2. Waits that were claimed may stand in lines; they are passed over, and leave when their connection goes
-//!    on.
-//! 3. The lock of a shard's lines is taken under the shard's lock or without any. Nothing is locked beneath
-//!    it.
+//!
+//! 1. A queue has a wait at most once, and waits in order of their numbers.
+//! 2. Claimed waits may be in queues. They are skipped, and leave when their connection is resumed.
+//! 3. The lock of a shard's queues is taken under the shard's lock or without any. No lock is taken under it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,21 +22,21 @@ use parking_lot::Mutex;
 use super::{Key, KeyWait, ready};
 use crate::names::{ByHash, steps};
 
-/// The lines of the keys of a shard.
+/// Queues of the keys of a shard.
 type Lines = ByHash<Key, Line>;
 
-/// The line of a key in each database, by the numbers of its waits.
+/// Queue of a key: its waits by database and number.
 type Line = BTreeMap<(usize, u64), Arc<KeyWait>>;
 
-/// Whether somebody stands in the line of a database.
+/// Whether a connection waits in a database.
 fn has(line: &Line, db: usize) -> bool {
     line.range((db, 0)..=(db, u64::MAX)).next().is_some()
 }
 
-/// See the module.
+/// Queues of all keys.
 pub(crate) struct Waiters {
     shards: Box<[Mutex<Lines>]>,
-    /// Places in lines, so that who empties a database need not look where there are none.
+    /// Number of waits in queues, readable without a lock when a database is emptied.
     count: AtomicUsize,
 }
 
@@ -50,7 +48,7 @@ impl Waiters {
         }
     }
 
-    /// Joins the line of a key, whose shard is locked and observed.
+    /// Joins the queue of a key, whose shard is locked and observed.
     pub(crate) fn join(
         &self,
         shard: ShardId,
@@ -70,7 +68,7 @@ impl Waiters {
         self.count.fetch_add(1, Relaxed);
     }
 
-    /// Leaves the line of a key.
+    /// Leaves the queue of a key.
     pub(crate) fn leave(&self, shard: ShardId, db: usize, key: keyspace::Key<'_>, wait: &KeyWait) {
         steps::add(1);
         let mut lines = self.shards[shard.0].lock();
@@ -84,7 +82,7 @@ impl Waiters {
         }
     }
 
-    /// The first in the line of a key that still waits.
+    /// The first unclaimed wait in the queue of a key.
     pub(crate) fn first(
         &self,
         shard: ShardId,
@@ -97,7 +95,7 @@ impl Waiters {
             if wait.is_waiting() {
                 return Some(Arc::clone(wait));
             }
-            // So that not everybody passes all who were served before.
+            // Counted because a search must not skip all served waits again.
             steps::add(1);
             line.remove(&place);
             self.count.fetch_sub(1, Relaxed);
@@ -108,8 +106,7 @@ impl Waiters {
         None
     }
 
-    /// A key of an awaited shard, which is locked, has changed. Returns whether the shard is still to be
-    /// observed.
+    /// Marks a changed key as ready. Its shard is locked. Returns whether the shard is to stay observed.
     pub(crate) fn changed(&self, change: &Change<'_>) -> bool {
         let lines = self.shards[change.shard.0].lock();
         if change.kind == ChangeKind::Written
@@ -121,7 +118,7 @@ impl Waiters {
         !lines.is_empty()
     }
 
-    /// The keys of a database that somebody waits for.
+    /// Keys of a database with waiting connections.
     pub(crate) fn keys_in(&self, db: usize) -> Vec<Key> {
         let mut found = Vec::new();
         if self.count.load(Relaxed) == 0 {
@@ -163,7 +160,7 @@ mod tests {
             let waiters = Waiters::new(1);
             let waits: Vec<Arc<KeyWait>> = (1..=n as u64).map(wait).collect();
             for (at, wait) in waits.iter().enumerate() {
-                // Those of another database are not passed by those of this one.
+                // Waits of another database are not visited.
                 waiters.join(ShardId(0), at % 2, KEY, wait);
             }
             for wait in waits.iter().filter(|wait| wait.number % 2 == 0) {

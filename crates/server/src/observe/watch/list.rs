@@ -1,4 +1,4 @@
-//! The keys that one connection watches.
+//! Watched keys of one connection.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use keyspace::Key;
 
 use crate::names::ByHash;
 
-/// A key that a connection watches; see the [module above](super).
+/// Watched key; see the [module above](super).
 pub(crate) struct Watched {
     pub(crate) db: usize,
     pub(crate) hash: u64,
@@ -19,31 +19,31 @@ impl AsRef<[u8]> for Watched {
     }
 }
 
-/// Bytes that a watched key takes beside its name, in the list of its connection and in the registry.
+/// Bytes of a watched key beside its name, in the list of its connection and in the registry.
 const WATCHED_BYTES: usize = 256;
 
 impl Watched {
-    /// Bytes that it adds to the account of its connection.
+    /// Bytes that it adds to its connection's account.
     pub(crate) fn memory(&self) -> usize {
         Watched::bytes_of(self.key.len())
     }
 
-    /// Bytes that a key of so many bytes adds.
+    /// Bytes of a watched key whose name has `key` bytes.
     pub(crate) const fn bytes_of(key: usize) -> usize {
         key + WATCHED_BYTES
     }
 }
 
-/// All keys that a connection watches.
+/// Watched keys of one connection.
 #[derive(Default)]
 pub(crate) struct WatchList {
     keys: ByHash<Watched, ()>,
-    /// Bytes they take.
+    /// Bytes of the keys.
     pub(crate) bytes: usize,
 }
 
 impl WatchList {
-    /// Where a key of a database is in the list: the same key has another place for each database.
+    /// Index of a key of a database in the list. It differs between databases.
     fn place(db: usize, hash: u64) -> u64 {
         hash ^ (db as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -61,7 +61,7 @@ impl WatchList {
             .contains(WatchList::place(db, key.hash), key.bytes)
     }
 
-    /// Adds a key that is not there yet.
+    /// Adds a key that is not present.
     pub(crate) fn add(&mut self, watched: Watched) {
         let place = WatchList::place(watched.db, watched.hash);
         self.bytes += watched.memory();
@@ -72,7 +72,7 @@ impl WatchList {
         self.keys.iter().map(|(watched, ())| watched)
     }
 
-    /// Removes so many keys. Returns whether none is left.
+    /// Removes at most `most` keys. Returns whether none is left.
     pub(crate) fn remove_some(&mut self, most: usize, mut removed: impl FnMut(Watched)) -> bool {
         for _ in 0..most {
             let Some((_, watched, ())) = self.keys.pop() else {

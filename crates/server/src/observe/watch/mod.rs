@@ -1,20 +1,19 @@
-//! WATCH: which connections want to know that a key has changed before their transaction ran.
+//! WATCH: the connections whose transactions fail when a key changes.
 //!
-//! A registration says: this key, in the database of this number, and this connection. It is made under the
-//! lock of the key's shard, whose observed byte is set with it (`keyspace::reason::WATCHED`), so that every
-//! change behind it ends in [`Watches::changed`], under the same lock. What that does is to set a bit in the
-//! record of each connection that watches the key; EXEC looks at the bit while it holds the shards of all
-//! keys it watches. So a transaction fails if and only if one of its own keys changed.
+//! A registration is a key, the number of its database, and a connection. It is made under the lock of the
+//! key's shard, whose observed byte is set with it (`keyspace::reason::WATCHED`). So every later change calls
+//! [`Watches::changed`], under the same lock, which sets a bit in the record of each connection that watches
+//! the key. EXEC reads the bit while it holds the shards of all watched keys. So a transaction fails if and
+//! only if one of its own keys changed.
 //!
-//! A registration is gone when its key has changed: its connection has nothing more to learn. It is of the
-//! round in which its connection watches: of a round that is over it means nothing, and is removed later if
-//! there are many ([`crate::observe::removals`]).
+//! A registration is removed when its key has changed: the bit is set. It carries the round of its
+//! connection's watch. Registrations of earlier rounds have no effect; many of them are removed later
+//! ([`crate::observe::removals`]).
 //!
-//! Locks: the registrations of a shard's keys, in all databases, are behind one mutex. It is taken under the
-//! shard's lock or without any, and nothing is locked while it is held.
+//! Locks: one mutex protects the registrations of a shard's keys, in all databases. It is taken under the
+//! shard's lock or without any. No lock is taken under it.
 //!
-//! What does not live here: what a connection watches in all ([`WatchList`]), and what
-//! EXEC makes of it.
+//! Not here: the list of a connection's watched keys ([`WatchList`]) and EXEC.
 
 mod list;
 
@@ -30,7 +29,7 @@ use crate::shared::clients::Client;
 
 pub(crate) use list::{WatchList, Watched};
 
-/// Those who watch the keys of a shard, by key.
+/// Connections that watch the keys of a shard, by key.
 type ByKey = ByHash<Arc<[u8]>, Members<Watcher>>;
 
 struct Watcher {
@@ -45,12 +44,12 @@ impl Member for Watcher {
     }
 }
 
-/// See the module.
+/// Registrations of all watched keys.
 pub(crate) struct Watches {
     shards: Box<[Mutex<ByKey>]>,
-    /// Registrations, so that who empties a database need not look where there are none.
+    /// Number of registrations, readable without a lock when a database is emptied.
     count: AtomicUsize,
-    /// Keys of all databases that are watched.
+    /// Number of watched keys in all databases.
     keys: AtomicUsize,
 }
 
@@ -63,8 +62,8 @@ impl Watches {
         }
     }
 
-    /// Registers a connection, which does not watch the key yet. The key's shard is locked and observed.
-    /// Returns the key's bytes for its own list.
+    /// Registers a connection that does not watch the key. The key's shard is locked and observed. Returns
+    /// the key's name, to be shared with the connection's list.
     pub(crate) fn add(
         &self,
         shard: ShardId,
@@ -82,7 +81,7 @@ impl Watches {
         let name: Arc<[u8]> = known.map_or_else(|| key.bytes.into(), Arc::clone);
         match keys.get_mut(key.hash, key.bytes) {
             Some(watchers) => {
-                // One of a round that is over may still be there.
+                // A registration of an earlier round may be present.
                 let before = watchers.remove(watcher.who());
                 self.count.fetch_sub(before.iter().len(), Relaxed);
                 let is_new = before.is_none() && !watchers.has(watcher.db);
@@ -98,7 +97,7 @@ impl Watches {
         name
     }
 
-    /// Forgets a registration of a round, which is gone already if the key has changed.
+    /// Removes a registration of a round, unless a change of the key has removed it already.
     pub(crate) fn remove(&self, server: &Observed, watched: &Watched, client: &Client, round: u64) {
         let shard = server.keyspace.shard_of(watched.hash);
         self.remove_in(shard, watched, client, round);
@@ -114,7 +113,7 @@ impl Watches {
             return;
         };
         if watcher.round != round {
-            // It watches again.
+            // It watches the key again in a later round.
             return watchers.insert(watcher);
         }
         self.count.fetch_sub(1, Relaxed);
@@ -125,15 +124,14 @@ impl Watches {
         }
     }
 
-    /// A key of a watched shard has changed. Returns whether any key of that shard is still watched. The
-    /// shard is locked.
+    /// Reports a change to a key. Returns whether any key of its shard is still watched. The shard is locked.
     pub(crate) fn changed(&self, change: &Change<'_>) -> bool {
         let mut keys = self.shards[change.shard.0].lock();
         self.mark(&mut keys, change.database, change.key);
         !keys.is_empty()
     }
 
-    /// Lets the transactions fail that watch a key.
+    /// Makes the transactions fail that watch a key.
     pub(crate) fn touch(&self, shard: ShardId, db: usize, key: Key<'_>) {
         self.mark(&mut self.shards[shard.0].lock(), db, key);
     }
@@ -155,7 +153,7 @@ impl Watches {
         }
     }
 
-    /// The keys of a database that are watched.
+    /// Watched keys of a database.
     pub(crate) fn keys_in(&self, db: usize) -> Vec<Arc<[u8]>> {
         let mut found = Vec::new();
         if self.count.load(Relaxed) == 0 {
@@ -169,7 +167,7 @@ impl Watches {
         found
     }
 
-    /// How many keys are watched, in all databases.
+    /// Number of watched keys in all databases.
     pub(crate) fn keys(&self) -> usize {
         self.keys.load(Relaxed)
     }
@@ -208,10 +206,10 @@ mod tests {
         client.watch_round.store(1, Relaxed);
         touch(&watches, &key);
         assert!(!client.is_dirty());
-        // The one who changed the key did not know yet that the round is over.
+        // The changer did not know yet that the round is over.
         client.set_dirty(0);
         assert!(!client.is_dirty());
-        // It watches again before what it left behind is removed.
+        // A new round begins before the old registrations are removed.
         client.watch_round.store(0, Relaxed);
         add(&watches, &key, &client);
         client.watch_round.store(1, Relaxed);
