@@ -18,6 +18,7 @@
 //! trouble volatile|full|syncs|writes|none          DEBUG DISK
 //! backup b1 | open b1 | snapshot                   a backup; a second server on it, or on a snapshot
 //! start | kill | start-kill 20 | stop
+//! each 5..8 {n%4} SET 3:v{n} @300000.{n}           the line once for each of 5, 6 and 7
 //! ```
 
 use std::fmt;
@@ -235,11 +236,46 @@ impl Line {
 /// # Errors
 /// Names the line that is none.
 pub(crate) fn parse(text: &str) -> Result<Vec<Line>, String> {
-    text.lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .map(Line::parse)
-        .collect()
+    let mut lines = Vec::new();
+    let written = text.lines().map(str::trim);
+    for line in written.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        match line.strip_prefix("each ") {
+            None => lines.push(Line::parse(line)?),
+            Some(each) => {
+                let repeated =
+                    repeat(each).ok_or_else(|| format!("not a line of a script: {line}"))?;
+                for line in repeated {
+                    lines.push(Line::parse(&line)?);
+                }
+            }
+        }
+    }
+    Ok(lines)
+}
+
+/// The lines of `FROM..TO LINE`.
+fn repeat(text: &str) -> Option<Vec<String>> {
+    let (range, line) = text.split_once(' ')?;
+    let (from, to) = range.split_once("..")?;
+    let numbers = from.parse().ok()?..to.parse().ok()?;
+    numbers.map(|number| fill_in(line, number)).collect()
+}
+
+/// Puts the number in place of `{n}`, and what is left of it by 4 in place of `{n%4}`.
+fn fill_in(line: &str, number: u64) -> Option<String> {
+    let mut filled = String::new();
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}')?;
+        let value = match name.strip_prefix("n%") {
+            Some(divisor) => number.checked_rem(divisor.parse().ok()?)?,
+            None if name == "n" => number,
+            None => return None,
+        };
+        filled.push_str(&format!("{before}{value}"));
+        rest = after;
+    }
+    Some(filled + rest)
 }
 
 /// The text of a script.
@@ -256,4 +292,18 @@ fn a_script_is_its_text() {
     let lines = parse(good).expect("it is a script");
     assert_eq!(print(&lines), good);
     assert!(parse(bad).is_err() && parse("jump").is_err());
+}
+
+#[test]
+fn each_repeats_a_line() {
+    let lines = parse("each 7..9 {n%4} SET 3:v{n} @10.{n}").expect("it is a script");
+    assert_eq!(print(&lines), "3 SET 3:v7 @10.7\n0 SET 3:v8 @10.8\n");
+    for bad in [
+        "each 7..9",
+        "each 7 stop",
+        "each 1..3 {m} DEL k",
+        "each 1..3 {n%0} DEL k",
+    ] {
+        assert!(parse(bad).is_err(), "{bad}");
+    }
 }
