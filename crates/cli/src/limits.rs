@@ -37,3 +37,6 @@ pub(crate) const EXPORT_GROUP_BYTES: usize = 4 * 1024 * 1024;
 
 /// How many nodes a request is sent to at most before its redirections count as a circle.
 pub(crate) const MAX_REDIRECTIONS: u32 = 16;
+/// How long a node of a cluster may take to serve, and to end, and between two looks at it.
+pub(crate) const NODE_PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const NODE_PAUSE: Duration = Duration::from_millis(5);

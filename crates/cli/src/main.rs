@@ -8,6 +8,8 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
+mod amounts;
 mod cluster;
 mod commands;
 mod connection;

@@ -3,7 +3,7 @@
 //! | code | means |
 //! |---|---|
 //! | 0 | done; an error reply counts as an answer |
-//! | 1 | not done: no connection, bad flags; with `-e` also an error reply, or a line of standard input that is no command |
+//! | 1 | not done: no connection, bad flags; with `-e` also an error reply, or a line that is no command |
 //! | 2 | `check-log` cannot tell: there is no log, a server uses it, or the disk refuses |
 //! | 141 | standard output was closed (as if by SIGPIPE) |
 
@@ -41,7 +41,8 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         } => {
             if warns_of_password {
                 eprintln!(
-                    "Warning: Using a password with '-a' or '-u' option on the command line interface may not be safe."
+                    "Warning: Using a password with '-a' or '-u' option on the command line interface may \
+                     not be safe."
                 );
             }
             start(*options, command)

@@ -40,7 +40,8 @@ fn bash(program: &str, family: &Family) -> String {
     // As its generator names the function.
     let generated = program.replace('-', "__");
     let mut text = format!(
-        "\n_{program}_{first}() {{\n    if [[ ${{COMP_WORDS[1]}} == {first} ]]; then\n        case $COMP_CWORD:${{COMP_WORDS[2]}} in\n"
+        "\n_{program}_{first}() {{\n    if [[ ${{COMP_WORDS[1]}} == {first} ]]; then\n        \
+         case $COMP_CWORD:${{COMP_WORDS[2]}} in\n"
     );
     let _ = writeln!(
         text,
@@ -51,11 +52,13 @@ fn bash(program: &str, family: &Family) -> String {
         let (name, flags) = (member.name, flags(member));
         let _ = writeln!(
             text,
-            "            *:{name}) COMPREPLY=($(compgen -W \"{flags}\" -- \"$2\")); [[ $2 == -* ]] || COMPREPLY=(); return ;;"
+            "            *:{name}) COMPREPLY=($(compgen -W \"{flags}\" -- \"$2\")); \
+             [[ $2 == -* ]] || COMPREPLY=(); return ;;"
         );
     }
     text + &format!(
-        "        esac\n    fi\n    _{generated} \"$@\"\n}}\ncomplete -F _{program}_{first} -o bashdefault -o default {program}\n"
+        "        esac\n    fi\n    _{generated} \"$@\"\n}}\ncomplete -F _{program}_{first} \
+         -o bashdefault -o default {program}\n"
     )
 }
 
@@ -74,7 +77,8 @@ fn zsh(family: &Family) -> String {
         let (name, flags) = (member.name, flags(member));
         let _ = writeln!(
             text,
-            "            (*:{name}) if [[ $PREFIX == -* ]]; then compadd -- {flags}; else _files; fi; return ;;"
+            "            (*:{name}) if [[ $PREFIX == -* ]]; then compadd -- {flags}; else _files; fi; \
+             return ;;"
         );
     }
     text + "        esac\n    fi\n"
@@ -92,7 +96,8 @@ fn fish(program: &str, family: &Family) -> String {
             for name in &flag.names {
                 let _ = writeln!(
                     text,
-                    "complete -c {program} -n '__fish_seen_subcommand_from {first}; and __fish_seen_subcommand_from {}' -l {name}{takes}",
+                    "complete -c {program} -n '__fish_seen_subcommand_from {first}; and \
+                     __fish_seen_subcommand_from {}' -l {name}{takes}",
                     member.name
                 );
             }

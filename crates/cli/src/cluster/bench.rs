@@ -5,17 +5,20 @@ use std::ffi::{OsStr, OsString};
 use std::process::Command;
 
 use super::fleet::{Fleet, PORT_FLAG};
+use super::given::Given;
 use super::probe;
-use super::table::{Rest, Subcommand};
-use super::{Given, beside};
+use super::programs::beside;
+use super::subcommand::{Rest, Subcommand};
+use crate::access::Access;
 use crate::failure::{Failure, Result, reason};
-use crate::flags::{Access, Options};
+use crate::flags::Options;
 
 pub(super) const SUBCOMMAND: Subcommand = Subcommand {
     name: "bench",
     words: &["NODES|DIR", "REQUESTS", "CONNECTIONS"],
-    summary: "Puts a load on all nodes at once, with keys of their own, and prints a line for each and one for the \
-              sum. The options are those of ferrite-bench: -t set,get,mset, -P 16, --json FILE, --html FILE.",
+    summary: "Puts a load on all nodes at once, with keys of their own, and prints a line for each and one \
+              for the sum. The options are those of ferrite-bench: -t set,get,mset, -P 16, --json FILE, \
+              --html FILE.",
     flags: &[PORT_FLAG],
     rest: Rest::Behind("BENCH OPTION"),
     run,

@@ -32,8 +32,8 @@ use map::{Map, ranges_text};
 
 use super::given::Given;
 use super::nodes::{self, Node};
-use super::ssh::{Failed, Input, Ssh, for_all, open, quote};
-use super::table::{Rest, Subcommand};
+use super::ssh::{Failed, RemoteInput, Ssh, for_all, open, quote};
+use super::subcommand::{Rest, Subcommand};
 use crate::failure::{Failure, Result};
 use crate::flags::Options;
 use found::{Found, Manager};
@@ -45,8 +45,9 @@ use wanted::Wanted;
 pub(super) const SUBCOMMAND: Subcommand = Subcommand {
     name: "deploy",
     words: &["NODES"],
-    summary: "Copies ferrite-server to the hosts of a file (lines `user@host[:sshport] [port]`) by ssh, deals out the slots and \
-              starts the nodes. Once more, it brings them up to date and keeps their data.",
+    summary: "Copies ferrite-server to the hosts of a file (lines `user@host[:sshport] [port]`) by ssh, \
+              deals out the slots and starts the nodes. Once more, it brings them up to date and keeps their \
+              data.",
     flags: wanted::FLAGS,
     rest: Rest::BehindDashes("SERVER OPTION"),
     run,
@@ -228,7 +229,8 @@ impl Deploy {
             let why = match self.wanted.builds {
                 true => "--build needs it: https://rustup.rs".to_owned(),
                 false => format!(
-                    "it is {} {}, and ferrite-server here is for {} {}; the sources would be built there (https://rustup.rs)",
+                    "it is {} {}, and ferrite-server here is for {} {}; the sources would be built there \
+                     (https://rustup.rs)",
                     found.system,
                     found.machine,
                     std::env::consts::OS,
@@ -328,7 +330,7 @@ impl Deploy {
             _ => {
                 self.progress.say(at, "copying the server");
                 let path = format!("{}/ferrite-server.new", found.dir);
-                let file = Input::File(open(&self.server)?);
+                let file = RemoteInput::File(open(&self.server)?);
                 ssh.write(node, "cannot copy the server", (file, &path), COPY)?;
                 Some("")
             }
@@ -365,11 +367,12 @@ impl Deploy {
         let (ssh, node) = (self.ssh(), &self.nodes[at]);
         self.progress.say(at, "copying the sources");
         let tar = format!("{}/source.tar.new", found.dir);
-        let file = Input::Bytes(&archive.bytes);
+        let file = RemoteInput::Bytes(&archive.bytes);
         ssh.write(node, "cannot copy the sources", (file, &tar), COPY)?;
         let dir = format!("dir={}\n", quote(&found.dir));
         let unpack = format!(
-            "{dir}cd \"$dir\" && mkdir source.new && tar -xf source.tar.new -C source.new && rm source.tar.new\n"
+            "{dir}cd \"$dir\" && mkdir source.new && tar -xf source.tar.new -C source.new \
+             && rm source.tar.new\n"
         );
         ssh.script(node, "cannot unpack the sources", &unpack, COPY)?;
         self.progress.say(at, "building");
@@ -408,7 +411,8 @@ impl Deploy {
             let is_system = task.manager == Manager::System;
             let unit_text = plan::unit_text(&map.name, &task.id, &found.dir, is_system);
             let script = format!(
-                "dir={}\naction={action}\nmanager={}\nunit={}\nunit_text={}\nepoch={}\npatience={}\n{COMMON}{}",
+                "dir={}\naction={action}\nmanager={}\nunit={}\nunit_text={}\nepoch={}\n\
+                 patience={}\n{COMMON}{}",
                 quote(&found.dir),
                 quote(task.manager.word()),
                 quote(&plan::unit(&task.id)),

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use map::Map;
 
-use super::table::Flag;
-use super::{Given, node_process, nodes};
+use super::given::Given;
+use super::subcommand::SubcommandFlag;
+use super::{node_process, nodes};
 use crate::connection::Place;
 use crate::failure::{Failure, Result, reason};
 
@@ -16,7 +17,7 @@ pub(super) const MAP: &str = "map.toml";
 const PORT: u16 = 6380;
 
 /// The flag that says it otherwise.
-pub(super) const PORT_FLAG: Flag = Flag {
+pub(super) const PORT_FLAG: SubcommandFlag = SubcommandFlag {
     long: "port",
     value: "PORT",
     summary: "The port of nodes whose line in NODES has none (6380).",

@@ -1,6 +1,7 @@
 //! `cluster --help`, made from the table.
 
-use super::table::{SUBCOMMANDS, Subcommand};
+use super::subcommand::Subcommand;
+use super::table::SUBCOMMANDS;
 use crate::flags::help_row;
 
 const INTRODUCTION: &str = "\

@@ -16,9 +16,10 @@ use sys::signal::Interrupts;
 use super::fleet::{Fleet, Member};
 use super::node_process::{self, LOG, PID_FILE, PROGRAM, SETTINGS};
 use super::probe::{self, Report};
-use super::{PATIENCE, PAUSE};
+use super::programs::beside;
+use crate::access::Access;
 use crate::failure::{Failure, Result, reason};
-use crate::flags::Access;
+use crate::limits::{NODE_PATIENCE, NODE_PAUSE};
 
 /// Lines of the log that are shown of a node that did not start.
 const LINES: usize = 5;
@@ -82,7 +83,7 @@ impl Launch {
         self.has_gaps = !fleet.own_map().gaps().is_empty();
         // Ctrl-C ends this program, but not what it has started.
         let interrupts = Interrupts::catch().ok();
-        let mut end = Instant::now() + PATIENCE;
+        let mut end = Instant::now() + NODE_PATIENCE;
         loop {
             let reports = probe::ask_all(members, access);
             self.look()?;
@@ -91,7 +92,7 @@ impl Launch {
             }
             // Data may be large.
             if (reports.iter()).any(|report| matches!(report, Report::Loading(_))) {
-                end = Instant::now() + PATIENCE;
+                end = Instant::now() + NODE_PATIENCE;
             }
             if Instant::now() >= end {
                 let mut both = members.iter().zip(&reports);
@@ -100,14 +101,16 @@ impl Launch {
                 return Err(Failure::Other(format!(
                     "{} does not serve within {} s: {}",
                     member.name,
-                    PATIENCE.as_secs(),
+                    NODE_PATIENCE.as_secs(),
                     report.state()
                 )));
             }
             match &interrupts {
-                Some(interrupts) if interrupts.sleep(PAUSE) => return Err(Failure::Interrupted),
+                Some(interrupts) if interrupts.sleep(NODE_PAUSE) => {
+                    return Err(Failure::Interrupted);
+                }
                 Some(_) => {}
-                None => sleep(PAUSE),
+                None => sleep(NODE_PAUSE),
             }
         }
     }
@@ -163,10 +166,10 @@ impl Drop for Launch {
             // It may have ended.
             let _ = node_process::ask_to_end(started.child.id());
         }
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + NODE_PATIENCE;
         for started in &mut self.children {
             while matches!(started.child.try_wait(), Ok(None)) && Instant::now() < end {
-                sleep(PAUSE);
+                sleep(NODE_PAUSE);
             }
         }
     }
@@ -174,7 +177,7 @@ impl Drop for Launch {
 
 /// The server beside this program, else that of the PATH.
 fn program() -> PathBuf {
-    super::beside(PROGRAM)
+    beside(PROGRAM)
 }
 
 /// Starts a node, and says where its log ended before.

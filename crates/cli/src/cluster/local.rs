@@ -16,37 +16,40 @@ use map::{Draft, DraftNode, Map, even_ranges, ranges_text};
 
 use super::columns::table;
 use super::fleet::{Fleet, MAP, Member, read_map, wrong};
+use super::given::Given;
 use super::launch::{self, Launch};
 use super::node_process::SETTINGS;
 use super::probe::{self, Report};
-use super::table::{Flag, Rest, Subcommand};
-use super::{Given, bench, port_owner};
+use super::subcommand::{Rest, Subcommand, SubcommandFlag};
+use super::{bench, port_owner};
+use crate::access::Access;
+use crate::amounts::{self, bytes_text};
 use crate::failure::{Failure, Result};
-use crate::flags::{Access, Options};
+use crate::flags::Options;
 use crate::format::quoted;
-use crate::modes::{self, stat::bytes_text};
 
 pub(super) const SUBCOMMAND: Subcommand = Subcommand {
     name: "local",
     words: &["N"],
-    summary: "Starts N servers on this machine that share the slots evenly, and waits until all serve. They run \
-              on when this program has ended. If they run already it says so, and starts only those that do not.",
+    summary: "Starts N servers on this machine that share the slots evenly, and waits until all serve. They \
+              run on when this program has ended. If they run already it says so, and starts only those that \
+              do not.",
     flags: &[
-        Flag {
+        SubcommandFlag {
             long: "port",
             value: "PORT",
             summary: "The port of the first; the others have those behind it (7000).",
         },
-        Flag {
+        SubcommandFlag {
             long: "dir",
             value: "DIR",
             summary: "Where the map is and each server has a directory of its own (cluster-PORT).",
         },
-        Flag {
+        SubcommandFlag {
             long: "bench",
             value: "",
-            summary: "Puts a load on all of them when they serve (`cluster bench DIR 100000 50`), and stops those \
-                      that were started.",
+            summary: "Puts a load on all of them when they serve (`cluster bench DIR 100000 50`), and stops \
+                      those that were started.",
         },
     ],
     rest: Rest::BehindDashes("SERVER OPTION"),
@@ -191,7 +194,8 @@ impl Asked<'_> {
         let running = self.count - missing(&fleet).count();
         if running > 0 && !self.given.rest.is_empty() {
             return Err(self.given.wrong(&format!(
-                "{running} of {} servers run already, and would not get the options behind --; stop them before",
+                "{running} of {} servers run already, and would not get the options behind --; stop them \
+                 before",
                 self.count
             )));
         }
@@ -405,7 +409,7 @@ fn text_of<'a>(given: &Given, word: &'a OsStr) -> Result<&'a str> {
 }
 
 fn servers(count: usize) -> String {
-    modes::count(count as u64, "server")
+    amounts::count(count as u64, "server")
 }
 
 /// What runs, as text.

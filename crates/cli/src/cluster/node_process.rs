@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::PAUSE;
+use crate::limits::NODE_PAUSE;
 
 /// What is in the directory of a node, beside its data.
 pub(super) const PID_FILE: &str = "ferrite.pid";
@@ -55,7 +55,7 @@ pub(super) fn has_ended(pid: u32, directory: &Path, end: Instant) -> bool {
         if Instant::now() >= end {
             return false;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(NODE_PAUSE);
     }
     true
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use resp::Value;
 
 use super::fleet::Member;
+use crate::access::Access;
 use crate::connection::{Approach, Connection, Place};
 use crate::failure::{Broken, Failure, reason};
-use crate::flags::Access;
 use crate::info::Info;
 
 /// How long a node may take to answer, if nobody says otherwise.

@@ -6,9 +6,10 @@ use std::io::{self, Write as _};
 use map::{Draft, DraftNode, Map, Move, SLOTS, ranges_text};
 
 use super::fleet::{Fleet, PORT_FLAG};
+use super::given::Given;
+use super::probe;
 use super::status::{Expected, problems};
-use super::table::{Flag, Rest, Subcommand};
-use super::{Given, probe};
+use super::subcommand::{Rest, Subcommand, SubcommandFlag};
 use crate::failure::{Failure, Result};
 use crate::flags::Options;
 
@@ -18,7 +19,7 @@ pub(super) const SUBCOMMAND: Subcommand = Subcommand {
     summary: "Says which slots would move so that all nodes have as many, with the fewest moves.",
     flags: &[
         PORT_FLAG,
-        Flag {
+        SubcommandFlag {
             long: "plan",
             value: "",
             summary: "Nothing is moved. Required, as slots cannot be moved yet.",

@@ -49,7 +49,7 @@ pub(crate) struct Ssh {
 }
 
 /// What a command on a host reads.
-pub(crate) enum Input<'a> {
+pub(crate) enum RemoteInput<'a> {
     Bytes(&'a [u8]),
     File(File),
 }
@@ -107,7 +107,7 @@ impl Ssh {
             node,
             what,
             "exec sh -s",
-            Input::Bytes(text.as_bytes()),
+            RemoteInput::Bytes(text.as_bytes()),
             patience,
         )
     }
@@ -120,7 +120,7 @@ impl Ssh {
         &self,
         node: &Node,
         what: &str,
-        (input, path): (Input<'_>, &str),
+        (input, path): (RemoteInput<'_>, &str),
         patience: Duration,
     ) -> Result<(), Failed> {
         let command = format!("cat > {}", quote(path));
@@ -134,7 +134,7 @@ impl Ssh {
         node: &Node,
         what: &str,
         command: &str,
-        input: Input<'_>,
+        input: RemoteInput<'_>,
         patience: Duration,
     ) -> Result<String, Failed> {
         let mut ssh = self.command(node);
@@ -207,11 +207,11 @@ struct Done {
     errors: Vec<u8>,
 }
 
-fn run(mut command: Command, input: Input<'_>, patience: Duration) -> io::Result<Done> {
+fn run(mut command: Command, input: RemoteInput<'_>, patience: Duration) -> io::Result<Done> {
     let end = Instant::now() + patience;
     let (stdin, bytes) = match input {
-        Input::Bytes(bytes) => (Stdio::piped(), Some(bytes.to_vec())),
-        Input::File(file) => (file.into(), None),
+        RemoteInput::Bytes(bytes) => (Stdio::piped(), Some(bytes.to_vec())),
+        RemoteInput::File(file) => (file.into(), None),
     };
     let mut child = command
         .stdin(stdin)
@@ -369,7 +369,7 @@ mod tests {
     fn what_takes_too_long_is_ended() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo out; echo err >&2; exec sleep 600"]);
-        let done = run(command, Input::Bytes(b"x"), Duration::from_secs(1)).expect("sh runs");
+        let done = run(command, RemoteInput::Bytes(b"x"), Duration::from_secs(1)).expect("sh runs");
         assert!(done.status.is_none());
         assert_eq!(
             (done.output.as_slice(), done.errors.as_slice()),

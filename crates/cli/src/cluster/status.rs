@@ -7,30 +7,30 @@ use std::time::Duration;
 use resp::Value;
 use sys::signal::Interrupts;
 
-use super::Given;
 use super::columns::table;
 use super::fleet::{Fleet, Member, PORT_FLAG};
+use super::given::Given;
 use super::probe::{self, Facts, Report};
-use super::table::{Flag, Rest, Subcommand};
+use super::subcommand::{Rest, Subcommand, SubcommandFlag};
+use crate::amounts::bytes_text;
 use crate::failure::{Failure, Result};
 use crate::flags::Options;
 use crate::format::{Format, Style};
-use crate::modes::stat::bytes_text;
-use crate::modes::{Countdown, interval_or};
+use crate::modes::Countdown;
 
 pub(super) const SUBCOMMAND: Subcommand = Subcommand {
     name: "status",
     words: &["NODES|DIR"],
-    summary: "Which nodes are up, their slots, keys, memory, requests a second, version and epoch, and whether all agree \
-              on the map. Exit status 1 if one is down or they disagree.",
+    summary: "Which nodes are up, their slots, keys, memory, requests a second, version and epoch, and \
+              whether all agree on the map. Exit status 1 if one is down or they disagree.",
     flags: &[
         PORT_FLAG,
-        Flag {
+        SubcommandFlag {
             long: "watch",
             value: "",
             summary: "Looks again every second (or -i before `cluster`), until Ctrl-C.",
         },
-        Flag {
+        SubcommandFlag {
             long: "json",
             value: "",
             summary: "The same as JSON, a line each time.",
@@ -77,7 +77,7 @@ fn run(given: &Given, options: &Options) -> Result {
         out.write_all(text.as_bytes())?;
         out.flush()?;
         drop(out);
-        let pause = interval_or(options, Duration::from_secs(1));
+        let pause = options.interval_or(Duration::from_secs(1));
         let goes_on = interrupts.as_ref();
         let goes_on = !countdown.is_last() && goes_on.is_some_and(|heard| !heard.sleep(pause));
         if !goes_on {

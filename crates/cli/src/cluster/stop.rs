@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 use resp::Value;
 
 use super::fleet::{Fleet, Member, PORT_FLAG};
+use super::given::Given;
+use super::node_process;
 use super::probe::{self, Report};
-use super::table::{Flag, Rest, Subcommand};
-use super::{Given, PATIENCE, PAUSE, node_process};
+use super::subcommand::{Rest, Subcommand, SubcommandFlag};
+use crate::access::Access;
 use crate::connection::Connection;
 use crate::failure::{Broken, Failure, Result, reason};
-use crate::flags::{Access, Options};
+use crate::flags::Options;
+use crate::limits::{NODE_PATIENCE, NODE_PAUSE};
 
 pub(super) const SUBCOMMAND: Subcommand = Subcommand {
     name: "stop",
@@ -21,12 +24,12 @@ pub(super) const SUBCOMMAND: Subcommand = Subcommand {
     summary: "Ends all nodes in order and waits for them. Exit status 1 if one does not end.",
     flags: &[
         PORT_FLAG,
-        Flag {
+        SubcommandFlag {
             long: "save",
             value: "",
             summary: "Each saves a snapshot before, also those that keep a log (SHUTDOWN SAVE).",
         },
-        Flag {
+        SubcommandFlag {
             long: "timeout",
             value: "SECONDS",
             summary: "How long a node may take (60).",
@@ -49,7 +52,7 @@ enum Asked {
 fn run(given: &Given, options: &Options) -> Result {
     let fleet = Fleet::of_given(given)?;
     let limit = given.number("timeout", 0..=86_400)?;
-    let limit = limit.map_or(PATIENCE, Duration::from_secs);
+    let limit = limit.map_or(NODE_PATIENCE, Duration::from_secs);
     let lines = end_all(&fleet.members, &options.access, given.has("save"), limit);
     let mut out = io::stdout().lock();
     let width = fleet.members.iter().map(|member| member.name.len()).max();
@@ -173,7 +176,7 @@ fn wait(
                 if Instant::now() >= end {
                     return Err(late);
                 }
-                sleep(PAUSE);
+                sleep(NODE_PAUSE);
             }
             Ok("ended".to_owned())
         }

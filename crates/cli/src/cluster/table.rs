@@ -1,13 +1,14 @@
-//! What a subcommand is made of, and all of them.
+//! All subcommands.
 
 use std::ffi::OsStr;
 
 use super::given::Given;
+use super::subcommand::Subcommand;
 use super::{bench, deploy, local, rebalance, status, stop};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::flags::Options;
 
-/// All, in the order of the help.
+/// All of them, in the order of the help.
 pub(crate) const SUBCOMMANDS: &[Subcommand] = &[
     local::SUBCOMMAND,
     deploy::SUBCOMMAND,
@@ -17,55 +18,16 @@ pub(crate) const SUBCOMMANDS: &[Subcommand] = &[
     rebalance::SUBCOMMAND,
 ];
 
-/// A word behind `cluster`, with what may follow it.
-pub(crate) struct Subcommand {
-    pub(crate) name: &'static str,
-    /// What has to follow, as help calls it.
-    pub(crate) words: &'static [&'static str],
-    /// What it does, as sentences.
-    pub(crate) summary: &'static str,
-    pub(crate) flags: &'static [Flag],
-    pub(crate) rest: Rest,
-    /// Does it. Told the flags before `cluster` as well.
-    pub(crate) run: fn(&Given, &Options) -> Result,
-}
-
-/// A flag of a subcommand.
-pub(crate) struct Flag {
-    /// Without dashes.
-    pub(crate) long: &'static str,
-    /// What follows it, as help calls it; empty if nothing does.
-    pub(crate) value: &'static str,
-    /// What it means, as sentences.
-    pub(crate) summary: &'static str,
-}
-
-/// Words that are for another program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
-    Nothing,
-    /// What stands behind `--`, as help calls it.
-    BehindDashes(&'static str),
-    /// What stands behind the words that have to follow.
-    Behind(&'static str),
-}
-
-impl Subcommand {
-    /// How it is typed, without flags: `bench NODES|DIR REQUESTS CONNECTIONS`.
-    pub(crate) fn usage(&self) -> String {
-        let words = self.words.iter().map(|word| format!(" {word}"));
-        let rest = match self.rest {
-            Rest::Nothing => String::new(),
-            Rest::BehindDashes(rest) => format!(" [-- {rest}...]"),
-            Rest::Behind(rest) => format!(" [{rest}...]"),
-        };
-        format!("{}{}{rest}", self.name, words.collect::<String>())
-    }
-}
-
 /// The subcommand of this name.
 pub(crate) fn find(word: &OsStr) -> Option<&'static Subcommand> {
     SUBCOMMANDS
         .iter()
         .find(|subcommand| subcommand.name == word)
+}
+
+/// Runs the subcommand that was asked for. `options` are the flags before `cluster`.
+pub(crate) fn run(given: &Given, options: &Options) -> Result {
+    let subcommand = find(given.subcommand.as_ref())
+        .ok_or_else(|| Failure::other("there is no such subcommand"))?;
+    (subcommand.run)(given, options)
 }

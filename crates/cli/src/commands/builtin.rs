@@ -1,7 +1,8 @@
 //! The table that needs no server: `table.txt`, a few lines for each command.
 //!
 //! ```text
-//!   get 2 string 1.0.0 1 1 1       name, arity, group, version, first and last key and step; config|get is a subcommand
+//!   get 2 string 1.0.0 1 1 1       name, arity, group, version, first and last key and step;
+//!                                  config|get is a subcommand
 //!     : Returns the value          summary
 //!     ~ O(1)                       complexity
 //!     ! 6.2.0 `SET` with `GET`     deprecated since, and what to use instead
@@ -14,7 +15,7 @@
 //! The file is made by a test that asks Ferrite's server (`tests/commands.rs`), so that it is never wrong for
 //! long.
 
-use super::{Arg, ArgKind, Command, KeyRange};
+use super::command::{Arg, ArgKind, Command, KeyRange};
 
 const TABLE: &str = include_str!("table.txt");
 

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Catalog, Command, text};
+use super::catalog::Catalog;
+use super::command::Command;
+use super::syntax::text;
 
 /// What to say about the words behind `help`, with colors if they are liked.
 pub(crate) fn help(catalog: &Catalog, topic: &[Vec<u8>], has_colors: bool) -> String {

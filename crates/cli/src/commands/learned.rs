@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use resp::Value;
 
-use super::{Arg, ArgKind, Catalog, Command, KeyRange};
+use super::catalog::Catalog;
+use super::command::{Arg, ArgKind, Command, KeyRange};
 
 impl Catalog {
     /// Takes over what a server has answered to COMMAND DOCS and COMMAND.
@@ -196,7 +197,8 @@ mod tests {
     fn documentation_is_read_from_maps_and_from_flat_arrays() {
         let map = "%1\n$4\nlock\n%3\n$7\nsummary\n$5\nLocks\n$5\ngroup\n$5\nlocks\n$9\narguments\n*2\n\
             %2\n$4\nname\n$1\nk\n$4\ntype\n$3\nkey\n\
-            %4\n$4\nname\n$4\nwait\n$4\ntype\n$7\ninteger\n$5\ntoken\n$4\nWAIT\n$5\nflags\n~2\n+optional\n+multiple\n";
+            %4\n$4\nname\n$4\nwait\n$4\ntype\n$7\ninteger\n$5\ntoken\n$4\nWAIT\n$5\nflags\n~2\n+optional\n\
+            +multiple\n";
         let flat = map
             .replace("%1", "*2")
             .replace("%3", "*6")

@@ -9,11 +9,11 @@
 //! Arguments in brackets may come in any order up to the next one that has to be there. Where a line could be
 //! read in several ways, tokens count more than words, and what repeats takes whatever comes.
 
-use super::{Arg, ArgKind};
+use super::command::{Arg, ArgKind};
 
 /// What may follow the words of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Expected {
+pub(crate) struct Following {
     /// As text.
     pub(crate) rest: String,
     /// Tokens that may be the next word.
@@ -30,7 +30,7 @@ pub(crate) fn text(args: &[Arg]) -> String {
 }
 
 /// What may follow `words`, which are all words behind the command's name.
-pub(crate) fn progress<W: AsRef<[u8]>>(args: &[Arg], words: &[W]) -> Expected {
+pub(crate) fn progress<W: AsRef<[u8]>>(args: &[Arg], words: &[W]) -> Following {
     let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
     let mut found = read_list(args, &words);
     found.expected.is_lost = found.used < words.len();
@@ -92,7 +92,7 @@ struct Reading {
     /// The words ended before it did.
     is_partial: bool,
     /// Only where the words ended within or behind it.
-    expected: Expected,
+    expected: Following,
 }
 
 /// Reads words as a list of arguments, as many as belong to it.
@@ -181,7 +181,7 @@ fn read_arg(arg: &Arg, words: &[&[u8]], by_token: bool, is_repetition: bool) -> 
     let whole = |used| Reading {
         used,
         is_partial: false,
-        expected: Expected::default(),
+        expected: Following::default(),
     };
     if arg.kind == ArgKind::PureToken {
         return Some(whole(1));
@@ -190,7 +190,7 @@ fn read_arg(arg: &Arg, words: &[&[u8]], by_token: bool, is_repetition: bool) -> 
         return Some(Reading {
             used: 1,
             is_partial: true,
-            expected: Expected {
+            expected: Following {
                 rest: value_text(arg),
                 ..firsts_of_value(arg)
             },
@@ -216,7 +216,7 @@ fn read_value(arg: &Arg, words: &[&[u8]], by_token: bool) -> Option<Reading> {
         ArgKind::Word | ArgKind::Key => (!by_token && !words.is_empty()).then(|| Reading {
             used: 1,
             is_partial: false,
-            expected: Expected::default(),
+            expected: Following::default(),
         }),
         ArgKind::OneOf => arg
             .args
@@ -233,8 +233,8 @@ fn read_value(arg: &Arg, words: &[&[u8]], by_token: bool) -> Option<Reading> {
 }
 
 /// What may follow when the words have ended between arguments.
-fn remainder(args: &[Arg], open: &[bool], start: usize, again: Option<usize>) -> Expected {
-    let mut expected = Expected::default();
+fn remainder(args: &[Arg], open: &[bool], start: usize, again: Option<usize>) -> Following {
+    let mut expected = Following::default();
     if let Some(at) = again {
         append(&mut expected.rest, &repeat_text(&args[at]));
         let firsts = if args[at].repeats_token {
@@ -253,18 +253,18 @@ fn remainder(args: &[Arg], open: &[bool], start: usize, again: Option<usize>) ->
 }
 
 /// What an argument may begin with.
-fn firsts(arg: &Arg) -> Expected {
+fn firsts(arg: &Arg) -> Following {
     match &arg.token {
-        Some(token) => Expected {
+        Some(token) => Following {
             tokens: vec![token.clone()],
-            ..Expected::default()
+            ..Following::default()
         },
         None => firsts_of_value(arg),
     }
 }
 
-fn firsts_of_value(arg: &Arg) -> Expected {
-    let mut expected = Expected::default();
+fn firsts_of_value(arg: &Arg) -> Following {
+    let mut expected = Following::default();
     match arg.kind {
         ArgKind::Key => expected.key = true,
         ArgKind::Word | ArgKind::PureToken => {}
@@ -282,7 +282,7 @@ fn firsts_of_value(arg: &Arg) -> Expected {
     expected
 }
 
-fn add(expected: &mut Expected, more: Expected) {
+fn add(expected: &mut Following, more: Following) {
     expected.key |= more.key;
     expected.tokens.extend(more.tokens);
 }

@@ -55,12 +55,13 @@ fn verbs() -> Vec<(String, String)> {
         ),
         (
             "peek KEY",
-            "A look at a key of any type: what it is, how long it lives, what it takes, how its value begins.",
+            "A look at a key of any type: what it is, how long it lives, what it takes, how its value \
+             begins.",
         ),
         (
             "check-log DIR",
-            "Reads the log of a server that does not run, and tells what is wrong with it. Ends with 0 if it is whole, 1 if it is \
-             damaged, 2 if nobody can tell.",
+            "Reads the log of a server that does not run, and tells what is wrong with it. Ends with 0 if it \
+             is whole, 1 if it is damaged, 2 if nobody can tell.",
         ),
     ];
     let verbs = VERBS
@@ -71,8 +72,9 @@ fn verbs() -> Vec<(String, String)> {
 
 /// The subcommands of `cluster`, each with its flags behind it.
 fn clusters() -> Vec<(String, String)> {
-    let about = "`ferrite-cli cluster` starts, looks at, measures and stops several servers that share the keys. NODES is the \
-                 file of `cluster deploy`, DIR the directory of `cluster local`; a map of a cluster (FILE.toml) will do as well.";
+    let about = "`ferrite-cli cluster` starts, looks at, measures and stops several servers that share the \
+                 keys. NODES is the file of `cluster deploy`, DIR the directory of `cluster local`; a map of \
+                 a cluster (FILE.toml) will do as well.";
     let rows = SUBCOMMANDS.iter().flat_map(rows).map(|(head, text)| {
         let head = match head.strip_prefix("  ") {
             Some(flag) => flag.to_owned(),
@@ -85,7 +87,7 @@ fn clusters() -> Vec<(String, String)> {
 
 /// The same for completions.
 fn families() -> Vec<manual::Family> {
-    let flag = |flag: &crate::cluster::Flag| manual::Flag {
+    let flag = |flag: &crate::cluster::SubcommandFlag| manual::Flag {
         short: None,
         names: vec![flag.long.to_owned()],
         value: flag.value.to_owned(),
@@ -113,8 +115,8 @@ fn manual_page_and_completions_are_up_to_date() {
             "[FLAG...] cluster SUBCOMMAND",
         ],
         description: &[
-            "Runs COMMAND on a server and shows its reply. Without a command it runs those that standard input holds, one a \
-             line, or asks for them at a prompt with completion, hints and history.",
+            "Runs COMMAND on a server and shows its reply. Without a command it runs those that standard \
+             input holds, one a line, or asks for them at a prompt with completion, hints and history.",
         ],
         groups: groups(),
         words: words(),

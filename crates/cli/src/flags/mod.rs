@@ -21,6 +21,6 @@ mod uri;
 mod verb;
 
 pub(crate) use help::{help, row as help_row, version};
-pub(crate) use options::{Access, Input, KeyScan, Mode, Options, Protocol};
+pub(crate) use options::{Input, KeyScan, Mode, Options};
 pub(crate) use parse::{Request, read};
 pub(crate) use uri::parse as parse_uri;

@@ -10,9 +10,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use lexopt::{Arg, Parser};
 
+use super::options::{Mode, Options};
 use super::table::{Flag, TABLE, Takes, Wrong, set_mode};
 use super::verb::{self, Verb};
-use super::{Mode, Options, Protocol};
+use crate::access::Protocol;
 use crate::cluster::{self, Given};
 use crate::failure::reason;
 use crate::format::Format;

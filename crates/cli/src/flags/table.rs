@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use sys::socket::Family;
 
-use super::{Input, Mode, Options, Protocol, uri};
+use super::options::{Input, Mode, Options};
+use super::uri;
+use crate::access::Protocol;
 use crate::connection::Place;
 use crate::format::Format;
 use crate::words;
@@ -133,9 +135,10 @@ const fn word(
 // A flag is a paragraph here, as a row of a table should be; formatted, it would be a page.
 #[rustfmt::skip]
 pub(super) const TABLE: &[Flag] = &[
-    word(Some('h'), "host", "HOST", Section::Connection, "The server's name or address (127.0.0.1).", |options, word| {
-        let port = match options.access.place { Place::Port(_, port) => port, Place::Socket(_) => return Ok(()) };
-        options.access.place = Place::Port(text(word)?, port);
+    word(Some('h'), "host", "HOST", Section::Connection,
+        "The server's name or address (127.0.0.1).",
+        |options, word| {
+        if let Place::Port(host, _) = &mut options.access.place { *host = text(word)?; }
         Ok(())
     }),
     word(Some('p'), "port", "PORT", Section::Connection, "The server's port (6379).", |options, word| {
@@ -143,7 +146,9 @@ pub(super) const TABLE: &[Flag] = &[
         if let Place::Port(_, its) = &mut options.access.place { *its = port; }
         Ok(())
     }),
-    word(Some('s'), "socket", "PATH", Section::Connection, "The server's unix socket, instead of host and port.", |options, word| {
+    word(Some('s'), "socket", "PATH", Section::Connection,
+        "The server's unix socket, instead of host and port.",
+        |options, word| {
         options.access.place = Place::Socket(OsStr::from_bytes(word).into());
         Ok(())
     }),
@@ -151,10 +156,11 @@ pub(super) const TABLE: &[Flag] = &[
         "redis://[[USER:]PASSWORD@]HOST[:PORT][/DB], or unix://[[USER:]PASSWORD@]PATH[?db=DB].",
         |options, word| uri::parse(word, &mut options.access).map_err(Wrong::All)),
     word(Some('a'), "pass", "PASSWORD", Section::Connection,
-        "The password. Other users of this machine may see it there: FERRITECLI_AUTH (or REDISCLI_AUTH) in the environment, \
-         --askpass or --config are safer.",
+        "The password. Other users of this machine may see it there: FERRITECLI_AUTH (or REDISCLI_AUTH) in \
+         the environment, --askpass or --config are safer.",
         |options, word| { options.access.password = Some(word.to_vec()); Ok(()) }),
-    word(None, "user", "NAME", Section::Connection, "The user to whom the password belongs, if not the default user.",
+    word(None, "user", "NAME", Section::Connection,
+        "The user to whom the password belongs, if not the default user.",
         |options, word| { options.access.user = Some(word.to_vec()); Ok(()) }),
     switch(None, "askpass", Section::Connection, "Asks for the password.",
         |options| set(&mut options.asks_password)),
@@ -169,7 +175,8 @@ pub(super) const TABLE: &[Flag] = &[
         |options| set_protocol(options, Protocol::Resp2)),
     switch(Some('3'), "resp3", Section::Connection, "RESP3, the protocol with types.",
         |options| set_protocol(options, Protocol::Resp3)),
-    word(Some('t'), "timeout", "SECONDS", Section::Connection, "How long to try to connect (as long as the system does).",
+    word(Some('t'), "timeout", "SECONDS", Section::Connection,
+        "How long to try to connect (as long as the system does).",
         |options, word| {
             let timeout = seconds(word)?;
             options.access.approach.timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
@@ -179,24 +186,31 @@ pub(super) const TABLE: &[Flag] = &[
         |options| { options.access.approach.family = Family::PreferV4; Ok(()) }),
     switch(Some('6'), "ipv6", Section::Connection, "Tries addresses of IPv6 first.",
         |options| { options.access.approach.family = Family::PreferV6; Ok(()) }),
-    switch(Some('c'), "follow", Section::Connection, "Follows MOVED and ASK to other nodes of a cluster, outside of transactions; --scan, --bigkeys and its like, and export go through all nodes; import writes each key to its node.",
+    switch(Some('c'), "follow", Section::Connection,
+        "Follows MOVED and ASK to other nodes of a cluster, outside of transactions; --scan, --bigkeys and \
+         its like, and export go through all nodes; import writes each key to its node.",
         |options| set(&mut options.access.follows_redirections)),
 
-    word(Some('r'), "repeat", "COUNT", Section::Command, "Runs the command COUNT times, for ever if negative; or ends --stat and its like after COUNT lines.",
+    word(Some('r'), "repeat", "COUNT", Section::Command,
+        "Runs the command COUNT times, for ever if negative; or ends --stat and its like after COUNT lines.",
         |options, word| { options.repeat = Some(number(word, "number")?); Ok(()) }),
     word(Some('i'), "interval", "SECONDS", Section::Command,
-        "Pause between repetitions, like 0.1; between lines of --stat, --scan and --latency; per 100 SCANs of --bigkeys and \
-         its like.",
+        "Pause between repetitions, like 0.1; between lines of --stat, --scan and --latency; per 100 SCANs \
+         of --bigkeys and its like.",
         |options, word| { options.interval = seconds(word)?; Ok(()) }),
     switch(Some('x'), "stdin", Section::Command, "The last argument is what standard input holds.",
         |options| set_input(options, Input::LastArgument)),
-    word(Some('X'), "stdin-tag", "TAG", Section::Command, "The argument TAG stands for what standard input holds.",
+    word(Some('X'), "stdin-tag", "TAG", Section::Command,
+        "The argument TAG stands for what standard input holds.",
         |options, word| set_input(options, Input::Tag(word.to_vec()))),
     switch(None, "quoted-input", Section::Command, "Arguments may be quoted: '\"a\\x00b\"' is three bytes.",
         |options| set(&mut options.has_quoted_arguments)),
-    switch(Some('e'), "exit-on-error", Section::Command, "An error reply goes to standard error, and ends with code 1; so does a line of standard input with an open quote.",
+    switch(Some('e'), "exit-on-error", Section::Command,
+        "An error reply goes to standard error, and ends with code 1; so does a line of standard input with \
+         an open quote.",
         |options| set(&mut options.ends_at_errors)),
-    word(None, "eval", "FILE", Section::Command, "Runs the script in FILE; keys and arguments follow: KEY... , ARG...",
+    word(None, "eval", "FILE", Section::Command,
+        "Runs the script in FILE; keys and arguments follow: KEY... , ARG...",
         |options, word| set_mode(options, Mode::Script(OsStr::from_bytes(word).into()))),
     switch(None, "non-interactive", Section::Command,
         "Never a prompt: without a command, a PING whose answer is the exit code.",
@@ -208,13 +222,15 @@ pub(super) const TABLE: &[Flag] = &[
         |options| set_format(options, Format::Standard)),
     switch(None, "csv", Section::Replies, "Values between commas.",
         |options| set_format(options, Format::Csv)),
-    switch(None, "json", Section::Replies, "JSON; over RESP3 if the server speaks it, unless -2 says otherwise.",
+    switch(None, "json", Section::Replies,
+        "JSON; over RESP3 if the server speaks it, unless -2 says otherwise.",
         |options| set_format(options, Format::Json)),
     switch(None, "quoted-json", Section::Replies, "JSON of ASCII: strings keep the escapes of --no-raw.",
         |options| set_format(options, Format::QuotedJson)),
     word(Some('d'), "delimiter", "TEXT", Section::Replies, "What --raw puts between elements (a line break).",
         |options, word| { options.element_delimiter = word.to_vec(); Ok(()) }),
-    word(Some('D'), "reply-delimiter", "TEXT", Section::Replies, "What --raw puts behind a reply (a line break).",
+    word(Some('D'), "reply-delimiter", "TEXT", Section::Replies,
+        "What --raw puts behind a reply (a line break).",
         |options, word| { options.reply_delimiter = word.to_vec(); Ok(()) }),
     word(None, "show-pushes", "yes|no", Section::Replies,
         "Whether RESP3 messages that nobody asked for are shown (yes on a terminal).",
@@ -230,20 +246,24 @@ pub(super) const TABLE: &[Flag] = &[
     switch(None, "stat", Section::Watching, "A line per second: keys, memory, clients, requests.",
         |options| set_mode(options, Mode::Stat)),
     switch(None, "replica", Section::Watching,
-        "The changes that a replica is told, one a line. The server needs replication, which Ferrite does not have yet.",
+        "The changes that a replica is told, one a line. The server needs replication, which Ferrite does \
+         not have yet.",
         |options| set_mode(options, Mode::Replica)),
     switch(None, "latency", Section::Watching,
-        "The time a PING takes, in milliseconds, again and again; where the output is no terminal, for a second (-i) only.",
+        "The time a PING takes, in milliseconds, again and again; where the output is no terminal, for a \
+         second (-i) only.",
         |options| set_mode(options, Mode::Latency { is_history: false })),
     switch(None, "latency-history", Section::Watching, "The same, a line every 15 seconds (-i).",
         |options| set_mode(options, Mode::Latency { is_history: true })),
-    switch(None, "latency-dist", Section::Watching, "The same as a spectrum in colors, a line per second (-i).",
+    switch(None, "latency-dist", Section::Watching,
+        "The same as a spectrum in colors, a line per second (-i).",
         |options| set_mode(options, Mode::LatencyDistribution)),
     word(None, "intrinsic-latency", "SECONDS", Section::Watching,
         "How long this machine keeps a program from running at most; needs no server.",
         |options, word| { let limit = seconds(word)?; set_mode(options, Mode::IntrinsicLatency(limit)) }),
     word(None, "lru-test", "KEYS", Section::Watching,
-        "Writes and reads KEYS keys as a cache does, 80 % of it at 20 % of them, and tells the share of hits. Changes data.",
+        "Writes and reads KEYS keys as a cache does, 80 % of it at 20 % of them, and tells the share of \
+         hits. Changes data.",
         |options, word| { let keys = number(word, "number")?; set_mode(options, Mode::LruTest(keys)) }),
 
     switch(None, "scan", Section::Keys, "Lists all keys.",
@@ -252,13 +272,17 @@ pub(super) const TABLE: &[Flag] = &[
         |options| set_mode(options, Mode::BigKeys)),
     switch(None, "memkeys", Section::Keys, "The keys of each type that take most memory.",
         |options| set_mode(options, Mode::MemoryKeys)),
-    word(None, "memkeys-samples", "COUNT", Section::Keys, "The same, from a look at COUNT elements of each value.",
+    word(None, "memkeys-samples", "COUNT", Section::Keys,
+        "The same, from a look at COUNT elements of each value.",
         |options, word| { options.keys.samples = samples(word)?; set_mode(options, Mode::MemoryKeys) }),
-    switch(None, "keystats", Section::Keys, "Both, with the largest keys of all and how sizes are distributed.",
+    switch(None, "keystats", Section::Keys,
+        "Both, with the largest keys of all and how sizes are distributed.",
         |options| set_mode(options, Mode::KeyStats)),
-    word(None, "keystats-samples", "COUNT", Section::Keys, "The same, from a look at COUNT elements of each value.",
+    word(None, "keystats-samples", "COUNT", Section::Keys,
+        "The same, from a look at COUNT elements of each value.",
         |options, word| { options.keys.samples = samples(word)?; set_mode(options, Mode::KeyStats) }),
-    switch(None, "hotkeys", Section::Keys, "The keys used most; a server other than Ferrite needs a policy of LFU.",
+    switch(None, "hotkeys", Section::Keys,
+        "The keys used most; a server other than Ferrite needs a policy of LFU.",
         |options| set_mode(options, Mode::HotKeys)),
     word(None, "pattern", "PATTERN", Section::Keys, "Only keys that match, like 'user:*'.",
         |options, word| { options.keys.pattern = Some(word.to_vec()); Ok(()) }),
@@ -271,12 +295,14 @@ pub(super) const TABLE: &[Flag] = &[
         }),
     word(None, "count", "COUNT", Section::Keys, "How many keys a SCAN looks at.",
         |options, word| { options.keys.count = Some(number(word, "number")?); Ok(()) }),
-    word(None, "cursor", "CURSOR", Section::Keys, "Where --keystats begins (0): it names the place when it is interrupted.",
+    word(None, "cursor", "CURSOR", Section::Keys,
+        "Where --keystats begins (0): it names the place when it is interrupted.",
         |options, word| { options.keys.cursor = number(word, "cursor")?; Ok(()) }),
     word(None, "top", "COUNT", Section::Keys, "How many of the largest keys --keystats lists (10).",
         |options, word| { options.keys.top = number(word, "number")?; Ok(()) }),
 
-    switch(None, "pipe", Section::Files, "Sends standard input, which holds requests, as it is, and counts the replies.",
+    switch(None, "pipe", Section::Files,
+        "Sends standard input, which holds requests, as it is, and counts the replies.",
         |options| set_mode(options, Mode::Pipe)),
     word(None, "pipe-timeout", "SECONDS", Section::Files,
         "How long --pipe waits for a reply once all is sent (30); for ever if 0.",
@@ -287,14 +313,15 @@ pub(super) const TABLE: &[Flag] = &[
     switch(None, "keep-existing", Section::Files, "import leaves alone the keys that the server has.",
         |options| set(&mut options.keeps_existing)),
     word(None, "rdb", "FILE", Section::Files,
-        "Saves the data as an RDB file, as a replica gets it, at one point in time; - is standard output. The server needs \
-         replication, which Ferrite does not have yet: see export.",
+        "Saves the data as an RDB file, as a replica gets it, at one point in time; - is standard output. \
+         The server needs replication, which Ferrite does not have yet: see export.",
         |options, word| set_mode(options, replicate(word, false))),
     word(None, "functions-rdb", "FILE", Section::Files, "The same with the functions alone.",
         |options, word| set_mode(options, replicate(word, true))),
 
     word(None, "config", "FILE", Section::Program,
-        "Reads flags from FILE, one a line, without dashes, like `port 7000`. Flags of the command line count more.",
+        "Reads flags from FILE, one a line, without dashes, like `port 7000`. Flags of the command line \
+         count more.",
         |_, _| Ok(())),
     switch(None, "verbose", Section::Program, "Tells on standard error what the connection does.",
         |options| set(&mut options.is_verbose)),

@@ -11,7 +11,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use super::Access;
+use crate::access::Access;
 use crate::connection::Place;
 
 /// Sets what an URI says, and leaves alone what it does not.

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::Mode;
+use super::options::Mode;
 
 /// A command that takes the path of a file.
 pub(super) struct Verb {
@@ -19,8 +19,8 @@ pub(super) struct Verb {
 pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "import",
-        summary: "Writes the keys of an RDB file to the server, over those it has. Nothing is written if the file is \
-                  damaged or holds what is not supported.",
+        summary: "Writes the keys of an RDB file to the server, over those it has. Nothing is written if the \
+                  file is damaged or holds what is not supported.",
         mode: Mode::Import,
     },
     Verb {

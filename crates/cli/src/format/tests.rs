@@ -156,8 +156,8 @@ const TABLE: &[(&[u8], [&str; 5])] = &[
     (
         b"*10\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n:7\r\n:8\r\n:9\r\n*2\r\n+a\r\n+b\r\n",
         [
-            " 1) (integer) 1\n 2) (integer) 2\n 3) (integer) 3\n 4) (integer) 4\n 5) (integer) 5\n 6) (integer) 6\n 7) (integer) 7\n \
-             8) (integer) 8\n 9) (integer) 9\n10) 1) a\n    2) b\n",
+            " 1) (integer) 1\n 2) (integer) 2\n 3) (integer) 3\n 4) (integer) 4\n 5) (integer) 5\n \
+             6) (integer) 6\n 7) (integer) 7\n 8) (integer) 8\n 9) (integer) 9\n10) 1) a\n    2) b\n",
             "1\n2\n3\n4\n5\n6\n7\n8\n9\na\nb\n",
             "1,2,3,4,5,6,7,8,9,\"a\",\"b\"\n",
             "[1,2,3,4,5,6,7,8,9,[\"a\",\"b\"]]\n",

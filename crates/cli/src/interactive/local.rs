@@ -1,8 +1,9 @@
 //! Commands that have a meaning only at a prompt, and those of this program everywhere by name.
 
-use super::preferences::{FORMATS, Preferences};
+use super::preferences::Preferences;
+use crate::access::Access;
 use crate::connection::Place;
-use crate::flags::{Access, parse_uri};
+use crate::flags::parse_uri;
 use crate::request::is;
 
 /// Words that begin a line here and mean nothing to a server.
@@ -50,7 +51,7 @@ pub(super) fn run(words: &[Vec<u8>], preferences: &mut Preferences, access: &mut
         [name, ..] if is(name, "exit") || is(name, "quit") => Local::Exit,
         [name] if is(name, "clear") => Local::Clear,
         [name] if is(name, ":set") => Local::Say(preferences.lines()),
-        [name, rest @ ..] if is(name, ":set") => match set(preferences, rest) {
+        [name, rest @ ..] if is(name, ":set") => match preferences.set(rest) {
             Ok(()) => Local::Done,
             Err(wrong) => Local::Say(wrong),
         },
@@ -83,34 +84,6 @@ fn connect(host: &[u8], port: &[u8], access: &mut Access) -> Result<(), String> 
     let (host, port) = (String::from_utf8_lossy(host), String::from_utf8_lossy(port));
     let number = port.parse().map_err(|_| format!("'{port}' is no port"))?;
     access.place = Place::Port(host.into_owned(), number);
-    Ok(())
-}
-
-/// Sets what the words behind `:set` say.
-pub(super) fn set(preferences: &mut Preferences, words: &[Vec<u8>]) -> Result<(), String> {
-    let words: Vec<String> = words
-        .iter()
-        .map(|word| String::from_utf8_lossy(word).to_ascii_lowercase())
-        .collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words[..] {
-        ["hints"] => preferences.hints = true,
-        ["nohints"] => preferences.hints = false,
-        ["pager"] => preferences.pager = true,
-        ["nopager"] => preferences.pager = false,
-        ["output", name] => {
-            let known = FORMATS.iter().find(|(known, _)| *known == name);
-            let (_, format) = known.ok_or_else(|| format!("unknown form of output '{name}'"))?;
-            preferences.format = Some(*format);
-        }
-        [] => return Err("no preference behind :set".to_owned()),
-        _ => {
-            return Err(format!(
-                "unknown ferrite-cli preference '{}'",
-                words.join(" ")
-            ));
-        }
-    }
     Ok(())
 }
 

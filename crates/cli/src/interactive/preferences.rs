@@ -1,7 +1,6 @@
 //! What a person likes: set by `:set`, at the prompt or in `~/.ferriteclirc`.
 
 use super::history::home_file;
-use super::local::set;
 use crate::format::Format;
 use crate::request::is;
 use crate::words;
@@ -48,6 +47,35 @@ impl Preferences {
         text
     }
 
+    /// Sets what the words behind `:set` say.
+    pub(super) fn set(&mut self, words: &[Vec<u8>]) -> Result<(), String> {
+        let words: Vec<String> = words
+            .iter()
+            .map(|word| String::from_utf8_lossy(word).to_ascii_lowercase())
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            ["hints"] => self.hints = true,
+            ["nohints"] => self.hints = false,
+            ["pager"] => self.pager = true,
+            ["nopager"] => self.pager = false,
+            ["output", name] => {
+                let known = FORMATS.iter().find(|(known, _)| *known == name);
+                let (_, format) =
+                    known.ok_or_else(|| format!("unknown form of output '{name}'"))?;
+                self.format = Some(*format);
+            }
+            [] => return Err("no preference behind :set".to_owned()),
+            _ => {
+                return Err(format!(
+                    "unknown ferrite-cli preference '{}'",
+                    words.join(" ")
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Takes the lines of the person's file, if there is one, and tells which of them mean nothing.
     pub(super) fn load(&mut self) {
         let path = home_file(&["FERRITECLI_RCFILE", "REDISCLI_RCFILE"], ".ferriteclirc");
@@ -62,7 +90,7 @@ impl Preferences {
             let result = match &words[..] {
                 [] => Ok(()),
                 [name, ..] if name.starts_with(b"#") => Ok(()),
-                [name, rest @ ..] if is(name, ":set") => set(self, rest),
+                [name, rest @ ..] if is(name, ":set") => self.set(rest),
                 [name, ..] => Err(format!(
                     "unknown ferrite-cli internal command '{}'",
                     String::from_utf8_lossy(name)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use resp::Value;
 use sys::clock::{monotonic_ns, realtime_us};
 
-use super::Countdown;
+use super::countdown::Countdown;
 use crate::failure::Result;
 use crate::flags::Options;
 use crate::session::Session;

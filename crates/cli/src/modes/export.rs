@@ -14,9 +14,9 @@ use rdb::{Attributes, Writer};
 use resp::Value;
 use sys::clock::realtime_ms;
 
-use super::file::{Target, bar, count, is_output, wrong};
-use super::stat::bytes_text;
+use super::file::{Target, bar, is_output, wrong};
 use super::walk::Walk;
+use crate::amounts::{bytes_text, count};
 use crate::failure::{Failure, Result};
 use crate::flags::Options;
 use crate::format::quoted;
@@ -219,8 +219,8 @@ impl Export<'_> {
             _ => "value of another type".to_owned(),
         };
         Err(Failure::Other(format!(
-            "key {} in database {} is a {kind}, and only strings are supported. Nothing was saved; --skip-unsupported leaves out \
-             what cannot be.",
+            "key {} in database {} is a {kind}, and only strings are supported. Nothing was saved; \
+             --skip-unsupported leaves out what cannot be.",
             quoted(key),
             self.database
         )))
@@ -345,7 +345,8 @@ mod tests {
 
     #[test]
     fn databases_are_read_from_info() {
-        let text = "# Keyspace\r\ndb0:keys=5,expires=1,avg_ttl=0\r\ndb12:keys=7,expires=0,avg_ttl=0,subexpiry=0\r\n\
+        let text = "# Keyspace\r\ndb0:keys=5,expires=1,avg_ttl=0\r\n\
+                    db12:keys=7,expires=0,avg_ttl=0,subexpiry=0\r\n\
                     dbx:keys=1\r\ndb3:nothing\r\n";
         let database = |number, keys, volatile| Database {
             number,

@@ -94,9 +94,3 @@ pub(super) fn bar(len: u64, template: &str) -> ProgressBar {
     bar.set_draw_target(ProgressDrawTarget::stderr());
     bar
 }
-
-/// `1 key`, `2 keys`.
-pub(crate) fn count(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
-}

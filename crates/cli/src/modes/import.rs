@@ -18,9 +18,11 @@ use resp::cluster::Redirection;
 use resp::{Value, format_i64};
 use sys::clock::realtime_ms;
 
-use super::file::{bar, count, wrong};
+use super::file::{bar, wrong};
+use crate::access::Access;
+use crate::amounts::count;
 use crate::failure::{Failure, Result};
-use crate::flags::{Access, Options};
+use crate::flags::Options;
 use crate::format::quoted;
 use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_KEYS, MAX_REDIRECTIONS, REFUSALS_SHOWN};
 use lanes::{Astray, Lanes, Sent};

@@ -30,7 +30,8 @@ pub(super) fn run(limit: Duration) -> Result {
             let average_us = (after_ns - start_ns) as f64 / 1000.0 / runs as f64;
             writeln!(
                 out,
-                "\n{runs} total runs (avg latency: {average_us:.4} microseconds / {:.2} nanoseconds per run).\n\
+                "\n{runs} total runs (avg latency: {average_us:.4} microseconds / {:.2} nanoseconds per \
+                 run).\n\
                  Worst run took {:.0}x longer than the average latency.",
                 average_us * 1000.0,
                 most_us as f64 / average_us,

@@ -6,9 +6,9 @@ use std::io::{self, IsTerminal, Write};
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::stat::bytes_text;
 use super::types::{self, Type};
 use super::walk::Walk;
+use crate::amounts::bytes_text;
 use crate::failure::Result;
 use crate::flags::Options;
 use crate::format::quoted;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sys::clock::monotonic_ns;
 
-use super::{Countdown, interval_or};
+use super::countdown::Countdown;
 use crate::failure::Result;
 use crate::flags::Options;
 use crate::format::Format;
@@ -58,7 +58,7 @@ pub(super) fn run(session: &mut Session, options: &Options, is_history: bool) ->
     let mut out = io::stdout().lock();
     let format = options.style(io::IsTerminal::is_terminal(&out)).format;
     let usual = if is_history { 15 } else { 1 };
-    let interval = interval_or(options, Duration::from_secs(usual));
+    let interval = options.interval_or(Duration::from_secs(usual));
     let ping = [b"PING".to_vec()];
     let mut countdown = Countdown::new(options);
     let mut samples = Samples::default();

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use resp::Value;
 
-use super::stat::bytes_text;
 use super::types::Type;
+use crate::amounts::bytes_text;
 use crate::failure::{Failure, Result};
 use crate::format::{Format, Style, quoted};
 use crate::limits::{PEEK_BYTES, PEEK_ELEMENTS};

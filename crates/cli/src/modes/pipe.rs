@@ -31,8 +31,8 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) fn run(mut session: Session, options: &Options) -> Result {
     if session.nodes()?.is_some() {
         return Err(Failure::other(
-            "--pipe sends what it reads as it is, to one server: in a cluster use `ferrite-cli -c < LINES`, or --pipe without -c \
-             for each node with its own keys",
+            "--pipe sends what it reads as it is, to one server: in a cluster use `ferrite-cli -c < LINES`, \
+             or --pipe without -c for each node with its own keys",
         ));
     }
     let mut connection = session.into_connection()?;

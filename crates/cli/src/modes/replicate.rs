@@ -11,7 +11,7 @@ use resp::Value;
 
 use sys::socket::Stream;
 
-use super::Countdown;
+use super::countdown::Countdown;
 use super::file::{Target, wrong};
 use crate::connection::Connection;
 use crate::failure::{Broken, Failure, Result};

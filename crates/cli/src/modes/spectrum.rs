@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sys::clock::monotonic_ns;
 
-use super::{Countdown, interval_or};
+use super::countdown::Countdown;
 use crate::failure::Result;
 use crate::flags::Options;
 use crate::limits::{LATENCY_PAUSE, LINES_PER_HEADING};
@@ -62,7 +62,7 @@ const GRAYS: [u8; 16] = [
 pub(super) fn run(session: &mut Session, options: &Options) -> Result {
     let mut out = io::stdout().lock();
     let palette = if options.has_colors { &COLORS } else { &GRAYS };
-    let interval = interval_or(options, Duration::from_secs(1));
+    let interval = options.interval_or(Duration::from_secs(1));
     let ping = [b"PING".to_vec()];
     let mut countdown = Countdown::new(options);
     for line in 0_u64.. {

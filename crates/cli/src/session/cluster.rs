@@ -6,15 +6,15 @@ use std::io::Write;
 use resp::Value;
 use resp::cluster::{Node, Redirection, parse_slots};
 
-use super::Session;
+use super::conversation::Session;
 use crate::connection::Place;
 use crate::failure::{Failure, Result};
 use crate::limits::MAX_REDIRECTIONS;
 
 impl Session {
     /// Goes to the node that a reply names, if it does and redirections are followed; `count` is how many
-    /// were before, for the same
-    /// request. Inside a transaction none is followed: its commands would run outside of it.
+    /// were before, for the same request. Inside a transaction none is followed:
+    /// its commands would run outside of it.
     ///
     /// # Errors
     /// The node cannot be reached, of which the person was told, or there were too many. The place is the

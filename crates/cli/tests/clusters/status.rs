@@ -120,7 +120,8 @@ fn who_is_down_or_disagrees_is_named() {
     assert_eq!(code, 1);
     let expected = format!(
         "\"up\":2,\"agree\":false,\"problems\":[\"{} has another map: its epoch is 1, that of the file is \
-         2.\",\"{} has another map: its epoch is that of the file, 2, but its slots are others.\",\"{down}\"]",
+         2.\",\"{} has another map: its epoch is that of the file, 2, but its slots are others.\",\
+         \"{down}\"]",
         names[0], names[1]
     );
     assert!(text.contains(&expected), "{text}");

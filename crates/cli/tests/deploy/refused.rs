@@ -29,7 +29,8 @@ fn a_host_that_fails_changes_nothing_on_the_others() {
     unchanged(
         &said,
         &format!(
-            "127.0.0.4:6380: cannot be reached: ssh: connect to host 127.0.0.4 port {port}: Connection refused"
+            "127.0.0.4:6380: cannot be reached: ssh: connect to host 127.0.0.4 port {port}: Connection \
+             refused"
         ),
     );
     assert!(
@@ -83,7 +84,8 @@ fn what_the_server_refuses_is_told_in_its_words() {
     fs::write(host.node().join("data/cluster-node"), other).expect("it is ours");
     let said = hosts.deploy(&[]);
     assert_eq!(said.code, 1);
-    let expected = "belongs to the node 0000000000000000000000000000000000000007 x other of a cluster, and this is";
+    let expected = "belongs to the node 0000000000000000000000000000000000000007 x other of a cluster, and \
+                    this is";
     assert!(said.errors.contains(expected), "{said:?}");
     let expected = "1 of 2 hosts failed; nothing was changed, on no host";
     assert!(said.errors.contains(expected), "{said:?}");
@@ -127,14 +129,16 @@ fn what_the_server_refuses_is_told_in_its_words() {
     );
     let said = hosts.deploy(&["--server", text(&broken)]);
     assert_eq!(said.code, 1);
-    let expected = "cannot run the server there: libc.so.6: version GLIBC_2.99 not found (--build builds it there)";
+    let expected = "cannot run the server there: libc.so.6: version GLIBC_2.99 not found (--build builds it \
+                    there)";
     assert_eq!(said.errors.matches(expected).count(), 2, "{said:?}");
     assert_eq!(hosts.pids(), pids);
 
     // A server that does not start: the one before comes back.
     let real = ferrite_server().display();
     let script = format!(
-        "case $1 in\n--health) exec '{real}' \"$@\" ;;\n--*) exit 0 ;;\nesac\necho 'broken in a new way' >&2\nexit 3"
+        "case $1 in\n--health) exec '{real}' \"$@\" ;;\n--*) exit 0 ;;\nesac\n\
+         echo 'broken in a new way' >&2\nexit 3"
     );
     write_program(&broken, &script);
     let said = hosts.deploy(&["--server", text(&broken)]);
@@ -156,7 +160,8 @@ fn a_host_without_space_is_sent_nothing() {
     let host = &hosts.hosts[0];
     host.replace_program(
         "df",
-        "printf '%s\\n' 'Filesystem 1024-blocks Used Available Capacity Mounted on' '/dev/small disk 9000 1000 8000 12% /home'",
+        "printf '%s\\n' 'Filesystem 1024-blocks Used Available Capacity Mounted on' '/dev/small disk 9000 \
+         1000 8000 12% /home'",
     );
     let said = hosts.deploy(&[]);
     assert_eq!(said.code, 1);
@@ -168,10 +173,15 @@ fn a_host_without_space_is_sent_nothing() {
 
     // A disk that is full although it says otherwise.
     fs::remove_file(host.programs.join("df")).expect("it is ours");
-    host.replace_program("cat", "case $* in '') echo 'cat: write error: No space left on device' >&2; exit 1 ;; esac\nexec /bin/cat \"$@\"");
+    host.replace_program(
+        "cat",
+        "case $* in '') echo 'cat: write error: No space left on device' >&2; exit 1 ;; esac\n\
+         exec /bin/cat \"$@\"",
+    );
     let said = hosts.deploy(&[]);
     assert_eq!(said.code, 1);
-    let expected = "cannot copy the server: cat: write error: No space left on device (the disk of the host is full)";
+    let expected = "cannot copy the server: cat: write error: No space left on device (the disk of the host \
+                    is full)";
     assert!(said.errors.contains(expected), "{said:?}");
     // Nothing of it is left.
     assert!(!host.node().exists(), "{said:?}");

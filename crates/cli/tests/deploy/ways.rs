@@ -36,7 +36,8 @@ fn another_architecture_builds_there() {
 
     let real = ferrite_server().display();
     let cargo = format!(
-        "echo run >>'{0}/builds'\n[ ! -e target/large ] && mkdir -p target/release && cp '{real}' target/release/ferrite-server",
+        "echo run >>'{0}/builds'\n[ ! -e target/large ] && mkdir -p target/release && cp '{real}' \
+         target/release/ferrite-server",
         hosts.directory.display()
     );
     host.replace_program("cargo", &cargo);

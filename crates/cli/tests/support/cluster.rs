@@ -73,7 +73,8 @@ impl Cluster {
         let mut text = format!("name = \"test\"\nepoch = {epoch}\n");
         for (at, (port, (first, last))) in ports.iter().zip(ranges).enumerate() {
             text += &format!(
-                "\n[[nodes]]\nid = \"node{at}\"\nhost = \"127.0.0.1\"\nport = {port}\nslots = \"{first}-{last}\"\n"
+                "\n[[nodes]]\nid = \"node{at}\"\nhost = \"127.0.0.1\"\nport = {port}\n\
+                 slots = \"{first}-{last}\"\n"
             );
         }
         fs::write(self.map(), text).expect("the directory is ours");

@@ -44,8 +44,8 @@ impl Terminal {
         let home = self.home().display();
         // The shell says how the client ended, and keeps the terminal open; Ctrl-C is the client's.
         let line = format!(
-            "cd {home}; exec env -i PATH=\"$PATH\" TERM=\"$TERM\" HOME={home} LANG=C.UTF-8 PAGER=./pager {variables} \
-             sh -c 'trap : INT; {client} {arguments}; echo ended with $?; exec sleep 1000'"
+            "cd {home}; exec env -i PATH=\"$PATH\" TERM=\"$TERM\" HOME={home} LANG=C.UTF-8 PAGER=./pager \
+             {variables} sh -c 'trap : INT; {client} {arguments}; echo ended with $?; exec sleep 1000'"
         );
         let output = self.tmux(&["new-session", "-d", "-x", "100", "-y", "30", &line]);
         assert!(

@@ -174,11 +174,13 @@ mod tests {
 
     #[test]
     fn an_answer_is_taken_apart() {
-        let answer = "Welcome!\nferrite:dir=/home/ann/ferrite-cluster/6380\nferrite:machine=arm64\nferrite:system=Linux\n\
+        let answer = "Welcome!\nferrite:dir=/home/ann/ferrite-cluster/6380\n\
+                       ferrite:machine=arm64\nferrite:system=Linux\n\
                       ferrite:connection=10.0.0.9 5000 10.0.0.1 22\n\
                       ferrite:space=/dev/my disk 1000 400 600 40% /home/a b\nferrite:binary=123 456\n\
                       ferrite:config=706f72740a\nferrite:pid=7\nferrite:listens=0100007F:18EC\n\
-                      ferrite:listens=00000000000000000000000001000000:18EC\nferrite:manager=user\nferrite:end=yes\n";
+                      ferrite:listens=00000000000000000000000001000000:18EC\n\
+                       ferrite:manager=user\nferrite:end=yes\n";
         let found = Found::read(answer).expect("it is whole");
         assert_eq!(found.dir, "/home/ann/ferrite-cluster/6380");
         assert_eq!(

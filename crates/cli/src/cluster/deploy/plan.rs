@@ -66,7 +66,8 @@ pub(super) fn make(wanted: &Wanted, nodes: &[Node], found: &[Found]) -> Result<P
     }
     if is_open(wanted, &nodes) {
         notes.push(
-            "no password is set: all who reach these ports read and write everything (`-- --requirepass ...` sets one)"
+            "no password is set: all who reach these ports read and write everything (`-- --requirepass ...` \
+             sets one)"
                 .to_owned(),
         );
     }
@@ -122,8 +123,8 @@ fn keep_slots(map: &Map, nodes: &[&Node], draft: &mut Draft, notes: &mut Vec<Str
         let is_left = nodes.iter().any(|node| node_of(map, node) == Some(old));
         if !is_left && !old.slots.is_empty() {
             return Err(Failure::Other(format!(
-                "{}:{} has slots of the cluster, and is not in the file of nodes: its keys would be served no more. --deal deals \
-                 all slots anew; keys do not move with them",
+                "{}:{} has slots of the cluster, and is not in the file of nodes: its keys would be served \
+                 no more. --deal deals all slots anew; keys do not move with them",
                 old.host, old.port
             )));
         }
@@ -132,8 +133,8 @@ fn keep_slots(map: &Map, nodes: &[&Node], draft: &mut Draft, notes: &mut Vec<Str
         match node_of(map, node) {
             Some(old) => draft.slots = old.slots.iter().map(|range| (range.clone(), 0)).collect(),
             None => notes.push(format!(
-                "{} is new and has no slots: keys do not move with slots yet (`ferrite-cli cluster rebalance --plan` shows which \
-                 would; --deal deals all anew)",
+                "{} is new and has no slots: keys do not move with slots yet (`ferrite-cli cluster rebalance \
+                 --plan` shows which would; --deal deals all anew)",
                 node.address()
             )),
         }
@@ -229,9 +230,11 @@ pub(super) fn unit_text(cluster: &str, id: &str, dir: &str, is_system: bool) -> 
     format!(
         "# Written by `ferrite-cli cluster deploy`, which writes it anew the next time.\n\
          [Unit]\nDescription=Ferrite, node {id} of the cluster {}\nAfter=network-online.target\n\n\
-         [Service]\nType=notify\nWatchdogSec=30\nExecStart=/bin/sh -c {} {} {}\nExecReload=/bin/kill -HUP $MAINPID\n\
+         [Service]\nType=notify\nWatchdogSec=30\nExecStart=/bin/sh -c {} {} {}\n\
+         ExecReload=/bin/kill -HUP $MAINPID\n\
          StandardOutput=append:{}\nStandardError=inherit\nRestart=on-failure\n\
-         TimeoutStartSec=infinity\nTimeoutStopSec=10min\nLimitNOFILE=65536\nUMask=0077\nNoNewPrivileges=yes\n\n\
+         TimeoutStartSec=infinity\nTimeoutStopSec=10min\nLimitNOFILE=65536\nUMask=0077\n\
+         NoNewPrivileges=yes\n\n\
          [Install]\nWantedBy={target}.target\n",
         cluster.replace('%', "%%"),
         word(r#"exec "$0" "$1""#),

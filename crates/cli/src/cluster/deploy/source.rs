@@ -56,7 +56,10 @@ fn find(given: Option<&Path>) -> Result<PathBuf> {
     let current = std::env::current_dir().unwrap_or_default();
     let found = own.ancestors().chain(current.ancestors()).find(is_it);
     found.map(Path::to_owned).ok_or_else(|| {
-        Failure::other("the sources are neither above this program nor above the current directory: --source DIR says where")
+        Failure::other(
+            "the sources are neither above this program nor above the current directory: --source \
+             DIR says where",
+        )
     })
 }
 

@@ -5,61 +5,63 @@ use std::path::PathBuf;
 
 use crate::cluster::given::Given;
 use crate::cluster::ssh::Ssh;
-use crate::cluster::table::Flag;
+use crate::cluster::subcommand::SubcommandFlag;
 use crate::failure::{Failure, Result};
 
-pub(super) const FLAGS: &[Flag] = &[
-    Flag {
+pub(super) const FLAGS: &[SubcommandFlag] = &[
+    SubcommandFlag {
         long: "port",
         value: "PORT",
         summary: "The port of nodes whose line has none (6380).",
     },
-    Flag {
+    SubcommandFlag {
         long: "threads",
         value: "N",
         summary: "The worker threads of a node (4); 0 is one for each processor.",
     },
-    Flag {
+    SubcommandFlag {
         long: "memory",
         value: "SIZE",
         summary: "The memory that a node may take, such as 2gb or 80% (512mb).",
     },
-    Flag {
+    SubcommandFlag {
         long: "build",
         value: "",
-        summary: "Copies the sources and builds them on each host; hosts of another architecture are sent the sources anyway.",
+        summary: "Copies the sources and builds them on each host; hosts of another architecture are sent \
+                  the sources anyway.",
     },
-    Flag {
+    SubcommandFlag {
         long: "source",
         value: "DIR",
         summary: "The sources; else those that this program was built from, or the current directory.",
     },
-    Flag {
+    SubcommandFlag {
         long: "server",
         value: "FILE",
         summary: "The program to copy; else the ferrite-server beside this program.",
     },
-    Flag {
+    SubcommandFlag {
         long: "dir",
         value: "DIR",
-        summary: "Where a node has its directory PORT on its host, from the home directory on (ferrite-cluster).",
+        summary: "Where a node has its directory PORT on its host, from the home directory on \
+                  (ferrite-cluster).",
     },
-    Flag {
+    SubcommandFlag {
         long: "name",
         value: "NAME",
         summary: "What the cluster is called (ferrite). Its nodes take no map of another one.",
     },
-    Flag {
+    SubcommandFlag {
         long: "deal",
         value: "",
         summary: "Deals all slots anew, evenly, where nodes came or went. Keys do not move with their slots.",
     },
-    Flag {
+    SubcommandFlag {
         long: "detached",
         value: "",
         summary: "Starts the nodes without systemd.",
     },
-    Flag {
+    SubcommandFlag {
         long: "ssh-config",
         value: "FILE",
         summary: "A configuration of ssh in place of the user's.",

@@ -9,9 +9,9 @@ use resp::Value;
 use resp::cluster::Redirection;
 use resp::slot::{SLOTS, slot};
 
+use crate::access::Access;
 use crate::connection::{Connection, Place};
 use crate::failure::{Failure, Result};
-use crate::flags::Access;
 use crate::session::Session;
 
 /// A key that was sent, until its reply comes.
