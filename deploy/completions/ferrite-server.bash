@@ -187,7 +187,7 @@ _ferrite__server() {
                     return 0
                     ;;
                 --io)
-                    COMPREPLY=($(compgen -W "auto epoll uring" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto epoll uring portable" -- "${cur}"))
                     return 0
                     ;;
                 --shards)

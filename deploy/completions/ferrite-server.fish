@@ -22,7 +22,8 @@ complete -c ferrite-server -l proto-max-bulk-len -d 'The longest argument of a r
 complete -c ferrite-server -s w -l threads -d 'The worker threads that serve clients; 0 takes one for each CPU that the process may use' -r -f
 complete -c ferrite-server -l io -d 'How workers wait for the network; auto takes what measured best' -r -f -a "auto\t''
 epoll\t''
-uring\t''"
+uring\t''
+portable\t''"
 complete -c ferrite-server -l shards -d 'The separately locked parts of each database; 0 chooses by the number of threads' -r -f
 complete -c ferrite-server -l databases -d 'The number of databases that SELECT can choose from' -r -f
 complete -c ferrite-server -s m -l maxmemory -d 'The memory that the process may take, in bytes or as a share such as 80% of what it may use of this machine; 0 is no limit' -r -f -a "SIZE\t''

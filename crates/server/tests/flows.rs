@@ -35,6 +35,7 @@ fn clients_that_write_and_read_in_any_order_get_what_redis_answers() {
     let redis = Server::start(Target::Redis, &["--enable-debug-command", "yes"]);
     let ferrites = [
         ("epoll", &["--io", "epoll"][..]),
+        ("portable", &["--io", "portable"]),
         ("auto", &["--io", "auto", "--log-blob-size", "16kb"]),
     ]
     .map(|(io, options)| (io, Server::start(Target::Logged { threads: 2 }, options)));

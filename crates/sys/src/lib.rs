@@ -17,7 +17,7 @@
 //! functions; what is special about them is said where it differs.
 
 #[cfg(not(any(target_os = "linux", target_os = "macos", target_os = "freebsd")))]
-compile_error!("ferrite-sys knows Linux (epoll), macOS and FreeBSD (kqueue)");
+compile_error!("ferrite-sys knows Linux, macOS and FreeBSD");
 
 mod syscall;
 

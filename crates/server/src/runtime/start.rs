@@ -332,8 +332,10 @@ fn default_shards(workers: usize, max_memory: usize) -> usize {
 /// io_uring, which measured cheaper (docs/benchmarks.md); default seccomp profiles of containers refuse it.
 fn usable_backend(settings: &Settings) -> Backend {
     let wanted = settings.choice(Setting::Io);
-    if wanted == "epoll" {
-        return Backend::Epoll;
+    match wanted {
+        "epoll" => return Backend::Epoll,
+        "portable" => return Backend::Portable,
+        _ => {}
     }
     match Poller::new(Backend::Uring) {
         Ok(_) => Backend::Uring,

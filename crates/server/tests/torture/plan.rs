@@ -110,7 +110,7 @@ impl Plan {
             &["", "16kb", "64kb", "256kb", "256kb"],
         );
         choose(random, "threads", &["1", "2", "2", "3"]);
-        choose(random, "io", &["auto", "epoll"]);
+        choose(random, "io", &["auto", "epoll", "portable"]);
         choose(random, "log-lazy-load-size", &["", "1"]);
         choose(random, "maxmemory", &["", "", "", "", "", "64mb"]);
         choose(random, "save", &["", "", "1,10"]);

@@ -3,8 +3,7 @@
 #[cfg(target_os = "linux")]
 use super::epoll::Epoll;
 use super::event::{Backend, Event, FinishedRead, Interest};
-#[cfg(not(target_os = "linux"))]
-use super::kqueue::Kqueue;
+use super::portable::Portable;
 use super::transfer;
 #[cfg(target_os = "linux")]
 use super::uring::Uring;
@@ -25,8 +24,7 @@ enum Driver {
     Epoll(Epoll),
     #[cfg(target_os = "linux")]
     Uring(Box<Uring>),
-    #[cfg(not(target_os = "linux"))]
-    Kqueue(Kqueue),
+    Portable(Portable),
 }
 
 impl Poller {
@@ -53,12 +51,13 @@ impl Poller {
             #[cfg(target_os = "linux")]
             Backend::Uring => Driver::Uring(Box::new(Uring::new(memory)?)),
             #[cfg(not(target_os = "linux"))]
-            Backend::Auto => Driver::Kqueue(Kqueue::new()?),
+            Backend::Auto => Driver::Portable(Portable::new()?),
+            Backend::Portable => Driver::Portable(Portable::new()?),
             #[cfg(not(target_os = "linux"))]
             Backend::Epoll | Backend::Uring => {
                 return Err(io::Error::new(
                     io::ErrorKind::Unsupported,
-                    "epoll and io_uring are Linux'; this system has kqueue",
+                    "epoll and io_uring are Linux'",
                 ));
             }
         };
@@ -73,12 +72,11 @@ impl Poller {
             Driver::Uring(uring) => uring.grown_bytes(),
             #[cfg(target_os = "linux")]
             Driver::Epoll(_) => 0,
-            #[cfg(not(target_os = "linux"))]
-            Driver::Kqueue(_) => 0,
+            Driver::Portable(_) => 0,
         }
     }
 
-    /// The backend in use: `epoll`, `io_uring` or `kqueue`.
+    /// The backend in use: `epoll`, `io_uring` or `portable`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match &self.driver {
@@ -86,39 +84,35 @@ impl Poller {
             Driver::Epoll(_) => "epoll",
             #[cfg(target_os = "linux")]
             Driver::Uring(_) => "io_uring",
-            #[cfg(not(target_os = "linux"))]
-            Driver::Kqueue(_) => "kqueue",
+            Driver::Portable(_) => "portable",
         }
     }
 
     /// Registers a descriptor; its events carry `token`.
     ///
     /// # Errors
-    /// `AlreadyExists` if it is registered (kqueue changes the registration instead); otherwise the
-    /// kernel's.
+    /// `AlreadyExists` if it is registered; otherwise the kernel's.
     pub fn add(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(epoll) => epoll.add(fd, token, interest),
             #[cfg(target_os = "linux")]
             Driver::Uring(uring) => uring.add(fd, token, interest),
-            #[cfg(not(target_os = "linux"))]
-            Driver::Kqueue(kqueue) => kqueue.set(fd, token, interest),
+            Driver::Portable(portable) => portable.add(fd, token, interest),
         }
     }
 
     /// Changes token and interest of a registered descriptor.
     ///
     /// # Errors
-    /// `NotFound` if it is not registered (kqueue registers it instead); otherwise the kernel's.
+    /// `NotFound` if it is not registered; otherwise the kernel's.
     pub fn modify(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(epoll) => epoll.modify(fd, token, interest),
             #[cfg(target_os = "linux")]
             Driver::Uring(uring) => uring.modify(fd, token, interest),
-            #[cfg(not(target_os = "linux"))]
-            Driver::Kqueue(kqueue) => kqueue.set(fd, token, interest),
+            Driver::Portable(portable) => portable.modify(fd, token, interest),
         }
     }
 
@@ -126,15 +120,14 @@ impl Poller {
     /// registered.
     ///
     /// # Errors
-    /// `NotFound` if it is not registered (not on kqueue); otherwise the kernel's.
+    /// `NotFound` if it is not registered; otherwise the kernel's.
     pub fn remove(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Epoll(epoll) => epoll.remove(fd),
             #[cfg(target_os = "linux")]
             Driver::Uring(uring) => uring.remove(fd),
-            #[cfg(not(target_os = "linux"))]
-            Driver::Kqueue(kqueue) => kqueue.set(fd, 0, Interest::NONE),
+            Driver::Portable(portable) => portable.remove(fd),
         }
     }
 
@@ -149,14 +142,13 @@ impl Poller {
             Driver::Epoll(epoll) => epoll.add_waker(waker.descriptor(), token),
             #[cfg(target_os = "linux")]
             Driver::Uring(uring) => uring.add_waker(waker.descriptor(), token),
-            #[cfg(not(target_os = "linux"))]
-            Driver::Kqueue(kqueue) => kqueue.set(waker.descriptor(), token, Interest::READ),
+            Driver::Portable(portable) => portable.add_waker(waker.descriptor(), token),
         }
     }
 
     /// Waits until something happens or `timeout` has passed (what was read of a file happens, too), and
     /// fills `events`: cleared first, at most [`super::MAX_EVENTS`], none after a timeout or when a signal
-    /// ended the wait.
+    /// ended the wait, which the portable backend goes on with.
     ///
     /// `None` waits for ever, `Some(Duration::ZERO)` only looks. A wait is never shorter than asked
     /// for, except that one of more than 24 days may end early. A `Vec` with room for
@@ -192,8 +184,7 @@ impl Poller {
             Driver::Epoll(epoll) => epoll.wait(events, timeout),
             #[cfg(target_os = "linux")]
             Driver::Uring(uring) => uring.wait(events, timeout, gathers),
-            #[cfg(not(target_os = "linux"))]
-            Driver::Kqueue(kqueue) => kqueue.wait(events, timeout),
+            Driver::Portable(portable) => portable.wait(events, timeout),
         };
         match result {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
@@ -210,11 +201,8 @@ impl Poller {
     pub fn recv(&mut self, fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
-            Driver::Epoll(_) => transfer::recv(fd, buf),
-            #[cfg(target_os = "linux")]
             Driver::Uring(uring) => uring.recv(fd, buf),
-            #[cfg(not(target_os = "linux"))]
-            Driver::Kqueue(_) => transfer::recv(fd, buf),
+            _ => transfer::recv(fd, buf),
         }
     }
 
@@ -227,11 +215,8 @@ impl Poller {
     pub fn recv_spare(&mut self, fd: BorrowedFd<'_>, buf: &mut Vec<u8>) -> io::Result<usize> {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
-            Driver::Epoll(_) => transfer::recv_spare(fd, buf),
-            #[cfg(target_os = "linux")]
             Driver::Uring(uring) => uring.recv_spare(fd, buf),
-            #[cfg(not(target_os = "linux"))]
-            Driver::Kqueue(_) => transfer::recv_spare(fd, buf),
+            _ => transfer::recv_spare(fd, buf),
         }
     }
 
@@ -245,11 +230,8 @@ impl Poller {
     pub fn send(&mut self, fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
-            Driver::Epoll(_) => transfer::send(fd, buf),
-            #[cfg(target_os = "linux")]
             Driver::Uring(uring) => uring.send(fd, buf),
-            #[cfg(not(target_os = "linux"))]
-            Driver::Kqueue(_) => transfer::send(fd, buf),
+            _ => transfer::send(fd, buf),
         }
     }
 
@@ -261,11 +243,8 @@ impl Poller {
     pub fn send_vectored(&mut self, fd: BorrowedFd<'_>, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
-            Driver::Epoll(_) => transfer::send_vectored(fd, bufs),
-            #[cfg(target_os = "linux")]
             Driver::Uring(uring) => uring.send_vectored(fd, bufs),
-            #[cfg(not(target_os = "linux"))]
-            Driver::Kqueue(_) => transfer::send_vectored(fd, bufs),
+            _ => transfer::send_vectored(fd, bufs),
         }
     }
 
@@ -284,11 +263,8 @@ impl Poller {
     ) -> io::Result<usize> {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
-            Driver::Epoll(_) => transfer::send_file(fd, file, offset, count),
-            #[cfg(target_os = "linux")]
             Driver::Uring(uring) => uring.send_file(fd, file, offset, count),
-            #[cfg(not(target_os = "linux"))]
-            Driver::Kqueue(_) => transfer::send_file(fd, file, offset, count),
+            _ => transfer::send_file(fd, file, offset, count),
         }
     }
 
@@ -318,10 +294,7 @@ impl Poller {
         match &mut self.driver {
             #[cfg(target_os = "linux")]
             Driver::Uring(uring) => uring.read_file(file, offset, buffer, token),
-            #[cfg(target_os = "linux")]
-            Driver::Epoll(_) => Err(buffer),
-            #[cfg(not(target_os = "linux"))]
-            Driver::Kqueue(_) => {
+            _ => {
                 let _ = (file, offset, token);
                 Err(buffer)
             }

@@ -12,12 +12,14 @@ pub const MAX_SLICES: usize = 1024;
 /// The mechanism of the kernel that a poller uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// The one that is best on this system: epoll on Linux, kqueue on macOS and FreeBSD.
+    /// The one that is best on this system: epoll on Linux, the portable one elsewhere.
     Auto,
     /// Linux' epoll.
     Epoll,
     /// Linux' io_uring, as of Linux 6.1. The poller stays with the thread of its first wait.
     Uring,
+    /// What each system has, without what one alone has.
+    Portable,
 }
 
 /// What one wait has found out about one descriptor.
@@ -52,8 +54,7 @@ pub struct FinishedRead {
 /// What a descriptor is watched for.
 ///
 /// On Linux a hangup of both directions is reported whatever the interest, so a connection that hung up must
-/// be closed or removed, or each wait returns at once. On kqueue it is reported only with an interest in
-/// writing.
+/// be closed or removed, or each wait returns at once. Elsewhere reading and sending find out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
     /// Report that there is something to receive.
@@ -61,7 +62,7 @@ pub struct Interest {
     /// Report that there is room to send.
     pub writable: bool,
     /// Report that the peer has finished sending, whatever it has sent before: for a connection that is not
-    /// read. Linux only.
+    /// read. The portable backend reports it once, and only if all that came before was received.
     pub ends: bool,
 }
 

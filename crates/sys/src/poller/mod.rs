@@ -22,8 +22,7 @@ mod driver;
 #[cfg(target_os = "linux")]
 mod epoll;
 mod event;
-#[cfg(not(target_os = "linux"))]
-mod kqueue;
+mod portable;
 mod transfer;
 #[cfg(target_os = "linux")]
 mod uring;

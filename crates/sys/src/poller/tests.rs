@@ -22,21 +22,16 @@ pub(super) mod load;
 
 #[cfg(target_os = "linux")]
 pub(super) use backends::has_uring;
-pub(super) use backends::on_each_backend;
+pub(super) use backends::{on_backends_of_linux, on_each_backend};
 use files::files_are_read_while_the_poller_waits;
 
 on_each_backend! {
     what_is_not_read_is_reported_again,
     events_are_cleared_before_each_wait,
     interest_is_changed_suspended_and_removed,
-    #[cfg(target_os = "linux")]
     registering_twice_or_not_at_all_is_an_error,
     a_peer_that_has_finished_sending_still_gets_replies,
     what_came_before_a_hangup_can_be_read,
-    #[cfg(target_os = "linux")]
-    a_hangup_is_reported_to_those_who_want_nothing,
-    #[cfg(target_os = "linux")]
-    an_end_behind_unread_bytes_is_reported_to_those_who_asked,
     a_reset_connection_is_a_hangup_and_an_error,
     a_full_socket_takes_a_part_and_says_when_there_is_room,
     a_full_socket_is_not_writable,
@@ -45,10 +40,16 @@ on_each_backend! {
     slices_are_taken_in_part_when_the_socket_is_full,
     a_wait_is_not_shorter_than_asked_for,
     the_longest_timeouts_are_accepted,
-    an_interrupted_wait_is_one_without_events,
     a_listener_is_readable_while_connections_wait,
     a_thousand_connections_each_get_their_own_bytes,
     files_are_read_while_the_poller_waits,
+    an_end_with_nothing_before_it_is_reported_to_those_who_asked,
+}
+
+on_backends_of_linux! {
+    a_hangup_is_reported_to_those_who_want_nothing,
+    an_end_behind_unread_bytes_is_reported_to_those_who_asked,
+    an_interrupted_wait_is_one_without_events,
 }
 
 /// How long to wait for what must happen.
@@ -99,11 +100,12 @@ fn the_backends_of_linux_have_names() {
     assert!(!has_uring() || poller(Backend::Uring).name() == "io_uring");
 }
 
-#[cfg(not(target_os = "linux"))]
 #[test]
-fn other_systems_have_kqueue_only() {
-    assert_eq!(poller(Backend::Auto).name(), "kqueue");
+fn each_system_has_the_portable_backend() {
+    assert_eq!(poller(Backend::Portable).name(), "portable");
+    #[cfg(not(target_os = "linux"))]
     for backend in [Backend::Epoll, Backend::Uring] {
+        assert_eq!(poller(Backend::Auto).name(), "portable");
         let error = Poller::new(backend).expect_err("Linux has it");
         assert_eq!(error.kind(), ErrorKind::Unsupported);
     }
@@ -203,7 +205,6 @@ fn interest_is_changed_suspended_and_removed(backend: Backend) {
     assert_eq!(wait_one(&mut poller).token, 6);
 }
 
-#[cfg(target_os = "linux")]
 fn registering_twice_or_not_at_all_is_an_error(backend: Backend) {
     let (mut poller, (socket, _other)) = (poller(backend), pair());
     let error = poller
@@ -355,6 +356,23 @@ fn an_end_behind_unread_bytes_is_reported_to_those_who_asked(backend: Backend) {
         let event = wait_one(&mut poller);
         assert!(event.readable && !event.hangup, "{event:?}");
     }
+}
+
+fn an_end_with_nothing_before_it_is_reported_to_those_who_asked(backend: Backend) {
+    let (mut poller, (socket, other)) = (poller(backend), tcp_pair());
+    poller
+        .add(socket.as_fd(), 1, Interest::END)
+        .expect("an open socket");
+    assert!(wait(&mut poller, NOW).is_empty());
+    other
+        .shutdown(std::net::Shutdown::Write)
+        .expect("connected");
+    let event = wait_one(&mut poller);
+    assert!(event.finished && !event.readable, "{event:?}");
+    poller
+        .modify(socket.as_fd(), 1, Interest::NONE)
+        .expect("registered");
+    assert!(wait(&mut poller, NOW).is_empty());
 }
 
 fn a_reset_connection_is_a_hangup_and_an_error(backend: Backend) {

@@ -187,11 +187,12 @@ pub(super) const SERVING: &[Row] = &[
     Row {
         setting: Setting::Io,
         name: "io",
-        kind: Kind::Choice(&["auto", "epoll", "uring"]),
+        kind: Kind::Choice(&["auto", "epoll", "uring", "portable"]),
         default: "auto",
         section: Section::Threads,
         summary: "How workers wait for the network; auto takes what measured best. Where uring is \
-                  not allowed, as in many containers, epoll takes its place.",
+                  not allowed, as in many containers, epoll takes its place. portable is what every \
+                  system has, without what Linux alone has.",
         ..BASE
     },
     Row {

@@ -19,16 +19,37 @@ macro_rules! on_each_backend {
             })*
         }
 
-        #[cfg(not(target_os = "linux"))]
-        mod kqueue {
+        mod portable {
             $($(#[$attribute])* #[test] fn $test() {
-                super::$test($crate::poller::Backend::Auto);
+                super::$test($crate::poller::Backend::Portable);
             })*
         }
     };
 }
 
-pub(in crate::poller) use on_each_backend;
+/// The same for what Linux' backends alone promise.
+macro_rules! on_backends_of_linux {
+    ($($test:ident,)*) => {
+        #[cfg(target_os = "linux")]
+        mod of_linux {
+            $(mod $test {
+                #[test]
+                fn epoll() {
+                    super::super::$test($crate::poller::Backend::Epoll);
+                }
+
+                #[test]
+                fn uring() {
+                    if $crate::poller::tests::has_uring() {
+                        super::super::$test($crate::poller::Backend::Uring);
+                    }
+                }
+            })*
+        }
+    };
+}
+
+pub(in crate::poller) use {on_backends_of_linux, on_each_backend};
 
 /// This kernel has all of io_uring and lets this process use it. Most containers don't, and tests have
 /// to pass there too.
