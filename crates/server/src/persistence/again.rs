@@ -1,4 +1,4 @@
-//! DEBUG LOADAOF: all data goes, and comes back from the log, on a running server.
+//! DEBUG LOADAOF: drops all data of a running server and loads it from the log.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -12,21 +12,22 @@ use crate::observe::Alone;
 use crate::persistence::Durable;
 use crate::shared::gate::Closed;
 
-/// Why it was not done.
+/// Reason why the data was not loaded.
 pub(crate) enum AgainError {
     /// Data is being loaded already.
     Loading,
-    /// There is no log, or it is being begun or ended. Data is as before.
+    /// There is no log, or it is being switched on or off. Data is unchanged.
     NoLog,
-    /// Data is gone. The server ends.
+    /// Data is lost. The server stops.
     Failed,
 }
 
 impl Persistence {
-    /// Does it. Called outside of any turn; takes as long as a start does, and is one to everybody else.
+    /// Drops all data and loads it from the log. Called outside of any turn. Takes as long as a start;
+    /// commands get `LOADING` meanwhile.
     ///
     /// # Errors
-    /// Why not.
+    /// See [`AgainError`].
     pub(crate) fn load_again(server: &'static Durable) -> Result<(), AgainError> {
         let own = &server.persistence;
         own.enter_phase(Phase::Ending)
@@ -67,8 +68,8 @@ fn again(server: &'static Durable) -> Result<(), AgainError> {
     Ok(())
 }
 
-/// Lets all entries go, and waits until they are gone: an address that one of them tells of afterwards would
-/// be taken for a newer one's.
+/// Drops all entries and waits until they are freed: an address reported dead by one of them later would be
+/// taken for an address of the new log.
 fn empty(server: &Durable) -> Result<(), String> {
     let alone = server.keyspace.turns().exclusive();
     let taken = server.keyspace.take_all(&alone);
@@ -78,10 +79,10 @@ fn empty(server: &Durable) -> Result<(), String> {
 }
 
 impl Durable {
-    /// Waits until what was let go of is gone, and its memory is the system's.
+    /// Waits until dropped data is freed and its memory returned to the system.
     ///
     /// # Errors
-    /// The server ends.
+    /// The server is stopping.
     pub(crate) fn wait_for_reclaims(&self) -> Result<(), String> {
         while self.keyspace.pending_reclaims() > 0 {
             if self.is_shutting_down() {
@@ -89,13 +90,13 @@ impl Durable {
             }
             std::thread::sleep(AGAIN_RETRY);
         }
-        // What is loaded now is not made by the threads that had this.
+        // Data is loaded by other threads than those whose memory this was.
         self.memory.purge_if_much();
         Ok(())
     }
 }
 
-/// Opens the log. It is locked until the last worker has noticed that it was closed.
+/// Opens the log. Its lock is held until the last worker has noticed that it was closed.
 fn open_again(server: &Durable) -> Result<Recovery, String> {
     let (mut waited, directory) = (Duration::ZERO, directory(server));
     loop {
@@ -111,7 +112,7 @@ fn open_again(server: &Durable) -> Result<Recovery, String> {
     }
 }
 
-/// Who observes keys does so from here on as well.
+/// Marks the observed shards again.
 fn watch_over_all(server: &'static Durable) {
     let mut turn = server.keyspace.turns().register();
     turn.enter();

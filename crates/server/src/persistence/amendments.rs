@@ -1,18 +1,17 @@
-//! Changes of parts of values whose base is not at hand while a log is replayed.
+//! Amendments: patches of values whose base is unavailable while a log is replayed.
 //!
-//! A state in the middle of a replay need not be one that there ever was. Compaction appends a value again,
-//! and drops the segment that had it. So a `Patch` of that value can stand in front of it, and behind an
-//! older value whose file is gone:
+//! A state in the middle of a replay need not have existed. Compaction appends a value again and drops its
+//! old segment. So a `Patch` of that value can precede it, and follow an older value whose file is gone:
 //!
 //! ```text
 //!  written    SetBlob k (file 1)   Set k   Patch k
 //!  compacted  SetBlob k (file 1)           Patch k   Set k       file 1 is gone
 //! ```
 //!
-//! So nothing is read for a patch of a value that is in a file of its own, and a value that cannot be read is
-//! no damage yet: the patches of such a key wait here. A later record that sets or deletes the key settles
-//! it. Behind the last record the values of the keys that still wait are read and patched; what cannot be
-//! read then is damage.
+//! So nothing is read for a patch of a value in a file of its own, and an unreadable value is not damage yet:
+//! the patches of such a key wait here. A later record that sets or deletes the key discards them. After the
+//! last record the values of the keys with patches are read and patched; a value that is unreadable then is
+//! damage.
 //!
 //! Memory: the key, and a few words for each patch.
 
@@ -22,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use ferrite_log::{DbId, Lsn, Tag};
 use parking_lot::Mutex;
 
-/// A patch whose bytes are in the log.
+/// Patch whose bytes are in the log.
 #[derive(Clone, Copy)]
 pub(super) struct Part {
     pub(super) lsn: Lsn,
@@ -32,31 +31,31 @@ pub(super) struct Part {
     pub(super) len: u64,
 }
 
-/// A key of a database.
+/// Key with its database.
 pub(super) type FullKey = (DbId, Vec<u8>);
 
-/// See the module. All that is done for one key is done in the order of the log.
+/// Waiting patches by key. All calls for one key come in the order of the log.
 #[derive(Default)]
 pub(super) struct Amendments {
     waiting: Mutex<HashMap<FullKey, Vec<Part>>>,
-    /// Keys that wait.
+    /// Number of keys.
     keys: AtomicUsize,
 }
 
 impl Amendments {
-    /// Whether a key waits.
+    /// Whether a key has waiting patches.
     pub(super) fn has(&self, db: DbId, key: &[u8]) -> bool {
         self.keys.load(Relaxed) > 0 && self.waiting.lock().contains_key(&(db, key.to_vec()))
     }
 
-    /// Lets a patch of a key wait, behind those that wait already.
+    /// Adds a patch of a key after its earlier ones.
     pub(super) fn add(&self, db: DbId, key: &[u8], part: Part) {
         let mut waiting = self.waiting.lock();
         waiting.entry((db, key.to_vec())).or_default().push(part);
         self.keys.store(waiting.len(), Relaxed);
     }
 
-    /// The key was set or deleted: what was to be changed counts no more.
+    /// Discards the patches of a key that was set or deleted.
     pub(super) fn settle(&self, db: DbId, key: &[u8]) {
         if self.keys.load(Relaxed) == 0 {
             return;
@@ -66,7 +65,7 @@ impl Amendments {
         self.keys.store(waiting.len(), Relaxed);
     }
 
-    /// The keys that still wait, in their order, with their patches in the order of the log.
+    /// Takes all keys, sorted, with their patches in the order of the log.
     pub(super) fn take(&self) -> Vec<(FullKey, Vec<Part>)> {
         let mut left: Vec<_> = std::mem::take(&mut *self.waiting.lock())
             .into_iter()

@@ -1,4 +1,4 @@
-//! Backups of the log, while the server goes on.
+//! Backups of the log of a running server.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -9,14 +9,14 @@ use ferrite_log::Backup;
 use super::{Persistence, redis_files};
 use crate::config::{Setting, Settings};
 
-/// Bytes that the name of a backup has at most, as file systems have it.
+/// Longest name of a backup, bytes; a limit of file systems.
 const NAME_BYTES: usize = 255;
 
-/// The directory of the backup called `name`, below `backup-dir`: no name reaches a file that the server
-/// itself uses. A server starts there with `--dir` alone.
+/// Directory of the backup `name`, below `backup-dir`. No name leads to a file that the server uses itself. A
+/// server with `--dir` of that directory starts from the backup.
 ///
 /// # Errors
-/// Why there is none, for the client.
+/// The name is not allowed; the text is for the client.
 pub(crate) fn backup_directory(settings: &Settings, name: &[u8]) -> Result<PathBuf, &'static str> {
     let backups = settings.text(Setting::BackupDir);
     if backups.is_empty() {
@@ -29,7 +29,7 @@ pub(crate) fn backup_directory(settings: &Settings, name: &[u8]) -> Result<PathB
     Ok(Path::new(&*backups).join(name))
 }
 
-/// Whether a backup may be called so.
+/// Whether `name` is allowed.
 fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= NAME_BYTES
@@ -37,11 +37,10 @@ fn is_name(name: &str) -> bool {
         && !name.contains(|letter: char| matches!(letter, '/' | '\\') || letter.is_control())
 }
 
-/// Looks whether backups have a place of their own.
+/// Checks that `backup-dir` is a place of its own.
 ///
 /// # Errors
-/// They would be among the files of the log, or of the one that the next takes the place of. Or there are two
-/// logs.
+/// It is inside the log, or inside the directory to which an earlier log is moved. Or there are two logs.
 pub(crate) fn check_place(settings: &Settings) -> Result<(), String> {
     redis_files::own_directory(settings)?;
     let backups = settings.text(Setting::BackupDir);
@@ -64,11 +63,10 @@ pub(crate) fn check_place(settings: &Settings) -> Result<(), String> {
 }
 
 impl Persistence {
-    /// Makes a backup of everything that was committed, in a directory that need not exist. Takes as long as
-    /// the disk does.
+    /// Makes a backup of all committed data, in a directory that need not exist. Blocks on the disk.
     ///
     /// # Errors
-    /// There is no log, there is something in the directory, or the disk refuses.
+    /// There is no log, the directory is not empty, or the disk fails.
     pub(crate) fn back_up(&self, directory: &Path, settings: &Settings) -> Result<Backup, String> {
         let log = self.log.read();
         let Some(log) = &*log else {
@@ -76,7 +74,7 @@ impl Persistence {
         };
         let own = directory.join(&*settings.text(Setting::AppendDirName));
         let made = log.backup(&own).map_err(|error| error.to_string())?;
-        // The names on the way to it: its own, that of `backup-dir`, and those in the directory of that.
+        // The directory of the backup, `backup-dir`, and the parent of that.
         for directory in directory.ancestors().take(3) {
             let directory = match directory {
                 path if path.as_os_str().is_empty() => Path::new("."),
@@ -84,7 +82,7 @@ impl Persistence {
             };
             let synced = File::open(directory).and_then(|directory| directory.sync_all());
             match synced {
-                // Nothing was made in a directory that this process may not even read.
+                // A directory that this process can't read has no new entries of it.
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
                 synced => synced
                     .map_err(|error| format!("cannot sync {}: {error}", directory.display()))?,

@@ -1,9 +1,9 @@
-//! Bringing all values back that are in the log alone, because the log is to end.
+//! Loading all values that are only in the log, because the log is to end.
 //!
-//! What a start has left there is on its way anyway ([`super::warming`]); then that makes haste. Otherwise
-//! the log is read from one end to the other if much is wanted, and then what is still missing, key by key:
-//! values with files of their own, and what was not in a full segment. Nothing leaves memory meanwhile,
-//! because the log is ending.
+//! Values that a start has left in the log are being loaded already ([`super::warming`]); that is sped up. If
+//! many values are missing then, the log is read from end to end. The rest is loaded key by key: values with
+//! files of their own, and those outside of full segments. No value leaves memory meanwhile, because the log
+//! is ending.
 
 use ferrite_log::{DbId, Log};
 use keyspace::{ColdValue, Database, Key, ShardId, Turn};
@@ -12,13 +12,13 @@ use super::warming::give_back;
 use crate::limits::{BEGIN_BUCKETS, BRING_BACK_SWEEP, READ_LOOKS, READ_NAP, WARMING_LOOK};
 use crate::persistence::Durable;
 
-/// A key of a shard whose value is in the log alone.
+/// Key of a shard whose value is only in the log.
 type Missing = (Vec<u8>, ColdValue);
 
-/// Why the log cannot end now.
+/// Checks that memory has room for all values.
 ///
 /// # Errors
-/// For people.
+/// It has not; the text is for people.
 pub(crate) fn check_room(server: &Durable, turn: &Turn<'_>) -> Result<(), String> {
     let databases = (0..server.keyspace.databases())
         .filter_map(|number| server.keyspace.existing(turn, number));
@@ -36,11 +36,10 @@ fn no_room(bytes: usize) -> String {
     )
 }
 
-/// Brings back what is there. Whoever is alone then finds that all values are in memory, unless something was
-/// written meanwhile.
+/// Loads all values. A later exclusive task finds all values in memory, unless others were written meanwhile.
 ///
 /// # Errors
-/// For people.
+/// A value can't be loaded; the text is for people.
 pub(super) fn bring_back(server: &Durable) -> Result<(), String> {
     let own = &server.persistence;
     own.warming.hurry();
@@ -79,7 +78,7 @@ fn cold_keys(server: &Durable, turn: &mut Turn<'_>) -> usize {
     keys
 }
 
-/// Reads the log from one end to the other.
+/// Reads the log from end to end.
 fn sweep(server: &Durable, turn: &mut Turn<'_>) -> Result<(), String> {
     let sweep = server.persistence.log.read().as_ref().map(Log::sweep);
     let mut sweep = sweep.ok_or("the log has been closed")?;
@@ -94,7 +93,7 @@ fn sweep(server: &Durable, turn: &mut Turn<'_>) -> Result<(), String> {
     }
 }
 
-/// Whether to go on, with so many bytes.
+/// Checks that there is room for `bytes` more and that the server is not stopping.
 fn check(server: &Durable, bytes: u64) -> Result<(), String> {
     if server.is_shutting_down() {
         return Err("the server ends".into());
@@ -105,7 +104,7 @@ fn check(server: &Durable, bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Finds what is missing in some buckets of a shard. Returns where to go on.
+/// Collects the missing values of some buckets of a shard. Returns the next position.
 fn look(
     server: &Durable,
     turn: &mut Turn<'_>,
@@ -133,7 +132,7 @@ fn database_of<'t>(server: &'t Durable, turn: &'t Turn<'_>, id: DbId) -> Option<
     server.keyspace.existing(turn, number)
 }
 
-/// Brings the value of one key back.
+/// Loads the value of one key.
 fn bring_one(
     server: &Durable,
     turn: &mut Turn<'_>,
@@ -162,7 +161,7 @@ fn bring_one(
             Some(left) => cold = left,
         }
         if !is_there {
-            // It is about to be written.
+            // Its record is about to be written.
             std::thread::sleep(READ_NAP);
         }
     }

@@ -1,7 +1,7 @@
-//! The memory's side of compaction: what records of the log still mean.
+//! Keyspace side of compaction: decides which records of the log are live.
 //!
-//! Budget of a record: its part of a turn and of its shard's lock, which it shares with the others of its
-//! slice; two cache misses that were asked for before.
+//! Budget of a record: its share of a turn and of its shard's lock, with the other records of its slice; two
+//! cache misses, prefetched.
 
 use ferrite_log::{
     Appender, Change, Current, DbId, Record, Relocate, Replayed, Value, Verdict, judge,
@@ -73,12 +73,12 @@ impl Relocate for Relocator {
     }
 }
 
-/// Whether the value is in a file of its own, all of it.
+/// Whether the whole value is in a file of its own.
 fn stays_apart(entry: &EntryMut<'_, '_>) -> bool {
     address_of(entry).is_some_and(|address| address.is_blob() && !address.is_patched())
 }
 
-/// What the log has to know of an entry; `None` if it is in memory alone.
+/// State of an entry for the log; `None` if the entry is only in memory.
 fn current(entry: &EntryMut<'_, '_>) -> Option<Current> {
     Some(Current {
         address: address_of(entry)?,
@@ -94,9 +94,9 @@ fn key_of<'r>(its: &Replayed<'r>) -> Key<'r> {
 }
 
 impl Relocator {
-    /// Goes from shard to shard, which is locked meanwhile, and does something with each record, until that
-    /// says that it could not. It is told for how many it was done. Those whose database is gone count as
-    /// done. Returns for how many it was done in the end.
+    /// Locks one shard after the other and calls `with` for each record, with the number of records done so
+    /// far, until it returns false. Records whose database is gone count as done. Returns the number of
+    /// records done.
     fn visit(
         &self,
         records: &[Replayed<'_>],
@@ -105,7 +105,7 @@ impl Relocator {
         let (keyspace, now) = (&self.server.keyspace, sys::clock::realtime_ms());
         let mut turn = self.turn.lock();
         turn.enter();
-        // A database is emptied while nobody is inside a turn: its records may have died since they were
+        // A database is emptied while no worker is inside a turn. Its records may have died since they were
         // read.
         let number = |its: &Replayed<'_>| self.server.persistence.number_of(its.record.db);
         let databases = || {
@@ -138,7 +138,7 @@ impl Relocator {
         done
     }
 
-    /// Whether it was done: not if the disk has no space for it.
+    /// Returns false if the disk has no space for the record.
     fn relocate_one(
         &self,
         guard: &mut Guard<'_>,
@@ -153,7 +153,7 @@ impl Relocator {
             entry,
         ) {
             (Verdict::Rewrite, Some(entry)) => {
-                // Patches have come together in a value that may be much larger than the record.
+                // A value made of patches may be much larger than the record.
                 let bytes = Appender::bytes_of(record.key.len(), entry.value_len());
                 if !stays_apart(&entry) && !appender.may_append(bytes) {
                     return false;
@@ -173,7 +173,7 @@ impl Relocator {
 
     fn rewrite(&self, appender: &mut Appender, record: &Record<'_>, mut entry: EntryMut<'_, '_>) {
         if stays_apart(&entry) {
-            // Its value is in a file of its own, where it stays.
+            // The value stays in its file.
             let (tag, expiry) = (tag_of(entry.as_ref()), entry.expiry());
             let address = appender.keep_blob(record, tag, expiry);
             entry.set_log_address(stored(address));
@@ -183,7 +183,7 @@ impl Relocator {
         let (tag, expiry) = (tag_of(view), view.expiry());
         let mut comes_back = None;
         let address = match (view.cold(), record.change) {
-            // Its value is not needed in memory: the record has it.
+            // The record has the value, so it need not be in memory.
             (
                 Some(_),
                 Change::Set {
@@ -192,14 +192,14 @@ impl Relocator {
                 },
             ) => {
                 let address = appender.set(record.db, record.key, tag, expiry, value);
-                // Whoever wants the value has to wait until it is written.
+                // Readers of the value have to wait until it is written.
                 appender.commit();
                 if self.server.persistence.warming.takes_along(self.server) {
                     comes_back = Some(value);
                 }
                 address
             }
-            // What is cold has one record, which holds all of it.
+            // A cold entry has one record, which holds the whole value.
             (Some(_), _) => unreachable!("a cold entry has no patches"),
             (None, _) => {
                 let value = view.value();

@@ -1,4 +1,4 @@
-//! The floor of what is on disk.
+//! Floor of the data on disk.
 
 use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,7 +10,7 @@ use crate::limits::JOURNAL_VALUE_BYTES;
 use crate::observe::Observed;
 use crate::shared::gate::Closed;
 
-/// See the module.
+/// Floor of the data on disk.
 pub(crate) struct Durable {
     pub(crate) observed: Observed,
     pub(crate) persistence: Persistence,
@@ -37,11 +37,11 @@ impl Durable {
         self.wake_workers();
     }
 
-    /// Closes or opens the gate as the log takes records or not. Whether it takes none.
+    /// Closes the gate if the log takes no records, else opens it. Returns whether it takes none.
     #[cold]
     pub(crate) fn follow_refusal(&self) -> bool {
-        // What the log says now, under a lock: what it said before may be older than what another worker has
-        // noted.
+        // The state is read under a lock, because an earlier one may be older than the one another worker has
+        // stored.
         let mut reason = self.persistence.refusal.lock();
         let log = self.persistence.log.read();
         let Some(log) = &*log else { return true };
@@ -59,18 +59,18 @@ impl Durable {
         self.sum(|stats| &stats.dirty)
     }
 
-    /// When a snapshot is due.
+    /// The configured save points.
     pub(crate) fn save_points(&self) -> Vec<SavePoint> {
         let text = self.settings.text(Setting::Save);
         SavePoint::parse_all(&text).unwrap_or_default()
     }
 
-    /// Whether values may leave memory now, as far as the log is concerned: it has all there is.
+    /// Whether the log allows values to leave memory: it has all data.
     pub(crate) fn may_offload(&self) -> bool {
         self.persistence.is_open() && self.persistence.phase() == Phase::Settled
     }
 
-    /// Whether it is time to let values leave memory for the first time.
+    /// Whether values should leave memory for the first time.
     pub(crate) fn should_begin_offloading(&self) -> bool {
         !self.offload.is_offloading()
             && self.offloads()
@@ -78,7 +78,7 @@ impl Durable {
             && self.may_offload()
     }
 
-    /// Bytes of the longest value that a command may make in memory.
+    /// Longest value that a command may make in memory, bytes.
     pub(crate) fn longest_made(&self) -> usize {
         let most = self.settings.int(Setting::ProtoMaxBulkLen) as usize;
         match self.persistence.is_open() {

@@ -1,7 +1,7 @@
-//! The end of the server: what is saved before, and how everybody hears of it.
+//! Stop of the server: the final snapshot, and the signal to all threads.
 //!
-//! The last snapshot is written while no worker is inside a turn, and they are told to end before they are
-//! let in again: what was acknowledged is in the snapshot.
+//! The final snapshot is written while no worker is inside a turn. Workers are told to end before they enter
+//! another turn, so every acknowledged write is in the snapshot.
 
 use keyspace::Exclusive;
 
@@ -9,30 +9,30 @@ use super::Phase;
 use crate::persistence::Durable;
 use crate::persistence::snapshot::save_alone;
 
-/// How the server shall end.
+/// Options of a stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ending {
-    /// Whether a snapshot is written; if nothing is said, it is if there are save points.
+    /// Whether a snapshot is written. The default: if there are save points.
     pub(crate) save: Option<bool>,
-    /// Whether it ends even though the snapshot could not be written.
+    /// Whether the server stops even if the snapshot fails.
     pub(crate) force: bool,
 }
 
-/// Saves what is to be saved and asks all threads to end.
+/// Writes the final snapshot and asks all threads to end.
 ///
 /// # Errors
-/// The snapshot could not be written. The server goes on.
+/// The snapshot failed. The server continues.
 pub(crate) fn end(server: &Durable, alone: &Exclusive<'_>, ending: Ending) -> Result<(), String> {
     if server.persistence.phase() == Phase::Beginning && !ending.force {
         log::warn!("Writing initial AOF. Can't exit.");
         return Err("the log is being begun".into());
     }
-    // What was being written is older, and must not take the place of what is written now.
+    // A snapshot in progress is older, and must not replace the final one.
     server.snapshots.cancel();
     let saves = ending
         .save
         .unwrap_or_else(|| !server.save_points().is_empty());
-    // Half of the data would take the place of all of it.
+    // A snapshot of half of the data must not replace a complete one.
     if saves && !server.is_loading() {
         log::info!("Saving the final RDB snapshot before exiting.");
         match save_alone(server, alone, sys::clock::realtime_ms()) {
@@ -50,10 +50,10 @@ pub(crate) fn end(server: &Durable, alone: &Exclusive<'_>, ending: Ending) -> Re
     Ok(())
 }
 
-/// Ends the server because it cannot go on. The text is what the program says at its end.
+/// Stops the server after a fatal error. The program prints the text at its end.
 pub(crate) fn fail(server: &Durable, problem: String) {
     log::error!("{problem}");
-    // The first problem is the one that counts.
+    // The first error is kept.
     let _ = server.failure.set(problem);
     server.begin_shutdown();
 }

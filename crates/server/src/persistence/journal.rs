@@ -1,19 +1,19 @@
-//! A worker's way into the log: what [`crate::store`] tells it of changes becomes records.
+//! Journal: a worker's access to the log. Changes reported by [`crate::store`] become records.
 //!
-//! A record is appended while the shard of its key is locked, so the order of the log is the order of
-//! execution for every key. A change is logged as what it leads to: the whole value, a new expiry, or that
-//! the key is gone. Records of a command over several keys, which must not be torn apart by a crash, are a
-//! *batch*: while its shards are locked it is only noted which keys change, and at its end what has become of
-//! each goes into the log together. So is a transaction, with the databases that it empties or exchanges:
-//! these go first into its batch, the keys as they are at its end behind them.
+//! A record is appended while the shard of its key is locked, so for every key the order of the log is the
+//! order of execution. A change is logged as its result: the whole value, a new expiry, or the deletion.
+//! Records of a command on several keys, which a crash must not separate, are a *batch*: while its shards are
+//! locked only the changed keys are collected, and at its end the state of each goes into the log together. A
+//! transaction is a batch too. The databases that it empties or exchanges come first, then its keys with
+//! their final state.
 //!
-//! Keys that expire are not logged; the keyspace tells of them ([`crate::persistence`]).
+//! Expiry of a key is not logged; the keyspace reports it ([`crate::persistence`]).
 //!
 //! Invariants, whenever a shard is unlocked:
 //! 1. Every entry has the address of the record that holds its value; none is [`LogAddress::PENDING`]. Except
 //!    while a log is begun on a server that has data ([`crate::persistence`]), none is
 //!    [`LogAddress::NOWHERE`].
-//! 2. Every record that an entry had an address of and has no more was told to the log as dead, once.
+//! 2. Every record whose address an entry has lost was reported to the log as dead, once.
 
 mod offloading;
 
@@ -33,43 +33,44 @@ use crate::limits::{JOURNAL_BATCH_BYTES, JOURNAL_KEEP_BYTES, PATCH_MIN_BYTES, PA
 /// See the module.
 pub(crate) struct Journal {
     inner: RefCell<Inner>,
-    /// While the disk is nearly full: there is room for the records of requests that remove keys.
+    /// On a nearly full disk: whether there is room for the records of requests that remove keys.
     may_remove: Cell<bool>,
-    /// What the number of a database means in the log.
+    /// Log ids of the databases, by number.
     ids: &'static [AtomicU16],
 }
 
 struct Inner {
     appender: Appender,
-    /// Where the records end that earlier turns have appended.
+    /// End of the records that earlier turns have appended.
     answered: Lsn,
-    /// Whether a transaction runs: the batches of its commands are part of its own.
+    /// Whether a transaction runs. The batches of its commands join its own.
     in_transaction: bool,
     mode: Mode,
-    /// What the current batch has changed so far, and the keys of that.
+    /// Changes of the current batch, and the bytes of their keys.
     changes: Vec<Change>,
     keys: Vec<u8>,
     /// Databases that the transaction has emptied or exchanged.
     rebinds: Vec<Rebind>,
-    /// Room there is for writing values whole before they leave memory, and that the next of them needs.
+    /// Bytes left for writing values whole before they leave memory, and bytes that the next such value
+    /// needs.
     relog_left: u64,
     relog_bytes: u64,
 }
 
-/// What becomes of a change.
+/// How changes are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// A record.
+    /// As records.
     Single,
-    /// Part of a batch: it is noted, and logged at the end.
+    /// At the end of a batch.
     Batch,
-    /// The next record of a batch that was begun with the sizes of all: only sets follow.
+    /// As the next record of a batch with known sizes; all are sets.
     Series,
 }
 
-/// A key that a batch has changed.
+/// Key that a batch has changed.
 struct Change {
-    /// Its database, which keeps this name when it is exchanged with another.
+    /// Log id of its database, which stays when databases are exchanged.
     id: DbId,
     hash: u64,
     key: Range<usize>,
@@ -78,7 +79,7 @@ struct Change {
     blob: Option<Arc<Blob>>,
 }
 
-/// The record of an entry that was replaced: where it is, and bytes of the value.
+/// Record of a replaced entry: its address, and the length of the value in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Replaced {
     address: Address,
@@ -86,7 +87,7 @@ pub(crate) struct Replaced {
 }
 
 impl Replaced {
-    /// What there was, if that was in the log.
+    /// Record of the old entry, if it was in the log.
     #[inline]
     pub(crate) fn of(old: Option<Overwritten>) -> Option<Replaced> {
         let old = old.filter(|old| old.address.is_known())?;
@@ -96,23 +97,22 @@ impl Replaced {
         })
     }
 
-    /// Tells that it is dead. `key` is how many bytes the key has.
+    /// Reports the record as dead. `key`: length of the key in bytes.
     #[inline]
     pub(crate) fn bury(self, key: usize, liveness: &mut Liveness) {
         liveness.dead(self.address, key, self.value);
     }
 }
 
-/// The shards that a batch holds.
+/// Shards that a batch holds.
 pub(crate) trait Held {
-    /// Calls `visit` with the shard of a key, by its hash, in one of its databases.
+    /// Calls `visit` with the shard of a key (by its hash) in a database.
     fn with(&mut self, db: usize, hash: u64, visit: &mut dyn FnMut(&mut Guard<'_>));
 }
 
-/// What a command does to one key. Out of line, so that a server without a log pays for it with one
-/// comparison.
+/// Changes of one key. Out of line, so that they cost a server without a log one comparison.
 impl Journal {
-    /// An entry of a database was made or has another value, in place of `old`. Returns what it keeps.
+    /// Logs a new entry, or a new value in place of `old`. Returns the address for the entry.
     #[inline]
     pub(crate) fn wrote(
         &self,
@@ -143,7 +143,7 @@ impl Journal {
         stored(address)
     }
 
-    /// An entry of a database was made or has another value, in place of `old`: one in a file of its own.
+    /// Logs a new entry, or a new value in place of `old`, with a file of its own.
     pub(crate) fn wrote_blob(
         &self,
         db: usize,
@@ -176,12 +176,12 @@ impl Journal {
         self.inner.borrow().appender.blob_at(address)
     }
 
-    /// Whether the file of a value was made for this log.
+    /// Whether the file of a value belongs to this log.
     pub(crate) fn has_made(&self, blob: &Blob) -> bool {
         self.inner.borrow().appender.has_made(blob)
     }
 
-    /// Part of the value of an entry has changed, or it has grown.
+    /// Logs a change of a part of a value, or its growth.
     #[inline(never)]
     pub(crate) fn patched(
         &self,
@@ -195,7 +195,7 @@ impl Journal {
         let is_worth_it = total >= PATCH_MIN_BYTES && part.len() < total / PATCH_SHARE;
         let mut inner = self.inner.borrow_mut();
         let address = match base {
-            // A file of its own does not change: what is left of it would be as long as it was.
+            // A file can't be patched: the rest of the record would be as long as the whole.
             Some(base) if is_worth_it && !base.is_blob() && !inner.is_batching() => {
                 let (tag, bytes) = (tag_of(view), &view.value().bytes()[part.clone()]);
                 let (offset, total) = (part.start as u64, total as u64);
@@ -213,7 +213,7 @@ impl Journal {
         entry.set_log_address(address);
     }
 
-    /// An entry has another expiry.
+    /// Logs a new expiry.
     #[inline(never)]
     pub(crate) fn rescheduled(&self, entry: &mut EntryMut<'_, '_>) {
         let db = entry.database();
@@ -221,7 +221,7 @@ impl Journal {
         let id = self.id(db);
         if inner.is_batching() {
             if entry.cold().is_some() {
-                // Its value stays where it is: only the expiry is logged, at the end of the batch.
+                // The value keeps its record. Only the expiry is logged, at the end of the batch.
                 return inner.note(id, entry.key(), None);
             }
             drop(inner);
@@ -231,7 +231,7 @@ impl Journal {
         inner.appender.expire(id, entry.key().bytes, entry.expiry());
     }
 
-    /// The key of an entry goes under the same lock.
+    /// Logs the deletion of an entry, under the lock that removes it.
     #[inline(never)]
     pub(crate) fn removed(&self, entry: &EntryMut<'_, '_>) {
         let (key, old) = (entry.key(), entry.overwritten());
@@ -268,7 +268,7 @@ impl Journal {
         DbId(self.ids[db].load(Relaxed))
     }
 
-    /// The number that a database has now.
+    /// Current number of a database.
     fn number(&self, id: DbId) -> usize {
         let is_it = |own: &AtomicU16| own.load(Relaxed) == id.0;
         let same = usize::from(id.0);
@@ -279,29 +279,29 @@ impl Journal {
         number.expect("numbers and names of databases are one to one")
     }
 
-    /// Gets room for what requests of so many bytes will append; see [`Appender::ensure`].
+    /// Reserves space for the records of requests with `bytes` bytes; see [`Appender::ensure`].
     pub(crate) fn ensure(&self, bytes: u64) -> Result<(), Refusal> {
         let mut inner = self.inner.borrow_mut();
         let most = inner.appender.window();
         inner.appender.ensure(bytes.min(most))
     }
 
-    /// Gets room for what requests of so many bytes will append that remove keys, on a disk that is nearly
-    /// full. Called for each window of requests; [`Journal::may_remove`] has the outcome.
+    /// Reserves space for the records of requests that remove keys, on a nearly full disk. Called for each
+    /// window of requests; [`Journal::may_remove`] is the result.
     #[cold]
     pub(crate) fn ensure_for_removal(&self, bytes: u64) {
         let room = self.inner.borrow_mut().appender.ensure_for_removal(bytes);
         self.may_remove.set(room.is_ok());
     }
 
-    /// Whether requests of this window may remove keys though the log refuses all else.
+    /// Whether requests of this window may remove keys although the log refuses other records.
     pub(crate) fn may_remove(&self) -> bool {
         self.may_remove.get()
     }
 
-    /// Hands over what was appended. Returns the position below which everything must be durable before
-    /// replies leave; `None` if they may leave now. Before the thread sleeps it asks
-    /// [`Journal::wake_when_durable`] or calls [`Journal::nudge`].
+    /// Commits the appended records. Returns the position below which everything must be durable before
+    /// replies are sent; `None` if they may be sent now. Before the thread sleeps it calls
+    /// [`Journal::wake_when_durable`] or [`Journal::nudge`].
     pub(crate) fn commit(&self) -> Option<Lsn> {
         let mut inner = self.inner.borrow_mut();
         let end = inner.appender.commit_and_wait();
@@ -309,17 +309,17 @@ impl Journal {
         if !inner.appender.is_synchronous() {
             return None;
         }
-        // Reads go on when nothing can become durable; they may see what was written last and nobody was told
-        // of.
+        // Reads continue when nothing can become durable. They may see the last writes, which were not
+        // acknowledged.
         if end == before && inner.appender.is_refused() {
             return None;
         }
-        // What was read may have been written by another worker that has not committed it yet.
+        // A value that was read may be another worker's, which has not committed it yet.
         let tail = inner.appender.tail();
         (tail > inner.appender.durable()).then_some(tail)
     }
 
-    /// Hands over what was appended, before the end of a turn.
+    /// Commits the appended records before the end of a turn.
     pub(crate) fn flush(&self) {
         self.inner.borrow_mut().appender.commit();
     }
@@ -339,7 +339,7 @@ impl Journal {
         self.inner.borrow_mut().appender.wake_when_durable(lsn)
     }
 
-    /// The position of the next record of anybody.
+    /// Position of the next record of any appender.
     pub(crate) fn tail(&self) -> Lsn {
         self.inner.borrow().appender.tail()
     }
@@ -349,12 +349,12 @@ impl Journal {
         self.inner.borrow().appender.want_sync();
     }
 
-    /// Everything below is durable.
+    /// Position below which everything is durable.
     pub(crate) fn durable(&self) -> Lsn {
         self.inner.borrow().appender.durable()
     }
 
-    /// These databases, of so many, are empty from here on. Nobody else is inside a turn.
+    /// Logs that databases were emptied, of `of` in all. No other worker is inside a turn.
     pub(crate) fn clear(&self, databases: &Range<usize>, of: usize) {
         if databases.len() == of {
             self.bind(&[Rebind::ClearAll]);
@@ -365,7 +365,7 @@ impl Journal {
         }
     }
 
-    /// Two databases have changed places. Nobody else is inside a turn.
+    /// Logs that two databases were exchanged. No other worker is inside a turn.
     pub(crate) fn swap(&self, first: usize, second: usize) {
         let (one, two) = (self.id(first), self.id(second));
         self.bind(&[(first, two), (second, one)].map(|(db, id)| Rebind::Name {
@@ -383,20 +383,20 @@ impl Journal {
         }
     }
 
-    /// What changes from here to [`Journal::end_transaction`] is one batch.
+    /// Begins a transaction: changes up to [`Journal::end_transaction`] are one batch.
     pub(crate) fn begin_transaction(&self) {
         let mut inner = self.inner.borrow_mut();
         inner.in_transaction = true;
         inner.mode = Mode::Batch;
     }
 
-    /// Logs what a transaction has led to. Its shards are still locked, or nobody else is inside a turn.
+    /// Logs the batch of a transaction. Its shards are still locked, or no other worker is inside a turn.
     pub(crate) fn end_transaction(&self, held: &mut dyn Held) {
         self.inner.borrow_mut().in_transaction = false;
         self.finish(held);
     }
 
-    /// What changes from here to [`Journal::finish`] is one batch.
+    /// Begins a batch of the changes up to [`Journal::finish`].
     #[inline]
     pub(crate) fn begin_batch(&self) {
         self.inner.borrow_mut().mode = Mode::Batch;
@@ -408,12 +408,12 @@ impl Journal {
         self.inner.borrow().appender.has_blobs()
     }
 
-    /// Sets of keys follow that change together, so many without expiry and taking so many bytes in the log
-    /// ([`Appender::set_bytes`]), and nothing else up to [`Journal::finish`].
+    /// Begins a batch of `records` sets of keys without expiry, of `bytes` bytes in the log
+    /// ([`Appender::set_bytes`]). No other change follows before [`Journal::finish`].
     #[inline]
     pub(crate) fn begin_series(&self, records: usize, bytes: u64) {
         let mut inner = self.inner.borrow_mut();
-        // One record needs no batch around it.
+        // A single record needs no batch.
         match u32::try_from(records) {
             Ok(records @ 2..) if !inner.in_transaction && bytes <= JOURNAL_BATCH_BYTES => {
                 inner.mode = Mode::Series;
@@ -423,8 +423,8 @@ impl Journal {
         }
     }
 
-    /// Logs what has become of the keys that a batch has changed, unless it is part of a transaction. Their
-    /// shards are still locked.
+    /// Logs the state of the keys that a batch has changed, unless it is part of a transaction. Their shards
+    /// are still locked.
     #[inline]
     pub(crate) fn finish(&self, held: &mut dyn Held) {
         let mut inner = self.inner.borrow_mut();
@@ -480,7 +480,7 @@ impl Journal {
                     let Some(mut entry) = guard.find(key) else {
                         return;
                     };
-                    // A key that came back after it was removed is in the batch twice.
+                    // A key that was removed and added again is in the batch twice.
                     if let Some(old) = Replaced::of(entry.overwritten()) {
                         old.bury(key.bytes.len(), liveness);
                     }
@@ -496,7 +496,7 @@ impl Journal {
     }
 }
 
-/// Adds what there is of a key to a batch. Whether it fits.
+/// Adds the state of a key to a batch. Returns whether it fits.
 fn gather(batch: &mut Batch<'_>, change: &Change, guard: &mut Guard<'_>, key: Key<'_>) -> bool {
     let (id, entry) = (change.id, guard.find(key));
     if let Some(entry) = &entry
@@ -507,7 +507,7 @@ fn gather(batch: &mut Batch<'_>, change: &Change, guard: &mut Guard<'_>, key: Ke
                 let tag = tag_of(entry.as_ref());
                 batch.set_blob(id, key.bytes, tag, entry.expiry(), blob);
             }
-            // Nothing but its expiry has changed.
+            // Only its expiry has changed.
             None => batch.expire(id, key.bytes, entry.expiry()),
         }
         return true;
@@ -537,13 +537,13 @@ impl Change {
 }
 
 impl Inner {
-    /// Whether changes are noted for the end of a batch.
+    /// Whether changes are collected for the end of a batch.
     #[inline]
     fn is_batching(&self) -> bool {
         self.mode != Mode::Single
     }
 
-    /// Notes that a key has changed, unless that is noted already.
+    /// Collects a changed key, once.
     fn note(&mut self, id: DbId, key: Key<'_>, old: Option<Overwritten>) {
         if old.is_some_and(|old| old.address == LogAddress::PENDING) {
             return;
@@ -567,18 +567,18 @@ impl Inner {
     }
 }
 
-/// Where the record of an entry is; `None` if it has none yet.
+/// Address of the record of an entry; `None` without one.
 pub(crate) fn address_of(entry: &EntryMut<'_, '_>) -> Option<Address> {
     Address::from_bits(entry.log_address()?.0.get())
 }
 
-/// An address as an entry keeps it.
+/// Address in the form that entries store.
 #[inline]
 pub(crate) fn stored(address: Address) -> LogAddress {
     LogAddress(NonZeroU64::new(address.to_bits()).expect("addresses are never 0"))
 }
 
-/// How the log knows type and form of a value.
+/// Tag of a value for the log: its type and encoding.
 #[inline]
 pub(crate) fn tag_of(entry: EntryRef<'_>) -> Tag {
     Tag {
@@ -587,7 +587,7 @@ pub(crate) fn tag_of(entry: EntryRef<'_>) -> Tag {
     }
 }
 
-/// What a tag says of a value. The log hands over no record with a tag that it does not know.
+/// Type of a tag. The log never passes on a record with an unknown tag.
 #[inline]
 pub(crate) fn type_of(tag: Tag) -> Type {
     let form = match tag.form {

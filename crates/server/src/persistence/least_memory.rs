@@ -1,17 +1,17 @@
-//! A limit below what the server takes for itself. As in Redis it is taken, and writes are refused; the
-//! server's log says how much is needed.
+//! Warning for a `maxmemory` below what the server takes for itself. As in Redis the limit is accepted, and
+//! writes are refused; a message says how much is needed.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::config::Setting;
 use crate::persistence::Durable;
 
-/// Who sets fewer bytes than this has thought of another unit.
+/// A smaller limit is probably in the wrong unit.
 const SMALLEST: u64 = 1 << 20;
 const UNIT: &str = ". The unit of maxmemory is bytes: 512mb are megabytes, 2gb gigabytes";
 
 impl Durable {
-    /// Says so if there is no room for data below `maxmemory`, or less than there is data now.
+    /// Warns if `maxmemory` leaves no room for data, or is below the current data.
     pub(crate) fn warn_of_small_limit(&self) {
         let limit = self.settings.int(Setting::MaxMemory).unsigned_abs();
         let (least, used) = (self.least_memory(), self.used_memory());
@@ -36,8 +36,8 @@ impl Durable {
         }
     }
 
-    /// Bytes that the server takes whatever data it has: what it took at the start, buffers of the log that
-    /// fill with time, and what is kept free for workers.
+    /// Bytes of a server without data: at the start, buffers of the log that fill with time, and the margin
+    /// of the workers.
     fn least_memory(&self) -> u64 {
         let margin = self.memory.margin.load(Relaxed).unsigned_abs();
         self.memory.startup() + self.persistence.ring_capacity() + margin

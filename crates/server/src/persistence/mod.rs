@@ -1,12 +1,12 @@
 //! The log of the server as a whole: opened and replayed at the start, compacted meanwhile, closed at the
 //! end.
 //!
-//! The listeners are open before the log is replayed; until it is, commands on data are answered with
-//! `LOADING`. Then each worker gets a [`Journal`], and only a worker that has one runs such commands. When
-//! the log refuses records (the disk is full or has failed), writes are answered with `MISCONF` and reads go
-//! on.
+//! The listeners are open before the log is replayed. Until it is, commands on data are answered with
+//! `LOADING`. Then each worker gets a [`Journal`], and only a worker with one runs such commands. When the
+//! log refuses records (the disk is full or has failed), writes are answered with `MISCONF` and reads
+//! continue.
 //!
-//! What is not here: how changes become records (`journal`), which bytes those are (crate `ferrite_log`).
+//! Not here: how changes become records (`journal`), and the bytes of records (crate `ferrite_log`).
 
 mod again;
 mod amendments;
@@ -66,35 +66,35 @@ use replay::Loader;
 pub(crate) use switch::{Phase, forget_incomplete};
 pub(crate) use warming::Warming;
 
-/// See the module.
+/// The log and its state.
 pub(crate) struct Persistence {
-    /// Where the log is; trouble with it can be made (DEBUG DISK).
+    /// Disk of the log, with simulated faults (DEBUG DISK).
     pub(crate) disk: Arc<Faulty>,
-    /// Its directory, which stays the same as long as the server runs.
+    /// Directory of the log; constant while the server runs.
     directory: OnceLock<PathBuf>,
     log: RwLock<Option<Log>>,
-    /// What is happening to the log as a whole.
+    /// Phase of the log as a whole.
     phase: Mutex<Phase>,
-    /// Logs that were opened since the start.
+    /// Number of logs opened since the start.
     opened: AtomicU64,
-    /// Times that all data was written to the log, and whether that went well the last time.
+    /// Number of rewrites of all data into the log, and whether the last one succeeded.
     rewrites: AtomicU64,
     is_rewrite_ok: AtomicBool,
-    /// Which log is replayed and takes records, of those that there were since the start; 0 if none does.
+    /// Number of the log that is replayed and takes records, counted since the start; 0 if there is none.
     current: AtomicU64,
-    /// What the number of a database means in the log.
+    /// Log ids of the databases, by number.
     pub(crate) ids: Box<[AtomicU16]>,
-    /// Notes records that died without a command's doing.
+    /// Reports records that died without a command.
     lost: Mutex<Option<Appender>>,
     pub(crate) reading: Reading,
     pub(crate) warming: Warming,
-    /// Why the log takes no records, while the gate says so.
+    /// Reason of the log's refusal, while the gate is closed for it.
     refusal: Mutex<String>,
 }
 
 impl Persistence {
     pub(crate) fn new(databases: usize) -> Persistence {
-        // The log knows databases by two bytes, and so do clients.
+        // Database numbers have two bytes in the log and for clients.
         let number = |db: usize| u16::try_from(db).unwrap_or(u16::MAX);
         Persistence {
             disk: Arc::default(),
@@ -115,8 +115,8 @@ impl Persistence {
         }
     }
 
-    /// Which log workers write to, of those that there were since the start; 0 if there is none. Changes
-    /// while no worker is inside a turn.
+    /// Number of the log to which workers write, counted since the start; 0 if there is none. Changes while
+    /// no worker is inside a turn.
     #[inline]
     pub(crate) fn current(&self) -> u64 {
         self.current.load(Relaxed)
@@ -127,13 +127,13 @@ impl Persistence {
         self.current() != 0
     }
 
-    /// Why the log takes no records.
+    /// Error reply while the log refuses records.
     pub(crate) fn failure(&self) -> Failure {
         let reason = self.refusal.lock();
         Failure::new(format!("MISCONF Errors writing to the AOF file: {reason}"))
     }
 
-    /// A journal for a worker; `None` if there is no log, or not yet.
+    /// Journal for a worker; `None` without a log or before it is loaded.
     pub(crate) fn journal(server: &'static Durable, worker: usize) -> Option<Journal> {
         let own = &server.persistence;
         if !own.is_open() {
@@ -147,30 +147,30 @@ impl Persistence {
         Some(Journal::new(appender, &own.ids))
     }
 
-    /// What the log tells of itself; `None` before it is open.
+    /// Status of the log; `None` before it is open.
     pub(crate) fn status(&self) -> Option<Status> {
         self.log.read().as_ref().map(Log::status)
     }
 
-    /// Lets what has yet to be written to the log end with the process.
+    /// Lets the unwritten records end with the process.
     pub(crate) fn forget_ring(&self) {
         if let Some(log) = self.log.read().as_ref() {
             log.forget_ring();
         }
     }
 
-    /// Bytes of memory that changes on their way to the log have taken since it was opened.
+    /// Peak of the log's ring since the log was opened, bytes.
     pub(crate) fn ring_bytes(&self) -> u64 {
         self.log.read().as_ref().map_or(0, Log::ring_bytes)
     }
 
-    /// Bytes that these take at most.
+    /// Capacity of the log's ring, bytes.
     pub(crate) fn ring_capacity(&self) -> u64 {
         self.log.read().as_ref().map_or(0, Log::ring_capacity)
     }
 
-    /// An entry has gone: with its database, or alone, from the database with this number whose shard is
-    /// locked, because its time had come.
+    /// Reports a lost entry: one of a dropped database, or an expired one of the database with this number,
+    /// whose shard is locked.
     pub(crate) fn lost(
         &self,
         address: LogAddress,
@@ -184,7 +184,7 @@ impl Persistence {
             if address.is_blob()
                 && let Some(database) = alone_from
             {
-                // Its file goes, so the record that names it must not be the last word.
+                // Its file is removed, so the record with the file must not be the last one of the key.
                 appender.delete(DbId(self.ids[database].load(Relaxed)), key);
             }
             appender.liveness().dead(address, key.len(), value);
@@ -192,15 +192,14 @@ impl Persistence {
         }
     }
 
-    /// Notes that two databases have changed places. Nobody is inside a turn.
+    /// Exchanges the log ids of two databases. No worker is inside a turn.
     pub(crate) fn swap(&self, first: usize, second: usize) {
         let one = self.ids[first].load(Relaxed);
         let two = self.ids[second].swap(one, Relaxed);
         self.ids[first].store(two, Relaxed);
     }
 
-    /// Lets the log get rid of all the garbage that it can. Whether it was not at that already; `None` if
-    /// there is no log.
+    /// Starts compaction of all garbage. Returns false if it is under way already; `None` without a log.
     pub(crate) fn compact(&self) -> Option<bool> {
         if self.phase() != Phase::Settled {
             return Some(false);
@@ -218,7 +217,7 @@ impl Persistence {
         self.is_rewrite_ok.store(is_ok, Relaxed);
     }
 
-    /// How many times the log was written anew, and whether the last time went well.
+    /// Number of rewrites of all data, and whether the last one succeeded.
     pub(crate) fn rewrites(&self) -> (u64, bool) {
         (
             self.rewrites.load(Relaxed),
@@ -226,13 +225,13 @@ impl Persistence {
         )
     }
 
-    /// What took longest in the log since the last call.
+    /// Slowest operations of the log since the last call.
     pub(crate) fn take_slowest(&self) -> Slowest {
         let log = self.log.read();
         log.as_ref().map(Log::take_slowest).unwrap_or_default()
     }
 
-    /// Lets workers write to a log from their next turns on. Nobody is inside a turn.
+    /// Lets workers write to a log from their next turns on. No worker is inside a turn.
     fn install(server: &'static Durable, mut log: Log) {
         let own = &server.persistence;
         log.start_compaction(Arc::new(Relocator::new(server)));
@@ -245,19 +244,19 @@ impl Persistence {
             .store(1 + own.opened.fetch_add(1, Relaxed), Relaxed);
     }
 
-    /// The number that a database of the log has now.
+    /// Current number of a database of the log.
     fn number_of(&self, id: DbId) -> Option<usize> {
         self.ids.iter().position(|own| own.load(Relaxed) == id.0)
     }
 
-    /// Follows a change of `appendfsync`.
+    /// Applies a change of `appendfsync`.
     pub(crate) fn apply_settings(&self, settings: &Settings) {
         if let Some(log) = self.log.read().as_ref() {
             log.set_sync_policy(sync_policy(settings));
         }
     }
 
-    /// Makes everything durable that was committed. Whether it is; if not, the server's log says why.
+    /// Makes all committed records durable. Returns whether they are; an error is in the messages.
     pub(crate) fn sync(&self) -> bool {
         let log = self.log.read();
         let synced = log.as_ref().map_or(Ok(()), |log| log.sync(log.tail()));
@@ -267,17 +266,17 @@ impl Persistence {
         synced.is_ok()
     }
 
-    /// Closes the log: everything in it is durable afterwards. The workers have ended.
+    /// Closes the log and makes everything in it durable. The workers have ended.
     ///
     /// # Errors
-    /// Why the log could not be opened, replayed or closed.
+    /// The log could not be opened, replayed or closed.
     pub(crate) fn close(&self) -> Result<(), String> {
         self.lost.lock().take();
         self.reading.reader.write().take();
         if let Some(blobs) = self.reading.blobs.write().take() {
             blobs.keep_open();
         }
-        // Whoever asks for a sync meanwhile waits until all of it is durable.
+        // A concurrent sync waits until everything is durable.
         let mut log = self.log.write();
         if let Some(log) = log.take() {
             log.close()
@@ -287,11 +286,11 @@ impl Persistence {
     }
 }
 
-/// Where the log is.
+/// Directory of the log.
 fn directory(server: &Durable) -> PathBuf {
     let settings = &server.settings;
     let found = server.persistence.directory.get_or_init(|| {
-        // Two were an error when the server started.
+        // Two logs were an error at the start.
         let named = |_| Path::new(".").join(&*settings.text(Setting::AppendDirName));
         redis_files::own_directory(settings).unwrap_or_else(named)
     });
@@ -306,14 +305,14 @@ fn sync_policy(settings: &Settings) -> SyncPolicy {
     }
 }
 
-/// How the log is set up.
+/// Options of the log.
 fn log_options(server: &Durable) -> Options {
     let usual = Options::default();
-    // Beside the workers: compaction, what notes lost entries, and what writes all data to a new log.
+    // Beside the workers: compaction, lost entries, and the rewrite of all data.
     let appenders = server.workers.len() + 3;
     let limit = server.settings.int(Setting::MaxMemory).unsigned_abs();
     let segment_bytes = segment_bytes(server);
-    // No segment is smaller than the ring.
+    // A segment is at least as large as the ring.
     let ring_bytes = ring_bytes(limit, appenders, usual.ring_bytes).min(1 << segment_bytes.ilog2());
     Options {
         segment_bytes,
@@ -327,20 +326,20 @@ fn log_options(server: &Durable) -> Options {
             limit => limit / LOG_HINT_SHARE,
         },
         garbage_bytes: LOG_GARBAGE_SEGMENTS * segment_bytes,
-        // What is on its way to the log always fits: no segment is smaller than the ring.
+        // The content of the ring always fits: a segment is at least as large as the ring.
         reserve_bytes: usual.reserve_bytes.min(segment_bytes),
         ..usual
     }
 }
 
-/// Bytes of a segment: what the settings say, but only a part of a small file system.
+/// Size of a segment, bytes: the setting, but at most a part of a small file system.
 fn segment_bytes(server: &Durable) -> u64 {
     let wanted = server.settings.int(Setting::LogSegmentSize);
     let wanted = wanted.unsigned_abs();
     let disk = [&*directory(server), Path::new(".")]
         .into_iter()
         .find_map(|path| sys::file::file_system_bytes(path).ok());
-    // Some file systems do not tell.
+    // Some file systems don't report their size.
     let most = match disk {
         None | Some(0) => u64::MAX,
         Some(bytes) => (bytes / LOG_SEGMENT_DISK_SHARE).max(LEAST_LOG_SEGMENT_BYTES),
@@ -351,7 +350,7 @@ fn segment_bytes(server: &Durable) -> u64 {
     wanted.min(most).next_multiple_of(4096)
 }
 
-/// Bytes of the log's ring: a part of a small `maxmemory`, and what so many threads need at least.
+/// Size of the log's ring, bytes: a part of a small `maxmemory`, and at least what the appenders need.
 fn ring_bytes(limit: u64, appenders: usize, usual: usize) -> usize {
     let part = match limit {
         0 => usual,
@@ -361,10 +360,10 @@ fn ring_bytes(limit: u64, appenders: usize, usual: usize) -> usize {
     1 << part.clamp(least, usual.max(least)).ilog2()
 }
 
-/// Opens the log, if there is to be one.
+/// Opens the log, if it is switched on.
 ///
 /// # Errors
-/// Another process has it, it is damaged, or the disk refuses.
+/// Another process has locked it, it is damaged, or the disk fails.
 pub(crate) fn open(server: &Durable) -> Result<Option<Recovery>, String> {
     if !server.settings.flag(Setting::AppendOnly) {
         return Ok(None);
@@ -382,13 +381,12 @@ pub(crate) fn open(server: &Durable) -> Result<Option<Recovery>, String> {
     })
 }
 
-/// Begins to replay the log in a thread of its own. When that is done the server takes commands on data. A
-/// log that is soon replayed is waited for, so that nobody who connects at once is told to come back. A log
-/// that has just been made gets what an append-only file of redis-server has, or the snapshot, if there is
-/// one.
+/// Starts the replay of the log on a thread of its own. The server takes commands on data when it is done. A
+/// short replay is waited for, so that early clients don't get `LOADING`. A new log gets the data of an
+/// append-only file of redis-server, or of the snapshot, if there is one.
 ///
 /// # Errors
-/// There is no thread.
+/// The thread can't be started.
 pub(crate) fn begin_loading(
     server: &'static Durable,
     recovery: Recovery,
@@ -399,11 +397,11 @@ pub(crate) fn begin_loading(
     let spawned = thread.spawn(move || {
         match load(server, recovery, Imports::Found(take_over)) {
             Ok(()) => {}
-            // Nobody wants it any more.
+            // The server is stopping.
             Err(_) if server.is_shutting_down() => {}
             Err(problem) => ending::fail(server, problem),
         }
-        // Whoever waited may have gone on.
+        // The receiver may have stopped waiting.
         let _ = done.send(());
     });
     spawned.map_err(|error| format!("cannot start the thread that loads data: {error}"))?;
@@ -411,24 +409,25 @@ pub(crate) fn begin_loading(
     Ok(())
 }
 
-/// Puts what an append-only file of redis-server has into the log: [`crate::takeover`], which runs commands.
+/// Runs an append-only file of redis-server ([`crate::takeover`], which runs commands), so that its data is
+/// logged.
 pub(crate) type TakeOver = Box<dyn FnOnce(&Found) -> Result<(), String> + Send>;
 
-/// What a log that was never written to begins with.
+/// Sources of the first data of a new log.
 enum Imports {
-    /// What an append-only file of redis-server has, or else the snapshot, if there is one.
+    /// An append-only file of redis-server, else the snapshot, if there is one.
     Found(TakeOver),
     Nothing,
 }
 
-/// What a new log begins with.
+/// Source of the first data of a new log.
 enum Import {
     Redis(Found, TakeOver),
     Snapshot,
 }
 
 impl Import {
-    /// What there is. As with redis-server an append-only file comes before a snapshot.
+    /// Finds the source. As in redis-server an append-only file has priority over a snapshot.
     fn find(server: &Durable, take_over: TakeOver) -> Result<Option<Import>, String> {
         if let Some(found) = redis_files::find(&server.settings)? {
             return Ok(Some(Import::Redis(found, take_over)));
@@ -436,7 +435,7 @@ impl Import {
         Ok(snapshot::is_there(server)?.then_some(Import::Snapshot))
     }
 
-    /// Puts all of it into the log, which says that it is incomplete until then.
+    /// Loads the source into the log, which is marked as incomplete until then.
     fn take(self, server: &'static Durable, directory: &Path) -> Result<(), String> {
         match self {
             Import::Redis(found, take_over) => take_over(&found)?,
@@ -467,12 +466,11 @@ fn load(server: &'static Durable, mut recovery: Recovery, imports: Imports) -> R
     let loading = server.snapshots.loading();
     loading.started_s.store(began / 1000, Relaxed);
     loading.total_bytes.store(recovery.log_bytes(), Relaxed);
-    // Entries have room for their place in the log from the beginning, and tables for as many keys as there
-    // were.
+    // Entries have room for their log address from the beginning, and tables for the last number of keys.
     server.keyspace.set_logged(true);
     loader.reserve(recovery.log_bytes());
-    // Huge pages are taken whole: not where memory may not be enough for what is in the log, with what is
-    // around it. Keys alone take little, and give it back in small pieces when their values come.
+    // Huge pages are allocated whole, so they are not used if memory may be too small for the log's data with
+    // its overhead. Keys alone take little, and free it in small pieces when their values come.
     let bytes = recovery.log_bytes();
     let is_large = bytes / server.workers.len() as u64 >= REPLAY_FILLS_BYTES;
     let fills = is_large && !loader.leaves_all() && server.memory.has_room(bytes.saturating_mul(2));
@@ -508,7 +506,8 @@ fn load(server: &'static Durable, mut recovery: Recovery, imports: Imports) -> R
     }
     let log = recovery.start();
     let log = log.map_err(|error| format!("cannot begin to write the log: {error}"))?;
-    // A worker that begins a turn after this has a journal before it runs what was refused until now.
+    // A worker that begins a turn after this has a journal before it runs the commands that were refused
+    // until now.
     let alone = server.keyspace.turns().exclusive();
     Persistence::install(server, log);
     if left.values {

@@ -1,5 +1,5 @@
-//! Where data is, told in the first lines of the server's log: somebody who started it in another directory
-//! than the last time should see that at once, and so should somebody whose files are passed over.
+//! Messages at the start about the location of data: for an operator who has started the server in another
+//! directory than before, or whose files are ignored.
 
 use std::fs;
 
@@ -10,12 +10,12 @@ use crate::config::Setting;
 use crate::persistence::Durable;
 use crate::persistence::snapshot;
 
-/// Says where data is and what was found there, of the log if there is one.
+/// Logs where data is and what was found there, with the log if there is one.
 pub(crate) fn tell(server: &Durable, log: Option<&Recovery>) {
     let settings = &server.settings;
     let dir = settings.text(Setting::Dir);
     let existing_log = log.filter(|log| log.end() != Lsn::FIRST);
-    // What is wrong with it is told when it is loaded.
+    // Errors in it are reported when it is loaded.
     let redis = redis_files::find(settings).ok().flatten();
     let is_taken_over = settings.flag(Setting::AppendOnly) && existing_log.is_none();
     let found = match (existing_log, &redis, snapshot_bytes(server)) {
@@ -47,7 +47,7 @@ pub(crate) fn tell(server: &Durable, log: Option<&Recovery>) {
     }
 }
 
-/// Says what becomes of an append-only file of redis-server, unless it is about to be taken over.
+/// Logs what happens to an append-only file of redis-server, unless it is taken over.
 fn tell_of_redis(server: &Durable, redis: &redis_files::Found, has_log: bool) {
     let (name, own) = (redis.name.display(), directory(server));
     if has_log {
@@ -70,7 +70,7 @@ fn tell_of_redis(server: &Durable, redis: &redis_files::Found, has_log: bool) {
     }
 }
 
-/// Says that a snapshot is passed over.
+/// Logs that a snapshot is ignored.
 fn tell_of_snapshot(server: &Durable) {
     let Some(bytes) = snapshot_bytes(server) else {
         return;
@@ -85,15 +85,15 @@ fn tell_of_snapshot(server: &Durable) {
     );
 }
 
-/// Whether there is a log though the server keeps none.
+/// Whether there is a log although the log is switched off.
 fn has_unread_log(server: &Durable) -> bool {
-    // Where segments are (docs/format.md).
+    // Directory of the segments (docs/format.md).
     let segments = directory(server).join("log");
     !server.settings.flag(Setting::AppendOnly)
         && fs::read_dir(segments).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// The size of the snapshot that a start loads, if there is one.
+/// Size in bytes of the snapshot that a start loads, if there is one.
 fn snapshot_bytes(server: &Durable) -> Option<u64> {
     let is_there = snapshot::is_there(server).unwrap_or(false);
     let name = server.settings.text(Setting::DbFilename);

@@ -1,4 +1,4 @@
-//! Reading values back from the log.
+//! Reads of values from the log.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,45 +14,45 @@ use super::Persistence;
 use crate::limits::{READ_LOOKS, READ_NAP};
 use crate::request::Failure;
 
-/// What is answered when a value is not found where it should be.
+/// Error reply for a value that is missing at its address.
 pub(crate) const NOT_THERE: Failure =
     Failure::of("IOERR a value is not where the log is said to have it");
 
-/// The way back, and what it was used for.
+/// Reader of the log, and its counters.
 #[derive(Default)]
 pub(crate) struct Reading {
     /// `None` without a log.
     pub(super) reader: RwLock<Option<ValueReader>>,
-    /// Where large values are made; `None` without a log.
+    /// Store of large values; `None` without a log.
     pub(super) blobs: RwLock<Option<BlobStore>>,
-    /// Values that were read by who may wait for the disk, and the microseconds that took.
+    /// Reads that could block on the disk, and their microseconds.
     pub(crate) waited: AtomicU64,
     pub(crate) us: AtomicU64,
-    /// Values that the page cache had for who may not, and the nanoseconds that took.
+    /// Reads from the page cache that could not block, and their nanoseconds.
     pub(crate) cached: AtomicU64,
     pub(crate) cached_ns: AtomicU64,
-    /// Bytes of all of these.
+    /// Bytes of all reads.
     pub(crate) bytes: AtomicU64,
-    /// Values that were answered from the log alone.
+    /// Values that were served to clients without becoming resident.
     pub(crate) served: AtomicU64,
-    /// Values that could not be read.
+    /// Failed reads.
     pub(crate) failures: AtomicU64,
 }
 
 impl Reading {
-    /// Values that were read.
+    /// Number of reads.
     pub(crate) fn reads(&self) -> u64 {
         self.waited.load(Relaxed) + self.cached.load(Relaxed)
     }
 
-    /// Microseconds that took.
+    /// Time of all reads, microseconds.
     pub(crate) fn took_us(&self) -> u64 {
         self.us.load(Relaxed) + self.cached_ns.load(Relaxed) / 1000
     }
 }
 
 impl Reading {
-    /// A value was read from the disk, which began at a time (ticks).
+    /// Counts a read from the disk that began at `began` (ticks).
     pub(crate) fn note_wait(&self, began: u64) {
         let ticks = sys::clock::ticks().saturating_sub(began);
         let us = sys::clock::ticks_to_ns(ticks) / 1000;
@@ -60,8 +60,8 @@ impl Reading {
         self.waited.fetch_add(1, Relaxed);
     }
 
-    /// Bytes of a large value were read, which began at a time (ticks); the first of those that are asked
-    /// for, or later ones.
+    /// Counts a read of a part of a large value that began at `began` (ticks). `is_first`: the first part of
+    /// a request.
     pub(crate) fn note_part(&self, bytes: usize, is_first: bool, began: u64) {
         let ticks = sys::clock::ticks().saturating_sub(began);
         self.us
@@ -70,7 +70,7 @@ impl Reading {
         self.bytes.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// The value in a record that was read, if all is as it should be.
+    /// Value of a record that was read; `None` if the record is not the expected one.
     pub(crate) fn value_of(
         &self,
         located: &Located,
@@ -88,11 +88,11 @@ impl Reading {
 }
 
 impl Persistence {
-    /// Reads a value that is in the log alone. `None` if it is not there any more: its entry has another
-    /// address by now. Waits for the disk.
+    /// Reads a value that is only in the log. `None` if its entry has another address by now. Blocks on the
+    /// disk.
     ///
     /// # Errors
-    /// It is damaged or cannot be read: where, and why.
+    /// The value is damaged or unreadable; the text has place and reason.
     pub(crate) fn read_cold(
         &self,
         key: &[u8],
@@ -101,7 +101,7 @@ impl Persistence {
         self.read_held(key, value, None)
     }
 
-    /// Where a value is that is not in a file of its own, for who reads it by other means.
+    /// Location of a value without a file of its own, for another reader.
     pub(crate) fn locate(&self, key: &[u8], value: ColdValue) -> Option<Located> {
         let address = Address::from_bits(value.address.0.get())?;
         if address.is_blob() {
@@ -111,8 +111,8 @@ impl Persistence {
         reader.as_ref()?.locate(address.lsn(), key, value.len)
     }
 
-    /// [`Persistence::read_cold`] for who must not wait: `None` if the system would have to ask the disk, and
-    /// for whatever else there is to say of the value.
+    /// [`Persistence::read_cold`] without blocking: `None` if the disk would have to be read, and in every
+    /// other case without a value.
     pub(crate) fn read_cached(&self, key: &[u8], value: ColdValue) -> Option<LargeValue> {
         let began = sys::clock::ticks();
         let located = self.locate(key, value)?;
@@ -125,10 +125,10 @@ impl Persistence {
         Some(read)
     }
 
-    /// [`Persistence::read_cold`], of a value that was there when `hold` was made, or came later.
+    /// [`Persistence::read_cold`] for a value that existed when `hold` was made, or is newer.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Persistence::read_cold`].
     pub(crate) fn read_held(
         &self,
         key: &[u8],
@@ -149,11 +149,11 @@ impl Persistence {
         })
     }
 
-    /// [`Persistence::read_held`], of a value whose entry cannot change meanwhile, or that is held.
-    /// Compaction may have appended its record a moment ago: then it waits until that is written.
+    /// [`Persistence::read_held`] for a value whose entry can't change, or that is held. If compaction has
+    /// just appended its record, waits until it is written.
     ///
     /// # Errors
-    /// As there; or it is not written soon.
+    /// As [`Persistence::read_cold`]; or the record is not written in time.
     pub(crate) fn read_settled(
         &self,
         key: &[u8],
@@ -169,12 +169,12 @@ impl Persistence {
         Err(NOT_THERE)
     }
 
-    /// Where files of large values are made and opened; `None` without a log.
+    /// Store of large values; `None` without a log.
     pub(crate) fn blob_store(&self) -> Option<BlobStore> {
         self.reading.blobs.read().clone()
     }
 
-    /// The file of a value that is in the log alone, if it has one. The shard of its entry is locked.
+    /// File of a value that is only in the log, if it has one. The shard of its entry is locked.
     pub(crate) fn blob_of(&self, value: ColdValue) -> Option<Arc<Blob>> {
         let address = Address::from_bits(value.address.0.get())?;
         if !address.is_blob() {
@@ -183,10 +183,10 @@ impl Persistence {
         self.reading.reader.read().as_ref()?.blob_at(address.lsn())
     }
 
-    /// A value that is held, if it is in a file of its own: to be read a piece at a time.
+    /// Opens a held value with a file of its own, to be read a piece at a time.
     ///
     /// # Errors
-    /// It is damaged or cannot be read.
+    /// The file is damaged or unreadable.
     pub(crate) fn stream_held(
         &self,
         key: &[u8],
@@ -221,7 +221,7 @@ impl Persistence {
         Err(NOT_THERE)
     }
 
-    /// Keeps what is in the log where it is, if there is a log.
+    /// Keeps the records of the log in place, if there is a log.
     pub(crate) fn hold(&self) -> Option<Hold> {
         self.log.read().as_ref().map(Log::hold)
     }
@@ -258,11 +258,11 @@ impl Persistence {
         }
     }
 
-    /// The value of an entry, wherever it is. Its shard is locked, so what the log has of it is where the
-    /// entry says. Waits for the disk, so this is for what is rare.
+    /// Value of an entry, from memory or from the log. The shard is locked, so the entry's address is
+    /// current. Blocks on the disk, so this is for rare cases.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The value is unreadable.
     pub(crate) fn bytes_now<'e>(&self, entry: EntryRef<'e>) -> Result<Cow<'e, [u8]>, Failure> {
         let Some(cold) = entry.cold() else {
             return Ok(Cow::Borrowed(match entry.value() {

@@ -1,4 +1,4 @@
-//! Which files of redis-server are in the data directory, and where this server's own log is beside them.
+//! Files of redis-server in the data directory, and the directory of this server's log.
 //!
 //! ```text
 //! dump.rdb                          a snapshot, of either server
@@ -8,7 +8,7 @@
 //! appendonlydir.ferrite/            this server's own beside one of redis-server
 //! ```
 //!
-//! A log of this server that is in `appenddirname` already stays there, whatever else is there.
+//! A log of this server in `appenddirname` stays there, whatever else is there.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,22 +19,22 @@ use aof::Manifest;
 
 use crate::config::{Foreign, Setting, Settings};
 
-/// What is added to `appenddirname` for a log beside one of redis-server.
+/// Suffix of `appenddirname` for a log beside one of redis-server.
 const BESIDE: &str = ".ferrite";
 
 /// An append-only file of redis-server.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The manifest, or the one file there is.
+    /// The manifest, or the single file.
     pub(crate) name: PathBuf,
-    /// What is read, in this order.
+    /// Files with data, in order.
     pub(crate) files: Vec<PathBuf>,
-    /// Bytes of all of these.
+    /// Size of the files, bytes.
     pub(crate) bytes: u64,
 }
 
 impl Found {
-    /// All of it: the directory of the manifest, or the one file.
+    /// The directory of the manifest, or the single file.
     pub(crate) fn whole(&self) -> &Path {
         match self.name.parent() {
             Some(directory) if is_manifest(self.name.as_os_str().as_bytes()) => directory,
@@ -43,17 +43,17 @@ impl Found {
     }
 }
 
-/// The directory that the settings name.
+/// Directory named by the settings.
 fn named_directory(settings: &Settings) -> PathBuf {
-    // Without what a path may have at its end.
+    // Without trailing separators.
     let path = Path::new(".").join(&*settings.text(Setting::AppendDirName));
     path.components().collect()
 }
 
-/// Where this server's own log is, or will be.
+/// Directory of this server's log, existing or new.
 ///
 /// # Errors
-/// There are two.
+/// There are two logs.
 pub(crate) fn own_directory(settings: &Settings) -> Result<PathBuf, String> {
     let named = named_directory(settings);
     let beside = beside(&named);
@@ -79,7 +79,7 @@ fn beside(named: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether a directory holds files of redis-server.
+/// Whether a directory contains files of redis-server.
 pub(crate) fn has_redis_files(directory: &Path) -> bool {
     names(directory).any(|name| {
         let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
@@ -87,13 +87,13 @@ pub(crate) fn has_redis_files(directory: &Path) -> bool {
     })
 }
 
-/// The names in a directory; none if there is no such directory.
+/// File names in a directory; none if it doesn't exist.
 fn names(directory: &Path) -> impl Iterator<Item = Vec<u8>> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().as_bytes().to_vec())
 }
 
-/// Whether a file is a manifest, and not the draft of one.
+/// Whether a file is a manifest, and not a temporary one.
 fn is_manifest(name: &[u8]) -> bool {
     name.ends_with(b".manifest") && !name.starts_with(b"temp-")
 }
@@ -105,15 +105,15 @@ fn file_name(settings: &Settings) -> String {
     said.map_or_else(|| "appendonly.aof".into(), |name| name.to_string())
 }
 
-/// Where redis-server had its log before version 7.
+/// The append-only file of redis-server before version 7.
 fn file_of_redis_6(settings: &Settings) -> PathBuf {
     Path::new(".").join(file_name(settings))
 }
 
-/// The append-only file that redis-server would load here; `None` if there is none, or nothing in it.
+/// The append-only file that redis-server would load; `None` if there is none, or an empty one.
 ///
 /// # Errors
-/// There is one that is not whole.
+/// It is incomplete.
 pub(crate) fn find(settings: &Settings) -> Result<Option<Found>, String> {
     let directory = named_directory(settings);
     let path = manifest(&directory, &file_name(settings))?;
@@ -150,7 +150,7 @@ pub(crate) fn find(settings: &Settings) -> Result<Option<Found>, String> {
     Ok((bytes > 0).then_some(Found { name, files, bytes }))
 }
 
-/// Whether the one file counts, as redis-server 7 decides: it has not been moved into the directory.
+/// Whether the single file is used, as redis-server 7 decides: it was not moved into the directory.
 fn counts(single: &Path, directory: &Path, manifest: Option<&Manifest>) -> bool {
     let Some(manifest) = manifest else {
         return true;
@@ -162,7 +162,7 @@ fn counts(single: &Path, directory: &Path, manifest: Option<&Manifest>) -> bool 
     manifest.increments.is_empty() && manifest.base.as_ref().is_none_or(is_it)
 }
 
-/// The manifest in a directory: the one of this name, or the only one there is.
+/// The manifest in a directory: the one of this name, or the only one.
 fn manifest(directory: &Path, file_name: &str) -> Result<Option<PathBuf>, String> {
     let usual = directory.join(format!("{file_name}.manifest"));
     if usual.is_file() {

@@ -1,8 +1,7 @@
-//! Keeping to the limit of memory while a snapshot, or an append-only file of redis-server, is loaded beside
-//! a log.
+//! Relief of memory while a snapshot, or an append-only file of redis-server, is loaded beside a log.
 //!
-//! What was loaded is in no log yet. When memory is short it is logged, some shards at a time, and its values
-//! leave memory. Under another policy, or without a log, what is loaded stays, as with redis-server.
+//! Loaded data is not in the log yet. When memory is short it is logged, some shards at a time, and its
+//! values leave memory. Under another policy, or without a log, loaded data stays, as in redis-server.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -23,26 +22,26 @@ pub(crate) struct Relief<'s> {
     own: Mutex<Own>,
 }
 
-/// What one thread at a time has.
+/// State under the lock.
 #[derive(Default)]
 struct Own {
     appender: Option<Appender>,
-    /// The shard that is the next one.
+    /// Next shard.
     hand: usize,
 }
 
 impl Relief<'_> {
-    /// What makes room; `None` where values do not leave memory.
+    /// Relief for a load; `None` if values don't leave memory.
     pub(crate) fn new(server: &Durable) -> Option<Relief<'_>> {
         let is_possible = server.offloads() && server.may_offload();
         let own = Mutex::default();
         is_possible.then_some(Relief { server, own })
     }
 
-    /// Makes room if memory is short. The turn is not inside.
+    /// Makes room if memory is short. The thread is outside of its turn.
     ///
     /// # Errors
-    /// The log takes nothing.
+    /// The log refuses records.
     pub(crate) fn relieve(&self, turn: &mut Turn<'_>) -> Result<(), String> {
         let (server, memory) = (self.server, &self.server.memory);
         if !memory.is_near() {
@@ -57,7 +56,7 @@ impl Relief<'_> {
         let room = limit / RELIEF_SHARE;
         let shards = server.keyspace.shards();
         let portion = (shards / RELIEF_SHARE).max(1);
-        // What is used stays at the first pass.
+        // The first pass spares values that were used.
         for _ in 0..RELIEF_PASSES * shards.div_ceil(portion) {
             if !memory.is_near_with(room) {
                 break;
@@ -76,12 +75,12 @@ impl Relief<'_> {
         Ok(())
     }
 
-    /// Gives back its way into the log, until room has to be made again.
+    /// Releases its appender until room has to be made again.
     pub(crate) fn let_go_of_log(&self) {
         self.own.lock().appender = None;
     }
 
-    /// Logs what is missing of these shards, in all databases, and waits until it is written.
+    /// Logs the missing entries of these shards, in all databases, and waits until they are written.
     fn log(
         &self,
         turn: &mut Turn<'_>,
@@ -119,7 +118,7 @@ impl Relief<'_> {
         log.sync(end).map_err(|refusal| refusal.to_string())
     }
 
-    /// Lets values of these shards leave memory that the log has.
+    /// Offloads values of these shards that are in the log.
     fn let_go(&self, turn: &mut Turn<'_>, appender: Option<&Appender>, shards: &[ShardId]) {
         let keyspace = &self.server.keyspace;
         turn.enter();

@@ -1,11 +1,11 @@
-//! From records to entries, at the start.
+//! Replay: records become entries at the start.
 //!
-//! Records of one shard are applied by one thread at a time, in the order of the log. Nothing expires
-//! meanwhile, because a later record may take an expiry back that has passed. A change of part of a value
-//! that is not at hand waits until the end ([`super::amendments`]).
+//! Records of one shard are applied by one thread at a time, in the order of the log. No key expires
+//! meanwhile, because a later record may extend an expiry that has passed. A patch of an unavailable value
+//! waits until the end ([`super::amendments`]).
 //!
-//! Under the policy that leaves values in the log, what would not fit into memory is left there at once; of a
-//! large log all values are, so that the server serves soon, and come back in the background (`warming`).
+//! Under the policy `offload`, values that don't fit into memory are left in the log. Of a large log all
+//! values are, so that the server is ready soon; they are loaded in the background (`warming`).
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -22,39 +22,39 @@ use crate::limits::{BARREN_SKIPS, PACK_SHARE, PATCH_MIN_BYTES, REPLAY_FETCHES};
 use crate::persistence::Durable;
 use crate::persistence::journal::{Replaced, address_of, stored, type_of};
 
-/// The time at which a replay decides expiry: before everything.
+/// Time at which a replay decides about expiry: before everything.
 const BEFORE_ALL: i64 = 0;
 
 /// See the module.
 pub(super) struct Loader {
     server: &'static Durable,
-    /// What each database of the log is called now.
+    /// Current numbers of the databases of the log.
     numbers: Vec<u16>,
-    /// Turns that no thread uses.
+    /// Turns that are not in use.
     turns: Mutex<Vec<Turn<'static>>>,
-    /// What the access clock of all entries says (Unix, ms).
+    /// Access time of all entries, Unix ms.
     now: i64,
-    /// Why the state is of no use.
+    /// First error; the state is useless then.
     problem: Mutex<Option<String>>,
-    /// Whether values may be left in the log, whether all are, and the way back to them.
+    /// Whether values may be left in the log; whether all are; the reader for them.
     may_leave: bool,
     leaves_all: bool,
-    /// How often it is not tried again to let other values leave.
+    /// Attempts to offload that are skipped next.
     barren: AtomicUsize,
     reader: ValueReader,
     /// Changes of parts of values that are not at hand.
     amendments: Amendments,
-    /// Values that were read back because a part of them has changed.
+    /// Number of values that were read back for a patch.
     fetches: AtomicUsize,
-    /// Whether some were.
+    /// Whether values were left in the log.
     has_left: AtomicBool,
-    /// Whether there are values in files of their own, which stay there.
+    /// Whether there are values with files of their own, which stay there.
     has_blobs: AtomicBool,
 }
 
-/// What a replay has left in the log.
+/// Values that a replay has left in the log.
 pub(super) struct Left {
-    /// Values for which there was no room.
+    /// Values for lack of memory.
     pub(super) values: bool,
     /// Large values, in files of their own.
     pub(super) blobs: bool,
@@ -81,7 +81,7 @@ impl Loader {
         }
     }
 
-    /// Makes room for the keys of a log of so many bytes.
+    /// Reserves tables for the keys of a log of `log_bytes` bytes.
     pub(super) fn reserve(&self, log_bytes: u64) {
         let mut turn = self.server.keyspace.turns().register();
         turn.enter();
@@ -91,10 +91,10 @@ impl Loader {
         turn.leave();
     }
 
-    /// All records were applied. Whether values were left in the log.
+    /// Ends the replay after the last record. Returns the kinds of values that were left in the log.
     ///
     /// # Errors
-    /// What the log holds that this server cannot, or what it does not hold.
+    /// The log has data that this server can't hold, or lacks data.
     pub(super) fn finish(self) -> Result<Left, String> {
         if self.problem.lock().is_none() {
             self.amend_all();
@@ -106,7 +106,7 @@ impl Loader {
         self.problem.into_inner().map_or(Ok(left), Err)
     }
 
-    /// Changes the values whose changes have waited: nothing replaces them any more.
+    /// Applies the waiting patches.
     fn amend_all(&self) {
         let (mut first, mut failures) = (None, 0);
         let waiting = self.amendments.take();
@@ -141,7 +141,7 @@ impl Loader {
         ));
     }
 
-    /// Changes the value of a key that has waited.
+    /// Applies the waiting patches of a key.
     fn amend(&self, guard: &mut Guard<'_>, key: Key<'_>, parts: &[Part]) -> Result<(), String> {
         self.fetch(guard, key)?;
         for part in parts {
@@ -151,20 +151,20 @@ impl Loader {
         Ok(())
     }
 
-    /// Whether values are left in the log, to come back later.
+    /// Whether all values are left in the log, to be loaded later.
     pub(super) fn leaves_all(&self) -> bool {
         self.leaves_all
     }
 
-    /// Whether a value of so many bytes is left in the log. Of those that are changed in part by later
-    /// records not too many are: each of these has to be read back.
+    /// Whether a value of `len` bytes is left in the log. Values that later records patch are left only up to
+    /// a limit, because each of them has to be read back.
     fn is_left(&self, len: usize) -> bool {
         self.leaves_all
             && len >= COLD_MIN_BYTES
             && (len < PATCH_MIN_BYTES || self.fetches.load(Relaxed) < REPLAY_FETCHES)
     }
 
-    /// Lets a value leave memory that was just set, if memory is short.
+    /// Offloads the value that was just set, if memory is short.
     fn leave(&self, guard: &mut Guard<'_>, key: Key<'_>) {
         let is_short = self.may_leave && self.server.memory.is_near();
         if is_short && guard.find(key).is_some_and(EntryMut::offload) {
@@ -172,13 +172,13 @@ impl Loader {
         }
     }
 
-    /// Lets values of a shard leave memory that came before, if memory is short: keys take some as well. As
-    /// many as came.
+    /// Offloads as many earlier values of a shard as were added, if memory is short, because keys take memory
+    /// too.
     fn relieve(&self, guard: &mut Guard<'_>, came: usize) {
         if !self.may_leave || !self.server.memory.is_near() {
             return;
         }
-        // Where nothing may go that is not found out each time.
+        // After a failure the next attempts are skipped.
         if self.barren.load(Relaxed) > 0 {
             self.barren.fetch_sub(1, Relaxed);
             return;
@@ -195,7 +195,7 @@ impl Loader {
         guard.pack(PACK_SHARE);
     }
 
-    /// Brings the value of a key back if it was left in the log.
+    /// Loads the value of a key that was left in the log.
     fn fetch(&self, guard: &mut Guard<'_>, key: Key<'_>) -> Result<(), String> {
         let Some(entry) = guard.find(key) else {
             return Ok(());
@@ -209,7 +209,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Reads what a record has that was left on the disk.
+    /// Reads the value of a record on the disk.
     fn read(&self, lsn: Lsn, key: Key<'_>, len: u64) -> Result<Vec<u8>, String> {
         let read = self.reader.read(lsn, key.bytes, len);
         let bytes = read.map_err(|error| error.to_string())?;
@@ -220,7 +220,7 @@ impl Loader {
         self.problem.lock().get_or_insert(reason);
     }
 
-    /// The number of a record's database, if there are as many.
+    /// Current number of a record's database, if it is within `databases`.
     fn number(&self, id: DbId) -> Option<usize> {
         let number = usize::from(self.numbers[usize::from(id.0)]);
         let databases = self.server.keyspace.databases();
@@ -301,7 +301,7 @@ impl Loader {
         }
     }
 
-    /// Changes part of a value, if there is one and all that takes is at hand. Whether nothing is left to do.
+    /// Patches a value, if it exists and all bytes are available. Returns whether the patch is done.
     fn is_amended(
         &self,
         guard: &mut Guard<'_>,
@@ -310,7 +310,7 @@ impl Loader {
         bytes: Value<'_>,
     ) -> bool {
         let Some(entry) = guard.find(key) else {
-            // What makes the key follows, or it is gone.
+            // The record that makes the key follows, or the key is gone.
             return true;
         };
         let is_blob = address_of(&entry).is_some_and(Address::is_blob);
@@ -337,20 +337,20 @@ impl Loader {
     }
 }
 
-/// Whether a start leaves values where they are: if its log is large, and its policy does not mind.
+/// Whether a start leaves all values in the log: if the log is large and the policy allows it.
 fn leaves_all(server: &Durable, recovery: &Recovery) -> bool {
     let least = server.settings.int(Setting::LogLazyLoadSize).unsigned_abs();
     server.offloads() && least > 0 && recovery.log_bytes() >= least
 }
 
-/// Notes that something is so, where many may note it.
+/// Sets a flag that many threads may set.
 fn note(fact: &AtomicBool) {
     if !fact.load(Relaxed) {
         fact.store(true, Relaxed);
     }
 }
 
-/// Tells that the record of a key, which is about to change or go, is dead.
+/// Reports the record of a key as dead, before the key changes or is removed.
 fn bury(guard: &mut Guard<'_>, key: Key<'_>, liveness: &mut Liveness) {
     let old = guard.find(key).and_then(|entry| entry.overwritten());
     if let Some(old) = Replaced::of(old) {
@@ -379,7 +379,7 @@ impl Replayer for Loader {
         let unused = self.turns.lock().pop();
         let mut turn = unused.unwrap_or_else(|| keyspace.turns().register());
         turn.enter();
-        // Most of the time goes into waiting for memory: ask for everything first.
+        // Most of the time is spent on cache misses, so all are prefetched first.
         let databases = || {
             records.iter().filter_map(|replayed| {
                 let number = self.number(replayed.record.db)?;

@@ -1,8 +1,7 @@
-//! How many keys there were: a note beside the log, so that the next start makes its tables in the right size
-//! at once.
+//! Numbers of keys: a note beside the log, from which the next start sizes its tables.
 //!
-//! It is a guess about the future and no part of the log: one that is missing or wrong costs time or memory
-//! for a while, nothing else. A line for each database that has keys: what the log calls it, and how many.
+//! The note is only a hint and no part of the log. A missing or wrong one costs time or memory for a while.
+//! It has a line for each database with keys: its log id, and the number of keys.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,21 +13,21 @@ use super::directory;
 use crate::limits::{SIZES_CHANGE_SHARE, SIZES_MIN_KEYS};
 use crate::persistence::Durable;
 
-/// The bytes that a key takes in the log at least.
+/// Least bytes of a key in the log.
 const KEY_BYTES: u64 = 24;
 
 fn path(directory: &Path) -> PathBuf {
     directory.join("SIZES")
 }
 
-/// Writes the note when what it would say has changed by enough.
+/// Writes the note when its numbers have changed enough.
 #[derive(Default)]
 pub(super) struct Sizes {
     noted: u64,
 }
 
 impl Sizes {
-    /// Call it now and then, inside a turn.
+    /// Writes the note if it is due. Call it now and then, inside a turn.
     pub(super) fn note(&mut self, server: &Durable, turn: &Turn<'_>) {
         let sizes: Vec<(u16, usize)> = (server.persistence.ids.iter().enumerate())
             .filter_map(|(db, id)| {
@@ -41,7 +40,7 @@ impl Sizes {
         if change < SIZES_MIN_KEYS || change < self.noted / SIZES_CHANGE_SHARE {
             return;
         }
-        // Whether it can be written or not: it is not worth another try before there is something new to say.
+        // Also after an error: another attempt waits for the next change.
         self.noted = keys;
         let text: String = sizes
             .iter()
@@ -57,8 +56,8 @@ impl Sizes {
     }
 }
 
-/// Makes room for as many keys as there were, if the log can have as many. `number_of` says where a database
-/// of the log is now.
+/// Reserves tables for the noted numbers of keys, as far as the log can have as many. `number_of`: current
+/// number of a database of the log.
 pub(super) fn reserve(
     server: &Durable,
     turn: &Turn<'_>,

@@ -1,4 +1,4 @@
-//! Whether the log has a value so that it need not be in memory.
+//! Offloading: whether the log has a value, so that it need not be in memory.
 
 use ferrite_log::Appender;
 use keyspace::{EntryMut, LogAddress, Offloading};
@@ -7,8 +7,8 @@ use super::{Journal, Replaced, address_of, stored, tag_of};
 use crate::limits::RELOG_BYTES;
 
 impl Journal {
-    /// Gets room in the log for what [`Journal::offloads`] may append, if the log takes anything now. Nothing
-    /// is locked.
+    /// Reserves space in the log for the records of [`Journal::offloads`], if the log takes records now. No
+    /// lock is held.
     pub(crate) fn ensure_offloading(&self) {
         let mut inner = self.inner.borrow_mut();
         let bytes = inner.relog_bytes.max(RELOG_BYTES);
@@ -21,7 +21,7 @@ impl Journal {
         }
     }
 
-    /// Whether the value of an entry can be read back from the one record that holds all of it.
+    /// Whether one written record holds the whole value of an entry.
     pub(crate) fn holds(&self, entry: &EntryMut<'_, '_>) -> bool {
         let (key, value) = (entry.key().bytes.len(), entry.value_len());
         let inner = self.inner.borrow();
@@ -30,8 +30,8 @@ impl Journal {
         })
     }
 
-    /// What happens to the value of an entry that is the next to leave memory. If the log has it in parts it
-    /// is written whole first.
+    /// Decides about the value of the entry that is the next to leave memory. A value that consists of
+    /// several records is written whole first.
     pub(crate) fn offloads(&self, entry: &mut EntryMut<'_, '_>) -> Offloading {
         if self.holds(entry) {
             return Offloading::Goes;
@@ -41,7 +41,7 @@ impl Journal {
         };
         let mut inner = self.inner.borrow_mut();
         if inner.appender.is_refused() {
-            // Nothing is written for now, and there may be others that the log has already.
+            // The log takes no records now; other values may be in the log already.
             return Offloading::Stays;
         }
         if !address.is_patched() {
@@ -52,7 +52,7 @@ impl Journal {
             return Offloading::Stays;
         }
         if bytes > inner.relog_left {
-            // For the next time.
+            // Reserved by the next call of [`Journal::ensure_offloading`].
             inner.relog_bytes = inner.relog_bytes.max(bytes);
             return Offloading::Waits;
         }
