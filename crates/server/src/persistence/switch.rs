@@ -1,14 +1,13 @@
-//! Beginning and ending the log while there is data: CONFIG SET appendonly, the first start with a log, DEBUG
-//! RELOAD.
+//! Switching the log on and off on a server with data: CONFIG SET appendonly, the first start with a log,
+//! DEBUG RELOAD.
 //!
-//! A log that is begun beside data is *incomplete* until everything is in it, and says so: a file beside it
-//! is there until then. Workers log what they change from the first moment on; meanwhile one thread walks
-//! through the shards and logs what is not in the log yet, a few entries under each lock. So nobody is kept
-//! out, and an entry is logged once, with what it is then. A start that finds an incomplete log begins anew,
-//! with what the snapshot has.
+//! A log that is begun beside data is *incomplete* until all data is in it; a mark file exists until then.
+//! Workers log their changes from the first moment. Meanwhile one thread walks through the shards and logs
+//! the other entries, a few under each lock. So workers are not blocked, and each entry is logged once, with
+//! its current value. A start that finds an incomplete log begins a new one with the data of the snapshot.
 //!
-//! The log does not end under who is at it: a snapshot that reads it, a large value that is on its way there.
-//! When the log ends, what entries remember of it is taken away by a walk of the same kind, before another
+//! The log is not switched off while it is in use: by a snapshot that reads from it, or by the upload of a
+//! large value. After that a walk of the same kind clears the log addresses of all entries, before another
 //! log can begin.
 
 use std::fs;
@@ -30,27 +29,27 @@ use crate::persistence::Durable;
 use crate::persistence::journal::{stored, tag_of};
 use crate::shared::gate::Closed;
 
-/// What is happening to the log as a whole.
+/// Phase of the log as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nothing: it is on or off.
+    /// The log is on or off.
     #[default]
     Settled,
-    /// What there is is being written to it.
+    /// Existing data is written to it.
     Beginning,
-    /// It is being closed and forgotten.
+    /// It is being closed, and its addresses are cleared.
     Ending,
 }
 
-/// Why the log could not be switched on or off: another switch is still under way.
+/// Error of a switch while another one is in progress.
 const UNDER_WAY: &str = "the log is still being begun or ended, try again later";
 
-/// The file that is there as long as the log is incomplete.
+/// File that exists while the log is incomplete.
 pub(super) fn mark_of(directory: &Path) -> PathBuf {
     directory.join("INCOMPLETE")
 }
 
-/// Where an earlier log is kept until the new one is complete.
+/// Directory of the earlier log until the new one is complete.
 fn earlier(directory: &Path) -> PathBuf {
     let mut name = directory.as_os_str().to_owned();
     name.push(".old");
@@ -64,25 +63,25 @@ fn remove_all(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the directory's entries durable.
+/// Makes the entries of a directory durable.
 fn sync_directory(path: &Path) -> io::Result<()> {
     fs::File::open(path)?.sync_all()
 }
 
-/// Says that the log in a directory is incomplete.
+/// Marks the log in a directory as incomplete.
 pub(super) fn mark_incomplete(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     fs::write(mark_of(directory), b"")?;
     sync_directory(directory)
 }
 
-/// Says that it is complete.
+/// Marks the log in a directory as complete.
 pub(super) fn mark_complete(directory: &Path) -> io::Result<()> {
     fs::remove_file(mark_of(directory))?;
     sync_directory(directory)
 }
 
-/// Takes an incomplete log away, as if it had never been begun.
+/// Removes an incomplete log.
 pub(super) fn discard_incomplete(directory: &Path) -> io::Result<()> {
     if !mark_of(directory).exists() {
         return Ok(());
@@ -91,11 +90,11 @@ pub(super) fn discard_incomplete(directory: &Path) -> io::Result<()> {
         "the log in {} was never completed: it begins anew",
         directory.display()
     );
-    // The mark goes last.
+    // The mark is removed last.
     for part in ["log", "blobs", "lost"] {
         remove_all(&directory.join(part))?;
     }
-    // What a stop in good order says of the end of a log that is not there any more would be damage.
+    // Without its log the proof of a clean stop would look like damage.
     match fs::remove_file(directory.join("CLOSED")) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -103,14 +102,14 @@ pub(super) fn discard_incomplete(directory: &Path) -> io::Result<()> {
     mark_complete(directory)
 }
 
-/// Removes what is left of a log that this start began and could not complete, so that the directory is as it
-/// was before.
+/// Removes the rest of a log that this start began and could not complete, so that the directory is as
+/// before.
 pub(crate) fn forget_incomplete(server: &Durable) {
     let directory = directory(server);
     if !mark_of(&directory).exists() {
         return;
     }
-    // No other server takes the directory meanwhile.
+    // Keeps other servers out of the directory meanwhile.
     let held = Log::open(
         server.persistence.disk.clone(),
         &directory,
@@ -119,28 +118,28 @@ pub(crate) fn forget_incomplete(server: &Durable) {
     let Ok(held) = held else { return };
     let parts = ["log", "blobs", "lost"].map(|part| directory.join(part));
     let removed = parts.iter().try_for_each(|part| remove_all(part));
-    // What stays is removed by the next start, as long as the mark is there.
+    // The next start removes the rest while the mark exists.
     if removed.is_ok() {
         for file in ["CLOSED", "INCOMPLETE", "LOCK"] {
             let _ = fs::remove_file(directory.join(file));
         }
-        // It stays if there is anything else in it.
+        // A directory with other files stays.
         let _ = fs::remove_dir(&directory);
     }
     drop(held);
 }
 
-/// Opens a new log. One that is there already is moved away.
+/// Opens a new log. An existing one is moved away.
 fn begin_fresh(server: &Durable, directory: &Path) -> Result<Log, String> {
     let failed =
         |error: io::Error| format!("cannot begin a log in {}: {error}", directory.display());
     let disk = || server.persistence.disk.clone();
     let options = log_options(server);
-    // Whatever is wrong with an old log is no reason against a new one, except that somebody uses it.
+    // Errors of an old log don't prevent a new one, except that another process uses it.
     if let Err(error @ Error::Locked { .. }) = Log::open(disk(), directory, options.clone()) {
         return Err(error.to_string());
     }
-    // It would be moved away with the log, and be removed with it later.
+    // Files of redis-server would be moved away with the log, and be removed with it later.
     if redis_files::has_redis_files(directory) {
         return Err(format!(
             "{} has files of redis-server, too: move them elsewhere first",
@@ -156,18 +155,17 @@ fn begin_fresh(server: &Durable, directory: &Path) -> Result<Log, String> {
 }
 
 impl Persistence {
-    /// Begins a log on a running server. What is there is written to it in the background.
+    /// Switches the log on, on a running server. Existing data is written to it in the background.
     ///
-    /// # Errors
-    /// Why not, for people.
+    /// # Errors The reason, for people.
     pub(crate) fn switch_on(server: &'static Durable) -> Result<(), String> {
         let own = &server.persistence;
         own.enter_phase(Phase::Beginning)?;
         let directory = directory(server);
         let log = begin_fresh(server, &directory).inspect_err(|_| own.settle())?;
         log::info!("Writing all data to the log");
-        // On a thread of its own and between turns, because a worker that is inside a turn goes on in it
-        // without a journal: what it changes would be missing from the log.
+        // On a thread of its own and between turns: a worker inside a turn would finish it without a journal,
+        // and its changes would be missing from the log.
         spawn("log-begin", move || {
             let Some(alone) = alone_between_turns(server) else {
                 return server.persistence.settle();
@@ -192,11 +190,10 @@ impl Persistence {
         })
     }
 
-    /// Ends the log of a running server. Values that are there alone come back first. What is in it stays on
-    /// disk.
+    /// Switches the log off, on a running server. Values that are only in the log are loaded first. The log
+    /// stays on disk.
     ///
-    /// # Errors
-    /// Why not, for people.
+    /// # Errors The reason, for people.
     pub(crate) fn switch_off(server: &'static Durable) -> Result<(), String> {
         let own = &server.persistence;
         own.enter_phase(Phase::Ending)?;
@@ -215,11 +212,10 @@ impl Persistence {
         .inspect_err(|_| own.settle())
     }
 
-    /// Begins to log everything anew, before or after data comes that is not logged. Nobody else changes data
-    /// meanwhile. `clears` says that nothing counts any more that was logged before.
+    /// Begins to log all data again, before or after data is loaded that is not logged. No other thread
+    /// changes data meanwhile. `clears`: records from before are void.
     ///
-    /// # Errors
-    /// Why not, for people.
+    /// # Errors The reason, for people.
     pub(crate) fn begin_anew(server: &Durable, clears: bool) -> Result<(), String> {
         let own = &server.persistence;
         if !own.is_open() {
@@ -233,10 +229,9 @@ impl Persistence {
         Ok(())
     }
 
-    /// Logs what is missing after [`Persistence::begin_anew`].
+    /// Logs the missing data after [`Persistence::begin_anew`].
     ///
-    /// # Errors
-    /// Why not, for people.
+    /// # Errors The reason, for people.
     pub(crate) fn complete_anew(server: &Durable) -> Result<(), String> {
         if !server.persistence.is_open() {
             return Ok(());
@@ -251,7 +246,7 @@ impl Persistence {
         appender.ok_or_else(|| "the log has been closed".to_owned())
     }
 
-    /// What is happening to the log.
+    /// Phase of the log.
     pub(crate) fn phase(&self) -> Phase {
         *self.phase.lock()
     }
@@ -270,7 +265,7 @@ impl Persistence {
     }
 }
 
-/// Nobody is inside a turn, and all values are in memory.
+/// Loads all values. No worker is inside a turn on return.
 fn have_all_back(server: &'static Durable) -> Result<Exclusive<'static>, String> {
     for _ in 0..BRING_BACK_LOOKS {
         let alone = alone_with_log(server, || alone_between_turns(server))?;
@@ -283,9 +278,9 @@ fn have_all_back(server: &'static Durable) -> Result<Exclusive<'static>, String>
     Err("values come to the log alone all the time, try again later".into())
 }
 
-/// Keeps everybody out when nobody is at the log: no snapshot reads what is in it, and no large value is on
-/// its way there. New large values do not go there while the log ends. One of which nothing arrives any more
-/// is not waited for. `keep_out` keeps everybody out.
+/// Excludes all workers when the log is not in use: no snapshot reads from it, and no large value is being
+/// uploaded. New large values are not uploaded while the log ends. An upload to which nothing arrives any
+/// more is not waited for. `keep_out` excludes all workers.
 pub(super) fn alone_with_log(
     server: &'static Durable,
     keep_out: impl Fn() -> Option<Exclusive<'static>>,
@@ -313,8 +308,7 @@ pub(super) fn alone_with_log(
     }
 }
 
-/// Keeps everybody out when no worker is in the middle of a turn, though it may be outside for a while.
-/// `None` if the server ends.
+/// Excludes all workers when none has an interrupted turn. `None` if the server is stopping.
 fn alone_between_turns(server: &'static Durable) -> Option<Exclusive<'static>> {
     while !server.is_shutting_down() {
         if let Some(alone) = server.keyspace.turns().exclusive_between_turns() {
@@ -325,7 +319,7 @@ fn alone_between_turns(server: &'static Durable) -> Option<Exclusive<'static>> {
     None
 }
 
-/// Ends the log.
+/// Switches the log off.
 fn end(server: &'static Durable, alone: Exclusive<'static>) {
     server.persistence.current.store(0, Relaxed);
     server.keyspace.set_logged(false);
@@ -349,16 +343,15 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), String> 
         .map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Logs all entries that are not in the log, and makes that durable.
+/// Logs all entries that are not in the log, and makes them durable.
 ///
-/// # Errors
-/// Why not, for people.
+/// # Errors The reason, for people.
 pub(crate) fn log_everything(server: &Durable) -> Result<(), String> {
     let own = &server.persistence;
     let mut appender = own.appender()?;
     let ids: Vec<DbId> = own.ids.iter().map(|id| DbId(id.load(Relaxed))).collect();
     let mut turn = server.keyspace.turns().register();
-    // By the names that databases have in the log, which stay when they are exchanged.
+    // By log ids, which stay when databases are exchanged.
     for id in ids {
         for shard in 0..server.keyspace.shards() {
             let mut position = Some(0);
@@ -384,7 +377,7 @@ pub(crate) fn log_everything(server: &Durable) -> Result<(), String> {
     log.sync(end).map_err(|refusal| refusal.to_string())
 }
 
-/// Logs what is missing of a few buckets.
+/// Logs the missing entries of a few buckets.
 pub(super) fn log_some(
     guard: &mut Guard<'_>,
     mut at: u64,
@@ -405,7 +398,7 @@ pub(super) fn log_some(
     Some(at)
 }
 
-/// Gets room in the log; waits as long as the disk is full.
+/// Reserves space in the log; waits while the disk is full.
 pub(super) fn ensure(server: &Durable, appender: &mut Appender) -> Result<(), String> {
     loop {
         if server.is_shutting_down() || !server.persistence.is_open() {
@@ -419,14 +412,14 @@ pub(super) fn ensure(server: &Durable, appender: &mut Appender) -> Result<(), St
     }
 }
 
-/// Goes through all buckets of all databases, a few under each lock.
+/// Visits all buckets of all databases, a few under each lock.
 fn walk(
     server: &Durable,
     visit: impl Fn(&mut Guard<'_>, u64) -> Option<u64>,
 ) -> Result<(), String> {
     let keyspace = &server.keyspace;
     let mut turn = keyspace.turns().register();
-    // Databases may change places meanwhile: each is found by what it is called in the log.
+    // Databases may be exchanged meanwhile, so each is found by its log id.
     for id in 0..keyspace.databases() {
         let id = DbId(u16::try_from(id).map_err(|_| "too many databases")?);
         for shard in 0..keyspace.shards() {

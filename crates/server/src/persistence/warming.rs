@@ -1,12 +1,11 @@
-//! Bringing values back that a start has left in the log, while the server serves.
+//! Warming: loading of values that a start has left in the log, while the server is in service.
 //!
 //! A thread reads the log once, from its newest segment to its oldest, and gives each value to the entry that
-//! still has its address. Values that clients ask for first do not wait for it (`cold`), and what compaction
-//! moves meanwhile comes back on that way (`compaction`). It gives way to load: the busier workers are, the
-//! longer it rests between two pieces. It ends when all was read, or when memory is nearly used up: then what
-//! is left comes back when it is used.
+//! still has its address. Requests for values don't wait for it (`cold`), and values that compaction moves
+//! meanwhile are loaded on that way (`compaction`). It is throttled by load. It ends when the whole log is
+//! read, or when memory is nearly used up; the rest of the values is loaded when they are used.
 //!
-//! Invariant: a value is given back only to an entry that still has the address from which it was read.
+//! Invariant: a value is given only to an entry that still has the address from which it was read.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -19,35 +18,35 @@ use crate::persistence::Durable;
 use crate::persistence::journal::stored;
 use crate::shared::throttle::Throttle;
 
-/// How far it has come.
+/// Progress of warming.
 #[derive(Default)]
 pub(crate) struct Warming {
-    /// The log whose values are on their way back, by its number; 0 if none are.
+    /// Number of the log whose values are being loaded; 0 if there is none.
     log: AtomicU64,
-    /// Whether somebody waits for it.
+    /// Whether a caller waits for its end.
     is_urgent: AtomicBool,
     done: AtomicU64,
     total: AtomicU64,
 }
 
 impl Warming {
-    /// Bytes of the log that were read, of how many; `None` if nothing is on its way back.
+    /// Bytes of the log that were read, and their total; `None` if warming is not in progress.
     pub(crate) fn progress(&self) -> Option<(u64, u64)> {
         let is_on = self.log.load(Relaxed) != 0;
         is_on.then(|| (self.done.load(Relaxed), self.total.load(Relaxed)))
     }
 
-    /// Lets it rest no more: somebody waits for its end.
+    /// Ends the throttle, because a caller waits for the end.
     pub(super) fn hurry(&self) {
         self.is_urgent.store(true, Relaxed);
     }
 
-    /// It has ended for a log, unless another came meanwhile.
+    /// Ends warming for a log, unless a new one has begun.
     fn end(&self, log: u64) {
         let _ = self.log.compare_exchange(log, 0, Relaxed, Relaxed);
     }
 
-    /// Whether values that come along otherwise shall be given back to their entries.
+    /// Whether values read for other purposes are to be given to their entries.
     pub(super) fn takes_along(&self, server: &Durable) -> bool {
         self.log.load(Relaxed) != 0 && !server.memory.is_near()
     }
@@ -58,15 +57,15 @@ impl Warming {
     }
 }
 
-/// Why it ended.
+/// Reason for the end.
 enum End {
     All,
     MemoryIsFull,
-    /// The log is another one, or the server ends.
+    /// There is another log, or the server is stopping.
     Cancelled,
 }
 
-/// Begins it, in a thread of its own. The log was just opened.
+/// Begins warming on a thread of its own. The log was just opened.
 pub(super) fn begin(server: &'static Durable) {
     let own = &server.persistence;
     let Some(sweep) = own.log.read().as_ref().map(ferrite_log::Log::sweep) else {
@@ -124,7 +123,7 @@ fn warm(server: &Durable, sweep: &mut Sweep, log: u64, turn: &mut Turn<'_>) -> E
         match read {
             Ok(Some(_)) => {}
             Ok(None) => return End::All,
-            // Whoever asks for one of them is told.
+            // Later requests for one of the values get the error.
             Err(error) => log::error!("values stay in the log: {error}"),
         }
         own.warming.note(sweep.progress());

@@ -1,9 +1,9 @@
-//! Writing a snapshot while workers go on.
+//! Writing a snapshot while workers run.
 //!
-//! The thread that does it works for 200 us at a time, encoding and writing included, and rests, the longer
-//! the busier workers are: a processor is free again before anybody who wakes up there has waited long, and
-//! whoever waits at another may come over. It is inside the keyspace for some 50 us of that, with one shard
-//! locked. What writers had to copy comes first; once that was more than a little there is no rest.
+//! The snapshot thread works for 200 us at a time, encoding and writing included, then sleeps, the longer the
+//! busier workers are. So a processor is soon free for a thread that wakes up there, or for one that waits at
+//! another. Some 50 us of that are inside the keyspace, with one shard locked. Copies made by writers are
+//! written first; after more than a few there is no sleep.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::limits::{SNAPSHOT_COPIES_SHARE, SNAPSHOT_REST_SHARE, SNAPSHOT_WORK_US
 use crate::persistence::Durable;
 use crate::shared::throttle::Throttle;
 
-/// Writes a snapshot to the file that the settings name, while workers go on.
+/// Writes a snapshot to the configured file while workers run.
 pub(super) fn save_beside(
     server: &Durable,
     turn: &mut Turn<'_>,
@@ -46,7 +46,7 @@ fn write_beside(
     Ok(draft.sync_directory()?)
 }
 
-/// Puts all of a snapshot into the file.
+/// Writes all data of a snapshot to the file.
 fn put_all(
     save: &mut Save<'_>,
     turn: &mut Turn<'_>,
@@ -58,7 +58,7 @@ fn put_all(
     let mut pace = Pace::new(server);
     let mut may_walk = false;
     loop {
-        // After a start values may be on their way back, by the quickest way there is.
+        // While a start still loads values, in the fastest order, the walk waits.
         may_walk = may_walk || server.persistence.warming.progress().is_none();
         turn.enter();
         let stepped = if may_walk {
@@ -76,7 +76,7 @@ fn put_all(
             .snapshots
             .note_progress(records.len(), snapshot.copied_bytes());
         save.check()?;
-        // What writers have to copy takes memory, and more of their time than of ours.
+        // Copies made by writers take memory, and more of the writers' time than writing them takes here.
         if snapshot.copied_bytes() < used_memory / SNAPSHOT_COPIES_SHARE {
             pace.rest(server);
         } else {
@@ -85,7 +85,7 @@ fn put_all(
     }
 }
 
-/// Puts keys and values into the file.
+/// Writes keys and values to the file.
 fn put(
     save: &mut Save<'_>,
     database: usize,
@@ -106,11 +106,11 @@ fn put(
     })
 }
 
-/// When to rest.
+/// Throttle by processor time.
 struct Pace {
     throttle: Throttle,
-    /// The processor time of this thread at the end of the last rest. What it waits for, the disk or a
-    /// processor, is no work.
+    /// Processor time of this thread at the end of the last sleep. Waits for the disk or a processor are no
+    /// work.
     before: Duration,
 }
 
@@ -122,7 +122,7 @@ impl Pace {
         }
     }
 
-    /// Sleeps as long as the work since the last time asks for.
+    /// Sleeps in proportion to the work since the last sleep.
     fn rest(&mut self, server: &Durable) {
         let now = worked();
         if self
@@ -133,13 +133,13 @@ impl Pace {
         }
     }
 
-    /// What was done since the last time is followed by no rest.
+    /// Drops the work since the last sleep from the account.
     fn skip(&mut self) {
         self.before = worked();
     }
 }
 
-/// The processor time of the calling thread.
+/// Processor time of the calling thread.
 fn worked() -> Duration {
     let times = sys::process::thread_cpu_times();
     times.user + times.system

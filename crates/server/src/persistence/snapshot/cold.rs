@@ -1,8 +1,7 @@
-//! Finding the values of a snapshot that are in the log alone.
+//! Reading the values of a snapshot that are only in the log.
 //!
-//! They are read several at a time, in the order in which they are in the log, so that a disk that can do
-//! things side by side does, and what is together is read together. A value with a file of its own is not
-//! read here but given on as a stream.
+//! Several values are read at a time, in the order of their addresses, for disks with parallel reads and for
+//! adjacent values. A value with a file of its own is not read here; it is passed on as a stream.
 
 use ferrite_log::{Address, BlobStream, Hold};
 use keyspace::{ColdValue, LargeValue, Record, RecordValue, Records};
@@ -12,11 +11,11 @@ use crate::config::Setting;
 use crate::limits::{SNAPSHOT_READ_BYTES, SNAPSHOT_READ_SHARE, SNAPSHOT_READERS};
 use crate::persistence::Durable;
 
-/// What was found.
+/// Keys with their values.
 pub(super) enum Found<'r> {
-    /// Keys whose values are in memory.
+    /// Keys with values in memory.
     Values(Records),
-    /// A key whose value is read a piece at a time.
+    /// Key with a value to be read a piece at a time.
     File {
         key: &'r [u8],
         expiry: Option<i64>,
@@ -25,15 +24,14 @@ pub(super) enum Found<'r> {
     },
 }
 
-/// Whether a value is in the log alone.
+/// Whether a value is only in the log.
 pub(super) fn is_in(records: &Records) -> bool {
     records.iter().any(|record| record.value.bytes().is_err())
 }
 
-/// Gives all keys to `give`, with values that are in memory or can be read in pieces.
+/// Calls `give` with all keys and their values, in memory or as a stream.
 ///
-/// # Errors
-/// A value cannot be read, or what `give` says.
+/// # Errors A value is unreadable, or an error of `give`.
 pub(super) fn read<'r>(
     server: &Durable,
     records: &'r Records,
@@ -73,7 +71,7 @@ pub(super) fn read<'r>(
     give(Found::Values(values))
 }
 
-/// Reads the values that are wanted, and puts them and their keys into `values`.
+/// Reads the wanted values and adds them with their keys to `values`.
 fn fill(
     server: &Durable,
     wanted: &mut Vec<(Record<'_>, ColdValue)>,
@@ -104,7 +102,7 @@ fn fill(
         for (part, reader) in others {
             all.extend(match reader {
                 Ok(reader) => reader.join().expect("a reader does not panic")?,
-                // No more threads: then it takes longer.
+                // Without another thread this one reads.
                 Err(_) => read(part)?,
             });
         }

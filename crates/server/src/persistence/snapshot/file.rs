@@ -1,12 +1,12 @@
-//! How a snapshot gets its name: written beside the old file, on disk before it takes its place.
+//! File of a snapshot: written beside the old one, and durable before it replaces it.
 //!
 //! ```text
 //! temp-PID-N.rdb  --write, sync-->  --rename-->  dump.rdb  --sync the directory-->
 //! ```
 //!
-//! What is written comes together in a buffer first. It goes past the page cache where the file system can do
-//! that: who serves from memory has better use for it, and nothing has to be written back later, when
-//! somebody may wait for the disk. Where it cannot, the disk begins to write at once.
+//! Bytes are collected in a buffer first. They are written past the page cache if the file system supports
+//! it: the page cache has better uses, and there is no later write-back that delays other users of the disk.
+//! Without that support the disk begins to write at once.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use crate::config::drafts;
 use crate::config::{Setting, Settings};
 use crate::limits::SNAPSHOT_WRITE_BYTES;
 
-/// The file that `dir` and `dbfilename` name. `None` if the name is empty.
+/// The file of `dir` and `dbfilename`. `None` if the name is empty.
 pub(super) fn path(settings: &Settings) -> Option<PathBuf> {
     let name = settings.text(Setting::DbFilename);
     if name.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn path(settings: &Settings) -> Option<PathBuf> {
     Some(Path::new(&*settings.text(Setting::Dir)).join(&*name))
 }
 
-/// Removes what killed processes have left of snapshots in `dir`.
+/// Removes temporary files that killed processes have left in `dir`.
 pub(crate) fn remove_leftovers(settings: &Settings) {
     let snapshot = settings.text(Setting::DbFilename);
     drafts::remove(Path::new(&*settings.text(Setting::Dir)), |name| {
@@ -40,26 +40,26 @@ pub(crate) fn remove_leftovers(settings: &Settings) {
     });
 }
 
-/// A file that has no name yet; it is removed unless it gets one.
+/// Temporary file. It is removed unless it replaces the old one.
 pub(super) struct Draft {
     path: PathBuf,
     target: PathBuf,
     kept: bool,
-    /// Locked, so that no server that starts takes it for a leftover.
+    /// Locked, so that another server that starts does not remove it.
     _lock: File,
 }
 
-/// What writes to a draft.
+/// Writer of a draft.
 pub(super) struct DraftFile {
     file: Box<dyn sys::file::File>,
-    /// Whether the disk is to write as it goes, so that the end does not have to wait for all of it.
+    /// Whether write-back starts at once, so that the final sync is short.
     goes_along: bool,
     buffer: Buffer,
-    /// Where in the file the buffer begins: at a block.
+    /// Offset of the buffer in the file: a multiple of the block size.
     at: u64,
 }
 
-/// Bytes that begin with a block of memory, as writing past the page cache wants it.
+/// Buffer that is aligned to blocks, as writing past the page cache requires.
 struct Buffer {
     memory: Vec<u8>,
     skew: usize,
@@ -67,17 +67,16 @@ struct Buffer {
 }
 
 impl Draft {
-    /// Makes a file beside the one it shall replace.
+    /// Creates a temporary file beside the one to be replaced.
     ///
-    /// # Errors
-    /// There is no name for it, or the system refuses.
+    /// # Errors The configured name is empty, or the system call fails.
     pub(super) fn create(settings: &Settings) -> io::Result<(Draft, DraftFile)> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let target = path(settings).ok_or_else(|| io::Error::other("'dbfilename' is empty"))?;
         let number = NUMBER.fetch_add(1, Relaxed);
         let name = format!("temp-{}-{number}.rdb", sys::process::pid());
         let path = target.with_file_name(name);
-        // Processes in containers have few numbers: one that was killed may have left a file of this name.
+        // Process ids in containers are small: a killed process may have left a file of this name.
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -97,20 +96,18 @@ impl Draft {
         Ok((draft, file))
     }
 
-    /// Puts it in the place of the file it replaces. Its bytes are on disk already.
+    /// Replaces the old file. The bytes are durable already.
     ///
-    /// # Errors
-    /// The system refuses; the old file is still there.
+    /// # Errors The system call fails; the old file is still there.
     pub(super) fn keep(&mut self) -> io::Result<()> {
         fs::rename(&self.path, &self.target)?;
         self.kept = true;
         Ok(())
     }
 
-    /// Makes sure that a crash does not bring the old file back.
+    /// Makes the replacement durable.
     ///
-    /// # Errors
-    /// The system refuses.
+    /// # Errors The system call fails.
     pub(super) fn sync_directory(&self) -> io::Result<()> {
         let directory = self.target.parent().unwrap_or(Path::new("."));
         File::open(directory)?.sync_all()
@@ -120,7 +117,7 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.kept {
-            // Nothing can be done about a file that cannot be removed; it has a name that nobody loads.
+            // A file that can't be removed stays; its name is never loaded.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -141,7 +138,7 @@ impl Buffer {
         &self.memory[self.skew..self.skew + self.len]
     }
 
-    /// Takes as many bytes as there is room for, and says how many.
+    /// Takes bytes as far as there is room. Returns their number.
     fn put(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(SNAPSHOT_WRITE_BYTES - self.len);
         let at = self.skew + self.len;
@@ -152,16 +149,15 @@ impl Buffer {
 }
 
 impl DraftFile {
-    /// Waits until all of it is on disk.
+    /// Waits until all bytes are on disk.
     ///
-    /// # Errors
-    /// Those of the system.
+    /// # Errors Errors of the system calls.
     pub(super) fn sync(mut self) -> io::Result<()> {
         self.spill()?;
         self.file.sync_data()
     }
 
-    /// Writes all that waits, which is a whole buffer or the end of the file.
+    /// Writes the buffer, which is full or the end of the file.
     fn spill(&mut self) -> io::Result<()> {
         let bytes = self.buffer.bytes();
         if self.goes_along {

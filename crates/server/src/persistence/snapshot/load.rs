@@ -1,8 +1,8 @@
-//! Loading a file into the keyspace.
+//! Loading an RDB file into the keyspace.
 //!
-//! One thread reads and checks the file, others put what it read into the keyspace, a buffer of many keys at
-//! a time: finding a key's place misses the cache, which takes longer than reading it. A file of a few
-//! buffers is loaded by one thread.
+//! One thread reads and checks the file, others insert its keys into the keyspace, a buffer of many keys at a
+//! time: an insertion misses the cache, which takes longer than reading. A file of a few buffers is loaded by
+//! one thread.
 
 use std::fs::File;
 use std::path::Path;
@@ -21,12 +21,12 @@ use crate::limits::{LOAD_BUFFER_BYTES, LOAD_BUFFERS_PER_THREAD, LOAD_THREADS, LO
 use crate::persistence::Durable;
 use crate::persistence::Relief;
 
-/// What to do with a key that is there already.
+/// Treatment of a key that is present already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duplicates {
-    /// It is an error: the file has it twice, or the keyspace is not as empty as it should be.
+    /// An error: the file has the key twice, or the keyspace is not as empty as it should be.
     Refused,
-    /// The file counts.
+    /// The value of the file replaces it.
     Replaced,
 }
 
@@ -34,30 +34,29 @@ pub(crate) enum Duplicates {
 struct Buffer {
     database: usize,
     records: Records,
-    /// Bytes of large values, which are not in the records.
+    /// Bytes of large values, which are outside of the records.
     large_bytes: usize,
 }
 
-/// What all threads of a load share.
+/// State shared by the threads of a load.
 struct Load<'s> {
     server: &'s Durable,
-    /// The time (Unix, ms) at which keys have expired or not.
+    /// Time for the check of expiry, Unix ms.
     now: i64,
     duplicates: Duplicates,
-    /// Whether keys whose time has come are loaded too.
+    /// Whether expired keys are loaded too.
     keeps_expired: bool,
-    /// What makes room where memory is short.
+    /// Makes room when memory is short.
     relief: Option<Relief<'s>>,
-    /// What stopped a thread that fills the keyspace.
+    /// Error of a thread that inserts.
     problem: Mutex<Option<String>>,
     has_problem: AtomicBool,
 }
 
-/// Loads a file; the caller keeps commands away meanwhile. With `relief` values leave memory where it is
-/// short. What was loaded stays if the file turns out to be wrong further on.
+/// Loads a file; the caller refuses commands meanwhile. With `relief` values leave memory when it is short.
+/// Keys that were loaded before an error stay.
 ///
-/// # Errors
-/// What to tell the operator: where the file is wrong and why, or what it holds that is not supported.
+/// # Errors A text for the operator: the place of the damage and its kind, or the unsupported content.
 pub(crate) fn load(
     server: &Durable,
     path: &Path,
@@ -72,12 +71,10 @@ pub(crate) fn load(
     Ok(())
 }
 
-/// Loads the file that the commands of an append-only file come behind, as [`load`] does. Keys whose time has
-/// come are loaded too, because a command may give them another. Returns the byte at which the commands
-/// begin.
+/// [`load`] for the RDB file in front of the commands of an append-only file. Expired keys are loaded too,
+/// because a command may change their expiry. Returns the offset of the first command.
 ///
-/// # Errors
-/// As [`load`].
+/// # Errors As [`load`].
 pub(crate) fn load_base(
     server: &Durable,
     path: &Path,
@@ -88,10 +85,9 @@ pub(crate) fn load_base(
     load.run(file, total_bytes)
 }
 
-/// Reads a file to its end, and changes nothing.
+/// Reads a file to its end without loading it.
 ///
-/// # Errors
-/// As [`load`].
+/// # Errors As [`load`].
 pub(super) fn check(server: &Durable, path: &Path) -> Result<(), String> {
     let (load, file, _) = Load::begin(server, path, Duplicates::Refused, None)?;
     let wrong = |error: rdb::Error| error.to_string();
@@ -129,7 +125,7 @@ impl<'s> Load<'s> {
         Ok((load, file, total_bytes))
     }
 
-    /// Loads all of the file. Returns how many bytes that were.
+    /// Loads the whole file. Returns its length in bytes.
     fn run(&self, file: File, total_bytes: u64) -> Result<u64, String> {
         let started = Instant::now();
         let loading = self.server.snapshots.loading();
@@ -149,7 +145,7 @@ impl<'s> Load<'s> {
         Ok(loading.loaded_bytes.load(Relaxed))
     }
 
-    /// Reads on this thread and fills the keyspace on others.
+    /// Reads on this thread and inserts on others.
     fn in_parallel(&self, file: File) -> Result<(), String> {
         let threads = self.server.workers.len().min(LOAD_THREADS);
         let (sender, receiver) = sync_channel(threads * LOAD_BUFFERS_PER_THREAD);
@@ -162,15 +158,14 @@ impl<'s> Load<'s> {
                 let sent = sender.send(buffer);
                 sent.map_err(|_| "nobody fills the keyspace".to_owned())
             });
-            // This is what the threads end by.
+            // Ends the threads.
             drop(sender);
             read
         })?;
         self.check()
     }
 
-    /// Fills the keyspace with all that comes. After a problem it goes on taking, so that nobody waits for
-    /// it.
+    /// Inserts all received keys. After an error it keeps receiving, so that the sender never blocks.
     fn fill_all(&self, receiver: &Mutex<Receiver<Buffer>>) {
         let mut turn = self.server.keyspace.turns().register();
         loop {
@@ -186,7 +181,7 @@ impl<'s> Load<'s> {
         }
     }
 
-    /// Whether all threads are well and the load is still wanted.
+    /// Checks that no thread has failed and that the load is not cancelled.
     fn check(&self) -> Result<(), String> {
         if self.has_problem.load(Relaxed)
             && let Some(problem) = self.problem.lock().clone()
@@ -199,7 +194,7 @@ impl<'s> Load<'s> {
         Ok(())
     }
 
-    /// Reads the file and gives its keys away, a buffer at a time.
+    /// Reads the file and passes on its keys, a buffer at a time.
     fn read(
         &self,
         file: File,
@@ -243,7 +238,7 @@ impl<'s> Load<'s> {
         Ok(())
     }
 
-    /// The index of a database that the file names.
+    /// Index of a database of the file.
     fn database(&self, number: u64) -> Result<usize, String> {
         let databases = self.server.keyspace.databases();
         usize::try_from(number)
@@ -259,7 +254,7 @@ impl<'s> Load<'s> {
         !self.keeps_expired && expiry.is_some_and(|expiry| expiry < self.now)
     }
 
-    /// Waits, for tests, as long as the load is wanted.
+    /// For tests: waits, unless the load is cancelled.
     fn wait(&self, time: Duration) -> Result<(), String> {
         let until = Instant::now() + time;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
@@ -269,7 +264,7 @@ impl<'s> Load<'s> {
         Ok(())
     }
 
-    /// Tells what the file says about itself.
+    /// Logs a property that the file states about itself.
     fn note_fact(&self, name: &[u8], value: &[u8]) {
         let text = String::from_utf8_lossy(value);
         let number = resp::parse_i64(value);
@@ -289,7 +284,7 @@ impl<'s> Load<'s> {
         }
     }
 
-    /// Puts the keys of a buffer into the keyspace, some at a time, after asking for all of their places.
+    /// Inserts the keys of a buffer, some at a time, after prefetching their buckets.
     fn fill(&self, turn: &mut Turn<'_>, buffer: &Buffer) -> Result<(), String> {
         turn.enter();
         let result = self.fill_inside(turn, buffer);
@@ -338,8 +333,7 @@ impl<'s> Load<'s> {
                 "key \"{name}\" of database {database} is there twice"
             ));
         }
-        // What the log has of a key that is replaced is dead; what comes instead is logged later, with
-        // everything else.
+        // The log's record of a replaced key is dead. The new value is logged later, with all others.
         if self.server.persistence.is_open()
             && let Some(entry) = guard.find(key)
         {

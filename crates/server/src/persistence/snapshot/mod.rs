@@ -1,12 +1,12 @@
-//! Snapshots: what is in the keyspace, written to an RDB file and loaded from it.
+//! Snapshots: RDB files that are written from the keyspace and loaded into it.
 //!
-//! A snapshot is a point in time, taken while all workers go on ([`mod@keyspace`] does that); a thread of its
-//! own writes it beside the old file and then puts it in its place, so the file is always a whole one.
-//! Reading order: `state` what is going on and what became of the last one, `saver` is the thread, `save` and
-//! `load` are the two directions, `beside` is saving while others go on, `cold` finds values that are in the
-//! log alone, `reload` is both directions, `file` is the way a file gets its name.
+//! A snapshot is the state at one moment, taken while all workers run ([`mod@keyspace`] does that). A thread
+//! of its own writes a temporary file and then replaces the old one, so the file is always complete. Reading
+//! order: `state` the current and the last snapshot, `saver` the thread, `save` and `load` the two
+//! directions, `beside` saving while workers run, `cold` values that are only in the log, `reload` both
+//! directions, `file` the replacement of the file.
 //!
-//! Commands are in `command/server/persistence`, the end of the server in `shutdown`.
+//! The commands are in `command/server/persistence`, the stop of the server in `ending`.
 
 mod beside;
 mod cold;

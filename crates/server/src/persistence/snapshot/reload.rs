@@ -1,4 +1,4 @@
-//! Saving and loading again in one go, for tests.
+//! DEBUG RELOAD: saves and loads all data, for tests.
 
 use std::path::Path;
 
@@ -11,17 +11,17 @@ use crate::persistence::Durable;
 use crate::persistence::{Persistence, Relief};
 use crate::shared::gate::Closed;
 
-/// What is to be done.
+/// Options of a reload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reload {
-    /// Whether data is saved before.
+    /// Whether data is saved first.
     pub(crate) saves: bool,
-    /// Whether data is thrown away before the file is loaded.
+    /// Whether data is dropped before the file is loaded.
     pub(crate) flushes: bool,
     pub(crate) duplicates: Duplicates,
 }
 
-/// Why it was not done; the log says more.
+/// Reason of a failure; the messages have details.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ReloadError {
     /// Data is being loaded already.
@@ -30,10 +30,9 @@ pub(crate) enum ReloadError {
     Load,
 }
 
-/// Does it. Data is as before if the file is wrong.
+/// Reloads all data. An invalid file leaves it unchanged.
 ///
-/// # Errors
-/// What went wrong.
+/// # Errors See [`ReloadError`].
 pub(crate) fn reload(
     server: &Durable,
     turn: &mut Turn<'_>,
@@ -70,7 +69,7 @@ pub(crate) fn reload(
     })
 }
 
-/// Whether what is there and what comes have room in memory together.
+/// Whether memory has room for the old and the new data together.
 fn has_room_for_both(server: &Durable, turn: &mut Turn<'_>) -> bool {
     let bytes = turn.exclusive(|alone| {
         let databases = server.keyspace.all(alone);
@@ -80,7 +79,7 @@ fn has_room_for_both(server: &Durable, turn: &mut Turn<'_>) -> bool {
     server.memory.has_room(bytes as u64)
 }
 
-/// Loads the file beside what is there.
+/// Loads the file in addition to the present data.
 fn add(
     server: &Durable,
     turn: &mut Turn<'_>,
@@ -90,12 +89,12 @@ fn add(
     turn.pause(|| {
         Persistence::begin_anew(server, false)?;
         let loaded = load(server, path, duplicates, Relief::new(server));
-        // What was loaded stays, whatever follows.
+        // Loaded data stays, whatever follows.
         loaded.and(Persistence::complete_anew(server))
     })
 }
 
-/// Loads the file, and lets go of what is there when all of it is loaded.
+/// Loads the file, and drops the old data when it is loaded completely.
 fn exchange(
     server: &Durable,
     turn: &mut Turn<'_>,
@@ -104,7 +103,7 @@ fn exchange(
 ) -> Result<(), String> {
     let taken = turn.exclusive(|alone| server.keyspace.take_all(alone));
     if let Err(problem) = turn.pause(|| load(server, path, duplicates, None)) {
-        // The log still has what is there.
+        // The log still has the old data.
         turn.exclusive(|alone| server.keyspace.put_back(alone, taken));
         return Err(problem);
     }
@@ -114,7 +113,7 @@ fn exchange(
     })
 }
 
-/// Lets go of what is there, and loads the file: one that was read to its end before.
+/// Drops the old data, then loads the file, which was checked to its end before.
 fn replace(
     server: &Durable,
     turn: &mut Turn<'_>,

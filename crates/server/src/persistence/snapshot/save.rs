@@ -1,5 +1,5 @@
-//! What a snapshot's file is made of, and writing it while everybody is kept out. Beside others it is written
-//! in [`super::beside`].
+//! Content of a snapshot's file, and writing it while no worker runs. [`super::beside`] writes it while
+//! workers run.
 
 use std::borrow::Cow;
 use std::io;
@@ -17,13 +17,13 @@ use crate::limits::SNAPSHOT_READ_BYTES;
 use crate::persistence::Durable;
 use crate::request::Failure;
 
-/// The longest sleep between two looks at whether the snapshot is still wanted.
+/// Longest sleep between two checks for cancellation.
 const NAP: Duration = Duration::from_millis(10);
 
-/// Why writing ended early.
+/// Reason for an early end of writing.
 pub(super) enum Stop {
     Failed(io::Error),
-    /// Nobody wants the snapshot any more.
+    /// The snapshot was cancelled.
     Cancelled,
 }
 
@@ -43,29 +43,28 @@ impl From<Result<(), Stop>> for Outcome {
     }
 }
 
-/// A value on its way into the file.
+/// Value to be written.
 pub(super) enum SavedValue<'v> {
     Bytes(Cow<'v, [u8]>),
-    /// So many bytes, read a piece at a time.
+    /// Length in bytes, and a stream that is read a piece at a time.
     File(u64, BlobStream),
 }
 
-/// A file on its way.
+/// Writer of one snapshot.
 pub(super) struct Save<'s> {
     server: &'s Durable,
     writer: Writer<DraftFile>,
-    /// The database that the last key was in.
+    /// Database of the last key.
     database: Option<usize>,
-    /// Of each database that was not named yet, how many keys it has.
+    /// Numbers of keys of the databases that are not written yet.
     sizes: Vec<(usize, Sizes)>,
-    /// Microseconds to wait at each key, for tests.
+    /// For tests: delay of each key, microseconds.
     delay_us: u64,
 }
 
-/// Writes what is in the keyspace to the file that the settings name, while all workers are kept out.
+/// Writes the keyspace to the configured file while all workers are excluded.
 ///
-/// # Errors
-/// Those of the system. The old file is still there then.
+/// # Errors Errors of the system calls. The old file is still there then.
 pub(crate) fn save_alone(server: &Durable, alone: &Exclusive<'_>, now: i64) -> io::Result<()> {
     let databases: Vec<_> = server.keyspace.all(alone).collect();
     let sizes = databases.iter().map(|(number, database)| {
@@ -83,7 +82,7 @@ pub(crate) fn save_alone(server: &Durable, alone: &Exclusive<'_>, now: i64) -> i
     let mut save = Save::begin(server, file, used_memory, sizes.collect())?;
     for (number, database) in &databases {
         let mut result = Ok(());
-        // What is in the log alone is put aside, to be read several at a time.
+        // Entries with values that are only in the log are collected, to read several values at a time.
         let (mut aside, mut bytes) = (Records::default(), 0);
         database.for_each(now, |entry| {
             if result.is_err() {
@@ -110,8 +109,8 @@ pub(crate) fn save_alone(server: &Durable, alone: &Exclusive<'_>, now: i64) -> i
     draft.sync_directory()
 }
 
-/// After all databases were emptied: what is being written is not wanted any more, and with save points the
-/// file is to be as empty as they are, so that a restart does not bring back what was thrown away.
+/// After FLUSHALL: cancels the snapshot that is being written. With save points it writes an empty one, so
+/// that a restart does not restore the dropped data.
 pub(crate) fn after_flush_all(server: &Durable, turn: &mut Turn<'_>) {
     server.snapshots.cancel();
     if server.save_points().is_empty() {
@@ -128,19 +127,19 @@ pub(crate) fn after_flush_all(server: &Durable, turn: &mut Turn<'_>) {
     }
 }
 
-/// The value of a key that was read.
+/// Value of a key whose value was read.
 fn in_memory<'r>(record: &'r Record<'_>) -> &'r [u8] {
     let bytes = record.value.bytes();
     bytes.expect("what is in the log alone was read before")
 }
 
-/// Why a value is missing in a file.
+/// Error for an unreadable value.
 pub(super) fn unreadable(failure: Failure) -> io::Error {
     io::Error::other(String::from_utf8_lossy(&failure.0).into_owned())
 }
 
 impl<'s> Save<'s> {
-    /// The server whose data it is.
+    /// Server of the data.
     pub(super) fn server(&self) -> &'s Durable {
         self.server
     }
@@ -170,7 +169,7 @@ impl<'s> Save<'s> {
         })
     }
 
-    /// Writes keys of a database, whose values are in memory, unless nobody wants the snapshot any more.
+    /// Writes keys of a database with values in memory, unless the snapshot is cancelled.
     pub(super) fn records(&mut self, database: usize, records: &Records) -> Result<(), Stop> {
         for record in records.iter() {
             let value = SavedValue::Bytes(Cow::Borrowed(in_memory(&record)));
@@ -179,7 +178,7 @@ impl<'s> Save<'s> {
         Ok(())
     }
 
-    /// Writes a key, unless nobody wants the snapshot any more.
+    /// Writes a key, unless the snapshot is cancelled.
     pub(super) fn key(
         &mut self,
         database: usize,
@@ -194,7 +193,7 @@ impl<'s> Save<'s> {
         Ok(())
     }
 
-    /// Reads the values of keys, and writes these.
+    /// Reads the values of keys and writes both.
     fn put_cold(&mut self, database: usize, records: &Records) -> io::Result<()> {
         let all = cold::read(self.server, records, None, |found| {
             match found {
@@ -269,7 +268,7 @@ impl<'s> Save<'s> {
         Ok(())
     }
 
-    /// Ends the file and waits until it is on disk.
+    /// Writes the end of the file and waits until it is on disk.
     pub(super) fn finish(self) -> io::Result<()> {
         self.writer.finish()?.sync()
     }

@@ -1,4 +1,4 @@
-//! The thread that has time for files: loads the snapshot at the start, then writes snapshots, one at a time.
+//! Snapshot thread: loads the snapshot at the start, then writes snapshots, one at a time.
 
 use super::beside::save_beside;
 use super::file;
@@ -10,7 +10,7 @@ use crate::persistence::Durable;
 use crate::persistence::Relief;
 use crate::shared::gate::Closed;
 
-/// Loads the snapshot if it is to, then writes snapshots until the server ends.
+/// Loads the snapshot if `loads`, then writes snapshots until the server stops.
 pub(crate) fn run(server: &'static Durable, loads: bool) {
     if !loads {
         sys::process::work_in_background();
@@ -39,10 +39,9 @@ pub(crate) fn run(server: &'static Durable, loads: bool) {
     }
 }
 
-/// Loads the file that the settings name.
+/// Loads the configured file.
 ///
-/// # Errors
-/// What to tell the operator.
+/// # Errors A text for the operator.
 pub(crate) fn load_at_start(server: &Durable) -> Result<(), String> {
     let Some(path) = file::path(&server.settings) else {
         return Ok(());
@@ -59,8 +58,7 @@ pub(crate) fn load_at_start(server: &Durable) -> Result<(), String> {
 
 /// Whether there is a file to load at the start.
 ///
-/// # Errors
-/// It cannot be told.
+/// # Errors The system call fails.
 pub(crate) fn is_there(server: &Durable) -> Result<bool, String> {
     let Some(path) = file::path(&server.settings) else {
         return Ok(false);

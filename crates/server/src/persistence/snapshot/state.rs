@@ -1,10 +1,9 @@
-//! What is going on with snapshots, and what became of the last one.
+//! State of snapshots: the current one and the result of the last.
 //!
-//! A snapshot begins on the thread that asks for it, so that it is of the moment it was asked for, and is
-//! written by the saver ([`super::run`]). There is one at a time.
+//! A snapshot begins on the thread that asks for it, so that it is of that moment. The snapshot thread writes
+//! it ([`super::run`]). There is at most one at a time.
 //!
-//! Invariant: a snapshot that was cancelled never takes the place of the file: cancelling and committing take
-//! the same lock.
+//! Invariant: a cancelled snapshot never replaces the file. Cancelling and committing take the same lock.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -22,9 +21,9 @@ use crate::shared::gate::Closed;
 /// See the module.
 pub(crate) struct Snapshots {
     state: Mutex<State>,
-    /// Signalled when a job is there or done, and when the server ends.
+    /// Signalled when a job is added or done, and when the server stops.
     changed: Condvar,
-    /// Set while the snapshot that is being written is not wanted any more.
+    /// Whether the snapshot that is being written is cancelled.
     cancelled: AtomicBool,
     progress: Progress,
     loading: Loading,
@@ -33,40 +32,40 @@ pub(crate) struct Snapshots {
 struct State {
     running: Option<Running>,
     job: Option<Job>,
-    /// A snapshot was asked for that could not begin then.
+    /// Whether a snapshot is to begin as soon as possible.
     scheduled: bool,
     history: History,
 }
 
-/// The snapshot that is under way.
+/// Snapshot in progress.
 #[derive(Clone, Copy)]
 struct Running {
     kind: Kind,
     started_s: i64,
 }
 
-/// What the saver is to write.
+/// Snapshot to be written by the snapshot thread.
 pub(super) struct Job {
     pub(super) snapshot: Snapshot,
-    /// Keeps values in the log where the snapshot has found them.
+    /// Keeps the records in the log to which the snapshot refers.
     pub(super) hold: Option<Hold>,
-    /// Changes that were made before the snapshot.
+    /// Changes before the snapshot.
     dirty: u64,
     kind: Kind,
     started_s: i64,
     done: Ticket,
 }
 
-/// Who asked for a snapshot, and so what its outcome means.
+/// Kind of request for a snapshot, which determines the meaning of its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Somebody who waits for it.
+    /// The requester waits for it.
     Awaited,
-    /// Somebody who doesn't: failing is remembered.
+    /// The requester does not wait; a failure is remembered.
     Background,
 }
 
-/// What became of a snapshot.
+/// Result of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Saved,
@@ -74,33 +73,33 @@ pub(crate) enum Outcome {
     Cancelled,
 }
 
-/// Gets the outcome of a snapshot.
+/// Receives the result of a snapshot.
 pub(crate) type Ticket = Arc<OnceLock<Outcome>>;
 
 /// Another snapshot is under way.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Busy;
 
-/// What is known of snapshots that are over. Times are in seconds.
+/// Results of finished snapshots. Times are in Unix seconds.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
-    /// When data was last saved; the start counts.
+    /// Time of the last save, or of the start.
     pub(crate) saved_at_s: i64,
-    /// Whether the last one in the background succeeded.
+    /// Whether the last background snapshot succeeded.
     pub(crate) is_ok: bool,
-    /// How long the last one in the background took; -1 if there was none.
+    /// Duration of the last background snapshot, seconds; -1 if there was none.
     pub(crate) took_s: i64,
-    /// When the last one in the background was begun.
+    /// Start of the last background snapshot.
     tried_at_s: i64,
-    /// How many were begun.
+    /// Number of snapshots begun.
     pub(crate) count: u64,
-    /// Changes that are in the last one.
+    /// Changes up to the last snapshot.
     dirty: u64,
-    /// Bytes that writers copied for the last one.
+    /// Bytes copied by writers for the last snapshot.
     pub(crate) copied_bytes: usize,
 }
 
-/// How far the snapshot is that is being written.
+/// Progress of the snapshot that is being written.
 #[derive(Default)]
 struct Progress {
     keys: AtomicU64,
@@ -110,13 +109,13 @@ struct Progress {
     noted_at_s: AtomicI64,
 }
 
-/// How far loading is, and what was loaded last.
+/// Progress of loading, and the last loaded file.
 #[derive(Default)]
 pub(crate) struct Loading {
     pub(crate) started_s: AtomicI64,
     pub(crate) total_bytes: AtomicU64,
     pub(crate) loaded_bytes: AtomicU64,
-    /// What the server that wrote the file took in memory, as it says.
+    /// Memory of the server that wrote the file, as stated there; bytes.
     pub(crate) used_memory: AtomicU64,
     pub(crate) keys: AtomicU64,
     pub(crate) expired: AtomicU64,
@@ -137,15 +136,15 @@ impl Loading {
     }
 }
 
-/// What INFO shows of the snapshot that is being written.
+/// Progress of the snapshot that is being written, for INFO.
 pub(crate) struct Current {
-    /// Seconds since a snapshot in the background began; -1 if there is none.
+    /// Seconds since the start of a background snapshot; -1 if there is none.
     pub(crate) background_s: i64,
     pub(crate) keys: u64,
     pub(crate) total: u64,
     pub(crate) copied_bytes: usize,
     pub(crate) most_copied_bytes: usize,
-    /// Seconds since the bytes were counted.
+    /// Seconds since the byte counts were updated.
     pub(crate) age_s: i64,
 }
 
@@ -154,7 +153,7 @@ fn now_s() -> i64 {
 }
 
 impl Snapshots {
-    /// Nothing was saved; what is there at the start counts as saved then.
+    /// No snapshot yet. The data of the start counts as saved.
     pub(crate) fn new() -> Snapshots {
         Snapshots {
             state: Mutex::new(State {
@@ -178,11 +177,10 @@ impl Snapshots {
         }
     }
 
-    /// Begins a snapshot of this moment, which the saver goes on with. Called inside a turn and without any
-    /// lock held.
+    /// Begins a snapshot of this moment, which the snapshot thread writes. Called inside a turn and without a
+    /// lock.
     ///
-    /// # Errors
-    /// Another one is under way.
+    /// # Errors Another snapshot is in progress.
     pub(crate) fn start(
         &self,
         server: &Durable,
@@ -203,7 +201,7 @@ impl Snapshots {
                 state.scheduled = false;
             }
         }
-        // Values that are in the log alone stay where the snapshot finds them.
+        // Records with values that are only in the log stay in place.
         let hold = server.persistence.hold();
         let (snapshot, dirty) = turn.exclusive(|alone| {
             let now = sys::clock::realtime_ms();
@@ -228,7 +226,7 @@ impl Snapshots {
         Ok(done)
     }
 
-    /// Waits for the outcome of a snapshot. Called outside a turn.
+    /// Waits for the result of a snapshot. Called outside a turn.
     pub(crate) fn wait(&self, ticket: &Ticket) -> Outcome {
         let mut state = self.state.lock();
         loop {
@@ -239,11 +237,10 @@ impl Snapshots {
         }
     }
 
-    /// Lets the next snapshot begin as soon as it can: what BGSAVE does inside a transaction, of which no
-    /// snapshot may have a part.
+    /// Requests a snapshot that begins as soon as possible: BGSAVE in a transaction, of which a snapshot must
+    /// not contain a part.
     ///
-    /// # Errors
-    /// One is under way.
+    /// # Errors A snapshot is in progress.
     pub(crate) fn schedule(&self) -> Result<(), Busy> {
         let mut state = self.state.lock();
         if state.running.is_some() {
@@ -253,12 +250,12 @@ impl Snapshots {
         Ok(())
     }
 
-    /// Whether one is under way.
+    /// Whether a snapshot is in progress.
     pub(crate) fn is_running(&self) -> bool {
         self.state.lock().running.is_some()
     }
 
-    /// Makes sure that the snapshot that is under way, if one is, does not take the place of the file.
+    /// Cancels the snapshot in progress, if there is one: it does not replace the file.
     pub(crate) fn cancel(&self) {
         let state = self.state.lock();
         if state.running.is_some() {
@@ -270,7 +267,7 @@ impl Snapshots {
         self.cancelled.load(Relaxed)
     }
 
-    /// Runs what makes a snapshot count, unless it was cancelled (`None`).
+    /// Runs `commit`, which replaces the file, unless the snapshot was cancelled (`None`).
     pub(super) fn commit<R>(&self, commit: impl FnOnce() -> R) -> Option<R> {
         let _state = self.state.lock();
         if self.is_cancelled() {
@@ -279,7 +276,7 @@ impl Snapshots {
         Some(commit())
     }
 
-    /// The next thing to write; `None` when the server ends.
+    /// Next snapshot to write; `None` when the server stops.
     pub(super) fn next_job(&self, server: &Durable) -> Option<Job> {
         let mut state = self.state.lock();
         loop {
@@ -293,7 +290,7 @@ impl Snapshots {
         }
     }
 
-    /// Lets everybody who waits look again: the server ends.
+    /// Wakes all waiting threads, because the server stops.
     pub(crate) fn wake(&self) {
         drop(self.state.lock());
         self.changed.notify_all();
@@ -308,14 +305,15 @@ impl Snapshots {
             started_s,
             done,
         } = job;
-        // A snapshot that was not read to its end marks what is left; the next one can begin after that.
+        // A snapshot that was not read to its end marks the rest when it is dropped. The next one can begin
+        // after that.
         drop((snapshot, hold));
         self.note_outcome(kind, started_s, dirty, &outcome);
         self.check_gate(server);
         self.progress.end();
         let mut state = self.state.lock();
         state.running = None;
-        // The saver sets it once.
+        // Only the snapshot thread sets it.
         let _ = done.set(outcome);
         drop(state);
         self.changed.notify_all();
@@ -334,21 +332,20 @@ impl Snapshots {
         }
     }
 
-    /// Notes that all was saved while nobody else was inside.
+    /// Records a save that was made while all workers were excluded.
     pub(crate) fn note_saved_alone(&self, server: &Durable) {
         self.state.lock().history.note_saved(server.changes());
         self.check_gate(server);
     }
 
-    /// Notes that all data was loaded: it is what is on disk.
+    /// Records that all data was loaded: it is the data on disk.
     pub(crate) fn note_loaded(&self, server: &Durable) {
         let mut state = self.state.lock();
         state.history.saved_at_s = now_s();
         state.history.dirty = server.changes();
     }
 
-    /// Begins a snapshot if one is due: scheduled, or a save point is met. After one that failed, not at
-    /// once.
+    /// Begins a snapshot if one is due: requested, or by a save point. After a failure it waits for a while.
     pub(crate) fn start_if_due(&self, server: &Durable, turn: &mut Turn<'_>) {
         let (history, scheduled) = {
             let state = self.state.lock();
@@ -371,12 +368,12 @@ impl Snapshots {
             log::info!("{changes} changes in {seconds} seconds. Saving...");
         }
         if met.is_some() || scheduled {
-            // If somebody else was quicker, that one is as good.
+            // A snapshot that another thread has just begun is as good.
             let _ = self.start(server, turn, Kind::Background);
         }
     }
 
-    /// Decides anew whether writes are refused because the last snapshot failed.
+    /// Decides whether writes are refused because the last snapshot failed.
     pub(crate) fn check_gate(&self, server: &Durable) {
         let closed = !self.state.lock().history.is_ok
             && server.settings.flag(Setting::StopWritesOnBgsaveError)
@@ -384,12 +381,12 @@ impl Snapshots {
         server.gate.set(Closed::SnapshotFailed, closed);
     }
 
-    /// What is known of snapshots that are over.
+    /// Results of finished snapshots.
     pub(crate) fn history(&self) -> History {
         self.state.lock().history.clone()
     }
 
-    /// What is known of the one that is being written.
+    /// Progress of the snapshot that is being written.
     pub(crate) fn current(&self) -> Current {
         let now_s = now_s();
         let running = self.state.lock().running;
@@ -416,7 +413,7 @@ impl Snapshots {
         server.changes().saturating_sub(saved)
     }
 
-    /// How far loading is.
+    /// Progress of loading.
     pub(crate) fn loading(&self) -> &Loading {
         &self.loading
     }
