@@ -116,98 +116,101 @@ fn slots_that_nobody_has_are_named() {
     );
 }
 
+/// What stands in the map, what stands there instead, and what is told.
+const MISTAKES: &[(&str, &str, &str)] = &[
+    (
+        "name = \"shop\"\n",
+        "\n",
+        "1: 'name' is missing: what the cluster is called",
+    ),
+    ("\"shop\"", "7", "2: 'name' takes a text in quotes"),
+    ("\"shop\"", "\"\"", "2: 'name' is empty"),
+    (
+        "epoch = 7",
+        "",
+        "1: 'epoch' is missing: a number that grows with each change of the map",
+    ),
+    (
+        "epoch = 7",
+        "epoch = 0",
+        "3: 'epoch' takes a number from 1 to 9223372036854775807",
+    ),
+    (
+        "epoch = 7",
+        "epoch = \"7\"",
+        "3: 'epoch' takes a number from 1 to 9223372036854775807",
+    ),
+    (
+        "epoch = 7",
+        "epoch = 7\nepoc = 8",
+        "4: unknown name 'epoc'; did you mean 'epoch'?",
+    ),
+    (
+        "epoch = 7",
+        "epoch = 7\ncolour = 8",
+        "4: unknown name 'colour'; a map has name, epoch, nodes",
+    ),
+    ("id = \"a\"\n", "", "5: a node without 'id'"),
+    ("port = 7000\n", "", "18: a node without 'port'"),
+    ("host = \"10.0.0.2\"\n", "", "11: a node without 'host'"),
+    (
+        "slots = \"5461-10922\"\n",
+        "",
+        "11: a node without 'slots' (slots = [] for none)",
+    ),
+    (
+        "port = 7000",
+        "prot = 7000\nport = 7000",
+        "21: unknown name 'prot'; did you mean 'port'?",
+    ),
+    (
+        "port = 7000",
+        "port = 70000",
+        "21: 'port' takes a number from 1 to 65535",
+    ),
+    (
+        "port = 7000",
+        "port = 0",
+        "21: 'port' takes a number from 1 to 65535",
+    ),
+    (
+        "\"::1\"",
+        "\"a b\"",
+        "20: 'host' takes an address or the name of a host",
+    ),
+    (
+        "\"a\"",
+        "\"a,b\"",
+        "6: 'id' takes 40 hexadecimal digits, or a shorter name of letters, digits and -._",
+    ),
+    (
+        "\"c\"",
+        "\"a\"",
+        "19: the id a has another node too, in line 6",
+    ),
+    (
+        "10.0.0.2",
+        "10.0.0.1",
+        "13: the address 10.0.0.1:6379 has another node too, in line 7",
+    ),
+    (
+        "5461-10922",
+        "5460-10922",
+        "16: slot 5460 is given twice, also in line 9",
+    ),
+    (
+        "5461-10922",
+        "5461-10930",
+        "22: slots 10923-10930 are given twice, also in line 16",
+    ),
+];
+
 #[test]
 fn every_mistake_is_told_with_its_line() {
-    for (right, wrong, expected) in [
-        (
-            "name = \"shop\"\n",
-            "\n",
-            "1: 'name' is missing: what the cluster is called",
-        ),
-        ("\"shop\"", "7", "2: 'name' takes a text in quotes"),
-        ("\"shop\"", "\"\"", "2: 'name' is empty"),
-        (
-            "epoch = 7",
-            "",
-            "1: 'epoch' is missing: a number that grows with each change of the map",
-        ),
-        (
-            "epoch = 7",
-            "epoch = 0",
-            "3: 'epoch' takes a number from 1 to 9223372036854775807",
-        ),
-        (
-            "epoch = 7",
-            "epoch = \"7\"",
-            "3: 'epoch' takes a number from 1 to 9223372036854775807",
-        ),
-        (
-            "epoch = 7",
-            "epoch = 7\nepoc = 8",
-            "4: unknown name 'epoc'; did you mean 'epoch'?",
-        ),
-        (
-            "epoch = 7",
-            "epoch = 7\ncolour = 8",
-            "4: unknown name 'colour'; a map has name, epoch, nodes",
-        ),
-        ("id = \"a\"\n", "", "5: a node without 'id'"),
-        ("port = 7000\n", "", "18: a node without 'port'"),
-        ("host = \"10.0.0.2\"\n", "", "11: a node without 'host'"),
-        (
-            "slots = \"5461-10922\"\n",
-            "",
-            "11: a node without 'slots' (slots = [] for none)",
-        ),
-        (
-            "port = 7000",
-            "prot = 7000\nport = 7000",
-            "21: unknown name 'prot'; did you mean 'port'?",
-        ),
-        (
-            "port = 7000",
-            "port = 70000",
-            "21: 'port' takes a number from 1 to 65535",
-        ),
-        (
-            "port = 7000",
-            "port = 0",
-            "21: 'port' takes a number from 1 to 65535",
-        ),
-        (
-            "\"::1\"",
-            "\"a b\"",
-            "20: 'host' takes an address or the name of a host",
-        ),
-        (
-            "\"a\"",
-            "\"a,b\"",
-            "6: 'id' takes 40 hexadecimal digits, or a shorter name of letters, digits and -._",
-        ),
-        (
-            "\"c\"",
-            "\"a\"",
-            "19: the id a has another node too, in line 6",
-        ),
-        (
-            "10.0.0.2",
-            "10.0.0.1",
-            "13: the address 10.0.0.1:6379 has another node too, in line 7",
-        ),
-        (
-            "5461-10922",
-            "5460-10922",
-            "16: slot 5460 is given twice, also in line 9",
-        ),
-        (
-            "5461-10922",
-            "5461-10930",
-            "22: slots 10923-10930 are given twice, also in line 16",
-        ),
-    ] {
+    for (right, wrong, expected) in MISTAKES {
         let text = three().replacen(right, wrong, 1);
         assert_ne!(text, three(), "{right}");
-        assert_eq!(said(&text), [expected], "{wrong}");
+        assert_eq!(said(&text), [*expected], "{wrong}");
     }
     let range = "16: 'slots' takes ranges of slots from 0 to 16383, for example [\"0-5460\", 7000]";
     for wrong in [

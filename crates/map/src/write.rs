@@ -75,8 +75,8 @@ mod tests {
             }],
         };
         let map = draft.check().expect("it is right");
-        let expected = "name = \"shop\"\nepoch = 1\n\n[[nodes]]\nid = \"a\"\nhost = \"127.0.0.1\"\nport = 7000\n\
-            slots = \"0-9 12\"\n";
+        let expected = "name = \"shop\"\nepoch = 1\n\n[[nodes]]\nid = \"a\"\nhost = \"127.0.0.1\"\n\
+            port = 7000\nslots = \"0-9 12\"\n";
         assert_eq!(map.to_text(), expected);
     }
 

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! list, set            count string...
-//! sorted set           count (string score)...       score: a length of one byte and digits; 253 to 255 alone; or 8 bytes
+//! sorted set           count (string score)...   score: a length of one byte and digits; 253 to 255 alone;
+//!                                                or 8 bytes
 //! hash                 count (string string)...
 //! zipmap, ziplist,
 //! intset, listpack     string

@@ -317,24 +317,27 @@ fn what_was_said_about_a_key_waits_for_it() {
     assert_eq!(keys[0].3, expiring(1000));
 }
 
-#[test]
-fn errors_name_the_place_and_what_is_there() {
-    // The number of the module that calls itself ReJSON-RL, version 3.
-    let id = b"ReJSON-RL".iter().fold(0u64, |id, letter| {
-        let alphabet = ('A'..='Z')
+/// The number of the module that calls itself ReJSON-RL, version 3.
+fn number_of_module() -> [u8; 8] {
+    let alphabet = || {
+        ('A'..='Z')
             .chain('a'..='z')
             .chain('0'..='9')
-            .chain(['-', '_']);
-        id << 6
-            | alphabet
-                .map(|one| one as u8)
-                .position(|one| one == *letter)
-                .expect("a letter") as u64
+            .chain(['-', '_'])
+    };
+    let digit = |letter: char| alphabet().position(|one| one == letter);
+    let id = "ReJSON-RL".chars().fold(0u64, |id, letter| {
+        id << 6 | digit(letter).expect("a letter") as u64
     });
-    let id = (id << 10 | 3).to_be_bytes();
+    (id << 10 | 3).to_be_bytes()
+}
+
+/// Files that cannot be read, and what is said of each.
+fn unreadable() -> Vec<(Vec<u8>, &'static str)> {
+    let id = number_of_module();
     let module = [b"\xf7\x81", &id[..]].concat();
     let value_of_module = [b"\x07\x01j\x81", &id[..]].concat();
-    let cases: &[(Vec<u8>, &str)] = &[
+    vec![
         (
             b"".to_vec(),
             "at byte 0: the file ends where the magic REDIS and a version should be",
@@ -403,8 +406,12 @@ fn errors_name_the_place_and_what_is_there() {
             file(10, &[b"\x00\x01a\xc3\x02\x05\x00x"]),
             "compressed bytes that do not stand for 5 bytes",
         ),
-    ];
-    for (file, text) in cases {
+    ]
+}
+
+#[test]
+fn errors_name_the_place_and_what_is_there() {
+    for (file, text) in unreadable() {
         let error = read(&file[..], true).expect_err(text).to_string();
         assert!(error.contains(text), "{error}\n  instead of\n{text}");
     }

@@ -235,14 +235,8 @@ fn function_libraries_are_refused_with_their_name() {
     assert!(error.contains("'mylib'"), "{error}");
 }
 
-#[test]
-fn everything_else_is_passed_over() {
-    let scratch = Scratch::new();
-    let mut redis = Redis::start(&scratch.0, &[]);
-    let code = b"#!lua name=mylib\nredis.register_function('f', function() return 1 end)";
-    assert_eq!(redis.call(&[b"FUNCTION", b"LOAD", code]), b"mylib");
-    let long = "x".repeat(100);
-    let requests = [
+fn requests_for_all_types(long: &str) -> Vec<String> {
+    [
         "RPUSH list a b 3".to_owned(),
         format!("RPUSH list-long {}", format!("{long} ").repeat(200)),
         "SADD intset 1 2 300000".to_owned(),
@@ -262,7 +256,18 @@ fn everything_else_is_passed_over() {
         "XADD stream-empty 1-1 f v".to_owned(),
         "XTRIM stream-empty MAXLEN 0".to_owned(),
         "PEXPIREAT hash 32503680000000".to_owned(),
-    ];
+    ]
+    .into()
+}
+
+#[test]
+fn everything_else_is_passed_over() {
+    let scratch = Scratch::new();
+    let mut redis = Redis::start(&scratch.0, &[]);
+    let code = b"#!lua name=mylib\nredis.register_function('f', function() return 1 end)";
+    assert_eq!(redis.call(&[b"FUNCTION", b"LOAD", code]), b"mylib");
+    let long = "x".repeat(100);
+    let requests = requests_for_all_types(&long);
     for request in &requests {
         // Within a script, whatever the reply is.
         let words = request.split_whitespace().collect::<Vec<_>>().join("','");

@@ -106,6 +106,14 @@ pub(crate) struct Tail {
     dirty_end: u64,
 }
 
+impl Tail {
+    /// Why it ends.
+    fn why(&self) -> String {
+        let flaw = self.flaw.map(|flaw| flaw.to_string());
+        flaw.unwrap_or_else(|| "the file ends too early".to_owned())
+    }
+}
+
 /// Reads a segment, up to `limit` or to where it ends by itself.
 pub(crate) fn read_tail(candidate: &Candidate, limit: Option<Lsn>) -> Result<Tail> {
     let Candidate {
@@ -270,18 +278,7 @@ fn find_before(
     assured: Lsn,
 ) -> Result<Chain> {
     let (mut candidates, unreadable) = list(files, paths)?;
-    let mut chain = Chain {
-        segments: Vec::new(),
-        end: Lsn::FIRST,
-        name: None,
-        epoch: 0,
-        bindings: Bindings::default(),
-        durable: Lsn(0),
-        cut: None,
-        last_blob: Lsn(0),
-        leftovers: Vec::new(),
-        is_backup: false,
-    };
+    let mut chain = Chain::empty();
     // The evidence of all headers, and the newest as the first guess of what the log consists of.
     let mut durable = candidates
         .iter()
@@ -327,47 +324,13 @@ fn find_before(
     for bad in &unreadable {
         durable = durable.max(evidence_in(files, bad)?);
     }
-    for bad in &unreadable {
-        let is_listed = last
-            .header
-            .segments
-            .iter()
-            .any(|extent| extent.first == bad.first);
-        // What begins inside of the newest segment is no part of the log, whatever it is.
-        let is_behind = bad.first > last.header.first && bad.first >= tail.end;
-        if bad.first < durable && (is_listed && !tail.retired.contains_key(&bad.first) || is_behind)
-        {
-            return Err(Error::damage(&bad.path, 0, bad.reason));
-        }
-        if bad.first > last.header.first {
-            behind.push(bad.path.clone());
-        } else if !is_listed {
-            chain.leftovers.push(bad.path.clone());
-        }
-    }
+    let leftovers = &mut chain.leftovers;
+    put_aside(&unreadable, (&last, &tail), durable, &mut behind, leftovers)?;
     if tail.end < durable {
         let offset = last.header_bytes + (tail.end.0 - last.header.first.0);
-        let why = tail.flaw.map_or_else(
-            || "the file ends too early".to_owned(),
-            |flaw| flaw.to_string(),
-        );
-        return Err(Error::damage(&last.path, offset, why));
+        return Err(Error::damage(&last.path, offset, tail.why()));
     }
-    let offset = last.header_bytes + (tail.end.0 - last.header.first.0);
-    let rest = (tail.dirty_end > offset).then_some(offset..tail.dirty_end);
-    if rest.is_some() || !behind.is_empty() {
-        if let Some(flaw) = tail.flaw.filter(|_| reason.is_empty()) {
-            reason = flaw.to_string();
-        }
-        if reason.is_empty() {
-            reason = "there are files that are no part of it".to_owned();
-        }
-        chain.cut = Some(Cut {
-            reason,
-            tail: rest,
-            files: behind,
-        });
-    }
+    chain.cut = cut_of(&last, &tail, behind, reason);
     gather(&mut chain, candidates, &last.header, &tail.retired, paths)?;
     chain.end = tail.end;
     chain.durable = durable;
@@ -380,6 +343,52 @@ fn find_before(
     };
     chain.segments.push((last, extent));
     Ok(chain)
+}
+
+/// Says of files without a header whether they are behind the end of the log, or no part of it any more.
+fn put_aside(
+    unreadable: &[Unreadable],
+    (last, tail): (&Candidate, &Tail),
+    durable: Lsn,
+    behind: &mut Vec<PathBuf>,
+    leftovers: &mut Vec<PathBuf>,
+) -> Result<()> {
+    for bad in unreadable {
+        let mut listed = last.header.segments.iter();
+        let is_listed = listed.any(|extent| extent.first == bad.first);
+        // What begins inside of the newest segment is no part of the log, whatever it is.
+        let is_behind = bad.first > last.header.first && bad.first >= tail.end;
+        let is_missing = is_listed && !tail.retired.contains_key(&bad.first);
+        if bad.first < durable && (is_missing || is_behind) {
+            return Err(Error::damage(&bad.path, 0, bad.reason));
+        }
+        if bad.first > last.header.first {
+            behind.push(bad.path.clone());
+        } else if !is_listed {
+            leftovers.push(bad.path.clone());
+        }
+    }
+    Ok(())
+}
+
+/// What is behind the end of the log, if something is: of the last segment, and files.
+fn cut_of(last: &Candidate, tail: &Tail, behind: Vec<PathBuf>, mut reason: String) -> Option<Cut> {
+    let offset = last.header_bytes + (tail.end.0 - last.header.first.0);
+    let rest = (tail.dirty_end > offset).then_some(offset..tail.dirty_end);
+    if rest.is_none() && behind.is_empty() {
+        return None;
+    }
+    if let Some(flaw) = tail.flaw.filter(|_| reason.is_empty()) {
+        reason = flaw.to_string();
+    }
+    if reason.is_empty() {
+        reason = "there are files that are no part of it".to_owned();
+    }
+    Some(Cut {
+        reason,
+        tail: rest,
+        files: behind,
+    })
 }
 
 /// What marks in a file without a header say. Its records are taken to be where
@@ -456,12 +465,8 @@ fn first_hole(
         *durable = tail.durable.max(*durable);
         *last_blob = tail.last_blob.max(*last_blob);
         if tail.end < extent.end() {
-            let why = tail.flaw.map_or_else(
-                || "the file ends too early".to_owned(),
-                |flaw| flaw.to_string(),
-            );
             let offset = candidate.header_bytes + (tail.end.0 - extent.first.0);
-            return Ok(Some((tail.end, why, candidate.path.clone(), offset)));
+            return Ok(Some((tail.end, tail.why(), candidate.path.clone(), offset)));
         }
     }
     Ok(None)

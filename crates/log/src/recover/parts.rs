@@ -60,6 +60,24 @@ pub(crate) struct Chain {
     pub(crate) is_backup: bool,
 }
 
+impl Chain {
+    /// A log in which nothing was written yet.
+    pub(super) fn empty() -> Chain {
+        Chain {
+            segments: Vec::new(),
+            end: Lsn::FIRST,
+            name: None,
+            epoch: 0,
+            bindings: Bindings::default(),
+            durable: Lsn(0),
+            last_blob: Lsn(0),
+            cut: None,
+            leftovers: Vec::new(),
+            is_backup: false,
+        }
+    }
+}
+
 /// What is behind the end of the log.
 #[derive(Debug)]
 pub(crate) struct Cut {

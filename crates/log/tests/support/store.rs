@@ -127,7 +127,7 @@ impl Store {
                     entry.address = entry.address.map(Address::patched);
                 }
             }
-            Op::Batch(ops) => self.run_batch(log, appender, ops, state),
+            Op::Batch(ops) => self.run_batch(appender, ops, state),
             Op::Series(sets) => run_series(appender, sets, state),
             Op::Clear(db) => {
                 appender.bind(&[Rebind::Clear(*db)]);
@@ -144,7 +144,7 @@ impl Store {
         appender.commit()
     }
 
-    fn run_batch(&self, log: &Log, appender: &mut Appender, ops: &[Op], state: &mut State) {
+    fn run_batch(&self, appender: &mut Appender, ops: &[Op], state: &mut State) {
         let mut dead = Vec::new();
         let mut note = |key: &FullKey, old: Option<Entry>| {
             dead.extend(old.and_then(|old| {
@@ -208,28 +208,10 @@ impl Store {
             made.push(((record.db, record.key.to_vec()), address, is_patch));
         });
         let liveness = appender.liveness();
-        for (full, address, is_patch) in made {
-            // The key may be gone again: deleted later in the same batch.
-            let entry = state.entries.get_mut(&full);
-            if let Some(address) = address {
-                match entry {
-                    Some(entry) => {
-                        if let Some(old) = entry.address.replace(address) {
-                            liveness.dead(old, full.1.len(), entry.value.len());
-                        }
-                    }
-                    None => liveness.dead(address, full.1.len(), 0),
-                }
-            } else if let Some(entry) = entry
-                && is_patch
-            {
-                entry.address = entry.address.map(Address::patched);
-            }
-        }
+        note_addresses(state, made, liveness);
         for (address, key, value) in dead {
             liveness.dead(address, key, value);
         }
-        let _ = log;
     }
 
     /// Forgets what has expired; nothing is logged for it, unless its value has a file of its own.
@@ -549,4 +531,30 @@ pub(crate) fn load_from(
     Ok(Store {
         state: Mutex::new(state),
     })
+}
+
+/// Gives the entries that a batch has made their addresses.
+fn note_addresses(
+    state: &mut State,
+    made: Vec<(FullKey, Option<Address>, bool)>,
+    liveness: &mut Liveness,
+) {
+    for (full, address, is_patch) in made {
+        // The key may be gone again: deleted later in the same batch.
+        let entry = state.entries.get_mut(&full);
+        if let Some(address) = address {
+            match entry {
+                Some(entry) => {
+                    if let Some(old) = entry.address.replace(address) {
+                        liveness.dead(old, full.1.len(), entry.value.len());
+                    }
+                }
+                None => liveness.dead(address, full.1.len(), 0),
+            }
+        } else if let Some(entry) = entry
+            && is_patch
+        {
+            entry.address = entry.address.map(Address::patched);
+        }
+    }
 }
