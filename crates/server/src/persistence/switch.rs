@@ -157,7 +157,8 @@ fn begin_fresh(server: &Durable, directory: &Path) -> Result<Log, String> {
 impl Persistence {
     /// Switches the log on, on a running server. Existing data is written to it in the background.
     ///
-    /// # Errors The reason, for people.
+    /// # Errors
+    /// The reason, for people.
     pub(crate) fn switch_on(server: &'static Durable) -> Result<(), String> {
         let own = &server.persistence;
         own.enter_phase(Phase::Beginning)?;
@@ -193,7 +194,8 @@ impl Persistence {
     /// Switches the log off, on a running server. Values that are only in the log are loaded first. The log
     /// stays on disk.
     ///
-    /// # Errors The reason, for people.
+    /// # Errors
+    /// The reason, for people.
     pub(crate) fn switch_off(server: &'static Durable) -> Result<(), String> {
         let own = &server.persistence;
         own.enter_phase(Phase::Ending)?;
@@ -215,7 +217,8 @@ impl Persistence {
     /// Begins to log all data again, before or after data is loaded that is not logged. No other thread
     /// changes data meanwhile. `clears`: records from before are void.
     ///
-    /// # Errors The reason, for people.
+    /// # Errors
+    /// The reason, for people.
     pub(crate) fn begin_anew(server: &Durable, clears: bool) -> Result<(), String> {
         let own = &server.persistence;
         if !own.is_open() {
@@ -231,7 +234,8 @@ impl Persistence {
 
     /// Logs the missing data after [`Persistence::begin_anew`].
     ///
-    /// # Errors The reason, for people.
+    /// # Errors
+    /// The reason, for people.
     pub(crate) fn complete_anew(server: &Durable) -> Result<(), String> {
         if !server.persistence.is_open() {
             return Ok(());
@@ -345,7 +349,8 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), String> 
 
 /// Logs all entries that are not in the log, and makes them durable.
 ///
-/// # Errors The reason, for people.
+/// # Errors
+/// The reason, for people.
 pub(crate) fn log_everything(server: &Durable) -> Result<(), String> {
     let own = &server.persistence;
     let mut appender = own.appender()?;

@@ -1,4 +1,4 @@
-//! Values that are not in memory: read back from the log, received into files, sent from files.
+//! Values outside of memory: read back from the log, received into files, sent from files.
 
 pub(crate) mod blobs;
 pub(crate) mod cold;
@@ -8,12 +8,12 @@ use std::ops::Deref;
 
 use crate::persistence::Durable;
 
-/// The floor of values that are not in memory.
+/// Floor of the values outside of memory.
 pub(crate) struct Values {
     pub(crate) durable: Durable,
     /// Values that are being read back from the log.
     pub(crate) fetching: cold::Fetching,
-    /// Values that have files of their own, on their way.
+    /// Transfers of values with files of their own.
     pub(crate) blobs: blobs::Transfers,
 }
 

@@ -1,8 +1,8 @@
-//! Threads that do what workers must not wait for: jobs of one kind, the first first. They are started when
-//! there is something to do, as many as are needed and the kind may have, and stay.
+//! Thread pools for jobs that may block: jobs of one kind, first in, first out. Threads are started on
+//! demand, up to the bound of the kind, and stay.
 //!
-//! Who needs some keeps a [`Pool`] of its own, so that who waits for one kind of job does not wait behind
-//! another. What a job is, and who is told of its end, is the job's business.
+//! Each kind of job has a [`Pool`] of its own, so that jobs don't wait for jobs of other kinds. The job
+//! itself reports its end.
 //!
 //! Invariant: while there are jobs in the queue, a thread that is not idle, or was woken, will look at it.
 
@@ -10,16 +10,16 @@ use std::collections::VecDeque;
 
 use parking_lot::{Condvar, Mutex};
 
-/// A kind of job.
+/// Kind of job.
 pub(crate) trait Job: Send + 'static {
-    /// What its threads are called; a number follows.
+    /// Name of its threads; a number is appended.
     const NAME: &'static str;
-    /// Threads, at most.
+    /// Bound of the number of threads.
     const THREADS: usize;
-    /// How much they give way to workers, as `nice` has it.
+    /// Increment of the threads' `nice` value.
     const NICE: i32 = 0;
 
-    /// Does it. May wait for anything but another job.
+    /// Runs the job. May wait for anything but another job.
     fn run(self);
 }
 
@@ -50,7 +50,7 @@ impl<J> Default for Pool<J> {
 }
 
 impl<J: Job> Pool<J> {
-    /// Lets threads do these, side by side where there are enough of them.
+    /// Adds jobs, and starts threads on demand.
     pub(crate) fn add(&'static self, jobs: impl IntoIterator<Item = J>) {
         let mut queue = self.queue.lock();
         let before = queue.jobs.len();
@@ -59,7 +59,7 @@ impl<J: Job> Pool<J> {
         while queue.threads < J::THREADS && queue.idle < queue.jobs.len() {
             let name = format!("{}-{}", J::NAME, queue.threads);
             match std::thread::Builder::new().name(name).spawn(|| self.work()) {
-                // It counts as idle until it has taken something.
+                // A new thread counts as idle until it takes a job.
                 Ok(_) => {
                     queue.threads += 1;
                     queue.idle += 1;
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// Says that it has begun, and ends when it may.
+    /// Sends a message when it begins, and ends when it is told to.
     struct Step {
         number: usize,
         begun: Sender<usize>,
@@ -148,7 +148,7 @@ mod tests {
         end.send(()).expect("they listen");
         assert_eq!(begins.recv(), Ok(4));
         (0..3).for_each(|_| end.send(()).expect("they listen"));
-        // One after the other, in threads that are there already.
+        // One after the other, in existing threads.
         for number in 5..50 {
             pool.add([step(number)]);
             assert_eq!(begins.recv(), Ok(number));

@@ -31,7 +31,8 @@ pub(super) fn is_in(records: &Records) -> bool {
 
 /// Calls `give` with all keys and their values, in memory or as a stream.
 ///
-/// # Errors A value is unreadable, or an error of `give`.
+/// # Errors
+/// A value is unreadable, or an error of `give`.
 pub(super) fn read<'r>(
     server: &Durable,
     records: &'r Records,

@@ -69,7 +69,8 @@ struct Buffer {
 impl Draft {
     /// Creates a temporary file beside the one to be replaced.
     ///
-    /// # Errors The configured name is empty, or the system call fails.
+    /// # Errors
+    /// The configured name is empty, or the system call fails.
     pub(super) fn create(settings: &Settings) -> io::Result<(Draft, DraftFile)> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let target = path(settings).ok_or_else(|| io::Error::other("'dbfilename' is empty"))?;
@@ -98,7 +99,8 @@ impl Draft {
 
     /// Replaces the old file. The bytes are durable already.
     ///
-    /// # Errors The system call fails; the old file is still there.
+    /// # Errors
+    /// The system call fails; the old file is still there.
     pub(super) fn keep(&mut self) -> io::Result<()> {
         fs::rename(&self.path, &self.target)?;
         self.kept = true;
@@ -107,7 +109,8 @@ impl Draft {
 
     /// Makes the replacement durable.
     ///
-    /// # Errors The system call fails.
+    /// # Errors
+    /// The system call fails.
     pub(super) fn sync_directory(&self) -> io::Result<()> {
         let directory = self.target.parent().unwrap_or(Path::new("."));
         File::open(directory)?.sync_all()
@@ -151,7 +154,8 @@ impl Buffer {
 impl DraftFile {
     /// Waits until all bytes are on disk.
     ///
-    /// # Errors Errors of the system calls.
+    /// # Errors
+    /// Errors of the system calls.
     pub(super) fn sync(mut self) -> io::Result<()> {
         self.spill()?;
         self.file.sync_data()

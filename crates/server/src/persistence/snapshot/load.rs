@@ -56,7 +56,8 @@ struct Load<'s> {
 /// Loads a file; the caller refuses commands meanwhile. With `relief` values leave memory when it is short.
 /// Keys that were loaded before an error stay.
 ///
-/// # Errors A text for the operator: the place of the damage and its kind, or the unsupported content.
+/// # Errors
+/// A text for the operator: the place of the damage and its kind, or the unsupported content.
 pub(crate) fn load(
     server: &Durable,
     path: &Path,
@@ -74,7 +75,8 @@ pub(crate) fn load(
 /// [`load`] for the RDB file in front of the commands of an append-only file. Expired keys are loaded too,
 /// because a command may change their expiry. Returns the offset of the first command.
 ///
-/// # Errors As [`load`].
+/// # Errors
+/// As [`load`].
 pub(crate) fn load_base(
     server: &Durable,
     path: &Path,
@@ -87,7 +89,8 @@ pub(crate) fn load_base(
 
 /// Reads a file to its end without loading it.
 ///
-/// # Errors As [`load`].
+/// # Errors
+/// As [`load`].
 pub(super) fn check(server: &Durable, path: &Path) -> Result<(), String> {
     let (load, file, _) = Load::begin(server, path, Duplicates::Refused, None)?;
     let wrong = |error: rdb::Error| error.to_string();

@@ -32,7 +32,8 @@ pub(crate) enum ReloadError {
 
 /// Reloads all data. An invalid file leaves it unchanged.
 ///
-/// # Errors See [`ReloadError`].
+/// # Errors
+/// See [`ReloadError`].
 pub(crate) fn reload(
     server: &Durable,
     turn: &mut Turn<'_>,

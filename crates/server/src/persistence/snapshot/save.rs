@@ -64,7 +64,8 @@ pub(super) struct Save<'s> {
 
 /// Writes the keyspace to the configured file while all workers are excluded.
 ///
-/// # Errors Errors of the system calls. The old file is still there then.
+/// # Errors
+/// Errors of the system calls. The old file is still there then.
 pub(crate) fn save_alone(server: &Durable, alone: &Exclusive<'_>, now: i64) -> io::Result<()> {
     let databases: Vec<_> = server.keyspace.all(alone).collect();
     let sizes = databases.iter().map(|(number, database)| {

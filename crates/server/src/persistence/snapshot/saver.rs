@@ -41,7 +41,8 @@ pub(crate) fn run(server: &'static Durable, loads: bool) {
 
 /// Loads the configured file.
 ///
-/// # Errors A text for the operator.
+/// # Errors
+/// A text for the operator.
 pub(crate) fn load_at_start(server: &Durable) -> Result<(), String> {
     let Some(path) = file::path(&server.settings) else {
         return Ok(());
@@ -58,7 +59,8 @@ pub(crate) fn load_at_start(server: &Durable) -> Result<(), String> {
 
 /// Whether there is a file to load at the start.
 ///
-/// # Errors The system call fails.
+/// # Errors
+/// The system call fails.
 pub(crate) fn is_there(server: &Durable) -> Result<bool, String> {
     let Some(path) = file::path(&server.settings) else {
         return Ok(false);

@@ -180,7 +180,8 @@ impl Snapshots {
     /// Begins a snapshot of this moment, which the snapshot thread writes. Called inside a turn and without a
     /// lock.
     ///
-    /// # Errors Another snapshot is in progress.
+    /// # Errors
+    /// Another snapshot is in progress.
     pub(crate) fn start(
         &self,
         server: &Durable,
@@ -240,7 +241,8 @@ impl Snapshots {
     /// Requests a snapshot that begins as soon as possible: BGSAVE in a transaction, of which a snapshot must
     /// not contain a part.
     ///
-    /// # Errors A snapshot is in progress.
+    /// # Errors
+    /// A snapshot is in progress.
     pub(crate) fn schedule(&self) -> Result<(), Busy> {
         let mut state = self.state.lock();
         if state.running.is_some() {

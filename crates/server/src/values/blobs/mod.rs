@@ -1,29 +1,28 @@
-//! Large values on their way between sockets and files of their own, past memory.
+//! Transfer of large values between sockets and files of their own, without holding them in memory.
 //!
-//! With a log, a value of `log-blob-size` bytes or more that SET (or one of its relatives) brings goes to a
-//! file while it arrives, and the key becomes one whose value is in the log alone ([`crate::values::cold`]).
-//! GET sends it from there, and so do the others that send a value or a part of it. So neither takes more
-//! memory than a few pieces, however large the value is.
+//! With a log, a value of `log-blob-size` bytes or more in SET (or a related command) is written to a file
+//! while it arrives, and the value of the key is only in the log ([`crate::values::cold`]). GET and other
+//! commands that send a value or a part of it send it from the file. Neither takes more memory than a few
+//! pieces, whatever the length.
 //!
 //! ```text
-//!  socket -- worker: pieces (`receive`) -- thread: file (`upload`) -- synced -- the request runs, with the file for an argument
+//!  socket -- worker: pieces (`receive`) -- thread: file (`upload`) -- synced -- the request runs with the file
 //!  file   -- thread: pieces (`pieces`) -- worker                         -- socket
 //!           \- too many at a time: page cache -- worker: sendfile (`send`) --/
 //! ```
 //!
-//! What has arrived of the request beside the value stays in the connection's buffer, with a few words in the
-//! place of the value, and is parsed when the file is there: so the request runs like any other, and until
-//! then nobody sees a thing. Commands that need the bytes of such a value get them in memory, as of any that
-//! is in the log alone, if there is room.
+//! The rest of the request stays in the connection's buffer, with a few words in the place of the value, and
+//! is parsed when the file is complete. So the request runs like any other and has no effect before. Commands
+//! that need the bytes of such a value get them in memory, like those of any value that is only in the log,
+//! if there is room.
 //!
 //! Invariants:
-//! 1. A worker never waits for a disk here: what may wait is done by threads ([`Work`]).
-//! 2. A request that does not use the file it came with leaves none behind, and neither does a connection
-//!    that ends before.
-//! 3. A key gets a large value only while nobody has pinned its shard: who has relies on values that are in
+//! 1. A worker never blocks on a disk here; threads do that ([`Work`]).
+//! 2. A request that does not use its file removes it, and so does a connection that ends before.
+//! 3. A key gets a large value only while its shard is not pinned: a command with a pin relies on values in
 //!    memory.
 //!
-//! Not here: the files themselves (crate `ferrite_log`), and what commands make of them (`command/string`).
+//! Not here: the files themselves (crate `ferrite_log`), and the commands (`command/string`).
 
 mod pieces;
 mod send;
@@ -45,16 +44,16 @@ use send::ReadIn;
 pub(crate) use send::{Before, Ready, Sending, Sent};
 pub(crate) use upload::{Incoming, Upload};
 
-/// What has become of a large value: its file, or why there is none.
+/// Result of an upload: the file, or an error reply.
 type Outcome = Result<Arc<Blob>, Failure>;
 
-/// A large value that has come with a request which has yet to run.
+/// Large value of a request that has not run yet.
 pub(crate) struct Received {
     pub(crate) outcome: Outcome,
     _arriving: Arriving,
 }
 
-/// A large value that is arriving, or whose request has yet to run.
+/// Counts a large value that is arriving, or whose request has not run yet.
 struct Arriving(&'static Values);
 
 impl Arriving {
@@ -77,16 +76,16 @@ impl Received {
     }
 }
 
-/// Large values under way, and the threads that move them.
+/// Transfers of large values, and their threads.
 pub(crate) struct Transfers {
-    /// Who reads past the page cache, or what is there.
+    /// Reads past the page cache, or from it.
     reading: Pool<pieces::Read>,
-    /// Who does what takes a processor's time.
+    /// Transfers that take processor time.
     slow: Pool<Work>,
     room: pieces::Room,
-    /// Values of which more can be taken, or all of which are in their files.
+    /// Uploads that can continue, or are complete.
     pub(crate) uploaded: Mailboxes<Arc<Incoming>>,
-    /// Word that there is more of a value to send.
+    /// Messages that more of a value can be sent.
     pub(crate) ready: Mailboxes<Ready>,
 }
 
@@ -102,7 +101,7 @@ impl Transfers {
     }
 }
 
-/// What threads do for large values that takes a processor's time.
+/// Job of a transfer that takes processor time.
 pub(crate) enum Work {
     Write(Arc<Incoming>),
     Read(Arc<pieces::Outgoing>),
@@ -112,7 +111,7 @@ pub(crate) enum Work {
 impl Job for Work {
     const NAME: &'static str = "blob";
     const THREADS: usize = BLOB_THREADS;
-    // Copying and checking pieces takes time that those need who send small things.
+    // Copying and checking pieces would take processor time from small requests.
     const NICE: i32 = BLOB_NICE;
 
     fn run(self) {
@@ -130,8 +129,7 @@ pub(crate) fn is_blob(value: ColdValue) -> bool {
 }
 
 impl Values {
-    /// If there are no large values in files any more, lets commands run without a look for them, until one
-    /// arrives.
+    /// If no value has a file any more, lets commands run without a check for such values, until one arrives.
     pub(crate) fn forget_large(&self, turn: &mut Turn<'_>) {
         if self.offload.is_large_expected() && !self.has_large() {
             turn.exclusive(|alone| {
@@ -142,15 +140,15 @@ impl Values {
         }
     }
 
-    /// Whether there is a large value in a file, or may be soon.
+    /// Whether a value has a file, or may have one soon.
     fn has_large(&self) -> bool {
         let is_used = |store: BlobStore| store.is_used();
         self.offload.arriving.load(Relaxed) > 0
             || self.persistence.blob_store().is_some_and(is_used)
     }
 
-    /// Whether there can ever be room in memory for a value that a command needs. What left memory has been
-    /// there.
+    /// Whether a value may be loaded into memory for a command. True for offloaded values, which were in
+    /// memory.
     pub(crate) fn may_hold(&self, value: ColdValue) -> bool {
         if !is_blob(value) {
             return true;

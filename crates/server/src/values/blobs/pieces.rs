@@ -1,18 +1,17 @@
-//! One part of a large value on its way from its file: pieces that a thread reads and a worker sends, the
-//! next while the last is sent. What was read is checked before it is handed over: whole pieces of
-//! [`BLOB_PIECE_BYTES`], each of which has a checksum in the file.
+//! Sending a part of a large value by pieces in memory: a thread reads one piece from the file while a worker
+//! sends the piece before. A piece is checked before it is sent: whole units of [`BLOB_PIECE_BYTES`], each
+//! with a checksum in the file.
 //!
-//! A value is read past the page cache the first few times: to fill pages for it costs several times as much
-//! as reading it. What is asked for again and again is read into the page cache, and from there.
+//! The first few reads of a value bypass the page cache, because filling its pages costs several times as
+//! much as reading. Values that are read often are read into the page cache, and from there.
 //!
-//! All that are sent at a time share [`Room`]. The pieces are large while few are, because a disk reads these
-//! faster, and the smaller the more there are; who comes when there is no room left, here or within
-//! `maxmemory`, is sent from the page cache, without any memory here (`send`). So it does not matter how long
-//! somebody takes to read.
+//! All parts that are being sent share [`Room`]. The pieces are large while there are few, because a disk
+//! reads these faster, and smaller the more there are. Without room, here or within `maxmemory`, a part is
+//! sent from the page cache, without memory here (`send`). So slow receivers do no harm.
 //!
 //! ```text
 //!  spare -- read --> ready -- sending -- sent --> spare ...
-//!              \- somebody waits for it: the worker is sent word
+//!              \- the connection waits for it: the worker gets a message
 //! ```
 
 use std::collections::VecDeque;
@@ -40,14 +39,14 @@ use crate::shared::clients::Client;
 use crate::values::Values;
 use crate::values::pool::Job;
 
-/// Bytes that pieces take, of all values that are being sent.
+/// Bytes of the pieces of all parts that are being sent.
 #[derive(Default)]
 pub(crate) struct Room {
     taken: AtomicUsize,
 }
 
 impl Room {
-    /// Takes room for pieces, if there is some. How many bytes each may have.
+    /// Takes room for the pieces of a part. Returns the bytes of each; `None` without room.
     fn take(&self, limit: usize) -> Option<usize> {
         let took = self.taken.fetch_update(Relaxed, Relaxed, |taken| {
             size(limit, taken).map(|size| taken + size * SEND_PIECES)
@@ -55,7 +54,7 @@ impl Room {
         took.ok().and_then(|taken| size(limit, taken))
     }
 
-    /// What [`Room::take`] would take; 0 if there is nothing left.
+    /// Bytes that [`Room::take`] would take; 0 without room.
     fn wanted(&self, limit: usize) -> usize {
         size(limit, self.taken.load(Relaxed)).unwrap_or(0) * SEND_PIECES
     }
@@ -65,7 +64,7 @@ impl Room {
     }
 }
 
-/// Bytes of each piece for who comes when so many are taken, with that limit of memory.
+/// Bytes of each piece, given the limit of memory and the bytes that are taken; `None` without room.
 fn size(limit: usize, taken: usize) -> Option<usize> {
     let whole = match limit {
         0 => SEND_ROOM_BYTES,
@@ -78,32 +77,32 @@ fn size(limit: usize, taken: usize) -> Option<usize> {
     (size * SEND_PIECES <= free).then_some(size)
 }
 
-/// The connection's end of it. Dropping it gives the rest up.
+/// Connection's side of a part. Dropping it cancels the rest.
 pub(super) struct Pieces {
     shared: Arc<Outgoing>,
-    /// The piece that is being sent, and what of it is left.
+    /// Piece that is being sent, and the range of it that is left.
     sending: Piece,
 }
 
-/// Some of a file, in memory.
+/// Piece of a file in memory.
 #[derive(Default)]
 struct Piece {
     bytes: Vec<u8>,
-    /// What of it is to be sent.
+    /// Range to be sent.
     part: Range<usize>,
 }
 
-/// What worker and thread share.
+/// State shared by worker and thread.
 pub(crate) struct Outgoing {
     server: &'static Values,
     client: Arc<Client>,
-    /// The number of the wait, by which its connection knows it.
+    /// Number of the connection's wait.
     number: u64,
     part: FilePart,
     /// Bytes of a piece.
     size: usize,
     state: Mutex<State>,
-    /// Whoever has taken it reads. None before it is opened.
+    /// Locked by the reading thread. `None` before the file is opened.
     file: Mutex<Option<Source>>,
 }
 
@@ -111,31 +110,31 @@ pub(crate) struct Outgoing {
 struct State {
     ready: VecDeque<Piece>,
     spare: Vec<Vec<u8>>,
-    /// Pieces that were made.
+    /// Number of pieces allocated.
     pieces: usize,
-    /// Where the next piece begins in the file.
+    /// Offset of the next piece in the file.
     next: u64,
-    /// A thread reads, or will.
+    /// Whether a thread reads, or will.
     is_running: bool,
-    /// Nobody wants it any more.
+    /// Whether the rest is cancelled.
     is_abandoned: bool,
-    /// The connection waits for a piece.
+    /// Whether the connection waits for a piece.
     wants_word: bool,
-    /// Why there will be no more.
+    /// Error after which there are no more pieces.
     failed: Option<Arc<str>>,
 }
 
-/// A file, and how it is read.
+/// File, and the way it is read.
 struct Source {
     file: BlobFile,
-    /// By way of the page cache.
+    /// Whether it is read into the page cache.
     is_kept: bool,
-    /// The system was asked to read so far.
+    /// End of the range whose reading ahead was requested.
     asked_until: u64,
 }
 
-/// What the threads do that read past the page cache, or from it. It takes them next to no time: they wait
-/// for the disk.
+/// Job of the threads that read past the page cache, or from it. It takes hardly any processor time: they
+/// wait for the disk.
 pub(crate) struct Read(Arc<Outgoing>);
 
 impl Job for Read {
@@ -152,13 +151,12 @@ fn limit_of(server: &Values) -> usize {
 }
 
 impl Pieces {
-    /// Bytes of memory that the next one takes.
+    /// Bytes of memory that the next part takes.
     pub(super) fn memory_wanted(server: &Values) -> usize {
         server.blobs.room.wanted(limit_of(server))
     }
 
-    /// Begins to read a part, if there is room, with one piece after the other. The connection waits for the
-    /// first.
+    /// Begins to read a part a piece at a time, if there is room. The connection waits for the first piece.
     pub(super) fn begin(
         server: &'static Values,
         client: &Arc<Client>,
@@ -186,7 +184,7 @@ impl Pieces {
         })
     }
 
-    /// The number of its waits.
+    /// Number of its wait.
     pub(super) fn number(&self) -> u64 {
         self.shared.number
     }
@@ -196,7 +194,7 @@ impl Pieces {
         self.shared.size * SEND_PIECES
     }
 
-    /// Whether the first piece is there, or never will be; if that is not known, asks for word of it.
+    /// State of the first piece. If it is not known yet, a message is requested.
     pub(super) fn opening(&self) -> Opening {
         let mut state = self.shared.state.lock();
         match &state.failed {
@@ -209,10 +207,10 @@ impl Pieces {
         }
     }
 
-    /// Sends what the socket takes of one piece, `most` bytes at most.
+    /// Sends at most `most` bytes of one piece, as far as the socket takes them.
     ///
     /// # Errors
-    /// `WouldBlock` if it takes nothing now. Anything else is the end of the connection.
+    /// `WouldBlock` if it takes nothing now. After any other error the connection has to be closed.
     pub(super) fn send(
         &mut self,
         poller: &mut Poller,
@@ -227,13 +225,13 @@ impl Pieces {
         let sent = poller.send(socket.as_fd(), &bytes[part.start..end])?;
         part.start += sent;
         if part.start == part.end {
-            // The next can be read into it while what is there already is sent.
+            // The next piece can be read into it while the ready one is sent.
             self.shared.take_back(std::mem::take(bytes));
         }
         Ok(Sent::Bytes(sent))
     }
 
-    /// Goes on to the next piece; if there is none yet, asks for word of it.
+    /// Switches to the next piece. If there is none yet, a message is requested.
     fn turn_over(&mut self) -> io::Result<bool> {
         let mut state = self.shared.state.lock();
         match state.ready.pop_front() {
@@ -259,7 +257,7 @@ impl Drop for Pieces {
 }
 
 impl Outgoing {
-    /// Lets a thread go on, if none does and there is something to read.
+    /// Starts a thread, if none reads and there is something to read.
     fn start(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         if state.next >= self.part.range.end || std::mem::replace(&mut state.is_running, true) {
             return;
@@ -268,22 +266,22 @@ impl Outgoing {
         self.server.blobs.reading.add([Read(Arc::clone(self))]);
     }
 
-    /// A piece was sent.
+    /// Takes back the memory of a sent piece.
     fn take_back(self: &Arc<Self>, bytes: Vec<u8>) {
         let mut state = self.state.lock();
         state.spare.push(bytes);
         self.start(state);
     }
 
-    /// Reads as long as there are pieces to read into. Who `may_keep` gives way to workers, and may take the
-    /// time that filling the page cache takes.
+    /// Reads while there are pieces to read into. With `may_keep` the thread has a lower priority than
+    /// workers, and may spend the time to fill the page cache.
     pub(super) fn read(self: Arc<Self>, may_keep: bool) {
         if !self.read_on(may_keep) {
             self.server.blobs.slow.add([Work::Read(self)]);
         }
     }
 
-    /// As [`Outgoing::read`]; false if somebody else has to.
+    /// [`Outgoing::read`]; returns false if a thread with `may_keep` has to continue.
     fn read_on(&self, may_keep: bool) -> bool {
         let mut source = self.file.lock();
         loop {
@@ -323,7 +321,7 @@ impl Outgoing {
         }
     }
 
-    /// The file, opened if it is not yet.
+    /// The file; opens it at the first call.
     fn opened<'a>(&self, source: &'a mut Option<Source>) -> io::Result<&'a mut Source> {
         let source = match source {
             Some(source) => return Ok(source),
@@ -331,7 +329,7 @@ impl Outgoing {
         };
         let FilePart { blob, range, .. } = &self.part;
         let file = self.part.open()?;
-        // What is there already costs no more than a copy, and is found by those who read past it.
+        // A cached part costs only a copy, and reads past the page cache find it too.
         let middle = range.start + (range.end - range.start) / 2;
         let is_there = |file| is_cached(file, middle..middle + 1) == Some(true);
         let is_kept =
@@ -343,8 +341,7 @@ impl Outgoing {
         }))
     }
 
-    /// Reads the piece that begins at `from`, with all of what has a checksum together with it, and checks
-    /// that.
+    /// Reads and checks the piece at `from`, with all bytes that share its checksums.
     fn read_piece(&self, source: &mut Source, mut bytes: Vec<u8>, from: u64) -> io::Result<Piece> {
         let FilePart { blob, range, .. } = &self.part;
         let skew = from % BLOB_PIECE_BYTES as u64;
@@ -400,7 +397,7 @@ impl Outgoing {
         self.send_word(&mut state);
     }
 
-    /// Tells the worker, if it waits.
+    /// Sends the worker a message, if the connection waits.
     fn send_word(&self, state: &mut State) {
         if std::mem::take(&mut state.wants_word) {
             let (server, worker) = (self.server, self.client.worker);

@@ -1,13 +1,13 @@
-//! Parts of large values that are sent from their files: by way of pieces in memory ([`super::pieces`]), or,
-//! while too many are sent for that, from the page cache to the socket, without a copy in this process.
+//! Sending a part of a large value from its file: by pieces in memory ([`super::pieces`]), or, while too many
+//! parts are being sent for that, from the page cache to the socket, without a copy in this process.
 //!
-//! The second way takes no memory that stays, and costs who receives on the same machine more: pages that
-//! nobody has touched for long are copied slowly. A thread reads what comes next, [`READ_IN_BYTES`] at a
-//! time, and checks it; it is in the page cache then, and is sent from there.
+//! The second way takes no lasting memory, and costs a receiver on the same machine more, because pages that
+//! were not used for long are copied slowly. A thread reads [`READ_IN_BYTES`] at a time and checks them; then
+//! they are in the page cache and are sent from there.
 //!
-//! The header of the reply goes to the socket with the first bytes of the value, and not before. If these
-//! cannot be read, or are not what was written, an error takes its place ([`Opening`]). Where that is found
-//! out later, the connection has to end: the header has promised the rest.
+//! The header of the reply is sent with the first bytes of the value, not before. If these are unreadable or
+//! damaged, an error takes its place ([`Opening`]). After a later error the connection has to be closed,
+//! because the header has promised the rest.
 
 use std::io;
 use std::ops::Range;
@@ -29,33 +29,33 @@ use crate::request::{Failure, FilePart};
 use crate::shared::clients::Client;
 use crate::values::Values;
 
-/// One that is being sent, or will be.
+/// Part that is being sent, or will be.
 pub(crate) struct Sending {
     part: FilePart,
     way: Way,
-    /// The header of the reply, before it is sent.
+    /// Header of the reply, until it is sent.
     header: Option<Vec<u8>>,
 }
 
-/// What is known of the first bytes of a part.
+/// State of the first bytes of a part.
 pub(super) enum Opening {
-    /// They are there.
+    /// They can be sent.
     Goes,
-    /// They cannot be sent: why.
+    /// They can't be sent: the error.
     Fails(Arc<str>),
-    /// Nothing yet.
+    /// Not known yet.
     Later,
 }
 
-/// What goes to the socket before a part does.
+/// Bytes to be sent before a part.
 pub(crate) enum Before {
-    /// Nothing any more.
+    /// All of them are sent.
     Nothing,
-    /// Nothing is known before a thread has read.
+    /// Not known before a thread has read.
     Later,
     /// The header of the reply.
     Header(Vec<u8>),
-    /// An error, in the place of the header and the part, without the end of its line.
+    /// An error instead of header and part, without its end of line.
     Error(Vec<u8>),
 }
 
@@ -63,27 +63,27 @@ enum Way {
     Unbegun,
     Pieces(Pieces),
     PageCache(Pages),
-    /// Its file cannot be read: why.
+    /// The file is unreadable: the error.
     Failed(Arc<str>),
 }
 
-/// What is sent from the page cache.
+/// Part that is sent from the page cache.
 #[derive(Default)]
 struct Pages {
-    /// None before it is opened. A thread has it, or nobody.
+    /// `None` before it is opened. Locked by a reading thread only.
     file: Option<Arc<Mutex<BlobFile>>>,
-    /// Everything before was checked, and is in the page cache, or was a moment ago.
+    /// Everything before this offset was checked, and was in the page cache then.
     checked_until: u64,
 }
 
-/// What came of sending from a file.
+/// Result of sending from a file.
 pub(crate) enum Sent {
     Bytes(usize),
     /// A thread has to read first.
     Later,
 }
 
-/// Word that there is something to send to a connection that waits for it.
+/// Message to a waiting connection that it can continue to send.
 pub(crate) struct Ready {
     pub(crate) client: Arc<Client>,
     number: u64,
@@ -91,14 +91,14 @@ pub(crate) struct Ready {
 }
 
 enum What {
-    /// A piece, or that there will be none.
+    /// A piece is ready, or there will be none.
     Piece,
-    /// The page cache has the file up to a position, and that was checked.
+    /// The page cache has the file up to this offset, checked.
     Pages(Arc<Mutex<BlobFile>>, u64),
     Nothing(Arc<str>),
 }
 
-/// A part of a file that a thread is to read into the page cache.
+/// Part of a file that a thread is to read into the page cache.
 pub(crate) struct ReadIn {
     server: &'static Values,
     part: FilePart,
@@ -108,10 +108,10 @@ pub(crate) struct ReadIn {
 }
 
 impl Persistence {
-    /// A part of a value that has a file of its own. The shard of its entry is locked.
+    /// Part of a value with a file of its own. The shard of its entry is locked.
     ///
     /// # Errors
-    /// It has none.
+    /// The value has no file.
     pub(crate) fn part_of(&self, value: ColdValue, range: Range<u64>) -> Result<FilePart, Failure> {
         let blob = self.blob_of(value).ok_or(NOT_THERE)?;
         let store = self.blob_store().ok_or(NOT_THERE)?;
@@ -120,7 +120,7 @@ impl Persistence {
 }
 
 impl Values {
-    /// Notes that a large value cannot be sent. Returns what the client is told, if it can be told.
+    /// Counts and logs a large value that can't be sent. Returns the text for the client.
     pub(super) fn note_unsent(&self, error: &io::Error) -> Arc<str> {
         log::error!("a large value cannot be sent: {error}");
         let failures = &self.persistence.reading.failures;
@@ -131,13 +131,13 @@ impl Values {
 }
 
 impl Sending {
-    /// A part, and the header of the reply that it is, which goes in front of it.
+    /// A part, and the header of its reply.
     pub(crate) fn new(part: FilePart, header: Option<Vec<u8>>) -> Sending {
         let way = Way::Unbegun;
         Sending { part, way, header }
     }
 
-    /// What is to be sent first.
+    /// Bytes to be sent first.
     pub(crate) fn before(&mut self) -> Before {
         if self.header.is_none() {
             return Before::Nothing;
@@ -156,7 +156,7 @@ impl Sending {
         }
     }
 
-    /// Whether all of it was sent.
+    /// Whether all of it is sent.
     pub(crate) fn is_over(&self) -> bool {
         self.part.len() == 0
     }
@@ -169,11 +169,11 @@ impl Sending {
         }
     }
 
-    /// Sends what the socket takes, `most` bytes at most.
+    /// Sends at most `most` bytes, as far as the socket takes them.
     ///
     /// # Errors
-    /// `WouldBlock` if it takes nothing now. Anything else is the end of the connection, because the reply
-    /// cannot be completed.
+    /// `WouldBlock` if it takes nothing now. After any other error the connection has to be closed, because
+    /// the reply can't be completed.
     pub(crate) fn send(
         &mut self,
         poller: &mut Poller,
@@ -192,7 +192,7 @@ impl Sending {
         Ok(sent)
     }
 
-    /// Bytes of memory that it takes when it begins, if it may.
+    /// Bytes of memory that it takes when it begins, if there is room.
     pub(crate) fn memory_wanted(&self, server: &Values) -> usize {
         match self.way {
             Way::Unbegun => Pieces::memory_wanted(server),
@@ -200,7 +200,7 @@ impl Sending {
         }
     }
 
-    /// Lets a thread read what comes next: into memory if it may take some, or else into the page cache.
+    /// Starts a thread that reads the next bytes: into memory if there is room, else into the page cache.
     /// Returns the number of the wait.
     pub(crate) fn ask(
         &mut self,
@@ -232,7 +232,7 @@ impl Sending {
         }
     }
 
-    /// Whether this is the word that it waits for, under the number of the wait. Notes what there is.
+    /// Applies a message. Returns false if it is for another wait.
     pub(crate) fn note(&mut self, ready: &Ready, number: u64) -> bool {
         if ready.number != number {
             return false;
@@ -257,7 +257,7 @@ impl Pages {
         socket: &Socket,
         most: usize,
     ) -> io::Result<Sent> {
-        // Nobody has the file but a thread that is told to read, and then nothing is sent.
+        // Only a thread that was told to read locks the file, and nothing is sent then.
         let file = self.file.as_ref().and_then(|file| file.try_lock());
         let at = range.start;
         let Some(file) = file.filter(|_| at < self.checked_until) else {
@@ -276,7 +276,7 @@ impl Pages {
 }
 
 impl ReadIn {
-    /// Reads into the page cache, and tells the worker.
+    /// Reads into the page cache, and sends the worker a message.
     pub(super) fn read(self) {
         let worker = self.client.worker;
         let what = match self.read_pages() {
@@ -305,8 +305,8 @@ impl ReadIn {
             .next_multiple_of(piece)
             .min(self.part.blob.reference().len);
         let until = (begin + READ_IN_BYTES).min(end);
-        // All of it is asked for before any of it is waited for, in pieces that the system takes whole; and
-        // what comes behind it, which the disk can read while this is sent.
+        // Reading of the whole range is requested first, in steps that the system accepts whole, and of the
+        // range behind it, which the disk can read while this one is sent.
         let ahead = (until + READ_IN_BYTES).min(end);
         for at in (begin..ahead).step_by(READ_IN_STEP_BYTES) {
             file.file()
@@ -324,7 +324,7 @@ impl ReadIn {
 }
 
 impl Ready {
-    /// Word of a piece in memory, or that there will be none.
+    /// Message of a piece in memory, or that there will be none.
     pub(super) fn of(client: &Arc<Client>, number: u64) -> Ready {
         Ready {
             client: Arc::clone(client),

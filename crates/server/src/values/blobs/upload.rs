@@ -1,13 +1,13 @@
-//! One large value on its way to its file: pieces that a worker fills and a thread writes.
+//! Upload of one large value to its file: a worker fills pieces and a thread writes them.
 //!
-//! There are [`UPLOAD_PIECES`] pieces at most. They begin at pages, as all large allocations do, and are
-//! whole blocks, so that the disk takes them as they are. When all of them wait to be written the connection
-//! is not read from, and is sent word when one is free again. One thread at a time writes a value's pieces;
-//! it also begins the file and completes it at the end.
+//! There are at most [`UPLOAD_PIECES`] pieces. They begin at pages, like all large allocations, and are whole
+//! blocks, so that the disk takes them unchanged. While all of them are to be written, the connection is not
+//! read; it gets a message when one is free. One thread at a time writes a value's pieces; it also creates
+//! the file and completes it.
 //!
 //! ```text
 //!  filling -- full --> queue -- written --> spare -- filling ...
-//!                        \- the last: the file is complete, the outcome is there, the worker is sent word
+//!                        \- the last: the file is complete, the result is set, the worker gets a message
 //! ```
 
 use std::collections::VecDeque;
@@ -24,26 +24,26 @@ use crate::request::Failure;
 use crate::shared::clients::Client;
 use crate::values::Values;
 
-/// The connection's end of it. Dropping it gives the value up.
+/// Connection's side of an upload. Dropping it cancels the upload.
 pub(crate) struct Upload {
     shared: Arc<Incoming>,
-    /// Bytes that have not been handed over yet.
+    /// Bytes that are not in the queue yet.
     left: u64,
-    /// The piece that is being filled; one without room is none.
+    /// Piece that is being filled; none if it has no capacity.
     filling: Vec<u8>,
     _arriving: Arriving,
 }
 
-/// What worker and thread share.
+/// State shared by worker and thread.
 pub(crate) struct Incoming {
     server: &'static Values,
     pub(crate) client: Arc<Client>,
-    /// The number of the wait, by which its connection knows it.
+    /// Number of the connection's wait.
     pub(crate) number: u64,
     store: BlobStore,
     len: u64,
     state: Mutex<State>,
-    /// Whoever has taken it writes.
+    /// Locked by the writing thread.
     writer: Mutex<Writer>,
 }
 
@@ -51,20 +51,20 @@ pub(crate) struct Incoming {
 struct State {
     queue: VecDeque<Vec<u8>>,
     spare: Vec<Vec<u8>>,
-    /// Pieces that were made.
+    /// Number of pieces allocated.
     pieces: usize,
-    /// A thread writes, or will.
+    /// Whether a thread writes, or will.
     is_running: bool,
-    /// Nothing comes behind what is in the queue.
+    /// Whether the queue has the last piece.
     is_last: bool,
-    /// Nobody wants it any more.
+    /// Whether the upload is cancelled.
     is_abandoned: bool,
-    /// The connection waits for a piece.
+    /// Whether the connection waits for a piece.
     wants_word: bool,
     outcome: Option<Outcome>,
 }
 
-/// How far the file is.
+/// State of the file.
 enum Writer {
     Unbegun,
     Draft(Box<BlobDraft>),
@@ -73,7 +73,7 @@ enum Writer {
 }
 
 impl Upload {
-    /// Begins to receive a value of `len` bytes, of which these have arrived; there are more to come.
+    /// Begins the upload of a value of `len` bytes, of which the first have arrived.
     pub(crate) fn begin(
         server: &'static Values,
         client: Arc<Client>,
@@ -103,12 +103,12 @@ impl Upload {
         }
     }
 
-    /// The number of its wait.
+    /// Number of its wait.
     pub(crate) fn number(&self) -> u64 {
         self.shared.number
     }
 
-    /// Where what comes next is to be appended; it has room. `None` if the connection has to wait.
+    /// Buffer for the next bytes, with free capacity. `None` if the connection has to wait.
     pub(crate) fn room(&mut self) -> Option<&mut Vec<u8>> {
         if self.filling.len() == self.filling.capacity() {
             let full = std::mem::take(&mut self.filling);
@@ -134,7 +134,7 @@ impl Upload {
         Some(&mut self.filling)
     }
 
-    /// Whether all of the value has arrived: then it is handed over, and what came behind it is returned.
+    /// If the whole value has arrived, queues its end and returns the bytes behind it.
     pub(crate) fn take_end(&mut self) -> Option<Vec<u8>> {
         if (self.filling.len() as u64) < self.left {
             return None;
@@ -148,12 +148,12 @@ impl Upload {
         Some(behind)
     }
 
-    /// Whether nothing of it is to come.
+    /// Whether the whole value has arrived and is queued.
     pub(crate) fn is_handed_over(&self) -> bool {
         self.left == 0
     }
 
-    /// What has become of it, if it is over.
+    /// Result of the upload, once it is over.
     pub(crate) fn take_outcome(&mut self) -> Option<Outcome> {
         self.shared.state.lock().outcome.take()
     }
@@ -169,13 +169,13 @@ impl Drop for Upload {
         let mut state = self.shared.state.lock();
         state.is_abandoned = true;
         state.queue.clear();
-        // A thread removes what there is of the file.
+        // A thread removes the file.
         self.shared.start(state);
     }
 }
 
 impl Incoming {
-    /// Lets a thread go on, if none does.
+    /// Starts a thread, if none writes.
     fn start(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         if std::mem::replace(&mut state.is_running, true) {
             return;
@@ -184,13 +184,13 @@ impl Incoming {
         self.server.blobs.slow.add([Work::Write(Arc::clone(self))]);
     }
 
-    /// Writes what there is.
+    /// Writes the queued pieces.
     pub(crate) fn write(self: Arc<Self>) {
         let mut writer = self.writer.lock();
         loop {
             let mut state = self.state.lock();
             if state.is_abandoned {
-                // It stays as if somebody were writing: nobody will.
+                // `is_running` stays true, so that no other thread starts.
                 drop(state);
                 *writer = Writer::Over;
                 return;
@@ -217,7 +217,7 @@ impl Incoming {
             let outcome = writer.finish();
             let mut state = self.state.lock();
             state.spare = Vec::new();
-            // It stays as if somebody were writing: there is nothing more to write.
+            // `is_running` stays true, because there is nothing more to write.
             state.outcome = Some(outcome);
             drop(state);
             self.send_word();
@@ -233,7 +233,7 @@ impl Incoming {
 }
 
 impl Writer {
-    /// Writes a piece. What fails is told at the end.
+    /// Writes a piece. Errors are reported at the end.
     fn put(&mut self, shared: &Incoming, piece: &mut Vec<u8>, is_end: bool) {
         if matches!(self, Writer::Unbegun) {
             *self = match shared.store.begin(shared.len) {
@@ -255,7 +255,7 @@ impl Writer {
         }
     }
 
-    /// Completes the file. A value has at least one piece, so it was begun.
+    /// Completes the file. A value has at least one piece, so the file exists.
     fn finish(&mut self) -> Outcome {
         match std::mem::replace(self, Writer::Over) {
             Writer::Draft(draft) => draft.finish().map_err(|error| failure(&error)),
@@ -265,7 +265,7 @@ impl Writer {
     }
 }
 
-/// What a client is told of a value that cannot be kept.
+/// Error reply for a value that can't be stored.
 fn failure(error: &Error) -> Failure {
     if !matches!(error, Error::Refused(Refusal::Closed)) {
         log::error!("a large value could not be kept: {error}");

@@ -1,7 +1,7 @@
-//! Reading values back from the log, by threads.
+//! Fetch: threads read values back from the log.
 //!
-//! What one request needs is a [`Fetch`]: its values are read side by side, and whoever reads the last of
-//! them tells the worker.
+//! The values for one request are a [`Fetch`]. They are read in parallel, and the thread that reads the last
+//! one sends the worker a message.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::AcqRel};
@@ -16,22 +16,22 @@ use crate::shared::clients::Client;
 use crate::values::Values;
 use crate::values::pool::Job;
 
-/// What came of reading a value: `None` if it is not where it was any more.
+/// Result of reading a value: `None` if its record has moved.
 pub(crate) type Read = Result<Option<LargeValue>, Failure>;
 
-/// The values that a request waits for.
+/// Values for which a request waits.
 pub(crate) struct Fetch {
     server: &'static Values,
     pub(crate) client: Arc<Client>,
-    /// The number of the wait, by which its connection knows it.
+    /// Number of the connection's wait.
     pub(crate) number: u64,
     pub(crate) wanted: Vec<Wanted>,
-    /// What came of each, until it is taken.
+    /// Result of each value, until it is taken.
     pub(crate) read: Box<[Mutex<Option<Read>>]>,
     left: AtomicUsize,
 }
 
-/// One of the values of a fetch, which a thread is to read.
+/// One value of a fetch, to be read by a thread.
 pub(crate) struct FetchOne {
     fetch: Arc<Fetch>,
     at: usize,
@@ -54,7 +54,7 @@ impl Fetch {
         })
     }
 
-    /// Lets threads read some of the values.
+    /// Hands some of the values over to threads.
     pub(crate) fn leave_to_threads(self: &Arc<Fetch>, which: Vec<usize>) {
         if which.is_empty() {
             return;
@@ -68,7 +68,7 @@ impl Fetch {
             }));
     }
 
-    /// Takes what came of one of the values. Whether it was the last.
+    /// Stores the result of one value. Returns whether it was the last.
     pub(crate) fn arrive(&self, at: usize, read: Read) -> bool {
         self.server.fetching.promises.read(&self.wanted[at]);
         let before = self.read[at].lock().replace(read);
@@ -81,7 +81,7 @@ impl Job for FetchOne {
     const NAME: &'static str = "fetch";
     const THREADS: usize = FETCH_THREADS;
 
-    /// Reads it. Whoever does the last tells the worker.
+    /// Reads the value. The last one sends the worker a message.
     fn run(self) {
         let FetchOne { fetch, at } = self;
         let (server, wanted) = (fetch.server, &fetch.wanted[at]);

@@ -1,10 +1,10 @@
-//! Memory that values will take which are being read back: it counts as used before they are read, so that
-//! nobody else finds room there meanwhile.
+//! Promised memory: bytes of values that are being read back. They count as used before the values are read,
+//! so that no other request finds room there meanwhile.
 //!
 //! ```text
-//!  asked for   what is read, and for a short value the copy of it that becomes part of its entry     promised
-//!  read        the buffer counts for itself                                                           as much less is promised
-//!  given back  so does the entry                                                                      the rest is not promised any more
+//!  asked for   the read buffer, and for a short value the copy in its entry     promised
+//!  read        the buffer is counted itself                                     its bytes are no longer promised
+//!  given back  the entry is counted itself                                      the rest is no longer promised
 //! ```
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -13,24 +13,24 @@ use keyspace::INLINE_VALUE_MAX;
 
 use super::Wanted;
 
-/// See the module.
+/// Sum of the promised bytes.
 #[derive(Default)]
 pub(crate) struct Promises(AtomicUsize);
 
-/// Bytes that reading a value takes, and that giving it back takes.
+/// Bytes for reading a value, and for giving it back.
 fn steps(wanted: &Wanted) -> (usize, usize) {
     let len = wanted.value.len as usize;
     let is_copied = len <= INLINE_VALUE_MAX && !wanted.stays_out;
     (len, if is_copied { len } else { 0 })
 }
 
-/// Bytes of memory that it takes to bring a value back.
+/// Bytes of memory for reading a value and giving it back.
 pub(crate) fn needed(wanted: &Wanted) -> usize {
     taken(wanted.value.len as usize)
 }
 
-/// Bytes that a value of a length takes for a command that reads it: of a short one there is a copy, in what
-/// was read or in the reply.
+/// Bytes of memory that a value of length `len` takes for a command that reads it. A short one is copied:
+/// there is the read buffer, or the reply.
 pub(crate) fn taken(len: usize) -> usize {
     if len <= INLINE_VALUE_MAX {
         2 * len
@@ -40,12 +40,12 @@ pub(crate) fn taken(len: usize) -> usize {
 }
 
 impl Promises {
-    /// Bytes that are promised now.
+    /// Promised bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.0.load(Relaxed)
     }
 
-    /// Counts what values will take.
+    /// Promises the memory of values.
     pub(crate) fn make(&self, wanted: &[Wanted]) {
         let both = |(read, entry)| read + entry;
         let bytes = wanted.iter().map(steps).map(both).sum::<usize>();
@@ -53,12 +53,12 @@ impl Promises {
         sys::memory::charge(bytes as i64);
     }
 
-    /// A value was read, or could not be.
+    /// Releases the promise of a read buffer, after success or failure.
     pub(crate) fn read(&self, wanted: &Wanted) {
         self.release(steps(wanted).0);
     }
 
-    /// A value was given back to its entry, or is not needed any more.
+    /// Releases the promise of a copy in the entry, after it was made or became unnecessary.
     pub(crate) fn given_back(&self, wanted: &Wanted) {
         self.release(steps(wanted).1);
     }

@@ -1,8 +1,8 @@
-//! Values that a command gets though their entries stay cold.
+//! Served values: values for one command whose entries stay cold.
 
 use keyspace::LargeValue;
 
-/// What the running command is served: found by its entry, which is cold. In the order of hashes.
+/// Served values of the running command, in order of their keys' hashes.
 #[derive(Default)]
 pub(crate) struct Served(Vec<(u64, Box<[u8]>, LargeValue)>);
 
@@ -12,7 +12,7 @@ impl Served {
         self.0.insert(at, (hash, key, value));
     }
 
-    /// The value of a key.
+    /// Served value of a key.
     pub(crate) fn get(&self, key: &[u8], hash: u64) -> Option<&LargeValue> {
         let from = self.0.partition_point(|&(other, ..)| other < hash);
         let same = self.0[from..]
@@ -23,7 +23,7 @@ impl Served {
             .next()
     }
 
-    /// The command has run.
+    /// Removes all values after the command.
     #[inline]
     pub(crate) fn clear(&mut self) {
         if !self.0.is_empty() {

@@ -1,39 +1,39 @@
-//! What a request needs of values in the log: which they are, and what has been read for it.
+//! Cold values for a request: those it needs, and those that were read for it.
 
 use keyspace::{ColdValue, Key, LargeValue};
 
 use crate::request::Failure;
 
-/// A value that is to be read back.
+/// Value that is to be read back.
 #[derive(Clone)]
 pub(crate) struct Wanted {
     pub(crate) db: usize,
     pub(crate) hash: u64,
     pub(crate) key: Box<[u8]>,
     pub(crate) value: ColdValue,
-    /// It is read for this once, and its entry stays as it is.
+    /// Whether the value is only served and the entry stays cold.
     pub(crate) stays_out: bool,
 }
 
-/// What a connection knows of its first request as far as values are concerned.
+/// State of a connection's first request with regard to cold values.
 #[derive(Default)]
 pub(crate) struct FetchState {
-    /// The number of the wait for values; 0 for none.
+    /// Number of the wait for values; 0 for none.
     pub(crate) number: u64,
-    /// How often values were read for it.
+    /// Rounds of reading values for it.
     pub(crate) tries: u32,
-    /// Why one of them could not be read.
+    /// Error of a value that could not be read.
     pub(crate) failure: Option<Failure>,
-    /// Whether it was noted which values it asks for.
+    /// Whether the values that it asks for were recorded.
     pub(crate) is_noted: bool,
-    /// Whether it may have them though there is no room.
+    /// Whether it may exceed the limit of memory.
     pub(crate) goes_without_room: bool,
-    /// What was read for it and stays out of memory.
+    /// Values that were read for it and are only served.
     pub(crate) arrived: Vec<Arrived>,
 }
 
 impl FetchState {
-    /// Why the request cannot run; it is over then.
+    /// Takes the error because of which the request can't run. The request is over then.
     #[inline]
     pub(crate) fn take_failure(&mut self) -> Option<Failure> {
         let failure = self.failure.take();
@@ -43,7 +43,7 @@ impl FetchState {
         failure
     }
 
-    /// The request has what it needs, or never will.
+    /// Resets the state when the request is complete.
     #[inline]
     pub(crate) fn done(&mut self) {
         if self.is_noted {
@@ -52,7 +52,7 @@ impl FetchState {
     }
 }
 
-/// A value that was read.
+/// Value that was read to be served.
 pub(crate) struct Arrived {
     pub(crate) wanted: Wanted,
     pub(crate) value: LargeValue,
@@ -66,7 +66,7 @@ impl Arrived {
 }
 
 impl FetchState {
-    /// Whether a value was read for the request and is kept for it.
+    /// Whether a value was read for the request and is to be served.
     pub(crate) fn has_arrived(&self, wanted: &Wanted) -> bool {
         self.arrived.iter().any(|arrived| arrived.is(wanted))
     }
