@@ -2,7 +2,7 @@
 //!
 //! | collection | holds | used for |
 //! |---|---|---|
-//! | [`ByHash`] | a value for each name, in order of the names' hashes | channels, watched keys, tracked keys |
+//! | [`ByHash`] | a value for each name, in order of their hashes | channels, watched keys, tracked keys |
 //! | [`Members`] | the connections that share one name | watchers, trackers |
 //! | [`longest_first`] | walk over the names that are prefixes of a text | patterns, tracking prefixes |
 //!

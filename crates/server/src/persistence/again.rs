@@ -90,7 +90,7 @@ impl Durable {
             }
             std::thread::sleep(AGAIN_RETRY);
         }
-        // Data is loaded by other threads than those whose memory this was.
+        // Other threads load the data: their allocations don't reuse all of this memory.
         self.memory.purge_if_much();
         Ok(())
     }

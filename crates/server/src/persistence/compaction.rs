@@ -13,7 +13,7 @@ use super::sizes::Sizes;
 use crate::persistence::Durable;
 use crate::persistence::journal::{Replaced, address_of, stored, tag_of};
 
-/// See the module.
+/// Decides about records for the log, and moves live ones.
 pub(super) struct Relocator {
     server: &'static Durable,
     turn: Mutex<Turn<'static>>,

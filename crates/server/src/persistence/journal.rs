@@ -30,7 +30,7 @@ use keyspace::{
 
 use crate::limits::{JOURNAL_BATCH_BYTES, JOURNAL_KEEP_BYTES, PATCH_MIN_BYTES, PATCH_SHARE};
 
-/// See the module.
+/// A worker's access to the log.
 pub(crate) struct Journal {
     inner: RefCell<Inner>,
     /// On a nearly full disk: whether there is room for the records of requests that remove keys.

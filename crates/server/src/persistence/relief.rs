@@ -16,7 +16,7 @@ use crate::limits::{PACK_SHARE, RELIEF_PASSES, RELIEF_SHARE};
 use crate::persistence::Durable;
 use crate::persistence::journal::address_of;
 
-/// See the module.
+/// Makes room during a load.
 pub(crate) struct Relief<'s> {
     server: &'s Durable,
     own: Mutex<Own>,

@@ -25,7 +25,7 @@ use crate::persistence::journal::{Replaced, address_of, stored, type_of};
 /// Time at which a replay decides about expiry: before everything.
 const BEFORE_ALL: i64 = 0;
 
-/// See the module.
+/// Applies records to the keyspace.
 pub(super) struct Loader {
     server: &'static Durable,
     /// Current numbers of the databases of the log.
@@ -243,7 +243,7 @@ impl Loader {
             Change::Set { tag, expiry, value } => {
                 self.amendments.settle(record.db, record.key);
                 let of = type_of(tag);
-                let mut bury = |old| {
+                let mut note_dead = |old| {
                     if let Some(old) = Replaced::of(old) {
                         old.bury(key.bytes.len(), liveness);
                     }
@@ -253,7 +253,7 @@ impl Loader {
                     Value::Bytes(bytes) if !self.is_left(len) => {
                         let new = New::bytes(bytes).of(of).expiry(expiry).used(self.now);
                         guard.write(key, new, |_, old| {
-                            bury(old);
+                            note_dead(old);
                             record.address().map(stored)
                         });
                         self.leave(guard, key);
@@ -265,13 +265,13 @@ impl Loader {
                 let address = record.address().expect("a set has one");
                 let new = New::cold(len as u64).of(of).expiry(expiry).used(self.now);
                 guard.write(key, new, |_, old| {
-                    bury(old);
+                    note_dead(old);
                     Some(stored(address))
                 });
             }
             Change::Delete => {
                 self.amendments.settle(record.db, record.key);
-                bury(guard, key, liveness);
+                note_dead(guard, key, liveness);
                 guard.remove(key);
             }
             Change::Expire(expiry) => {
@@ -351,7 +351,7 @@ fn note(fact: &AtomicBool) {
 }
 
 /// Reports the record of a key as dead, before the key changes or is removed.
-fn bury(guard: &mut Guard<'_>, key: Key<'_>, liveness: &mut Liveness) {
+fn note_dead(guard: &mut Guard<'_>, key: Key<'_>, liveness: &mut Liveness) {
     let old = guard.find(key).and_then(|entry| entry.overwritten());
     if let Some(old) = Replaced::of(old) {
         old.bury(key.bytes.len(), liveness);

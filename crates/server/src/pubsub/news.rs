@@ -1,8 +1,8 @@
 //! Messages to connections with CLIENT TRACKING.
 //!
 //! ```text
-//!  RESP3   >2 invalidate KEYS                          >2 tracking-redir-broken ID
-//!  RESP2   *3 message __redis__:invalidate KEYS        (to the connection that REDIRECT names, if it subscribes)
+//!  RESP3   >2 invalidate KEYS                     >2 tracking-redir-broken ID
+//!  RESP2   *3 message __redis__:invalidate KEYS   (to the target of REDIRECT, if it subscribes)
 //! ```
 //!
 //! KEYS is an array, or null for all keys. The sending worker chooses the form, because it knows its

@@ -1,7 +1,7 @@
 //! Tray: a queue that is filled under a lock and emptied all at once. Its fill is readable without the lock.
 //!
 //! A tray above a bound is *crowded*. While any tray is crowded, producers are to throttle. The consumer that
-//! empties the last crowded tray is told so, and lets them continue.
+//! empties the last crowded tray learns that from [`Tray::take`], and lets them continue.
 //!
 //! A tray does not wake its consumer. The producer does that afterwards. The consumer drains its waker before
 //! it takes ([`sys::poller`]'s waker), so an addition is either seen or ends its next wait at once.
@@ -19,12 +19,12 @@ pub(super) trait Contents: Default {
 
 /// Queue that is emptied all at once.
 pub(super) struct Tray<C> {
-    lying: Mutex<Lying<C>>,
+    guarded: Mutex<Guarded<C>>,
     /// Bytes of the content, readable without the lock.
     bytes: AtomicUsize,
 }
 
-struct Lying<C> {
+struct Guarded<C> {
     contents: C,
     is_crowded: bool,
 }
@@ -59,7 +59,7 @@ impl Crowd {
 impl<C: Contents> Default for Tray<C> {
     fn default() -> Tray<C> {
         Tray {
-            lying: Mutex::new(Lying {
+            guarded: Mutex::new(Guarded {
                 contents: C::default(),
                 is_crowded: false,
             }),
@@ -77,20 +77,20 @@ impl<C: Contents> Tray<C> {
 
     /// Swaps the content for `empty`. Returns whether this was the last crowded tray.
     pub(super) fn take(&self, crowd: &Crowd, empty: &mut C) -> bool {
-        let mut lying = self.lying.lock();
-        std::mem::swap(&mut lying.contents, empty);
+        let mut guarded = self.guarded.lock();
+        std::mem::swap(&mut guarded.contents, empty);
         self.bytes.store(0, Relaxed);
-        std::mem::take(&mut lying.is_crowded) && crowd.leave()
+        std::mem::take(&mut guarded.is_crowded) && crowd.leave()
     }
 
     /// Adds to the content. The tray is crowded from `most` bytes on.
     pub(super) fn add(&self, crowd: &Crowd, most: usize, write: impl FnOnce(&mut C)) {
-        let mut lying = self.lying.lock();
-        write(&mut lying.contents);
-        let bytes = lying.contents.memory();
+        let mut guarded = self.guarded.lock();
+        write(&mut guarded.contents);
+        let bytes = guarded.contents.memory();
         self.bytes.store(bytes, Relaxed);
-        if bytes > most && !lying.is_crowded {
-            lying.is_crowded = true;
+        if bytes > most && !guarded.is_crowded {
+            guarded.is_crowded = true;
             crowd.enter();
         }
     }

@@ -135,7 +135,7 @@ pub(crate) mod status {
     pub(crate) const NO_LOOP: u32 = 1 << 22;
     /// CLIENT CACHING applies to the next command or transaction.
     pub(crate) const CACHING: u32 = 1 << 23;
-    /// The connection of [`Client::redirect`] has ended.
+    /// The connection of [`super::Client::redirect`] has ended.
     pub(crate) const BROKEN_REDIRECT: u32 = 1 << 24;
     /// The connection has ended.
     pub(crate) const ENDED: u32 = 1 << 25;

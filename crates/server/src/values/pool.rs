@@ -23,7 +23,7 @@ pub(crate) trait Job: Send + 'static {
     fn run(self);
 }
 
-/// See the module.
+/// Threads for one kind of job.
 pub(crate) struct Pool<J> {
     queue: Mutex<Queue<J>>,
     is_there_work: Condvar,

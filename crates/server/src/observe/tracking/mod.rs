@@ -1,9 +1,9 @@
 //! CLIENT TRACKING: the connections that cache keys, and their invalidation.
 //!
 //! ```text
-//!  a tracking connection reads k    k's shard is observed, and "k: this connection" is added to the table of interests
-//!  a command changes k              under the same shard's lock the interests in k are removed, and each of their
-//!                                   connections' workers gets an invalidation into its inbox ([`crate::pubsub`])
+//!  a connection reads k    k's shard is observed, and "k: this connection" is added to the table of interests
+//!  a command changes k     under the same shard's lock the interests in k are removed, and each of their
+//!                          connections' workers gets an invalidation into its inbox ([`crate::pubsub`])
 //! ```
 //!
 //! No cached copy stays wrong. The interest is registered before the value is read, so every later change

@@ -14,7 +14,7 @@ struct Model {
     /// Number of values, and whether the shard is observed.
     shard: Mutex<(usize, bool)>,
     /// Whether the waiter is in the queue.
-    line: Mutex<bool>,
+    queue: Mutex<bool>,
     /// Number of the wait; 0: none, or claimed.
     wait: AtomicU64,
     /// Whether the waiter got a value.
@@ -26,7 +26,7 @@ impl Model {
     fn new() -> Arc<Model> {
         Arc::new(Model {
             shard: Mutex::new((0, false)),
-            line: Mutex::new(false),
+            queue: Mutex::new(false),
             wait: AtomicU64::new(0),
             is_served: AtomicBool::new(false),
             is_late: AtomicBool::new(false),
@@ -47,7 +47,7 @@ impl Model {
         }
         self.wait.store(1, Relaxed);
         shard.1 = true;
-        *self.line.lock().expect("no test has panicked") = true;
+        *self.queue.lock().expect("no test has panicked") = true;
     }
 
     /// A command that writes the key, followed by [`crate::command::park::serve`].
@@ -55,18 +55,18 @@ impl Model {
         let is_awaited = {
             let mut shard = self.shard.lock().expect("no test has panicked");
             shard.0 += 1;
-            shard.1 && *self.line.lock().expect("no test has panicked")
+            shard.1 && *self.queue.lock().expect("no test has panicked")
         };
         if !is_awaited {
             return;
         }
         loop {
             // The first in the queue that still waits.
-            let line = self.line.lock().expect("no test has panicked");
-            if !*line || self.wait.load(Relaxed) != 1 {
+            let queue = self.queue.lock().expect("no test has panicked");
+            if !*queue || self.wait.load(Relaxed) != 1 {
                 break;
             }
-            drop(line);
+            drop(queue);
             let mut shard = self.shard.lock().expect("no test has panicked");
             if shard.0 == 0 {
                 break;
@@ -82,7 +82,7 @@ impl Model {
     fn end(&self) {
         if self.claim() {
             self.is_late.store(true, Relaxed);
-            *self.line.lock().expect("no test has panicked") = false;
+            *self.queue.lock().expect("no test has panicked") = false;
         }
     }
 

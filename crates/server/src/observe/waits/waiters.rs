@@ -23,19 +23,19 @@ use super::{Key, KeyWait, ready};
 use crate::names::{ByHash, steps};
 
 /// Queues of the keys of a shard.
-type Lines = ByHash<Key, Line>;
+type Queues = ByHash<Key, Queue>;
 
 /// Queue of a key: its waits by database and number.
-type Line = BTreeMap<(usize, u64), Arc<KeyWait>>;
+type Queue = BTreeMap<(usize, u64), Arc<KeyWait>>;
 
 /// Whether a connection waits in a database.
-fn has(line: &Line, db: usize) -> bool {
-    line.range((db, 0)..=(db, u64::MAX)).next().is_some()
+fn has(queue: &Queue, db: usize) -> bool {
+    queue.range((db, 0)..=(db, u64::MAX)).next().is_some()
 }
 
 /// Queues of all keys.
 pub(crate) struct Waiters {
-    shards: Box<[Mutex<Lines>]>,
+    shards: Box<[Mutex<Queues>]>,
     /// Number of waits in queues, readable without a lock when a database is emptied.
     count: AtomicUsize,
 }
@@ -57,13 +57,13 @@ impl Waiters {
         wait: &Arc<KeyWait>,
     ) {
         steps::add(1);
-        let mut lines = self.shards[shard.0].lock();
+        let mut queues = self.shards[shard.0].lock();
         let place = ((db, wait.number), Arc::clone(wait));
-        match lines.get_mut(key.hash, key.bytes) {
-            Some(line) => {
-                line.insert(place.0, place.1);
+        match queues.get_mut(key.hash, key.bytes) {
+            Some(queue) => {
+                queue.insert(place.0, place.1);
             }
-            None => lines.insert(key.hash, key.bytes.into(), Line::from([place])),
+            None => queues.insert(key.hash, key.bytes.into(), Queue::from([place])),
         }
         self.count.fetch_add(1, Relaxed);
     }
@@ -71,14 +71,14 @@ impl Waiters {
     /// Leaves the queue of a key.
     pub(crate) fn leave(&self, shard: ShardId, db: usize, key: keyspace::Key<'_>, wait: &KeyWait) {
         steps::add(1);
-        let mut lines = self.shards[shard.0].lock();
-        let Some(line) = lines.get_mut(key.hash, key.bytes) else {
+        let mut queues = self.shards[shard.0].lock();
+        let Some(queue) = queues.get_mut(key.hash, key.bytes) else {
             return;
         };
-        let was_there = line.remove(&(db, wait.number)).is_some();
+        let was_there = queue.remove(&(db, wait.number)).is_some();
         self.count.fetch_sub(usize::from(was_there), Relaxed);
-        if line.is_empty() {
-            lines.remove(key.hash, key.bytes);
+        if queue.is_empty() {
+            queues.remove(key.hash, key.bytes);
         }
     }
 
@@ -89,33 +89,33 @@ impl Waiters {
         db: usize,
         key: keyspace::Key<'_>,
     ) -> Option<Arc<KeyWait>> {
-        let mut lines = self.shards[shard.0].lock();
-        let line = lines.get_mut(key.hash, key.bytes)?;
-        while let Some((&place, wait)) = line.range((db, 0)..=(db, u64::MAX)).next() {
+        let mut queues = self.shards[shard.0].lock();
+        let queue = queues.get_mut(key.hash, key.bytes)?;
+        while let Some((&place, wait)) = queue.range((db, 0)..=(db, u64::MAX)).next() {
             if wait.is_waiting() {
                 return Some(Arc::clone(wait));
             }
             // Counted because a search must not skip all served waits again.
             steps::add(1);
-            line.remove(&place);
+            queue.remove(&place);
             self.count.fetch_sub(1, Relaxed);
         }
-        if line.is_empty() {
-            lines.remove(key.hash, key.bytes);
+        if queue.is_empty() {
+            queues.remove(key.hash, key.bytes);
         }
         None
     }
 
     /// Marks a changed key as ready. Its shard is locked. Returns whether the shard is to stay observed.
     pub(crate) fn changed(&self, change: &Change<'_>) -> bool {
-        let lines = self.shards[change.shard.0].lock();
+        let queues = self.shards[change.shard.0].lock();
         if change.kind == ChangeKind::Written
-            && let Some(line) = lines.get(change.key.hash, change.key.bytes)
-            && has(line, change.database)
+            && let Some(queue) = queues.get(change.key.hash, change.key.bytes)
+            && has(queue, change.database)
         {
             ready::note(change.database, change.key.bytes);
         }
-        !lines.is_empty()
+        !queues.is_empty()
     }
 
     /// Keys of a database with waiting connections.
@@ -124,9 +124,9 @@ impl Waiters {
         if self.count.load(Relaxed) == 0 {
             return found;
         }
-        for lines in &self.shards {
-            let lines = lines.lock();
-            let here = lines.iter().filter(|(_, line)| has(line, db));
+        for queues in &self.shards {
+            let queues = queues.lock();
+            let here = queues.iter().filter(|(_, queue)| has(queue, db));
             found.extend(here.map(|(key, _)| key.clone()));
         }
         found

@@ -55,7 +55,7 @@ fn put_all(
     used_memory: usize,
 ) -> Result<(), Stop> {
     let (server, mut records) = (save.server(), Records::default());
-    let mut pace = Pace::new(server);
+    let mut throttle = CpuThrottle::new(server);
     let mut may_walk = false;
     loop {
         // While a start still loads values, in the fastest order, the walk waits.
@@ -78,9 +78,9 @@ fn put_all(
         save.check()?;
         // Copies made by writers take memory, and more of the writers' time than writing them takes here.
         if snapshot.copied_bytes() < used_memory / SNAPSHOT_COPIES_SHARE {
-            pace.rest(server);
+            throttle.take(server);
         } else {
-            pace.skip();
+            throttle.skip();
         }
     }
 }
@@ -107,23 +107,23 @@ fn put(
 }
 
 /// Throttle by processor time.
-struct Pace {
+struct CpuThrottle {
     throttle: Throttle,
     /// Processor time of this thread at the end of the last sleep. Waits for the disk or a processor are no
     /// work.
     before: Duration,
 }
 
-impl Pace {
-    fn new(server: &Durable) -> Pace {
-        Pace {
+impl CpuThrottle {
+    fn new(server: &Durable) -> CpuThrottle {
+        CpuThrottle {
             throttle: Throttle::new(server, SNAPSHOT_REST_SHARE, SNAPSHOT_WORK_US),
             before: worked(),
         }
     }
 
     /// Sleeps in proportion to the work since the last sleep.
-    fn rest(&mut self, server: &Durable) {
+    fn take(&mut self, server: &Durable) {
         let now = worked();
         if self
             .throttle

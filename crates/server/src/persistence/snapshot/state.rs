@@ -18,7 +18,7 @@ use crate::limits::SNAPSHOT_RETRY_S;
 use crate::persistence::Durable;
 use crate::shared::gate::Closed;
 
-/// See the module.
+/// Current snapshot, history, and progress.
 pub(crate) struct Snapshots {
     state: Mutex<State>,
     /// Signalled when a job is added or done, and when the server stops.

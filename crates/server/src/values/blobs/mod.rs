@@ -6,7 +6,7 @@
 //! pieces, whatever the length.
 //!
 //! ```text
-//!  socket -- worker: pieces (`receive`) -- thread: file (`upload`) -- synced -- the request runs with the file
+//!  socket -- worker: pieces (`receive`) -- thread: file (`upload`) -- sync -- the request runs with the file
 //!  file   -- thread: pieces (`pieces`) -- worker                         -- socket
 //!           \- too many at a time: page cache -- worker: sendfile (`send`) --/
 //! ```

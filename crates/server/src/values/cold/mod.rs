@@ -1,7 +1,7 @@
 //! Cold values: values that are only in the log, and reading them back for the commands that need them.
 //!
 //! Under `maxmemory-policy offload` values leave memory ([`crate::store::make_room`] decides when, `keyspace`
-//! which); keys, expiries and lengths stay. Once values may be cold ([`Offload::is_on`]), each command is
+//! which); keys, expiries and lengths stay. Once values may be cold ([`is_on`]), each command is
 //! *prepared* before it runs:
 //!
 //! ```text
@@ -21,10 +21,12 @@
 //! Invariants:
 //! 1. No handler finds a cold entry if its row says that it needs the value, except one that only sends
 //!    values (`LargeUse::sends`), which may be served.
-//! 2. [`Offload::is_on`] changes while no worker is inside a turn.
+//! 2. [`is_on`] changes while no worker is inside a turn.
 //! 3. A value is given back only to an entry that still has the address from which it was read.
 //! 4. Memory of values that are being read back counts from before they are read (`promise`).
 //! 5. Requests of a connection behind a parked command run after it.
+//!
+//! [`is_on`]: crate::shared::Offload::is_on
 
 mod fetch;
 mod promise;

@@ -2,9 +2,9 @@
 //! so that no other request finds room there meanwhile.
 //!
 //! ```text
-//!  asked for   the read buffer, and for a short value the copy in its entry     promised
-//!  read        the buffer is counted itself                                     its bytes are no longer promised
-//!  given back  the entry is counted itself                                      the rest is no longer promised
+//!  asked for   the read buffer, and for a short value its copy in the entry   promised
+//!  read        the buffer is counted itself                                   its bytes are released
+//!  given back  the entry is counted itself                                    the rest is released
 //! ```
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
