@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use resp::Value;
 
+use super::sampled::Sampled;
 use super::walk::Walk;
 use crate::failure::{Failure, Result};
 use crate::flags::Options;
@@ -22,22 +23,13 @@ pub(super) fn run(mut session: Session, options: &Options) -> Result {
     }
     let mut out = io::stdout().lock();
     let mut walk = Walk::begin(session, options)?;
-    write!(
-        out,
-        "\n# Scanning the entire keyspace to find hot keys as well as\n\
-         # average sizes per key type.  You can use -i 0.1 to sleep 0.1 sec\n\
-         # per 100 SCAN commands (not usually needed).\n\n"
-    )?;
+    let mut sampled = Sampled::begin(&mut out, "hot")?;
     // Ascending, so that the first is the one to give way.
     let mut hottest: Vec<(u64, String)> = Vec::new();
-    let mut sampled = 0_u64;
     walk.each(|session, keys, percent| {
         let counters = counters(session, &keys)?;
         for (key, counter) in keys.iter().zip(counters) {
-            sampled += 1;
-            if sampled.is_multiple_of(1_000_000) {
-                writeln!(out, "[{percent:05.2}%] Sampled {sampled} keys so far")?;
-            }
+            sampled.add(&mut out, percent)?;
             let Some(key) = keep(&mut hottest, key, counter) else {
                 continue;
             };
@@ -48,11 +40,7 @@ pub(super) fn run(mut session: Session, options: &Options) -> Result {
         }
         Ok(())
     })?;
-    write!(out, "\n-------- summary -------\n\n")?;
-    if walk.is_interrupted {
-        write!(out, "[{:05.2}%] ", walk.percent())?;
-    }
-    writeln!(out, "Sampled {sampled} keys in the keyspace!")?;
+    sampled.end(&mut out, &walk)?;
     for (counter, key) in hottest.iter().rev() {
         writeln!(out, "hot key found with counter: {counter}\tkeyname: {key}")?;
     }

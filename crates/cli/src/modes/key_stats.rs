@@ -1,18 +1,22 @@
 //! `--keystats`: memory and elements of all keys at once: what there is of each type, how sizes are
 //! distributed, and the largest keys of all.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use hdrhistogram::Histogram;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::types::{self, Type};
+use super::file::bar;
+use super::types::{self, ByType, Column, Type};
 use super::walk::Walk;
 use crate::amounts::bytes_text;
 use crate::failure::Result;
 use crate::flags::Options;
 use crate::format::quoted;
 use crate::session::Session;
+
+/// The bar for a person who waits.
+const BAR: &str =
+    "{human_pos}/{human_len} keys [{wide_bar}] {eta} left, Ctrl-C shows what there is";
 
 /// A key worth a line.
 struct Large {
@@ -24,8 +28,8 @@ struct Large {
 }
 
 /// What is known of a type.
+#[derive(Default)]
 struct Tally {
-    kind: Type,
     keys: u64,
     memory: u64,
     length: u64,
@@ -33,21 +37,8 @@ struct Tally {
     largest: u64,
 }
 
-impl Tally {
-    fn new(kind: Type) -> Tally {
-        Tally {
-            kind,
-            keys: 0,
-            memory: 0,
-            length: 0,
-            longest: 0,
-            largest: 0,
-        }
-    }
-}
-
 struct Stats {
-    tallies: Vec<Tally>,
+    tallies: ByType<Tally>,
     /// Descending by memory.
     largest: Vec<Large>,
     top: usize,
@@ -58,12 +49,15 @@ struct Stats {
 
 pub(super) fn run(session: Session, options: &Options) -> Result {
     let mut walk = Walk::begin(session, options)?;
-    let bar = progress_bar(walk.total);
+    let bar = bar(walk.total, BAR);
+    let memory_column = Column::Memory {
+        samples: options.keys.samples,
+    };
     let mut stats = Stats::new(options.keys.top);
     walk.each(|session, keys, _| {
         let kinds = types::types(session, &keys)?;
-        let lengths = types::lengths(session, &keys, &kinds)?;
-        let memory = types::memory(session, &keys, &kinds, options.keys.samples)?;
+        let lengths = Column::Elements.ask(session, &keys, &kinds)?;
+        let memory = memory_column.ask(session, &keys, &kinds)?;
         for (((key, kind), length), memory) in keys.iter().zip(kinds).zip(lengths).zip(memory) {
             if let Some(kind) = kind {
                 stats.add(key, kind, length, memory);
@@ -89,7 +83,7 @@ pub(super) fn run(session: Session, options: &Options) -> Result {
 impl Stats {
     fn new(top: usize) -> Stats {
         Stats {
-            tallies: Type::known().into_iter().map(Tally::new).collect(),
+            tallies: ByType::new(),
             largest: Vec::new(),
             top,
             memory: Histogram::new(3).expect("three digits are within what it can do"),
@@ -102,12 +96,7 @@ impl Stats {
         self.keys += 1;
         self.key_bytes += key.len() as u64;
         self.memory.saturating_record(memory);
-        let at = self.tallies.iter().position(|tally| tally.kind == kind);
-        let at = at.unwrap_or_else(|| {
-            self.tallies.push(Tally::new(kind.clone()));
-            self.tallies.len() - 1
-        });
-        let tally = &mut self.tallies[at];
+        let tally = self.tallies.of(&kind);
         tally.keys += 1;
         tally.memory += memory;
         tally.length += length;
@@ -130,7 +119,7 @@ impl Stats {
     }
 
     fn print(&self, out: &mut dyn Write) -> Result {
-        let memory: u64 = self.tallies.iter().map(|tally| tally.memory).sum();
+        let memory: u64 = self.tallies.iter().map(|(_, tally)| tally.memory).sum();
         let average = self.key_bytes as f64 / self.keys.max(1) as f64;
         writeln!(
             out,
@@ -181,12 +170,12 @@ impl Stats {
             "average",
             "longest"
         )?;
-        for tally in &self.tallies {
+        for (kind, tally) in self.tallies.iter() {
             let keys = tally.keys.max(1) as f64;
             writeln!(
                 out,
                 "{:<8}{:>10} {:>6.2}%  {:>9} {:>9} {:>9}  {:>12} {:>12.2} {:>12}",
-                tally.kind.name,
+                kind.name,
                 tally.keys,
                 100.0 * tally.keys as f64 / self.keys.max(1) as f64,
                 size_text(tally.memory),
@@ -219,18 +208,4 @@ impl Stats {
 
 fn size_text(bytes: u64) -> String {
     bytes_text(i64::try_from(bytes).unwrap_or(i64::MAX))
-}
-
-/// A bar on standard error, for a person who waits.
-fn progress_bar(keys: u64) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(keys);
-    let template =
-        "{human_pos}/{human_len} keys [{wide_bar}] {eta} left, Ctrl-C shows what there is";
-    let style = ProgressStyle::with_template(template).expect("the template is one");
-    bar.set_style(style.progress_chars("=> "));
-    bar.set_draw_target(ProgressDrawTarget::stderr());
-    bar
 }

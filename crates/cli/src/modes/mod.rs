@@ -7,7 +7,8 @@
 //! | `intrinsic` | `--intrinsic-latency` |
 //! | `scan` | `--scan` |
 //! | `big_keys`, `hot_keys`, `key_stats` | `--bigkeys` and `--memkeys`; `--hotkeys`; `--keystats` |
-//! | `walk`, `types` | what these share: going through all keys, what types of values there are |
+//! | `walk`, `types` | what these share: going through all keys, asking for their types and sizes |
+//! | `sampled` | how many keys were looked at |
 //! | `pipe` | `--pipe` |
 //! | `cache_test` | `--lru-test` |
 //! | `script` | `--eval` |
@@ -33,6 +34,7 @@ pub(crate) mod peek;
 mod pipe;
 mod replicate;
 mod run;
+mod sampled;
 mod scan;
 mod script;
 mod spectrum;

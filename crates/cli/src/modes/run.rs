@@ -1,5 +1,6 @@
 //! From the mode to its file.
 
+use super::types::Column;
 use super::{
     big_keys, cache_test, export, hot_keys, import, intrinsic, key_stats, latency, pipe, replicate,
     scan, script, spectrum, stat,
@@ -25,8 +26,11 @@ pub(crate) fn run(options: &Options, arguments: &[Vec<u8>]) -> Result {
         Mode::Stat => stat::run(&mut session, options),
         Mode::Latency { is_history } => latency::run(&mut session, options, *is_history),
         Mode::LatencyDistribution => spectrum::run(&mut session, options),
-        Mode::BigKeys => big_keys::run(session, options, big_keys::Measure::Elements),
-        Mode::MemoryKeys => big_keys::run(session, options, big_keys::Measure::Memory),
+        Mode::BigKeys => big_keys::run(session, options, Column::Elements),
+        Mode::MemoryKeys => {
+            let samples = options.keys.samples;
+            big_keys::run(session, options, Column::Memory { samples })
+        }
         Mode::HotKeys => hot_keys::run(session, options),
         Mode::KeyStats => key_stats::run(session, options),
         Mode::Scan => scan::run(session, options),

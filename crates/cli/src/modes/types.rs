@@ -67,58 +67,88 @@ pub(super) fn types(session: &mut Session, keys: &[Vec<u8>]) -> Result<Vec<Optio
     found.collect()
 }
 
-/// How many elements keys have; 0 for those that cannot be counted, which standard error is told.
-pub(super) fn lengths(
-    session: &mut Session,
-    keys: &[Vec<u8>],
-    types: &[Option<Type>],
-) -> Result<Vec<u64>> {
-    let command = |known: &Option<Type>| known.as_ref().and_then(|known| known.length_command);
-    let requests: Vec<Vec<&[u8]>> = keys
-        .iter()
-        .zip(types)
-        .filter_map(|(key, known)| Some(vec![command(known)?.as_bytes(), key]))
-        .collect();
-    let mut replies = session.ask_all(&requests)?.into_iter();
-    let lengths = keys.iter().zip(types).map(|(key, known)| {
-        let Some(command) = command(known) else {
-            return 0;
-        };
-        size(replies.next(), command, key)
-    });
-    Ok(lengths.collect())
+/// A number that the server tells of each key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Column {
+    /// How many elements the value has.
+    Elements,
+    /// How many bytes it takes, as far as the server knows from a look at so many elements.
+    Memory { samples: Option<u64> },
 }
 
-/// How many bytes keys take, as far as the server knows from a look at `samples` elements of each.
-pub(super) fn memory(
-    session: &mut Session,
-    keys: &[Vec<u8>],
-    types: &[Option<Type>],
-    samples: Option<u64>,
-) -> Result<Vec<u64>> {
-    let samples = samples.map(|samples| samples.to_string());
-    let exists = |known: &Option<Type>| known.is_some();
-    let requests: Vec<Vec<&[u8]>> = keys
-        .iter()
-        .zip(types)
-        .filter(|(_, known)| exists(known))
-        .map(|(key, _)| {
-            let mut request: Vec<&[u8]> = vec![b"MEMORY", b"USAGE", key];
+impl Column {
+    /// The words in front of the key; none where a type has no such number.
+    fn command(self, kind: &Type) -> Option<&'static str> {
+        match self {
+            Column::Elements => kind.length_command,
+            Column::Memory { .. } => Some("MEMORY USAGE"),
+        }
+    }
+
+    /// What is counted.
+    pub(super) fn unit(self, kind: &Type) -> &'static str {
+        match self {
+            Column::Elements => kind.unit,
+            Column::Memory { .. } => "bytes",
+        }
+    }
+
+    /// Asks for the numbers of keys; 0 for those that are gone or have none. Of a key that cannot be counted
+    /// standard error is told.
+    pub(super) fn ask(
+        self,
+        session: &mut Session,
+        keys: &[Vec<u8>],
+        types: &[Option<Type>],
+    ) -> Result<Vec<u64>> {
+        let command = |kind: &Option<Type>| self.command(kind.as_ref()?);
+        let samples = match self {
+            Column::Memory { samples } => samples.map(|samples| samples.to_string()),
+            Column::Elements => None,
+        };
+        let mut requests: Vec<Vec<&[u8]>> = Vec::new();
+        for (key, kind) in keys.iter().zip(types) {
+            let Some(command) = command(kind) else {
+                continue;
+            };
+            let words = command.split(' ').map(str::as_bytes);
+            let mut request: Vec<&[u8]> = words.chain([key.as_slice()]).collect();
             if let Some(samples) = &samples {
                 request.extend([&b"SAMPLES"[..], samples.as_bytes()]);
             }
-            request
-        })
-        .collect();
-    let mut replies = session.ask_all(&requests)?.into_iter();
-    let sizes = keys.iter().zip(types).map(|(key, known)| {
-        if exists(known) {
-            size(replies.next(), "MEMORY USAGE", key)
-        } else {
-            0
+            requests.push(request);
         }
-    });
-    Ok(sizes.collect())
+        let mut replies = session.ask_all(&requests)?.into_iter();
+        let sizes = keys.iter().zip(types).map(|(key, kind)| {
+            let command = command(kind);
+            command.map_or(0, |command| size(replies.next(), command, key))
+        });
+        Ok(sizes.collect())
+    }
+}
+
+/// Something of each type. Those that every server may have are there from the beginning.
+pub(super) struct ByType<T>(Vec<(Type, T)>);
+
+impl<T: Default> ByType<T> {
+    pub(super) fn new() -> ByType<T> {
+        let known = Type::known().into_iter();
+        ByType(known.map(|kind| (kind, T::default())).collect())
+    }
+
+    /// That of one type.
+    pub(super) fn of(&mut self, kind: &Type) -> &mut T {
+        let at = self.0.iter().position(|(its, _)| its == kind);
+        let at = at.unwrap_or_else(|| {
+            self.0.push((kind.clone(), T::default()));
+            self.0.len() - 1
+        });
+        &mut self.0[at].1
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(Type, T)> {
+        self.0.iter()
+    }
 }
 
 /// The number in a reply. A key may be gone by now, or be of another type.
