@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{Flag, Section, TABLE, Takes};
+use super::table::{FILES, Flag, PROGRAM, SECTIONS};
 use super::verb::VERBS;
 use crate::cluster::SUBCOMMANDS;
 
@@ -44,20 +44,20 @@ pub(crate) fn version() -> String {
 /// The text of `--help`.
 pub(crate) fn help() -> String {
     let mut text = format!("{}\n\n{USAGE}", version());
-    for section in Section::ALL {
-        let _ = writeln!(text, "\n{}", section.title());
-        if *section == Section::Files {
+    for section in SECTIONS {
+        let _ = writeln!(text, "\n{}", section.title);
+        if section.title == FILES {
             for verb in VERBS {
                 row(&format!("  {} FILE", verb.name), verb.summary, &mut text);
             }
         }
-        if *section == Section::Program {
+        if section.title == PROGRAM {
             for subcommand in SUBCOMMANDS {
                 let head = format!("  cluster {}", subcommand.usage());
                 row(&head, subcommand.summary, &mut text);
             }
         }
-        for flag in TABLE.iter().filter(|flag| flag.section == *section) {
+        for flag in section.flags {
             describe(flag, &mut text);
         }
     }
@@ -67,16 +67,9 @@ pub(crate) fn help() -> String {
 
 fn describe(flag: &Flag, text: &mut String) {
     let short = flag.short.map(|letter| format!("-{letter}, "));
-    let name = match flag.takes {
-        Takes::Nothing(_) => String::new(),
-        Takes::Word(name, _) => format!(" {name}"),
-    };
-    let head = format!(
-        "  {:4}--{}{name}",
-        short.as_deref().unwrap_or_default(),
-        flag.long
-    );
-    row(&head, flag.summary, text);
+    let short = short.unwrap_or_default();
+    let head = format!("  {short:4}--{} {}", flag.long, flag.value);
+    row(head.trim_end(), flag.summary, text);
 }
 
 /// A head and, beside it or below, its text.
@@ -108,11 +101,12 @@ pub(crate) fn row(head: &str, summary: &str, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::table::flags;
 
     #[test]
     fn help_names_every_flag_and_fits_a_terminal() {
         let text = help();
-        for flag in TABLE {
+        for flag in flags() {
             assert!(text.contains(&format!("--{}", flag.long)), "{}", flag.long);
         }
         for line in text.lines() {

@@ -1,29 +1,26 @@
 //! deploy/man/ferrite-cli.1 and the completions, made from the tables. The test fails when they differ; with
 //! `UPDATE_DOCS=1` it writes the files instead.
 
-use super::table::{Section, TABLE, Takes};
+use super::table::{SECTIONS, Section};
 use super::verb::VERBS;
 use crate::cluster::{SUBCOMMANDS, rows};
 use crate::commands::Catalog;
 
 fn groups() -> Vec<manual::Group> {
     let group = |section: &Section| manual::Group {
-        title: section.title().to_owned(),
-        flags: TABLE
+        title: section.title.to_owned(),
+        flags: section
+            .flags
             .iter()
-            .filter(|flag| flag.section == *section)
             .map(|flag| manual::Flag {
                 short: flag.short,
                 names: vec![flag.long.to_owned()],
-                value: match flag.takes {
-                    Takes::Nothing(_) => String::new(),
-                    Takes::Word(name, _) => name.to_owned(),
-                },
+                value: flag.value.to_owned(),
                 summary: flag.summary.to_owned(),
             })
             .collect(),
     };
-    Section::ALL.iter().map(group).collect()
+    SECTIONS.iter().map(group).collect()
 }
 
 /// Commands of the server and of this program, by their first words.

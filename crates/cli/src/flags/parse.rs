@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use lexopt::{Arg, Parser};
 
 use super::options::{Mode, Options};
-use super::table::{Flag, TABLE, Takes, Wrong, set_mode};
+use super::table::{Flag, Wrong, flags, set_mode};
 use super::verb::{self, Verb};
 use crate::access::Protocol;
 use crate::cluster::{self, Given};
@@ -65,7 +65,7 @@ pub(crate) fn read(
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         let (flag, name) = match arg {
             Arg::Short(letter) => (
-                TABLE.iter().find(|flag| flag.short == Some(letter)),
+                flags().find(|flag| flag.short == Some(letter)),
                 format!("-{letter}"),
             ),
             Arg::Long(name) => (find(name), format!("--{name}")),
@@ -98,14 +98,15 @@ pub(crate) fn read(
             }
         };
         let flag = flag.ok_or_else(|| unknown(&name))?;
-        let word = match flag.takes {
-            Takes::Nothing(_) => Vec::new(),
-            Takes::Word(..) => match parser.value() {
-                Ok(word) => word.into_vec(),
-                // Without a host it is what it is for most programs.
-                Err(_) if name == "-h" => return Ok(Request::Help),
-                Err(_) => return Err(unknown(&name)),
-            },
+        let word = match flag.value {
+            "" => Ok(OsString::new()),
+            _ => parser.value(),
+        };
+        let word = match word {
+            Ok(word) => word.into_vec(),
+            // Without a host it is what it is for most programs.
+            Err(_) if name == "-h" => return Ok(Request::Help),
+            Err(_) => return Err(unknown(&name)),
         };
         typed.push(Typed { flag, word, name });
     }
@@ -172,18 +173,14 @@ fn finish(options: &mut Options) -> Result<(), String> {
 }
 
 fn apply(flag: &Flag, word: &[u8], name: &str, options: &mut Options) -> Result<(), String> {
-    let result = match flag.takes {
-        Takes::Nothing(set) => set(options),
-        Takes::Word(_, set) => set(options, word),
-    };
-    result.map_err(|wrong| match wrong {
+    (flag.set)(options, word).map_err(|wrong| match wrong {
         Wrong::Word(wrong) => format!("{name}: {wrong}"),
         wrong @ Wrong::All(_) => wrong.into_text(),
     })
 }
 
 fn find(name: &str) -> Option<&'static Flag> {
-    TABLE.iter().find(|flag| flag.long == name)
+    flags().find(|flag| flag.long == name)
 }
 
 /// What to say about a flag that is none, or that lacks its word.
@@ -191,8 +188,7 @@ fn unknown(name: &str) -> String {
     let mut text = format!("Unrecognized option or bad number of args for: '{name}'");
     let bare = name.trim_start_matches('-');
     if find(bare).is_none() && name.starts_with("--") {
-        let near = TABLE
-            .iter()
+        let near = flags()
             .map(|flag| (strsim::damerau_levenshtein(bare, flag.long), flag.long))
             .min();
         if let Some((_, near)) = near.filter(|&(distance, _)| distance <= 2) {
@@ -222,11 +218,11 @@ fn read_file(path: &[u8], options: &mut Options) -> Result<(), String> {
         let flag = find(&name)
             .filter(|flag| !["config", "help", "version"].contains(&flag.long))
             .ok_or_else(|| format!("{place}: there is no flag '{name}'"))?;
-        let word = match (&flag.takes, values) {
-            (Takes::Nothing(_), []) => &[][..],
-            (Takes::Nothing(_), _) => return Err(format!("{place}: '{name}' takes no value")),
-            (Takes::Word(..), [word]) => word,
-            (Takes::Word(..), _) => return Err(format!("{place}: '{name}' takes one value")),
+        let word = match (flag.value, values) {
+            ("", []) => &[][..],
+            ("", _) => return Err(format!("{place}: '{name}' takes no value")),
+            (_, [word]) => word,
+            (_, _) => return Err(format!("{place}: '{name}' takes one value")),
         };
         apply(flag, word, &format!("{place}: {name}"), options)?;
     }

@@ -19,17 +19,18 @@ pub(super) struct Flag {
     pub(super) short: Option<char>,
     /// Without dashes.
     pub(super) long: &'static str,
-    pub(super) section: Section,
+    /// What follows it, as help calls it; empty if nothing does.
+    pub(super) value: &'static str,
     /// What `--help` says, as sentences.
     pub(super) summary: &'static str,
-    pub(super) takes: Takes,
+    /// Told the word behind it, which is empty if it has no value.
+    pub(super) set: fn(&mut Options, &[u8]) -> Result<(), Wrong>,
 }
 
-/// What follows a flag, and what it sets.
-pub(super) enum Takes {
-    Nothing(fn(&mut Options) -> Result<(), Wrong>),
-    /// One word, called as help calls it.
-    Word(&'static str, fn(&mut Options, &[u8]) -> Result<(), Wrong>),
+/// A part of the help.
+pub(super) struct Section {
+    pub(super) title: &'static str,
+    pub(super) flags: &'static [Flag],
 }
 
 /// Why a flag cannot be set.
@@ -58,181 +59,125 @@ impl Wrong {
     }
 }
 
-/// The part of the help in which a flag is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
-    Connection,
-    Command,
-    Replies,
-    Watching,
-    Keys,
-    Files,
-    Program,
-    Missing,
-}
-
-impl Section {
-    /// All, in the order of the help.
-    pub(super) const ALL: &'static [Section] = &[
-        Section::Connection,
-        Section::Command,
-        Section::Replies,
-        Section::Watching,
-        Section::Keys,
-        Section::Files,
-        Section::Program,
-        Section::Missing,
-    ];
-
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            Section::Connection => "Connection",
-            Section::Command => "Commands",
-            Section::Replies => "Replies",
-            Section::Watching => "Watching a server",
-            Section::Keys => "Looking at all keys",
-            Section::Files => "Loading and saving",
-            Section::Program => "This program",
-            Section::Missing => "Understood, but not possible yet",
-        }
-    }
-}
-
-const fn switch(
+const fn flag(
     short: Option<char>,
     long: &'static str,
-    section: Section,
-    summary: &'static str,
-    set: fn(&mut Options) -> Result<(), Wrong>,
-) -> Flag {
-    Flag {
-        short,
-        long,
-        section,
-        summary,
-        takes: Takes::Nothing(set),
-    }
-}
-
-const fn word(
-    short: Option<char>,
-    long: &'static str,
-    name: &'static str,
-    section: Section,
+    value: &'static str,
     summary: &'static str,
     set: fn(&mut Options, &[u8]) -> Result<(), Wrong>,
 ) -> Flag {
     Flag {
         short,
         long,
-        section,
+        value,
         summary,
-        takes: Takes::Word(name, set),
+        set,
     }
 }
+
+/// The sections that hold more than flags.
+pub(super) const FILES: &str = "Loading and saving";
+pub(super) const PROGRAM: &str = "This program";
 
 /// See the module.
 // A flag is a paragraph here, as a row of a table should be; formatted, it would be a page.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Flag] = &[
-    word(Some('h'), "host", "HOST", Section::Connection,
-        "The server's name or address (127.0.0.1).",
+pub(super) const SECTIONS: &[Section] = &[
+Section { title: "Connection", flags: &[
+    flag(Some('h'), "host", "HOST", "The server's name or address (127.0.0.1).",
         |options, word| {
-        if let Place::Port(host, _) = &mut options.access.place { *host = text(word)?; }
-        Ok(())
-    }),
-    word(Some('p'), "port", "PORT", Section::Connection, "The server's port (6379).", |options, word| {
-        let port = number(word, "port")?;
-        if let Place::Port(_, its) = &mut options.access.place { *its = port; }
-        Ok(())
-    }),
-    word(Some('s'), "socket", "PATH", Section::Connection,
-        "The server's unix socket, instead of host and port.",
+            if let Place::Port(host, _) = &mut options.access.place { *host = text(word)?; }
+            Ok(())
+        }),
+    flag(Some('p'), "port", "PORT", "The server's port (6379).",
         |options, word| {
-        options.access.place = Place::Socket(OsStr::from_bytes(word).into());
-        Ok(())
-    }),
-    word(Some('u'), "uri", "URI", Section::Connection,
+            let port = number(word, "port")?;
+            if let Place::Port(_, its) = &mut options.access.place { *its = port; }
+            Ok(())
+        }),
+    flag(Some('s'), "socket", "PATH", "The server's unix socket, instead of host and port.",
+        |options, word| {
+            options.access.place = Place::Socket(OsStr::from_bytes(word).into());
+            Ok(())
+        }),
+    flag(Some('u'), "uri", "URI",
         "redis://[[USER:]PASSWORD@]HOST[:PORT][/DB], or unix://[[USER:]PASSWORD@]PATH[?db=DB].",
         |options, word| uri::parse(word, &mut options.access).map_err(Wrong::All)),
-    word(Some('a'), "pass", "PASSWORD", Section::Connection,
+    flag(Some('a'), "pass", "PASSWORD",
         "The password. Other users of this machine may see it there: FERRITECLI_AUTH (or REDISCLI_AUTH) in \
          the environment, --askpass or --config are safer.",
         |options, word| { options.access.password = Some(word.to_vec()); Ok(()) }),
-    word(None, "user", "NAME", Section::Connection,
-        "The user to whom the password belongs, if not the default user.",
+    flag(None, "user", "NAME", "The user to whom the password belongs, if not the default user.",
         |options, word| { options.access.user = Some(word.to_vec()); Ok(()) }),
-    switch(None, "askpass", Section::Connection, "Asks for the password.",
-        |options| set(&mut options.asks_password)),
-    switch(None, "no-auth-warning", Section::Connection, "No warning about a password on the command line.",
-        |options| set(&mut options.allows_typed_password)),
-    word(Some('n'), "db", "NUMBER", Section::Connection, "The database (0).",
+    flag(None, "askpass", "", "Asks for the password.", |options, _| set(&mut options.asks_password)),
+    flag(None, "no-auth-warning", "", "No warning about a password on the command line.",
+        |options, _| set(&mut options.allows_typed_password)),
+    flag(Some('n'), "db", "NUMBER", "The database (0).",
         |options, word| {
             options.access.database = number(word, "database number")?;
             set(&mut options.access.is_database_chosen)
         }),
-    switch(Some('2'), "resp2", Section::Connection, "RESP2, the protocol without types (usual).",
-        |options| set_protocol(options, Protocol::Resp2)),
-    switch(Some('3'), "resp3", Section::Connection, "RESP3, the protocol with types.",
-        |options| set_protocol(options, Protocol::Resp3)),
-    word(Some('t'), "timeout", "SECONDS", Section::Connection,
-        "How long to try to connect (as long as the system does).",
+    flag(Some('2'), "resp2", "", "RESP2, the protocol without types (usual).",
+        |options, _| set_protocol(options, Protocol::Resp2)),
+    flag(Some('3'), "resp3", "", "RESP3, the protocol with types.",
+        |options, _| set_protocol(options, Protocol::Resp3)),
+    flag(Some('t'), "timeout", "SECONDS", "How long to try to connect (as long as the system does).",
         |options, word| {
             let timeout = seconds(word)?;
             options.access.approach.timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
             Ok(())
         }),
-    switch(Some('4'), "ipv4", Section::Connection, "Tries addresses of IPv4 first.",
-        |options| { options.access.approach.family = Family::PreferV4; Ok(()) }),
-    switch(Some('6'), "ipv6", Section::Connection, "Tries addresses of IPv6 first.",
-        |options| { options.access.approach.family = Family::PreferV6; Ok(()) }),
-    switch(Some('c'), "follow", Section::Connection,
+    flag(Some('4'), "ipv4", "", "Tries addresses of IPv4 first.",
+        |options, _| { options.access.approach.family = Family::PreferV4; Ok(()) }),
+    flag(Some('6'), "ipv6", "", "Tries addresses of IPv6 first.",
+        |options, _| { options.access.approach.family = Family::PreferV6; Ok(()) }),
+    flag(Some('c'), "follow", "",
         "Follows MOVED and ASK to other nodes of a cluster, outside of transactions; --scan, --bigkeys and \
          its like, and export go through all nodes; import writes each key to its node.",
-        |options| set(&mut options.access.follows_redirections)),
+        |options, _| set(&mut options.access.follows_redirections)),
+]},
 
-    word(Some('r'), "repeat", "COUNT", Section::Command,
-        "Runs the command COUNT times, for ever if negative; or ends --stat and its like after COUNT lines.",
+Section { title: "Commands", flags: &[
+    flag(Some('r'), "repeat", "COUNT",
+        "Runs the command COUNT times, for ever if negative; or ends --stat and its like after COUNT \
+         lines.",
         |options, word| { options.repeat = Some(number(word, "number")?); Ok(()) }),
-    word(Some('i'), "interval", "SECONDS", Section::Command,
+    flag(Some('i'), "interval", "SECONDS",
         "Pause between repetitions, like 0.1; between lines of --stat, --scan and --latency; per 100 SCANs \
          of --bigkeys and its like.",
         |options, word| { options.interval = seconds(word)?; Ok(()) }),
-    switch(Some('x'), "stdin", Section::Command, "The last argument is what standard input holds.",
-        |options| set_input(options, Input::LastArgument)),
-    word(Some('X'), "stdin-tag", "TAG", Section::Command,
-        "The argument TAG stands for what standard input holds.",
+    flag(Some('x'), "stdin", "", "The last argument is what standard input holds.",
+        |options, _| set_input(options, Input::LastArgument)),
+    flag(Some('X'), "stdin-tag", "TAG", "The argument TAG stands for what standard input holds.",
         |options, word| set_input(options, Input::Tag(word.to_vec()))),
-    switch(None, "quoted-input", Section::Command, "Arguments may be quoted: '\"a\\x00b\"' is three bytes.",
-        |options| set(&mut options.has_quoted_arguments)),
-    switch(Some('e'), "exit-on-error", Section::Command,
+    flag(None, "quoted-input", "", "Arguments may be quoted: '\"a\\x00b\"' is three bytes.",
+        |options, _| set(&mut options.has_quoted_arguments)),
+    flag(Some('e'), "exit-on-error", "",
         "An error reply goes to standard error, and ends with code 1; so does a line of standard input with \
          an open quote.",
-        |options| set(&mut options.ends_at_errors)),
-    word(None, "eval", "FILE", Section::Command,
-        "Runs the script in FILE; keys and arguments follow: KEY... , ARG...",
+        |options, _| set(&mut options.ends_at_errors)),
+    flag(None, "eval", "FILE", "Runs the script in FILE; keys and arguments follow: KEY... , ARG...",
         |options, word| set_mode(options, Mode::Script(OsStr::from_bytes(word).into()))),
-    switch(None, "non-interactive", Section::Command,
+    flag(None, "non-interactive", "",
         "Never a prompt: without a command, a PING whose answer is the exit code.",
-        |options| set(&mut options.is_unattended)),
+        |options, _| set(&mut options.is_unattended)),
+]},
 
-    switch(None, "raw", Section::Replies, "The bytes (usual where the output is no terminal).",
-        |options| set_format(options, Format::Raw)),
-    switch(None, "no-raw", Section::Replies, "Types, indices and quotes (usual on a terminal).",
-        |options| set_format(options, Format::Standard)),
-    switch(None, "csv", Section::Replies, "Values between commas.",
-        |options| set_format(options, Format::Csv)),
-    switch(None, "json", Section::Replies,
-        "JSON; over RESP3 if the server speaks it, unless -2 says otherwise.",
-        |options| set_format(options, Format::Json)),
-    switch(None, "quoted-json", Section::Replies, "JSON of ASCII: strings keep the escapes of --no-raw.",
-        |options| set_format(options, Format::QuotedJson)),
-    word(Some('d'), "delimiter", "TEXT", Section::Replies, "What --raw puts between elements (a line break).",
+Section { title: "Replies", flags: &[
+    flag(None, "raw", "", "The bytes (usual where the output is no terminal).",
+        |options, _| set_format(options, Format::Raw)),
+    flag(None, "no-raw", "", "Types, indices and quotes (usual on a terminal).",
+        |options, _| set_format(options, Format::Standard)),
+    flag(None, "csv", "", "Values between commas.", |options, _| set_format(options, Format::Csv)),
+    flag(None, "json", "", "JSON; over RESP3 if the server speaks it, unless -2 says otherwise.",
+        |options, _| set_format(options, Format::Json)),
+    flag(None, "quoted-json", "", "JSON of ASCII: strings keep the escapes of --no-raw.",
+        |options, _| set_format(options, Format::QuotedJson)),
+    flag(Some('d'), "delimiter", "TEXT", "What --raw puts between elements (a line break).",
         |options, word| { options.element_delimiter = word.to_vec(); Ok(()) }),
-    word(Some('D'), "reply-delimiter", "TEXT", Section::Replies,
-        "What --raw puts behind a reply (a line break).",
+    flag(Some('D'), "reply-delimiter", "TEXT", "What --raw puts behind a reply (a line break).",
         |options, word| { options.reply_delimiter = word.to_vec(); Ok(()) }),
-    word(None, "show-pushes", "yes|no", Section::Replies,
+    flag(None, "show-pushes", "yes|no",
         "Whether RESP3 messages that nobody asked for are shown (yes on a terminal).",
         |options, word| {
             options.shows_pushes = Some(match word {
@@ -242,101 +187,109 @@ pub(super) const TABLE: &[Flag] = &[
             });
             Ok(())
         }),
+]},
 
-    switch(None, "stat", Section::Watching, "A line per second: keys, memory, clients, requests.",
-        |options| set_mode(options, Mode::Stat)),
-    switch(None, "replica", Section::Watching,
+Section { title: "Watching a server", flags: &[
+    flag(None, "stat", "", "A line per second: keys, memory, clients, requests.",
+        |options, _| set_mode(options, Mode::Stat)),
+    flag(None, "replica", "",
         "The changes that a replica is told, one a line. The server needs replication, which Ferrite does \
          not have yet.",
-        |options| set_mode(options, Mode::Replica)),
-    switch(None, "latency", Section::Watching,
+        |options, _| set_mode(options, Mode::Replica)),
+    flag(None, "latency", "",
         "The time a PING takes, in milliseconds, again and again; where the output is no terminal, for a \
          second (-i) only.",
-        |options| set_mode(options, Mode::Latency { is_history: false })),
-    switch(None, "latency-history", Section::Watching, "The same, a line every 15 seconds (-i).",
-        |options| set_mode(options, Mode::Latency { is_history: true })),
-    switch(None, "latency-dist", Section::Watching,
-        "The same as a spectrum in colors, a line per second (-i).",
-        |options| set_mode(options, Mode::LatencyDistribution)),
-    word(None, "intrinsic-latency", "SECONDS", Section::Watching,
+        |options, _| set_mode(options, Mode::Latency { is_history: false })),
+    flag(None, "latency-history", "", "The same, a line every 15 seconds (-i).",
+        |options, _| set_mode(options, Mode::Latency { is_history: true })),
+    flag(None, "latency-dist", "", "The same as a spectrum in colors, a line per second (-i).",
+        |options, _| set_mode(options, Mode::LatencyDistribution)),
+    flag(None, "intrinsic-latency", "SECONDS",
         "How long this machine keeps a program from running at most; needs no server.",
         |options, word| { let limit = seconds(word)?; set_mode(options, Mode::IntrinsicLatency(limit)) }),
-    word(None, "lru-test", "KEYS", Section::Watching,
+    flag(None, "lru-test", "KEYS",
         "Writes and reads KEYS keys as a cache does, 80 % of it at 20 % of them, and tells the share of \
          hits. Changes data.",
         |options, word| { let keys = number(word, "number")?; set_mode(options, Mode::LruTest(keys)) }),
+]},
 
-    switch(None, "scan", Section::Keys, "Lists all keys.",
-        |options| set_mode(options, Mode::Scan)),
-    switch(None, "bigkeys", Section::Keys, "The keys of each type with most elements.",
-        |options| set_mode(options, Mode::BigKeys)),
-    switch(None, "memkeys", Section::Keys, "The keys of each type that take most memory.",
-        |options| set_mode(options, Mode::MemoryKeys)),
-    word(None, "memkeys-samples", "COUNT", Section::Keys,
-        "The same, from a look at COUNT elements of each value.",
+Section { title: "Looking at all keys", flags: &[
+    flag(None, "scan", "", "Lists all keys.", |options, _| set_mode(options, Mode::Scan)),
+    flag(None, "bigkeys", "", "The keys of each type with most elements.",
+        |options, _| set_mode(options, Mode::BigKeys)),
+    flag(None, "memkeys", "", "The keys of each type that take most memory.",
+        |options, _| set_mode(options, Mode::MemoryKeys)),
+    flag(None, "memkeys-samples", "COUNT", "The same, from a look at COUNT elements of each value.",
         |options, word| { options.keys.samples = samples(word)?; set_mode(options, Mode::MemoryKeys) }),
-    switch(None, "keystats", Section::Keys,
-        "Both, with the largest keys of all and how sizes are distributed.",
-        |options| set_mode(options, Mode::KeyStats)),
-    word(None, "keystats-samples", "COUNT", Section::Keys,
-        "The same, from a look at COUNT elements of each value.",
+    flag(None, "keystats", "", "Both, with the largest keys of all and how sizes are distributed.",
+        |options, _| set_mode(options, Mode::KeyStats)),
+    flag(None, "keystats-samples", "COUNT", "The same, from a look at COUNT elements of each value.",
         |options, word| { options.keys.samples = samples(word)?; set_mode(options, Mode::KeyStats) }),
-    switch(None, "hotkeys", Section::Keys,
-        "The keys used most; a server other than Ferrite needs a policy of LFU.",
-        |options| set_mode(options, Mode::HotKeys)),
-    word(None, "pattern", "PATTERN", Section::Keys, "Only keys that match, like 'user:*'.",
+    flag(None, "hotkeys", "", "The keys used most; a server other than Ferrite needs a policy of LFU.",
+        |options, _| set_mode(options, Mode::HotKeys)),
+    flag(None, "pattern", "PATTERN", "Only keys that match, like 'user:*'.",
         |options, word| { options.keys.pattern = Some(word.to_vec()); Ok(()) }),
-    word(None, "quoted-pattern", "PATTERN", Section::Keys, "The same, quoted, so that it may hold any byte.",
+    flag(None, "quoted-pattern", "PATTERN", "The same, quoted, so that it may hold any byte.",
         |options, word| {
             let pattern = words::unquote(word);
             let wrong = || Wrong::all("Invalid quoted string specified for --quoted-pattern.");
             options.keys.pattern = Some(pattern.ok_or_else(wrong)?);
             Ok(())
         }),
-    word(None, "count", "COUNT", Section::Keys, "How many keys a SCAN looks at.",
+    flag(None, "count", "COUNT", "How many keys a SCAN looks at.",
         |options, word| { options.keys.count = Some(number(word, "number")?); Ok(()) }),
-    word(None, "cursor", "CURSOR", Section::Keys,
-        "Where --keystats begins (0): it names the place when it is interrupted.",
+    flag(None, "cursor", "CURSOR", "Where --keystats begins (0): it names the place when it is interrupted.",
         |options, word| { options.keys.cursor = number(word, "cursor")?; Ok(()) }),
-    word(None, "top", "COUNT", Section::Keys, "How many of the largest keys --keystats lists (10).",
+    flag(None, "top", "COUNT", "How many of the largest keys --keystats lists (10).",
         |options, word| { options.keys.top = number(word, "number")?; Ok(()) }),
+]},
 
-    switch(None, "pipe", Section::Files,
-        "Sends standard input, which holds requests, as it is, and counts the replies.",
-        |options| set_mode(options, Mode::Pipe)),
-    word(None, "pipe-timeout", "SECONDS", Section::Files,
+Section { title: FILES, flags: &[
+    flag(None, "pipe", "", "Sends standard input, which holds requests, as it is, and counts the replies.",
+        |options, _| set_mode(options, Mode::Pipe)),
+    flag(None, "pipe-timeout", "SECONDS",
         "How long --pipe waits for a reply once all is sent (30); for ever if 0.",
         |options, word| { options.pipe_timeout = seconds(word)?; Ok(()) }),
-    switch(None, "skip-unsupported", Section::Files,
+    flag(None, "skip-unsupported", "",
         "import and export leave out what is no string, instead of ending there.",
-        |options| set(&mut options.skips_unsupported)),
-    switch(None, "keep-existing", Section::Files, "import leaves alone the keys that the server has.",
-        |options| set(&mut options.keeps_existing)),
-    word(None, "rdb", "FILE", Section::Files,
+        |options, _| set(&mut options.skips_unsupported)),
+    flag(None, "keep-existing", "", "import leaves alone the keys that the server has.",
+        |options, _| set(&mut options.keeps_existing)),
+    flag(None, "rdb", "FILE",
         "Saves the data as an RDB file, as a replica gets it, at one point in time; - is standard output. \
          The server needs replication, which Ferrite does not have yet: see export.",
         |options, word| set_mode(options, replicate(word, false))),
-    word(None, "functions-rdb", "FILE", Section::Files, "The same with the functions alone.",
+    flag(None, "functions-rdb", "FILE", "The same with the functions alone.",
         |options, word| set_mode(options, replicate(word, true))),
+]},
 
-    word(None, "config", "FILE", Section::Program,
+Section { title: PROGRAM, flags: &[
+    flag(None, "config", "FILE",
         "Reads flags from FILE, one a line, without dashes, like `port 7000`. Flags of the command line \
          count more.",
         |_, _| Ok(())),
-    switch(None, "verbose", Section::Program, "Tells on standard error what the connection does.",
-        |options| set(&mut options.is_verbose)),
-    switch(None, "help", Section::Program, "Prints this text.", |_| Ok(())),
-    switch(Some('v'), "version", Section::Program, "Prints the version.", |_| Ok(())),
+    flag(None, "verbose", "", "Tells on standard error what the connection does.",
+        |options, _| set(&mut options.is_verbose)),
+    flag(None, "help", "", "Prints this text.", |_, _| Ok(())),
+    flag(Some('v'), "version", "", "Prints the version.", |_, _| Ok(())),
+]},
 
-    switch(None, "tls", Section::Missing, "A connection with TLS.",
-        |options| set_mode(options, Mode::Missing("--tls: this program does not speak TLS yet"))),
-    word(None, "cluster", "COMMAND", Section::Missing,
+Section { title: "Understood, but not possible yet", flags: &[
+    flag(None, "tls", "", "A connection with TLS.",
+        |options, _| set_mode(options, Mode::Missing("--tls: this program does not speak TLS yet"))),
+    flag(None, "cluster", "COMMAND",
         "Administration of a cluster of Redis. For those of Ferrite see `ferrite-cli cluster --help`.",
         |options, _| set_mode(options, Mode::Missing(
             "--cluster: this program administers no clusters of Redis; see `ferrite-cli cluster --help`"))),
-    switch(None, "ldb", Section::Missing, "The debugger of scripts.",
-        |options| set_mode(options, Mode::Missing("--ldb: this program is no debugger"))),
+    flag(None, "ldb", "", "The debugger of scripts.",
+        |options, _| set_mode(options, Mode::Missing("--ldb: this program is no debugger"))),
+]},
 ];
+
+/// All flags, in the order of the help.
+pub(super) fn flags() -> impl Iterator<Item = &'static Flag> {
+    SECTIONS.iter().flat_map(|section| section.flags)
+}
 
 fn set(option: &mut bool) -> Result<(), Wrong> {
     *option = true;
@@ -420,8 +373,8 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_summaries_are_sentences() {
-        for (at, flag) in TABLE.iter().enumerate() {
-            for other in &TABLE[at + 1..] {
+        for (at, flag) in flags().enumerate() {
+            for other in flags().skip(at + 1) {
                 assert_ne!(flag.long, other.long);
                 assert!(
                     flag.short.is_none() || flag.short != other.short,
@@ -441,10 +394,7 @@ mod tests {
             't', '4', '6',
         ];
         for letter in short {
-            assert!(
-                TABLE.iter().any(|flag| flag.short == Some(letter)),
-                "-{letter}"
-            );
+            assert!(flags().any(|flag| flag.short == Some(letter)), "-{letter}");
         }
         let long = [
             "user",
@@ -490,7 +440,7 @@ mod tests {
             "version",
         ];
         for name in long {
-            assert!(TABLE.iter().any(|flag| flag.long == name), "--{name}");
+            assert!(flags().any(|flag| flag.long == name), "--{name}");
         }
     }
 }
