@@ -12,6 +12,7 @@
 
 use super::event::{Event, Interest, MAX_EVENTS};
 use polling::{Event as Readiness, Events, PollMode};
+use rustix::net::{RecvFlags, recv};
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -161,9 +162,8 @@ fn translate(ready: &Readiness, registration: Registration) -> Option<Event> {
 
 /// Whether there is nothing more to receive, and never will be.
 fn is_at_end(fd: RawFd) -> bool {
-    let mut byte = 0_u8;
-    let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-    // SAFETY: the pointer is to one byte that the call may write; it is left in the queue. A registered
-    // descriptor is open.
-    unsafe { libc::recv(fd, (&raw mut byte).cast(), 1, flags) == 0 }
+    // SAFETY: a registered descriptor is open.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    matches!(recv(fd, &mut [0; 1], flags), Ok((_, 0)))
 }

@@ -7,8 +7,9 @@
 use super::kind::Signal;
 use super::self_pipe::SelfPipe;
 use crate::clock::monotonic_ns;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// SIGINT, to be polled for readability and asked for, instead of the end of the process.
@@ -45,16 +46,9 @@ impl Interrupts {
             monotonic_ns().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
         loop {
             let left_ns = end.saturating_sub(monotonic_ns());
-            let left_ms = left_ns.div_ceil(1_000_000);
-            let mut entry = libc::pollfd {
-                fd: self.as_fd().as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            let wait_ms = libc::c_int::try_from(left_ms).unwrap_or(libc::c_int::MAX);
+            let left = Timespec::try_from(Duration::from_nanos(left_ns)).ok();
             // The call fails only when a signal comes, which the next turn looks for.
-            // SAFETY: the pointer is to one entry, whose descriptor is open.
-            unsafe { libc::poll(&mut entry, 1, wait_ms) };
+            let _ = poll(&mut [PollFd::new(self, PollFlags::IN)], left.as_ref());
             if self.take() {
                 return true;
             }

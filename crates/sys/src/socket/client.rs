@@ -4,12 +4,14 @@
 //! moments in which it has to look at something else as well. What does not live here: the protocol,
 //! and when to connect again.
 
-use super::options::set_option;
-use crate::syscall::{check, retry};
+use crate::syscall::retry;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv, sockopt};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -124,13 +126,10 @@ impl Stream {
         if self.is_unix {
             return Ok(());
         }
-        #[cfg(not(target_os = "macos"))]
-        const IDLE: libc::c_int = libc::TCP_KEEPIDLE;
-        #[cfg(target_os = "macos")]
-        const IDLE: libc::c_int = libc::TCP_KEEPALIVE;
-        let seconds = libc::c_int::try_from(seconds).unwrap_or(libc::c_int::MAX);
-        set_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
-        set_option(self.as_fd(), libc::IPPROTO_TCP, IDLE, seconds)
+        let seconds = i32::try_from(seconds).unwrap_or(i32::MAX);
+        let time = Duration::from_secs(seconds.unsigned_abs().into());
+        sockopt::set_socket_keepalive(&self.file, true)?;
+        Ok(sockopt::set_tcp_keepidle(&self.file, time)?)
     }
 
     /// Waits until there is something to read here or from `other`, or the time is over; for ever
@@ -143,23 +142,19 @@ impl Stream {
         other: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
     ) -> io::Result<Ready> {
-        let entry = |fd: Option<BorrowedFd<'_>>| libc::pollfd {
-            // The system skips negative numbers.
-            fd: fd.map_or(-1, |fd| fd.as_raw_fd()),
-            events: libc::POLLIN,
-            revents: 0,
+        let own = PollFd::new(&self.file, PollFlags::IN);
+        let other = other.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN));
+        let mut entries: Vec<PollFd<'_>> = std::iter::once(own).chain(other).collect();
+        // A time that the system has no number for is for ever.
+        let limit = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        retry(|| Ok(poll(&mut entries, limit.as_ref())?))?;
+        let is_ready = |at: usize| {
+            let entry: Option<&PollFd<'_>> = entries.get(at);
+            entry.is_some_and(|entry| !entry.revents().is_empty())
         };
-        let mut entries = [entry(Some(self.as_fd())), entry(other)];
-        let limit = timeout.map_or(-1, |timeout| {
-            // A partial millisecond is a whole one, or a short wait would be none.
-            libc::c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(-1)
-        });
-        // SAFETY: the pointer and the count describe `entries`, whose descriptors are borrowed,
-        // hence open, or negative.
-        retry(|| check(unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as _, limit) }))?;
         Ok(Ready {
-            stream: entries[0].revents != 0,
-            other: entries[1].revents != 0,
+            stream: is_ready(0),
+            other: is_ready(1),
         })
     }
 
@@ -168,20 +163,10 @@ impl Stream {
     /// for.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        let mut byte = 0_u8;
-        // SAFETY: the pointer is to one byte that the call may write; it is left in the queue.
-        let count = unsafe {
-            libc::recv(
-                self.file.as_raw_fd(),
-                (&raw mut byte).cast(),
-                1,
-                libc::MSG_PEEK | libc::MSG_DONTWAIT,
-            )
-        };
-        match count {
-            0 => true,
-            1.. => false,
-            _ => io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock,
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        match recv(&self.file, &mut [0; 1], flags) {
+            Ok((_, count)) => count == 0,
+            Err(error) => error != Errno::WOULDBLOCK,
         }
     }
 }

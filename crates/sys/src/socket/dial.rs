@@ -5,13 +5,15 @@
 //! is there when the poller reports it writable and [`Socket::take_error`] has none. What does not
 //! live here: when to give up, and when to try again.
 
-use super::address::Address;
+use super::address;
 use super::options::open;
 use super::stream::Socket;
-use crate::syscall::check;
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_error;
+use rustix::net::{AddressFamily, connect};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 /// Where to connect to.
@@ -48,19 +50,23 @@ impl Socket {
     /// ports left. `WouldBlock`: the queue of a unix socket is full, so nothing was begun; try again
     /// a little later.
     pub fn dial(to: &Endpoint) -> io::Result<Socket> {
-        let address = match to {
-            Endpoint::Tcp(address) => Address::inet(*address),
-            Endpoint::Unix(path) => Address::unix(path)?,
-        };
-        let fd = open(address.family())?;
-        let (pointer, length) = address.as_parts();
-        // SAFETY: the pointer and the length describe one address, which the call only reads.
-        match check(unsafe { libc::connect(fd.as_raw_fd(), pointer, length) }) {
-            Ok(_) => {}
-            // An interrupted connect goes on in the background like one that was only begun.
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {
+        let (fd, begun) = match to {
+            Endpoint::Tcp(address) => {
+                let fd = open(address::family(address))?;
+                let begun = connect(&fd, address);
+                (fd, begun)
             }
-            Err(error) => return Err(error),
+            Endpoint::Unix(path) => {
+                let address = address::unix(path)?;
+                let fd = open(AddressFamily::UNIX)?;
+                let begun = connect(&fd, &address);
+                (fd, begun)
+            }
+        };
+        match begun {
+            // An interrupted connect goes on in the background like one that was only begun.
+            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
         let socket = match to {
             Endpoint::Tcp(address) => Socket::inet(fd, *address),
@@ -76,22 +82,7 @@ impl Socket {
     /// # Errors
     /// That error; `ConnectionRefused`, for one.
     pub fn take_error(&self) -> io::Result<()> {
-        let mut value: libc::c_int = 0;
-        let mut size = size_of_val(&value) as libc::socklen_t;
-        // SAFETY: the pointer and the size describe `value`, which the call may write.
-        check(unsafe {
-            libc::getsockopt(
-                self.as_fd().as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_ERROR,
-                (&raw mut value).cast(),
-                &mut size,
-            )
-        })?;
-        match value {
-            0 => Ok(()),
-            code => Err(io::Error::from_raw_os_error(code)),
-        }
+        Ok(socket_error(self.as_fd())??)
     }
 }
 

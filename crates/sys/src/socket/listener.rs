@@ -4,14 +4,18 @@
 //! start, one that somebody answers on is left alone, and a listener removes its own when it is
 //! dropped, if it still is its own.
 
-use super::address::{self, Address};
-use super::options::{open, set_option};
+use super::address;
+#[cfg(not(target_os = "macos"))]
+use super::options::FLAGS;
+use super::options::{open, prepare};
 use super::stream::Socket;
-use crate::syscall::check;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix};
+use rustix::net::{bind, connect, getsockname, listen, sockopt};
 use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,16 +43,15 @@ impl Listener {
     /// # Errors
     /// The address is in use, is not this machine's, or its port is not allowed.
     pub fn tcp(addr: SocketAddr, backlog: i32) -> io::Result<Listener> {
-        let address = Address::inet(addr);
-        let fd = open(address.family())?;
+        let fd = open(address::family(&addr))?;
         // A restarted server must not wait for the connections of its predecessor to time out.
-        set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        sockopt::set_socket_reuseaddr(&fd, true)?;
         if addr.is_ipv6() {
-            set_option(fd.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+            sockopt::set_ipv6_v6only(&fd, true)?;
         }
-        bind(&fd, &address)?;
+        bind(&fd, &addr)?;
         listen(&fd, backlog)?;
-        let bound = name_of(&fd)?.to_inet().unwrap_or(addr);
+        let bound = SocketAddr::try_from(getsockname(&fd)?).unwrap_or(addr);
         Ok(Listener {
             fd,
             bound: Bound::Tcp(bound),
@@ -85,9 +88,9 @@ impl Listener {
     /// `AddrInUse` if somebody listens there or the path is something else than a socket;
     /// `InvalidInput` if the path is too long; otherwise the kernel's.
     pub fn unix(path: &Path, mode: Option<u32>, backlog: i32) -> io::Result<Listener> {
-        let address = Address::unix(path)?;
+        let address = address::unix(path)?;
         remove_stale(path, &address)?;
-        let fd = open(libc::AF_UNIX)?;
+        let fd = open(AddressFamily::UNIX)?;
         bind(&fd, &address)?;
         // From here on the file is ours, so a failure takes it away again. Nobody can connect
         // before `listen`.
@@ -112,10 +115,9 @@ impl Listener {
     /// before the next try.
     pub fn accept(&self) -> io::Result<Option<Socket>> {
         for _ in 0..MAX_DEAD_CONNECTIONS {
-            let mut peer = Address::empty();
-            match accept_fd(&self.fd, &mut peer) {
-                Ok(fd) => {
-                    if let Some(socket) = self.socket(fd, &peer) {
+            match accept(&self.fd) {
+                Ok((fd, peer)) => {
+                    if let Some(socket) = self.socket(fd, peer) {
                         return Ok(Some(socket));
                     }
                 }
@@ -129,9 +131,9 @@ impl Listener {
     }
 
     /// `None` if the peer has no address, which some systems report for one that is gone already.
-    fn socket(&self, fd: OwnedFd, peer: &Address) -> Option<Socket> {
+    fn socket(&self, fd: OwnedFd, peer: Option<SocketAddrAny>) -> Option<Socket> {
         match &self.bound {
-            Bound::Tcp(_) => Some(Socket::inet(fd, peer.to_inet()?)),
+            Bound::Tcp(_) => Some(Socket::inet(fd, peer?.try_into().ok()?)),
             Bound::Unix(file) => Some(Socket::unix(fd, Arc::clone(&file.text))),
         }
     }
@@ -206,7 +208,7 @@ fn identity(path: &Path) -> io::Result<Identity> {
 
 /// Removes a socket file that nobody listens on any more. What is not a socket stays, and makes the
 /// bind fail.
-fn remove_stale(path: &Path, address: &Address) -> io::Result<()> {
+fn remove_stale(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => {}
         _ => return Ok(()),
@@ -222,86 +224,52 @@ fn remove_stale(path: &Path, address: &Address) -> io::Result<()> {
 
 /// Somebody listens on the socket file. The probe is closed at once: its listener sees a connection
 /// that says nothing.
-fn is_answered(address: &Address) -> io::Result<bool> {
-    let probe = open(libc::AF_UNIX)?;
-    let (pointer, length) = address.as_parts();
-    // SAFETY: the pointer and the length describe one address, which the call only reads.
-    match check(unsafe { libc::connect(probe.as_raw_fd(), pointer, length) }) {
-        Ok(_) => Ok(true),
-        Err(error) => match error.raw_os_error() {
-            Some(libc::ECONNREFUSED | libc::ENOENT) => Ok(false),
-            // The queue is full, or it is a socket of another type: there is somebody.
-            Some(libc::EAGAIN | libc::EINPROGRESS | libc::EPROTOTYPE) => Ok(true),
-            _ => Err(error),
-        },
+fn is_answered(address: &SocketAddrUnix) -> io::Result<bool> {
+    let probe = open(AddressFamily::UNIX)?;
+    match connect(&probe, address) {
+        Ok(()) => Ok(true),
+        Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
+        // The queue is full, or it is a socket of another type: there is somebody.
+        Err(Errno::AGAIN | Errno::INPROGRESS | Errno::PROTOTYPE) => Ok(true),
+        Err(error) => Err(error.into()),
     }
 }
 
-fn bind(fd: &OwnedFd, address: &Address) -> io::Result<()> {
-    let (pointer, length) = address.as_parts();
-    // SAFETY: the pointer and the length describe one address, which the call only reads.
-    check(unsafe { libc::bind(fd.as_raw_fd(), pointer, length) })?;
-    Ok(())
-}
-
-fn listen(fd: &OwnedFd, backlog: i32) -> io::Result<()> {
-    // SAFETY: the call takes integers; the descriptor is open.
-    check(unsafe { libc::listen(fd.as_raw_fd(), backlog) })?;
-    Ok(())
-}
-
-fn name_of(fd: &OwnedFd) -> io::Result<Address> {
-    let mut address = Address::empty();
-    let (pointer, length) = address.as_parts_mut();
-    // SAFETY: the pointers are to an address with room for any, and to its length.
-    check(unsafe { libc::getsockname(fd.as_raw_fd(), pointer, length) })?;
-    Ok(address)
-}
-
-#[cfg(not(target_os = "macos"))]
-fn accept_fd(listener: &OwnedFd, peer: &mut Address) -> io::Result<OwnedFd> {
-    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    let (pointer, length) = peer.as_parts_mut();
-    // SAFETY: the pointers are to an address with room for any, and to its length.
-    let fd = check(unsafe { libc::accept4(listener.as_raw_fd(), pointer, length, flags) })?;
-    // SAFETY: the descriptor is open and nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-#[cfg(target_os = "macos")]
-fn accept_fd(listener: &OwnedFd, peer: &mut Address) -> io::Result<OwnedFd> {
-    let (pointer, length) = peer.as_parts_mut();
-    // SAFETY: the pointers are to an address with room for any, and to its length.
-    let fd = check(unsafe { libc::accept(listener.as_raw_fd(), pointer, length) })?;
-    // SAFETY: the descriptor is open and nothing else owns it.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+fn accept(listener: &OwnedFd) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+    #[cfg(not(target_os = "macos"))]
+    let (fd, peer) = rustix::net::acceptfrom_with(listener, FLAGS)?;
+    #[cfg(target_os = "macos")]
+    let (fd, peer) = rustix::net::acceptfrom(listener)?;
     // Setting options fails on a connection that has ended; it is passed over like one that ended
     // before.
-    super::options::prepare(&fd).map_err(|_| io::Error::from_raw_os_error(libc::ECONNABORTED))?;
-    Ok(fd)
+    prepare(&fd).map_err(|_| io::ErrorKind::ConnectionAborted)?;
+    Ok((fd, peer))
 }
 
 /// The failure is that of the connection at the head of the queue, which is gone with it, and not
 /// of the listener: Linux hands out network errors that are pending on the new socket. EINTR is no
 /// failure at all.
 fn concerns_one_connection(error: &io::Error) -> bool {
+    // What `accept` makes of an option that cannot be set has no number.
+    if error.kind() == io::ErrorKind::ConnectionAborted {
+        return true;
+    }
     #[cfg(target_os = "linux")]
-    if matches!(error.raw_os_error(), Some(libc::ENONET)) {
+    if Errno::from_io_error(error) == Some(Errno::NONET) {
         return true;
     }
     matches!(
-        error.raw_os_error(),
+        Errno::from_io_error(error),
         Some(
-            libc::EINTR
-                | libc::ECONNABORTED
-                | libc::ECONNRESET
-                | libc::EPROTO
-                | libc::ENOPROTOOPT
-                | libc::ENETDOWN
-                | libc::ENETUNREACH
-                | libc::EHOSTDOWN
-                | libc::EHOSTUNREACH
-                | libc::EOPNOTSUPP
+            Errno::INTR
+                | Errno::CONNRESET
+                | Errno::PROTO
+                | Errno::NOPROTOOPT
+                | Errno::NETDOWN
+                | Errno::NETUNREACH
+                | Errno::HOSTDOWN
+                | Errno::HOSTUNREACH
+                | Errno::OPNOTSUPP
         )
     )
 }
@@ -435,22 +403,7 @@ mod tests {
         let listener = Listener::tcp(loopback(), 16).expect("a free port");
         let bound = listener.local_addr().expect("TCP");
         let dead = TcpStream::connect(bound).expect("it listens");
-        let linger = libc::linger {
-            l_onoff: 1,
-            l_linger: 0,
-        };
-        let size = size_of_val(&linger) as libc::socklen_t;
-        // SAFETY: the pointer and the size describe `linger`, which the call only reads.
-        check(unsafe {
-            libc::setsockopt(
-                dead.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_LINGER,
-                (&raw const linger).cast(),
-                size,
-            )
-        })
-        .expect("a valid option");
+        sockopt::set_socket_linger(&dead, Some(std::time::Duration::ZERO)).expect("a valid option");
         drop(dead);
         let alive = TcpStream::connect(bound).expect("it listens");
         // The client can be told of its connection before the listener is.
@@ -535,7 +488,7 @@ mod tests {
         let path = directory.socket();
         let first = Listener::unix(&path, None, 0).expect("a free path");
         let _client = UnixStream::connect(&path).expect("one fits");
-        assert!(is_answered(&Address::unix(&path).expect("a short path")).expect("it can tell"));
+        assert!(is_answered(&address::unix(&path).expect("a short path")).expect("it can tell"));
         let error = Listener::unix(&path, None, 16).expect_err("somebody is there");
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         assert!(path.exists());

@@ -1,13 +1,13 @@
 //! A connection's socket: who is at the other end, and the options that the server sets.
 
 use super::address;
-use super::options::set_option;
-use crate::syscall::check;
+use rustix::net::{Shutdown, getsockname, shutdown, sockopt};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A connected stream socket; closed on drop.
 #[derive(Debug)]
@@ -93,13 +93,8 @@ impl Socket {
     }
 
     fn local_address(&self) -> io::Result<SocketAddr> {
-        let mut address = address::Address::empty();
-        let (pointer, length) = address.as_parts_mut();
-        // SAFETY: the pointers are to an address with room for any, and to its length.
-        check(unsafe { libc::getsockname(self.fd.as_raw_fd(), pointer, length) })?;
-        address
-            .to_inet()
-            .ok_or_else(|| io::ErrorKind::Unsupported.into())
+        let address = getsockname(&self.fd)?;
+        SocketAddr::try_from(address).map_err(io::Error::from)
     }
 
     /// Connected through a unix socket.
@@ -127,12 +122,7 @@ impl Socket {
         if self.is_unix() {
             return Ok(());
         }
-        set_option(
-            self.as_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_NODELAY,
-            nodelay.into(),
-        )
+        Ok(sockopt::set_tcp_nodelay(&self.fd, nodelay)?)
     }
 
     /// Asks a silent peer for a sign of life after `seconds`, then up to three times, a third of
@@ -143,34 +133,18 @@ impl Socket {
     /// # Errors
     /// The connection is gone (not on Linux).
     pub fn set_keepalive(&self, seconds: u32) -> io::Result<()> {
-        const PROBES: libc::c_int = 3;
-        const LONGEST: libc::c_int = 32_767;
-        #[cfg(not(target_os = "macos"))]
-        const IDLE: libc::c_int = libc::TCP_KEEPIDLE;
-        #[cfg(target_os = "macos")]
-        const IDLE: libc::c_int = libc::TCP_KEEPALIVE;
+        const PROBES: u32 = 3;
+        const LONGEST: u32 = 32_767;
         if self.is_unix() {
             return Ok(());
         }
-        let is_on = seconds != 0;
-        set_option(
-            self.as_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_KEEPALIVE,
-            is_on.into(),
-        )?;
-        if is_on {
-            let seconds = libc::c_int::try_from(seconds)
-                .unwrap_or(LONGEST)
-                .min(LONGEST);
-            set_option(self.as_fd(), libc::IPPROTO_TCP, IDLE, seconds)?;
-            set_option(
-                self.as_fd(),
-                libc::IPPROTO_TCP,
-                libc::TCP_KEEPINTVL,
-                (seconds / 3).max(1),
-            )?;
-            set_option(self.as_fd(), libc::IPPROTO_TCP, libc::TCP_KEEPCNT, PROBES)?;
+        sockopt::set_socket_keepalive(&self.fd, seconds != 0)?;
+        if seconds != 0 {
+            let seconds = seconds.min(LONGEST);
+            let time = |seconds: u32| Duration::from_secs(seconds.into());
+            sockopt::set_tcp_keepidle(&self.fd, time(seconds))?;
+            sockopt::set_tcp_keepintvl(&self.fd, time((seconds / 3).max(1)))?;
+            sockopt::set_tcp_keepcnt(&self.fd, PROBES)?;
         }
         Ok(())
     }
@@ -179,8 +153,7 @@ impl Socket {
     /// sent still goes out, the poller reports a hangup. The descriptor stays open until the drop.
     pub fn shutdown(&self) {
         // The only failure is that there is no connection any more, which is what was asked for.
-        // SAFETY: the call takes integers; the descriptor is open.
-        unsafe { libc::shutdown(self.fd.as_raw_fd(), libc::SHUT_RDWR) };
+        let _ = shutdown(&self.fd, Shutdown::Both);
     }
 
     /// The number of the descriptor, for people (`CLIENT LIST`, logs).
@@ -198,7 +171,6 @@ impl AsFd for Socket {
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::option;
     use super::*;
     use std::io::Read;
     use std::net::TcpListener;
@@ -251,9 +223,7 @@ mod tests {
         let (server, _client) = connected("127.0.0.1:0");
         for nodelay in [true, false] {
             server.set_nodelay(nodelay).expect("a TCP socket");
-            let value =
-                option(server.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY).expect("a TCP socket");
-            assert_eq!(value != 0, nodelay);
+            assert_eq!(sockopt::tcp_nodelay(&server), Ok(nodelay));
         }
     }
 
@@ -261,9 +231,7 @@ mod tests {
     #[test]
     fn keepalive_probes_at_a_third_of_the_time() {
         let (server, _client) = connected("127.0.0.1:0");
-        let tcp = |name| option(server.as_fd(), libc::IPPROTO_TCP, name).expect("a TCP socket");
-        let is_on =
-            || option(server.as_fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE).expect("a socket") != 0;
+        let is_on = || sockopt::socket_keepalive(&server).expect("a socket");
         for (seconds, idle, interval) in [
             (300, 300, 100),
             (2, 2, 1),
@@ -273,9 +241,10 @@ mod tests {
         ] {
             server.set_keepalive(seconds).expect("a TCP socket");
             assert!(is_on());
-            assert_eq!(tcp(libc::TCP_KEEPIDLE), idle);
-            assert_eq!(tcp(libc::TCP_KEEPINTVL), interval);
-            assert_eq!(tcp(libc::TCP_KEEPCNT), 3);
+            let time = Duration::from_secs;
+            assert_eq!(sockopt::tcp_keepidle(&server), Ok(time(idle)));
+            assert_eq!(sockopt::tcp_keepintvl(&server), Ok(time(interval)));
+            assert_eq!(sockopt::tcp_keepcnt(&server), Ok(3));
         }
         server.set_keepalive(0).expect("a TCP socket");
         assert!(!is_on());
