@@ -79,7 +79,7 @@ impl<'a> Job<'a> {
 
     /// Which part of the load a thread is. The first threads have a connection more if there is no
     /// even split.
-    pub(crate) fn place(&self, thread: usize) -> Share {
+    pub(crate) fn share(&self, thread: usize) -> Share {
         let (clients, threads) = (self.plan.clients, self.plan.threads);
         let before = |thread: usize| thread * (clients / threads) + thread.min(clients % threads);
         Share {

@@ -41,12 +41,12 @@ impl<'a> Worker<'a> {
         thread: usize,
         reports: Sender<Message>,
     ) -> Result<Worker<'a>, LinkError> {
-        let place = job.place(thread);
+        let share = job.share(thread);
         let mut clients = Vec::new();
-        clients.resize_with(place.own_clients, Client::default);
+        clients.resize_with(share.own_clients, Client::default);
         // Of each connection, or one that all connections of the thread share.
         let seeds = match job.plan.distinct_seeds {
-            true => place.first_client..place.first_client + place.own_clients,
+            true => share.first_client..share.first_client + share.own_clients,
             false => thread..thread + 1,
         };
         let rng =
@@ -57,11 +57,11 @@ impl<'a> Worker<'a> {
             thread,
             nodes: None,
             map_version: 0,
-            first_client: place.first_client,
+            first_client: share.first_client,
             poller: Poller::new(Backend::Auto)?,
             closed: (0..clients.len()).rev().collect(),
             clients,
-            source: Source::new(job.workload, job.data, &place, rngs),
+            source: Source::new(job.workload, job.data, &share, rngs),
             schedule: None,
             turn: 0,
             out: Outgoing::default(),

@@ -167,7 +167,7 @@ struct Cursor {
 
 impl Numbers {
     /// The numbers of a thread, the `own`th of the workload's.
-    pub(crate) fn new(spec: &Spec, place: &Share, own: usize) -> Numbers {
+    pub(crate) fn new(spec: &Spec, share: &Share, own: usize) -> Numbers {
         let count = spec.count.max(1);
         let way = match spec.pattern {
             Pattern::Uniform => Way::Uniform,
@@ -177,13 +177,13 @@ impl Numbers {
                 deviation: spec.deviation.unwrap_or(count as f64 / 6.0),
             },
             Pattern::Sequential => Way::Sequential {
-                cursors: Arc::clone(&place.cursors),
+                cursors: Arc::clone(&share.cursors),
                 own,
             },
-            Pattern::Parallel => Way::Parallel(cursors(count, place)),
-            Pattern::Latest if spec.writes => Way::Append(Arc::clone(&place.appended)),
+            Pattern::Parallel => Way::Parallel(cursors(count, share)),
+            Pattern::Latest if spec.writes => Way::Append(Arc::clone(&share.appended)),
             Pattern::Latest => Way::Latest {
-                appended: Arc::clone(&place.appended),
+                appended: Arc::clone(&share.appended),
                 zipf: Zipf::new(count, spec.exponent),
             },
             Pattern::Hot => Way::Hot {
@@ -256,11 +256,11 @@ fn draw_other(way: &mut Way, sequence: usize, count: u64, rng: &mut Rng, connect
 
 /// Splits the range into equal parts for all connections, and keeps those of this thread. Where there
 /// are more connections than numbers, they share.
-fn cursors(count: u64, place: &Share) -> Vec<Cursor> {
-    let clients = place.clients.max(1) as u64;
-    (0..place.own_clients)
+fn cursors(count: u64, share: &Share) -> Vec<Cursor> {
+    let clients = share.clients.max(1) as u64;
+    (0..share.own_clients)
         .map(|own| {
-            let client = (place.first_client + own) as u64;
+            let client = (share.first_client + own) as u64;
             let edge =
                 |client: u64| (u128::from(count) * u128::from(client) / u128::from(clients)) as u64;
             let first = edge(client);
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn place() -> Share {
+    fn share() -> Share {
         Share {
             first_client: 0,
             own_clients: 1,
@@ -303,7 +303,7 @@ mod tests {
     }
 
     fn draw(spec: &Spec, times: usize) -> Vec<u64> {
-        let (mut numbers, mut rng) = (Numbers::new(spec, &place(), 0), Rng::with_seed(3));
+        let (mut numbers, mut rng) = (Numbers::new(spec, &share(), 0), Rng::with_seed(3));
         (0..times).map(|_| numbers.draw(&mut rng, 0)).collect()
     }
 
@@ -358,9 +358,9 @@ mod tests {
 
     #[test]
     fn threads_share_a_sequence_and_leave_no_gap() {
-        let place = place();
+        let share = share();
         let spec = spec(Pattern::Sequential, 10);
-        let mut threads = [0; 3].map(|_| Numbers::new(&spec, &place, 0));
+        let mut threads = [0; 3].map(|_| Numbers::new(&spec, &share, 0));
         let mut rng = Rng::with_seed(1);
         let mut seen: Vec<_> = (0..10)
             .map(|_| threads[rng.usize(..3)].draw(&mut Rng::with_seed(1), 0))
@@ -377,13 +377,13 @@ mod tests {
     fn connections_have_parts_of_their_own() {
         let mut seen = Vec::new();
         for thread in 0..2 {
-            let place = Share {
+            let share = Share {
                 first_client: thread * 2,
                 own_clients: 2,
                 clients: 4,
-                ..place()
+                ..share()
             };
-            let mut numbers = Numbers::new(&spec(Pattern::Parallel, 10), &place, 0);
+            let mut numbers = Numbers::new(&spec(Pattern::Parallel, 10), &share, 0);
             let mut rng = Rng::with_seed(1);
             for connection in 0..2 {
                 let part: Vec<_> = (0..3).map(|_| numbers.draw(&mut rng, connection)).collect();
@@ -403,13 +403,13 @@ mod tests {
 
     #[test]
     fn reads_of_the_latest_follow_the_writes() {
-        let place = place();
+        let share = share();
         let writes = Spec {
             writes: true,
             ..spec(Pattern::Latest, 1_000)
         };
-        let mut writer = Numbers::new(&writes, &place, 0);
-        let mut reader = Numbers::new(&spec(Pattern::Latest, 1_000), &place, 0);
+        let mut writer = Numbers::new(&writes, &share, 0);
+        let mut reader = Numbers::new(&spec(Pattern::Latest, 1_000), &share, 0);
         let mut rng = Rng::with_seed(1);
         for round in 1..=2_500_u64 {
             assert_eq!(writer.draw(&mut rng, 0), 100 + (round - 1) % 1_000);

@@ -53,7 +53,7 @@ impl<'a> Source<'a> {
     pub(crate) fn new(
         workload: &'a Workload,
         data: &'a Data,
-        place: &Share,
+        share: &Share,
         rngs: Vec<Rng>,
     ) -> Self {
         let mut total = 0;
@@ -69,7 +69,7 @@ impl<'a> Source<'a> {
                 .numbers
                 .iter()
                 .enumerate()
-                .map(|(own, spec)| Numbers::new(spec, place, own))
+                .map(|(own, spec)| Numbers::new(spec, share, own))
                 .collect(),
             rngs,
         }
@@ -137,7 +137,7 @@ mod tests {
             payload_bytes: 0.0,
         };
         let data = Data::new(1);
-        let place = Share {
+        let share = Share {
             first_client: 0,
             own_clients: 2,
             clients: 2,
@@ -146,7 +146,7 @@ mod tests {
         };
         let rngs = |seeds: &[u64]| seeds.iter().map(|&seed| Rng::with_seed(seed)).collect();
         let drawn = |rngs: Vec<Rng>, others: usize| -> Vec<usize> {
-            let mut source = Source::new(&workload, &data, &place, rngs);
+            let mut source = Source::new(&workload, &data, &share, rngs);
             let mut out = Outgoing::default();
             let mut next = || {
                 (0..others).for_each(|_| {
@@ -179,14 +179,14 @@ mod tests {
             payload_bytes: 0.0,
         };
         let data = Data::new(1);
-        let place = Share {
+        let share = Share {
             first_client: 0,
             own_clients: 1,
             clients: 1,
             appended: Arc::default(),
             cursors: Arc::new([]),
         };
-        let mut source = Source::new(&workload, &data, &place, vec![Rng::with_seed(1)]);
+        let mut source = Source::new(&workload, &data, &share, vec![Rng::with_seed(1)]);
         let mut out = Outgoing::default();
         let mut seen = [0; 3];
         for _ in 0..10_000 {

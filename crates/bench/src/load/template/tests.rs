@@ -33,7 +33,7 @@ fn written(
     let data = Data::new(1);
     let commands: Vec<_> = commands.iter().map(|command| words(command)).collect();
     let template = Template::new(&commands, keys, values, (7, 12), &data);
-    let place = Share {
+    let share = Share {
         first_client: 0,
         own_clients: 1,
         clients: 1,
@@ -44,7 +44,7 @@ fn written(
         pattern: Pattern::Sequential,
         ..Spec::uniform(98, 5_000_000)
     };
-    let mut numbers = Numbers::new(&spec, &place, 0);
+    let mut numbers = Numbers::new(&spec, &share, 0);
     let mut rng = Rng::with_seed(4);
     let mut out = Outgoing::default();
     for _ in 0..count {
