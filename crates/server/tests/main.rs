@@ -9,7 +9,6 @@ mod check_log;
 mod cluster;
 mod command_table;
 mod connections;
-mod crash;
 mod defaults;
 mod differential;
 mod disk;

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::support::{PATIENCE, Value};
 use crate::torture::inspect;
+use crate::torture::lives::Rule;
 use crate::torture::run::{Find, LANES, Runner};
 use crate::torture::script::Request;
 use crate::torture::wire::{Silence, encode};
@@ -124,7 +125,7 @@ impl Runner {
             found.map_err(|problem| Find::new("read", problem))
         })?;
         let history = &mut self.lanes[number].history;
-        let kept = history.judge(&found.keys[number], found.asked, false);
+        let kept = history.judge(&found.keys[number], found.asked, Rule::KeepsAll);
         let kept = kept.and_then(|kept| match kept.most < history.answered {
             true => Err(format!(
                 "{} of {} steps are there",

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use crate::support::Value;
+use crate::torture::lives::Rule;
 use crate::torture::model::{Expect, Global, Model};
 use crate::torture::script::Request;
 use crate::torture::slots::Maps;
@@ -186,15 +187,15 @@ impl History {
         }
     }
 
-    /// How many steps must be there: those that were answered, or those of them that had to be durable.
-    pub(crate) fn floor(&self, may_lose: bool) -> usize {
-        if !may_lose {
+    /// How many steps must be there: those that were answered, or those of them that the rule keeps.
+    pub(crate) fn floor(&self, rule: Rule) -> usize {
+        let Rule::KeepsDurable(before_ms) = rule else {
             return self.answered;
-        }
-        let is_durable = |step: &Step| step.answer.as_ref().is_some_and(|answer| answer.is_durable);
+        };
+        let is_kept = |answer: &Answer| answer.is_durable || answer.at_ms < before_ms;
         self.steps
             .iter()
-            .rposition(is_durable)
+            .rposition(|step| step.answer.as_ref().is_some_and(is_kept))
             .map_or(0, |index| index + 1)
     }
 
@@ -231,10 +232,10 @@ impl History {
     ///
     /// # Errors
     /// They never were; the text says what is nearest.
-    pub(crate) fn judge(&self, found: &Keys, asked: Span, may_lose: bool) -> Result<Kept, String> {
+    pub(crate) fn judge(&self, found: &Keys, asked: Span, rule: Rule) -> Result<Kept, String> {
         let search = Search { found, asked };
         // Where steps may be lost, what is least has to be looked for from the beginning on.
-        let from_base = self.floor(may_lose) < self.answered;
+        let from_base = self.floor(rule) < self.answered;
         let (kept, nearest) = if from_base {
             search.run(&self.base, &self.steps)
         } else {

@@ -7,7 +7,8 @@ use crate::support::PATIENCE;
 use crate::torture::history::History;
 use crate::torture::inspect;
 use crate::torture::run::{Find, LANES, Life, Runner};
-use crate::torture::verdict;
+use crate::torture::wire::now_ms;
+use crate::torture::{setting, verdict};
 
 /// How much more than its limit of memory a server may take.
 const TOLERATED_PERCENT: u64 = 10;
@@ -18,9 +19,15 @@ const TOLERATED_BYTES: u64 = 16 << 20;
 pub(crate) enum Rule {
     /// Everything that was acknowledged is there.
     KeepsAll,
-    /// The end of the history may be lost, from the last answer on that was given by a server with
-    /// `appendfsync always`.
-    KeepsDurable,
+    /// The end of the history may be lost: what was answered neither by a server with `appendfsync always`
+    /// nor before this moment, in Unix ms.
+    KeepsDurable(u64),
+}
+
+/// How long before a loss of power an answer means that a write is there, under `appendfsync everysec`: the
+/// sync interval and what a sync takes. A machine that does other things as well is given time.
+fn everysec_bound_ms() -> u64 {
+    setting("FERRITE_CRASH_BOUND_MS").unwrap_or(10_000)
 }
 
 impl Runner {
@@ -55,6 +62,7 @@ impl Runner {
         let megabytes = option("maxmemory").and_then(|text| text.strip_suffix("mb"));
         Life {
             is_always: option("appendfsync") == Some("always"),
+            is_everysec: option("appendfsync") == Some("everysec"),
             maxmemory: megabytes
                 .and_then(|text| text.parse().ok())
                 .map(|mb: u64| mb << 20),
@@ -71,10 +79,13 @@ impl Runner {
             found.map_err(|problem| Find::new("read", tail(problem)))
         })?;
         let histories: Vec<&History> = self.lanes.iter().map(|lane| &lane.history).collect();
-        let may_lose = rule == Rule::KeepsDurable;
-        let counts = verdict::judge(&histories, &found.keys, found.asked, may_lose);
+        let counts = verdict::judge(&histories, &found.keys, found.asked, rule);
         let counts = counts.map_err(|wrong| Find::new("verdict", wrong))?;
         self.totals.lost += counts.lost;
+        let age = counts
+            .first_lost_ms
+            .map(|first| self.killed_ms.saturating_sub(first));
+        self.totals.oldest_lost_ms = self.totals.oldest_lost_ms.max(age.unwrap_or_default());
         self.totals.kept_unanswered += counts.kept_unanswered;
         for (lane, keys) in self.lanes.iter_mut().zip(found.keys) {
             lane.history.rebase(keys);
@@ -99,8 +110,7 @@ impl Runner {
             found.map_err(|problem| Find::new("read", problem))
         })?;
         let histories: Vec<&History> = self.lanes.iter().map(|lane| &lane.history).collect();
-        let may_lose = rule == Rule::KeepsDurable;
-        let counts = verdict::judge(&histories, &found.keys, found.asked, may_lose);
+        let counts = verdict::judge(&histories, &found.keys, found.asked, rule);
         counts
             .map(|_| ())
             .map_err(|wrong| Find::new("verdict", format!("while it runs: {wrong}")))
@@ -130,9 +140,12 @@ impl Runner {
     }
 
     fn may_lose(&self) -> Rule {
-        match self.life.is_volatile || self.life.has_trouble {
-            true => Rule::KeepsDurable,
-            false => Rule::KeepsAll,
+        match (self.life.is_volatile, self.life.has_trouble) {
+            (false, false) => Rule::KeepsAll,
+            (true, false) if self.life.is_everysec => {
+                Rule::KeepsDurable(now_ms().saturating_sub(everysec_bound_ms()))
+            }
+            _ => Rule::KeepsDurable(0),
         }
     }
 
@@ -143,6 +156,7 @@ impl Runner {
         }
         self.look_at_output()?;
         self.rule = self.may_lose();
+        self.killed_ms = now_ms();
         self.process.kill();
         self.totals.kills += 1;
         self.drain()?;

@@ -10,6 +10,7 @@
 //! | `slots` | a server that is a node of a cluster, and the maps it has |
 //! | `wire`, `process` | connections; the server's process |
 //! | `history`, `verdict`, `inspect` | what can be there; whether it is; reading it |
+//! | `crash` | plans of crashes alone, a policy each: what is acknowledged, and lost |
 //! | `shrink` | the short script of a find |
 //! | `finds` | scripts of former finds |
 //!
@@ -25,6 +26,7 @@
 use crate::support;
 
 mod commands;
+mod crash;
 mod disturb;
 mod history;
 mod inspect;
@@ -64,15 +66,16 @@ fn setting(name: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
-/// Runs lives of a plan. The lines so far are left in `lines`.
+/// Runs lives of a plan, in one directory. The lines so far are left in `lines`.
 fn run_lives(
     plan: &mut Plan,
+    lives: usize,
     ends: Instant,
     lines: &mut Vec<Line>,
     rounds: &mut u64,
 ) -> Result<run::Totals, Find> {
     let mut runner = Runner::new();
-    for _ in 0..LIVES {
+    for _ in 0..lives {
         if Instant::now() >= ends {
             break;
         }
@@ -146,7 +149,7 @@ fn everything_at_once() {
         let mut plan = Plan::new(seed.wrapping_mul(1000) + generation, asked.is_none());
         generation += 1;
         let mut lines = Vec::new();
-        match run_lives(&mut plan, ends, &mut lines, &mut rounds) {
+        match run_lives(&mut plan, LIVES, ends, &mut lines, &mut rounds) {
             Ok(totals) => println!(
                 "{:.0} s, {rounds} rounds; the last {LIVES}: {totals}",
                 began.elapsed().as_secs_f64()

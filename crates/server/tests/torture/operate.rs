@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::support::{PATIENCE, Value};
 use crate::torture::history::History;
 use crate::torture::inspect;
+use crate::torture::lives::Rule;
 use crate::torture::process::{LOG, Process};
 use crate::torture::run::{Find, LANES, Runner};
 use crate::torture::script::Request;
@@ -65,6 +66,7 @@ impl Runner {
         }
         if policy.is_some() {
             self.life.is_always = false;
+            self.life.is_everysec = false;
         }
         let reply = self.ask(&words)?;
         if let Value::Error(text) = &reply {
@@ -277,7 +279,7 @@ impl Runner {
             let mut different =
                 names.filter(|key| !may_be(keys.get(*key), there.get(*key), found.asked));
             if different.next().is_some() {
-                let judged = History::new(keys.clone()).judge(there, found.asked, false);
+                let judged = History::new(keys.clone()).judge(there, found.asked, Rule::KeepsAll);
                 return Err(wrong(judged.err().unwrap_or_default()));
             }
         }

@@ -1,6 +1,6 @@
 //! The plan: a script from a seed, one life of the server after the other.
 
-use crate::torture::commands::{COMMANDS, Effect, Row};
+use crate::torture::commands::{COMMANDS, Effect, Row, bits};
 use crate::torture::inspect::SEPARATOR;
 use crate::torture::model::DATABASES;
 use crate::torture::run::LANES;
@@ -18,6 +18,22 @@ const SELDOM: u32 = 64;
 /// Milliseconds of a moment that is far away.
 const FUTURE_MS: u64 = 4_102_444_800_000;
 
+/// What the plan of a crash is about: nothing but kills, losses of power and orderly ends, under one policy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crash {
+    pub(crate) appendfsync: &'static str,
+    /// The shortest value that has a file of its own.
+    pub(crate) blob_size: &'static str,
+    /// The share of the lives that end with a loss of power unless they end in good order; others are killed.
+    pub(crate) power_percent: u8,
+    /// Before the storm, a life pauses for so long at most. A storm pauses too, unless this is 0.
+    pub(crate) pauses_ms: u64,
+    /// The most requests that come at once, before the end of a life.
+    pub(crate) storm: usize,
+    /// Most values are some bytes long.
+    pub(crate) is_small: bool,
+}
+
 /// See the module.
 pub(crate) struct Plan {
     random: fastrand::Rng,
@@ -32,6 +48,9 @@ pub(crate) struct Plan {
     has_trouble: bool,
     /// The server is a node of a cluster.
     is_cluster: bool,
+    crash: Option<Crash>,
+    /// Nothing makes all connections wait for each other.
+    in_storm: bool,
 }
 
 impl Plan {
@@ -47,6 +66,18 @@ impl Plan {
             open: Vec::new(),
             has_trouble: false,
             is_cluster: seed % 3 == 2,
+            crash: None,
+            in_storm: false,
+        }
+    }
+
+    /// The plan of a seed that is about crashes.
+    pub(crate) fn crash(seed: u64, crash: Crash) -> Plan {
+        Plan {
+            longest: 600,
+            is_cluster: false,
+            crash: Some(crash),
+            ..Plan::new(seed, false)
         }
     }
 
@@ -55,13 +86,22 @@ impl Plan {
         self.has_trouble = false;
         self.begin();
         let count = self.random.usize(10..self.longest);
-        let trouble_at = self.random.usize(..count * 6);
+        let trouble_at = match self.crash {
+            Some(_) => usize::MAX,
+            None => self.random.usize(..count * 6),
+        };
+        let mut pauses_ms = self.crash.map_or(0, |crash| crash.pauses_ms);
         let mut at = 0;
         while at < count {
             if at >= trouble_at && !self.has_trouble {
                 self.trouble();
             }
             at += 1;
+            if pauses_ms > 0 && self.chance(40) {
+                let ms = self.random.u64(1..200).min(pauses_ms);
+                pauses_ms -= ms;
+                self.lines.push(Line::Sleep(ms));
+            }
             match self.random.u32(..200) {
                 0..6 if !self.has_trouble => self.maintain(),
                 6..9 if !self.has_trouble => self.disturb(),
@@ -90,6 +130,44 @@ impl Plan {
     }
 
     fn begin(&mut self) {
+        match self.crash {
+            Some(crash) => self.begin_crash(crash),
+            None => self.begin_any(),
+        }
+        if let Some(name) = self.open.pop() {
+            self.lines.push(Line::Open(name));
+        }
+    }
+
+    fn begin_crash(&mut self, crash: Crash) {
+        let Crash {
+            appendfsync,
+            blob_size,
+            ..
+        } = crash;
+        let threads = self.random.usize(1..3);
+        let options =
+            format!("appendfsync={appendfsync} log-blob-size={blob_size} threads={threads}");
+        self.lines.push(Line::Server(
+            options.split(' ').map(str::to_owned).collect(),
+        ));
+        // It dies while it starts, and again.
+        while self.chance(4) {
+            self.lines.push(Line::StartKill(self.random.u64(..150)));
+        }
+        self.lines.extend([Line::Check, Line::Start]);
+        if self.random.u8(..100) < crash.power_percent {
+            self.lines.push(Line::Trouble("volatile".to_owned()));
+        }
+        let depth = if self.random.bool() {
+            1
+        } else {
+            self.random.usize(2..24)
+        };
+        self.lines.push(Line::Depth(depth));
+    }
+
+    fn begin_any(&mut self) {
         let mut options: Vec<String> = Vec::new();
         let mut choose = |random: &mut fastrand::Rng, name: &str, values: &[&str]| {
             let value = values[random.usize(..values.len())];
@@ -141,12 +219,39 @@ impl Plan {
             self.random.usize(2..24)
         };
         self.lines.push(Line::Depth(depth));
-        if let Some(name) = self.open.pop() {
-            self.lines.push(Line::Open(name));
+    }
+
+    /// Many requests of all connections, the last of which are on their way at what comes next.
+    fn storm(&mut self, most: usize, has_pauses: bool) {
+        self.in_storm = true;
+        self.lines.push(Line::Depth(self.random.usize(4..24)));
+        for _ in 0..self.random.usize(50..most) {
+            if has_pauses && self.chance(1500) {
+                self.lines.push(Line::Sleep(self.random.u64(1..200)));
+            }
+            if self.chance(12) {
+                self.transaction();
+            } else {
+                let lane = self.lane();
+                let request = self.request(lane);
+                self.lines.push(Line::Request(lane, request));
+            }
         }
+        self.in_storm = false;
     }
 
     fn end(&mut self) {
+        if let Some(crash) = self.crash
+            && !self.chance(4)
+        {
+            self.storm(crash.storm, crash.pauses_ms > 0);
+            let end = if self.chance(6) {
+                Line::Stop
+            } else {
+                Line::Kill
+            };
+            return self.lines.push(end);
+        }
         match self.random.u32(..10) {
             0..2 => self.lines.push(Line::Settle),
             2..5 if !self.has_trouble => {
@@ -235,7 +340,11 @@ impl Plan {
                 let is_operator = |row: &&Row| matches!(row.effect, Effect::Operator);
                 let row = self.choose(is_operator);
                 let request = self.shape(0, row);
-                self.lines.push(Line::Operator(request));
+                // A crash is about one policy.
+                let is_policy = request.contains(&Arg::word("appendfsync"));
+                if self.crash.is_none() || !is_policy {
+                    self.lines.push(Line::Operator(request));
+                }
             }
         }
     }
@@ -360,9 +469,10 @@ impl Plan {
     /// A request of a connection.
     pub(crate) fn request(&mut self, lane: usize) -> Request {
         // A cluster has one database.
-        let is_cluster = self.is_cluster;
+        let (is_cluster, in_storm) = (self.is_cluster, self.in_storm);
         let is_wanted = |row: &&Row| match row.effect {
             Effect::Operator => false,
+            Effect::Global(_) if in_storm => false,
             _ => !(is_cluster && matches!(row.name, "move" | "swapdb")),
         };
         let row = self.choose(is_wanted);
@@ -431,44 +541,9 @@ impl Plan {
                 let at = self.len() * 8 + self.random.usize(..8);
                 word(at as i64)
             }
-            "fields" => self.fields(),
+            "fields" => bits::fields(random),
             other => panic!("shapes have no {{{other}}}"),
         }
-    }
-
-    /// What a BITFIELD does.
-    fn fields(&mut self) -> Vec<Arg> {
-        let mut args = Vec::new();
-        let mut word = |text: String| args.push(Arg::word(text));
-        for _ in 0..self.random.usize(1..4) {
-            if self.random.u8(..4) == 0 {
-                word("OVERFLOW".to_owned());
-                word(if self.random.bool() { "WRAP" } else { "SAT" }.to_owned());
-            }
-            let kind = ["u8", "i8", "u16", "i5", "u63", "i64", "u1"][self.random.usize(..7)];
-            let at = match self.random.u8(..10) {
-                0 => self.random.usize(..4_000_000),
-                1..4 => self.random.usize(..200_000),
-                _ => self.random.usize(..400),
-            };
-            let at = if self.random.bool() {
-                format!("#{}", at / 8)
-            } else {
-                at.to_string()
-            };
-            match self.random.u8(..3) {
-                0 => ["GET", kind, &at]
-                    .iter()
-                    .for_each(|text| word((*text).to_owned())),
-                1 => ["SET", kind, &at, &self.random.u8(..).to_string()]
-                    .iter()
-                    .for_each(|text| word((*text).to_owned())),
-                _ => ["INCRBY", kind, &at, &self.random.i16(..).to_string()]
-                    .iter()
-                    .for_each(|text| word((*text).to_owned())),
-            }
-        }
-        args
     }
 
     fn text(&mut self) -> Arg {
@@ -482,6 +557,13 @@ impl Plan {
         /// Lengths around which something changes.
         const BORDERS: [usize; 5] = [4096, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
         let (random, shrink) = (&mut self.random, self.shrink);
+        if self.crash.is_some_and(|crash| crash.is_small) {
+            return match random.u8(..40) {
+                0 => random.usize(..150_000),
+                1..8 => random.usize(..2000),
+                _ => random.usize(..60),
+            };
+        }
         match random.u32(..200) {
             0..12 => 0,
             12..90 => random.usize(..60),

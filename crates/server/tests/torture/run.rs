@@ -74,6 +74,8 @@ pub(crate) struct Totals {
     pub(crate) kills: u64,
     pub(crate) answered: u64,
     pub(crate) lost: u64,
+    /// How long before the server was killed the oldest of them was answered.
+    pub(crate) oldest_lost_ms: u64,
     pub(crate) kept_unanswered: u64,
     pub(crate) copies: u64,
     /// Changes of a cluster's map, and requests that were refused for it.
@@ -85,8 +87,15 @@ impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} starts, {} kills, {} requests answered, {} lost as they may be, {} there without an answer, {} copies opened",
-            self.starts, self.kills, self.answered, self.lost, self.kept_unanswered, self.copies
+            "{} starts, {} kills, {} requests answered, {} lost as they may be (the oldest {} ms old), \
+             {} there without an answer, {} copies opened",
+            self.starts,
+            self.kills,
+            self.answered,
+            self.lost,
+            self.oldest_lost_ms,
+            self.kept_unanswered,
+            self.copies
         )?;
         if self.maps > 0 {
             write!(
@@ -122,6 +131,8 @@ pub(crate) struct Runner {
     pub(crate) life: Life,
     /// What the last end of the server may have lost.
     pub(crate) rule: Rule,
+    /// When the server was killed last, in Unix ms.
+    pub(crate) killed_ms: u64,
     pub(crate) backups: HashMap<String, Vec<Keys>>,
     globals: u64,
     pub(crate) totals: Totals,
@@ -132,6 +143,8 @@ pub(crate) struct Runner {
 pub(crate) struct Life {
     /// Answers mean that writes are durable.
     pub(crate) is_always: bool,
+    /// Answers mean that writes are durable soon, from the start of the server on.
+    pub(crate) is_everysec: bool,
     /// What is not synced is lost with the process.
     pub(crate) is_volatile: bool,
     /// The disk has, or had, trouble.
@@ -180,6 +193,7 @@ impl Runner {
             depth: 1,
             life: Life::default(),
             rule: Rule::KeepsAll,
+            killed_ms: 0,
             backups: HashMap::new(),
             globals: 0,
             totals: Totals::default(),

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::torture::history::{History, Kept, describe_deed};
+use crate::torture::lives::Rule;
 use crate::torture::values::{Keys, Span};
 
 /// What a verdict counts.
@@ -15,6 +16,8 @@ use crate::torture::values::{Keys, Span};
 pub(crate) struct Counts {
     /// Steps that were acknowledged and, as they may be, are lost.
     pub(crate) lost: u64,
+    /// When the first of them was answered, in Unix ms.
+    pub(crate) first_lost_ms: Option<u64>,
     /// Steps that were on their way, and are there.
     pub(crate) kept_unanswered: u64,
 }
@@ -27,14 +30,14 @@ pub(crate) fn judge(
     histories: &[&History],
     found: &[Keys],
     asked: Span,
-    may_lose: bool,
+    rule: Rule,
 ) -> Result<Counts, String> {
     let mut all = Vec::new();
     for (number, (history, found)) in histories.iter().zip(found).enumerate() {
         let kept = history
-            .judge(found, asked, may_lose)
+            .judge(found, asked, rule)
             .map_err(|wrong| format!("connection {number}: {wrong}"))?;
-        let floor = history.floor(may_lose);
+        let floor = history.floor(rule);
         if kept.most < floor {
             return Err(format!(
                 "connection {number}: {} of {floor} steps that had to be kept are there; the first that is not: {}",
@@ -46,6 +49,8 @@ pub(crate) fn judge(
     }
     check_order(histories, &all)?;
     check_globals(histories, &all)?;
+    let first_lost = histories.iter().zip(&all);
+    let first_lost = first_lost.filter_map(|(history, kept)| history.steps.get(kept.most));
     let sum = |count: &dyn Fn(&History, &Kept) -> usize| {
         let pairs = histories.iter().zip(&all);
         pairs
@@ -53,6 +58,9 @@ pub(crate) fn judge(
             .sum()
     };
     Ok(Counts {
+        first_lost_ms: first_lost
+            .filter_map(|step| Some(step.answer.as_ref()?.at_ms))
+            .min(),
         lost: sum(&|history, kept| history.answered.saturating_sub(kept.most)),
         kept_unanswered: sum(&|history, kept| kept.least.saturating_sub(history.answered)),
     })
@@ -104,7 +112,8 @@ fn check_globals(histories: &[&History], all: &[Kept]) -> Result<(), String> {
 mod tests {
     use super::judge;
     use crate::support::Value;
-    use crate::torture::history::{Deed, History, Step};
+    use crate::torture::history::{Deed, History, Kept, Step};
+    use crate::torture::lives::Rule;
     use crate::torture::model::Global;
     use crate::torture::script::{Line, Request, parse};
     use crate::torture::slots::Maps;
@@ -161,21 +170,31 @@ mod tests {
 
     #[test]
     fn what_must_be_kept_is_missed_and_what_may_go_is_not() {
-        for (is_durable, may_lose, is_allowed) in [
-            (true, true, false),
-            (false, true, true),
-            (false, false, false),
+        // The answers came at 1001 ms.
+        for (is_durable, rule, is_allowed) in [
+            (true, Rule::KeepsDurable(0), false),
+            (false, Rule::KeepsDurable(0), true),
+            (false, Rule::KeepsDurable(1001), true),
+            (false, Rule::KeepsDurable(1002), false),
+            (false, Rule::KeepsAll, false),
         ] {
             let (history, states) = history(0, is_durable, &["SET 0:a 1", "MSET 0:a 2 0:b 2"]);
             for (count, state) in states.iter().enumerate() {
-                let judged = judge(&[&history], std::slice::from_ref(state), ASKED, may_lose);
+                let judged = judge(&[&history], std::slice::from_ref(state), ASKED, rule);
                 assert_eq!(judged.is_ok(), is_allowed || count == 2, "{judged:?}");
             }
             // Half of a command is never allowed.
             let mut torn = states[2].clone();
             torn.remove(&(0, b"0:b".to_vec()));
-            assert!(judge(&[&history], &[torn], ASKED, may_lose).is_err());
+            assert!(judge(&[&history], &[torn], ASKED, rule).is_err());
         }
+    }
+
+    #[test]
+    fn steps_that_change_nothing_leave_it_open_how_many_there_are() {
+        let (history, _) = history(0, false, &["SELECT 0", "SELECT 0"]);
+        let kept = history.judge(&Keys::new(), ASKED, Rule::KeepsDurable(0));
+        assert_eq!(kept, Ok(Kept { least: 0, most: 2 }));
     }
 
     #[test]
@@ -183,7 +202,13 @@ mod tests {
         let (one, first) = history(0, false, &["SET 0:a 1"]);
         let (two, second) = history(2, false, &["SET 1:a 1"]);
         let judged = |first: &Keys, second: &Keys| {
-            judge(&[&one, &two], &[first.clone(), second.clone()], ASKED, true).is_ok()
+            judge(
+                &[&one, &two],
+                &[first.clone(), second.clone()],
+                ASKED,
+                Rule::KeepsDurable(0),
+            )
+            .is_ok()
         };
         assert!(judged(&first[1], &second[1]) && judged(&first[1], &second[0]));
         assert!(judged(&first[0], &second[0]));
@@ -200,7 +225,7 @@ mod tests {
             .push(step(Deed::Global(vec![Global::FlushAll]), Some(7), 9));
         let judged = |first: &Keys, second: &Keys| {
             let found = [first.clone(), second.clone()];
-            judge(&[&one, &two], &found, ASKED, false).is_ok()
+            judge(&[&one, &two], &found, ASKED, Rule::KeepsAll).is_ok()
         };
         assert!(judged(&first[1], &second[1]) && judged(&first[0], &second[0]));
         assert!(!judged(&first[1], &second[0]));

@@ -2,6 +2,7 @@
 
 use crate::support::Value;
 use crate::torture::model::{Call, Expect, number};
+use crate::torture::script::Arg;
 
 fn bit_of(bytes: &[u8], at: usize) -> u64 {
     bytes
@@ -190,4 +191,39 @@ pub(super) fn bitop(call: &mut Call<'_>) -> Expect {
         call.set(&args[1], result, None);
     }
     Expect::int(len as u64)
+}
+
+/// What a BITFIELD of the plan does.
+pub(crate) fn fields(random: &mut fastrand::Rng) -> Vec<Arg> {
+    let mut args = Vec::new();
+    let mut word = |text: String| args.push(Arg::word(text));
+    for _ in 0..random.usize(1..4) {
+        if random.u8(..4) == 0 {
+            word("OVERFLOW".to_owned());
+            word(if random.bool() { "WRAP" } else { "SAT" }.to_owned());
+        }
+        let kind = ["u8", "i8", "u16", "i5", "u63", "i64", "u1"][random.usize(..7)];
+        let at = match random.u8(..10) {
+            0 => random.usize(..4_000_000),
+            1..4 => random.usize(..200_000),
+            _ => random.usize(..400),
+        };
+        let at = if random.bool() {
+            format!("#{}", at / 8)
+        } else {
+            at.to_string()
+        };
+        match random.u8(..3) {
+            0 => ["GET", kind, &at]
+                .iter()
+                .for_each(|text| word((*text).to_owned())),
+            1 => ["SET", kind, &at, &random.u8(..).to_string()]
+                .iter()
+                .for_each(|text| word((*text).to_owned())),
+            _ => ["INCRBY", kind, &at, &random.i16(..).to_string()]
+                .iter()
+                .for_each(|text| word((*text).to_owned())),
+        }
+    }
+    args
 }

@@ -19,7 +19,7 @@
 //! Keys whose time is up soon (`{x}`) appear only in commands whose effect does not depend on whether they
 //! are there.
 
-mod bits;
+pub(crate) mod bits;
 mod keys;
 mod reads;
 mod strings;
