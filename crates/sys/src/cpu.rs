@@ -2,6 +2,8 @@
 //!
 //! Ask [`usable_cpus`] before any thread is pinned: the answer is about the thread that asks.
 
+#[cfg(target_os = "linux")]
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 
 /// How many processors this process can keep busy, at least 1: what the affinity of the calling
@@ -21,15 +23,9 @@ pub fn usable_cpus() -> usize {
 /// The kernel refuses to tell (a machine with more than 1024 processors).
 #[cfg(target_os = "linux")]
 pub fn usable_cpu_numbers() -> io::Result<Vec<usize>> {
-    // SAFETY: a cpu_set_t is an array of integers, for which all bits zero is the empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the size is that of the set, which the call may write.
-    crate::syscall::check(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) })?;
-    let capacity = 8 * size_of_val(&set);
-    // SAFETY: every number asked for is below the number of bits in the set.
-    Ok((0..capacity)
-        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
-        .collect())
+    let set = sched_getaffinity(None)?;
+    let all = 0..CpuSet::MAX_CPU;
+    Ok(all.filter(|&cpu| set.is_set(cpu)).collect())
 }
 
 /// The numbers of the processors that the calling thread may run on, ascending.
@@ -58,18 +54,14 @@ pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
 /// `InvalidInput` if one does not exist, or the process may use none of them.
 #[cfg(target_os = "linux")]
 pub fn confine_current_thread(cpus: &[usize]) -> io::Result<()> {
-    // SAFETY: a cpu_set_t is an array of integers, for which all bits zero is the empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let mut set = CpuSet::new();
     for &cpu in cpus {
-        if cpu >= 8 * size_of_val(&set) {
+        if cpu >= CpuSet::MAX_CPU {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // SAFETY: the number is below the number of bits in the set.
-        unsafe { libc::CPU_SET(cpu, &mut set) };
+        set.set(cpu);
     }
-    // SAFETY: the size is that of the set, which the call only reads; 0 names the calling thread.
-    crate::syscall::check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) })?;
-    Ok(())
+    Ok(sched_setaffinity(None, &set)?)
 }
 
 /// Binds the calling thread to one processor.

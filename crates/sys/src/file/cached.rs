@@ -82,14 +82,9 @@ fn cached_pages(file: BorrowedFd<'_>, part: &Range<u64>) -> Option<u64> {
 /// `WouldBlock` if that is nothing; or what the system says.
 #[cfg(target_os = "linux")]
 pub(super) fn read_now(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let part = libc::iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
-        iov_len: buffer.len(),
-    };
-    // SAFETY: the one part is memory that is ours to write; the descriptor is open.
-    let read = unsafe { libc::preadv2(file.as_raw_fd(), &part, 1, offset, libc::RWF_NOWAIT) };
-    crate::syscall::check_size(read)
+    let mut parts = [io::IoSliceMut::new(buffer)];
+    let flags = rustix::io::ReadWriteFlags::NOWAIT;
+    Ok(rustix::io::preadv2(file, &mut parts, offset, flags)?)
 }
 
 /// The same where no system call does that.

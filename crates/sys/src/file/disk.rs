@@ -1,19 +1,25 @@
 //! The real file system.
 
-use std::ffi::CString;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
+#[cfg(not(target_os = "freebsd"))]
+use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use rustix::fs::statvfs;
+#[cfg(not(target_os = "macos"))]
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 
 use super::cached;
 use super::direct::Direct;
 use super::files::{File, Files, Lock};
 use super::scan::Scan;
 use crate::ring::file::Places;
-use crate::syscall::{check, retry};
+#[cfg(target_os = "macos")]
+use crate::syscall::check;
+use crate::syscall::retry;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,21 +56,8 @@ impl Lock for Locked {}
 /// # Errors
 /// What the system says.
 pub fn file_system_bytes(path: &Path) -> io::Result<u64> {
-    let facts = file_system(path)?;
-    // The widths of the fields differ between systems.
-    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
-    let all = (facts.f_blocks as u64).saturating_mul(facts.f_frsize as u64);
-    Ok(all)
-}
-
-/// Needs no descriptor: a process that has none left must not take its disk for full.
-fn file_system(path: &Path) -> io::Result<libc::statvfs> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: a statvfs is made of integers, for which all bits zero is a value.
-    let mut facts: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the path ends with a zero byte and the call may write `facts`.
-    check(unsafe { libc::statvfs(path.as_ptr(), &mut facts) })?;
-    Ok(facts)
+    let facts = statvfs(path)?;
+    Ok(facts.f_blocks.saturating_mul(facts.f_frsize))
 }
 
 impl Files for Disk {
@@ -111,11 +104,9 @@ impl Files for Disk {
     }
 
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {
-        let facts = file_system(path)?;
-        // The widths of the fields differ between systems.
-        #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
-        let free = (facts.f_bavail as u64).saturating_mul(facts.f_frsize as u64);
-        Ok(free)
+        // Needs no descriptor: a process that has none left must not take its disk for full.
+        let facts = statvfs(path)?;
+        Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
@@ -203,22 +194,20 @@ impl File for OnDisk {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(not(target_os = "macos"))]
 fn allocate(file: &fs::File, bytes: u64) -> io::Result<()> {
-    let bytes = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: the call takes integers; the descriptor is open.
-    retry(|| check(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) })).map(drop)
+    match retry(|| Ok(fallocate(file, FallocateFlags::empty(), 0, bytes)?)) {
+        // A file system of FreeBSD that cannot do that.
+        Err(error) if cfg!(target_os = "freebsd") && is_invalid(&error) => {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+        result => result,
+    }
 }
 
-#[cfg(target_os = "freebsd")]
-fn allocate(file: &fs::File, bytes: u64) -> io::Result<()> {
-    let bytes = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: the call takes integers; the descriptor is open. It returns its error.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes) } {
-        0 => Ok(()),
-        libc::EINVAL => Err(io::ErrorKind::Unsupported.into()),
-        code => Err(io::Error::from_raw_os_error(code)),
-    }
+#[cfg(not(target_os = "macos"))]
+fn is_invalid(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::InvalidInput
 }
 
 #[cfg(target_os = "macos")]
@@ -242,10 +231,8 @@ fn allocate(file: &fs::File, bytes: u64) -> io::Result<()> {
 
 #[cfg(any(target_os = "linux", target_os = "freebsd"))]
 fn will_need(file: &fs::File, offset: u64, bytes: u64) {
-    if let (Ok(offset), Ok(bytes)) = (offset.try_into(), bytes.try_into()) {
-        // SAFETY: the call takes integers; the descriptor is open. Its answer is of no consequence.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_WILLNEED) };
-    }
+    // Its answer is of no consequence.
+    let _ = fadvise(file, offset, bytes.try_into().ok(), Advice::WillNeed);
 }
 
 #[cfg(target_os = "macos")]
@@ -393,8 +380,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn forget(path: &Path) {
         let file = fs::File::open(path).expect("it is there");
-        // SAFETY: the call takes integers; the descriptor is open.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        fadvise(&file, 0, None, Advice::DontNeed).expect("it is a file");
     }
 
     #[cfg(not(target_os = "linux"))]

@@ -69,12 +69,8 @@ struct Bell {
 #[cfg(target_os = "linux")]
 impl Bell {
     fn new() -> io::Result<Bell> {
-        use std::os::fd::{FromRawFd, OwnedFd};
-        let flags = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
-        // SAFETY: the call takes integers and returns a descriptor.
-        let fd = crate::syscall::check(unsafe { libc::eventfd(0, flags) })?;
-        // SAFETY: the descriptor is open and nothing else owns it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        use rustix::event::{EventfdFlags, eventfd};
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Bell { counter: fd.into() })
     }
 

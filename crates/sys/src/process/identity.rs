@@ -1,5 +1,6 @@
 //! What this process is called, and what it runs on.
 
+use rustix::system::uname;
 use std::ffi::CStr;
 use std::io;
 use std::path::PathBuf;
@@ -30,40 +31,16 @@ pub fn supervisor() -> &'static str {
 /// System, release and processor: `Linux 6.1.0 x86_64`.
 #[must_use]
 pub fn os_text() -> String {
-    let names = names();
-    format!(
-        "{} {} {}",
-        text(&names.sysname),
-        text(&names.release),
-        text(&names.machine)
-    )
+    let names = uname();
+    [names.sysname(), names.release(), names.machine()]
+        .map(CStr::to_string_lossy)
+        .join(" ")
 }
 
 /// The name of this machine on its network.
 #[must_use]
 pub fn hostname() -> String {
-    text(&names().nodename)
-}
-
-fn names() -> libc::utsname {
-    // SAFETY: a utsname is arrays of characters, for which all bits zero are empty strings.
-    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: the call may write the structure. Should it fail, the names are empty.
-    unsafe { libc::uname(&mut names) };
-    names
-}
-
-/// The characters before the first zero.
-#[allow(
-    clippy::unnecessary_cast,
-    reason = "a character is signed on x86-64 and unsigned on arm64"
-)]
-fn text(field: &[libc::c_char]) -> String {
-    let bytes: Vec<u8> = field.iter().map(|&character| character as u8).collect();
-    CStr::from_bytes_until_nul(&bytes).map_or_else(
-        |_| String::new(),
-        |name| name.to_string_lossy().into_owned(),
-    )
+    uname().nodename().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -72,13 +49,6 @@ mod tests {
 
     // That the names are those of `uname` is tested in tests/process.rs: a test that starts a
     // program makes descriptors of the tests beside it live longer than they expect.
-
-    #[test]
-    fn a_name_ends_at_its_zero() {
-        let field = b"ab\0cd\0".map(|byte| byte as libc::c_char);
-        assert_eq!(text(&field), "ab");
-        assert_eq!(text(&field[..2]), "");
-    }
 
     #[test]
     fn the_executable_is_named_from_the_root() {

@@ -1,6 +1,6 @@
 //! The limit on open descriptors, which is the limit on connections.
 
-use crate::syscall::check;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 
 /// Raises the limit on descriptors to `wanted`, or as near as this process may, and returns what it
@@ -9,11 +9,11 @@ use std::io;
 /// # Errors
 /// The limit cannot be read; that it cannot be raised is no error, the caller compares.
 pub fn raise_open_files(wanted: u64) -> io::Result<u64> {
-    let now = limits()?;
-    if from_kernel(now.rlim_cur) >= wanted {
-        return Ok(from_kernel(now.rlim_cur));
+    let now = getrlimit(Resource::Nofile);
+    let (soft_now, hard) = (bound(now.current), bound(now.maximum));
+    if soft_now >= wanted {
+        return Ok(soft_now);
     }
-    let hard = from_kernel(now.rlim_max);
     // Beyond the hard limit first, which takes a privilege; then up to it; then up to what macOS
     // takes whatever it claims.
     const MACOS_LIMIT: u64 = 10_240;
@@ -22,50 +22,24 @@ pub fn raise_open_files(wanted: u64) -> io::Result<u64> {
         (wanted.min(hard), hard),
         (wanted.min(MACOS_LIMIT), hard),
     ] {
-        if soft > from_kernel(now.rlim_cur) && set_limits(soft, hard).is_ok() {
+        let limits = Rlimit {
+            current: known(soft),
+            maximum: known(hard),
+        };
+        if soft > soft_now && setrlimit(Resource::Nofile, limits).is_ok() {
             break;
         }
     }
-    Ok(from_kernel(limits()?.rlim_cur))
+    Ok(bound(getrlimit(Resource::Nofile).current))
 }
 
-fn limits() -> io::Result<libc::rlimit> {
-    let mut limits = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: the call may write the structure.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limits) })?;
-    Ok(limits)
+/// No limit is the greatest number.
+fn bound(limit: Option<u64>) -> u64 {
+    limit.unwrap_or(u64::MAX)
 }
 
-fn set_limits(soft: u64, hard: u64) -> io::Result<()> {
-    let limits = libc::rlimit {
-        rlim_cur: to_kernel(soft),
-        rlim_max: to_kernel(hard),
-    };
-    // SAFETY: the call reads the structure.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limits) })?;
-    Ok(())
-}
-
-/// The kernel's word for "no limit" differs between systems, and so does the type of a limit.
-#[allow(clippy::unnecessary_cast, reason = "the type is signed on FreeBSD")]
-fn from_kernel(limit: libc::rlim_t) -> u64 {
-    if limit == libc::RLIM_INFINITY {
-        u64::MAX
-    } else {
-        limit as u64
-    }
-}
-
-#[allow(clippy::unnecessary_cast, reason = "the type is signed on FreeBSD")]
-fn to_kernel(limit: u64) -> libc::rlim_t {
-    if limit >= libc::RLIM_INFINITY as u64 {
-        libc::RLIM_INFINITY
-    } else {
-        limit as libc::rlim_t
-    }
+fn known(bound: u64) -> Option<u64> {
+    (bound != u64::MAX).then_some(bound)
 }
 
 #[cfg(test)]
@@ -84,8 +58,7 @@ mod tests {
 
     #[test]
     fn no_limit_has_one_form() {
-        assert_eq!(from_kernel(libc::RLIM_INFINITY), u64::MAX);
-        assert_eq!(to_kernel(u64::MAX), libc::RLIM_INFINITY);
-        assert_eq!(from_kernel(to_kernel(1_024)), 1_024);
+        assert_eq!((bound(None), known(u64::MAX)), (u64::MAX, None));
+        assert_eq!(known(bound(Some(1_024))), Some(1_024));
     }
 }

@@ -14,11 +14,9 @@
 //! 2. Mode 0600, made by this process under a name that did not exist, never through a symbolic link.
 //! 3. Whoever makes or removes a file of an owner holds the lock of the directory that the owner is.
 
-use std::ffi::CString;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +24,10 @@ use std::sync::Arc;
 use super::bytes::{Consumer, Name, Ring};
 use super::header::{Header, Identity, maker_of};
 use super::memory::{HEADER, control_bytes};
-use crate::syscall::{check, retry};
+#[cfg(target_os = "linux")]
+use crate::syscall::retry;
+#[cfg(target_os = "linux")]
+use rustix::fs::{AtFlags, CWD, FallocateFlags, fallocate, fstatfs, linkat};
 
 /// Files in memory that belong to the system, not to a process.
 pub const MEMORY: &str = "/dev/shm";
@@ -288,13 +289,7 @@ fn nameless(_directory: &Path) -> io::Result<fs::File> {
 fn link(file: &fs::File, path: &Path) -> io::Result<()> {
     // The call by descriptor alone is for privileged users.
     let from = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let (from, to) = (
-        CString::new(from)?,
-        CString::new(path.as_os_str().as_bytes())?,
-    );
-    let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
-    // SAFETY: both paths end with a zero byte and live as long as the call.
-    check(unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow) }).map(drop)
+    Ok(linkat(CWD, from, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -326,9 +321,7 @@ fn hexadecimal(bytes: &[u8; 16]) -> String {
 /// Takes space for all of the file.
 #[cfg(target_os = "linux")]
 fn reserve(file: &fs::File, bytes: u64) -> io::Result<()> {
-    let bytes = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: the call takes integers; the descriptor is open.
-    retry(|| check(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) })).map(drop)
+    retry(|| Ok(fallocate(file, FallocateFlags::empty(), 0, bytes)?))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -359,8 +352,7 @@ pub(super) fn open_private(path: &Path) -> Result<fs::File, String> {
         .open(path)
         .map_err(failed)?;
     let facts = file.metadata().map_err(failed)?;
-    // SAFETY: the call only answers a number.
-    let own = unsafe { libc::geteuid() };
+    let own = rustix::process::geteuid().as_raw();
     if !facts.is_file() || facts.nlink() != 1 {
         Err("it is no file of its own".into())
     } else if facts.uid() != own {
@@ -405,10 +397,7 @@ struct Facts {
 #[cfg(target_os = "linux")]
 fn facts_of(directory: &Path) -> io::Result<Facts> {
     let file = fs::File::open(directory)?;
-    // SAFETY: a statfs is made of integers, for which all bits zero is a value.
-    let mut facts: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open and the call may write `facts`.
-    check(unsafe { libc::fstatfs(file.as_raw_fd(), &mut facts) })?;
+    let facts = fstatfs(&file)?;
     // The widths of the fields differ between systems.
     #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
     Ok(Facts {
