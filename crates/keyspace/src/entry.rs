@@ -9,7 +9,7 @@
 //!  header, one little-endian word
 //!   0..4   kind (see `Kind`)
 //!   4..6   storage: 0 the value is here, 1 it is a reference-counted buffer of its own (8 B: its address),
-//!          2 it is in the log alone (8 B: its length; see `cold`)
+//!          2 it is in the log alone (8 B: its length; see `cold`), 3 it is a tree (8 B: its address)
 //!   6      wide: the key's length is the 8 bytes before the key, not the header's byte
 //!   7      volatile: the expiry is there (8 B, absolute Unix time in milliseconds)
 //!   8..32  access clock: seconds, modulo 2^24
@@ -35,6 +35,7 @@ use std::num::NonZeroU64;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crate::collection::any::Collection;
 use crate::heap::{Heap, class_size};
 use crate::large::{Large, LargeValue};
 
@@ -43,8 +44,9 @@ pub use value::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, Stored, Type};
 const KIND: u64 = 0xf;
 const STORAGE_LARGE: u64 = 1 << 4;
 const STORAGE_COLD: u64 = 1 << 5;
-/// The value is not inside the entry.
+/// The value is not inside the entry. Both bits: it is a tree.
 const ELSEWHERE: u64 = STORAGE_LARGE | STORAGE_COLD;
+const STORAGE_TREE: u64 = STORAGE_LARGE | STORAGE_COLD;
 const WIDE: u64 = 1 << 6;
 const VOLATILE: u64 = 1 << 7;
 const CLOCK_SHIFT: u32 = 8;
@@ -139,6 +141,17 @@ pub(crate) enum NewValue<'a> {
     Large(LargeValue),
     /// So many bytes that are in the log alone.
     Cold(u64),
+    /// A collection.
+    Tree(Box<Collection>),
+}
+
+/// What an entry leaves behind that is dropped elsewhere: it may take long.
+#[derive(Debug)]
+pub(crate) enum Garbage {
+    /// A large value.
+    Large(LargeValue),
+    /// A collection.
+    Tree(Box<Collection>),
 }
 
 impl<'a> NewValue<'a> {
@@ -250,10 +263,10 @@ impl Entry {
 
     /// Bytes taken in all, a large value's buffer included.
     pub(crate) fn memory(self) -> usize {
-        let own = if self.header() & STORAGE_LARGE == 0 {
-            0
-        } else {
-            self.large().capacity() + size_of::<Large>() + 16
+        let own = match self.header() & ELSEWHERE {
+            STORAGE_LARGE => self.large().capacity() + size_of::<Large>() + 16,
+            STORAGE_TREE => self.tree().bytes(),
+            _ => 0,
         };
         self.class() + own
     }
@@ -267,7 +280,7 @@ impl Entry {
     ) -> Entry {
         let slot = match &value {
             NewValue::Inline(bytes) => bytes.len(),
-            NewValue::Large(_) | NewValue::Cold(_) => WORD,
+            NewValue::Large(_) | NewValue::Cold(_) | NewValue::Tree(_) => WORD,
         };
         let size = Entry::size_for(key.len(), slot, extras);
         let entry = Entry(heap.allocate(class_size(size)));
@@ -312,6 +325,10 @@ impl Entry {
                 header |= STORAGE_COLD;
                 self.set_word(at, len);
             }
+            NewValue::Tree(tree) => {
+                header |= STORAGE_TREE;
+                self.set_word(at, Box::into_raw(tree) as u64);
+            }
         }
         self.set_header(header);
     }
@@ -325,27 +342,73 @@ impl Entry {
         }
     }
 
-    /// Frees the entry; a large value is handed over, to be dropped where it doesn't hurt.
+    /// Frees the entry; what may take long to drop is handed over, to be dropped where it doesn't hurt.
     ///
     /// # Safety
     /// The entry was made in `heap` and is not used afterwards.
-    pub(crate) unsafe fn free(self, heap: &mut Heap) -> Option<LargeValue> {
+    pub(crate) unsafe fn free(self, heap: &mut Heap) -> Option<Garbage> {
         let class = self.class();
-        let large = self.take_large();
+        let garbage = match self.header() & ELSEWHERE {
+            STORAGE_LARGE => self.take_large().map(Garbage::Large),
+            STORAGE_TREE => self.take_tree().map(Garbage::Tree),
+            _ => None,
+        };
         // SAFETY: the allocation was made with this class, and the caller gives it up.
         unsafe { heap.release(self.0, class) };
-        large
+        garbage
     }
 
     /// Moves the reference to a large value out; the slot's word is dead afterwards.
     fn take_large(self) -> Option<LargeValue> {
         let header = self.header();
-        if header & STORAGE_LARGE == 0 {
+        if header & ELSEWHERE != STORAGE_LARGE {
             return None;
         }
         let at = self.shape(header).value_at;
         // SAFETY: the word is what `Arc::into_raw` gave, and callers forget it after this.
         Some(unsafe { Arc::from_raw(self.word(at) as *const Large) })
+    }
+
+    /// Moves a collection out; the slot's word is dead afterwards.
+    pub(crate) fn take_tree(self) -> Option<Box<Collection>> {
+        let header = self.header();
+        if header & ELSEWHERE != STORAGE_TREE {
+            return None;
+        }
+        let at = self.shape(header).value_at;
+        // SAFETY: the word is what `Box::into_raw` gave, and callers forget it after this.
+        Some(unsafe { Box::from_raw(self.word(at) as *mut Collection) })
+    }
+
+    /// Moves a collection out of an entry that is freed next: it is one of an empty string until then.
+    pub(crate) fn give_up_tree(self) -> Option<Box<Collection>> {
+        let tree = self.take_tree()?;
+        // The slot's word becomes a value of eight bytes.
+        let header = self.header() & !ELSEWHERE;
+        self.set_header(header | (WORD as u64) << VALUE_LENGTH_SHIFT);
+        Some(tree)
+    }
+
+    /// Whether the value is a tree.
+    #[inline]
+    pub(crate) fn is_tree(self) -> bool {
+        self.header() & ELSEWHERE == STORAGE_TREE
+    }
+
+    /// The collection of an entry whose value is a tree.
+    pub(crate) fn tree<'a>(self) -> &'a Collection {
+        assert!(self.is_tree(), "the value is no tree");
+        let tree = self.word(self.shape(self.header()).value_at) as *const Collection;
+        // SAFETY: the word is what `Box::into_raw` gave; the entry owns it, and its shard is locked.
+        unsafe { &*tree }
+    }
+
+    /// [`Entry::tree`], to be changed. The caller holds the shard's lock and has no other reference.
+    pub(crate) fn tree_mut<'a>(self) -> &'a mut Collection {
+        assert!(self.is_tree(), "the value is no tree");
+        let tree = self.word(self.shape(self.header()).value_at) as *mut Collection;
+        // SAFETY: as in `tree`; unique by the caller's contract.
+        unsafe { &mut *tree }
     }
 
     #[inline]
@@ -374,7 +437,7 @@ impl Entry {
     /// Whether the value is in the log alone.
     #[inline]
     pub(crate) fn is_cold(self) -> bool {
-        self.header() & STORAGE_COLD != 0
+        self.header() & ELSEWHERE == STORAGE_COLD
     }
 
     /// [`Entry::value`], if it is in memory.
@@ -390,7 +453,10 @@ impl Entry {
     #[inline]
     fn large<'a>(self) -> &'a Large {
         let header = self.header();
-        assert!(header & STORAGE_LARGE != 0, "the value is not in memory");
+        assert!(
+            header & ELSEWHERE == STORAGE_LARGE,
+            "the value is not in memory"
+        );
         let buffer = self.word(self.shape(header).value_at) as *const Large;
         // SAFETY: the word is what `Arc::into_raw` gave; the entry keeps that reference alive.
         unsafe { &*buffer }
@@ -402,8 +468,15 @@ impl Entry {
         match header & ELSEWHERE {
             0 => (header >> VALUE_LENGTH_SHIFT) as usize,
             STORAGE_LARGE => self.large().len(),
+            STORAGE_TREE => self.tree().bytes(),
             _ => self.word(self.shape(header).value_at) as usize,
         }
+    }
+
+    /// Whether the value is a string.
+    #[inline(always)]
+    pub(crate) fn is_string(self) -> bool {
+        self.header() & KIND == Kind::String as u64
     }
 
     /// What the value is.

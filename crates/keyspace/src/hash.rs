@@ -13,11 +13,20 @@
 //! The home bucket is a multiplication, not a mask, so a table may have any number of buckets and an
 //! entry's order by place is the same in every table. SCAN cursors and resizing rest on that.
 
+use std::fmt;
+
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 
 /// The secret of one process, so that nobody outside can choose keys that collide.
 #[derive(Clone)]
 pub struct Seed(RapidSecrets);
+
+/// The secret is not shown.
+impl fmt::Debug for Seed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Seed")
+    }
+}
 
 impl Seed {
     /// A seed from random bits of the operating system.

@@ -4,6 +4,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::collection::any::SMALL_BYTES;
 use crate::database::Database;
 use crate::entry::cold::COLD_MIN_BYTES;
 use crate::evict::{Access, Noting};
@@ -67,6 +68,7 @@ impl Keyspace {
             observed_everywhere: AtomicU8::new(0),
             noting: Noting::default(),
             cold_min: AtomicUsize::new(COLD_MIN_BYTES),
+            small_bytes: AtomicUsize::new(SMALL_BYTES),
             observer: OnceLock::new(),
         };
         let databases = (0..options.databases)
@@ -107,6 +109,13 @@ impl Keyspace {
     /// Less is of use to tests only.
     pub fn set_cold_min(&self, bytes: usize) {
         self.shared.cold_min.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Makes collections trees beyond so many bytes, at least 64, with leaves of so many at most: for tests,
+    /// which want large ones of few items. Those that exist stay as they are.
+    pub fn set_small_bytes(&self, bytes: usize) {
+        assert!((64..=SMALL_BYTES).contains(&bytes));
+        self.shared.small_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Says whether the observer is to hear of every key that is removed because its time had come.

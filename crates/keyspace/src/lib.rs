@@ -41,7 +41,8 @@ pub use large::{Large, LargeValue, Lent};
 pub use observe::{Change, ChangeKind, Observer, reason};
 pub use records::{Record, RecordValue, Records};
 pub use shard::{
-    Detached, EntryMut, EntryRef, Expiry, Guard, New, Offloading, Overhead, Overwritten,
+    Detached, EMPTY_HASH, EntryMut, EntryRef, Expiry, Guard, HASH, HashFields, HashRef, New,
+    Offloading, Overhead, Overwritten,
 };
 pub use shard_set::{MAX_SHARDS, ShardId, ShardSet};
 pub use slot::{SLOTS, all_slots, slot};

@@ -2,12 +2,15 @@
 //!
 //! ```text
 //!  word: key length (38 bits) | value length (16) | form (2) | kind (4) | flags (4)
-//!  [expiry, 8 B]  key  value, unless it is the next of `large`
+//!  [expiry, 8 B]  key  value, unless it is the next of `large` or of `trees`
 //!                      of a cold one its address and its length, 8 B each
 //! ```
 //!
 //! A buffer that is cleared and filled again takes no memory for the second time.
 
+use std::sync::Arc;
+
+use crate::collection::any::Moment;
 use crate::entry::cold::ColdValue;
 use crate::entry::{Form, INLINE_VALUE_MAX, Kind, Type};
 use crate::large::LargeValue;
@@ -15,6 +18,8 @@ use crate::large::LargeValue;
 const VOLATILE: u64 = 1;
 const LARGE: u64 = 1 << 1;
 const COLD: u64 = 1 << 2;
+/// Both bits: a collection.
+const TREE: u64 = LARGE | COLD;
 const KIND_SHIFT: u32 = 4;
 const FORM_SHIFT: u32 = 8;
 const VALUE_LENGTH_SHIFT: u32 = 10;
@@ -26,6 +31,7 @@ const WORD: usize = 8;
 pub struct Records {
     bytes: Vec<u8>,
     large: Vec<LargeValue>,
+    trees: Vec<Arc<Moment>>,
     len: usize,
 }
 
@@ -51,6 +57,8 @@ pub enum RecordValue<'a> {
     Large(LargeValue),
     /// A value that is in the log alone.
     Cold(ColdValue),
+    /// A collection, as it was when the record was made.
+    Tree(Arc<Moment>),
 }
 
 impl RecordValue<'_> {
@@ -58,11 +66,15 @@ impl RecordValue<'_> {
     ///
     /// # Errors
     /// The value is in the log alone.
+    ///
+    /// # Panics
+    /// It is a collection.
     pub fn bytes(&self) -> Result<&[u8], ColdValue> {
         match self {
             RecordValue::Inline(bytes) => Ok(bytes),
             RecordValue::Large(large) => Ok(large),
             RecordValue::Cold(cold) => Err(*cold),
+            RecordValue::Tree(_) => unreachable!("the bytes of a collection are asked for"),
         }
     }
 }
@@ -87,7 +99,7 @@ impl Records {
         let at;
         let inline: &[u8] = match &value {
             RecordValue::Inline(bytes) => bytes,
-            RecordValue::Large(_) => b"",
+            RecordValue::Large(_) | RecordValue::Tree(_) => b"",
             RecordValue::Cold(cold) => {
                 at = cold.to_bytes();
                 &at
@@ -106,6 +118,7 @@ impl Records {
             RecordValue::Inline(_) => {}
             RecordValue::Large(_) => word |= LARGE,
             RecordValue::Cold(_) => word |= COLD,
+            RecordValue::Tree(_) => word |= TREE,
         }
         self.bytes.extend_from_slice(&word.to_ne_bytes());
         if let Some(expiry) = expiry {
@@ -113,8 +126,10 @@ impl Records {
         }
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(inline);
-        if let RecordValue::Large(large) = value {
-            self.large.push(large);
+        match value {
+            RecordValue::Large(large) => self.large.push(large),
+            RecordValue::Tree(tree) => self.trees.push(tree),
+            RecordValue::Inline(_) | RecordValue::Cold(_) => {}
         }
         self.len += 1;
     }
@@ -138,12 +153,14 @@ impl Records {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.large.clear();
+        self.trees.clear();
         self.len = 0;
     }
 
     /// All, in order.
     pub fn iter(&self) -> impl Iterator<Item = Record<'_>> {
-        let (mut rest, mut large) = (&self.bytes[..], self.large.iter());
+        let mut rest = &self.bytes[..];
+        let (mut large, mut trees) = (self.large.iter(), self.trees.iter());
         std::iter::from_fn(move || {
             let (word, behind) = rest.split_first_chunk::<WORD>()?;
             let word = u64::from_ne_bytes(*word);
@@ -158,6 +175,7 @@ impl Records {
             let value = match word & (LARGE | COLD) {
                 0 => RecordValue::Inline(inline),
                 COLD => RecordValue::Cold(ColdValue::from_bytes(inline)?),
+                TREE => RecordValue::Tree(trees.next()?.clone()),
                 _ => RecordValue::Large(large.next()?.clone()),
             };
             let kind = Kind::from_bits((word >> KIND_SHIFT) as u8 & 0xf);

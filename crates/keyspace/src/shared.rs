@@ -43,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) noting: Noting,
     /// Values of fewer bytes stay in memory.
     pub(crate) cold_min: AtomicUsize,
+    /// Bytes of a run up to which a collection is inside its entry.
+    pub(crate) small_bytes: AtomicUsize,
     /// Who hears of changes to keys of observed shards.
     pub(crate) observer: OnceLock<&'static dyn Observer>,
 }

@@ -1,6 +1,7 @@
 //! Model tests: a keyspace beside standard collections, under random operations.
 
 mod expiry;
+mod hashes;
 mod writing;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -83,9 +84,9 @@ fn random_operations_match_a_map() {
                     }
                 }
                 7 => {
-                    if let Some(detached) = guard.detach(key) {
+                    if let Some(mut detached) = guard.detach(key) {
                         assert!(!guard.contains(key));
-                        guard.write(key, New::detached(&detached), |_, _| None);
+                        guard.write(key, New::detached(&mut detached), |_, _| None);
                     }
                 }
                 _ => {

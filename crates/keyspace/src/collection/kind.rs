@@ -109,7 +109,7 @@ fn hash(seed: &Seed, name: Cell<'_>) -> u64 {
 }
 
 /// Fields and values of a hash.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Fields {
     /// The instance's own.
     pub seed: Seed,
@@ -126,7 +126,7 @@ impl LeafKind for Fields {
 }
 
 /// Members of a set.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Members {
     /// The instance's own.
     pub seed: Seed,

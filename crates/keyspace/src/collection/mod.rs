@@ -28,6 +28,7 @@
 //! 1 / garbage, uniform or skewed (3.00, 2.00, 1.50 at garbage of half, once and twice what lives;
 //! leaves of 1400, edits of 56 bytes).
 
+pub mod any;
 pub mod cell;
 pub mod clones;
 pub mod kind;

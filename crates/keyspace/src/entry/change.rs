@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::{
-    ELSEWHERE, Entry, Extras, HEADER, INLINE_VALUE_MAX, KEY_LENGTH_SHIFT, LOGGED, LogAddress,
-    NewValue, STORAGE_COLD, STORAGE_LARGE, Stamp, VALUE_LENGTH_SHIFT, VOLATILE, WIDE,
+    ELSEWHERE, Entry, Extras, Garbage, HEADER, INLINE_VALUE_MAX, KEY_LENGTH_SHIFT, LOGGED,
+    LogAddress, NewValue, STORAGE_COLD, STORAGE_LARGE, Stamp, VALUE_LENGTH_SHIFT, VOLATILE, WIDE,
 };
 use crate::heap::{Heap, class_size};
-use crate::large::{Large, LargeValue};
+use crate::large::Large;
 
 /// The room that a large value gets when it grows to `len` bytes and has to move: a part more, so that the
 /// next growth costs nothing.
@@ -48,7 +48,7 @@ impl Entry {
         value: NewValue<'_>,
         expiry: Option<i64>,
         stamp: Stamp,
-    ) -> (Entry, Option<LargeValue>) {
+    ) -> (Entry, Option<Garbage>) {
         let header = self.header();
         let extras = Extras {
             expiry,
@@ -65,7 +65,7 @@ impl Entry {
             }
         }
         if let NewValue::Cold(_) = &value
-            && header & STORAGE_COLD != 0
+            && header & ELSEWHERE == STORAGE_COLD
             && (header & VOLATILE != 0) == expiry.is_some()
         {
             self.write(key, value, extras, stamp);
@@ -104,7 +104,7 @@ impl Entry {
     }
 
     /// Makes the value `len` bytes long, keeping what was there and adding zeroes. The entry may move.
-    pub(crate) fn resize_value(self, heap: &mut Heap, len: usize) -> (Entry, Option<LargeValue>) {
+    pub(crate) fn resize_value(self, heap: &mut Heap, len: usize) -> (Entry, Option<Garbage>) {
         if self.resize_in_place(len) {
             return (self, None);
         }
@@ -127,7 +127,7 @@ impl Entry {
 
     /// [`Entry::resize_value`] of a value that has a buffer of its own: in that buffer when no reply
     /// holds it, in a copy otherwise.
-    fn resize_large(self, len: usize) -> (Entry, Option<LargeValue>) {
+    fn resize_large(self, len: usize) -> (Entry, Option<Garbage>) {
         let at = self.shape(self.header()).value_at;
         let mut large = self.take_large().expect("the caller saw a large value");
         let garbage = match Arc::get_mut(&mut large) {
@@ -143,7 +143,8 @@ impl Entry {
                 let mut copy = Vec::with_capacity(grown(len));
                 copy.extend_from_slice(&large[..large.len().min(len)]);
                 copy.resize(len, 0);
-                Some(std::mem::replace(&mut large, Arc::new(copy.into())))
+                let old = std::mem::replace(&mut large, Arc::new(copy.into()));
+                Some(Garbage::Large(old))
             }
         };
         self.set_word(at, Arc::into_raw(large) as u64);
@@ -152,7 +153,7 @@ impl Entry {
 
     /// Bytes that are allocated before anything is freed when the value is made `len` bytes long.
     pub(crate) fn growth(self, len: usize) -> usize {
-        if self.header() & STORAGE_LARGE == 0 {
+        if self.header() & ELSEWHERE != STORAGE_LARGE {
             return len;
         }
         let large = self.large();
@@ -164,11 +165,11 @@ impl Entry {
     }
 
     /// A new entry with the same key, expiry and stamp, in place of this one.
-    pub(super) fn replaced_by(
+    pub(crate) fn replaced_by(
         self,
         heap: &mut Heap,
         value: NewValue<'_>,
-    ) -> (Entry, Option<LargeValue>) {
+    ) -> (Entry, Option<Garbage>) {
         let replacement = Entry::new(heap, self.key(), value, self.extras(), self.stamp());
         // SAFETY: the caller replaces its only reference by the returned one.
         (replacement, unsafe { self.free(heap) })
@@ -229,6 +230,9 @@ impl Entry {
 
     /// The value, for [`Entry::moved`], which has to follow.
     fn value_to_move<'a>(self) -> NewValue<'a> {
+        if let Some(tree) = self.take_tree() {
+            return NewValue::Tree(tree);
+        }
         match self.take_large() {
             Some(large) => NewValue::Large(large),
             None if self.is_cold() => NewValue::Cold(self.value_len() as u64),

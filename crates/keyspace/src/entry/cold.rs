@@ -14,9 +14,8 @@
 
 use std::num::NonZeroU64;
 
-use super::{Entry, LogAddress, NewValue};
+use super::{Entry, Garbage, LogAddress, NewValue};
 use crate::heap::Heap;
-use crate::large::LargeValue;
 
 /// Values of fewer bytes stay in memory: what is left of an entry without its value takes eight bytes for the
 /// length, and the sizes of allocations are 8 to 16 bytes apart, so there would be hardly anything to gain.
@@ -59,8 +58,14 @@ impl ColdValue {
 }
 
 impl Entry {
+    /// Whether the value is in memory and of at least so many bytes, and may be in the log alone. A tree's
+    /// may not.
+    pub(crate) fn may_be_cold(self, least: usize) -> bool {
+        !self.is_cold() && !self.is_tree() && self.value_len() >= least
+    }
+
     /// The same entry without its value, in place of this one; a large value to drop.
-    pub(crate) fn chilled(self, heap: &mut Heap) -> (Entry, Option<LargeValue>) {
+    pub(crate) fn chilled(self, heap: &mut Heap) -> (Entry, Option<Garbage>) {
         let len = self.value_len();
         assert!(!self.is_cold());
         self.replaced_by(heap, NewValue::Cold(len as u64))

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::cell::{Cold, ShardCell};
-use crate::entry::{Entry, Stamp};
+use crate::entry::{Entry, Garbage, Stamp};
 use crate::hash::{Key, Place};
 use crate::heap::Heap;
 use crate::index::{Index, Slot, Surroundings};
-use crate::large::LargeValue;
 use crate::observe::ChangeKind;
 use crate::reclaim::BACKGROUND_BYTES;
 use crate::shared::Shared;
@@ -216,15 +215,27 @@ impl<'a> Guard<'a> {
         sum.store(sum.load(Relaxed).wrapping_add_signed(bytes), Relaxed);
     }
 
-    /// Drops a large value: here when it is small or shared, in the background otherwise.
+    /// Drops garbage: here when it is small or shared, in the background otherwise.
     #[inline]
-    pub(super) fn discard(&self, garbage: Option<LargeValue>) {
-        if let Some(value) = garbage
-            && value.capacity() >= BACKGROUND_BYTES
-            && Arc::strong_count(&value) == 1
-        {
-            let bytes = value.capacity();
-            self.shared.reclaimer.send(value, bytes);
+    pub(super) fn discard(&self, garbage: Option<Garbage>) {
+        match garbage {
+            None => {}
+            Some(Garbage::Large(value)) if Arc::strong_count(&value) == 1 => {
+                let bytes = value.capacity();
+                self.drop_apart(value, bytes);
+            }
+            Some(Garbage::Large(_)) => {}
+            Some(Garbage::Tree(tree)) => {
+                let bytes = tree.bytes();
+                self.drop_apart(tree, bytes);
+            }
+        }
+    }
+
+    /// Drops a thing of so many bytes: in the background, if it is large.
+    fn drop_apart(&self, thing: impl Send + 'static, bytes: usize) {
+        if bytes >= BACKGROUND_BYTES {
+            self.shared.reclaimer.send(thing, bytes);
         }
     }
 

@@ -20,6 +20,7 @@ mod cell;
 mod entries;
 mod evicting;
 mod expiring;
+mod fields;
 mod guard;
 mod hands;
 mod heat;
@@ -36,6 +37,7 @@ mod writing;
 
 pub use cell::Overhead;
 pub(crate) use cell::ShardCell;
+pub use fields::{EMPTY_HASH, HASH, HashFields, HashRef};
 pub use guard::Guard;
 pub use offloading::Offloading;
 pub use view::{Detached, EntryMut, EntryRef, Overwritten};

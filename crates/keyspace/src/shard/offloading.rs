@@ -120,7 +120,7 @@ impl EntryMut<'_, '_> {
     /// Whether the value is in memory, and memory is gained if it is not.
     fn may_be_cold(&self) -> bool {
         let least = self.guard.shared.cold_min.load(Relaxed);
-        !self.entry().is_cold() && self.entry().value_len() >= least
+        self.entry().may_be_cold(least)
     }
 
     /// Lets the value leave memory, if memory is gained by that and the shard is not pinned. The log has it.

@@ -2,6 +2,8 @@
 //!
 //! See [`crate::snapshot`] for how this comes to a point in time.
 
+use std::sync::Arc;
+
 use super::cell::Copied;
 use super::guard::Guard;
 use crate::entry::cold::ColdValue;
@@ -116,6 +118,7 @@ fn push(records: &mut Records, entry: Entry, started_ms: i64) {
     }
     let value = match ColdValue::of(entry) {
         Some(cold) => RecordValue::Cold(cold),
+        None if entry.is_tree() => RecordValue::Tree(Arc::new(entry.tree_mut().freeze())),
         None => match entry.value() {
             Stored::Inline(bytes) => RecordValue::Inline(bytes),
             Stored::Large(large) => RecordValue::Large(large.share()),

@@ -1,6 +1,7 @@
 //! Entries of a locked shard, as the rest of the program sees them.
 
 use super::guard::Guard;
+use crate::collection::any::Collection;
 #[cfg(test)]
 use crate::entry::Mark;
 use crate::entry::cold::ColdValue;
@@ -22,12 +23,15 @@ pub(super) enum DetachedValue {
     Inline(Vec<u8>),
     Large(LargeValue),
     Cold(ColdValue),
+    /// Taken when it is given to a key.
+    Tree(Option<Box<Collection>>),
 }
 
 impl Detached {
     pub(super) fn copy_of(entry: Entry) -> Detached {
         let value = match ColdValue::of(entry) {
             Some(cold) => DetachedValue::Cold(cold),
+            None if entry.is_tree() => DetachedValue::Tree(Some(Box::new(entry.tree().copy()))),
             None => match entry.value() {
                 Stored::Inline(bytes) => DetachedValue::Inline(bytes.to_vec()),
                 Stored::Large(large) => DetachedValue::Large(large.share()),
@@ -37,6 +41,18 @@ impl Detached {
             value,
             expiry: entry.expiry(),
             of: entry.value_type(),
+        }
+    }
+
+    /// The value of an entry that was taken out of the index and is freed next. A tree goes along.
+    pub(super) fn taken_from(entry: Entry) -> Detached {
+        if !entry.is_tree() {
+            return Detached::copy_of(entry);
+        }
+        Detached {
+            expiry: entry.expiry(),
+            of: entry.value_type(),
+            value: DetachedValue::Tree(entry.give_up_tree()),
         }
     }
 
@@ -54,7 +70,7 @@ impl Detached {
     pub fn cold(&self) -> Option<ColdValue> {
         match self.value {
             DetachedValue::Cold(cold) => Some(cold),
-            DetachedValue::Inline(_) | DetachedValue::Large(_) => None,
+            DetachedValue::Inline(_) | DetachedValue::Large(_) | DetachedValue::Tree(_) => None,
         }
     }
 }
@@ -217,6 +233,12 @@ impl EntryMut<'_, '_> {
     #[inline]
     pub fn value_type(&self) -> Type {
         self.entry().value_type()
+    }
+
+    /// Whether the value is a string. One test of a word that is in a register anyway.
+    #[inline(always)]
+    pub fn is_string(&self) -> bool {
+        self.entry().is_string()
     }
 
     /// The kind of the value.

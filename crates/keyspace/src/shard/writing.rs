@@ -92,13 +92,18 @@ impl<'a> New<'a> {
     }
 
     /// What was taken or copied from another key, its type and its expiry included.
-    pub fn detached(from: &'a Detached) -> New<'a> {
-        let new = match &from.value {
+    pub fn detached(from: &'a mut Detached) -> New<'a> {
+        let (of, expiry) = (from.of, from.expiry);
+        let new = match &mut from.value {
             DetachedValue::Inline(bytes) => New::value(NewValue::Inline(bytes)),
             DetachedValue::Large(large) => New::value(NewValue::Large(LargeValue::clone(large))),
             DetachedValue::Cold(cold) => New::cold(cold.len),
+            DetachedValue::Tree(tree) => {
+                let tree = tree.take();
+                New::value(NewValue::Tree(tree.expect("it is given once")))
+            }
         };
-        new.of(from.of).expiry(from.expiry)
+        new.of(of).expiry(expiry)
     }
 
     /// It is of this type.
@@ -232,8 +237,8 @@ impl Guard<'_> {
     /// Takes a key's value away, to put it elsewhere with [`New::detached`].
     pub fn detach(&mut self, key: Key<'_>) -> Option<Detached> {
         let slot = self.slot_of(key)?;
-        let detached = Detached::copy_of(self.index().entry(slot));
         let entry = self.unlink(slot);
+        let detached = Detached::taken_from(entry);
         self.free(entry);
         Some(detached)
     }

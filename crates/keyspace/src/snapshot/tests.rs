@@ -140,10 +140,10 @@ fn change(
             }
         }
         9 => {
-            if let Some(detached) = guard.detach(key)
+            if let Some(mut detached) = guard.detach(key)
                 && random.bool()
             {
-                guard.write(key, New::detached(&detached), |_, _| None);
+                guard.write(key, New::detached(&mut detached), |_, _| None);
             } else {
                 model.remove(name);
             }

@@ -175,7 +175,7 @@ impl Model {
             return;
         };
         let mut guard = database.lock(key.hash, self.now);
-        let taken = if self.random.bool() {
+        let mut taken = if self.random.bool() {
             self.keys.remove(key.bytes);
             guard.detach(key).expect("it is there")
         } else {
@@ -190,7 +190,7 @@ impl Model {
         let key = database.key(&target);
         let log = self.logs(&value);
         let mut guard = database.lock(key.hash, self.now);
-        guard.write(key, New::detached(&taken), log);
+        guard.write(key, New::detached(&mut taken), log);
         self.keys.insert(target, value);
     }
 

@@ -212,12 +212,12 @@ impl<'a> Shard<'a> {
 
     /// Gives a key a value that was taken or copied from another, expiry included. As far as anybody is told
     /// it is a new key.
-    pub(crate) fn attach(&mut self, key: Key<'_>, value: Detached) {
+    pub(crate) fn attach(&mut self, key: Key<'_>, mut value: Detached) {
         self.tell(Event::NEW, key);
         let journal = self.store.journal;
         // The source's record may be dead, but that is not told before the end of the turn.
         let blob = value.cold().and_then(|cold| journal?.blob_of(cold));
-        self.put(key, New::detached(&value), blob.as_ref());
+        self.put(key, New::detached(&mut value), blob.as_ref());
         self.changed(key, ChangeKind::Written);
     }
 }

@@ -22,11 +22,17 @@ impl<'g, 'a> Entry<'g, 'a> {
     /// It is of another kind.
     #[inline(always)]
     pub(crate) fn string(self) -> Result<Text<'g, 'a>, Failure> {
-        match self.kind() {
-            Kind::String => Ok(Text(self)),
-            _ => Err(failure::WRONG_TYPE),
+        match self.inner.is_string() {
+            true => Ok(Text(self)),
+            false => Err(wrong_type()),
         }
     }
+}
+
+/// Out of the way of the hot path.
+#[cold]
+fn wrong_type() -> Failure {
+    failure::WRONG_TYPE
 }
 
 impl Entry<'_, '_> {
@@ -71,7 +77,10 @@ impl<'a> Shard<'a> {
     /// The key is of another kind.
     #[inline(always)]
     pub(crate) fn read_string(&mut self, key: Key<'_>) -> Result<Option<Text<'_, 'a>>, Failure> {
-        self.read(key).map(Entry::string).transpose()
+        match self.read(key) {
+            None => Ok(None),
+            Some(entry) => entry.string().map(Some),
+        }
     }
 
     /// [`Shard::find`] for a command on strings.
@@ -80,7 +89,10 @@ impl<'a> Shard<'a> {
     /// The key is of another kind.
     #[inline(always)]
     pub(crate) fn find_string(&mut self, key: Key<'_>) -> Result<Option<Text<'_, 'a>>, Failure> {
-        self.find(key).map(Entry::string).transpose()
+        match self.find(key) {
+            None => Ok(None),
+            Some(entry) => entry.string().map(Some),
+        }
     }
 
     /// Makes the value of a key, empty if it is missing, at least as long as `part` reaches (zeroes are added

@@ -18,6 +18,21 @@ pub enum Put {
 }
 
 impl<K: LeafKind> Tree<K> {
+    /// A tree of the same items that shares nothing with this one: O(n).
+    pub fn copy(&self) -> Tree<K>
+    where
+        K: Clone,
+    {
+        let mut copy = Tree::new(self.kind.clone(), self.leaf_max);
+        for (rank, item) in self.view().iter().enumerate() {
+            match K::IS_SORTED {
+                true => copy.insert_at(rank as u64, &item),
+                false => drop(copy.set(&item)),
+            }
+        }
+        copy
+    }
+
     /// Sets an item: in place of the one of its name (and order key), if there is one.
     ///
     /// Touches a child in each inner node, and the leaf: about one cache miss for each level that is not

@@ -307,19 +307,19 @@ fn what_never_was_in_memory_is_moved_copied_and_expires_as_it_is() {
         set_cold(&mut guard, one, 1 << 41, at, |_| address(4));
         guard.verify();
         assert_eq!(guard.cell.cold(), (1, 1 << 41));
-        let copy = guard.find(one).expect("it is there").copy();
+        let mut copy = guard.find(one).expect("it is there").copy();
         let cold = ColdValue {
             address: address(4),
             len: 1 << 41,
         };
         assert_eq!(copy.cold(), Some(cold));
-        guard.write(two, New::detached(&copy), |_, _| Some(address(5)));
+        guard.write(two, New::detached(&mut copy), |_, _| Some(address(5)));
         assert_eq!(guard.cell.cold(), (2, 1 << 42));
         guard.verify();
-        let moved = guard.detach(one).expect("it is there");
+        let mut moved = guard.detach(one).expect("it is there");
         guard.remove(two);
         assert_eq!(guard.cell.cold(), (0, 0));
-        guard.write(two, New::detached(&moved), |_, _| Some(address(6)));
+        guard.write(two, New::detached(&mut moved), |_, _| Some(address(6)));
         let entry = guard.find(two).expect("it is there");
         assert_eq!(entry.cold().map(|cold| cold.address), Some(address(6)));
         assert_eq!(entry.expiry(), (at != Expiry::Clear).then_some(50));

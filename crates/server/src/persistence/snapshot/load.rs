@@ -349,7 +349,7 @@ impl<'s> Load<'s> {
         let new = match &record.value {
             RecordValue::Inline(bytes) => New::bytes(bytes),
             RecordValue::Large(large) => New::large(large),
-            RecordValue::Cold(_) => unreachable!("a file has all values"),
+            RecordValue::Cold(_) | RecordValue::Tree(_) => unreachable!("a file has all values"),
         };
         guard.write(key, new.of(record.of).expiry(record.expiry), |_, _| None);
         Ok(())

@@ -1,0 +1,229 @@
+//! Hashes of a locked shard: a run inside the entry while it is small, else a tree.
+//!
+//! ```text
+//!  up to SMALL_BYTES   the value is a run (`collection::run`), fields in the order in which they came
+//!  beyond              the value is the address of a tree whose leaves are runs (`collection::tree`)
+//! ```
+//!
+//! A hash that was a tree stays one, however few fields are left. One without fields is removed by its
+//! caller.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::view::EntryMut;
+use crate::collection::any::{Collection, Moment};
+use crate::collection::cell::Cell;
+use crate::collection::kind::{Fields, LeafKind};
+use crate::collection::run::{Item, Items, Run, RunMut};
+use crate::collection::tree::{LEAF_MAX, Put, Tree};
+use crate::collection::view::{View, Walk};
+use crate::entry::{Entry, Form, Kind, NewValue, Stored, Type};
+use crate::hash::Seed;
+
+/// The fields of a hash.
+#[derive(Clone, Copy, Debug)]
+pub enum HashRef<'e> {
+    /// Of a small one.
+    Run(Run<'e>),
+    /// Of a large one.
+    Tree(View<'e, Fields>),
+}
+
+impl<'e> HashRef<'e> {
+    /// The fields of a small hash: bytes that a keyspace has given out.
+    pub fn of_run(bytes: &'e [u8]) -> HashRef<'e> {
+        HashRef::Run(Run::trusted(bytes))
+    }
+
+    fn of(entry: Entry) -> HashRef<'e> {
+        assert!(entry.kind() == Kind::Hash, "a hash is asked for");
+        if entry.is_tree() {
+            let Collection::Hash(tree) = entry.tree();
+            return HashRef::Tree(tree.view());
+        }
+        match entry.value() {
+            Stored::Inline(bytes) => HashRef::Run(Run::trusted(bytes)),
+            Stored::Large(_) => unreachable!("a run is inside its entry"),
+        }
+    }
+
+    /// How many fields there are.
+    pub fn len(self) -> u64 {
+        match self {
+            HashRef::Run(run) => run.count() as u64,
+            HashRef::Tree(tree) => tree.count(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// A field with its value.
+    pub fn get(self, name: Cell<'_>) -> Option<Item<'e>> {
+        match self {
+            HashRef::Run(run) => run.lookup(name).map(|(_, item)| item),
+            HashRef::Tree(tree) => tree.get(name),
+        }
+    }
+
+    /// The field of a rank, from 0: any order, but the same while nothing changes. O(log n).
+    pub fn at(self, rank: u64) -> Option<Item<'e>> {
+        match self {
+            HashRef::Run(run) => run.get(usize::try_from(rank).ok()?),
+            HashRef::Tree(tree) => tree.at(rank),
+        }
+    }
+
+    /// All fields, by rank.
+    pub fn iter(self) -> HashFields<'e> {
+        match self {
+            HashRef::Run(run) => HashFields::Run(run.iter()),
+            HashRef::Tree(tree) => HashFields::Tree(Box::new(tree.iter())),
+        }
+    }
+}
+
+/// Fields of a hash.
+#[derive(Debug)]
+pub enum HashFields<'e> {
+    /// Of a small one.
+    Run(Items<'e>),
+    /// Of a large one.
+    Tree(Box<Walk<'e>>),
+}
+
+impl<'e> Iterator for HashFields<'e> {
+    type Item = Item<'e>;
+
+    fn next(&mut self) -> Option<Item<'e>> {
+        match self {
+            HashFields::Run(items) => items.next(),
+            HashFields::Tree(walk) => walk.next(),
+        }
+    }
+}
+
+impl Moment {
+    /// The fields of a hash.
+    pub fn hash(&self) -> HashRef<'_> {
+        let Moment::Hash(frozen) = self;
+        HashRef::Tree(frozen.view())
+    }
+}
+
+/// The type of a hash that never passed the limits of Redis' packed encoding.
+pub const HASH: Type = Type::whole(Kind::Hash);
+
+/// The value of a hash without fields, for [`crate::New::bytes`]: it gets at least one under the same lock.
+pub const EMPTY_HASH: [u8; Run::EMPTY] = [0, 0, Fields::FLAGS, 0];
+
+impl EntryMut<'_, '_> {
+    /// The fields of the hash.
+    ///
+    /// # Panics
+    /// It is none, or in the log alone.
+    pub fn hash_fields(&self) -> HashRef<'_> {
+        HashRef::of(self.entry())
+    }
+
+    /// Sets a field: one of the same name is replaced.
+    ///
+    /// # Panics
+    /// As [`EntryMut::hash_fields`].
+    pub fn set_field(&mut self, item: &Item<'_>) -> Put {
+        let entry = self.entry();
+        let HashRef::Run(run) = HashRef::of(entry) else {
+            return self.edit_tree(|tree| tree.set(item));
+        };
+        let (len, found) = (run.bytes().len(), run.find(item.name));
+        let put = match found {
+            Some(_) => Put::Replaced,
+            None => Put::Added,
+        };
+        let most = self.guard.shared.small_bytes.load(Relaxed);
+        let new_len = run
+            .growth(item, found)
+            .map(|growth| len.saturating_add_signed(growth))
+            .filter(|&new_len| new_len <= most);
+        let Some(new_len) = new_len else {
+            self.make_tree(item);
+            return put;
+        };
+        let form = entry.form();
+        let value = self.resize_value(new_len.max(len), form);
+        let mut run = RunMut::new(value, len);
+        match found {
+            Some(index) => run.replace(index, item),
+            None => {
+                let end = run.run().count();
+                run.insert(end, item);
+            }
+        }
+        if new_len < len {
+            self.resize_value(new_len, form);
+        }
+        put
+    }
+
+    /// Removes a field; whether there was one. The caller removes a hash that has none left.
+    ///
+    /// # Panics
+    /// As [`EntryMut::hash_fields`].
+    pub fn remove_field(&mut self, name: Cell<'_>) -> bool {
+        let entry = self.entry();
+        let HashRef::Run(run) = HashRef::of(entry) else {
+            return self.edit_tree(|tree| tree.remove_name(name));
+        };
+        let Some(index) = run.find(name) else {
+            return false;
+        };
+        let (len, form) = (run.bytes().len(), entry.form());
+        let mut run = RunMut::new(self.resize_value(len, form), len);
+        run.remove(index);
+        let left = run.len();
+        self.resize_value(left, form);
+        true
+    }
+
+    /// Says whether the limits of Redis' packed encoding were ever passed, for OBJECT ENCODING.
+    pub fn set_form(&mut self, form: Form) {
+        let entry = self.entry();
+        if entry.form() != form {
+            self.guard.preserve(entry);
+            entry.set_form(form);
+        }
+    }
+
+    fn edit_tree<R>(&mut self, edit: impl FnOnce(&mut Tree<Fields>) -> R) -> R {
+        let entry = self.entry();
+        self.guard.preserve(entry);
+        let Collection::Hash(tree) = entry.tree_mut();
+        let before = tree.bytes();
+        let result = edit(tree);
+        let after = tree.bytes();
+        self.guard.add_bytes(after.wrapping_sub(before));
+        result
+    }
+
+    /// Makes a tree of a run, with one field more or another value of one.
+    fn make_tree(&mut self, item: &Item<'_>) {
+        let entry = self.entry();
+        self.guard.preserve(entry);
+        let most = self.guard.shared.small_bytes.load(Relaxed);
+        // The order of fields is the instance's own: to know it of one hash says nothing of another.
+        let seed = Seed::new(self.guard.shared.seed.hash(entry.key()));
+        let mut tree = Tree::new(Fields { seed }, most.min(LEAF_MAX));
+        HashRef::of(entry).iter().for_each(|item| {
+            tree.set(&item);
+        });
+        tree.set(item);
+        let (slot, before) = (self.slot, entry.memory());
+        let tree = Box::new(Collection::Hash(tree));
+        let (entry, garbage) = entry.replaced_by(self.guard.heap(), NewValue::Tree(tree));
+        self.guard.exchange(slot, before, entry);
+        self.guard.discard(garbage);
+        self.guard.relieve();
+    }
+}

@@ -1,0 +1,339 @@
+//! Hashes beside maps, under all that happens to keys: edits, other names, copies, expiry, snapshots,
+//! packing.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::collection::cell::{Cell, DECIMAL_MAX};
+use crate::collection::run::Item;
+use crate::collection::tree::Put;
+use crate::{
+    Database, EMPTY_HASH, Expiry, HASH, HashRef, Key, Keyspace, Kind, New, Options, RecordValue,
+    Records, Snapshot, Turn,
+};
+
+type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
+type Model = HashMap<Vec<u8>, (Fields, Option<i64>)>;
+
+fn keyspace(small_bytes: usize) -> Keyspace {
+    let keyspace = Keyspace::new(&Options {
+        databases: 1,
+        workers: 1,
+        shards: 4,
+        seed: 11,
+        ticks: || 0,
+        charge: |_| (),
+    });
+    keyspace.set_small_bytes(small_bytes);
+    keyspace
+}
+
+fn text(cell: Cell<'_>) -> Vec<u8> {
+    cell.text(&mut [0; DECIMAL_MAX]).to_vec()
+}
+
+fn fields(hash: HashRef<'_>) -> Fields {
+    let all: Fields = hash
+        .iter()
+        .map(|item| (text(item.name), text(item.value.expect("a pair"))))
+        .collect();
+    assert_eq!(all.len() as u64, hash.len(), "no field is there twice");
+    all
+}
+
+/// One keyspace, its model, and a snapshot that is read meanwhile.
+struct Bench {
+    random: fastrand::Rng,
+    now: i64,
+    model: Model,
+    names: u32,
+    fields: u32,
+}
+
+impl Bench {
+    fn name(&mut self) -> Vec<u8> {
+        format!("hash:{}", self.random.u32(..self.names)).into_bytes()
+    }
+
+    /// A field; every third is an integer.
+    fn field(&mut self) -> Vec<u8> {
+        let number = self.random.u32(..self.fields);
+        match number % 3 {
+            0 => number.to_string().into_bytes(),
+            _ => format!("field:{number}").into_bytes(),
+        }
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        match self.random.u8(..8) {
+            0 => self.random.i64(..).to_string().into_bytes(),
+            1 => vec![b'v'; self.random.usize(..700)],
+            _ => vec![self.random.u8(..); self.random.usize(..30)],
+        }
+    }
+
+    /// Forgets a key whose time has come.
+    fn look_at(&mut self, name: &[u8]) {
+        let now = self.now;
+        if self
+            .model
+            .get(name)
+            .is_some_and(|(_, expiry)| expiry.is_some_and(|at| now > at))
+        {
+            self.model.remove(name);
+        }
+    }
+
+    fn set(&mut self, database: &Database, name: &[u8], count: usize) {
+        let key = database.key(name);
+        let mut guard = database.lock(key.hash, self.now);
+        if !guard.contains(key) {
+            guard.write(key, New::bytes(&EMPTY_HASH).of(HASH), |_, _| None);
+        }
+        let (model, _) = self.model.entry(name.to_vec()).or_default();
+        for _ in 0..count {
+            let number = self.random.u32(..self.fields);
+            let field = format!("field:{number}").into_bytes();
+            let value = vec![self.random.u8(..); self.random.usize(..40)];
+            let item = Item::pair(Cell::of(&field), Cell::of(&value));
+            let put = guard.find(key).expect("it is there").set_field(&item);
+            let before = model.insert(field, value);
+            assert_eq!(put == Put::Replaced, before.is_some());
+        }
+    }
+
+    fn edit(&mut self, database: &Database) {
+        let name = self.name();
+        self.look_at(&name);
+        let (field, value) = (self.field(), self.value());
+        let key = database.key(&name);
+        let mut guard = database.lock(key.hash, self.now);
+        let cell = Cell::of(&field);
+        if self.random.u8(..5) < 3 {
+            if !guard.contains(key) {
+                guard.write(key, New::bytes(&EMPTY_HASH).of(HASH), |_, _| None);
+            }
+            let item = Item::pair(cell, Cell::of(&value));
+            let put = guard.find(key).expect("it is there").set_field(&item);
+            let before = self.model.entry(name).or_default().0.insert(field, value);
+            assert_eq!(put == Put::Replaced, before.is_some());
+            return;
+        }
+        let Some(mut entry) = guard.find(key) else {
+            assert!(!self.model.contains_key(&name));
+            return;
+        };
+        let (model, _) = self.model.get_mut(&name).expect("in both");
+        assert_eq!(entry.remove_field(cell), model.remove(&field).is_some());
+        if entry.hash_fields().is_empty() {
+            entry.remove();
+            assert!(model.is_empty());
+            self.model.remove(&name);
+        }
+    }
+
+    fn look(&mut self, database: &Database) {
+        let (name, field) = (self.name(), self.field());
+        self.look_at(&name);
+        let key = database.key(&name);
+        let mut guard = database.lock(key.hash, self.now);
+        let Some(entry) = guard.find(key) else {
+            assert!(!self.model.contains_key(&name));
+            return;
+        };
+        assert_eq!(entry.kind(), Kind::Hash);
+        let (model, expiry) = &self.model[&name];
+        assert_eq!(entry.expiry(), *expiry);
+        let hash = entry.hash_fields();
+        let found = hash.get(Cell::of(&field)).and_then(|item| item.value);
+        assert_eq!(found.map(text).as_ref(), model.get(&field));
+        assert_eq!(hash.len(), model.len() as u64);
+        if self.random.u8(..10) == 0 {
+            assert_eq!(&fields(hash), model);
+            let rank = self.random.u64(..hash.len());
+            let at = hash.at(rank).expect("it is below the count");
+            assert_eq!(hash.iter().nth(rank as usize), Some(at));
+            assert!(hash.at(hash.len()).is_none());
+        }
+    }
+
+    /// RENAME, COPY, DEL, PEXPIREAT.
+    fn move_about(&mut self, database: &Database) {
+        let (from, to) = (self.name(), self.name());
+        self.look_at(&from);
+        self.look_at(&to);
+        let (from_key, to_key) = (database.key(&from), database.key(&to));
+        let lock = |key: Key<'_>| database.lock(key.hash, self.now);
+        match self.random.u8(..4) {
+            0 => {
+                let taken = lock(from_key).detach(from_key);
+                assert_eq!(taken.is_some(), self.model.contains_key(&from));
+                if let Some(mut taken) = taken {
+                    lock(to_key).write(to_key, New::detached(&mut taken), |_, _| None);
+                    let value = self.model.remove(&from).expect("in both");
+                    self.model.insert(to, value);
+                }
+            }
+            1 => {
+                let copy = lock(from_key).find(from_key).map(|entry| entry.copy());
+                if let Some(mut copy) = copy {
+                    lock(to_key).write(to_key, New::detached(&mut copy), |_, _| None);
+                    let value = self.model[&from].clone();
+                    self.model.insert(to, value);
+                }
+            }
+            2 => assert_eq!(
+                lock(from_key).remove(from_key),
+                self.model.remove(&from).is_some()
+            ),
+            _ => {
+                let at = self
+                    .random
+                    .bool()
+                    .then(|| self.now + self.random.i64(-5..300));
+                if let Some(mut entry) = lock(from_key).find(from_key) {
+                    entry.set_expiry(at);
+                    self.model.get_mut(&from).expect("in both").1 = at;
+                }
+            }
+        }
+    }
+
+    /// A string takes the place of a hash, and a hash that of a string.
+    fn overwrite(&mut self, database: &Database) {
+        let name = self.name();
+        let key = database.key(&name);
+        let mut guard = database.lock(key.hash, self.now);
+        guard.set(key, b"a string", Expiry::Clear);
+        assert_eq!(guard.find(key).expect("it is there").kind(), Kind::String);
+        guard.remove(key);
+        self.model.remove(&name);
+    }
+
+    fn verify(database: &Database) {
+        for shard in database.shards() {
+            let mut guard = database.lock_shard(shard, 0);
+            while guard.pack(100) {}
+            guard.verify();
+        }
+    }
+}
+
+/// Reads a snapshot to its end, or a step of it; what it gave out is what was there at its beginning.
+struct Reading {
+    snapshot: Snapshot,
+    expected: Model,
+    found: Model,
+    /// Records that were trees.
+    trees: usize,
+}
+
+impl Reading {
+    fn begin(keyspace: &Keyspace, bench: &Bench, turn: &mut Turn<'_>) -> Reading {
+        let now = bench.now;
+        let snapshot = turn.exclusive(|alone| keyspace.begin_snapshot(alone, now));
+        let alive = bench
+            .model
+            .iter()
+            .filter(|(_, (_, at))| at.is_none_or(|at| now <= at));
+        Reading {
+            snapshot: snapshot.expect("no other exists"),
+            expected: alive
+                .map(|(name, hash)| (name.clone(), hash.clone()))
+                .collect(),
+            found: Model::new(),
+            trees: 0,
+        }
+    }
+
+    /// Whether it is over.
+    fn step(&mut self, turn: &Turn<'_>) -> bool {
+        let mut records = Records::default();
+        let is_over = self.snapshot.step(turn, &mut records).is_none();
+        for record in records.iter() {
+            assert_eq!(record.of.kind, Kind::Hash);
+            let hash = match &record.value {
+                RecordValue::Inline(bytes) => fields(HashRef::of_run(bytes)),
+                RecordValue::Tree(moment) => {
+                    self.trees += 1;
+                    fields(moment.hash())
+                }
+                other => panic!("{other:?} is no hash"),
+            };
+            let before = self
+                .found
+                .insert(record.key.to_vec(), (hash, record.expiry));
+            assert!(before.is_none(), "{:?} came twice", record.key);
+        }
+        if is_over {
+            assert_eq!(self.found, self.expected);
+        }
+        is_over
+    }
+}
+
+#[test]
+fn random_edits_match_maps() {
+    let sizes = [
+        (64, 30, 60, 40),
+        (64, 3, 400, 4000),
+        (4096, 40, 100, 100),
+        (4096, 4, 800, 3000),
+    ];
+    for (seed, (small_bytes, names, rounds, fields)) in sizes.into_iter().enumerate() {
+        let keyspace = keyspace(small_bytes);
+        let mut turn = keyspace.turns().register();
+        turn.enter();
+        let mut bench = Bench {
+            random: fastrand::Rng::with_seed(seed as u64),
+            now: 1_000_000,
+            model: Model::new(),
+            names,
+            fields,
+        };
+        let mut reading: Option<Reading> = None;
+        // Snapshots that were read to their end with trees in them.
+        let mut read = 0;
+        for round in 0..rounds {
+            let database = keyspace.database(&turn, 0);
+            for _ in 0..200 {
+                match bench.random.u8(..100) {
+                    0..=69 => bench.edit(database),
+                    70..=93 => bench.look(database),
+                    94 => {
+                        let name = bench.name();
+                        bench.look_at(&name);
+                        let count = bench.random.usize(..fields as usize / 4 + 1).max(1);
+                        bench.set(database, &name, count);
+                    }
+                    95 if names > 10 => bench.overwrite(database),
+                    _ if bench.random.u8(..3) == 0 => bench.move_about(database),
+                    _ => bench.now += 1,
+                }
+            }
+            let is_over = match &mut reading {
+                // Some are given up.
+                Some(_) if bench.random.u8(..20) == 0 => true,
+                Some(open) => {
+                    let is_over = open.step(&turn);
+                    read += usize::from(is_over && open.trees > 0);
+                    is_over
+                }
+                None if round % 7 == 0 => {
+                    reading = Some(Reading::begin(&keyspace, &bench, &mut turn));
+                    false
+                }
+                None => false,
+            };
+            if is_over {
+                reading = None;
+            }
+            if round % 50 == 0 {
+                Bench::verify(keyspace.database(&turn, 0));
+            }
+        }
+        drop(reading);
+        assert!(read > 0, "no snapshot of trees was read to its end");
+        Bench::verify(keyspace.database(&turn, 0));
+        turn.leave();
+    }
+}
