@@ -479,6 +479,17 @@ impl Entry {
         self.header() & KIND == Kind::String as u64
     }
 
+    /// The bytes of a string that is inside the entry: what most values are, found out by one test.
+    #[inline(always)]
+    pub(crate) fn plain<'a>(self) -> Option<&'a [u8]> {
+        let header = self.header();
+        if header & (KIND | ELSEWHERE) != 0 {
+            return None;
+        }
+        let shape = self.shape(header);
+        Some(self.slice(shape.value_at, shape.value_slot))
+    }
+
     /// What the value is.
     #[inline]
     pub(crate) fn kind(self) -> Kind {

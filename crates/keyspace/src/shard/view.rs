@@ -235,6 +235,12 @@ impl EntryMut<'_, '_> {
         self.entry().value_type()
     }
 
+    /// The bytes of a string that is inside the entry, as most values are: one test for its kind and its place.
+    #[inline(always)]
+    pub fn plain(&self) -> Option<&[u8]> {
+        self.entry().plain()
+    }
+
     /// Whether the value is a string. One test of a word that is in a register anyway.
     #[inline(always)]
     pub fn is_string(&self) -> bool {

@@ -100,7 +100,7 @@ impl<'a> Shard<'a> {
     }
 
     /// Looks a key up without counting and without noting the access.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
         self.guard.find(key).map(|inner| Entry {
             inner,
@@ -247,6 +247,12 @@ impl Entry<'_, '_> {
     #[inline]
     pub(crate) fn value_len(&self) -> usize {
         self.inner.value_len()
+    }
+
+    /// Whether the value is a string.
+    #[inline(always)]
+    pub(crate) fn is_string(&self) -> bool {
+        self.inner.is_string()
     }
 
     /// The type of the value.

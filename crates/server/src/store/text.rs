@@ -16,6 +16,27 @@ use crate::request::{Failure, Reply, failure};
 pub(crate) struct Text<'g, 'a>(Entry<'g, 'a>);
 
 impl<'g, 'a> Entry<'g, 'a> {
+    /// Answers with the value of a string, wherever it is.
+    ///
+    /// # Errors
+    /// It is no string, or cannot be read.
+    #[inline(always)]
+    pub(crate) fn answer_string(self, reply: &mut Reply<'_>) -> Result<(), Failure> {
+        match self.inner.plain() {
+            Some(bytes) => {
+                reply.bulk(bytes);
+                Ok(())
+            }
+            None => self.answer_other(reply),
+        }
+    }
+
+    /// [`Entry::answer_string`] of what is not inside the entry.
+    #[inline(never)]
+    fn answer_other(self, reply: &mut Reply<'_>) -> Result<(), Failure> {
+        self.string()?.answer(reply)
+    }
+
     /// The entry as a string.
     ///
     /// # Errors

@@ -19,8 +19,8 @@ use crate::store::Shards;
 /// Budget: one lookup and one copy of the value, no allocation; see `set` for how it is counted.
 pub(super) fn get(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
-    match context.store.lock(key).read_string(key)? {
-        Some(entry) => entry.answer(&mut context.reply)?,
+    match context.store.lock(key).read(key) {
+        Some(entry) => entry.answer_string(&mut context.reply)?,
         None => context.reply.null(),
     }
     Ok(Next::Done)
@@ -51,9 +51,9 @@ fn write_values<'k>(
 ) -> Result<(), Failure> {
     for key in keys {
         // A key of another kind is as good as missing.
-        match shards.of(key).read_string(key) {
-            Ok(Some(entry)) => entry.answer(reply)?,
-            Ok(None) | Err(_) => reply.null(),
+        match shards.of(key).read(key) {
+            Some(entry) if entry.is_string() => entry.answer_string(reply)?,
+            Some(_) | None => reply.null(),
         }
     }
     Ok(())
