@@ -29,6 +29,7 @@
 
 mod change;
 pub(crate) mod cold;
+mod tree;
 mod value;
 
 use std::num::NonZeroU64;
@@ -380,15 +381,6 @@ impl Entry {
         Some(unsafe { Box::from_raw(self.word(at) as *mut Collection) })
     }
 
-    /// Moves a collection out of an entry that is freed next: it is one of an empty string until then.
-    pub(crate) fn give_up_tree(self) -> Option<Box<Collection>> {
-        let tree = self.take_tree()?;
-        // The slot's word becomes a value of eight bytes.
-        let header = self.header() & !ELSEWHERE;
-        self.set_header(header | (WORD as u64) << VALUE_LENGTH_SHIFT);
-        Some(tree)
-    }
-
     /// Whether the value is a tree.
     #[inline]
     pub(crate) fn is_tree(self) -> bool {
@@ -401,14 +393,6 @@ impl Entry {
         let tree = self.word(self.shape(self.header()).value_at) as *const Collection;
         // SAFETY: the word is what `Box::into_raw` gave; the entry owns it, and its shard is locked.
         unsafe { &*tree }
-    }
-
-    /// [`Entry::tree`], to be changed. The caller holds the shard's lock and has no other reference.
-    pub(crate) fn tree_mut<'a>(self) -> &'a mut Collection {
-        assert!(self.is_tree(), "the value is no tree");
-        let tree = self.word(self.shape(self.header()).value_at) as *mut Collection;
-        // SAFETY: as in `tree`; unique by the caller's contract.
-        unsafe { &mut *tree }
     }
 
     #[inline]

@@ -235,7 +235,7 @@ impl EntryMut<'_, '_> {
         self.entry().value_type()
     }
 
-    /// The bytes of a string that is inside the entry, as most values are: one test for its kind and its place.
+    /// The bytes of a string that is inside the entry, as most values are: one test for kind and place.
     #[inline(always)]
     pub fn plain(&self) -> Option<&[u8]> {
         self.entry().plain()

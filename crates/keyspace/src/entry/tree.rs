@@ -1,0 +1,23 @@
+//! Entries whose value is a tree: they own it, by its address.
+
+use super::{ELSEWHERE, Entry, VALUE_LENGTH_SHIFT, WORD};
+use crate::collection::any::Collection;
+
+impl Entry {
+    /// Moves a collection out of an entry that is freed next: it is one of an empty string until then.
+    pub(crate) fn give_up_tree(self) -> Option<Box<Collection>> {
+        let tree = self.take_tree()?;
+        // The slot's word becomes a value of eight bytes.
+        let header = self.header() & !ELSEWHERE;
+        self.set_header(header | (WORD as u64) << VALUE_LENGTH_SHIFT);
+        Some(tree)
+    }
+
+    /// [`Entry::tree`], to be changed. The caller holds the shard's lock and has no other reference.
+    pub(crate) fn tree_mut<'a>(self) -> &'a mut Collection {
+        assert!(self.is_tree(), "the value is no tree");
+        let tree = self.word(self.shape(self.header()).value_at) as *mut Collection;
+        // SAFETY: as in `tree`; unique by the caller's contract.
+        unsafe { &mut *tree }
+    }
+}
