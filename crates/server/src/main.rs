@@ -1,9 +1,9 @@
 //! ferrite-server: a key-value server that speaks the Redis protocol.
 //!
-//! Reading order: [`config`] says what was asked for, [`server`] is what all threads share, [`control`]
-//! accepts connections and hears signals, [`net`] is the event loop, [`command`] is what requests mean,
-//! [`store`] is what they do to data, [`journal`] and
-//! [`persistence`] keep that on disk.
+//! Reading order: [`config`] says what was asked for, [`server`] is what all threads share, [`runtime`]
+//! starts them, accepts connections and hears signals, [`net`] is the event loop, [`command`] is what
+//! requests mean, [`store`] is what they do to data, [`persistence`] keeps that on disk. ARCHITECTURE.md has
+//! the order of the rooms.
 
 #![forbid(unsafe_code)]
 
