@@ -1,4 +1,4 @@
-//! The whole server: the highest of its floors, what commands and workers reach.
+//! The whole server: the highest floor, which commands and workers reach.
 
 use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;

@@ -4,10 +4,10 @@ use super::{ELSEWHERE, Entry, VALUE_LENGTH_SHIFT, WORD};
 use crate::collection::any::Collection;
 
 impl Entry {
-    /// Moves a collection out of an entry that is freed next: it is one of an empty string until then.
+    /// Moves the collection out of an entry that is freed next. Until then the entry holds a value of eight
+    /// bytes, which mean nothing.
     pub(crate) fn give_up_tree(self) -> Option<Box<Collection>> {
         let tree = self.take_tree()?;
-        // The slot's word becomes a value of eight bytes.
         let header = self.header() & !ELSEWHERE;
         self.set_header(header | (WORD as u64) << VALUE_LENGTH_SHIFT);
         Some(tree)

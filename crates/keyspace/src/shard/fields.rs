@@ -17,7 +17,7 @@ use crate::collection::kind::{Fields, LeafKind};
 use crate::collection::run::{Item, Items, Run, RunMut};
 use crate::collection::tree::{LEAF_MAX, Put, Tree};
 use crate::collection::view::{View, Walk};
-use crate::entry::{Entry, Form, Kind, NewValue, Stored, Type};
+use crate::entry::{Entry, Kind, NewValue, Stored, Type};
 use crate::hash::Seed;
 
 /// The fields of a hash.
@@ -68,7 +68,7 @@ impl<'e> HashRef<'e> {
         }
     }
 
-    /// The field of a rank, from 0: any order, but the same while nothing changes. O(log n).
+    /// The field of a rank, from 0. Ranks are in no order of names, and stay while nothing changes. O(log n).
     pub fn at(self, rank: u64) -> Option<Item<'e>> {
         match self {
             HashRef::Run(run) => run.get(usize::try_from(rank).ok()?),
@@ -187,15 +187,6 @@ impl EntryMut<'_, '_> {
         true
     }
 
-    /// Says whether the limits of Redis' packed encoding were ever passed, for OBJECT ENCODING.
-    pub fn set_form(&mut self, form: Form) {
-        let entry = self.entry();
-        if entry.form() != form {
-            self.guard.preserve(entry);
-            entry.set_form(form);
-        }
-    }
-
     fn edit_tree<R>(&mut self, edit: impl FnOnce(&mut Tree<Fields>) -> R) -> R {
         let entry = self.entry();
         self.guard.preserve(entry);
@@ -207,12 +198,12 @@ impl EntryMut<'_, '_> {
         result
     }
 
-    /// Makes a tree of a run, with one field more or another value of one.
+    /// Makes a tree of the run and sets the field in it.
     fn make_tree(&mut self, item: &Item<'_>) {
         let entry = self.entry();
         self.guard.preserve(entry);
         let most = self.guard.shared.small_bytes.load(Relaxed);
-        // The order of fields is the instance's own: to know it of one hash says nothing of another.
+        // A seed of its own: the order of fields in one hash tells nothing about the order in another.
         let seed = Seed::new(self.guard.shared.seed.hash(entry.key()));
         let mut tree = Tree::new(Fields { seed }, most.min(LEAF_MAX));
         HashRef::of(entry).iter().for_each(|item| {

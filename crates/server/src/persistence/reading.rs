@@ -277,3 +277,24 @@ impl Persistence {
         Ok(Cow::Owned(value.to_vec()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+
+    use keyspace::LogAddress;
+
+    use super::*;
+
+    #[test]
+    fn a_read_after_the_log_was_closed_finds_nothing_and_is_no_failure() {
+        let persistence = Persistence::new(1);
+        let value = ColdValue {
+            address: LogAddress(NonZeroU64::MAX),
+            len: 100,
+        };
+        let read = persistence.read_cold(b"key", value);
+        assert!(matches!(read, Ok(None)));
+        assert_eq!(persistence.reading.failures.load(Relaxed), 0);
+    }
+}

@@ -50,7 +50,7 @@ impl<'g, 'a> Entry<'g, 'a> {
     }
 }
 
-/// Out of the way of the hot path.
+/// The error, as a cold call: its making stays out of the hot path.
 #[cold]
 fn wrong_type() -> Failure {
     failure::WRONG_TYPE

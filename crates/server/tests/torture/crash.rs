@@ -1,5 +1,5 @@
-//! Crashes: eight connections write, the server is killed at a random moment and started again, and what is
-//! there is compared with what was acknowledged.
+//! Crashes: eight connections write, served by one thread of the test; the server is killed at a random
+//! moment and started again, and what is there is compared with what was acknowledged.
 //!
 //! A kill leaves what the system was given, so it would not show an acknowledgement that came before the
 //! sync. In most lives under `always` and `everysec` the server therefore keeps what it has not synced to

@@ -1,8 +1,8 @@
-//! What each system has for waiting, by way of the `polling` crate: kqueue on macOS and FreeBSD, epoll on
-//! Linux, where this backend is for tests, and for who doubts the others.
+//! Poller over the `polling` crate: epoll on Linux, kqueue on macOS and FreeBSD. It has run on Linux only,
+//! where it is for tests and for comparison.
 //!
-//! `polling` knows keys and no tokens: the key is the descriptor, whose registration is kept here. What it
-//! does not tell, other backends do:
+//! `polling` knows keys and no tokens: the key is the descriptor, whose registration is kept here. It tells
+//! less than the other backends:
 //!
 //! - The end of what a peer sends is looked for in the socket, where [`Interest::ends`] asks for it. So it is
 //!   found when no bytes wait before it, and reported once.

@@ -191,8 +191,8 @@ pub(super) const SERVING: &[Row] = &[
         default: "auto",
         section: Section::Threads,
         summary: "How workers wait for the network; auto takes what measured best. Where uring is \
-                  not allowed, as in many containers, epoll takes its place. portable is what every \
-                  system has, without what Linux alone has.",
+                  not allowed, as in many containers, epoll takes its place. portable is for \
+                  systems without these.",
         ..BASE
     },
     Row {
