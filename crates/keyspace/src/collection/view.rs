@@ -273,6 +273,11 @@ impl<'t, K: LeafKind> View<'t, K> {
         })
     }
 
+    /// The order key of an item.
+    pub fn order(&self, item: &Item<'_>) -> u128 {
+        self.kind.order(item)
+    }
+
     /// The leaves from the one on that covers an edge.
     pub fn leaves(&self, from: &Edge<'_>) -> Leaves<'t> {
         Leaves {

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::view::EntryMut;
 use crate::collection::any::{Collection, Moment};
 use crate::collection::cell::Cell;
-use crate::collection::kind::{Fields, LeafKind};
+use crate::collection::kind::{Edge, Fields, LeafKind};
 use crate::collection::run::{Item, Items, Run, RunMut};
 use crate::collection::tree::{LEAF_MAX, Put, Tree};
 use crate::collection::view::{View, Walk};
@@ -82,6 +82,35 @@ impl<'e> HashRef<'e> {
             HashRef::Run(run) => HashFields::Run(run.iter()),
             HashRef::Tree(tree) => HashFields::Tree(Box::new(tree.iter())),
         }
+    }
+
+    /// Shows the next fields of a scan, about `count` of them; a scan begins at cursor 0. Returns the cursor
+    /// to go on with, 0 at the end.
+    ///
+    /// A field that exists during the whole scan is shown at least once, whatever else changes between calls.
+    /// A run is shown as a whole. Of a tree whole leaves are shown: the cursor is the field hash at which the
+    /// next leaf begins, so splits and merges of leaves do not affect it.
+    pub fn scan(self, cursor: u64, count: usize, mut visit: impl FnMut(Item<'e>)) -> u64 {
+        let tree = match self {
+            HashRef::Run(run) => {
+                run.iter().for_each(visit);
+                return 0;
+            }
+            HashRef::Tree(tree) => tree,
+        };
+        let from = u128::from(cursor) << 64;
+        let mut shown = 0;
+        for leaf in tree.leaves(&Edge::before(from)) {
+            // A leaf with a fence continues the hash of the leaf before: no cursor tells the two apart.
+            if shown >= count.max(1) && leaf.fence.is_empty() {
+                return (leaf.order >> 64) as u64;
+            }
+            for item in leaf.run.iter().filter(|item| tree.order(item) >= from) {
+                visit(item);
+                shown += 1;
+            }
+        }
+        0
     }
 }
 

@@ -337,3 +337,77 @@ fn random_edits_match_maps() {
         turn.leave();
     }
 }
+
+/// Scans a hash to its end, with edits of other fields between the calls.
+fn scan_beside_edits(bench: &mut Bench, database: &Database, kept: u32) {
+    let (key, mut cursor, mut found) = (database.key(b"h"), 0, HashMap::new());
+    loop {
+        let mut guard = database.lock(key.hash, 0);
+        let mut entry = guard.find(key).expect("it is there");
+        let count = bench.random.usize(..60);
+        let mut shown = 0;
+        cursor = entry.hash_fields().scan(cursor, count, |item| {
+            *found.entry(text(item.name)).or_insert(0) += 1;
+            shown += 1;
+        });
+        assert!(cursor == 0 || shown >= count, "a call shows too little");
+        if cursor == 0 {
+            break;
+        }
+        // Many fields come or go at a time, so that leaves are split and merged.
+        let grows = bench.random.bool();
+        for _ in 0..bench.random.usize(..300) {
+            let name = format!("other:{}", bench.random.u32(..2 * kept)).into_bytes();
+            match grows {
+                true => drop(entry.set_field(&Item::pair(Cell::of(&name), Cell::of(b"v")))),
+                false => drop(entry.remove_field(Cell::of(&name))),
+            }
+        }
+    }
+    for number in 0..kept {
+        let name = format!("kept:{number}").into_bytes();
+        assert!(found.contains_key(&name), "kept:{number} was not shown");
+    }
+}
+
+#[test]
+fn a_scan_shows_every_field_that_stays() {
+    for (seed, (small_bytes, kept)) in [(64, 50), (64, 2_000), (4096, 5_000)]
+        .into_iter()
+        .enumerate()
+    {
+        let keyspace = keyspace(small_bytes);
+        let mut turn = keyspace.turns().register();
+        turn.enter();
+        let mut bench = Bench {
+            random: fastrand::Rng::with_seed(seed as u64),
+            now: 0,
+            model: Model::new(),
+            names: 1,
+            fields: 1,
+        };
+        let database = keyspace.database(&turn, 0);
+        let key = database.key(b"h");
+        let mut guard = database.lock(key.hash, 0);
+        guard.write(key, New::bytes(&EMPTY_HASH).of(HASH), |_, _| None);
+        let mut entry = guard.find(key).expect("it was written");
+        for number in 0..kept {
+            let name = format!("kept:{number}").into_bytes();
+            entry.set_field(&Item::pair(Cell::of(&name), Cell::of(b"v")));
+        }
+        let mut once = 0;
+        let mut cursor = 0;
+        loop {
+            cursor = entry.hash_fields().scan(cursor, 10, |_| once += 1);
+            if cursor == 0 {
+                break;
+            }
+        }
+        assert_eq!(once, kept, "without changes every field is shown once");
+        drop(guard);
+        for _ in 0..20 {
+            scan_beside_edits(&mut bench, database, kept);
+        }
+        turn.leave();
+    }
+}
