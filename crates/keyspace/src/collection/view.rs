@@ -228,7 +228,8 @@ impl<'t, K: LeafKind> View<'t, K> {
         before(&path) + inside as u64
     }
 
-    fn is_before(&self, item: &Item<'_>, edge: &Edge<'_>) -> bool {
+    /// Whether an item is before an edge.
+    pub(crate) fn is_before(&self, item: &Item<'_>, edge: &Edge<'_>) -> bool {
         Edge::of(self.kind, item, &mut [0; DECIMAL_MAX]) < *edge
     }
 
@@ -271,11 +272,6 @@ impl<'t, K: LeafKind> View<'t, K> {
             let edge = Edge::of(view.kind, item, &mut scratch);
             from <= edge && edge < to
         })
-    }
-
-    /// The order key of an item.
-    pub fn order(&self, item: &Item<'_>) -> u128 {
-        self.kind.order(item)
     }
 
     /// The leaves from the one on that covers an edge.

@@ -98,14 +98,14 @@ impl<'e> HashRef<'e> {
             }
             HashRef::Tree(tree) => tree,
         };
-        let from = u128::from(cursor) << 64;
+        let from = Edge::before(u128::from(cursor) << 64);
         let mut shown = 0;
-        for leaf in tree.leaves(&Edge::before(from)) {
-            // A leaf with a fence continues the hash of the leaf before: no cursor tells the two apart.
+        for leaf in tree.leaves(&from) {
+            // A leaf with a fence begins with the hash at which the leaf before ends: no cursor separates them.
             if shown >= count.max(1) && leaf.fence.is_empty() {
                 return (leaf.order >> 64) as u64;
             }
-            for item in leaf.run.iter().filter(|item| tree.order(item) >= from) {
+            for item in leaf.run.iter().filter(|item| !tree.is_before(item, &from)) {
                 visit(item);
                 shown += 1;
             }
