@@ -101,7 +101,7 @@ impl<'e> HashRef<'e> {
         let from = Edge::before(u128::from(cursor) << 64);
         let mut shown = 0;
         for leaf in tree.leaves(&from) {
-            // A leaf with a fence begins with the hash at which the leaf before ends: no cursor separates them.
+            // A leaf with a fence begins with the last hash of the leaf before: no cursor separates them.
             if shown >= count.max(1) && leaf.fence.is_empty() {
                 return (leaf.order >> 64) as u64;
             }
