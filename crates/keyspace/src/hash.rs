@@ -19,7 +19,10 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 
 /// The secret of one process, so that nobody outside can choose keys that collide.
 #[derive(Clone)]
-pub struct Seed(RapidSecrets);
+pub struct Seed {
+    secrets: RapidSecrets,
+    random: u64,
+}
 
 /// The secret is not shown.
 impl fmt::Debug for Seed {
@@ -31,13 +34,21 @@ impl fmt::Debug for Seed {
 impl Seed {
     /// A seed from random bits of the operating system.
     pub fn new(random: u64) -> Seed {
-        Seed(RapidSecrets::seed(random))
+        Seed {
+            secrets: RapidSecrets::seed(random),
+            random,
+        }
+    }
+
+    /// The random bits it was made of, for a seed that is kept in a log.
+    pub fn random(&self) -> u64 {
+        self.random
     }
 
     /// The hash of a key.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
-        rapidhash_v3_inline::<true, true, false>(key, &self.0)
+        rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
     }
 }
 

@@ -4,8 +4,9 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::collection::any::SMALL_BYTES;
+use crate::collection::any::{Pieces, SMALL_BYTES};
 use crate::database::Database;
+use crate::entry::Kind;
 use crate::entry::cold::COLD_MIN_BYTES;
 use crate::evict::{Access, Noting};
 use crate::hash::Seed;
@@ -116,6 +117,11 @@ impl Keyspace {
     pub fn set_small_bytes(&self, bytes: usize) {
         assert!((64..=SMALL_BYTES).contains(&bytes));
         self.shared.small_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The records of a tree of a log, to be put together again.
+    pub fn pieces(&self, kind: Kind, seed: u64) -> Pieces {
+        Pieces::new(kind, seed, self.shared.leaf_max())
     }
 
     /// Says whether the observer is to hear of every key that is removed because its time had come.

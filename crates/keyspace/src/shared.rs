@@ -1,8 +1,9 @@
 //! What all shards of a keyspace share.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use crate::collection::tree::LEAF_MAX;
 use crate::entry::Entry;
 use crate::evict::Noting;
 use crate::hash::Seed;
@@ -50,6 +51,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Bytes of the leaves of trees that are made.
+    pub(crate) fn leaf_max(&self) -> usize {
+        self.small_bytes.load(Relaxed).min(LEAF_MAX)
+    }
+
     /// The shard of a hash.
     #[inline]
     pub(crate) fn shard_of(&self, hash: u64) -> ShardId {
@@ -67,7 +73,7 @@ impl Shared {
             && address.is_known()
             && let Some(observer) = self.observer.get()
         {
-            observer.lost(address, entry.key(), entry.value_len(), expired_in);
+            observer.lost(address, entry.key(), entry.logged_len(), expired_in);
         }
     }
 }

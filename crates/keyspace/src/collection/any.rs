@@ -1,8 +1,17 @@
-//! A tree of any kind, as an entry of the keyspace holds it, and one moment of it.
+//! A tree of any kind, as an entry of the keyspace holds it, one moment of it, and its records in a log.
 
+use super::cell::DECIMAL_MAX;
 use super::clones::Frozen;
-use super::kind::Fields;
-use super::tree::Tree;
+use super::kind::{Edge, Fields, LeafKind};
+use super::log::edits;
+use super::log::leaf::LeafRecord;
+use super::log::ledger::{Descriptor, Logged};
+use super::log::tiles::Tiles;
+use super::node::Base;
+use super::run::{Damage, PAIRS};
+use super::tree::{LEAF_MAX, Tree};
+use crate::entry::Kind;
+use crate::hash::Seed;
 
 /// Bytes of a run up to which a collection is inside its entry.
 pub const SMALL_BYTES: usize = 4096;
@@ -21,7 +30,34 @@ pub enum Moment {
     Hash(Frozen<Fields>),
 }
 
+/// The records of a collection, put together while a log is replayed.
+#[derive(Debug)]
+pub enum Pieces {
+    /// Of a hash.
+    Hash(Tiles<Fields>),
+}
+
+/// Puts the contents of a leaf record into a log. Returns what the leaf rests on then; `None` if there is no
+/// room.
+pub type WriteLeaf<'w> = &'w mut dyn FnMut(&[u8]) -> Option<Base>;
+
+fn fields(seed: u64) -> Fields {
+    let seed = Seed::new(seed);
+    Fields { seed }
+}
+
 impl Collection {
+    /// A collection without items, of the kind and the seed that a log says.
+    ///
+    /// # Panics
+    /// There are no trees of this kind.
+    pub(crate) fn unfilled(kind: Kind, descriptor: Descriptor) -> Collection {
+        match kind {
+            Kind::Hash => Collection::Hash(Tree::new(fields(descriptor.seed), LEAF_MAX)),
+            kind => unreachable!("there are no trees of kind {kind:?}"),
+        }
+    }
+
     /// Bytes of memory, without what only moments need.
     pub fn bytes(&self) -> usize {
         match self {
@@ -40,6 +76,215 @@ impl Collection {
     pub fn copy(&self) -> Collection {
         match self {
             Collection::Hash(tree) => Collection::Hash(tree.copy()),
+        }
+    }
+
+    /// How many items there are.
+    pub fn count(&self) -> u64 {
+        match self {
+            Collection::Hash(tree) => tree.count(),
+        }
+    }
+
+    /// What its log knows of it.
+    #[inline]
+    pub fn logged(&self) -> &Logged {
+        match self {
+            Collection::Hash(tree) => &tree.logged,
+        }
+    }
+
+    /// What the record of its key has in its place; `None` if its leaves are not in the log.
+    pub fn descriptor(&self) -> Option<Descriptor> {
+        let (instance, _) = self.logged().place()?;
+        let seed = match self {
+            Collection::Hash(tree) => tree.kind.seed.random(),
+        };
+        Some(Descriptor { instance, seed })
+    }
+
+    /// Writes all leaves. What no leaf rests on any more is appended to `lost`. Returns false if there is no
+    /// room for all.
+    pub fn write_leaves(&self, lost: &mut Vec<Base>, write: WriteLeaf<'_>) -> bool {
+        match self {
+            Collection::Hash(tree) => {
+                let seed = tree.kind.seed.random();
+                tree.write_leaves(seed, &Edge::default(), None, &|_| true, lost, write)
+            }
+        }
+    }
+
+    /// Writes the leaves that a leaf record of the log at `at` is still needed for: those in its range that
+    /// rest on it or on an older one. As [`Collection::write_leaves`].
+    ///
+    /// # Errors
+    /// The record makes no sense.
+    pub fn replace_leaf(
+        &self,
+        at: u64,
+        record: &LeafRecord<'_>,
+        lost: &mut Vec<Base>,
+        write: WriteLeaf<'_>,
+    ) -> bool {
+        let (from, to) = (&record.from, record.to.as_ref());
+        match self {
+            Collection::Hash(tree) => {
+                tree.write_leaves(record.seed, from, to, &|base| base <= at, lost, write)
+            }
+        }
+    }
+
+    /// Writes the leaves that a record of edits at `at` is still needed for: those that cover its names and
+    /// rest on an older record. As [`Collection::write_leaves`].
+    ///
+    /// # Errors
+    /// The record makes no sense.
+    pub fn replace_edits(
+        &self,
+        at: u64,
+        bytes: &[u8],
+        lost: &mut Vec<Base>,
+        write: WriteLeaf<'_>,
+    ) -> Result<bool, Damage> {
+        match self {
+            Collection::Hash(tree) => {
+                tree.write_amended(tree.kind.seed.random(), at, bytes, lost, write)
+            }
+        }
+    }
+
+    /// Whether a record of a leaf at `at` is still needed. See [`Collection::replace_leaf`].
+    pub fn needs_leaf(&self, at: u64, record: &LeafRecord<'_>) -> bool {
+        !self.replace_leaf(at, record, &mut Vec::new(), &mut |_| None)
+    }
+
+    /// Whether a record of edits at `at` is still needed. See [`Collection::replace_edits`].
+    pub fn needs_edits(&self, at: u64, bytes: &[u8]) -> bool {
+        self.replace_edits(at, bytes, &mut Vec::new(), &mut |_| None) != Ok(true)
+    }
+}
+
+impl<K: LeafKind> Tree<K> {
+    /// Writes the leaves in a range whose base `is_stale`.
+    fn write_leaves(
+        &self,
+        seed: u64,
+        from: &Edge<'_>,
+        to: Option<&Edge<'_>>,
+        is_stale: &dyn Fn(u64) -> bool,
+        lost: &mut Vec<Base>,
+        write: WriteLeaf<'_>,
+    ) -> bool {
+        let mut contents = Vec::new();
+        let mut leaves = self.view().leaves(from).peekable();
+        while let Some(leaf) = leaves.next() {
+            if leaf.start() > *from && to.is_some_and(|to| leaf.start() >= *to) {
+                break;
+            }
+            let base = leaf.base();
+            if !is_stale(base.at) {
+                continue;
+            }
+            contents.clear();
+            let record = LeafRecord {
+                seed,
+                from: leaf.start(),
+                to: leaves.peek().map(|next| next.start()),
+                run: leaf.run.bytes(),
+            };
+            record.write(&mut contents);
+            let Some(fresh) = write(&contents) else {
+                return false;
+            };
+            leaf.set_base(fresh);
+            lost.extend(Some(base).filter(|base| base.at != 0));
+        }
+        true
+    }
+
+    fn write_amended(
+        &self,
+        seed: u64,
+        at: u64,
+        bytes: &[u8],
+        lost: &mut Vec<Base>,
+        write: WriteLeaf<'_>,
+    ) -> Result<bool, Damage> {
+        for edit in edits::read(bytes, K::FLAGS & PAIRS != 0) {
+            let key = edit?.key();
+            let mut scratch = [0; DECIMAL_MAX];
+            let edge = Edge::of(&self.kind, &key, &mut scratch);
+            let is_stale = |base| base < at;
+            if !self.write_leaves(seed, &edge, Some(&edge), &is_stale, lost, write) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Pieces {
+    /// No record yet.
+    pub(crate) fn new(kind: Kind, seed: u64, leaf_max: usize) -> Pieces {
+        match kind {
+            Kind::Hash => Pieces::Hash(Tiles::new(fields(seed), leaf_max)),
+            kind => unreachable!("there are no trees of kind {kind:?}"),
+        }
+    }
+
+    /// The seed of the order keys.
+    pub fn seed(&self) -> u64 {
+        let Pieces::Hash(tiles) = self;
+        tiles.kind().seed.random()
+    }
+
+    /// Applies a leaf record; `base` is the record. What nothing rests on any more is appended to `lost`.
+    ///
+    /// # Errors
+    /// The record makes no sense.
+    pub fn leaf(
+        &mut self,
+        record: &LeafRecord<'_>,
+        base: Base,
+        lost: &mut Vec<Base>,
+    ) -> Result<(), Damage> {
+        if record.seed != self.seed() {
+            return Err(Damage::Kind);
+        }
+        match self {
+            Pieces::Hash(tiles) => tiles.leaf(record, base, lost),
+        }
+    }
+
+    /// Applies a record of edits.
+    ///
+    /// # Errors
+    /// The record makes no sense.
+    pub fn edit(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+        match self {
+            Pieces::Hash(tiles) => tiles.edit(bytes),
+        }
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Pieces::Hash(tiles) => tiles.bytes(),
+        }
+    }
+
+    /// Appends what rests on records to `lost`: the collection is not wanted.
+    pub fn discard(self, lost: &mut Vec<Base>) {
+        match self {
+            Pieces::Hash(tiles) => tiles.discard(lost),
+        }
+    }
+
+    /// The collection; `None` if a part of it is missing. What nothing rests on any more is appended to
+    /// `lost`.
+    pub fn finish(self, lost: &mut Vec<Base>) -> Option<Collection> {
+        match self {
+            Pieces::Hash(tiles) => tiles.finish(lost).map(Collection::Hash),
         }
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! Nothing here knows commands, keys, the log or the server. Reading order: [`cell`] is a name or a value,
 //! [`run`] packs items of one or two cells, [`kind`] gives items their order, `node` is the memory of one
-//! node, [`view`] reads a tree, [`clones`] keeps what clones see, [`tree`] changes it.
+//! node, [`view`] reads a tree, [`clones`] keeps what clones see, [`tree`] changes it, [`log`] has the
+//! contents of its records.
 //!
-//! # How a tree will be logged
+//! # How a tree is logged
 //!
-//! The log is not built yet. Its rules were tried in a model (`tests/collection_log_model.rs`: random
-//! edits, cuts, splits, merges, compaction of any segment, a crash at every point, replay). Each leaf
-//! knows its *base*, the leaf record it rests on.
+//! The rules were tried in a model (`tests/collection_log_model.rs`: random edits, cuts, splits, merges,
+//! compaction of any segment, a crash at every point, replay). Each leaf knows its *base*, the leaf record
+//! it rests on.
 //!
 //! 1. An edit is one record and amends the leaves that cover its keys. Splits write nothing: both halves
 //!    keep the base. **Merges need not write either**, if the merged leaf keeps the older base of the two.
@@ -32,7 +33,10 @@ pub mod any;
 pub mod cell;
 pub mod clones;
 pub mod kind;
+pub mod log;
 mod node;
 pub mod run;
 pub mod tree;
 pub mod view;
+
+pub use node::Base;

@@ -2,15 +2,17 @@
 //! node.
 //!
 //! ```text
-//!  0       8      12     16
-//!  +-------+------+------+----------------------------------------------------
-//!  | birth | room | used | leaf:  fence length (4 B, if fenced), fence, run, room
-//!  |       |      |      | inner: children of 32 bytes each, room
-//!  +-------+------+------+----------------------------------------------------
+//!  0       8      12     16     24      28    32
+//!  +-------+------+------+------+-------+-----+---------------------------------------
+//!  | birth | room | used | base | share | 0   | leaf:  fence length (4 B, if fenced), fence, run, room
+//!  |       |      |      |      |       |     | inner: children of 32 bytes each, room
+//!  +-------+------+------+------+-------+-----+---------------------------------------
 //!
 //!  birth  the version of the tree in which the node was made (see `clones`)
-//!  room   bytes behind the header; the highest bit says that the leaf is fenced
+//!  room   bytes after the header; the highest bit says that the leaf is fenced
 //!  used   those that hold something
+//!  base   position of the record in the log that the leaf rests on; 0: none
+//!  share  bytes of that record that are accounted to this leaf
 //!
 //!  child   0      16     24      32
 //!          +------+------+-------+
@@ -29,14 +31,16 @@
 //! Invariants:
 //! 1. A node is freed by its owner alone (the tree, or `clones` when the last clone that shares it
 //!    ends), who takes it out of its parent, or of the list of owners, before.
-//! 2. Only the tree writes, through `&mut`, and only to nodes that no living clone shares.
+//! 2. Only the tree writes, through `&mut`, and only to nodes that no living clone shares. Base and share are
+//!    atomic: they change in shared leaves, too, and no clone reads them.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::run::{Run, RunMut};
 
-/// Children of an inner node: with the header they fill 2048 bytes.
+/// Children of an inner node: with the header they take at most 2048 bytes.
 pub(super) const CHILDREN_MAX: usize = 63;
 
 const HEADER: usize = size_of::<Head>();
@@ -48,6 +52,17 @@ struct Head {
     birth: u64,
     room: u32,
     used: u32,
+    base: AtomicU64,
+    share: AtomicU32,
+}
+
+/// What a leaf rests on in the log: the position of a record, and bytes of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Base {
+    /// Position of the record; 0 if there is none.
+    pub at: u64,
+    /// Bytes of the record that are accounted to the leaf. Those of all leaves on it are the record's.
+    pub share: u32,
 }
 
 /// A child of an inner node.
@@ -61,7 +76,7 @@ pub(super) struct Child {
     pub(super) count: u64,
 }
 
-const _: () = assert!(HEADER == 16 && size_of::<Child>() == 32 && align_of::<Child>() == 16);
+const _: () = assert!(HEADER == 32 && size_of::<Child>() == 32 && align_of::<Child>() == 16);
 const _: () = assert!(HEADER + CHILDREN_MAX * size_of::<Child>() <= 2048);
 
 /// The address of a node. Whether it is a leaf follows from its depth.
@@ -104,6 +119,8 @@ impl Node {
                 birth,
                 room: narrow,
                 used: 0,
+                base: AtomicU64::new(0),
+                share: AtomicU32::new(0),
             })
         };
         Node(head)
@@ -133,6 +150,24 @@ impl Node {
     #[inline]
     pub(super) fn birth(self) -> u64 {
         self.head().birth
+    }
+
+    /// Of a leaf: what it rests on.
+    #[inline]
+    pub(super) fn base(self) -> Base {
+        let head = self.head();
+        Base {
+            at: head.base.load(Relaxed),
+            share: head.share.load(Relaxed),
+        }
+    }
+
+    /// Of a leaf: notes what it rests on.
+    #[inline]
+    pub(super) fn set_base(self, base: Base) {
+        let head = self.head();
+        head.base.store(base.at, Relaxed);
+        head.share.store(base.share, Relaxed);
     }
 
     #[inline]
@@ -183,13 +218,14 @@ impl Node {
         node
     }
 
-    /// A leaf with the fence and the run of another, and room for a run of `room` bytes.
+    /// A leaf with the fence, the run and the base of another, and room for a run of `room` bytes.
     pub(super) fn leaf_copy(self, room: usize, birth: u64) -> Node {
         let copy = Node::leaf(self.fence(), self.run().flags(), room, birth);
         let at = copy.run_at();
         let run = self.run().bytes();
         copy.data_mut()[at..at + run.len()].copy_from_slice(run);
         copy.set_used(at + run.len());
+        copy.set_base(self.base());
         copy
     }
 

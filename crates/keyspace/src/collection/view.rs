@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::cell::{Cell, DECIMAL_MAX};
 use super::kind::{Edge, LeafKind};
-use super::node::{Child, Node};
+use super::node::{Base, Child, Node};
 use super::run::{Item, Items, Run};
 
 /// Levels of inner nodes a tree may have: with 16 children each they would be more than fit into memory.
@@ -335,6 +335,25 @@ pub struct LeafRef<'t> {
     pub fence: &'t [u8],
     /// The items.
     pub run: Run<'t>,
+    node: Node,
+}
+
+impl<'t> LeafRef<'t> {
+    /// Where it begins.
+    pub fn start(self) -> Edge<'t> {
+        let (order, name) = (self.order, self.fence);
+        Edge { order, name }
+    }
+
+    /// What it rests on in the log.
+    pub fn base(self) -> Base {
+        self.node.base()
+    }
+
+    /// Notes what it rests on in the log from here on.
+    pub fn set_base(self, base: Base) {
+        self.node.set_base(base);
+    }
 }
 
 /// Leaves of a tree.
@@ -358,6 +377,7 @@ impl<'t> Iterator for Leaves<'t> {
             order,
             fence: path.leaf().fence(),
             run: path.leaf().run(),
+            node: path.leaf(),
         };
         if !path.step(self.is_forward) {
             self.path = None;

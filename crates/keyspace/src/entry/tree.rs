@@ -2,6 +2,7 @@
 
 use super::{ELSEWHERE, Entry, VALUE_LENGTH_SHIFT, WORD};
 use crate::collection::any::Collection;
+use crate::collection::log::ledger::DESCRIPTOR_LEN;
 
 impl Entry {
     /// Moves the collection out of an entry that is freed next. Until then the entry holds a value of eight
@@ -11,6 +12,16 @@ impl Entry {
         let header = self.header() & !ELSEWHERE;
         self.set_header(header | (WORD as u64) << VALUE_LENGTH_SHIFT);
         Some(tree)
+    }
+
+    /// Bytes of the value in the record of the key: of a tree there is a descriptor alone.
+    #[inline]
+    pub(crate) fn logged_len(self) -> usize {
+        if self.is_tree() {
+            DESCRIPTOR_LEN
+        } else {
+            self.value_len()
+        }
     }
 
     /// [`Entry::tree`], to be changed. The caller holds the shard's lock and has no other reference.

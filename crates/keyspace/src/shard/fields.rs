@@ -15,7 +15,7 @@ use crate::collection::any::{Collection, Moment};
 use crate::collection::cell::Cell;
 use crate::collection::kind::{Edge, Fields, LeafKind};
 use crate::collection::run::{Item, Items, Run, RunMut};
-use crate::collection::tree::{LEAF_MAX, Put, Tree};
+use crate::collection::tree::{Put, Tree};
 use crate::collection::view::{View, Walk};
 use crate::entry::{Entry, Kind, NewValue, Stored, Type};
 use crate::hash::Seed;
@@ -163,23 +163,27 @@ impl EntryMut<'_, '_> {
     /// As [`EntryMut::hash_fields`].
     pub fn set_field(&mut self, item: &Item<'_>) -> Put {
         let entry = self.entry();
-        let HashRef::Run(run) = HashRef::of(entry) else {
+        if entry.is_tree() {
             return self.edit_tree(|tree| tree.set(item));
+        }
+        let most = self.guard.shared.small_bytes.load(Relaxed);
+        self.set_in_run(item, most)
+            .unwrap_or_else(|| self.make_tree(item))
+    }
+
+    /// Sets a field of a small hash that has at most `most` bytes afterwards; `None` if it would have more.
+    #[inline]
+    pub(super) fn set_in_run(&mut self, item: &Item<'_>, most: usize) -> Option<Put> {
+        let entry = self.entry();
+        let HashRef::Run(run) = HashRef::of(entry) else {
+            return None;
         };
         let (len, found) = (run.bytes().len(), run.find(item.name));
-        let put = match found {
-            Some(_) => Put::Replaced,
-            None => Put::Added,
-        };
-        let most = self.guard.shared.small_bytes.load(Relaxed);
-        let new_len = run
-            .growth(item, found)
-            .map(|growth| len.saturating_add_signed(growth))
-            .filter(|&new_len| new_len <= most);
-        let Some(new_len) = new_len else {
-            self.make_tree(item);
-            return put;
-        };
+        let growth = run.growth(item, found)?;
+        let new_len = len.saturating_add_signed(growth);
+        if new_len > most {
+            return None;
+        }
         let form = entry.form();
         let value = self.resize_value(new_len.max(len), form);
         let mut run = RunMut::new(value, len);
@@ -193,7 +197,10 @@ impl EntryMut<'_, '_> {
         if new_len < len {
             self.resize_value(new_len, form);
         }
-        put
+        Some(match found {
+            Some(_) => Put::Replaced,
+            None => Put::Added,
+        })
     }
 
     /// Removes a field; whether there was one. The caller removes a hash that has none left.
@@ -223,27 +230,28 @@ impl EntryMut<'_, '_> {
         let before = tree.bytes();
         let result = edit(tree);
         let after = tree.bytes();
+        tree.tell_lost();
         self.guard.add_bytes(after.wrapping_sub(before));
         result
     }
 
     /// Makes a tree of the run and sets the field in it.
-    fn make_tree(&mut self, item: &Item<'_>) {
+    fn make_tree(&mut self, item: &Item<'_>) -> Put {
         let entry = self.entry();
         self.guard.preserve(entry);
-        let most = self.guard.shared.small_bytes.load(Relaxed);
         // A seed of its own: the order of fields in one hash tells nothing about the order in another.
         let seed = Seed::new(self.guard.shared.seed.hash(entry.key()));
-        let mut tree = Tree::new(Fields { seed }, most.min(LEAF_MAX));
+        let mut tree = Tree::new(Fields { seed }, self.guard.shared.leaf_max());
         HashRef::of(entry).iter().for_each(|item| {
             tree.set(&item);
         });
-        tree.set(item);
+        let put = tree.set(item);
         let (slot, before) = (self.slot, entry.memory());
         let tree = Box::new(Collection::Hash(tree));
         let (entry, garbage) = entry.replaced_by(self.guard.heap(), NewValue::Tree(tree));
         self.guard.exchange(slot, before, entry);
         self.guard.discard(garbage);
         self.guard.relieve();
+        put
     }
 }

@@ -25,6 +25,7 @@ mod guard;
 mod hands;
 mod heat;
 mod lock;
+mod logging;
 mod offloading;
 mod packing;
 mod scheduling;

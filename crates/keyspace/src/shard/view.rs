@@ -159,7 +159,7 @@ impl Overwritten {
         let address = entry.log_address()?;
         (address != LogAddress::NOWHERE).then(|| Overwritten {
             address,
-            value_len: entry.value_len(),
+            value_len: entry.logged_len(),
         })
     }
 }

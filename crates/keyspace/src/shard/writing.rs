@@ -58,7 +58,7 @@ pub struct New<'a> {
 
 impl<'a> New<'a> {
     #[inline]
-    fn value(value: NewValue<'a>) -> New<'a> {
+    pub(super) fn value(value: NewValue<'a>) -> New<'a> {
         New {
             value,
             of: Type::STRING,
@@ -296,6 +296,9 @@ impl Guard<'_> {
     pub fn forget_log(&mut self, position: u64) -> Option<u64> {
         let next = self.index().visit_home(Place(position), |_, entry| {
             if !entry.is_cold() {
+                if entry.is_tree() {
+                    entry.tree().logged().forget();
+                }
                 entry.write_log_address(LogAddress::NOWHERE);
             }
         });

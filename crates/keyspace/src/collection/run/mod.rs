@@ -33,5 +33,5 @@ mod tests;
 
 pub use check::Damage;
 pub use edit::RunMut;
-pub(in crate::collection) use packed::Packed;
 pub use packed::{EXPIRING, Item, Items, PAIRS, Run, TAGGED};
+pub(in crate::collection) use packed::{EXPIRY_LEN, Packed};

@@ -19,7 +19,7 @@ pub(super) const OFFSET: usize = 2;
 /// Bytes of items in a run of more than one group.
 pub(super) const ITEMS_MAX: usize = u16::MAX as usize;
 /// Bytes before the cells of an item that has an expiry.
-pub(super) const EXPIRY_LEN: usize = 7;
+pub(in crate::collection) const EXPIRY_LEN: usize = 7;
 
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const SEVEN_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -63,7 +63,7 @@ impl<'a> Item<'a> {
 
     /// Writes it to the start of `into`.
     #[inline]
-    pub(super) fn encode(&self, into: &mut [u8]) {
+    pub(in crate::collection) fn encode(&self, into: &mut [u8]) {
         let mut at = 0;
         if let Some(expiry) = self.expiry {
             into[0] = cell::EXPIRY;

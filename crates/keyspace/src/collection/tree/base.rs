@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::collection::clones::{Clones, Frozen, free_all};
 use crate::collection::kind::LeafKind;
-use crate::collection::node::{Child, Node};
+use crate::collection::log::ledger::Logged;
+use crate::collection::node::{Base, Child, Node};
 use crate::collection::run::Run;
 use crate::collection::view::{Path, View};
 
@@ -15,7 +16,7 @@ pub const LEAF_MAX: usize = 1984;
 /// See the module.
 #[derive(Debug)]
 pub struct Tree<K> {
-    pub(super) kind: K,
+    pub(crate) kind: K,
     pub(super) root: Node,
     /// Levels of inner nodes.
     pub(super) height: u8,
@@ -27,6 +28,10 @@ pub struct Tree<K> {
     /// Nodes are born in this version; clones are of earlier ones.
     version: u64,
     clones: Option<Arc<Clones>>,
+    /// Records of the log, or parts of them, on which no leaf rests any more since somebody asked.
+    lost: Vec<Base>,
+    /// What its log knows of it.
+    pub(crate) logged: Logged,
 }
 
 impl<K: LeafKind> Tree<K> {
@@ -44,6 +49,27 @@ impl<K: LeafKind> Tree<K> {
             leaf_max,
             version: 1,
             clones: None,
+            lost: Vec::new(),
+            logged: Logged::default(),
+        }
+    }
+
+    /// Tells the ledger what no leaf rests on any more.
+    #[inline]
+    pub fn tell_lost(&mut self) {
+        if !self.lost.is_empty() {
+            let lost = std::mem::take(&mut self.lost);
+            if let Some(ledger) = self.logged.ledger() {
+                ledger.lost(&mut lost.into_iter());
+            }
+        }
+    }
+
+    /// Notes that a leaf with this base is gone, or rests on another.
+    #[inline]
+    pub(super) fn lose(&mut self, base: Base) {
+        if base.at != 0 {
+            self.lost.push(base);
         }
     }
 
@@ -124,6 +150,8 @@ impl<K: LeafKind> Tree<K> {
             for child in node.children() {
                 self.give_up_all(child.node, height - 1);
             }
+        } else {
+            self.lose(node.base());
         }
         self.give_up(node);
     }
@@ -192,10 +220,27 @@ impl<K: LeafKind> Tree<K> {
 
 impl<K> Drop for Tree<K> {
     fn drop(&mut self) {
+        if let Some(ledger) = self.logged.ledger() {
+            ledger.gone(self.logged.place().map_or(0, |(instance, _)| instance));
+            let mut bases = std::mem::take(&mut self.lost);
+            collect_bases(self.root, self.height, &mut bases);
+            ledger.lost(&mut bases.into_iter());
+        }
         let clones = self.clones.as_ref();
         if !clones.is_some_and(|clones| clones.adopt(self.root, self.height, self.bytes)) {
             // SAFETY: the tree is gone, and no clone lives.
             unsafe { free_all(self.root, self.height) }
+        }
+    }
+}
+
+/// Adds what the leaves below a node rest on.
+fn collect_bases(node: Node, height: u8, bases: &mut Vec<Base>) {
+    match height.checked_sub(1) {
+        None => bases.extend(Some(node.base()).filter(|base| base.at != 0)),
+        Some(below) => {
+            let children = node.children().iter();
+            children.for_each(|child| collect_bases(child.node, below, bases));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A tree whose leaves are runs: a large collection.
 //!
 //! Reading order: `base` is the tree and what it owns, `shape` splits and merges nodes, `edit` changes
-//! items, `verify` says whether all holds.
+//! items, `build` makes a tree of whole leaves, `verify` says whether all holds.
 //!
 //! ```text
 //!                 inner nodes: up to 63 children (order key, node, count)
@@ -47,12 +47,13 @@
 //! # Not here yet
 //!
 //! A child has 16 bits beside its address, and a count of which 24 bits are free: for a log address in
-//! the place of a leaf, its bytes and its heat. A leaf has no base yet (see `collection`). Runs have no
+//! the place of a leaf, its bytes and its heat. Runs have no
 //! flavour of fixed width. Items that have expired are the owner's to remove: [`Run::earliest`] tells when.
 //!
 //! [`Run::earliest`]: super::run::Run::earliest
 
 mod base;
+mod build;
 mod edit;
 mod shape;
 #[cfg(test)]
@@ -60,4 +61,5 @@ mod tests;
 mod verify;
 
 pub use base::{LEAF_MAX, Tree};
+pub use build::Leaf;
 pub use edit::Put;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::base::Tree;
 use crate::collection::cell::DECIMAL_MAX;
 use crate::collection::kind::{Edge, LeafKind};
-use crate::collection::node::{CHILDREN_MAX, Child, Node};
+use crate::collection::node::{Base, CHILDREN_MAX, Child, Node};
 use crate::collection::run::{Item, Packed, Run};
 use crate::collection::view::Path;
 
@@ -74,6 +74,31 @@ impl Cutter<'_> {
         let middle = self.middle(&pieces);
         self.cut(pieces.start..middle);
         self.cut(middle..pieces.end);
+    }
+}
+
+/// The shares of a base that the leaves get into which one is split.
+pub(super) struct Shares {
+    base: Base,
+    items: usize,
+}
+
+impl Shares {
+    pub(super) fn new(base: Base, items: usize) -> Shares {
+        Shares { base, items }
+    }
+
+    /// The base of the next leaf, which has so many of the items.
+    pub(super) fn next(&mut self, items: usize) -> Base {
+        let part = u64::from(self.base.share) * items as u64 / self.items.max(1) as u64;
+        let share = if items >= self.items {
+            self.base.share
+        } else {
+            part as u32
+        };
+        self.base.share -= share;
+        self.items -= items.min(self.items);
+        Base { share, ..self.base }
     }
 }
 
@@ -151,6 +176,7 @@ impl<K: LeafKind> Tree<K> {
         let old = path.leaf();
         let first_order = self.child_order(path);
         let mut children: Vec<Child> = Vec::with_capacity(cutter.out.len());
+        let mut shares = Shares::new(old.base(), pieces.len());
         for range in std::mem::take(&mut cutter.out) {
             let (mut left, mut right) = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
             let first = &pieces[range.start];
@@ -169,6 +195,7 @@ impl<K: LeafKind> Tree<K> {
             let leaf = self.new_leaf(fence, Run::size_of(K::FLAGS, range.len(), items));
             let part = pieces[range.clone()].iter();
             leaf.edit(|run| run.extend(part.map(|piece| piece.packed)));
+            leaf.set_base(shares.next(range.len()));
             children.push(Child {
                 order,
                 node: leaf,
@@ -340,7 +367,23 @@ impl<K: LeafKind> Tree<K> {
     fn new_leaf_of(&mut self, leaf: Node, room: usize) -> Node {
         let fresh = self.new_leaf(leaf.fence(), room);
         fresh.edit(|run| run.append(leaf.run()));
+        fresh.set_base(leaf.base());
         fresh
+    }
+
+    /// What the merged leaf of two rests on: the older base. The share of a newer one is lost.
+    fn older(&mut self, one: Base, other: Base) -> Base {
+        if one.at == other.at {
+            let share = one.share + other.share;
+            return Base { share, ..one };
+        }
+        let (older, newer) = if one.at < other.at {
+            (one, other)
+        } else {
+            (other, one)
+        };
+        self.lose(newer);
+        older
     }
 
     /// Merges two leaves that have a common parent, if both are small together; whether they were.
@@ -348,6 +391,8 @@ impl<K: LeafKind> Tree<K> {
         let (first, second) = (one.node.run(), other.node.run());
         if second.is_empty() {
             // Its range is the first one's now.
+            let base = self.older(one.node.base(), other.node.base());
+            one.node.set_base(base);
             self.replace_children(path, path.height, left + 1..left + 2, &[], false);
             self.give_up(other.node);
             return true;
@@ -361,6 +406,7 @@ impl<K: LeafKind> Tree<K> {
             run.append(first);
             run.append(second);
         });
+        leaf.set_base(self.older(one.node.base(), other.node.base()));
         let merged = Child {
             order: one.order,
             node: leaf,
@@ -431,6 +477,7 @@ impl<K: LeafKind> Tree<K> {
         let count = kept.len() as u64;
         let leaf = self.new_leaf(child.node.fence(), room);
         leaf.edit(|run| run.extend(kept.into_iter()));
+        leaf.set_base(child.node.base());
         self.give_up(child.node);
         Child {
             node: leaf,

@@ -1,0 +1,195 @@
+//! A list of changes of items, as a record holds it.
+//!
+//! ```text
+//!  one change   code, 1 B   1: an item is set: its cells follow, its expiry before them
+//!                           2: an item is removed: its name follows
+//! ```
+//!
+//! Cells are those of runs (see `cell`). Changes are applied in their order.
+
+use crate::collection::cell::{self, Cell};
+use crate::collection::run::{Damage, EXPIRY_LEN, Item};
+
+const SET: u8 = 1;
+const REMOVE: u8 = 2;
+
+/// Changes of items, in the form of a record.
+#[derive(Clone, Debug, Default)]
+pub struct Edits {
+    bytes: Vec<u8>,
+}
+
+impl Edits {
+    /// An item is set.
+    #[inline]
+    pub fn set(&mut self, item: &Item<'_>) {
+        let at = self.bytes.len();
+        self.bytes.resize(at + 1 + item.size(), 0);
+        self.bytes[at] = SET;
+        item.encode(&mut self.bytes[at + 1..]);
+    }
+
+    /// The item of a name is removed.
+    #[inline]
+    pub fn remove(&mut self, name: Cell<'_>) {
+        let at = self.bytes.len();
+        self.bytes.resize(at + 1 + name.size(), 0);
+        self.bytes[at] = REMOVE;
+        name.encode(&mut self.bytes[at + 1..]);
+    }
+
+    /// All changes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Forgets all changes. Keeps memory for at most `keep` bytes.
+    pub fn clear(&mut self, keep: usize) {
+        self.bytes.clear();
+        self.bytes.shrink_to(keep);
+    }
+}
+
+/// One change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edit<'a> {
+    /// An item is set.
+    Set(Item<'a>),
+    /// The item of a name is removed.
+    Remove(Cell<'a>),
+}
+
+impl<'a> Edit<'a> {
+    /// The name of the item.
+    pub fn name(&self) -> Cell<'a> {
+        match *self {
+            Edit::Set(item) => item.name,
+            Edit::Remove(name) => name,
+        }
+    }
+
+    /// What has the name of the item, to look it up.
+    pub fn key(&self) -> Item<'a> {
+        match *self {
+            Edit::Set(item) => item,
+            Edit::Remove(name) => Item::single(name),
+        }
+    }
+}
+
+/// The changes in bytes of which nothing is known. `has_values`: items have two cells.
+pub fn read(bytes: &[u8], has_values: bool) -> Read<'_> {
+    Read {
+        bytes,
+        at: 0,
+        has_values,
+    }
+}
+
+/// Changes of a record. After damage there are no more.
+#[derive(Clone, Debug)]
+pub struct Read<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    has_values: bool,
+}
+
+impl<'a> Read<'a> {
+    fn cell(&mut self, is_name: bool) -> Result<Cell<'a>, Damage> {
+        let (cell, end) = Cell::check(self.bytes, self.at, is_name).map_err(|_| Damage::Item)?;
+        self.at = end;
+        Ok(cell)
+    }
+
+    fn edit(&mut self) -> Result<Edit<'a>, Damage> {
+        let code = self.bytes[self.at];
+        self.at += 1;
+        match code {
+            SET => {
+                let mut expiry = None;
+                if self.bytes.get(self.at) == Some(&cell::EXPIRY) {
+                    let end = self.at + EXPIRY_LEN;
+                    let bytes = self.bytes.get(self.at + 1..end).ok_or(Damage::Length)?;
+                    let mut word = [0; 8];
+                    word[..bytes.len()].copy_from_slice(bytes);
+                    expiry = Some(u64::from_le_bytes(word));
+                    self.at = end;
+                }
+                let name = self.cell(true)?;
+                let value = match self.has_values {
+                    true => Some(self.cell(false)?),
+                    false => None,
+                };
+                Ok(Edit::Set(Item {
+                    name,
+                    value,
+                    expiry,
+                }))
+            }
+            REMOVE => Ok(Edit::Remove(self.cell(true)?)),
+            _ => Err(Damage::Flags),
+        }
+    }
+}
+
+impl<'a> Iterator for Read<'a> {
+    type Item = Result<Edit<'a>, Damage>;
+
+    fn next(&mut self) -> Option<Result<Edit<'a>, Damage>> {
+        if self.at >= self.bytes.len() {
+            return None;
+        }
+        let edit = self.edit();
+        if edit.is_err() {
+            self.at = self.bytes.len();
+        }
+        Some(edit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_come_back_and_cut_ones_are_damage() {
+        let set = [
+            Item::pair(Cell::of(b"field"), Cell::of(b"value")),
+            Item::pair(Cell::of(b"17"), Cell::Bytes(&[7; 300])),
+            Item {
+                expiry: Some(1 << 40),
+                ..Item::pair(Cell::of(b""), Cell::Int(-5))
+            },
+        ];
+        let mut edits = Edits::default();
+        let mut wanted = Vec::new();
+        let mut ends = vec![0];
+        for item in &set {
+            edits.set(item);
+            ends.push(edits.bytes().len());
+            edits.remove(item.name);
+            ends.push(edits.bytes().len());
+            wanted.extend([Edit::Set(*item), Edit::Remove(item.name)]);
+        }
+        let all: Result<Vec<_>, _> = read(edits.bytes(), true).collect();
+        assert_eq!(all.expect("they are whole"), wanted);
+        for cut in 0..edits.bytes().len() {
+            let read: Vec<_> = read(&edits.bytes()[..cut], true).collect();
+            let whole = ends.partition_point(|&end| end <= cut) - 1;
+            assert!(read[..whole].iter().all(Result::is_ok));
+            assert_eq!(read.len() > whole, !ends.contains(&cut), "cut at {cut}");
+            assert!(read[whole..].iter().all(Result::is_err));
+        }
+        let unknown: Vec<_> = read(&[3, 0], true).collect();
+        assert_eq!(unknown, [Err(Damage::Flags)]);
+        edits.clear(16);
+        assert!(edits.is_empty() && edits.bytes.capacity() <= 16);
+    }
+}

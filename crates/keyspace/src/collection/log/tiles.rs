@@ -1,0 +1,262 @@
+//! The records of a tree, put together again while a log is replayed.
+//!
+//! Each leaf record covers a range of the order, its *tile*, and replaces what was there. Edits go to the
+//! tile that covers their name; where there is none, the leaf record that has their result follows. After
+//! the last record the tiles have no gap, and become the leaves of one tree.
+//!
+//! A tile is a tree of its own, as edits may make it larger than a leaf. So the base of each leaf is known
+//! exactly. (Leaves that are cut out of one large tree would get older bases than they need, and each would
+//! be written once more after every start.)
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+use crate::collection::cell::DECIMAL_MAX;
+use crate::collection::kind::{Edge, LeafKind};
+use crate::collection::log::edits::{self, Edit};
+use crate::collection::log::leaf::LeafRecord;
+use crate::collection::node::Base;
+use crate::collection::run::{Damage, PAIRS};
+use crate::collection::tree::{Leaf, Tree};
+
+/// An edge that is kept. Ordered as edges are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    order: u128,
+    name: Vec<u8>,
+}
+
+impl Place {
+    fn of(edge: &Edge<'_>) -> Place {
+        let (order, name) = (edge.order, edge.name.to_vec());
+        Place { order, name }
+    }
+
+    fn edge(&self) -> Edge<'_> {
+        let (order, name) = (self.order, &self.name[..]);
+        Edge { order, name }
+    }
+}
+
+/// What is known of a range.
+#[derive(Debug)]
+struct Tile<K> {
+    /// Where it ends; none: it has the last items.
+    to: Option<Place>,
+    items: Tree<K>,
+    base: Base,
+}
+
+impl<K> Tile<K> {
+    fn ends_by(&self, edge: Option<&Edge<'_>>) -> bool {
+        match (&self.to, edge) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(to), Some(edge)) => to.edge() <= *edge,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Tiles<K> {
+    kind: K,
+    leaf_max: usize,
+    tiles: BTreeMap<Place, Tile<K>>,
+}
+
+impl<K: LeafKind + Clone> Tiles<K> {
+    /// No range is known. The tree will have leaves of up to `leaf_max` bytes.
+    pub fn new(kind: K, leaf_max: usize) -> Tiles<K> {
+        Tiles {
+            kind,
+            leaf_max,
+            tiles: BTreeMap::new(),
+        }
+    }
+
+    /// What is in the leaves.
+    pub fn kind(&self) -> &K {
+        &self.kind
+    }
+
+    /// Applies a leaf record; `base` is the record. What nothing rests on any more is appended to `lost`.
+    ///
+    /// # Errors
+    /// The record makes no sense.
+    pub fn leaf(
+        &mut self,
+        record: &LeafRecord<'_>,
+        base: Base,
+        lost: &mut Vec<Base>,
+    ) -> Result<(), Damage> {
+        let to = record.to.as_ref();
+        let run = self.kind.check_leaf(record.run, &record.from, to)?;
+        self.clear(&record.from, to, lost);
+        let is_leaf = run.bytes().len() <= self.leaf_max || run.count() == 1;
+        let items = match is_leaf {
+            true => Tree::of_run(self.kind.clone(), self.leaf_max, run),
+            // Of a build with larger leaves.
+            false => {
+                let mut items = Tree::new(self.kind.clone(), self.leaf_max);
+                for item in run.iter() {
+                    items.set(&item);
+                }
+                items
+            }
+        };
+        let to = to.map(Place::of);
+        let tile = Tile { to, items, base };
+        self.tiles.insert(Place::of(&record.from), tile);
+        Ok(())
+    }
+
+    /// Takes `from..to` out of the tiles.
+    fn clear(&mut self, from: &Edge<'_>, to: Option<&Edge<'_>>, lost: &mut Vec<Base>) {
+        let start = Place::of(from);
+        // What begins before, and reaches into the range.
+        if let Some((_, before)) = self.tiles.range_mut(..&start).next_back()
+            && !before.ends_by(Some(from))
+        {
+            let rest = match (before.ends_by(to), to) {
+                (false, Some(to)) => {
+                    let mut items = before.items.copy();
+                    items.cut(&Edge::default(), Some(to));
+                    let share = before.base.share / 2;
+                    before.base.share -= share;
+                    let base = Base {
+                        share,
+                        ..before.base
+                    };
+                    let end = before.to.clone();
+                    Some((
+                        Place::of(to),
+                        Tile {
+                            to: end,
+                            items,
+                            base,
+                        },
+                    ))
+                }
+                _ => None,
+            };
+            before.items.cut(from, None);
+            before.to = Some(start.clone());
+            self.tiles.extend(rest);
+        }
+        // What begins inside.
+        let end = to.map(Place::of);
+        let inside = match &end {
+            None => (Included(&start), Unbounded),
+            Some(end) => (Included(&start), Excluded(end)),
+        };
+        let inside: Vec<_> = self.tiles.range(inside).map(|(at, _)| at.clone()).collect();
+        for at in inside {
+            let mut tile = self.tiles.remove(&at).expect("it was just found");
+            match to {
+                Some(to) if !tile.ends_by(Some(to)) => {
+                    tile.items.cut(&Edge::default(), Some(to));
+                    self.tiles.insert(Place::of(to), tile);
+                }
+                _ => lost.push(tile.base),
+            }
+        }
+    }
+
+    /// Applies a record of edits.
+    ///
+    /// # Errors
+    /// The record makes no sense. Edits before the place of the damage are applied.
+    pub fn edit(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+        for edit in edits::read(bytes, K::FLAGS & PAIRS != 0) {
+            let edit = edit?;
+            let key = edit.key();
+            let mut scratch = [0; DECIMAL_MAX];
+            let edge = Edge::of(&self.kind, &key, &mut scratch);
+            let before = self.tiles.range_mut(..=Place::of(&edge)).next_back();
+            let Some((_, tile)) = before.filter(|(_, tile)| {
+                let to = tile.to.as_ref();
+                to.is_none_or(|to| edge < to.edge())
+            }) else {
+                continue;
+            };
+            match edit {
+                Edit::Set(item) => drop(tile.items.set(&item)),
+                Edit::Remove(name) => drop(tile.items.remove_name(name)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory of the items.
+    pub fn bytes(&self) -> usize {
+        self.tiles.values().map(|tile| tile.items.bytes()).sum()
+    }
+
+    /// Appends what rests on records to `lost`: the tree is not wanted.
+    pub fn discard(self, lost: &mut Vec<Base>) {
+        lost.extend(self.tiles.into_values().map(|tile| tile.base));
+    }
+
+    /// The tree of all tiles; `None` if a range is missing. What nothing rests on any more is appended to
+    /// `lost`.
+    pub fn finish(mut self, lost: &mut Vec<Base>) -> Option<Tree<K>> {
+        let mut at = Some(Place::default());
+        for (from, tile) in &self.tiles {
+            if at.as_ref() != Some(from) {
+                return None;
+            }
+            at.clone_from(&tile.to);
+        }
+        if at.is_some() {
+            return None;
+        }
+        self.join_empty(lost);
+        let (kind, leaf_max) = (self.kind.clone(), self.leaf_max);
+        let leaves = self.tiles.iter().flat_map(|(from, tile)| {
+            let mut left = tile.base.share;
+            let mut items = tile.items.count();
+            let all = tile.items.view().leaves(&Edge::default());
+            all.enumerate().map(move |(number, leaf)| {
+                let count = leaf.run.count() as u64;
+                let share = match count >= items {
+                    true => left,
+                    false => (u64::from(left) * count / items) as u32,
+                };
+                left -= share;
+                items -= count.min(items);
+                Leaf {
+                    start: if number == 0 {
+                        from.edge()
+                    } else {
+                        leaf.start()
+                    },
+                    run: leaf.run,
+                    base: Base { share, ..tile.base },
+                }
+            })
+        });
+        Some(Tree::of_leaves(kind, leaf_max, leaves))
+    }
+
+    /// Gives the range of a tile without items to the one before, which gets the older base of the two.
+    fn join_empty(&mut self, lost: &mut Vec<Base>) {
+        let is_empty = |tile: &Tile<K>| tile.items.count() == 0;
+        let empty = self.tiles.iter().skip(1).filter(|(_, tile)| is_empty(tile));
+        let empty: Vec<_> = empty.map(|(at, _)| at.clone()).collect();
+        for at in empty {
+            let gone = self.tiles.remove(&at).expect("it was just found");
+            let (_, before) = self
+                .tiles
+                .range_mut(..at)
+                .next_back()
+                .expect("the first stays");
+            before.to = gone.to;
+            let newer = match gone.base.at < before.base.at {
+                true => std::mem::replace(&mut before.base, gone.base),
+                false => gone.base,
+            };
+            lost.push(newer);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Trees of whole leaves, in one pass.
+
+use super::base::{LEAF_MAX, Tree};
+use crate::collection::kind::{Edge, LeafKind};
+use crate::collection::node::{Base, CHILDREN_MAX, Child};
+use crate::collection::run::Run;
+
+/// A leaf of a tree that is built.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf<'a> {
+    /// Where it begins.
+    pub start: Edge<'a>,
+    /// Its items.
+    pub run: Run<'a>,
+    /// What it rests on in the log.
+    pub base: Base,
+}
+
+impl<K: LeafKind> Tree<K> {
+    /// A tree of one leaf with this run, which has at most `leaf_max` bytes or one item.
+    pub fn of_run(kind: K, leaf_max: usize, run: Run<'_>) -> Tree<K> {
+        let start = Edge::default();
+        let base = Base::default();
+        Tree::of_leaves(kind, leaf_max, [Leaf { start, run, base }])
+    }
+
+    /// A tree of these leaves, in order. The first begins at the lowest edge; each has at most `leaf_max`
+    /// bytes, or one item.
+    pub fn of_leaves<'a>(
+        kind: K,
+        leaf_max: usize,
+        leaves: impl IntoIterator<Item = Leaf<'a>>,
+    ) -> Tree<K> {
+        assert!((64..=LEAF_MAX).contains(&leaf_max));
+        let mut tree = Tree::new(kind, leaf_max);
+        let mut level: Vec<Child> = Vec::new();
+        for Leaf { start, run, base } in leaves {
+            let node = tree.new_leaf(start.name, run.bytes().len());
+            node.edit(|into| into.append(run));
+            node.set_base(base);
+            let (order, count) = (start.order, run.count() as u64);
+            level.push(Child { order, node, count });
+        }
+        if level.is_empty() {
+            return tree;
+        }
+        tree.count = level.iter().map(|leaf| leaf.count).sum();
+        while level.len() > 1 {
+            // Nodes of about the same number of children, as few nodes as possible.
+            let nodes = level.len().div_ceil(CHILDREN_MAX);
+            let most = level.len().div_ceil(nodes);
+            let above = level.chunks(most).map(|children| Child {
+                order: children[0].order,
+                node: tree.new_inner(children),
+                count: children.iter().map(|child| child.count).sum(),
+            });
+            level = above.collect();
+            tree.height += 1;
+        }
+        let empty = std::mem::replace(&mut tree.root, level[0].node);
+        tree.give_up(empty);
+        tree
+    }
+}

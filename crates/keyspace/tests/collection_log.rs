@@ -1,0 +1,349 @@
+//! Records of a tree: random edits, compaction of any part of the log, replay at any moment, and the account
+//! of what rests on each record.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use keyspace::Seed;
+use keyspace::collection::Base;
+use keyspace::collection::any::{Collection, Pieces};
+use keyspace::collection::cell::Cell;
+use keyspace::collection::kind::Fields;
+use keyspace::collection::log::edits::Edits;
+use keyspace::collection::log::leaf::LeafRecord;
+use keyspace::collection::log::ledger::Ledger;
+use keyspace::collection::run::Item;
+use keyspace::collection::tree::Tree;
+use keyspace::{Keyspace, Kind, Options};
+
+const SEED: u64 = 99;
+const LEAF_MAX: usize = 64;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A generator of numbers (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+#[derive(Clone)]
+enum Record {
+    Leaf(Vec<u8>),
+    Edit(Vec<u8>),
+}
+
+/// Bytes of each leaf record on which something rests, and the instances that are gone.
+#[derive(Default)]
+struct Account {
+    resting: Mutex<HashMap<u64, u64>>,
+    gone: Mutex<Vec<u64>>,
+}
+
+impl Account {
+    fn lose(&self, bases: impl Iterator<Item = Base>) {
+        let mut resting = self.resting.lock().expect("no test thread has failed");
+        for base in bases {
+            let left = resting.get_mut(&base.at).expect("the record is there");
+            *left = left
+                .checked_sub(base.share.into())
+                .expect("no share is lost twice");
+        }
+    }
+
+    fn rests_on(&self, at: u64) -> u64 {
+        self.resting.lock().expect("no test thread has failed")[&at]
+    }
+}
+
+impl Ledger for Account {
+    fn lost(&self, bases: &mut dyn Iterator<Item = Base>) {
+        self.lose(bases);
+    }
+
+    fn gone(&self, instance: u64) {
+        self.gone
+            .lock()
+            .expect("no test thread has failed")
+            .push(instance);
+    }
+}
+
+struct Log {
+    records: BTreeMap<u64, Record>,
+    next: u64,
+    account: Arc<Account>,
+    ledger: Arc<dyn Ledger>,
+}
+
+impl Log {
+    fn new() -> Log {
+        let account = Arc::new(Account::default());
+        let ledger: Arc<dyn Ledger> = account.clone();
+        Log {
+            records: BTreeMap::new(),
+            next: 1,
+            account,
+            ledger,
+        }
+    }
+
+    fn append(&mut self, record: Record) -> u64 {
+        let at = self.next;
+        self.next += 1;
+        self.records.insert(at, record);
+        at
+    }
+
+    fn leaf(&mut self, contents: &[u8]) -> Base {
+        let share = contents.len() as u32;
+        let at = self.append(Record::Leaf(contents.to_vec()));
+        let resting = &self.account.resting;
+        resting
+            .lock()
+            .expect("no test thread has failed")
+            .insert(at, share.into());
+        Base { at, share }
+    }
+
+    fn begin(&mut self, tree: &Collection) {
+        tree.logged().begin(1, 0, &self.ledger);
+        let mut lost = Vec::new();
+        assert!(tree.write_leaves(&mut lost, &mut |contents| Some(self.leaf(contents))));
+        assert_eq!(lost, []);
+    }
+
+    /// Empties a part of the log, as compaction does.
+    fn compact(&mut self, tree: &Collection, from: u64, to: u64) {
+        let old: Vec<_> = self
+            .records
+            .range(from..to)
+            .map(|(&at, record)| (at, record.clone()))
+            .collect();
+        let mut lost = Vec::new();
+        for (at, record) in &old {
+            let mut write = |contents: &[u8]| Some(self.leaf(contents));
+            match record {
+                Record::Leaf(bytes) => {
+                    let record = LeafRecord::read(bytes).expect("it was written");
+                    assert!(tree.replace_leaf(*at, &record, &mut lost, &mut write));
+                    assert!(!tree.needs_leaf(*at, &record));
+                }
+                Record::Edit(bytes) => {
+                    let done = tree.replace_edits(*at, bytes, &mut lost, &mut write);
+                    assert_eq!(done, Ok(true));
+                    assert!(!tree.needs_edits(*at, bytes));
+                }
+            }
+        }
+        self.account.lose(lost.into_iter());
+        for (at, record) in old {
+            if matches!(record, Record::Leaf(_)) {
+                assert_eq!(
+                    self.account.rests_on(at),
+                    0,
+                    "all of a dropped record is lost"
+                );
+            }
+        }
+    }
+
+    fn drop_records(&mut self, from: u64, to: u64) {
+        self.records.retain(|at, _| !(from..to).contains(at));
+    }
+
+    /// Puts the tree together. Its account begins anew.
+    fn replay(&self, keyspace: &Keyspace) -> (Collection, Vec<Base>) {
+        let mut pieces: Pieces = keyspace.pieces(Kind::Hash, SEED);
+        let mut lost = Vec::new();
+        for (&at, record) in &self.records {
+            match record {
+                Record::Leaf(bytes) => {
+                    let share = bytes.len() as u32;
+                    let record = LeafRecord::read(bytes).expect("it was written");
+                    let applied = pieces.leaf(&record, Base { at, share }, &mut lost);
+                    applied.expect("a leaf is a leaf");
+                }
+                Record::Edit(bytes) => pieces.edit(bytes).expect("edits are edits"),
+            }
+        }
+        let tree = pieces.finish(&mut lost).expect("there is no gap");
+        (tree, lost)
+    }
+}
+
+fn contents(tree: &Collection) -> Model {
+    let Collection::Hash(tree) = tree;
+    tree.verify();
+    let text = |cell: Cell<'_>| cell.text(&mut [0; 20]).to_vec();
+    let view = tree.view();
+    let items = view
+        .iter()
+        .map(|item| (text(item.name), text(item.value.expect("pairs"))));
+    let items: Model = items.collect();
+    assert_eq!(items.len() as u64, view.count());
+    items
+}
+
+fn shares(tree: &Collection) -> HashMap<u64, u64> {
+    let Collection::Hash(tree) = tree;
+    let mut shares = HashMap::new();
+    for leaf in tree.view().leaves(&Default::default()) {
+        *shares.entry(leaf.base().at).or_default() += u64::from(leaf.base().share);
+    }
+    shares
+}
+
+fn keyspace() -> Keyspace {
+    let keyspace = Keyspace::new(&Options {
+        databases: 1,
+        workers: 1,
+        shards: 1,
+        seed: 7,
+        ticks: || 0,
+        charge: |_| (),
+    });
+    keyspace.set_small_bytes(LEAF_MAX);
+    keyspace
+}
+
+/// A tree, its log, and what should be in it.
+struct World {
+    keyspace: Keyspace,
+    random: Random,
+    log: Log,
+    tree: Collection,
+    model: Model,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut log = Log::new();
+        let fields = Fields {
+            seed: Seed::new(SEED),
+        };
+        let tree = Collection::Hash(Tree::new(fields, LEAF_MAX));
+        log.begin(&tree);
+        World {
+            keyspace: keyspace(),
+            random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            log,
+            tree,
+            model: Model::new(),
+        }
+    }
+
+    /// One record of edits; of four, so many are removals.
+    fn edit(&mut self, removals: u64) {
+        let Collection::Hash(hash) = &mut self.tree;
+        let mut edits = Edits::default();
+        for _ in 0..=self.random.below(3) {
+            let name = format!("f{}", self.random.below(60)).into_bytes();
+            if self.random.below(4) < removals {
+                if hash.remove_name(Cell::of(&name)) {
+                    edits.remove(Cell::of(&name));
+                }
+                self.model.remove(&name);
+            } else {
+                let value = vec![b'v'; self.random.below(9) as usize];
+                let item = Item::pair(Cell::of(&name), Cell::of(&value));
+                hash.set(&item);
+                edits.set(&item);
+                self.model.insert(name, value);
+            }
+        }
+        if !edits.is_empty() {
+            self.log.append(Record::Edit(edits.bytes().to_vec()));
+        }
+        hash.tell_lost();
+    }
+
+    fn compact(&mut self) {
+        let from = self.random.below(self.log.next) + 1;
+        let to = (from + self.random.below(30)).min(self.log.next);
+        self.log.compact(&self.tree, from, to);
+        // A crash before the records are dropped.
+        let (early, _) = self.log.replay(&self.keyspace);
+        assert_eq!(contents(&early), self.model);
+        self.log.drop_records(from, to);
+    }
+
+    /// The tree that the log has takes the place of the other. The account is what replay says.
+    fn start_again(&mut self) {
+        let (again, lost) = self.log.replay(&self.keyspace);
+        let records = self.log.records.iter();
+        let leaves = records.filter_map(|(&at, record)| match record {
+            Record::Leaf(bytes) => Some((at, bytes.len() as u64)),
+            Record::Edit(_) => None,
+        });
+        let account = Account {
+            resting: Mutex::new(leaves.collect()),
+            gone: Mutex::default(),
+        };
+        account.lose(lost.into_iter());
+        self.log.account = Arc::new(account);
+        self.log.ledger = self.log.account.clone();
+        self.tree = again;
+        self.tree.logged().begin(1, 0, &self.log.ledger);
+    }
+
+    fn check(&self) {
+        let (again, _) = self.log.replay(&self.keyspace);
+        assert_eq!(contents(&again), self.model);
+        for (at, share) in shares(&self.tree) {
+            let left = self.log.account.rests_on(at);
+            assert_eq!(
+                left, share,
+                "the leaves of a record share what is left of it"
+            );
+        }
+    }
+}
+
+fn run(seed: u64, steps: u64) {
+    let mut world = World::new(seed);
+    // The size to which the hash tends changes now and then.
+    let mut removals = 1;
+    for step in 0..steps {
+        if step % 50 == 0 {
+            removals = world.random.below(4);
+        }
+        world.edit(removals);
+        if world.random.below(8) == 0 {
+            world.compact();
+        }
+        if world.random.below(20) == 0 {
+            world.start_again();
+        }
+        world.check();
+    }
+    let World { log, tree, .. } = world;
+    drop(tree);
+    let resting = log
+        .account
+        .resting
+        .lock()
+        .expect("no test thread has failed");
+    let is_dead = |&left: &u64| left == 0;
+    assert!(
+        resting.values().all(is_dead),
+        "nothing rests on records of a tree that is gone"
+    );
+    assert_eq!(
+        *log.account.gone.lock().expect("no test thread has failed"),
+        [1]
+    );
+}
+
+#[test]
+fn a_tree_comes_back_from_its_records_whatever_is_compacted() {
+    for seed in 1..=60 {
+        run(seed, 300);
+    }
+}
