@@ -20,10 +20,23 @@ pub(crate) struct Decoder<R> {
 }
 
 impl<R: Read> Decoder<R> {
-    pub(crate) fn new(input: R, checksum: bool) -> Decoder<R> {
+    pub(crate) fn new(source: Source<R>) -> Decoder<R> {
         Decoder {
-            source: Source::new(input, checksum),
+            source,
             compressed: Vec::new(),
+        }
+    }
+
+    /// The length that a string says it has, whose bytes come next.
+    pub(crate) fn claimed_len(&mut self) -> Result<u64, Problem> {
+        let expected = "the length of a string";
+        match self.any_length(expected)? {
+            Length::Plain(len) => Ok(len),
+            Length::Encoded(encoding::LZF) => {
+                self.length(expected)?;
+                self.length(expected)
+            }
+            Length::Encoded(_) => Ok(INTEGER_TEXT_LEN as u64),
         }
     }
 

@@ -28,7 +28,7 @@
 //!
 //! Reading order: `format` names the bytes, `writer` and `reader` are the two directions, `kinds` says what
 //! collections there are, `typed` reads their elements, `packed` takes those apart that are one string,
-//! `pass` finds the end of what is of no use, `decoder` reads lengths and strings, `source` and `sink` count,
+//! `pass` finds the end of what is of no use, `payload` is a single value as DUMP gives it, `decoder` reads lengths and strings, `source` and `sink` count,
 //! buffer and checksum what passes, `lzf` is the compression, `error` says what is wrong with a file and
 //! where.
 
@@ -42,6 +42,7 @@ mod error;
 mod format;
 mod kinds;
 mod pass;
+mod payload;
 mod reader;
 mod sink;
 mod source;
@@ -57,6 +58,7 @@ mod tests;
 pub use error::{Error, Problem};
 pub use format::{NEWEST_VERSION, OLDEST_VERSION, WRITTEN_VERSION};
 pub use kinds::{Collection, Element};
+pub use payload::{Payload, dump_string};
 pub use reader::{Entry, Item, Reader, Unsupported};
 pub use typed::{Typed, TypedReader};
 pub use writer::{Attributes, Options, Writer};

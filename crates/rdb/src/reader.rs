@@ -13,6 +13,7 @@ use crate::format::{
 };
 use crate::kinds::{Collection, Layout, type_of};
 use crate::pass::Passing;
+use crate::source::Source;
 use crate::writer::Attributes;
 
 /// A part of a file.
@@ -84,6 +85,8 @@ pub struct Reader<R> {
     passes: bool,
     /// Whether collections are read, by whoever asks for the next part.
     pub(crate) is_typed: bool,
+    /// Whether there is one value, without a key, and nothing else.
+    is_alone: bool,
     ended: bool,
 }
 
@@ -94,22 +97,35 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// It is no RDB file, or of a version that is not known.
     pub fn new(input: R, checksum: bool) -> Result<Reader<R>, Error> {
-        let mut reader = Reader {
-            decoder: Decoder::new(input, checksum),
-            version: 0,
+        let mut reader = Reader::of_source(Source::new(input, checksum), 0);
+        match reader.header() {
+            Ok(version) => reader.version = version,
+            Err(problem) => return Err(Error::from(problem)),
+        }
+        Ok(reader)
+    }
+
+    /// Reads one value without its key, from all of an input of `len` bytes.
+    pub(crate) fn of_value(input: R, len: usize, version: u32) -> Reader<R> {
+        Reader {
+            is_alone: true,
+            ..Reader::of_source(Source::short(input, len), version)
+        }
+    }
+
+    fn of_source(source: Source<R>, version: u32) -> Reader<R> {
+        Reader {
+            decoder: Decoder::new(source),
+            version,
             first: Vec::new(),
             second: Vec::new(),
             attributes: Attributes::default(),
             in_value: false,
             passes: false,
             is_typed: false,
+            is_alone: false,
             ended: false,
-        };
-        match reader.header() {
-            Ok(version) => reader.version = version,
-            Err(problem) => return Err(Error::from(problem)),
         }
-        Ok(reader)
     }
 
     fn header(&mut self) -> Result<u32, Problem> {
@@ -180,7 +196,10 @@ impl<R: Read> Reader<R> {
     /// The next item. Of a collection, if they are read, nothing behind the key.
     pub(crate) fn next_part(&mut self) -> Result<Option<Part>, Problem> {
         self.in_value = false;
-        self.read_item()
+        match self.is_alone {
+            true => self.read_alone(),
+            false => self.read_item(),
+        }
     }
 
     pub(crate) fn item(&mut self, part: Part) -> Item<'_> {
@@ -264,14 +283,32 @@ impl<R: Read> Reader<R> {
         Ok(None)
     }
 
+    /// The one value, then the end.
+    fn read_alone(&mut self) -> Result<Option<Part>, Problem> {
+        if !std::mem::replace(&mut self.ended, true) {
+            let code = self.decoder.source.byte("the type of a value")?;
+            let kind = kind_of(code)?;
+            return self.value(code, kind).map(Some);
+        }
+        match self.decoder.source.is_at_end()? {
+            true => Ok(None),
+            false => Err(Problem::Corrupt {
+                expected: "the end of the value",
+                found: "followed by more".into(),
+            }),
+        }
+    }
+
     /// A key and its value of a type.
     fn entry(&mut self, code: u8) -> Result<Part, Problem> {
-        let kind = type_name(code).ok_or_else(|| Problem::Corrupt {
-            expected: "the type of a value",
-            found: format!("byte {code}"),
-        })?;
+        let kind = kind_of(code)?;
         self.read_first("a key")?;
         self.in_value = true;
+        self.value(code, kind)
+    }
+
+    /// A value of a type, whose name is `kind`.
+    fn value(&mut self, code: u8, kind: &'static str) -> Result<Part, Problem> {
         let attributes = std::mem::take(&mut self.attributes);
         match code {
             STRING => {
@@ -334,6 +371,14 @@ impl<R: Read> Reader<R> {
             buffer: &mut self.second,
         }
     }
+}
+
+/// The name of a type of value.
+fn kind_of(code: u8) -> Result<&'static str, Problem> {
+    type_name(code).ok_or_else(|| Problem::Corrupt {
+        expected: "the type of a value",
+        found: format!("byte {code}"),
+    })
 }
 
 /// An item without its strings.

@@ -9,7 +9,7 @@ use crc::{Digest, Table};
 use crate::format::CHECKSUM;
 
 /// Bytes gathered before they are written.
-const BUFFER_BYTES: usize = 64 * 1024;
+pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
 
 /// See the module.
 pub(crate) struct Sink<W> {
@@ -23,9 +23,14 @@ pub(crate) struct Sink<W> {
 
 impl<W: Write> Sink<W> {
     pub(crate) fn new(out: W, checksum: bool) -> Sink<W> {
+        Sink::with_buffer(out, checksum, BUFFER_BYTES)
+    }
+
+    /// [`Sink::new`] for something short: it gathers `bytes` at first.
+    pub(crate) fn with_buffer(out: W, checksum: bool, bytes: usize) -> Sink<W> {
         Sink {
             out,
-            buffer: Vec::with_capacity(BUFFER_BYTES),
+            buffer: Vec::with_capacity(bytes.min(BUFFER_BYTES)),
             digest: checksum.then(|| CHECKSUM.digest()),
             written: 0,
         }

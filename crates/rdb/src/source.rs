@@ -14,6 +14,8 @@ use crate::format::CHECKSUM;
 
 /// Bytes read ahead.
 const BUFFER_BYTES: usize = 64 * 1024;
+/// The shortest buffer: it holds every number of the format.
+const LEAST_BUFFER_BYTES: usize = 16;
 
 /// The most bytes read to where they belong at once: few enough to be in the cache when they are checksummed.
 const DIRECT_BYTES: usize = 256 * 1024;
@@ -33,9 +35,18 @@ pub(crate) struct Source<R> {
 
 impl<R: Read> Source<R> {
     pub(crate) fn new(input: R, checksum: bool) -> Source<R> {
+        Source::with_buffer(input, checksum, BUFFER_BYTES)
+    }
+
+    /// A source of an input of `len` bytes, whose buffer is no longer than that makes sense.
+    pub(crate) fn short(input: R, len: usize) -> Source<R> {
+        Source::with_buffer(input, false, len.clamp(LEAST_BUFFER_BYTES, BUFFER_BYTES))
+    }
+
+    fn with_buffer(input: R, checksum: bool, bytes: usize) -> Source<R> {
         Source {
             input,
-            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            buffer: vec![0; bytes].into_boxed_slice(),
             at: 0,
             end: 0,
             digested: 0,
@@ -80,6 +91,18 @@ impl<R: Read> Source<R> {
     #[inline]
     pub(crate) fn byte(&mut self, expected: &'static str) -> Result<u8, Problem> {
         self.array::<1>(expected).map(|[byte]| byte)
+    }
+
+    /// Whether nothing follows.
+    pub(crate) fn is_at_end(&mut self) -> Result<bool, Problem> {
+        if self.at < self.end {
+            return Ok(false);
+        }
+        match self.read_more("") {
+            Ok(()) => Ok(false),
+            Err(Problem::Truncated { .. }) => Ok(true),
+            Err(problem) => Err(problem),
+        }
     }
 
     /// Reads what fits behind what the buffer holds.

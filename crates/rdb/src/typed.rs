@@ -78,14 +78,17 @@ impl<R: Read> TypedReader<R> {
     /// # Errors
     /// It is no RDB file, or of a version that is not known.
     pub fn new(input: R, checksum: bool) -> Result<TypedReader<R>, Error> {
-        let mut reader = Reader::new(input, checksum)?;
+        Reader::new(input, checksum).map(TypedReader::of)
+    }
+
+    pub(crate) fn of(mut reader: Reader<R>) -> TypedReader<R> {
         reader.is_typed = true;
-        Ok(TypedReader {
+        TypedReader {
             reader,
             second: Vec::new(),
             packed: Vec::new(),
             open: None,
-        })
+        }
     }
 
     /// As [`Reader::pass_unsupported`].

@@ -56,7 +56,10 @@ pub struct Attributes {
 
 /// Writes one file of version 10. After an error nothing more can be written to it.
 pub struct Writer<W> {
-    sink: Sink<W>,
+    pub(crate) sink: Sink<W>,
+    /// Whether long strings are compressed.
+    compresses: bool,
+    /// Made for the first long string.
     compressor: Option<Box<Compressor>>,
     /// The compressed form of the string that is being written.
     compressed: Vec<u8>,
@@ -72,18 +75,24 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Of this and all other functions: those of `out`.
     pub fn new(out: W, options: Options) -> io::Result<Writer<W>> {
-        let mut writer = Writer {
-            sink: Sink::new(out, options.checksum),
-            compressor: options.compression.then(Box::default),
-            compressed: Vec::new(),
-            futile: 0,
-            open: None,
-        };
+        let mut writer = Writer::of_sink(Sink::new(out, options.checksum), options.compression);
         writer.sink.put(MAGIC)?;
         writer
             .sink
             .put(format!("{WRITTEN_VERSION:04}").as_bytes())?;
         Ok(writer)
+    }
+
+    /// Writes to what has no header, or has one already.
+    pub(crate) fn of_sink(sink: Sink<W>, compresses: bool) -> Writer<W> {
+        Writer {
+            sink,
+            compresses,
+            compressor: None,
+            compressed: Vec::new(),
+            futile: 0,
+            open: None,
+        }
     }
 
     /// Bytes of the file so far.
@@ -264,15 +273,16 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Some(number) = small_integer(bytes) {
             return self.integer(number);
         }
         if bytes.len() > COMPRESSED_FROM
             && bytes.len() <= lzf::INPUT_MAX
+            && self.compresses
             && self.is_worth_a_try()
-            && let Some(mut compressor) = self.compressor.take()
         {
+            let mut compressor = self.compressor.take().unwrap_or_default();
             let done = self.compressed(bytes, &mut compressor);
             self.compressor = Some(compressor);
             if done? {

@@ -1,0 +1,146 @@
+use super::*;
+use crate::reader::Item;
+use crate::typed::Typed;
+
+/// Payloads that redis-server 7.0.15 makes of strings.
+fn recorded() -> Vec<(Vec<u8>, &'static str)> {
+    vec![
+        (b"".into(), "00000a005d9b5c400f7fa2da"),
+        (b"hello".into(), "000568656c6c6f0a006372df766534200a"),
+        (b"-1".into(), "00c0ff0a000c937e2485089dc5"),
+        (b"128".into(), "00c180000a00eb7ab3b510cf4b65"),
+        (b"2147483647".into(), "00c2ffffff7f0a002c74e59ee02eada1"),
+        (
+            b"2147483648".into(),
+            "000a323134373438333634380a00e7b129a34c1d76ee",
+        ),
+        (b"00".into(), "000230300a00d2e5848f3d1d6f50"),
+        (b"x".repeat(21), "00c30615017878e00a000a00941a83676017192f"),
+        (
+            b"abc".repeat(30),
+            "00c30b405a0361626361e04b020162630a00238036f9e2d0c780",
+        ),
+    ]
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits = hex.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    digits.map(|pair| byte(pair).expect("hex digits")).collect()
+}
+
+/// A value with the right end.
+fn sealed(value: &[u8], version: u16) -> Vec<u8> {
+    let mut payload = [value, &version.to_le_bytes()].concat();
+    let checksum = CHECKSUM.checksum(&payload);
+    payload.extend(checksum.to_le_bytes());
+    payload
+}
+
+/// The string in a payload that is one to its end.
+fn string(payload: &[u8]) -> Option<Vec<u8>> {
+    let mut reader = Payload::check(payload)?.read();
+    let Ok(Some(Typed::Item(Item::Entry(entry)))) = reader.next() else {
+        return None;
+    };
+    assert_eq!(entry.key, b"");
+    let value = std::mem::take(entry.value);
+    matches!(reader.next(), Ok(None)).then_some(value)
+}
+
+#[test]
+fn payloads_of_redis_are_read() {
+    for (value, hex) in recorded() {
+        let payload = bytes(hex);
+        assert_eq!(string(&payload), Some(value.clone()), "{hex}");
+        let claimed = Payload::check(&payload).and_then(|payload| payload.claimed_string_len());
+        assert!(claimed >= Some(value.len() as u64), "{hex}");
+    }
+}
+
+#[test]
+fn payloads_are_those_of_redis() {
+    for (value, hex) in recorded() {
+        // Only the compressed form is one of several.
+        if value.len() <= 20 {
+            assert_eq!(dump_string(&value, true), bytes(hex));
+        }
+        assert_eq!(string(&dump_string(&value, true)), Some(value));
+    }
+}
+
+#[test]
+fn strings_of_all_lengths_survive() {
+    for len in [0, 63, 64, 16_383, 16_384, 65_535, 65_536, 300_000] {
+        let noise: Vec<u8> = (0..len as u32)
+            .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+            .collect();
+        for value in [noise, b"y".repeat(len)] {
+            for compresses in [false, true] {
+                let payload = dump_string(&value, compresses);
+                let is_shorter = payload.len() < value.len();
+                assert!(compresses || !is_shorter);
+                assert_eq!(string(&payload), Some(value.clone()));
+            }
+        }
+    }
+}
+
+#[test]
+fn any_other_byte_is_found_out() {
+    for (_, hex) in recorded() {
+        let payload = bytes(hex);
+        for at in 0..payload.len() {
+            for bit in 0..8 {
+                let mut other = payload.clone();
+                other[at] ^= 1 << bit;
+                assert!(Payload::check(&other).is_none(), "{hex} at {at}");
+            }
+        }
+        for len in 0..payload.len() {
+            assert!(
+                Payload::check(&payload[..len]).is_none(),
+                "{hex} cut at {len}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_version_that_is_not_known_is_refused() {
+    for version in [0, 1, 10, 12] {
+        assert!(string(&sealed(b"\x00\x01a", version)).is_some());
+    }
+    for version in [13, 255, u16::MAX] {
+        assert!(Payload::check(&sealed(b"\x00\x01a", version)).is_none());
+    }
+}
+
+#[test]
+fn a_value_ends_where_the_payload_ends() {
+    let wrong = [
+        &b""[..],
+        b"\x00",
+        b"\x00\x05hell",
+        b"\x00\x05hello!",
+        b"\x00\xc4",
+        b"\x00\xc3\x06\x15\x01xx\xe0\x0a",
+        // A length that no memory has.
+        b"\x00\x81\x7f\xff\xff\xff\xff\xff\xff\xffhello",
+        // What may stand in a file is no value.
+        b"\xfa\x01a\x01b",
+        b"\xfc\0\0\0\0\0\0\0\0\x00\x01a",
+        b"\xff",
+        b"\x1a\x01a",
+        b"\x06\x01a",
+    ];
+    for value in wrong {
+        let payload = sealed(value, 10);
+        assert!(
+            Payload::check(&payload).is_some(),
+            "{}",
+            value.escape_ascii()
+        );
+        assert_eq!(string(&payload), None, "{}", value.escape_ascii());
+    }
+}
