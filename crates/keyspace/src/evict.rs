@@ -137,6 +137,11 @@ impl Noting {
         minute(now_ms) << 8 | u32::from(count + more)
     }
 
+    /// The 24 bits of an entry that was last used at a time, and so often.
+    pub(crate) fn with_count(&self, count: u8, now_ms: i64) -> u32 {
+        minute(now_ms) << 8 | u32::from(count)
+    }
+
     /// The count in the 24 bits of an entry, less one for each period that has passed since its last use.
     pub(crate) fn count(&self, clock: u32, now_ms: i64) -> u8 {
         let idle_minutes = minute(now_ms).wrapping_sub(clock >> 8) & 0xffff;

@@ -83,12 +83,15 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// What DUMP gives of a short string.
+const PAYLOAD: &str = "\x00\x0brestored170\x0a\x00\x1f\x0a<qr;6Q";
+
 /// What differs little from others in how it is logged.
 fn rare_request(random: &mut fastrand::Rng, one: &str, two: &str) -> String {
     let number = random.u32(..1000);
     // Far away, so that nothing expires while two states are compared.
     let at_s = 4_000_000_000 + u64::from(number);
-    match random.u32(..18) {
+    match random.u32(..19) {
         0 => format!("SETEX {one} 9000 {number}"),
         1 => format!("PSETEX {one} 9000000 {number}"),
         2 => format!("SETNX {one} {number}"),
@@ -106,6 +109,7 @@ fn rare_request(random: &mut fastrand::Rng, one: &str, two: &str) -> String {
         14 => format!("BITFIELD {two} OVERFLOW SAT INCRBY i5 {number} 7"),
         15 => format!("BITOP NOT {one} {two}"),
         16 => format!("SET {one} {number} IFEQ {number}"),
+        17 => format!("RESTORE {one} {at_s}000 {PAYLOAD} REPLACE ABSTTL"),
         _ => format!("APPEND {two} {}", "y".repeat(5000)),
     }
 }

@@ -12,6 +12,9 @@ use crate::index::{Index, Slot};
 use crate::large::LargeValue;
 use crate::observe::ChangeKind;
 
+/// The most seconds that the access clock tells.
+const IDLE_MOST: u64 = 0xff_ffff;
+
 /// A value without a key, type and expiry included.
 pub struct Detached {
     pub(super) value: DetachedValue,
@@ -341,6 +344,24 @@ impl EntryMut<'_, '_> {
     pub fn frequency(&self) -> u8 {
         let noting = &self.guard.shared.noting;
         noting.count(self.entry().clock(), self.guard.now)
+    }
+
+    /// Lets the last access be so many seconds ago, unless uses are counted.
+    pub fn note_idle(&mut self, seconds: u64) {
+        if !self.guard.shared.noting.counts() {
+            let seconds = seconds.min(IDLE_MOST) as u32;
+            let clock = clock_at(self.guard.now).wrapping_sub(seconds) & 0xff_ffff;
+            self.entry().set_clock(clock);
+        }
+    }
+
+    /// Lets it be used so often, on the logarithmic scale, if uses are counted.
+    pub fn note_frequency(&mut self, count: u8) {
+        let noting = &self.guard.shared.noting;
+        if noting.counts() {
+            self.entry()
+                .set_clock(noting.with_count(count, self.guard.now));
+        }
     }
 
     /// Notes an access at another time (Unix, ms) than the guard's.

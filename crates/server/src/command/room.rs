@@ -63,9 +63,24 @@ impl Context<'_> {
         let mut shard = self.store.lock(key);
         let bytes = shard.find_string(key)?.map_or(len, |text| text.growth(len));
         drop(shard);
-        if bytes == 0 {
+        match bytes {
+            0 => Ok(()),
+            bytes => self.make_room_now(bytes),
+        }
+    }
+
+    /// Makes room for so many bytes that a small request asks for. Nothing is locked.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn foresee_bytes(&self, bytes: usize) -> Result<(), Failure> {
+        if bytes < FORESEEN_BYTES || self.in_transaction {
             return Ok(());
         }
+        self.make_room_now(bytes)
+    }
+
+    fn make_room_now(&self, bytes: usize) -> Result<(), Failure> {
         for _ in 0..FORESEEN_TRIES {
             // It cannot wait for the next turn.
             self.server.workers[self.worker].evictor.begin_turn();

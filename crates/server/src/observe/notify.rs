@@ -40,6 +40,7 @@ events! {
     MOVE_FROM: GENERIC "move_from";
     MOVE_TO: GENERIC "move_to";
     COPY_TO: GENERIC "copy_to";
+    RESTORE: GENERIC "restore";
     SET: STRING "set";
     APPEND: STRING "append";
     SETRANGE: STRING "setrange";

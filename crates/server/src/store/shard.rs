@@ -145,6 +145,21 @@ impl<'a> Shard<'a> {
         self.changed(key, ChangeKind::Written);
     }
 
+    /// Gives a key a value that comes from elsewhere, whatever it had before. As far as anybody is told it is a
+    /// new key. It counts as used now, unless something is known of its use.
+    pub(crate) fn restore(&mut self, key: Key<'_>, new: New<'_>, used: Option<Use>) {
+        self.tell(Event::NEW, key);
+        self.put(key, new, None);
+        if let (Some(used), Some(mut entry)) = (used, self.guard.find(key)) {
+            match used {
+                Use::Before(seconds) => entry.note_idle(seconds),
+                Use::Frequency(count) => entry.note_frequency(count),
+            }
+        }
+        self.store.stats.sets.add(1);
+        self.changed(key, ChangeKind::Written);
+    }
+
     /// [`Shard::write`] of a value in a file of its own, which the log has made. Nobody else relies on the
     /// shard's values.
     pub(crate) fn write_blob(&mut self, key: Key<'_>, blob: &Arc<Blob>, expiry: Expiry) {
@@ -220,6 +235,15 @@ impl<'a> Shard<'a> {
         self.put(key, New::detached(&mut value), blob.as_ref());
         self.changed(key, ChangeKind::Written);
     }
+}
+
+/// What is known of the use of a key before it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Seconds since the last access.
+    Before(u64),
+    /// How often it was used, on the logarithmic scale.
+    Frequency(u8),
 }
 
 /// What every read that finds nothing ends in. Apart, so that [`Shard::read`] is small.

@@ -4,10 +4,21 @@
 use super::request::{Request, request};
 use super::stream::Generator;
 
+/// What DUMP gives: of three strings, of one that is compressed, and what RESTORE refuses.
+const PAYLOADS: &[&[u8]] = &[
+    b"\x00\x05hello\x0a\x00cr\xdfve4 \x0a",
+    b"\x00\xc0\x0c\x0a\x00<*\xf8Q\x5c\x04\xbc\xd5",
+    b"\x00\x0b12345678901\x0a\x000NR\xd7'\x17e\x10",
+    b"\x00\xc3\x06\x15\x01xx\xe0\x0a\x00\x0a\x00\x94\x1a\x83g`\x17\x19/",
+    b"",
+    b"\x00\x05hello\x0a\x00cr\xdfve4 \x0b",
+    b"\x00\x05hell\x0a\x00e\x04u\x97r\xaa\xf5\x95",
+];
+
 impl Generator {
     /// A request of one of the key commands.
     pub(crate) fn key_request(&mut self) -> Request {
-        match self.rng.u8(0..60) {
+        match self.rng.u8(0..63) {
             0..=5 => {
                 let name = self.pick(&["DEL", "DEL", "UNLINK"]);
                 request(name).words(self.keys(1, 3))
@@ -37,6 +48,7 @@ impl Generator {
             57 => request("SWAPDB")
                 .word(self.database())
                 .word(self.database()),
+            58..=60 => self.restore(),
             _ => self.flush(),
         }
     }
@@ -97,6 +109,33 @@ impl Generator {
             copy = copy.word(self.cased("REPLACE"));
         }
         copy
+    }
+
+    fn restore(&mut self) -> Request {
+        let payload = self.pick(PAYLOADS);
+        let is_absolute = self.chance(30);
+        let ttl = match self.rng.u8(0..4) {
+            0 if is_absolute => self.moment(1000),
+            0 => (self.distinct_s() * 1000).to_string().into_bytes(),
+            1 => self.pick(&["-1", "x", "1.5", ""]).into(),
+            _ => "0".into(),
+        };
+        let mut restore = request("RESTORE").word(self.key()).word(ttl).word(payload);
+        let options = [(60, "REPLACE"), (2, "KEEPTTL")];
+        for (percent, option) in options {
+            if self.chance(percent) {
+                restore = restore.word(self.cased(option));
+            }
+        }
+        if is_absolute {
+            restore = restore.word(self.cased("ABSTTL"));
+        }
+        if self.chance(10) {
+            let option = self.pick(&["IDLETIME", "FREQ"]);
+            let number = self.pick(&["0", "5", "255", "256", "-1", "x"]);
+            restore = restore.word(self.cased(option)).word(number);
+        }
+        restore
     }
 
     fn object(&mut self) -> Request {

@@ -342,7 +342,7 @@ impl Generator {
     }
 
     /// A number of seconds that no other time of this stream comes close to (invariant 2).
-    fn distinct_s(&mut self) -> u64 {
+    pub(crate) fn distinct_s(&mut self) -> u64 {
         self.times = self.times.wrapping_add(1);
         // An odd factor permutes the numbers below a power of two, so the order of the times is no order of
         // time.

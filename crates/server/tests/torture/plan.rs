@@ -1,6 +1,6 @@
 //! The plan: a script from a seed, one life of the server after the other.
 
-use crate::torture::commands::{COMMANDS, Effect, Row, bits};
+use crate::torture::commands::{COMMANDS, Effect, Row, bits, payload};
 use crate::torture::inspect::SEPARATOR;
 use crate::torture::model::DATABASES;
 use crate::torture::run::LANES;
@@ -525,6 +525,7 @@ impl Plan {
             }
             "int" => word(random.i64(-3..4)),
             "big" => word([i64::MAX, i64::MIN + 1, 1 << 62][random.usize(..3)]),
+            "payload" => vec![Arg::word(payload::BYTES)],
             "quarter" => vec![Arg::word(format!("{}", f64::from(random.i32(-8..9)) / 4.0))],
             "secs" => word(100_000 + 1000 * random.i64(0..100)),
             "future" => word((FUTURE_MS + 1_000_000 * random.u64(..100)) as i64),

@@ -1,13 +1,14 @@
 //! Keys of any type, and databases as such.
 //!
 //! The table is here; the handlers follow its order: [`existence`], [`expiry`], [`iteration`], [`transfer`],
-//! [`object`], [`database`]. SELECT is not here: it says something about a connection.
+//! [`mod@dump`], [`object`], [`database`]. SELECT is not here: it says something about a connection.
 //!
 //! What a command does to the access clock and to the counts of hits and misses is what Redis does: a look
 //! that reports on a key (TYPE, TTL, OBJECT) counts but is no access, a look before a change is an access but
 //! does not count.
 
 mod database;
+mod dump;
 mod existence;
 mod expiry;
 mod iteration;
@@ -44,6 +45,23 @@ const FLUSH_MODE: Arg = Arg::one_of(
     ],
 )
 .optional();
+
+/// What RESTORE takes.
+const RESTORE_ARGS: &[Arg] = &[
+    KEY,
+    Arg::of("ttl", ArgKind::Integer),
+    Arg::of("serialized-value", ArgKind::String),
+    Arg::word("replace", "REPLACE").since("3.0.0").optional(),
+    Arg::word("absttl", "ABSTTL").since("5.0.0").optional(),
+    Arg::of("seconds", ArgKind::Integer)
+        .token("IDLETIME")
+        .since("5.0.0")
+        .optional(),
+    Arg::of("frequency", ArgKind::Integer)
+        .token("FREQ")
+        .since("5.0.0")
+        .optional(),
+];
 
 /// What became of EXPIRE and its kin.
 const CONDITION_HISTORY: &[(&str, &str)] = &[("7.0.0", "Takes `NX`, `XX`, `GT` and `LT`.")];
@@ -369,6 +387,39 @@ pub(crate) const COMMANDS: &[Spec] = &[
         elsewhere: transfer::move_target,
         large: LargeUse::SHARES,
         handler: transfer::move_key,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "dump",
+        arity: 2,
+        flags: READONLY,
+        keys: &[KeySpec::one(1, &["RO", "access"])],
+        since: "2.6.0",
+        complexity: "O(N), N being the bytes of the value",
+        summary: "Gives a key's value as bytes that RESTORE takes, here or at a redis-server",
+        tips: &["nondeterministic_output"],
+        args: &[KEY],
+        needs: FIRST_VALUE,
+        handler: dump::dump,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "restore",
+        arity: -4,
+        flags: WRITE | DENYOOM,
+        keys: &[KeySpec::one(1, &["OW", "update"])],
+        since: "2.6.0",
+        categories: &["@dangerous"],
+        complexity: "O(N), N being the bytes of the value",
+        summary: "Makes a key of the bytes that DUMP has given",
+        args: RESTORE_ARGS,
+        history: &[
+            ("3.0.0", "Takes `REPLACE`."),
+            ("5.0.0", "Takes `ABSTTL`."),
+            ("5.0.0", "Takes `IDLETIME` and `FREQ`."),
+        ],
+        needs: NO_VALUES,
+        handler: dump::restore,
         ..Spec::BASE
     },
     Spec {

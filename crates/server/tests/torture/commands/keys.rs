@@ -1,5 +1,6 @@
 //! What commands of keys of any type do to the model, and those of all keys.
 
+use super::payload;
 use crate::torture::model::{Call, DATABASES, Expect, Global, number};
 use crate::torture::script::Request;
 use crate::torture::values::{Key, Span};
@@ -114,6 +115,25 @@ pub(super) fn copy(call: &mut Call<'_>) -> Expect {
         return Expect::Error("ERR");
     }
     Expect::int(u8::from(transfer(call, &from, to, replaces)))
+}
+
+pub(super) fn restore(call: &mut Call<'_>) -> Expect {
+    let args = call.args;
+    let has = |word: &[u8]| args[3..].iter().any(|arg| arg.eq_ignore_ascii_case(word));
+    if !has(b"REPLACE") && call.get(&args[0]).is_some() {
+        return Expect::Error("BUSYKEY");
+    }
+    let until = match operand(call) {
+        0 => None,
+        at if has(b"ABSTTL") => Some(Span::exactly(at as u64)),
+        ms => Some(from_now(call, ms)),
+    };
+    if until.is_some_and(|until| until.most <= call.at.least) {
+        call.remove(&args[0]);
+    } else {
+        call.set(&args[0], payload::VALUE.to_vec(), until);
+    }
+    Expect::ok()
 }
 
 pub(super) fn rename(call: &mut Call<'_>) -> Expect {

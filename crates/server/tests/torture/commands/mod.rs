@@ -15,6 +15,7 @@
 //! | `{secs}` `{future}` `{future-s}` `{short}` | a long time; moments far away, in ms and s; milliseconds that pass soon |
 //! | `{at}` `{bit}` `{01}` `{fields}` | an offset in bytes, in bits; a bit; what BITFIELD does |
 //! | `{db}` | a database |
+//! | `{payload}` | what DUMP gives of a value, see [`payload`] |
 //!
 //! Keys whose time is up soon (`{x}`) appear only in commands whose effect does not depend on whether they
 //! are there.
@@ -126,6 +127,8 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("rename", 20, &["{v} {v}", "{n} {n}"], keys::rename),
     keys("renamenx", 10, &["{v} {v}"], keys::renamenx),
     keys("move", 16, &["{v} {db}"], keys::move_),
+    keys("restore", 10, &["{v} 0 {payload}", "{v} 0 {payload} REPLACE", "{v} {secs}000 {payload} REPLACE IDLETIME 100",
+        "{v} {future} {payload} REPLACE ABSTTL", "{v} 1000 {payload} REPLACE ABSTTL"], keys::restore),
     keys("select", 40, &["{db}"], reads::unreachable),
 
     global("flushdb", 2, &["", "ASYNC", "SYNC"], keys::flushdb),
@@ -156,6 +159,12 @@ pub(crate) const COMMANDS: &[Row] = &[
     operator("bigkeys", 2, &[""]),
     operator("client", 2, &["PAUSE 20 WRITE", "LIST"]),
 ];
+
+/// A value, and what DUMP gives of it.
+pub(crate) mod payload {
+    pub(crate) const VALUE: &[u8] = b"restored170";
+    pub(crate) const BYTES: &[u8] = b"\x00\x0brestored170\x0a\x00\x1f\x0a<qr;6Q";
+}
 
 /// The row of a command.
 pub(crate) fn row(name: &str) -> Option<&'static Row> {
