@@ -149,7 +149,7 @@ impl<'a> Shard<'a> {
     /// new key. It counts as used now, unless something is known of its use.
     pub(crate) fn restore(&mut self, key: Key<'_>, new: New<'_>, used: Option<Use>) {
         self.tell(Event::NEW, key);
-        self.put(key, new, None);
+        self.put(key, new.used(self.store.now), None);
         if let (Some(used), Some(mut entry)) = (used, self.guard.find(key)) {
             match used {
                 Use::Before(seconds) => entry.note_idle(seconds),
