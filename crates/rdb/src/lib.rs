@@ -28,9 +28,9 @@
 //!
 //! Reading order: `format` names the bytes, `writer` and `reader` are the two directions, `kinds` says what
 //! collections there are, `typed` reads their elements, `packed` takes those apart that are one string,
-//! `pass` finds the end of what is of no use, `payload` is a single value as DUMP gives it, `decoder` reads lengths and strings, `source` and `sink` count,
-//! buffer and checksum what passes, `lzf` is the compression, `error` says what is wrong with a file and
-//! where.
+//! `pass` finds the end of what is of no use, `payload` is a value by itself, `decoder` reads lengths and
+//! strings, `source` and `sink` count, buffer and checksum what passes, `lzf` is the compression, `error`
+//! says what is wrong with a file and where.
 
 #![forbid(unsafe_code)]
 

@@ -34,7 +34,7 @@ use crate::values::cold::Served;
 use batch::Reached;
 pub(crate) use batch::{Pair, Shards};
 pub(crate) use room::make_room;
-pub(crate) use shard::{Entry, Shard, Use};
+pub(crate) use shard::{Entry, LastUse, Shard};
 pub(crate) use text::Text;
 
 /// The way from a command to the data, for one connection in one turn.

@@ -145,15 +145,15 @@ impl<'a> Shard<'a> {
         self.changed(key, ChangeKind::Written);
     }
 
-    /// Gives a key a value that comes from elsewhere, whatever it had before. As far as anybody is told it is a
-    /// new key. It counts as used now, unless something is known of its use.
-    pub(crate) fn restore(&mut self, key: Key<'_>, new: New<'_>, used: Option<Use>) {
+    /// Gives a key a value that comes from elsewhere, whatever it had before. As far as anybody is told it is
+    /// a new key. It counts as used now, unless something is known of its use.
+    pub(crate) fn restore(&mut self, key: Key<'_>, new: New<'_>, used: Option<LastUse>) {
         self.tell(Event::NEW, key);
         self.put(key, new.used(self.store.now), None);
         if let (Some(used), Some(mut entry)) = (used, self.guard.find(key)) {
             match used {
-                Use::Before(seconds) => entry.note_idle(seconds),
-                Use::Frequency(count) => entry.note_frequency(count),
+                LastUse::Before(seconds) => entry.note_idle(seconds),
+                LastUse::Frequency(count) => entry.note_frequency(count),
             }
         }
         self.store.stats.sets.add(1);
@@ -239,7 +239,7 @@ impl<'a> Shard<'a> {
 
 /// What is known of the use of a key before it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum LastUse {
     /// Seconds since the last access.
     Before(u64),
     /// How often it was used, on the logarithmic scale.

@@ -1,18 +1,18 @@
 //! Keys of any type, and databases as such.
 //!
 //! The table is here; the handlers follow its order: [`existence`], [`expiry`], [`iteration`], [`transfer`],
-//! [`mod@dump`], [`object`], [`database`]. SELECT is not here: it says something about a connection.
+//! [`object`], [`database`]. SELECT is not here: it says something about a connection.
 //!
 //! What a command does to the access clock and to the counts of hits and misses is what Redis does: a look
 //! that reports on a key (TYPE, TTL, OBJECT) counts but is no access, a look before a change is an access but
 //! does not count.
 
 mod database;
-mod dump;
 mod existence;
 mod expiry;
 mod iteration;
 mod object;
+mod payload;
 mod transfer;
 
 pub(crate) use existence::type_name;
@@ -400,7 +400,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         tips: &["nondeterministic_output"],
         args: &[KEY],
         needs: FIRST_VALUE,
-        handler: dump::dump,
+        handler: transfer::dump,
         ..Spec::BASE
     },
     Spec {
@@ -419,7 +419,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             ("5.0.0", "Takes `IDLETIME` and `FREQ`."),
         ],
         needs: NO_VALUES,
-        handler: dump::restore,
+        handler: transfer::restore,
         ..Spec::BASE
     },
     Spec {

@@ -1,13 +1,17 @@
-//! A key's value under another name or in another database: RENAME, COPY, MOVE.
+//! A key's value under another name, in another database or at another server: RENAME, COPY, MOVE, DUMP and
+//! RESTORE.
 //!
-//! Both places are locked before either is looked at. The expiry goes along.
+//! Where there are two places, both are locked before either is looked at, and the expiry goes along.
 
-use keyspace::{Detached, Key};
+use keyspace::{Detached, Key, Large, LargeValue, New, Stored};
 
+use super::payload::{self, Options};
 use crate::command::{Args, Context, Failure, Handled, Next, failure};
+use crate::config::Setting;
 use crate::observe::notify::Event;
 use crate::store::{Pair, Shard};
 
+const BUSY: Failure = Failure::of("BUSYKEY Target key name already exists.");
 const SAME_OBJECT: Failure = Failure::of("ERR source and destination objects are the same");
 
 pub(super) fn rename(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
@@ -198,4 +202,55 @@ fn move_between(source: &mut Shard<'_>, target: &mut Shard<'_>, key: Key<'_>) ->
     source.tell(Event::MOVE_FROM, key);
     target.tell(Event::MOVE_TO, key);
     true
+}
+
+/// `DUMP key`
+pub(super) fn dump(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let compresses = context.server.settings.flag(Setting::RdbCompression);
+    let key = args.key(1);
+    let value = context
+        .store
+        .lock(key)
+        .read_string(key)?
+        .map(|text| match text.value() {
+            Stored::Inline(bytes) => LargeValue::new(Large::from(bytes.to_vec())),
+            Stored::Large(large) => large.share(),
+        });
+    let Some(value) = value else {
+        context.reply.null();
+        return Ok(Next::Done);
+    };
+    context.check_reply(value.len())?;
+    let payload = LargeValue::new(rdb::dump_string(&value, compresses).into());
+    context.reply.part(&payload, 0..payload.len());
+    Ok(Next::Done)
+}
+
+/// `RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
+pub(super) fn restore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let options = Options::parse(args)?;
+    let (key, now) = (args.key(1), context.store.now);
+    if !options.replaces && context.store.lock(key).find_to_change(key).is_some() {
+        return Err(BUSY);
+    }
+    let expiry = options.expiry(args, 2, now)?;
+    let (payload, len) = payload::check(args, 3, context.server.longest_made())?;
+    context.foresee_bytes(len)?;
+    let value = payload::read(&payload)?;
+    let mut shard = context.store.lock(key);
+    // Another worker may have made it meanwhile.
+    if !options.replaces && shard.contains(key) {
+        return Err(BUSY);
+    }
+    if expiry.is_some_and(|at| at <= now) {
+        if shard.remove(key) {
+            shard.tell(Event::DEL, key);
+        }
+    } else {
+        shard.restore(key, New::large(&value).expiry(expiry), options.used);
+        shard.tell(Event::RESTORE, key);
+    }
+    drop(shard);
+    context.reply.ok();
+    Ok(Next::Done)
 }

@@ -127,7 +127,7 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("rename", 20, &["{v} {v}", "{n} {n}"], keys::rename),
     keys("renamenx", 10, &["{v} {v}"], keys::renamenx),
     keys("move", 16, &["{v} {db}"], keys::move_),
-    keys("restore", 10, &["{v} 0 {payload}", "{v} 0 {payload} REPLACE", "{v} {secs}000 {payload} REPLACE IDLETIME 100",
+    keys("restore", 10, &["{v} 0 {payload}", "{v} 0 {payload} REPLACE", "{v} {secs}000 {payload} REPLACE",
         "{v} {future} {payload} REPLACE ABSTTL", "{v} 1000 {payload} REPLACE ABSTTL"], keys::restore),
     keys("select", 40, &["{db}"], reads::unreachable),
 

@@ -1,0 +1,114 @@
+//! The bytes of DUMP and RESTORE ([`rdb::Payload`]), and the options of RESTORE.
+//!
+//! Nothing is locked while bytes are made or taken apart.
+
+use keyspace::LargeValue;
+use rdb::{Item, Payload, Typed};
+
+use crate::request::{Args, Failure, failure};
+use crate::store::LastUse;
+
+const INVALID_TTL: Failure = Failure::of("ERR Invalid TTL value, must be >= 0");
+const INVALID_IDLE_TIME: Failure = Failure::of("ERR Invalid IDLETIME value, must be >= 0");
+const INVALID_FREQUENCY: Failure = Failure::of("ERR Invalid FREQ value, must be >= 0 and <= 255");
+const WRONG_FOOTER: Failure = Failure::of("ERR DUMP payload version or checksum are wrong");
+const BAD_DATA: Failure = Failure::of("ERR Bad data format");
+
+/// The payload that is the argument at `at`, and the most bytes that its value may have.
+///
+/// # Errors
+/// Version or checksum are wrong, or the value has more bytes than `most`.
+pub(super) fn check<'a>(
+    args: &Args<'a>,
+    at: usize,
+    most: usize,
+) -> Result<(Payload<'a>, usize), Failure> {
+    let payload = Payload::check(args.get(at)).ok_or(WRONG_FOOTER)?;
+    let claimed = payload.claimed_string_len().ok_or(BAD_DATA)?;
+    match usize::try_from(claimed) {
+        Ok(len) if len <= most => Ok((payload, len)),
+        _ => Err(failure::TOO_LONG),
+    }
+}
+
+/// The value of a payload.
+///
+/// # Errors
+/// It is none, or not all that there is.
+pub(super) fn read(payload: &Payload<'_>) -> Result<LargeValue, Failure> {
+    let mut reader = payload.read();
+    let value = match reader.next() {
+        Ok(Some(Typed::Item(Item::Entry(entry)))) => std::mem::take(entry.value),
+        _ => return Err(BAD_DATA),
+    };
+    match reader.next() {
+        Ok(None) => Ok(LargeValue::new(value.into())),
+        _ => Err(BAD_DATA),
+    }
+}
+
+/// What stands behind RESTORE's payload.
+#[derive(Default)]
+pub(super) struct Options {
+    pub(super) replaces: bool,
+    /// The TTL is a moment (Unix, ms), not a time from now.
+    is_absolute: bool,
+    pub(super) used: Option<LastUse>,
+}
+
+impl Options {
+    pub(super) fn parse(args: &Args<'_>) -> Result<Options, Failure> {
+        let mut options = Options::default();
+        let mut at = 4;
+        while at < args.len() {
+            at += 1 + options.take(args, at)?;
+        }
+        Ok(options)
+    }
+
+    /// Takes the option at `at`; returns how many arguments it has behind it.
+    fn take(&mut self, args: &Args<'_>, at: usize) -> Result<usize, Failure> {
+        if args.is(at, "REPLACE") {
+            self.replaces = true;
+            return Ok(0);
+        }
+        if args.is(at, "ABSTTL") {
+            self.is_absolute = true;
+            return Ok(0);
+        }
+        if at + 1 == args.len() {
+            return Err(failure::SYNTAX);
+        }
+        let used = match self.used {
+            None | Some(LastUse::Before(_)) if args.is(at, "IDLETIME") => {
+                let seconds = u64::try_from(args.integer(at + 1)?);
+                LastUse::Before(seconds.map_err(|_| INVALID_IDLE_TIME)?)
+            }
+            None | Some(LastUse::Frequency(_)) if args.is(at, "FREQ") => {
+                let count = u8::try_from(args.integer(at + 1)?);
+                LastUse::Frequency(count.map_err(|_| INVALID_FREQUENCY)?)
+            }
+            _ => return Err(failure::SYNTAX),
+        };
+        self.used = Some(used);
+        Ok(1)
+    }
+
+    /// When the key expires (Unix, ms), which the argument at `at` says; 0 is never.
+    pub(super) fn expiry(
+        &self,
+        args: &Args<'_>,
+        at: usize,
+        now: i64,
+    ) -> Result<Option<i64>, Failure> {
+        match args.integer(at)? {
+            ..0 => Err(INVALID_TTL),
+            0 => Ok(None),
+            moment if self.is_absolute => Ok(Some(moment)),
+            ms => match ms.checked_add(now) {
+                Some(moment) => Ok(Some(moment)),
+                None => Err(Failure::invalid_expire("restore")),
+            },
+        }
+    }
+}
