@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use ferrite_log::{
-    DbId, Liveness, Log, Options, Rebind, ReplayOptions, Replayed, Replayer, Tag, check, repair,
+    DbId, Liveness, Log, Options, Rebind, Record, ReplayOptions, Replayed, Replayer, Tag, check, repair,
 };
 use libfuzzer_sys::fuzz_target;
 use simulator::Simulator;
@@ -22,8 +22,8 @@ use simulator::Simulator;
 struct Nothing;
 
 impl Replayer for Nothing {
-    fn hash(&self, _db: DbId, key: &[u8]) -> u64 {
-        key.len() as u64
+    fn hash(&self, record: &Record<'_>) -> u64 {
+        record.key.len() as u64
     }
 
     fn apply(&self, _partition: usize, records: &[Replayed<'_>], _liveness: &mut Liveness) {
@@ -59,7 +59,7 @@ fn written() -> &'static Simulator {
             replay(&mut recovery).expect("it is whole");
             let log = recovery.start().expect("it takes writes");
             let mut appender = log.appender(None).expect("the first");
-            let tag = Tag { kind: 0, form: 1 };
+            let tag = Tag { kind: 0, form: 1, is_tree: false };
             appender.set(DbId(0), b"key", tag, Some(5), &[round; 20]);
             appender.patch(DbId(0), b"key", tag, 3, 30, b"patch");
             appender.expire(DbId(0), b"key", None);

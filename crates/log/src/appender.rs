@@ -19,7 +19,7 @@ use crate::limits::{BRAKE_WAIT_MAX, BRAKE_WAIT_MIN};
 use crate::liveness::Liveness;
 use crate::lock::lock;
 use crate::options::SyncPolicy;
-use crate::record::{self, Change, Draft, Record, Tag, Value};
+use crate::record::{self, Change, Draft, INSTANCE, Record, Tag, Value};
 use crate::series::Series;
 use crate::store::BlobStore;
 
@@ -295,6 +295,38 @@ impl Appender {
             .append(&Draft::patch(db, key, tag, offset, total, bytes))
     }
 
+    /// Elements of the collection of the key change, whose value is in its entry. `bytes` say what happens to
+    /// which. The entry's address becomes [`Address::patched`], as after a patch.
+    ///
+    /// # Panics
+    /// If the value is no collection.
+    #[inline]
+    pub fn edit(&mut self, db: DbId, key: &[u8], tag: Tag, bytes: &[u8]) -> Lsn {
+        self.claims.append(&Draft::edit(db, key, tag, bytes))
+    }
+
+    /// Elements of an instance change. Without `bytes`, none is left of the instance.
+    ///
+    /// # Panics
+    /// If the value is no collection.
+    #[inline]
+    pub fn edit_instance(&mut self, db: DbId, instance: u64, tag: Tag, bytes: &[u8]) -> Lsn {
+        let instance = instance.to_le_bytes();
+        self.claims
+            .append(&Draft::edit_instance(db, &instance, tag, bytes))
+    }
+
+    /// A part of an instance is exactly what `bytes` say. What it was before is dead
+    /// ([`Liveness::dead_leaf`]).
+    ///
+    /// # Panics
+    /// If the value is no collection.
+    #[inline]
+    pub fn leaf(&mut self, db: DbId, instance: u64, tag: Tag, bytes: &[u8]) -> Lsn {
+        let instance = instance.to_le_bytes();
+        self.claims.append(&Draft::leaf(db, &instance, tag, bytes))
+    }
+
     /// Changes what database numbers mean, or empties databases. Nobody else appends to these databases
     /// meanwhile.
     pub fn bind(&mut self, changes: &[Rebind]) -> Lsn {
@@ -307,6 +339,12 @@ impl Appender {
     #[inline]
     pub const fn set_bytes(key: usize, value: usize) -> u64 {
         record::record_bytes(key as u64, value as u64, false)
+    }
+
+    /// Bytes that a leaf, or an edit of an instance, takes in the log, with so many bytes of its own.
+    #[inline]
+    pub const fn leaf_bytes(bytes: usize) -> u64 {
+        record::record_bytes(INSTANCE as u64, bytes as u64, false)
     }
 
     /// Begins a batch of `records` sets without expiry, two at least, that take `bytes` bytes together (the

@@ -83,6 +83,32 @@ impl<'a> Batch<'a> {
         self.gather(db, key, GatheredChange::Patch(tag, offset, total), bytes);
     }
 
+    /// As [`Appender::edit`].
+    ///
+    /// # Panics
+    /// If the value is no collection.
+    pub fn edit(&mut self, db: DbId, key: &[u8], tag: Tag, bytes: &[u8]) {
+        self.gather(db, key, GatheredChange::Edit(tag.in_edit(false)), bytes);
+    }
+
+    /// As [`Appender::edit_instance`].
+    ///
+    /// # Panics
+    /// If the value is no collection.
+    pub fn edit_instance(&mut self, db: DbId, instance: u64, tag: Tag, bytes: &[u8]) {
+        let change = GatheredChange::Edit(tag.in_edit(true));
+        self.gather(db, &instance.to_le_bytes(), change, bytes);
+    }
+
+    /// As [`Appender::leaf`].
+    ///
+    /// # Panics
+    /// If the value is no collection.
+    pub fn leaf(&mut self, db: DbId, instance: u64, tag: Tag, bytes: &[u8]) {
+        let change = GatheredChange::Leaf(tag.in_leaf());
+        self.gather(db, &instance.to_le_bytes(), change, bytes);
+    }
+
     /// As [`Appender::bind`].
     pub fn bind(&mut self, changes: &[Rebind]) {
         let data = encode_changes(changes);
@@ -120,8 +146,8 @@ impl<'a> Batch<'a> {
         records.push(record);
     }
 
-    /// Appends the batch. `each` is told of every record of a key, in order, and what an entry keeps if it is
-    /// a `Set`. A single record goes without the container.
+    /// Appends the batch. `each` is told of every record of a key or an instance, in order, and what an entry
+    /// keeps if it is a `Set`. A single record goes without the container.
     ///
     /// # Panics
     /// If it takes [`MAX_RECORD`] bytes or more.

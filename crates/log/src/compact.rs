@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::address::{Address, DbId};
+use crate::address::Address;
 use crate::appender::Appender;
 use crate::core::Core;
 use crate::engine::Engine;
@@ -57,9 +57,10 @@ pub struct Current {
 
 /// The other side of compaction: knows what is in memory.
 pub trait Relocate: Send + Sync {
-    /// The hash of a key: records are handed over in the order of the hashes of their keys, some thousand at
-    /// a time. Those of one key stay in their order, whatever it is.
-    fn hash(&self, db: DbId, key: &[u8]) -> u64;
+    /// The hash of the key that a record is about, or to which its instance belongs: records are handed over
+    /// in the order of these hashes, some thousand at a time. Those of one hash stay in their order, whatever
+    /// it is.
+    fn hash(&self, record: &Record<'_>) -> u64;
 
     /// For each record, locks the shard of its key, asks [`judge`] what has to happen, and does it with
     /// `appender`. The address that an entry had before it was written again is reported as dead, as always;
@@ -85,15 +86,19 @@ pub trait Relocate: Send + Sync {
 }
 
 /// What has to happen with `record`, whose key's entry is `current`, before its segment goes. `is_oldest`
-/// says that there is no older segment.
+/// says that there is no older segment. A record of an instance is dropped here: it has no entry, and whoever
+/// knows the instances judges it.
 pub fn judge(record: &Record<'_>, current: Option<Current>, is_oldest: bool) -> Verdict {
+    if record.is_of_instance() {
+        return Verdict::Drop;
+    }
     let lsn = record.lsn;
     let Some(current) = current else {
         // Whatever older records say, this one said that the key goes, now or when its time comes.
         let removes = match record.change {
             Change::Delete => true,
             Change::Set { expiry, .. } | Change::Expire(expiry) => expiry.is_some(),
-            Change::Patch { .. } => false,
+            Change::Patch { .. } | Change::Edit { .. } | Change::Leaf { .. } => false,
         };
         return if removes && !is_oldest {
             Verdict::Tombstone
@@ -105,13 +110,20 @@ pub fn judge(record: &Record<'_>, current: Option<Current>, is_oldest: bool) -> 
     match record.change {
         Change::Set { .. } if base == lsn => Verdict::Rewrite,
         // Of the base that is there: a patch cannot be told from its predecessors, so the whole is written.
-        Change::Patch { .. } if base < lsn && current.address.is_patched() => Verdict::Rewrite,
+        Change::Patch { .. } | Change::Edit { .. }
+            if base < lsn && current.address.is_patched() =>
+        {
+            Verdict::Rewrite
+        }
         // The last expiry is the one that the entry has; earlier ones with the same value do no harm.
         Change::Expire(expiry) if base < lsn && current.expiry == expiry => Verdict::Expire,
         // A key that is there has a base behind any of its tombstones, and behind all that is not about it.
-        Change::Set { .. } | Change::Patch { .. } | Change::Expire(_) | Change::Delete => {
-            Verdict::Drop
-        }
+        Change::Set { .. }
+        | Change::Patch { .. }
+        | Change::Edit { .. }
+        | Change::Leaf { .. }
+        | Change::Expire(_)
+        | Change::Delete => Verdict::Drop,
     }
 }
 
@@ -188,7 +200,7 @@ impl Compactor {
             }
             let is_whole = portion.read_hints(block, |record| {
                 let is_alive = bindings.is_alive(record.db, record.lsn);
-                is_alive.then(|| relocate.hash(record.db, record.key))
+                is_alive.then(|| relocate.hash(record))
             });
             if !is_whole {
                 return all();
@@ -223,7 +235,7 @@ impl Compactor {
             while at < end {
                 let read = portion.read(victim, at, end, |record| {
                     let is_alive = bindings.is_alive(record.db, record.lsn);
-                    is_alive.then(|| relocate.hash(record.db, record.key))
+                    is_alive.then(|| relocate.hash(record))
                 });
                 let bytes = match read {
                     Ok(bytes) => bytes,
@@ -400,7 +412,7 @@ fn choose(map: &Map, core: &Core) -> Option<Arc<Segment>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::Lsn;
+    use crate::address::{DbId, Lsn};
     use crate::record::{Tag, Value};
 
     const LSN: Lsn = Lsn(8000);
@@ -435,7 +447,11 @@ mod tests {
     }
 
     const PATCH: Change<'static> = Change::Patch {
-        tag: Tag { kind: 0, form: 0 },
+        tag: Tag {
+            kind: 0,
+            form: 0,
+            is_tree: false,
+        },
         offset: 0,
         total: 1,
         bytes: Value::Bytes(b"x"),

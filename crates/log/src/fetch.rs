@@ -265,7 +265,9 @@ impl ValueReader {
             let value = match found.entry {
                 Entry::Key(record) if record.key == key => match record.change {
                     Change::Set { value, .. } => Some(value),
-                    Change::Patch { bytes, .. } => Some(bytes),
+                    Change::Patch { bytes, .. }
+                    | Change::Edit { bytes, .. }
+                    | Change::Leaf { bytes, .. } => Some(bytes),
                     Change::Delete | Change::Expire(_) => None,
                 },
                 _ => None,
@@ -330,6 +332,14 @@ fn value_in(bytes: &[u8], lsn: Lsn, key: &[u8]) -> Option<Range<usize>> {
             ..
         }
         | Change::Patch {
+            bytes: Value::Bytes(value),
+            ..
+        }
+        | Change::Leaf {
+            bytes: Value::Bytes(value),
+            ..
+        }
+        | Change::Edit {
             bytes: Value::Bytes(value),
             ..
         } if record.key == key => value,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::address::{DbId, Lsn};
 use crate::bindings::Rebind;
 use crate::blob::Blob;
-use crate::record::{Change, Draft, Record, Tag, Value};
+use crate::record::{Change, Draft, INSTANCE, Record, Tag, Value};
 
 /// An appender keeps no more room than this for its next batch.
 const KEEP: usize = 1 << 20;
@@ -33,6 +33,9 @@ pub(crate) enum GatheredChange {
     Delete,
     Expire(Option<i64>),
     Patch(Tag, u64, u64),
+    /// The tag says whether it is about an instance.
+    Edit(Tag),
+    Leaf(Tag),
     Bind(Vec<Rebind>),
 }
 
@@ -63,8 +66,18 @@ pub(crate) fn draft<'b>(bytes: &'b [u8], record: &Gathered) -> Draft<'b> {
         GatheredChange::Patch(tag, offset, total) => {
             Draft::patch(db, key, tag, offset, total, data)
         }
+        GatheredChange::Edit(tag) if tag.is_tree => {
+            Draft::edit_instance(db, instance_of(key), tag, data)
+        }
+        GatheredChange::Edit(tag) => Draft::edit(db, key, tag, data),
+        GatheredChange::Leaf(tag) => Draft::leaf(db, instance_of(key), tag, data),
         GatheredChange::Bind(_) => Draft::bind(data),
     }
+}
+
+fn instance_of(key: &[u8]) -> &[u8; INSTANCE] {
+    key.try_into()
+        .expect("an instance is gathered by its number")
 }
 
 pub(crate) fn record_of<'b>(lsn: Lsn, gathered: &Gathered, bytes: &'b [u8]) -> Record<'b> {
@@ -88,6 +101,8 @@ pub(crate) fn record_of<'b>(lsn: Lsn, gathered: &Gathered, bytes: &'b [u8]) -> R
             total,
             bytes: data,
         },
+        GatheredChange::Edit(tag) => Change::Edit { tag, bytes: data },
+        GatheredChange::Leaf(tag) => Change::Leaf { tag, bytes: data },
         GatheredChange::Bind(_) => unreachable!("bindings are about no key"),
     };
     Record {

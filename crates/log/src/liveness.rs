@@ -63,6 +63,14 @@ impl Liveness {
         }
     }
 
+    /// The leaf whose record is at `lsn` and takes `bytes` bytes of the log
+    /// ([`Appender::leaf_bytes`](crate::Appender::leaf_bytes)) was replaced or removed; or so many bytes of
+    /// it, because it has a share of that record. Called as [`Liveness::dead`] is.
+    #[inline]
+    pub fn dead_leaf(&mut self, lsn: Lsn, bytes: u64) {
+        self.note(lsn, bytes);
+    }
+
     /// The same for a record alone: its value's file goes on living.
     pub(crate) fn moved(&mut self, lsn: Lsn, bytes: u64) {
         self.note(lsn, bytes);

@@ -113,7 +113,7 @@ impl Scan {
         match record::glance(header) {
             Glance::Base => self.bases += record::stride(header),
             Glance::Tombstone => self.tombstones += record::stride(header),
-            Glance::Amendment => {}
+            Glance::Amendment | Glance::InstanceAmendment => {}
             Glance::Batch(bytes) => {
                 self.batch_end = self.at + bytes;
                 return 0;

@@ -35,6 +35,11 @@ pub(crate) enum Kind {
     Retire = 9,
     /// Nothing: fills the place of what a repair has cut out.
     Void = 10,
+    /// A part of an instance is exactly this. The key is the number of the instance; the data is opaque.
+    Leaf = 11,
+    /// The value of the key changes by operations; with [`FLAG_TREE`] the leaves of an instance, whose number
+    /// the key is, or none is left of it if there are no operations. The data is opaque.
+    Edit = 12,
 }
 
 impl Kind {
@@ -50,29 +55,41 @@ impl Kind {
             8 => Kind::Mark,
             9 => Kind::Retire,
             10 => Kind::Void,
+            11 => Kind::Leaf,
+            12 => Kind::Edit,
             _ => return None,
         })
     }
 
-    /// Whether a record of this kind can say this of a value. Only strings change in part.
+    /// Whether a record of this kind can say this of a value. Only strings change in part, only collections
+    /// by operations, and only those have trees.
     pub(super) const fn knows(self, tag: Tag) -> bool {
         match self {
-            Kind::Set | Kind::SetBlob => tag.is_known(),
+            Kind::Set => tag.is_known(),
+            Kind::SetBlob => tag.is_known() && !tag.is_tree,
             Kind::Patch => tag.kind == Tag::STRING && tag.is_known(),
+            Kind::Leaf => tag.is_collection() && tag.form == 0 && tag.is_tree,
+            Kind::Edit => tag.is_collection() && tag.is_known(),
             Kind::Delete
             | Kind::Expire
             | Kind::Bind
             | Kind::Batch
             | Kind::Mark
             | Kind::Retire
-            | Kind::Void => tag.kind == 0 && tag.form == 0,
+            | Kind::Void => tag.kind == 0 && tag.form == 0 && !tag.is_tree,
         }
+    }
+
+    /// Whether the flag [`FLAG_TREE`] has a meaning.
+    pub(super) const fn has_trees(self) -> bool {
+        matches!(self, Kind::Set | Kind::Leaf | Kind::Edit)
     }
 
     /// Bytes of facts between key and data.
     pub(super) const fn facts(self) -> usize {
         match self {
-            Kind::Set | Kind::Delete | Kind::Expire | Kind::Bind | Kind::Batch | Kind::Void => 0,
+            Kind::Set | Kind::Delete | Kind::Expire | Kind::Bind | Kind::Batch => 0,
+            Kind::Void | Kind::Leaf | Kind::Edit => 0,
             Kind::Patch => 16,
             Kind::SetBlob => BlobRef::BYTES,
             Kind::Mark | Kind::Retire => 8,
@@ -86,7 +103,11 @@ pub(super) const FLAG_EXPIRY: u8 = 1;
 /// The record is inside a batch.
 pub(super) const FLAG_INNER: u8 = 2;
 pub(super) const FORM_SHIFT: u32 = 2;
-pub(super) const FLAGS_KNOWN: u8 = FLAG_EXPIRY | FLAG_INNER | 3 << FORM_SHIFT;
+/// The value is a tree, an instance; or the record is about one, by its number.
+pub(super) const FLAG_TREE: u8 = 16;
+pub(super) const FLAGS_KNOWN: u8 = FLAG_EXPIRY | FLAG_INNER | 3 << FORM_SHIFT | FLAG_TREE;
+/// Bytes of the number of an instance, which is the key of its records.
+pub(crate) const INSTANCE: usize = 8;
 
 /// What the log keeps about a value. The log knows which kinds and forms there are (docs/format.md has the
 /// table), and not what they mean: a record with any other is of a later version.
@@ -96,19 +117,59 @@ pub struct Tag {
     pub kind: u8,
     /// How it was written, below 4.
     pub form: u8,
+    /// Whether it is a tree: an *instance*, whose records have its number in place of a key. The value that a
+    /// `Set` has then names it.
+    pub is_tree: bool,
 }
 
 impl Tag {
     /// The kind of a string, in one of three forms.
     pub const STRING: u8 = 0;
+    /// The kind of a hash, in one of two forms: 0 and 2.
+    pub const HASH: u8 = 2;
 
     /// Whether this version reads values of this kind and form. One that it does not read stops a start.
     #[inline]
     pub const fn is_known(self) -> bool {
         match self.kind {
-            Tag::STRING => self.form < 3,
+            Tag::STRING => self.form < 3 && !self.is_tree,
+            Tag::HASH => matches!(self.form, 0 | 2),
             _ => false,
         }
+    }
+
+    /// The same in an `Edit` of a key, or of an instance.
+    ///
+    /// # Panics
+    /// If the value is no collection that is known.
+    #[inline]
+    pub(crate) const fn in_edit(self, is_tree: bool) -> Tag {
+        let tag = Tag { is_tree, ..self };
+        assert!(
+            Kind::Edit.knows(tag),
+            "only collections change by operations"
+        );
+        tag
+    }
+
+    /// The same in a `Leaf`, which says nothing of the value's form.
+    ///
+    /// # Panics
+    /// If the value is no collection.
+    #[inline]
+    pub(crate) const fn in_leaf(self) -> Tag {
+        let tag = Tag {
+            form: 0,
+            is_tree: true,
+            ..self
+        };
+        assert!(Kind::Leaf.knows(tag), "only collections have leaves");
+        tag
+    }
+
+    /// Whether the value consists of elements.
+    const fn is_collection(self) -> bool {
+        self.kind == Tag::HASH
     }
 }
 
@@ -142,7 +203,7 @@ pub struct Record<'a> {
     pub lsn: Lsn,
     /// The database's identity, not its number.
     pub db: DbId,
-    /// The key.
+    /// The key; of a record of an instance its number (see [`Record::instance`]).
     pub key: &'a [u8],
     /// What happens to it.
     pub change: Change<'a>,
@@ -174,6 +235,21 @@ pub enum Change<'a> {
         /// Bytes of the value from here on.
         total: u64,
         /// What is written; `Stored` if it is still on disk.
+        bytes: Value<'a>,
+    },
+    /// Elements of the value change. If the tag says that it is a tree, the record is about the instance, and
+    /// none is left of that if there are no bytes.
+    Edit {
+        /// Type and form of the value from here on.
+        tag: Tag,
+        /// What happens to which elements; `Stored` if it is still on disk.
+        bytes: Value<'a>,
+    },
+    /// A part of an instance is exactly this.
+    Leaf {
+        /// Type of the value.
+        tag: Tag,
+        /// Which part, and its elements; `Stored` if it is still on disk.
         bytes: Value<'a>,
     },
 }
@@ -217,6 +293,21 @@ impl Record<'_> {
         }
     }
 
+    /// Whether it is about an instance, by its number, and not about a key.
+    pub fn is_of_instance(&self) -> bool {
+        match self.change {
+            Change::Leaf { .. } => true,
+            Change::Edit { tag, .. } => tag.is_tree,
+            Change::Set { .. } | Change::Delete | Change::Expire(_) | Change::Patch { .. } => false,
+        }
+    }
+
+    /// The number of the instance that it is about, if it is about one.
+    pub fn instance(&self) -> Option<u64> {
+        let number = self.key.try_into().ok().filter(|_| self.is_of_instance())?;
+        Some(u64::from_le_bytes(number))
+    }
+
     /// Bytes that the record takes in the log.
     pub fn bytes(&self) -> u64 {
         let (expiry, rest) = match self.change {
@@ -229,6 +320,7 @@ impl Record<'_> {
             Change::Delete => (false, 0),
             Change::Expire(expiry) => (expiry.is_some(), 0),
             Change::Patch { bytes, .. } => (false, 16 + bytes.len()),
+            Change::Edit { bytes, .. } | Change::Leaf { bytes, .. } => (false, bytes.len()),
         };
         record_bytes(self.key.len() as u64, rest, expiry)
     }

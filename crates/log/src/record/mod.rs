@@ -25,7 +25,7 @@ mod tests;
 mod write;
 
 pub use layout::{BlobRef, Change, MAX_RECORD, Record, Tag, Value};
-pub(crate) use layout::{HEADER, base_bytes, record_bytes};
+pub(crate) use layout::{HEADER, INSTANCE, base_bytes, record_bytes};
 pub(crate) use read::{
     Entry, Flaw, Found, Glance, Unknown, before_data, glance, guess, looks_like_a_mark, parse,
     read, read_hint, stride,

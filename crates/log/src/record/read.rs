@@ -4,8 +4,8 @@
 use std::fmt;
 
 use super::layout::{
-    BlobRef, Change, EXPIRY, FLAG_EXPIRY, FLAG_INNER, FLAGS_KNOWN, FORM_SHIFT, HEADER, KIND_BITS,
-    Kind, Record, Tag, VALUE_KIND_SHIFT, Value, seed,
+    BlobRef, Change, EXPIRY, FLAG_EXPIRY, FLAG_INNER, FLAG_TREE, FLAGS_KNOWN, FORM_SHIFT, HEADER,
+    INSTANCE, KIND_BITS, Kind, Record, Tag, VALUE_KIND_SHIFT, Value, seed,
 };
 use crate::address::{DbId, Lsn};
 use crate::bindings::decode_changes;
@@ -70,9 +70,16 @@ impl fmt::Display for Unknown {
         match self {
             Unknown::Kind(kind) => write!(f, "a record of kind {kind}"),
             Unknown::Flags(flags) => write!(f, "a record with the flags {flags:#04x}"),
-            Unknown::Value(Tag { kind, form: 0 }) => write!(f, "a value of kind {kind}"),
-            Unknown::Value(Tag { kind, form }) => {
-                write!(f, "a value of kind {kind} in form {form}")
+            Unknown::Value(Tag {
+                kind,
+                form,
+                is_tree,
+            }) => {
+                write!(f, "a value of kind {kind}")?;
+                if *form > 0 {
+                    write!(f, " in form {form}")?;
+                }
+                f.write_str(if *is_tree { " in a tree" } else { "" })
             }
             Unknown::Content(kind) => write!(f, "content of a record of kind {kind}"),
         }
@@ -189,6 +196,7 @@ fn unknown(header: &[u8; HEADER]) -> Unknown {
     match Kind::from_bits(bits) {
         None => Unknown::Kind(bits),
         Some(_) if flags & !FLAGS_KNOWN != 0 => Unknown::Flags(flags),
+        Some(kind) if flags & FLAG_TREE != 0 && !kind.has_trees() => Unknown::Flags(flags),
         Some(kind) if !kind.knows(tag) => Unknown::Value(tag),
         Some(_) => Unknown::Content(bits),
     }
@@ -199,6 +207,7 @@ fn tag_of(header: &[u8]) -> Tag {
     Tag {
         kind: header[8] >> VALUE_KIND_SHIFT,
         form: header[9] >> FORM_SHIFT & 3,
+        is_tree: header[9] & FLAG_TREE != 0,
     }
 }
 
@@ -231,12 +240,14 @@ pub(crate) fn stride(header: &[u8; HEADER]) -> u64 {
 /// What a header says of its record, for those who only count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Glance {
-    /// A whole value.
+    /// A whole value, or a part of an instance.
     Base,
     /// The key is gone.
     Tombstone,
-    /// A new expiry, or part of a value.
+    /// A new expiry, part of a value, or operations on its elements.
     Amendment,
+    /// Operations on the elements of an instance.
+    InstanceAmendment,
     /// A batch; bytes of all of it.
     Batch(u64),
     /// About no key.
@@ -246,9 +257,10 @@ pub(crate) enum Glance {
 /// See [`Glance`]. `header` was written by an appender.
 pub(crate) fn glance(header: &[u8; HEADER]) -> Glance {
     match Kind::from_bits(header[8] & KIND_BITS) {
-        Some(Kind::Set | Kind::SetBlob) => Glance::Base,
+        Some(Kind::Set | Kind::SetBlob | Kind::Leaf) => Glance::Base,
         Some(Kind::Delete) => Glance::Tombstone,
-        Some(Kind::Expire | Kind::Patch) => Glance::Amendment,
+        Some(Kind::Edit) if header[9] & FLAG_TREE != 0 => Glance::InstanceAmendment,
+        Some(Kind::Expire | Kind::Patch | Kind::Edit) => Glance::Amendment,
         Some(Kind::Batch) => Glance::Batch(u64::from(u32_at(header, 0)).next_multiple_of(8)),
         Some(Kind::Bind | Kind::Mark | Kind::Retire | Kind::Void) | None => Glance::Other,
     }
@@ -324,7 +336,11 @@ fn meaning<'a>(lsn: Lsn, bytes: &'a [u8], data: Value<'a>) -> Option<Entry<'a>> 
                 bytes: data,
             }
         }
-        Kind::Delete | Kind::Expire | Kind::Patch => return None,
+        Kind::Leaf if expiry.is_none() && key_len == INSTANCE => Change::Leaf { tag, bytes: data },
+        Kind::Edit if expiry.is_none() && (key_len == INSTANCE || !tag.is_tree) => {
+            Change::Edit { tag, bytes: data }
+        }
+        Kind::Delete | Kind::Expire | Kind::Patch | Kind::Leaf | Kind::Edit => return None,
         _ => return control(kind, flags, db, key, facts, data),
     };
     Some(Entry::Key(Record {

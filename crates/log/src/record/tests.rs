@@ -5,12 +5,21 @@ use super::*;
 use crate::address::{DbId, Lsn};
 
 const AT: Lsn = Lsn(1 << 33 | 4096);
-const TAG: Tag = Tag { kind: 0, form: 2 };
+const TAG: Tag = tag(Tag::STRING, 2, false);
+const HASH: Tag = tag(Tag::HASH, 2, false);
 const BLOB: BlobRef = BlobRef {
     id: 77,
     len: 1 << 40,
     checksum: 0xdead_beef,
 };
+
+const fn tag(kind: u8, form: u8, is_tree: bool) -> Tag {
+    Tag {
+        kind,
+        form,
+        is_tree,
+    }
+}
 
 /// One draft of each kind and shape.
 fn drafts() -> Vec<Draft<'static>> {
@@ -202,10 +211,7 @@ fn what_a_later_version_writes_is_unknown() {
     let is_unknown = |change, what| assert_eq!(with(change), Err(Flaw::Unknown(what)));
     is_unknown(|bytes| bytes[8] = 0, Unknown::Kind(0));
     is_unknown(|bytes| bytes[8] = 15, Unknown::Kind(15));
-    is_unknown(
-        |bytes| bytes[8] |= 0x30,
-        Unknown::Value(Tag { kind: 3, form: 0 }),
-    );
+    is_unknown(|bytes| bytes[8] |= 0x30, Unknown::Value(tag(3, 0, false)));
     is_unknown(|bytes| bytes[9] = 0x80, Unknown::Flags(0x80));
     for change in [
         |bytes: &mut Vec<u8>| bytes[9] = 1,
@@ -218,23 +224,43 @@ fn what_a_later_version_writes_is_unknown() {
 }
 
 #[test]
-fn a_value_is_a_string_in_one_of_three_forms() {
-    for bits in 0..64 {
-        let tag = Tag {
-            kind: bits / 4,
-            form: bits % 4,
+fn a_value_is_a_string_in_one_of_three_forms_or_a_hash_in_one_of_two() {
+    const NUMBER: &[u8; 8] = &7_u64.to_le_bytes();
+    let db = DbId(0);
+    for bits in 0..128 {
+        let tag = tag(bits / 8, bits % 4, bits & 4 != 0);
+        let is_string = tag.kind == Tag::STRING && tag.form < 3 && !tag.is_tree;
+        let is_hash = tag.kind == Tag::HASH && matches!(tag.form, 0 | 2);
+        assert_eq!(tag.is_known(), is_string || is_hash);
+        let with = |mut draft: Draft<'static>| {
+            draft.tag = tag;
+            draft
         };
-        let is_known = tag.kind == Tag::STRING && tag.form < 3;
-        assert_eq!(tag.is_known(), is_known);
-        for draft in [
-            Draft::set(DbId(0), b"key", tag, None, b"value"),
-            Draft::patch(DbId(0), b"key", tag, 0, 5, b"value"),
-        ] {
+        let known = [
+            (Draft::set(db, b"key", tag, None, b"value"), tag.is_known()),
+            (
+                Draft::set_blob(db, b"key", tag, None, BLOB),
+                tag.is_known() && !tag.is_tree,
+            ),
+            (Draft::patch(db, b"key", tag, 0, 5, b"value"), is_string),
+            (with(Draft::edit_instance(db, NUMBER, HASH, b"")), is_hash),
+            (
+                with(Draft::leaf(db, NUMBER, HASH, b"")),
+                is_hash && tag.is_tree && tag.form == 0,
+            ),
+        ];
+        for (draft, is_known) in known {
             let bytes = bytes_of(&draft, AT);
+            let unknown = if tag.is_tree && matches!(draft.kind, Kind::SetBlob | Kind::Patch) {
+                Unknown::Flags(bytes[9])
+            } else {
+                Unknown::Value(tag)
+            };
             let flaw = read(&bytes, AT).err();
             assert_eq!(
                 flaw,
-                (!is_known).then_some(Flaw::Unknown(Unknown::Value(tag)))
+                (!is_known).then_some(Flaw::Unknown(unknown)),
+                "{draft:?}"
             );
         }
     }
@@ -298,7 +324,7 @@ fn hints_are_records_without_their_data() {
 
 /// The records of the dump in docs/format.md.
 fn golden() -> Vec<(&'static str, Draft<'static>)> {
-    let (db, tag, expiry) = (DbId(2), Tag { kind: 0, form: 1 }, Some(1_700_000_000_000));
+    let (db, tag, expiry) = (DbId(2), tag(Tag::STRING, 1, false), Some(1_700_000_000_000));
     vec![
         ("Set", Draft::set(db, b"key", tag, None, b"value")),
         ("Set, expiry", Draft::set(db, b"key", tag, expiry, b"value")),

@@ -4,8 +4,8 @@
 //! cache, no allocation, no branch on the kind (everything about it is known where it is inlined).
 
 use super::layout::{
-    BlobRef, EXPIRY, FLAG_EXPIRY, FLAG_INNER, FORM_SHIFT, HEADER, Kind, Tag, VALUE_KIND_SHIFT,
-    record_bytes, seed,
+    BlobRef, EXPIRY, FLAG_EXPIRY, FLAG_INNER, FLAG_TREE, FORM_SHIFT, HEADER, INSTANCE, Kind, Tag,
+    VALUE_KIND_SHIFT, record_bytes, seed,
 };
 use crate::address::{DbId, Lsn};
 
@@ -48,7 +48,11 @@ impl<'a> Draft<'a> {
     const fn new(kind: Kind, db: DbId, key: &'a [u8]) -> Draft<'a> {
         Draft {
             kind,
-            tag: Tag { kind: 0, form: 0 },
+            tag: Tag {
+                kind: Tag::STRING,
+                form: 0,
+                is_tree: false,
+            },
             is_inner: false,
             db,
             expiry: None,
@@ -119,6 +123,45 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// `instance` is the number of an instance, as [`u64::to_le_bytes`] gives it.
+    #[inline]
+    pub(crate) fn leaf(
+        db: DbId,
+        instance: &'a [u8; INSTANCE],
+        tag: Tag,
+        bytes: &'a [u8],
+    ) -> Draft<'a> {
+        Draft {
+            tag: tag.in_leaf(),
+            data: bytes,
+            ..Draft::new(Kind::Leaf, db, instance)
+        }
+    }
+
+    #[inline]
+    pub(crate) fn edit(db: DbId, key: &'a [u8], tag: Tag, bytes: &'a [u8]) -> Draft<'a> {
+        Draft {
+            tag: tag.in_edit(false),
+            data: bytes,
+            ..Draft::new(Kind::Edit, db, key)
+        }
+    }
+
+    /// `instance` as in [`Draft::leaf`].
+    #[inline]
+    pub(crate) fn edit_instance(
+        db: DbId,
+        instance: &'a [u8; INSTANCE],
+        tag: Tag,
+        bytes: &'a [u8],
+    ) -> Draft<'a> {
+        Draft {
+            tag: tag.in_edit(true),
+            data: bytes,
+            ..Draft::new(Kind::Edit, db, instance)
+        }
+    }
+
     pub(crate) fn bind(changes: &'a [u8]) -> Draft<'a> {
         Draft {
             data: changes,
@@ -183,6 +226,7 @@ impl<'a> Draft<'a> {
         let kind = self.kind as u8 | self.tag.kind << VALUE_KIND_SHIFT;
         let flags = self.tag.form << FORM_SHIFT
             | if self.is_inner { FLAG_INNER } else { 0 }
+            | if self.tag.is_tree { FLAG_TREE } else { 0 }
             | if self.expiry.is_some() {
                 FLAG_EXPIRY
             } else {

@@ -97,8 +97,11 @@ impl<'r> Pieces<'r> {
             (self.leave_min, self.segments.get(self.segment), &self.name)
         {
             let may_stay = |record: &Record<'_>| match record.change {
+                Change::Set { tag, .. } if tag.is_tree => false,
                 Change::Set { value, .. } => value.len() >= min,
                 Change::Patch { bytes, .. } => bytes.len() >= min,
+                // What elements there are is known from all of the records alone.
+                Change::Edit { .. } | Change::Leaf { .. } => false,
                 Change::Delete | Change::Expire(_) => true,
             };
             self.hints = Hints::open(self.files, self.paths, name, segment, may_stay);

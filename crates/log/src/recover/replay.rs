@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use sys::file::Files;
 
-use crate::address::DbId;
 use crate::bindings::Bindings;
 use crate::blob::Blobs;
 use crate::error::{Error, Result};
@@ -46,8 +45,8 @@ const NAP: Duration = Duration::from_micros(100);
 
 /// Builds a state from the records of a log.
 pub trait Replayer: Sync {
-    /// The hash of a key. Its high bits choose the partition.
-    fn hash(&self, db: DbId, key: &[u8]) -> u64;
+    /// The hash of the key, or of the instance, that a record is about. Its high bits choose the partition.
+    fn hash(&self, record: &Record<'_>) -> u64;
 
     /// Applies records of one partition, in the order of the log. Two threads never do this for one partition
     /// at a time. Nothing expires while a log is replayed: a later record may take an expiry back that has
@@ -239,7 +238,7 @@ impl Replay<'_> {
             if let Some(record) =
                 record.filter(|record| self.source.bindings.is_alive(record.db, record.lsn))
             {
-                routes.add(self.replayer.hash(record.db, record.key), at);
+                routes.add(self.replayer.hash(&record), at);
                 match record.change {
                     Change::Set { value, .. } => {
                         bases += record.bytes();
@@ -248,7 +247,8 @@ impl Replay<'_> {
                         }
                     }
                     Change::Delete => tombstones += record.bytes(),
-                    Change::Expire(_) | Change::Patch { .. } => {}
+                    Change::Leaf { .. } => bases += record.bytes(),
+                    Change::Expire(_) | Change::Patch { .. } | Change::Edit { .. } => {}
                 }
             }
             at += bytes;

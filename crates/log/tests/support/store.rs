@@ -88,7 +88,11 @@ pub(crate) enum Op {
     Swap(u16, u16),
 }
 
-pub(crate) const TAG: Tag = Tag { kind: 0, form: 1 };
+pub(crate) const TAG: Tag = Tag {
+    kind: Tag::STRING,
+    form: 1,
+    is_tree: false,
+};
 
 impl Store {
     /// Appends and applies `op`. Returns where its last record ends.
@@ -318,8 +322,8 @@ fn blob_of(store: &BlobStore, value: &[u8]) -> Option<Arc<Blob>> {
 }
 
 impl Relocate for Store {
-    fn hash(&self, db: DbId, key: &[u8]) -> u64 {
-        hash(db, key)
+    fn hash(&self, record: &Record<'_>) -> u64 {
+        hash(record.db, record.key)
     }
 
     fn relocate(
@@ -415,8 +419,8 @@ pub(crate) fn hash(db: DbId, key: &[u8]) -> u64 {
 }
 
 impl Replayer for Loading {
-    fn hash(&self, db: DbId, key: &[u8]) -> u64 {
-        hash(db, key)
+    fn hash(&self, record: &Record<'_>) -> u64 {
+        hash(record.db, record.key)
     }
 
     fn apply(&self, partition: usize, records: &[Replayed<'_>], liveness: &mut Liveness) {
@@ -459,6 +463,9 @@ impl Replayer for Loading {
                     if let Some(entry) = state.entries.get_mut(&full) {
                         entry.expiry = expiry;
                     }
+                }
+                Change::Edit { .. } | Change::Leaf { .. } => {
+                    unreachable!("the store has no collections")
                 }
                 Change::Patch {
                     tag,

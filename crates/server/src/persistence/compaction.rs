@@ -3,9 +3,7 @@
 //! Budget of a record: its share of a turn and of its shard's lock, with the other records of its slice; two
 //! cache misses, prefetched.
 
-use ferrite_log::{
-    Appender, Change, Current, DbId, Record, Relocate, Replayed, Value, Verdict, judge,
-};
+use ferrite_log::{Appender, Change, Current, Record, Relocate, Replayed, Value, Verdict, judge};
 use keyspace::{EntryMut, Guard, Key, Turn};
 use parking_lot::Mutex;
 
@@ -31,8 +29,8 @@ impl Relocator {
 }
 
 impl Relocate for Relocator {
-    fn hash(&self, _: DbId, key: &[u8]) -> u64 {
-        self.server.keyspace.hash(key)
+    fn hash(&self, record: &Record<'_>) -> u64 {
+        self.server.keyspace.hash(record.key)
     }
 
     fn relocate(

@@ -584,6 +584,7 @@ pub(crate) fn tag_of(entry: EntryRef<'_>) -> Tag {
     Tag {
         kind: entry.kind() as u8,
         form: entry.form() as u8,
+        is_tree: false,
     }
 }
 

@@ -10,7 +10,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use ferrite_log::{
-    Address, Change, DbId, Liveness, Lsn, Recovery, Replayed, Replayer, Tag, Value, ValueReader,
+    Address, Change, DbId, Liveness, Lsn, Record, Recovery, Replayed, Replayer, Tag, Value,
+    ValueReader,
 };
 use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, LargeValue, New, Offloading, Turn};
 use parking_lot::Mutex;
@@ -279,6 +280,9 @@ impl Loader {
                     entry.set_expiry(expiry);
                 }
             }
+            Change::Edit { .. } | Change::Leaf { .. } => {
+                self.give_up("cannot load the log: it has changes of collections".to_owned());
+            }
             Change::Patch {
                 tag,
                 offset,
@@ -370,8 +374,8 @@ fn patch(guard: &mut Guard<'_>, key: Key<'_>, tag: Tag, offset: usize, total: us
 }
 
 impl Replayer for Loader {
-    fn hash(&self, _: DbId, key: &[u8]) -> u64 {
-        self.server.keyspace.hash(key)
+    fn hash(&self, record: &Record<'_>) -> u64 {
+        self.server.keyspace.hash(record.key)
     }
 
     fn apply(&self, _: usize, records: &[Replayed<'_>], liveness: &mut Liveness) {

@@ -11,7 +11,11 @@ fn a_record_of_another_version_stays_in_the_ring() {
     log.turn();
     set(&mut appender, "b", 100);
     let at = appender.tail();
-    let list = Tag { kind: 9, form: 0 };
+    let list = Tag {
+        kind: 9,
+        form: 0,
+        is_tree: false,
+    };
     appender.set(DB, b"c", list, None, b"value");
     appender.commit();
     set(&mut appender, "d", 100);
