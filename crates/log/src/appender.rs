@@ -15,7 +15,7 @@ use crate::core::{NOBODY, Wake};
 use crate::engine::Engine;
 use crate::error::Refusal;
 use crate::gathered::Scratch;
-use crate::limits::{BRAKE_WAIT_MAX, BRAKE_WAIT_MIN};
+use crate::limits::{BRAKE_WAIT_MAX, BRAKE_WAIT_MIN, LEAVES_BYTES};
 use crate::liveness::Liveness;
 use crate::lock::lock;
 use crate::options::SyncPolicy;
@@ -107,13 +107,17 @@ impl Appender {
     }
 
     /// Room that compaction gets before a record is handed over: what is written again can be larger than the
-    /// record, because patches have come together.
+    /// record, because patches have come together, or an edit is about several leaves.
     pub(crate) fn relocation_bytes(&self, record: &Record<'_>) -> u64 {
         let most = Appender::bytes_of(
             record.key.len(),
             self.claims.engine.options.blob_min as usize,
         );
-        most.max(record.bytes())
+        let most = most.max(record.bytes());
+        match record.change {
+            Change::Edit { .. } | Change::Leaf { .. } => most.max(LEAVES_BYTES),
+            _ => most,
+        }
     }
 
     /// Whether there is room for whatever compaction has to write in place of this record.

@@ -38,7 +38,8 @@ use crate::segments::{Map, Segment};
 pub enum Verdict {
     /// Nothing: later records say more, or there is nothing to say.
     Drop,
-    /// The entry's whole state is appended again ([`Appender::set`]), and the entry keeps the new address.
+    /// The entry's whole state is appended again ([`Appender::set`]), and the entry keeps the new address; or
+    /// leaves of an instance.
     Rewrite,
     /// The entry's expiry is appended again ([`Appender::expire`]).
     Expire,
@@ -63,16 +64,17 @@ pub trait Relocate: Send + Sync {
     fn hash(&self, record: &Record<'_>) -> u64;
 
     /// For each record, locks the shard of its key, asks [`judge`] what has to happen, and does it with
-    /// `appender`. The address that an entry had before it was written again is reported as dead, as always;
-    /// a large value whose entry is not patched goes on in its file ([`Appender::keep_blob`]). Returns how
-    /// many records it was done for: the first of them, and more as long as the appender has room for them
-    /// ([`Appender::may_relocate`]). It ends where what an entry has become has no room on a full disk
-    /// ([`Appender::may_append`]), be it the first.
+    /// `appender`. In place of a record of an instance, leaves are written that rest on it, or that it amends
+    /// while their bases are older ([`Appender::leaf`]). The address that an entry or a leaf had before it was
+    /// written again is reported as dead, as always; a large value whose entry is not patched goes on in its
+    /// file ([`Appender::keep_blob`]). Returns how many records it was done for: the first of them, and more
+    /// as long as the appender has room for them ([`Appender::may_relocate`]). It ends where what an entry has
+    /// become has no room on a full disk ([`Appender::may_append`]), be it the first.
     fn relocate(&self, appender: &mut Appender, records: &[Replayed<'_>], is_oldest: bool)
     -> usize;
 
     /// Tells what would have to happen with each record now ([`judge`]). One that may be dropped may be
-    /// dropped ever after.
+    /// dropped ever after. Values, leaves and edits are on the disk ([`Value::Stored`](crate::Value::Stored)).
     fn judge(
         &self,
         records: &[Replayed<'_>],
@@ -372,20 +374,23 @@ fn choose(map: &Map, core: &Core) -> Option<Arc<Segment>> {
     let oldest = map.segments.first()?.first;
     let needed = |segment: &Segment| needed(segment, oldest);
     let share_needed = |segment: &&Arc<Segment>| needed(segment) * 1000 / segment.bytes().max(1);
+    if let Some(empty) = sealed(map).find(|its| needed(its) == 0 && its.edits() == 0) {
+        return Some(empty.clone());
+    }
+    // Of equals it is the oldest: the longer edits wait, the more of them are about a leaf that was written
+    // since, or is written once for many.
     let Some(emptiest) = sealed(map).min_by_key(share_needed) else {
         core.is_thorough.store(false, Ordering::SeqCst);
         return None;
     };
-    if needed(emptiest) == 0 {
-        return Some(emptiest.clone());
-    }
     if core.is_full() {
         // Whatever gives space back and has room for what it writes again.
-        let needed = needed(emptiest);
-        let garbage = emptiest.bytes().saturating_sub(needed);
-        let has_room = needed <= core.free_or_taken() / 2;
-        let is_worth_it = garbage * THOROUGH_SHARE > emptiest.bytes();
-        return (has_room && is_worth_it).then(|| emptiest.clone());
+        let room = core.free_or_taken() / 2;
+        let has_room = |its: &&Arc<Segment>| needed(its) + its.edits() <= room;
+        let garbage = |its: &Segment| its.bytes().saturating_sub(needed(its));
+        let is_worth_it = |its: &&Arc<Segment>| garbage(its) * THOROUGH_SHARE > its.bytes();
+        let fitting = sealed(map).filter(has_room).filter(is_worth_it);
+        return fitting.min_by_key(share_needed).cloned();
     }
     let balance = Balance::of(map, &core.options);
     let tolerated = balance.live * TOMBSTONE_PERCENT / 100 + core.options.segment_bytes / 4;

@@ -120,6 +120,10 @@ pub(crate) const WRITE_BACK_BYTES: u64 = 4 << 20;
 /// The part of a segment that its hints may take before they are compared with what has been written.
 pub(crate) const HINT_SLACK_SHARE: u64 = 256;
 
+/// Room that compaction gets at least for what it writes in place of an edit, or of a leaf that was split:
+/// several leaves of up to 2 KiB. More find room one by one (`Appender::may_append`).
+pub(crate) const LEAVES_BYTES: u64 = 16 << 10;
+
 /// The part of a segment that is needed at most when its hints are read first, to leave out what is not.
 pub(crate) const SPARSE_SHARE: u64 = 4;
 

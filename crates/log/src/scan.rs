@@ -18,10 +18,12 @@ use crate::record::{self, Glance, HEADER};
 /// What is in a segment, as far as the scan has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Bytes of records that hold whole values.
+    /// Bytes of records that hold whole values, or leaves.
     pub(crate) bases: u64,
     /// Bytes of records that say that a key is gone.
     pub(crate) tombstones: u64,
+    /// Bytes of records that say what happens to elements of collections.
+    pub(crate) edits: u64,
     /// Hints of all its records; `None` if they are not worth their space.
     pub(crate) hints: Option<Vec<u8>>,
 }
@@ -39,6 +41,7 @@ pub(crate) struct Scan {
     start: u64,
     bases: u64,
     tombstones: u64,
+    edits: u64,
     hints: Vec<u8>,
     gathers: bool,
     hint_percent: u64,
@@ -55,6 +58,7 @@ impl Scan {
             start,
             bases: 0,
             tombstones: 0,
+            edits: 0,
             hints: Vec::new(),
             gathers: true,
             hint_percent: options.hint_percent,
@@ -113,7 +117,8 @@ impl Scan {
         match record::glance(header) {
             Glance::Base => self.bases += record::stride(header),
             Glance::Tombstone => self.tombstones += record::stride(header),
-            Glance::Amendment | Glance::InstanceAmendment => {}
+            Glance::Amendment => {}
+            Glance::Edit => self.edits += record::stride(header),
             Glance::Batch(bytes) => {
                 self.batch_end = self.at + bytes;
                 return 0;
@@ -145,6 +150,7 @@ impl Scan {
         Tally {
             bases: std::mem::take(&mut self.bases),
             tombstones: std::mem::take(&mut self.tombstones),
+            edits: std::mem::take(&mut self.edits),
             hints: (gathers && !hints.is_empty()).then_some(hints),
         }
     }

@@ -6,7 +6,9 @@
 //!
 //! What a segment's figures mean: `bytes` of records in all; of those `bases` are whole values that counted
 //! when they were written (everything else, from tombstones to marks, is garbage at birth); of the bases so
-//! many bytes are `dead`. What lives is `bases - dead`. Decisions about correctness never rest on these.
+//! many bytes are `dead`. What lives is `bases - dead`. `edits` are the garbage that costs something all the
+//! same: a leaf whose base is older is written again in place of an edit. Decisions about correctness never
+//! rest on these.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -40,6 +42,7 @@ pub(crate) struct Segment {
     hints: Mutex<Option<Vec<u8>>>,
     bases: AtomicU64,
     tombstones: AtomicU64,
+    edits: AtomicU64,
 }
 
 /// What appenders need of a segment: it outlives the file.
@@ -83,6 +86,7 @@ impl Segment {
             hints: Mutex::default(),
             bases: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
+            edits: AtomicU64::new(0),
         }
     }
 
@@ -163,16 +167,17 @@ impl Segment {
     }
 
     /// Notes what is in it.
-    pub(crate) fn set_survey(&self, bases: u64, tombstones: u64) {
+    pub(crate) fn set_survey(&self, bases: u64, tombstones: u64, edits: u64) {
         self.bases.store(bases, Ordering::Release);
         self.tombstones.store(tombstones, Ordering::Release);
+        self.edits.store(edits, Ordering::Release);
         self.is_surveyed.store(true, Ordering::Release);
     }
 
     /// Notes what passed the log thread, all of which is written.
     pub(crate) fn set_tally(&self, tally: Tally) {
         *lock(&self.hints) = tally.hints;
-        self.set_survey(tally.bases, tally.tombstones);
+        self.set_survey(tally.bases, tally.tombstones, tally.edits);
     }
 
     /// Hints that are to be written: tells them once.
@@ -186,6 +191,11 @@ impl Segment {
 
     pub(crate) fn tombstones(&self) -> u64 {
         self.tombstones.load(Ordering::Acquire)
+    }
+
+    /// Bytes of edits: in place of some of them leaves or whole values are written again.
+    pub(crate) fn edits(&self) -> u64 {
+        self.edits.load(Ordering::Acquire)
     }
 
     /// Bytes that are still needed; of a segment that nobody has read yet, all that are not known to be dead.

@@ -14,7 +14,7 @@ use crate::address::DbId;
 use crate::error::Result;
 use crate::piece::Replayed;
 use crate::portion::Portion;
-use crate::record::{Change, Value};
+use crate::record::{Change, Tag, Value};
 use crate::segments::{Map, Segment};
 
 /// See the module.
@@ -101,6 +101,7 @@ impl Sweep {
                 let is_value = matches!(
                     record.change,
                     Change::Set {
+                        tag: Tag { is_tree: false, .. },
                         value: Value::Bytes(_),
                         ..
                     }

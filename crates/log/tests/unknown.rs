@@ -114,7 +114,7 @@ fn seal(record: &mut [u8], lsn: u64) {
 }
 
 const UNKNOWN: [(&str, &str); 2] = [
-    ("Record of kind 11 at 0x1018", "a record of kind 11"),
+    ("Record of kind 13 at 0x1018", "a record of kind 13"),
     ("Set of kind 9 at 0x1018", "a value of kind 9"),
 ];
 

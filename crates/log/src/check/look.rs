@@ -8,9 +8,9 @@ use std::sync::Arc;
 use sys::file::{File, Files, Lock};
 
 use super::blobs;
+use super::guesses::{Guesses, guesses};
 use super::report::Report;
 use crate::address::Lsn;
-use crate::bindings::Bindings;
 use crate::closed;
 use crate::directory::lock_directory;
 use crate::error::{Damage, Error, Result};
@@ -27,8 +27,7 @@ pub(super) struct Hole {
     pub(super) damage: Damage,
     pub(super) range: Range<u64>,
     pub(super) first: Lsn,
-    /// What the bytes seem to be about, for people; empty if nobody can tell.
-    pub(super) about: String,
+    pub(super) guesses: Guesses,
 }
 
 /// Reads the whole log in `directory` and says what is wrong with it. Changes nothing.
@@ -81,7 +80,7 @@ pub(super) fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
                 ),
                 bytes => format!(
                     "takes out {bytes} bytes{} and keeps them in {lost}",
-                    hole.about
+                    hole.guesses.about
                 ),
             };
             report.push(hole.damage, remedy);
@@ -199,37 +198,6 @@ fn proof_remedy(files: &dyn Files, paths: &Paths) -> Result<Option<String>> {
     }))
 }
 
-/// What bytes seem to be about that are no records any more.
-fn about(file: &dyn File, range: &Range<u64>, first: Lsn, bindings: &Bindings) -> String {
-    const MOST_BYTES: u64 = 1 << 20;
-    const MOST_KEYS: usize = 8;
-    let mut bytes = vec![0; (range.end - range.start).min(MOST_BYTES) as usize];
-    if file.read_exact_at(&mut bytes, range.start).is_err() {
-        return String::new();
-    }
-    let (mut keys, mut at) = (Vec::new(), 0);
-    while keys.len() <= MOST_KEYS
-        && let Some(rest) = bytes.get(at..)
-        && let Some((entry, bytes)) = record::guess(rest, first.offset(at as u64))
-    {
-        at = at.saturating_add(bytes);
-        if let Entry::Key(record) = entry {
-            let (key, number) = (record.key.escape_ascii(), bindings.number_of(record.db));
-            keys.push(format!("\"{key}\" in database {number}"));
-        }
-    }
-    if keys.is_empty() {
-        return String::new();
-    }
-    let more = if keys.len() > MOST_KEYS {
-        keys.truncate(MOST_KEYS);
-        " and more"
-    } else {
-        ""
-    };
-    format!(", which seem to be of the key {}{more},", keys.join(", "))
-}
-
 pub(super) fn damage(path: &Path, offset: u64, reason: impl fmt::Display) -> Damage {
     Damage {
         file: path.to_owned(),
@@ -254,7 +222,7 @@ fn missing_end(candidate: &Candidate, extent: Option<Extent>, file_end: Lsn) -> 
         damage: damage(&candidate.path, candidate.size, reason),
         range: candidate.size..candidate.size,
         first: candidate.header.first,
-        about: String::new(),
+        guesses: Guesses::default(),
     })
 }
 
@@ -312,7 +280,7 @@ pub(super) fn scan(
                             let range = offset..*size;
                             holes.push(Hole {
                                 damage: damage(path, offset, flaw),
-                                about: about(&**file, &range, at, &header.bindings),
+                                guesses: guesses(&**file, &range, at, &header.bindings),
                                 range,
                                 first: at,
                             });
@@ -323,7 +291,7 @@ pub(super) fn scan(
                 let range = walk.offset(at)..walk.offset(next);
                 holes.push(Hole {
                     damage: damage(path, range.start, flaw),
-                    about: about(&**file, &range, at, &header.bindings),
+                    guesses: guesses(&**file, &range, at, &header.bindings),
                     range,
                     first: at,
                 });

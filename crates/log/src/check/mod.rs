@@ -7,6 +7,7 @@
 //! decides nothing about meaning. A damaged batch loses all of its records.
 
 mod blobs;
+mod guesses;
 mod look;
 mod repair;
 mod report;

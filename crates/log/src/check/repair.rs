@@ -4,6 +4,9 @@
 //! - A header that cannot be read is written anew, from what the file's name and its neighbours say.
 //! - A segment that is missing is struck off: a new, empty segment at the end lists only what is there.
 //! - Keys whose large values are gone are deleted, in a new segment at the end.
+//! - Instances that have lost records end, in a new segment at the end: what is left of one is not what it was.
+//!   The next start deletes its key. Which instances these are is a guess from damaged bytes. The end is
+//!   written before the bytes are replaced, unless they are what keeps the end of the log from being found.
 //! - What a backup, or a clean stop, says of the end of the log counts no more, if the log ends before it.
 //!
 //! A log with records of another version is left as it is: what they mean is not known, so nothing is mended
@@ -18,6 +21,7 @@ use std::sync::Arc;
 use sys::file::{File, Files};
 
 use super::blobs;
+use super::guesses::{Guesses, Instances};
 use super::look::{Hole, damage, is_zero, look, open_log, scan};
 use super::report::Report;
 use crate::address::Lsn;
@@ -29,7 +33,7 @@ use crate::manifest;
 use crate::paths::Paths;
 use crate::record::{Draft, HEADER, write_in_parts};
 use crate::recover::chain;
-use crate::recover::parts::Candidate;
+use crate::recover::parts::{Candidate, Chain};
 use crate::segment::{Extent, Header, HeaderFlaw, Name, shortest_header};
 use crate::sums;
 use crate::version::Version;
@@ -44,13 +48,15 @@ const PASSES: usize = 8;
 pub fn repair(files: Arc<dyn Files>, directory: &Path) -> Result<Report> {
     let (paths, _lock) = open_log(&*files, directory)?;
     let (mut report, mut repairs) = (look(&*files, &paths)?, Vec::new());
+    let mut broken = Instances::new();
     let mender = Mender {
         files: &*files,
         paths: &paths,
     };
     // What is mended can let other damage be seen.
     for _ in 0..PASSES {
-        if report.damage.is_empty() || !report.unknown.is_empty() {
+        let is_done = report.damage.is_empty() && broken.is_empty();
+        if is_done || !report.unknown.is_empty() {
             break;
         }
         files
@@ -58,9 +64,10 @@ pub fn repair(files: Arc<dyn Files>, directory: &Path) -> Result<Report> {
             .map_err(|error| Error::io("cannot make", &paths.lost, error))?;
         let before = repairs.len();
         mender.write_headers(&mut repairs)?;
-        mender.fill_holes(&report, &mut repairs)?;
+        mender.fill_holes(&report, &mut broken, &mut repairs)?;
         mender.strike_off(&mut repairs)?;
         mender.delete_keys(&mut repairs)?;
+        mender.end_instances(&mut broken, &mut repairs)?;
         mender.end_backup(&mut repairs)?;
         mender.end_proof(&mut repairs)?;
         report = look(&*files, &paths)?;
@@ -208,23 +215,35 @@ impl Mender<'_> {
         Ok(header)
     }
 
-    /// Replaces what is no record by a record that means nothing.
-    fn fill_holes(&self, before: &Report, repairs: &mut Vec<String>) -> Result<()> {
+    /// Replaces what is no record by a record that means nothing. `broken` are the instances that have lost
+    /// records.
+    fn fill_holes(
+        &self,
+        before: &Report,
+        broken: &mut Instances,
+        repairs: &mut Vec<String>,
+    ) -> Result<()> {
         let (candidates, _) = chain::list(self.files, self.paths)?;
         let expected: Vec<Extent> = candidates
             .last()
             .map_or_else(Vec::new, |newest| newest.header.segments.clone());
+        let mut found = Vec::new();
         for candidate in &candidates {
             let extent = expected
                 .iter()
                 .find(|extent| extent.first == candidate.header.first)
                 .copied();
-            let (holes, _) = scan(candidate, extent, &mut Report::default())?;
+            let (mut holes, _) = scan(candidate, extent, &mut Report::default())?;
             let is_torn = |hole: &Hole| !before.damage.contains(&hole.damage);
-            for hole in holes
-                .iter()
-                .filter(|hole| !hole.range.is_empty() && (extent.is_some() || !is_torn(hole)))
-            {
+            holes.retain(|hole| !hole.range.is_empty() && (extent.is_some() || !is_torn(hole)));
+            for hole in &mut holes {
+                broken.append(&mut hole.guesses.instances);
+            }
+            found.push((candidate, extent, holes));
+        }
+        self.end_instances(broken, repairs)?;
+        for (candidate, extent, holes) in found {
+            for hole in &holes {
                 let file = self
                     .files
                     .open(&candidate.path)
@@ -237,7 +256,7 @@ impl Mender<'_> {
                     "{}: {bytes} bytes at {}{} are taken out and kept in {}",
                     candidate.path.display(),
                     hole.range.start,
-                    hole.about,
+                    hole.guesses.about,
                     aside.display()
                 ));
             }
@@ -272,7 +291,7 @@ impl Mender<'_> {
             damage: damage(&candidate.path, start, ""),
             range: start..wanted,
             first: end,
-            about: String::new(),
+            guesses: Guesses::default(),
         };
         let aside = self.replace(&candidate.path, &*file, start.min(size)..size, |copy| {
             copy.set_size(wanted)?;
@@ -338,16 +357,6 @@ impl Mender<'_> {
         let Some((newest, _)) = chain.segments.last().filter(|_| !damaged.is_empty()) else {
             return Ok(());
         };
-        // A segment at the end of the log must not be behind what the next start would put aside.
-        for path in chain.cut.iter().flat_map(|cut| cut.files.iter().rev()) {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if let Some(aside) = self.put_aside(path, &name)? {
-                let (path, aside) = (path.display(), aside.display());
-                repairs.push(format!(
-                    "{path} is behind the end of the log, and in {aside} now"
-                ));
-            }
-        }
         let mut records = Vec::new();
         for bad in &damaged {
             let lsn = chain.end.offset(records.len() as u64);
@@ -355,15 +364,7 @@ impl Mender<'_> {
                 records.extend_from_slice(part);
             });
         }
-        let older = chain.segments.iter().map(|&(_, extent)| extent);
-        let older = older.filter(|extent| extent.first < newest.header.first);
-        self.append(
-            newest,
-            &chain.bindings,
-            chain.end,
-            older.collect(),
-            &records,
-        )?;
+        self.append_to(&chain, newest, &records, repairs)?;
         for bad in &damaged {
             let mut line = format!("{} is deleted", bad.name(&chain.bindings));
             let name = bad.damage.file.file_name().unwrap_or_default();
@@ -374,6 +375,36 @@ impl Mender<'_> {
                 None => line += &format!("; nothing is left of its value ({})", bad.damage),
             }
             repairs.push(line);
+        }
+        Ok(())
+    }
+
+    /// Says that instances are gone which have lost records.
+    fn end_instances(&self, broken: &mut Instances, repairs: &mut Vec<String>) -> Result<()> {
+        if broken.is_empty() {
+            return Ok(());
+        }
+        let chain = match chain::find(self.files, self.paths) {
+            Err(Error::Damage(_)) => return Ok(()),
+            result => result?,
+        };
+        let Some((newest, _)) = chain.segments.last() else {
+            return Ok(());
+        };
+        let mut records = Vec::new();
+        for (&(db, number), &tag) in &*broken {
+            let lsn = chain.end.offset(records.len() as u64);
+            let number = number.to_le_bytes();
+            write_in_parts(lsn, &Draft::edit_instance(db, &number, tag, &[]), |part| {
+                records.extend_from_slice(part);
+            });
+        }
+        self.append_to(&chain, newest, &records, repairs)?;
+        for (db, number) in std::mem::take(broken).into_keys() {
+            repairs.push(format!(
+                "the collection {number} in database {} has lost records: the next start deletes its key",
+                chain.bindings.number_of(db)
+            ));
         }
         Ok(())
     }
@@ -429,6 +460,29 @@ impl Mender<'_> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("cannot rename", path, error)),
         }
+    }
+
+    /// Begins a segment of these records at the end of a log that opens, of which `newest` is the last.
+    fn append_to(
+        &self,
+        chain: &Chain,
+        newest: &Candidate,
+        records: &[u8],
+        repairs: &mut Vec<String>,
+    ) -> Result<()> {
+        // A segment at the end of the log must not be behind what the next start would put aside.
+        for path in chain.cut.iter().flat_map(|cut| cut.files.iter().rev()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if let Some(aside) = self.put_aside(path, &name)? {
+                let (path, aside) = (path.display(), aside.display());
+                repairs.push(format!(
+                    "{path} is behind the end of the log, and in {aside} now"
+                ));
+            }
+        }
+        let older = chain.segments.iter().map(|&(_, extent)| extent);
+        let older = older.filter(|extent| extent.first < newest.header.first);
+        self.append(newest, &chain.bindings, chain.end, older.collect(), records)
     }
 
     /// Begins a segment of these records at the end of the log, behind `segments`.

@@ -244,10 +244,10 @@ pub(crate) enum Glance {
     Base,
     /// The key is gone.
     Tombstone,
-    /// A new expiry, part of a value, or operations on its elements.
+    /// A new expiry, or part of a value.
     Amendment,
-    /// Operations on the elements of an instance.
-    InstanceAmendment,
+    /// Operations on the elements of a collection.
+    Edit,
     /// A batch; bytes of all of it.
     Batch(u64),
     /// About no key.
@@ -259,8 +259,8 @@ pub(crate) fn glance(header: &[u8; HEADER]) -> Glance {
     match Kind::from_bits(header[8] & KIND_BITS) {
         Some(Kind::Set | Kind::SetBlob | Kind::Leaf) => Glance::Base,
         Some(Kind::Delete) => Glance::Tombstone,
-        Some(Kind::Edit) if header[9] & FLAG_TREE != 0 => Glance::InstanceAmendment,
-        Some(Kind::Expire | Kind::Patch | Kind::Edit) => Glance::Amendment,
+        Some(Kind::Expire | Kind::Patch) => Glance::Amendment,
+        Some(Kind::Edit) => Glance::Edit,
         Some(Kind::Batch) => Glance::Batch(u64::from(u32_at(header, 0)).next_multiple_of(8)),
         Some(Kind::Bind | Kind::Mark | Kind::Retire | Kind::Void) | None => Glance::Other,
     }

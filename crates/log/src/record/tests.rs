@@ -6,7 +6,8 @@ use crate::address::{DbId, Lsn};
 
 const AT: Lsn = Lsn(1 << 33 | 4096);
 const TAG: Tag = tag(Tag::STRING, 2, false);
-const HASH: Tag = tag(Tag::HASH, 2, false);
+const TREE: Tag = tag(Tag::HASH, 2, true);
+const SEVEN: &[u8; INSTANCE] = &7_u64.to_le_bytes();
 const BLOB: BlobRef = BlobRef {
     id: 77,
     len: 1 << 40,
@@ -36,6 +37,13 @@ fn drafts() -> Vec<Draft<'static>> {
         Draft::expire(db, b"k", None),
         Draft::patch(db, b"k", TAG, 10, 15, b"12345"),
         Draft::patch(db, b"k", TAG, 1 << 40, 1 << 41, b""),
+        Draft::set(db, b"tree", TREE, Some(5), SEVEN),
+        Draft::edit(db, b"hash", TREE, b"operations"),
+        Draft::edit(db, b"", tag(Tag::HASH, 0, false), b""),
+        Draft::edit_instance(db, SEVEN, TREE, b"operations"),
+        Draft::edit_instance(db, &[0xff; INSTANCE], TREE, b""),
+        Draft::leaf(db, SEVEN, TREE, b"a run"),
+        Draft::leaf(db, SEVEN, TREE, &[9; 2000]),
         Draft::bind(&[2, 0, 3, 0, 0, 0, 0, 0]),
         Draft::mark(Lsn(8)),
         Draft::retire(Lsn(1 << 50)),
@@ -47,6 +55,10 @@ fn bytes_of(draft: &Draft<'_>, lsn: Lsn) -> Vec<u8> {
     let mut slot = vec![0xff; draft.bytes() as usize];
     write(&mut slot, lsn, draft);
     slot
+}
+
+fn u64_of(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().expect("eight"))
 }
 
 #[test]
@@ -93,9 +105,22 @@ fn what_is_written_is_read() {
                 total: 15,
                 bytes: Value::Bytes(b"12345"),
             },
+            Kind::Edit => Change::Edit {
+                tag: draft.tag,
+                bytes: Value::Bytes(draft.data),
+            },
+            Kind::Leaf => Change::Leaf {
+                tag: tag(Tag::HASH, 0, true),
+                bytes: Value::Bytes(draft.data),
+            },
             _ => unreachable!("it has no key"),
         };
         assert_eq!(record.change, expected);
+        let is_of_instance =
+            draft.kind == Kind::Leaf || draft.kind == Kind::Edit && draft.tag.is_tree;
+        assert_eq!(record.is_of_instance(), is_of_instance);
+        let number = is_of_instance.then(|| u64_of(draft.key));
+        assert_eq!(record.instance(), number);
         if let Some(address) = record.address() {
             assert_eq!(
                 base_bytes(address, record.key.len() as u64, draft.data.len() as u64),
@@ -199,14 +224,9 @@ fn a_batch_is_a_header_and_what_is_inside() {
 
 #[test]
 fn what_a_later_version_writes_is_unknown() {
-    let with = |change: fn(&mut Vec<u8>)| {
-        let mut bytes = bytes_of(&Draft::delete(DbId(1), b"12345678"), AT);
-        change(&mut bytes);
-        let length = u32::from_le_bytes(bytes[..4].try_into().expect("four"));
-        let checksum = crc32c::crc32c_append(seed(AT, length), &bytes[8..]);
-        bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
-        read(&bytes, AT).map(|found| found.bytes)
-    };
+    let delete = Draft::delete(DbId(1), b"12345678");
+    let with =
+        |change: fn(&mut Vec<u8>)| read(&changed(&delete, change), AT).map(|found| found.bytes);
     assert_eq!(with(|_| {}), Ok(24));
     let is_unknown = |change, what| assert_eq!(with(change), Err(Flaw::Unknown(what)));
     is_unknown(|bytes| bytes[8] = 0, Unknown::Kind(0));
@@ -223,9 +243,79 @@ fn what_a_later_version_writes_is_unknown() {
     }
 }
 
+/// A record as `draft`, changed and with the checksum of what it is then.
+fn changed(draft: &Draft<'_>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = bytes_of(draft, AT);
+    change(&mut bytes);
+    let length = u32::from_le_bytes(bytes[..4].try_into().expect("four"));
+    let checksum = crc32c::crc32c_append(seed(AT, length), &bytes[8..]);
+    bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn a_record_of_an_instance_has_its_number_and_no_expiry() {
+    let db = DbId(1);
+    let data = b"eight or more";
+    let drafts = [
+        (Draft::leaf(db, SEVEN, TREE, data), true),
+        (Draft::edit_instance(db, SEVEN, TREE, data), true),
+        (Draft::edit(db, SEVEN, TREE, data), false),
+    ];
+    for (draft, is_of_instance) in drafts {
+        let kind = draft.kind as u8;
+        for len in 0..16 {
+            let bytes = changed(&draft, |bytes| bytes[12] = len);
+            let is_known = !is_of_instance || len == 8;
+            let flaw = (!is_known).then_some(Flaw::Unknown(Unknown::Content(kind)));
+            assert_eq!(read(&bytes, AT).err(), flaw, "{len} {draft:?}");
+        }
+        let bytes = changed(&draft, |bytes| bytes[9] |= FLAG_EXPIRY);
+        let unknown = Flaw::Unknown(Unknown::Content(kind));
+        assert_eq!(read(&bytes, AT), Err(unknown), "{draft:?}");
+        // Where there is no instance, the flag that says so is unknown.
+        let other = if draft.kind == Kind::Edit {
+            None
+        } else {
+            Some(TREE)
+        };
+        let bytes = changed(&draft, |bytes| bytes[9] ^= FLAG_TREE);
+        let flaw = other.map(|tree| {
+            let is_tree = false;
+            Flaw::Unknown(Unknown::Value(Tag {
+                form: 0,
+                is_tree,
+                ..tree
+            }))
+        });
+        assert_eq!(read(&bytes, AT).err(), flaw, "{draft:?}");
+    }
+    for draft in [
+        Draft::delete(db, b"key"),
+        Draft::expire(db, b"key", None),
+        Draft::mark(Lsn(16)),
+        Draft::void(&[]),
+    ] {
+        let bytes = changed(&draft, |bytes| bytes[9] |= FLAG_TREE);
+        let unknown = Flaw::Unknown(Unknown::Flags(FLAG_TREE));
+        assert_eq!(read(&bytes, AT), Err(unknown), "{draft:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "only collections have leaves")]
+fn a_string_has_no_leaves() {
+    Draft::leaf(DbId(0), SEVEN, TAG, b"");
+}
+
+#[test]
+#[should_panic(expected = "only collections change by operations")]
+fn a_string_has_no_edits() {
+    Draft::edit(DbId(0), b"key", TAG, b"");
+}
+
 #[test]
 fn a_value_is_a_string_in_one_of_three_forms_or_a_hash_in_one_of_two() {
-    const NUMBER: &[u8; 8] = &7_u64.to_le_bytes();
     let db = DbId(0);
     for bits in 0..128 {
         let tag = tag(bits / 8, bits % 4, bits & 4 != 0);
@@ -243,9 +333,9 @@ fn a_value_is_a_string_in_one_of_three_forms_or_a_hash_in_one_of_two() {
                 tag.is_known() && !tag.is_tree,
             ),
             (Draft::patch(db, b"key", tag, 0, 5, b"value"), is_string),
-            (with(Draft::edit_instance(db, NUMBER, HASH, b"")), is_hash),
+            (with(Draft::edit_instance(db, SEVEN, TREE, b"")), is_hash),
             (
-                with(Draft::leaf(db, NUMBER, HASH, b"")),
+                with(Draft::leaf(db, SEVEN, TREE, b"")),
                 is_hash && tag.is_tree && tag.form == 0,
             ),
         ];
@@ -306,6 +396,14 @@ fn hints_are_records_without_their_data() {
                     other => other,
                 },
             },
+            Change::Edit { tag, bytes } => Change::Edit {
+                tag,
+                bytes: Value::Stored(bytes.len()),
+            },
+            Change::Leaf { tag, bytes } => Change::Leaf {
+                tag,
+                bytes: Value::Stored(bytes.len()),
+            },
             change => change,
         };
         assert_eq!(hinted.record.change, expected);
@@ -349,6 +447,17 @@ fn golden() -> Vec<(&'static str, Draft<'static>)> {
         ("Mark", Draft::mark(Lsn(4096))),
         ("Retire", Draft::retire(Lsn(4096))),
         ("Void", Draft::void(&[0; 8])),
+        ("Set, instance 7", Draft::set(db, b"key", TREE, None, SEVEN)),
+        ("Leaf of instance 7", Draft::leaf(db, SEVEN, TREE, b"leaf")),
+        ("Edit", Draft::edit(db, b"key", TREE, b"edit")),
+        (
+            "Edit of instance 7",
+            Draft::edit_instance(db, SEVEN, TREE, b"edit"),
+        ),
+        (
+            "Edit: instance 7 is gone",
+            Draft::edit_instance(db, SEVEN, TREE, b""),
+        ),
     ]
 }
 
@@ -423,7 +532,7 @@ fn the_dump_of_a_later_version_is_what_it_would_write() {
     let (first, second) = (Lsn::FIRST, Lsn::FIRST.offset(24));
     let mut dump = hex("header of version 9.2.1", &header_of(9 << 24 | 2 << 16 | 1));
     dump += &hex(&format!("Set at {first}"), &bytes_of(&set, first));
-    for (title, kinds) in [("Record of kind 11", 0x0b), ("Set of kind 9", 0x91)] {
+    for (title, kinds) in [("Record of kind 13", 0x0d), ("Set of kind 9", 0x91)] {
         let bytes = with_kinds(&set, second, kinds);
         assert!(matches!(read(&bytes, second), Err(Flaw::Unknown(_))));
         dump += &hex(&format!("{title} at {second}"), &bytes);

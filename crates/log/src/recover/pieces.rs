@@ -100,7 +100,7 @@ impl<'r> Pieces<'r> {
                 Change::Set { tag, .. } if tag.is_tree => false,
                 Change::Set { value, .. } => value.len() >= min,
                 Change::Patch { bytes, .. } => bytes.len() >= min,
-                // What elements there are is known from all of the records alone.
+                // What a collection has is known from its records' data alone.
                 Change::Edit { .. } | Change::Leaf { .. } => false,
                 Change::Delete | Change::Expire(_) => true,
             };

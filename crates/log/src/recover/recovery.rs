@@ -17,6 +17,7 @@ use crate::directory::{copy_range, free_name, lock_directory};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fetch::ValueReader;
+use crate::liveness::Liveness;
 use crate::log::Log;
 use crate::manifest;
 use crate::options::Options;
@@ -141,6 +142,12 @@ impl Recovery {
             self.segments.clone(),
             self.blobs.clone(),
         )
+    }
+
+    /// For notes about records that are dead although no later one says so: leaves of instances that no `Set`
+    /// names at the end of a replay.
+    pub fn liveness(&self) -> Liveness {
+        Liveness::new(self.segments.clone(), self.blobs.clone(), None)
     }
 
     /// Hands all records to `replayer`. `progress` is called now and then.

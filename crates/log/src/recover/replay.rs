@@ -83,6 +83,7 @@ pub struct Progress {
 struct Survey {
     bases: AtomicU64,
     tombstones: AtomicU64,
+    edits: AtomicU64,
 }
 
 /// The number of the piece that may be applied to a partition next. On a cache line of its own.
@@ -152,10 +153,10 @@ impl Source<'_> {
             records,
         });
         for (segment, survey) in map.segments.iter().zip(&replay.surveys) {
-            let (bases, tombstones) = (&survey.bases, &survey.tombstones);
             segment.set_survey(
-                bases.load(Ordering::Relaxed),
-                tombstones.load(Ordering::Relaxed),
+                survey.bases.load(Ordering::Relaxed),
+                survey.tombstones.load(Ordering::Relaxed),
+                survey.edits.load(Ordering::Relaxed),
             );
         }
         Ok(())
@@ -232,7 +233,7 @@ impl Replay<'_> {
     /// Checks what is in a piece, and finds out whose it is.
     fn check(&self, piece: &Piece, routes: &mut Routes) -> Result<()> {
         routes.clear();
-        let (mut at, mut bases, mut tombstones) = (0, 0, 0);
+        let (mut at, mut bases, mut tombstones, mut edits) = (0, 0, 0, 0);
         while at < piece.bytes().len() {
             let (record, bytes) = self.read(piece, at)?;
             if let Some(record) =
@@ -248,7 +249,8 @@ impl Replay<'_> {
                     }
                     Change::Delete => tombstones += record.bytes(),
                     Change::Leaf { .. } => bases += record.bytes(),
-                    Change::Expire(_) | Change::Patch { .. } | Change::Edit { .. } => {}
+                    Change::Edit { .. } => edits += record.bytes(),
+                    Change::Expire(_) | Change::Patch { .. } => {}
                 }
             }
             at += bytes;
@@ -256,6 +258,7 @@ impl Replay<'_> {
         let survey = &self.surveys[piece.segment];
         survey.bases.fetch_add(bases, Ordering::Relaxed);
         survey.tombstones.fetch_add(tombstones, Ordering::Relaxed);
+        survey.edits.fetch_add(edits, Ordering::Relaxed);
         routes.sort();
         Ok(())
     }
