@@ -7,6 +7,7 @@ use ferrite_log::{DbId, Log, Lsn, Options, Recovery, SyncPolicy};
 use support::options;
 use support::simulator::{Fault, FaultKind, Simulator};
 use support::store::{FullKey, Op, State, Store, load};
+use support::trees::LEAVES;
 
 /// A store, and what it was after every change.
 struct History {
@@ -36,13 +37,20 @@ fn random_value(random: &mut fastrand::Rng) -> Vec<u8> {
 
 fn random_op(random: &mut fastrand::Rng, in_batch: bool) -> Op {
     let expiry = |random: &mut fastrand::Rng| (random.u8(..4) == 0).then(|| random.i64(1..2000));
-    match random.u8(..if in_batch { 60 } else { 80 }) {
+    let few = |random: &mut fastrand::Rng| {
+        let len = random.usize(..400);
+        vec![random.u8(..); len]
+    };
+    match random.u8(..if in_batch { 80 } else { 100 }) {
         0..30 => Op::Set(random_key(random), random_value(random), expiry(random)),
         30..40 => Op::Delete(random_key(random)),
         40..48 => Op::Expire(random_key(random), expiry(random)),
         48..58 => Op::Patch(random_key(random), random.u64(..60), random_value(random)),
         58..60 => Op::Clear(DbId(random.u16(..3))),
-        60..66 => Op::Series(
+        60..63 => Op::Hash(random_key(random), few(random)),
+        63..67 => Op::Grow(random_key(random), few(random)),
+        67..80 => Op::Edit(random_key(random), random.u8(..LEAVES), few(random)),
+        80..86 => Op::Series(
             (0..random.u8(2..6))
                 .map(|_| {
                     let mut value = random_value(random);
@@ -51,12 +59,12 @@ fn random_op(random: &mut fastrand::Rng, in_batch: bool) -> Op {
                 })
                 .collect(),
         ),
-        66..77 => Op::Batch(
+        86..97 => Op::Batch(
             (0..random.u8(..6))
                 .map(|_| random_op(random, true))
                 .collect(),
         ),
-        77 => Op::ClearAll,
+        97 => Op::ClearAll,
         _ => Op::Swap(random.u16(..3), random.u16(..3)),
     }
 }

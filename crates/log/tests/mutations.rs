@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use ferrite_log::{DbId, Error, Log, Lsn, check, repair};
 use support::simulator::Simulator;
 use support::store::{BLOB_MIN, FullKey, Op, State, Store, load};
+use support::trees::LEAVES;
 use support::{directory, open, options};
 use sys::file::Files;
 
@@ -52,7 +53,7 @@ fn random_value(random: &mut fastrand::Rng) -> Vec<u8> {
 
 fn random_op(random: &mut fastrand::Rng) -> Op {
     let expiry = |random: &mut fastrand::Rng| (random.u8(..4) == 0).then(|| random.i64(1..2000));
-    match random.u8(..40) {
+    match random.u8(..55) {
         0..20 => Op::Set(random_key(random), random_value(random), expiry(random)),
         20..24 => Op::Delete(random_key(random)),
         24..27 => Op::Expire(random_key(random), expiry(random)),
@@ -62,14 +63,17 @@ fn random_op(random: &mut fastrand::Rng) -> Op {
                 .map(|_| Op::Set(random_key(random), random_value(random), None))
                 .collect(),
         ),
-        38 => Op::Clear(DbId(random.u16(..2))),
+        38..41 => Op::Hash(random_key(random), vec![random.u8(..); 30]),
+        41..44 => Op::Grow(random_key(random), vec![random.u8(..); 300]),
+        44..53 => Op::Edit(random_key(random), random.u8(..LEAVES), vec![7; 20]),
+        53 => Op::Clear(DbId(random.u16(..2))),
         _ => Op::Swap(0, 1),
     }
 }
 
 impl Written {
     fn note(&mut self, end: Lsn, op: &Op, state: State) {
-        if let Op::Patch(key, ..) = op {
+        if let Op::Patch(key, ..) | Op::Edit(key, ..) = op {
             self.patched.insert(key.clone());
         }
         for (key, entry) in &state.entries {

@@ -2,8 +2,10 @@
 
 #![allow(dead_code, reason = "every test uses a part")]
 
+pub(crate) mod batches;
 pub(crate) mod simulator;
 pub(crate) mod store;
+pub(crate) mod trees;
 
 use std::sync::Arc;
 

@@ -11,6 +11,9 @@ use ferrite_log::{
 };
 use sys::file::DIRECT_BLOCK;
 
+use super::batches;
+use super::trees::{self, HASH, Instances, Leaves, TREE};
+
 /// One key's state. `address` is where it is in the log; two stores are equal without it.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
@@ -18,11 +21,14 @@ pub(crate) struct Entry {
     pub(crate) tag: Tag,
     pub(crate) expiry: Option<i64>,
     pub(crate) address: Option<Address>,
+    /// Those of its instance, if it is one.
+    pub(crate) leaves: Leaves,
 }
 
 impl PartialEq for Entry {
     fn eq(&self, other: &Entry) -> bool {
         (&self.value, self.tag, self.expiry) == (&other.value, other.tag, other.expiry)
+            && self.leaves == other.leaves
     }
 }
 
@@ -48,7 +54,7 @@ impl State {
     }
 
     /// Puts an entry in place of what was there, which is dead from here on.
-    fn put(&mut self, key: FullKey, entry: Option<Entry>, liveness: &mut Liveness) {
+    pub(crate) fn put(&mut self, key: FullKey, entry: Option<Entry>, liveness: &mut Liveness) {
         let key_len = key.1.len();
         let old = match entry {
             Some(entry) => self.entries.insert(key, entry),
@@ -58,6 +64,7 @@ impl State {
             && let Some(address) = old.address
         {
             liveness.dead(address, key_len, old.value.len());
+            old.bury_leaves(liveness);
         }
     }
 }
@@ -68,7 +75,39 @@ pub(crate) struct Store {
     pub(crate) state: Mutex<State>,
 }
 
-fn patch(value: &mut Vec<u8>, offset: u64, total: u64, bytes: &[u8]) {
+impl Entry {
+    pub(crate) fn new(value: &[u8], tag: Tag, expiry: Option<i64>) -> Entry {
+        Entry {
+            value: value.to_vec(),
+            tag,
+            expiry,
+            address: None,
+            leaves: Leaves::new(),
+        }
+    }
+}
+
+/// Appends and applies a whole value. Returns the instance that the key had.
+fn set(
+    state: &mut State,
+    appender: &mut Appender,
+    full: &FullKey,
+    mut entry: Entry,
+) -> Option<(DbId, u64)> {
+    let (db, key) = full;
+    entry.address = Some(append(appender, *db, key, &entry));
+    let before = state.entries.get(full).and_then(Entry::instance);
+    state.put(full.clone(), Some(entry), appender.liveness());
+    before.map(|number| (*db, number))
+}
+
+/// The entry of a key whose value is a string.
+pub(crate) fn string_of<'s>(state: &'s mut State, full: &FullKey) -> Option<&'s mut Entry> {
+    let entry = state.entries.get_mut(full);
+    entry.filter(|entry| entry.tag.kind == Tag::STRING)
+}
+
+pub(crate) fn patch(value: &mut Vec<u8>, offset: u64, total: u64, bytes: &[u8]) {
     value.resize(total as usize, 0);
     value[offset as usize..offset as usize + bytes.len()].copy_from_slice(bytes);
 }
@@ -80,6 +119,12 @@ pub(crate) enum Op {
     Delete(FullKey),
     Expire(FullKey, Option<i64>),
     Patch(FullKey, u64, Vec<u8>),
+    /// The value is a small collection.
+    Hash(FullKey, Vec<u8>),
+    /// The value is an instance, of leaves like this.
+    Grow(FullKey, Vec<u8>),
+    /// Some more for a collection, or for a leaf of it.
+    Edit(FullKey, u8, Vec<u8>),
     Batch(Vec<Op>),
     /// Sets of values that are no large ones, two at least.
     Series(Vec<(FullKey, Vec<u8>)>),
@@ -95,25 +140,34 @@ pub(crate) const TAG: Tag = Tag {
 };
 
 impl Store {
-    /// Appends and applies `op`. Returns where its last record ends.
+    /// Appends and applies `op`. Returns where the last record ends that does
+    /// something.
     pub(crate) fn run(&self, log: &Log, appender: &mut Appender, op: &Op) -> Lsn {
         let mut state = self.state.lock().expect("no panic inside");
         let state = &mut *state;
+        // Ends when its key has another value.
+        let mut before = None;
         match op {
-            Op::Set((db, key), value, expiry) => {
-                let mut entry = Entry {
-                    value: value.clone(),
-                    tag: TAG,
-                    expiry: *expiry,
-                    address: None,
-                };
-                entry.address = Some(append(appender, *db, key, &entry));
-                state.put((*db, key.clone()), Some(entry), appender.liveness());
+            Op::Set(full, value, expiry) => {
+                before = set(state, appender, full, Entry::new(value, TAG, *expiry));
             }
-            Op::Delete((db, key)) => {
-                if state.entries.contains_key(&(*db, key.clone())) {
+            Op::Hash(full, value) => {
+                before = set(state, appender, full, Entry::new(value, HASH, None));
+            }
+            Op::Grow(full, value) => before = trees::grow(state, appender, full, value),
+            Op::Edit(full @ (db, key), leaf, bytes) => {
+                if let Some((entry, data)) = trees::edit_of(state, full, *leaf, bytes) {
+                    match entry.instance() {
+                        None => appender.edit(*db, key, HASH, &data),
+                        Some(number) => appender.edit_instance(*db, number, TREE, &data),
+                    };
+                }
+            }
+            Op::Delete(full @ (db, key)) => {
+                if let Some(entry) = state.entries.get(full) {
+                    before = entry.instance().map(|number| (*db, number));
                     appender.delete(*db, key);
-                    state.put((*db, key.clone()), None, appender.liveness());
+                    state.put(full.clone(), None, appender.liveness());
                 }
             }
             Op::Expire(full @ (db, key), expiry) => {
@@ -123,7 +177,7 @@ impl Store {
                 }
             }
             Op::Patch(full @ (db, key), offset, bytes) => {
-                if let Some(entry) = state.entries.get_mut(full) {
+                if let Some(entry) = string_of(state, full) {
                     let total = (offset + bytes.len() as u64).max(entry.value.len() as u64);
                     appender.patch(*db, key, TAG, *offset, total, bytes);
                     patch(&mut entry.value, *offset, total, bytes);
@@ -131,8 +185,8 @@ impl Store {
                     entry.address = entry.address.map(Address::patched);
                 }
             }
-            Op::Batch(ops) => self.run_batch(appender, ops, state),
-            Op::Series(sets) => run_series(appender, sets, state),
+            Op::Batch(ops) => batches::run_batch(appender, ops, state),
+            Op::Series(sets) => batches::run_series(appender, sets, state),
             Op::Clear(db) => {
                 appender.bind(&[Rebind::Clear(*db)]);
                 clear(state, Some(*db), appender.liveness());
@@ -145,77 +199,12 @@ impl Store {
                 appender.bind(&swap(log, *a, *b));
             }
         }
-        appender.commit()
-    }
-
-    fn run_batch(&self, appender: &mut Appender, ops: &[Op], state: &mut State) {
-        let mut dead = Vec::new();
-        let mut note = |key: &FullKey, old: Option<Entry>| {
-            dead.extend(old.and_then(|old| {
-                old.address
-                    .map(|address| (address, key.1.len(), old.value.len()))
-            }));
-        };
-        let store = appender.blob_store();
-        let mut batch = appender.batch();
-        for op in ops {
-            match op {
-                Op::Set(full @ (db, key), value, expiry) => {
-                    match blob_of(&store, value) {
-                        None => batch.set(*db, key, TAG, *expiry, value),
-                        Some(blob) => batch.set_blob(*db, key, TAG, *expiry, &blob),
-                    }
-                    let entry = Entry {
-                        value: value.clone(),
-                        tag: TAG,
-                        expiry: *expiry,
-                        address: None,
-                    };
-                    note(full, state.entries.insert(full.clone(), entry));
-                }
-                Op::Delete(full @ (db, key)) => {
-                    if let Some(old) = state.entries.remove(full) {
-                        batch.delete(*db, key);
-                        note(full, Some(old));
-                    }
-                }
-                Op::Expire(full @ (db, key), expiry) => {
-                    if let Some(entry) = state.entries.get_mut(full) {
-                        batch.expire(*db, key, *expiry);
-                        entry.expiry = *expiry;
-                    }
-                }
-                Op::Patch(full @ (db, key), offset, bytes) => {
-                    if let Some(entry) = state.entries.get_mut(full) {
-                        let total = (offset + bytes.len() as u64).max(entry.value.len() as u64);
-                        batch.patch(*db, key, TAG, *offset, total, bytes);
-                        patch(&mut entry.value, *offset, total, bytes);
-                        entry.address = entry.address.map(Address::patched);
-                    }
-                }
-                Op::Clear(db) => {
-                    batch.bind(&[Rebind::Clear(*db)]);
-                    for (full, _) in state
-                        .entries
-                        .clone()
-                        .range((*db, vec![])..(DbId(db.0 + 1), vec![]))
-                    {
-                        note(full, state.entries.remove(full));
-                    }
-                }
-                _ => unreachable!("batches hold nothing else here"),
-            }
+        let end = appender.commit();
+        if let Some((db, number)) = before {
+            appender.edit_instance(db, number, TREE, b"");
+            appender.commit();
         }
-        let mut made: Vec<(FullKey, Option<Address>, bool)> = Vec::new();
-        batch.finish(|_, record, address| {
-            let is_patch = matches!(record.change, Change::Patch { .. });
-            made.push(((record.db, record.key.to_vec()), address, is_patch));
-        });
-        let liveness = appender.liveness();
-        note_addresses(state, made, liveness);
-        for (address, key, value) in dead {
-            liveness.dead(address, key, value);
-        }
+        end
     }
 
     /// Forgets what has expired; nothing is logged for it, unless its value has a file of its own.
@@ -229,9 +218,9 @@ impl Store {
             .map(|(key, _)| key.clone())
             .collect();
         for key in due {
-            // The file of a large value goes, so its record must not be the last word.
-            let address = state.entries[&key].address;
-            if address.is_some_and(Address::is_blob) {
+            // The file of a large value goes, or leaves do, so its record must not be the last word.
+            let entry = &state.entries[&key];
+            if entry.tag.is_tree || entry.address.is_some_and(Address::is_blob) {
                 appender.delete(key.0, &key.1);
             }
             state.put(key, None, appender.liveness());
@@ -245,22 +234,6 @@ impl Store {
 }
 
 /// What SWAPDB does to the bindings.
-fn run_series(appender: &mut Appender, sets: &[(FullKey, Vec<u8>)], state: &mut State) {
-    let bytes =
-        |((_, key), value): &(FullKey, Vec<u8>)| Appender::set_bytes(key.len(), value.len());
-    appender.begin_series(sets.len() as u32, sets.iter().map(bytes).sum());
-    for (full, value) in sets {
-        let entry = Entry {
-            value: value.clone(),
-            tag: TAG,
-            expiry: None,
-            address: Some(appender.set_in_series(full.0, &full.1, TAG, value)),
-        };
-        state.put(full.clone(), Some(entry), appender.liveness());
-    }
-    appender.end_series();
-}
-
 pub(crate) fn swap(log: &Log, a: u16, b: u16) -> [Rebind; 2] {
     let bindings = log.bindings();
     [
@@ -299,7 +272,7 @@ fn append(appender: &mut Appender, db: DbId, key: &[u8], entry: &Entry) -> Addre
 
 /// Writes a long value to a file of its own, in two pieces: anywhere in memory, or past the page cache with
 /// padding behind. `None` for a short one, or if the disk takes nothing.
-fn blob_of(store: &BlobStore, value: &[u8]) -> Option<Arc<Blob>> {
+pub(crate) fn blob_of(store: &BlobStore, value: &[u8]) -> Option<Arc<Blob>> {
     if value.len() < BLOB_MIN {
         return None;
     }
@@ -349,8 +322,12 @@ impl Relocate for Store {
         is_oldest: bool,
         tell: &mut dyn FnMut(&Record<'_>, Verdict),
     ) {
-        let state = self.state.lock().expect("no panic inside");
+        let mut state = self.state.lock().expect("no panic inside");
         for Replayed { record, .. } in records {
+            if record.is_of_instance() {
+                tell(record, trees::judge_instance(&mut state, record));
+                continue;
+            }
             let entry = state.entries.get(&(record.db, record.key.to_vec()));
             tell(record, judge(record, entry.map(current), is_oldest));
         }
@@ -368,6 +345,10 @@ fn current(entry: &Entry) -> Current {
 impl Store {
     fn relocate_one(&self, appender: &mut Appender, record: &Record<'_>, is_oldest: bool) {
         let mut state = self.state.lock().expect("no panic inside");
+        if record.is_of_instance() {
+            trees::relocate_instance(&mut state, appender, record);
+            return;
+        }
         let entry = state.entries.get_mut(&(record.db, record.key.to_vec()));
         let verdict = judge(record, entry.as_deref().map(current), is_oldest);
         match (verdict, entry) {
@@ -403,6 +384,7 @@ pub(crate) struct Loading {
 #[derive(Default)]
 struct Part {
     state: State,
+    instances: Instances,
     /// Entries whose values are in files, and what changed them since. They are read at the end: a later
     /// record may have replaced one, and then its file is gone.
     blobs: BTreeMap<FullKey, (BlobRef, Vec<Patch>)>,
@@ -425,10 +407,18 @@ impl Replayer for Loading {
 
     fn apply(&self, partition: usize, records: &[Replayed<'_>], liveness: &mut Liveness) {
         let mut part = self.partitions[partition].lock().expect("no panic inside");
-        let Part { state, blobs } = &mut *part;
+        let Part {
+            state,
+            instances,
+            blobs,
+        } = &mut *part;
         for replayed in records {
             let record = &replayed.record;
             assert_eq!(replayed.hash, hash(record.db, record.key));
+            if record.is_of_instance() {
+                instances.apply(record, liveness);
+                continue;
+            }
             let full = (record.db, record.key.to_vec());
             match record.change {
                 Change::Set { tag, expiry, value } => {
@@ -447,10 +437,8 @@ impl Replayer for Loading {
                     state.put(
                         full,
                         Some(Entry {
-                            value,
-                            tag,
-                            expiry,
                             address,
+                            ..Entry::new(&value, tag, expiry)
                         }),
                         liveness,
                     );
@@ -464,9 +452,20 @@ impl Replayer for Loading {
                         entry.expiry = expiry;
                     }
                 }
-                Change::Edit { .. } | Change::Leaf { .. } => {
-                    unreachable!("the store has no collections")
+                Change::Edit { bytes, .. } => {
+                    let bytes = match bytes {
+                        Value::Bytes(bytes) => bytes.to_vec(),
+                        _ => self.fetch(record, bytes.len()),
+                    };
+                    // Its collection may be written again behind it.
+                    if let Some(entry) = state.entries.get_mut(&full)
+                        && entry.tag == HASH
+                    {
+                        trees::edit(&mut entry.value, &bytes);
+                        entry.address = entry.address.map(Address::patched);
+                    }
                 }
+                Change::Leaf { .. } => unreachable!("it is of an instance"),
                 Change::Patch {
                     tag,
                     offset,
@@ -477,7 +476,7 @@ impl Replayer for Loading {
                         Value::Bytes(bytes) => bytes.to_vec(),
                         _ => self.fetch(record, bytes.len()),
                     };
-                    if let Some(entry) = state.entries.get_mut(&full) {
+                    if let Some(entry) = string_of(state, &full) {
                         patch(&mut entry.value, offset, total, bytes);
                         entry.tag = tag;
                         entry.address = entry.address.map(Address::patched);
@@ -523,10 +522,11 @@ pub(crate) fn load_from(
         &loading,
         &mut |_| {},
     )?;
-    let mut state = State::default();
+    let (mut state, mut instances) = (State::default(), Instances::default());
     for partition in loading.partitions {
         let part = partition.into_inner().expect("no panic inside");
         state.entries.extend(part.state.entries);
+        instances.extend(part.instances);
         for (full, (blob, patches)) in part.blobs {
             let mut value = recovery.value_reader().read_blob(blob)?;
             for (offset, total, bytes) in patches {
@@ -535,33 +535,8 @@ pub(crate) fn load_from(
             state.entries.get_mut(&full).expect("it is there").value = value;
         }
     }
+    instances.claim(&mut state, &mut recovery.liveness());
     Ok(Store {
         state: Mutex::new(state),
     })
-}
-
-/// Gives the entries that a batch has made their addresses.
-fn note_addresses(
-    state: &mut State,
-    made: Vec<(FullKey, Option<Address>, bool)>,
-    liveness: &mut Liveness,
-) {
-    for (full, address, is_patch) in made {
-        // The key may be gone again: deleted later in the same batch.
-        let entry = state.entries.get_mut(&full);
-        if let Some(address) = address {
-            match entry {
-                Some(entry) => {
-                    if let Some(old) = entry.address.replace(address) {
-                        liveness.dead(old, full.1.len(), entry.value.len());
-                    }
-                }
-                None => liveness.dead(address, full.1.len(), 0),
-            }
-        } else if let Some(entry) = entry
-            && is_patch
-        {
-            entry.address = entry.address.map(Address::patched);
-        }
-    }
 }
