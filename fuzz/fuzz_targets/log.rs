@@ -64,9 +64,17 @@ fn written() -> &'static Simulator {
             appender.patch(DbId(0), b"key", tag, 3, 30, b"patch");
             appender.expire(DbId(0), b"key", None);
             appender.bind(&[Rebind::Clear(DbId(1))]);
+            let hash = Tag { kind: Tag::HASH, form: 0, is_tree: false };
+            let instance = Tag { is_tree: true, ..hash };
+            appender.leaf(DbId(0), 7, hash, b"leaf");
+            appender.edit_instance(DbId(0), 7, hash, b"edit");
+            appender.edit_instance(DbId(0), 7, hash, b"");
+            appender.set(DbId(0), b"tree", instance, None, &7_u64.to_le_bytes());
             let mut batch = appender.batch();
             batch.set(DbId(0), b"a", tag, None, b"1");
             batch.delete(DbId(0), b"key");
+            batch.edit(DbId(0), b"hash", hash, b"edit");
+            batch.leaf(DbId(0), 8, hash, b"leaf");
             batch.finish(|_, _, _| {});
             drop(appender);
             log.close().expect("all is written");

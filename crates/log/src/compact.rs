@@ -65,16 +65,16 @@ pub trait Relocate: Send + Sync {
 
     /// For each record, locks the shard of its key, asks [`judge`] what has to happen, and does it with
     /// `appender`. In place of a record of an instance, leaves are written that rest on it, or that it amends
-    /// while their bases are older ([`Appender::leaf`]). The address that an entry or a leaf had before it was
-    /// written again is reported as dead, as always; a large value whose entry is not patched goes on in its
-    /// file ([`Appender::keep_blob`]). Returns how many records it was done for: the first of them, and more
-    /// as long as the appender has room for them ([`Appender::may_relocate`]). It ends where what an entry has
+    /// while their bases are older ([`Appender::leaf`]). The address that an entry or a leaf had before is
+    /// reported as dead, as always; a large value whose entry is not patched goes on in its file
+    /// ([`Appender::keep_blob`]). Returns how many records it was done for: the first of them, and more as
+    /// long as the appender has room for them ([`Appender::may_relocate`]). It ends where what an entry has
     /// become has no room on a full disk ([`Appender::may_append`]), be it the first.
     fn relocate(&self, appender: &mut Appender, records: &[Replayed<'_>], is_oldest: bool)
     -> usize;
 
     /// Tells what would have to happen with each record now ([`judge`]). One that may be dropped may be
-    /// dropped ever after. Values, leaves and edits are on the disk ([`Value::Stored`](crate::Value::Stored)).
+    /// dropped ever after. Values, leaves and edits are on the disk: [`Stored`](crate::Value::Stored).
     fn judge(
         &self,
         records: &[Replayed<'_>],
@@ -452,13 +452,14 @@ mod tests {
     }
 
     const PATCH: Change<'static> = Change::Patch {
-        tag: Tag {
-            kind: 0,
-            form: 0,
-            is_tree: false,
-        },
+        tag: Tag::new(Tag::STRING, 0),
         offset: 0,
         total: 1,
+        bytes: Value::Bytes(b"x"),
+    };
+
+    const EDIT: Change<'static> = Change::Edit {
+        tag: Tag::new(Tag::HASH, 2),
         bytes: Value::Bytes(b"x"),
     };
 
@@ -471,6 +472,7 @@ mod tests {
         assert_eq!(verdict(set(None), None), [Drop, Drop]);
         assert_eq!(verdict(Change::Expire(None), None), [Drop, Drop]);
         assert_eq!(verdict(PATCH, None), [Drop, Drop]);
+        assert_eq!(verdict(EDIT, None), [Drop, Drop]);
     }
 
     #[test]
@@ -484,9 +486,11 @@ mod tests {
             [Rewrite; 2]
         );
         assert_eq!(verdict(set(Some(1)), Some((newer, false, None))), [Drop; 2]);
-        assert_eq!(verdict(PATCH, Some((older, true, None))), [Rewrite; 2]);
-        assert_eq!(verdict(PATCH, Some((older, false, None))), [Drop; 2]);
-        assert_eq!(verdict(PATCH, Some((newer, true, None))), [Drop; 2]);
+        for change in [PATCH, EDIT] {
+            assert_eq!(verdict(change, Some((older, true, None))), [Rewrite; 2]);
+            assert_eq!(verdict(change, Some((older, false, None))), [Drop; 2]);
+            assert_eq!(verdict(change, Some((newer, true, None))), [Drop; 2]);
+        }
         assert_eq!(
             verdict(Change::Expire(Some(3)), Some((older, false, Some(3)))),
             [Expire; 2]
@@ -507,5 +511,25 @@ mod tests {
             verdict(Change::Delete, Some((newer, false, None))),
             [Drop; 2]
         );
+    }
+
+    /// Whatever the key that has the number of an instance for a name has.
+    #[test]
+    fn a_record_of_an_instance_is_for_others_to_judge() {
+        let tag = Tag {
+            kind: Tag::HASH,
+            form: 0,
+            is_tree: true,
+        };
+        let bytes = Value::Bytes(b"x");
+        for change in [Change::Leaf { tag, bytes }, Change::Edit { tag, bytes }] {
+            for current in [
+                None,
+                Some((LSN.0 - 8, true, None)),
+                Some((LSN.0, false, None)),
+            ] {
+                assert_eq!(verdict(change, current), [Verdict::Drop; 2]);
+            }
+        }
     }
 }

@@ -41,6 +41,11 @@
 //! not be the last word, and the key is deleted like any other. A key that is evicted is deleted, too.
 //! `delete`, `expire` and `patch` are for keys that exist.
 //!
+//! A collection that is in its entry is a value that changes by [`Appender::edit`], whose bytes the log does
+//! not understand. A larger one is an *instance*: a tree whose leaves are written one by one
+//! ([`Appender::leaf`]) and change by [`Appender::edit_instance`]. Its number, which no other instance ever
+//! had, takes the place of the key in these records. The key's `Set`, with [`Tag::is_tree`], names it.
+//!
 //! Large values have files of their own ([`BlobStore`]): such a value is in its file before any lock is
 //! taken, and [`Appender::set_blob`] names it. It is durable no later than the record.
 //!
@@ -48,7 +53,11 @@
 //!
 //! [`Replayer::apply`] gets records of a partition in the order of the log and does what they say: a `Set`
 //! replaces whatever was there (with [`Record::address`] as the entry's address), `Delete` removes, `Expire`
-//! and `Patch` change what is there, or nothing if the key is missing. Nothing expires meanwhile.
+//! and `Patch` change what is there, or nothing if the key is missing. Nothing expires meanwhile. An `Edit` or
+//! a `Patch` may also meet a value of another type: one of the right type follows. A `Leaf` replaces a part of
+//! its instance, and an `Edit` amends a leaf, or nothing where there is none. After the last record, an entry
+//! whose `Set` names an instance gets the leaves of that; leaves that no entry gets are told to
+//! [`Recovery::liveness`].
 
 mod address;
 mod appender;

@@ -226,9 +226,39 @@ mod tests {
         let tally = scan.take_tally();
         assert_eq!(tally.bases, first - START);
         assert_eq!(tally.tombstones, second - first - HEADER as u64);
+        assert_eq!(tally.edits, 0);
         let hints = tally.hints.expect("they are few");
         // Position, header and key, of one with an expiry.
         assert_eq!(hints.len(), 3 * 32 + 40);
+        assert_eq!(scan.take_tally(), Tally::default());
+    }
+
+    #[test]
+    fn leaves_are_bases_and_edits_are_counted_for_themselves() {
+        let tag = Tag {
+            kind: Tag::HASH,
+            ..Tag::default()
+        };
+        let number = 9_u64.to_le_bytes();
+        let leaf = Draft::leaf(DB, &number, tag, &[1; 100]);
+        let edits = [
+            Draft::edit(DB, b"key", tag, &[2; 200]),
+            Draft::edit_instance(DB, &number, tag, b""),
+        ];
+        let (ring, mut consumer) = Ring::new(1 << 16, START, 1).expect("memory");
+        let mut producer = ring.producer().expect("the first");
+        put(&mut producer, &leaf);
+        edits.iter().for_each(|edit| put(&mut producer, edit));
+        producer.commit();
+        let all = consumer.complete();
+        let mut scan = Scan::new(START, &Options::default());
+        assert_eq!(scan.advance(&consumer, all, u64::MAX), all);
+        let tally = scan.take_tally();
+        assert_eq!((tally.bases, tally.tombstones), (leaf.bytes(), 0));
+        assert_eq!(tally.edits, edits[0].bytes() + edits[1].bytes());
+        let hints = tally.hints.expect("they are few");
+        // Position, header and key or number.
+        assert_eq!(hints.len(), 3 * 32);
         assert_eq!(scan.take_tally(), Tally::default());
     }
 

@@ -5,6 +5,7 @@
 
 mod append;
 mod backup;
+mod collections;
 mod compaction;
 mod crash;
 mod damage;

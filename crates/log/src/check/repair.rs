@@ -4,9 +4,9 @@
 //! - A header that cannot be read is written anew, from what the file's name and its neighbours say.
 //! - A segment that is missing is struck off: a new, empty segment at the end lists only what is there.
 //! - Keys whose large values are gone are deleted, in a new segment at the end.
-//! - Instances that have lost records end, in a new segment at the end: what is left of one is not what it was.
-//!   The next start deletes its key. Which instances these are is a guess from damaged bytes. The end is
-//!   written before the bytes are replaced, unless they are what keeps the end of the log from being found.
+//! - A new segment at the end says that instances are gone which have lost records: what is left of one is
+//!   not what it was. The next start deletes their keys. Which instances these are is a guess from damaged
+//!   bytes. The segment is written before these are replaced, unless they hide the end of the log.
 //! - What a backup, or a clean stop, says of the end of the log counts no more, if the log ends before it.
 //!
 //! A log with records of another version is left as it is: what they mean is not known, so nothing is mended

@@ -128,6 +128,16 @@ impl Tag {
     /// The kind of a hash, in one of two forms: 0 and 2.
     pub const HASH: u8 = 2;
 
+    /// Of a value that is no tree.
+    #[inline]
+    pub const fn new(kind: u8, form: u8) -> Tag {
+        Tag {
+            kind,
+            form,
+            is_tree: false,
+        }
+    }
+
     /// Whether this version reads values of this kind and form. One that it does not read stops a start.
     #[inline]
     pub const fn is_known(self) -> bool {

@@ -48,11 +48,7 @@ impl<'a> Draft<'a> {
     const fn new(kind: Kind, db: DbId, key: &'a [u8]) -> Draft<'a> {
         Draft {
             kind,
-            tag: Tag {
-                kind: Tag::STRING,
-                form: 0,
-                is_tree: false,
-            },
+            tag: Tag::new(Tag::STRING, 0),
             is_inner: false,
             db,
             expiry: None,

@@ -63,11 +63,8 @@ pub(crate) fn run_batch(appender: &mut Appender, ops: &[Op], state: &mut State) 
             }
             Op::Clear(db) => {
                 batch.bind(&[Rebind::Clear(*db)]);
-                for (full, _) in state
-                    .entries
-                    .clone()
-                    .range((*db, vec![])..(DbId(db.0 + 1), vec![]))
-                {
+                let all = state.entries.clone();
+                for (full, _) in all.range((*db, vec![])..(DbId(db.0 + 1), vec![])) {
                     note(full, state.entries.remove(full));
                 }
             }
@@ -85,6 +82,11 @@ pub(crate) fn run_batch(appender: &mut Appender, ops: &[Op], state: &mut State) 
     });
     let liveness = appender.liveness();
     note_addresses(state, made, liveness);
+    bury(dead, liveness);
+}
+
+/// What entries were that a batch has replaced is dead.
+fn bury(dead: Vec<(FullKey, Entry)>, liveness: &mut Liveness) {
     for (full, old) in dead {
         // Without an address it was made by this batch, too, which has told of its records.
         if let Some(address) = old.address {
@@ -94,7 +96,7 @@ pub(crate) fn run_batch(appender: &mut Appender, ops: &[Op], state: &mut State) 
     }
 }
 
-/// The same for sets whose size is known before.
+/// Appends and applies sets whose size is known before, as one change.
 pub(crate) fn run_series(appender: &mut Appender, sets: &[(FullKey, Vec<u8>)], state: &mut State) {
     let bytes =
         |((_, key), value): &(FullKey, Vec<u8>)| Appender::set_bytes(key.len(), value.len());

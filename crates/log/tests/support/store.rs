@@ -453,10 +453,7 @@ impl Replayer for Loading {
                     }
                 }
                 Change::Edit { bytes, .. } => {
-                    let bytes = match bytes {
-                        Value::Bytes(bytes) => bytes.to_vec(),
-                        _ => self.fetch(record, bytes.len()),
-                    };
+                    let bytes = self.bytes(record, bytes);
                     // Its collection may be written again behind it.
                     if let Some(entry) = state.entries.get_mut(&full)
                         && entry.tag == HASH
@@ -472,10 +469,7 @@ impl Replayer for Loading {
                     total,
                     bytes,
                 } => {
-                    let bytes = &*match bytes {
-                        Value::Bytes(bytes) => bytes.to_vec(),
-                        _ => self.fetch(record, bytes.len()),
-                    };
+                    let bytes = &*self.bytes(record, bytes);
                     if let Some(entry) = string_of(state, &full) {
                         patch(&mut entry.value, offset, total, bytes);
                         entry.tag = tag;
@@ -491,6 +485,13 @@ impl Replayer for Loading {
 }
 
 impl Loading {
+    fn bytes(&self, record: &Record<'_>, bytes: Value<'_>) -> Vec<u8> {
+        match bytes {
+            Value::Bytes(bytes) => bytes.to_vec(),
+            _ => self.fetch(record, bytes.len()),
+        }
+    }
+
     fn fetch(&self, record: &Record<'_>, len: u64) -> Vec<u8> {
         let value = self.reader.read(record.lsn, record.key, len);
         value.expect("it is whole").expect("it is there")

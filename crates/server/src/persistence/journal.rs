@@ -581,11 +581,7 @@ pub(crate) fn stored(address: Address) -> LogAddress {
 /// Tag of a value for the log: its type and encoding.
 #[inline]
 pub(crate) fn tag_of(entry: EntryRef<'_>) -> Tag {
-    Tag {
-        kind: entry.kind() as u8,
-        form: entry.form() as u8,
-        is_tree: false,
-    }
+    Tag::new(entry.kind() as u8, entry.form() as u8)
 }
 
 /// Type of a tag. The log never passes on a record with an unknown tag.

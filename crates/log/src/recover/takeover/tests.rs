@@ -242,8 +242,18 @@ fn keys_of(chain: &Chain) -> Vec<String> {
     keys
 }
 
+/// A change of a key: a set, or an edit.
 fn set(appender: &mut Appender, key: &str, value: usize) {
-    appender.set(DB, key.as_bytes(), Tag::default(), None, &vec![7; value]);
+    // The length of a record is the same.
+    let (key, value) = (key.as_bytes(), vec![7; value]);
+    let hash = Tag {
+        kind: Tag::HASH,
+        ..Tag::default()
+    };
+    match value.len() % 2 {
+        0 => drop(appender.set(DB, key, Tag::default(), None, &value)),
+        _ => drop(appender.edit(DB, key, hash, &value)),
+    }
     appender.commit();
 }
 
