@@ -53,10 +53,10 @@
 //!
 //! [`Replayer::apply`] gets records of a partition in the order of the log and does what they say: a `Set`
 //! replaces whatever was there (with [`Record::address`] as the entry's address), `Delete` removes, `Expire`
-//! and `Patch` change what is there, or nothing if the key is missing. Nothing expires meanwhile. An `Edit` or
-//! a `Patch` may also meet a value of another type: one of the right type follows. A `Leaf` replaces a part of
-//! its instance, and an `Edit` amends a leaf, or nothing where there is none. After the last record, an entry
-//! whose `Set` names an instance gets the leaves of that; leaves that no entry gets are told to
+//! and `Patch` change what is there, or nothing if the key is missing. Nothing expires meanwhile. An `Edit`
+//! or a `Patch` may also meet a value of another type: one of the right type follows. A `Leaf` replaces a
+//! part of its instance, and an `Edit` amends a leaf, or nothing where there is none. After the last record,
+//! an entry whose `Set` names an instance gets the leaves of that; leaves that no entry gets are told to
 //! [`Recovery::liveness`].
 
 mod address;
