@@ -183,7 +183,7 @@ fn dump(title: &str) -> Vec<u8> {
 #[test]
 fn a_log_of_a_later_version_is_refused_and_left_as_it_is() {
     for (title, what) in [
-        ("Record of kind 11 at 0x1018", "a record of kind 11"),
+        ("Record of kind 13 at 0x1018", "a record of kind 13"),
         ("Set of kind 9 at 0x1018", "a value of kind 9"),
     ] {
         let server = Server::start(LOGGED, &[]);

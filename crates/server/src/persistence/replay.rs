@@ -25,6 +25,7 @@ use crate::persistence::journal::{Replaced, address_of, stored, type_of};
 
 /// Time at which a replay decides about expiry: before everything.
 const BEFORE_ALL: i64 = 0;
+const TREES: &str = "cannot load the log: it has collections";
 
 /// Applies records to the keyspace.
 pub(super) struct Loader {
@@ -241,6 +242,8 @@ impl Loader {
             hash: replayed.hash,
         };
         match record.change {
+            Change::Set { tag, .. } if tag.is_tree => self.give_up(TREES.to_owned()),
+            Change::Edit { .. } | Change::Leaf { .. } => self.give_up(TREES.to_owned()),
             Change::Set { tag, expiry, value } => {
                 self.amendments.settle(record.db, record.key);
                 let of = type_of(tag);
@@ -279,9 +282,6 @@ impl Loader {
                 if let Some(mut entry) = guard.find(key) {
                     entry.set_expiry(expiry);
                 }
-            }
-            Change::Edit { .. } | Change::Leaf { .. } => {
-                self.give_up("cannot load the log: it has changes of collections".to_owned());
             }
             Change::Patch {
                 tag,
