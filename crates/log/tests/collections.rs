@@ -192,14 +192,17 @@ fn instances_are_what_they_were_whatever_was_emptied() {
     let mut random = fastrand::Rng::with_seed(2);
     for round in 0..40 {
         let ops = (0..300).map(|_| {
-            let name = key(&format!("key {}", random.u8(..12)));
-            match random.u8(..40) {
+            let name = key(&format!("key {}", random.u8(..40)));
+            match random.u16(..800) {
                 0 => Op::Delete(name),
                 1 => Op::Hash(name, vec![round; 100]),
-                2 | 3 => Op::Grow(name, vec![round; random.usize(..300)]),
-                4 => Op::Set(name, vec![round; 200], None),
-                5..8 => Op::Set(key("of more weight"), vec![round; 900], None),
-                _ => Op::Edit(name, random.u8(..LEAVES), vec![random.u8(..); 150]),
+                2 => Op::Set(name, vec![round; 200], None),
+                // An instance outlives many segments of edits.
+                3..6 => Op::Grow(name, vec![round; random.usize(..300)]),
+                6..200 if round == 0 => Op::Grow(name, vec![round; 100]),
+                6..60 => Op::Set(key("of more weight"), vec![round; 900], None),
+                // So few that a leaf has most of them at the end.
+                _ => Op::Edit(name, random.u8(..LEAVES), vec![random.u8(..); 40]),
             }
         });
         run(&log, &store, ops.collect::<Vec<_>>());
