@@ -33,6 +33,8 @@ complete -c ferrite-server -l maxmemory-samples -d 'How many keys volatile-ttl c
 complete -c ferrite-server -l maxmemory-eviction-tenacity -d 'How long a command evicts before it lets others go first: 500 us for 10, longer for more, without end for 100' -r -f
 complete -c ferrite-server -l lfu-log-factor -d 'How slowly the count of uses grows that OBJECT FREQ tells' -r -f
 complete -c ferrite-server -l lfu-decay-time -d 'The minutes without use after which that count is less by one; 0 is never' -r -f
+complete -c ferrite-server -l hash-max-listpack-entries -d 'The fields beyond which OBJECT ENCODING calls a hash hashtable' -r -f
+complete -c ferrite-server -l hash-max-listpack-value -d 'The bytes of a field or a value beyond which OBJECT ENCODING calls a hash hashtable' -r -f
 complete -c ferrite-server -l maxmemory-clients -d 'The memory that the buffers of all clients may take, in bytes or as a share such as 5% of maxmemory, before the largest are disconnected; 0 is an eighth of maxmemory' -r -f -a "SIZE\t''
 PERCENT\t''"
 complete -c ferrite-server -s d -l dir -d 'The directory to work in; relative paths of other settings start there' -r -f -a "(__fish_complete_directories)"

@@ -29,6 +29,7 @@
 
 mod change;
 pub(crate) mod cold;
+pub(crate) mod overwritten;
 mod tree;
 mod value;
 

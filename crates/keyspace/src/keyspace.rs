@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize,
 use std::sync::{Arc, OnceLock};
 
 use crate::collection::any::{Pieces, SMALL_BYTES};
+use crate::collection::build::HashBuilder;
 use crate::database::Database;
 use crate::entry::Kind;
 use crate::entry::cold::COLD_MIN_BYTES;
@@ -117,6 +118,14 @@ impl Keyspace {
     pub fn set_small_bytes(&self, bytes: usize) {
         assert!((64..=SMALL_BYTES).contains(&bytes));
         self.shared.small_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Makes a hash for a key, outside of any lock. [`crate::Detached::hash`] is what the key is given.
+    pub fn hash_builder(&self, key: &[u8]) -> HashBuilder {
+        let small_bytes = self.shared.small_bytes.load(Ordering::Relaxed);
+        // A seed of its own: the order of fields in one hash tells nothing about the order in another.
+        let seed = Seed::new(self.shared.seed.hash(key));
+        HashBuilder::new(small_bytes, self.shared.leaf_max(), seed)
     }
 
     /// The records of a tree of a log, to be put together again.

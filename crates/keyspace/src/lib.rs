@@ -33,6 +33,7 @@ mod turn;
 
 pub use database::{Database, Locked, Position};
 pub use entry::cold::{COLD_MIN_BYTES, ColdValue};
+pub use entry::overwritten::Overwritten;
 pub use entry::{Encoding, Form, INLINE_VALUE_MAX, Kind, LargeRef, LogAddress, Stored, Type};
 pub use evict::{Access, Order, Policy};
 pub use hash::{Key, Seed};
@@ -42,7 +43,7 @@ pub use observe::{Change, ChangeKind, Observer, reason};
 pub use records::{Record, RecordValue, Records};
 pub use shard::{
     Detached, EMPTY_HASH, EntryMut, EntryRef, Expiry, Guard, HASH, HashFields, HashRef, New,
-    Offloading, Overhead, Overwritten,
+    Offloading, Overhead,
 };
 pub use shard_set::{MAX_SHARDS, ShardId, ShardSet};
 pub use slot::{SLOTS, all_slots, slot};

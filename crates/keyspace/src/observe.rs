@@ -17,7 +17,7 @@
 //!
 //! What does not live here: which keys are meant, and what becomes of the news. That is the server's.
 
-use crate::entry::LogAddress;
+use crate::entry::overwritten::Overwritten;
 use crate::hash::Key;
 use crate::shard_set::ShardId;
 
@@ -69,7 +69,7 @@ pub trait Observer: Sync {
     /// An entry that is in the log at `address` goes with its database, or because its time had come: then
     /// its shard is locked, and `expired_in` is the database's number. `value` is the bytes it had. The same
     /// must not be done as in [`Observer::changed`].
-    fn lost(&self, _address: LogAddress, _key: &[u8], _value: usize, _expired_in: Option<usize>) {}
+    fn lost(&self, _old: Overwritten, _key: &[u8], _expired_in: Option<usize>) {}
 }
 
 #[cfg(test)]

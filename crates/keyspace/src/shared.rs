@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::collection::tree::LEAF_MAX;
 use crate::entry::Entry;
+use crate::entry::overwritten::Overwritten;
 use crate::evict::Noting;
 use crate::hash::Seed;
 use crate::observe::Observer;
@@ -69,11 +70,11 @@ impl Shared {
     /// is the database in which its time had come.
     #[inline]
     pub(crate) fn tell_lost(&self, entry: Entry, expired_in: Option<usize>) {
-        if let Some(address) = entry.log_address()
-            && address.is_known()
+        if let Some(old) = Overwritten::of(entry)
+            && old.address.is_known()
             && let Some(observer) = self.observer.get()
         {
-            observer.lost(address, entry.key(), entry.logged_len(), expired_in);
+            observer.lost(old, entry.key(), expired_in);
         }
     }
 }

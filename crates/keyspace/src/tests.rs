@@ -1,5 +1,6 @@
 //! Model tests: a keyspace beside standard collections, under random operations.
 
+mod built;
 mod expiry;
 mod hashes;
 mod writing;

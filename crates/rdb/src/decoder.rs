@@ -15,6 +15,8 @@ const KEPT_BYTES: usize = 64 * 1024;
 /// Reads lengths and strings.
 pub(crate) struct Decoder<R> {
     pub(crate) source: Source<R>,
+    /// Bytes that a string may have.
+    pub(crate) longest: u64,
     /// The compressed form of a string.
     compressed: Vec<u8>,
 }
@@ -23,6 +25,7 @@ impl<R: Read> Decoder<R> {
     pub(crate) fn new(source: Source<R>) -> Decoder<R> {
         Decoder {
             source,
+            longest: u64::MAX,
             compressed: Vec::new(),
         }
     }
@@ -83,7 +86,10 @@ impl<R: Read> Decoder<R> {
             *output = Vec::new();
         }
         let number = match self.any_length(expected)? {
-            Length::Plain(len) => return self.source.append(len, output, expected),
+            Length::Plain(len) => {
+                self.check_length(len, expected)?;
+                return self.source.append(len, output, expected);
+            }
             Length::Encoded(encoding::INT8) => {
                 i32::from(i8::from_le_bytes(self.source.array(expected)?))
             }
@@ -104,9 +110,20 @@ impl<R: Read> Decoder<R> {
         Ok(())
     }
 
+    fn check_length(&self, len: u64, expected: &'static str) -> Result<(), Problem> {
+        if len <= self.longest {
+            return Ok(());
+        }
+        Err(Problem::Corrupt {
+            expected,
+            found: format!("{len} bytes, and {} are the most", self.longest),
+        })
+    }
+
     fn compressed(&mut self, output: &mut Vec<u8>, expected: &'static str) -> Result<(), Problem> {
         let compressed_len = self.length("the length of a compressed string")?;
         let len = self.length("the length of a string")?;
+        self.check_length(len, expected)?;
         self.compressed.clear();
         if self.compressed.capacity() > KEPT_BYTES {
             self.compressed = Vec::new();

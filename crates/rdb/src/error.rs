@@ -101,9 +101,7 @@ impl fmt::Display for Problem {
                 f,
                 "wrong checksum: the file says {stored:016x}, what was read has {computed:016x}"
             ),
-            Problem::Type(name) => {
-                write!(f, "the value is a {name}, and only strings are supported")
-            }
+            Problem::Type(name) => write!(f, "the value is a {name}, which is not supported"),
             Problem::Function(name) => write!(
                 f,
                 "the file holds the function library '{name}', and functions are not supported"

@@ -35,6 +35,8 @@ pub(crate) mod opcode {
 
 /// The type of a string.
 pub(crate) const STRING: u8 = 0;
+/// The type of a hash in a listpack.
+pub(crate) const HASH_LISTPACK: u8 = 16;
 /// The types of values that modules made, which begin with the number of the module.
 pub(crate) const MODULE: u8 = 6;
 pub(crate) const MODULE_2: u8 = 7;

@@ -83,6 +83,14 @@ pub(crate) fn type_of(code: u8) -> Option<(Collection, Layout)> {
 }
 
 impl Collection {
+    /// All of them.
+    pub(crate) const ALL: &[Collection] = &[
+        Collection::List,
+        Collection::Set,
+        Collection::SortedSet,
+        Collection::Hash,
+    ];
+
     /// The type that is written.
     pub(crate) fn code(self) -> u8 {
         match self {

@@ -6,15 +6,16 @@
 //!
 //! The type and the value are as in a file. The checksum is that of all bytes before it.
 
-use std::io;
+use resp::number::INTEGER_TEXT_LEN;
 
 use crate::decoder::Decoder;
 use crate::format::{CHECKSUM, NEWEST_VERSION, STRING, WRITTEN_VERSION};
+use crate::lzf;
 use crate::reader::Reader;
 use crate::sink::{BUFFER_BYTES, Sink};
 use crate::source::Source;
 use crate::typed::TypedReader;
-use crate::writer::Writer;
+use crate::writer::{Attributes, Writer};
 
 /// Bytes of version and checksum.
 const FOOTER_BYTES: usize = 10;
@@ -40,13 +41,20 @@ impl<'p> Payload<'p> {
         is_right.then_some(Payload { value, version })
     }
 
-    /// The length that the value says it has, if it says that it is a string. Not to be believed.
+    /// Type and value of a payload, without version and checksum behind them.
+    pub fn of_value(value: &'p [u8], version: u32) -> Payload<'p> {
+        Payload { value, version }
+    }
+
+    /// The length that the value says it has, if it says that it is a string; at most what its bytes
+    /// can stand for.
     pub fn claimed_string_len(&self) -> Option<u64> {
         let (&STRING, string) = self.value.split_first()? else {
             return None;
         };
         let source = Source::short(string, STRING_HEADER_BYTES);
-        Decoder::new(source).claimed_len().ok()
+        let claimed = Decoder::new(source).claimed_len().ok()?;
+        Some(claimed.min(lzf::expanded_max(string.len()).max(INTEGER_TEXT_LEN) as u64))
     }
 
     /// A reader of the value: it gives a string or a collection, with an empty key, and then the end. All of
@@ -56,28 +64,37 @@ impl<'p> Payload<'p> {
     }
 }
 
-/// The payload of a string, which is compressed if that makes it shorter and `compresses` says so.
-pub fn dump_string(value: &[u8], compresses: bool) -> Vec<u8> {
-    let most = STRING_HEADER_BYTES + value.len() + FOOTER_BYTES;
-    let dump = || {
+impl Writer<Vec<u8>> {
+    /// Begins the payload of one value of about `bytes` bytes; its key and what that has beside it are left
+    /// out. Long strings are compressed if `compresses` says so.
+    pub fn payload(bytes: usize, compresses: bool) -> Writer<Vec<u8>> {
+        let most = STRING_HEADER_BYTES + bytes + FOOTER_BYTES;
         // A long value goes by the buffer, to room for all of it.
         let out = Vec::with_capacity(if most > BUFFER_BYTES { most } else { 0 });
-        let sink = Sink::with_buffer(out, true, most);
-        let mut writer = Writer::of_sink(sink, compresses);
-        writer.sink.put(&[STRING])?;
-        writer.string(value)?;
-        end(writer)
-    };
-    dump().expect("a vector takes everything")
+        Writer::of_payload(Sink::with_buffer(out, true, most), compresses)
+    }
+
+    /// Ends the payload.
+    pub fn end_payload(mut self) -> Vec<u8> {
+        let mut end = || {
+            let version = WRITTEN_VERSION as u16;
+            self.sink.put(&version.to_le_bytes())?;
+            let checksum = self.sink.checksum()?;
+            self.sink.put(&checksum.to_le_bytes())
+        };
+        end()
+            .and_then(|()| self.sink.finish())
+            .expect("a vector takes everything")
+    }
 }
 
-/// Writes what stands behind a value.
-fn end(mut writer: Writer<Vec<u8>>) -> io::Result<Vec<u8>> {
-    let version = WRITTEN_VERSION as u16;
-    writer.sink.put(&version.to_le_bytes())?;
-    let checksum = writer.sink.checksum()?;
-    writer.sink.put(&checksum.to_le_bytes())?;
-    writer.sink.finish()
+/// The payload of a string.
+pub fn dump_string(value: &[u8], compresses: bool) -> Vec<u8> {
+    let mut writer = Writer::payload(value.len(), compresses);
+    writer
+        .key(b"", value, Attributes::default())
+        .expect("a vector takes everything");
+    writer.end_payload()
 }
 
 #[cfg(test)]

@@ -83,8 +83,8 @@ pub struct Reader<R> {
     in_value: bool,
     /// Whether what is not supported is passed over.
     passes: bool,
-    /// Whether collections are read, by whoever asks for the next part.
-    pub(crate) is_typed: bool,
+    /// Collections that are read, by whoever asks for the next part.
+    pub(crate) typed: &'static [Collection],
     /// Whether there is one value, without a key, and nothing else.
     is_alone: bool,
     ended: bool,
@@ -122,7 +122,7 @@ impl<R: Read> Reader<R> {
             attributes: Attributes::default(),
             in_value: false,
             passes: false,
-            is_typed: false,
+            typed: &[],
             is_alone: false,
             ended: false,
         }
@@ -315,8 +315,8 @@ impl<R: Read> Reader<R> {
                 self.read_second("a value")?;
                 Ok(Part::Entry(attributes))
             }
-            _ if self.is_typed
-                && let Some((kind, layout)) = type_of(code) =>
+            _ if let Some((kind, layout)) = type_of(code)
+                && self.typed.contains(&kind) =>
             {
                 Ok(Part::Begin(attributes, kind, layout))
             }

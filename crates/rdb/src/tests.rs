@@ -367,11 +367,11 @@ fn unreadable() -> Vec<(Vec<u8>, &'static str)> {
         ),
         (
             file(10, &[b"\x04\x02\x00\xff\x00"]),
-            "at byte 13, key \"\\x00\\xff\": the value is a hash, and only strings are supported",
+            "at byte 13, key \"\\x00\\xff\": the value is a hash, which is not supported",
         ),
         (
             file(10, &[b"\x13\x01s"]),
-            "key \"s\": the value is a stream, and only",
+            "key \"s\": the value is a stream, which is not",
         ),
         (
             file(10, &[b"\x11\x01z"]),

@@ -82,7 +82,7 @@ impl<R: Read> TypedReader<R> {
     }
 
     pub(crate) fn of(mut reader: Reader<R>) -> TypedReader<R> {
-        reader.is_typed = true;
+        reader.typed = Collection::ALL;
         TypedReader {
             reader,
             second: Vec::new(),
@@ -94,6 +94,16 @@ impl<R: Read> TypedReader<R> {
     /// As [`Reader::pass_unsupported`].
     pub fn pass_unsupported(&mut self) {
         self.reader.pass_unsupported();
+    }
+
+    /// From here on, only collections of these kinds are read. Any other is not supported.
+    pub fn only(&mut self, kinds: &'static [Collection]) {
+        self.reader.typed = kinds;
+    }
+
+    /// From here on, a longer string is an error.
+    pub fn limit_strings(&mut self, bytes: u64) {
+        self.reader.decoder.longest = bytes;
     }
 
     /// The version of the format.

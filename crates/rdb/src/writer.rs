@@ -7,9 +7,10 @@
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 
-use crate::format::{MAGIC, STRING, WRITTEN_VERSION, encoding, length, opcode};
+use crate::format::{HASH_LISTPACK, MAGIC, STRING, WRITTEN_VERSION, encoding, length, opcode};
 use crate::kinds::{Collection, Element};
 use crate::lzf::{self, Compressor};
+use crate::packed::ListpackBuilder;
 use crate::sink::Sink;
 
 /// Strings of more bytes than this are compressed.
@@ -67,6 +68,8 @@ pub struct Writer<W> {
     futile: u32,
     /// The collection that is being written, and how many elements it lacks.
     open: Option<(Collection, u64)>,
+    /// Whether keys are left out.
+    is_payload: bool,
 }
 
 impl<W: Write> Writer<W> {
@@ -92,6 +95,15 @@ impl<W: Write> Writer<W> {
             compressed: Vec::new(),
             futile: 0,
             open: None,
+            is_payload: false,
+        }
+    }
+
+    /// Writes one value without its key.
+    pub(crate) fn of_payload(sink: Sink<W>, compresses: bool) -> Writer<W> {
+        Writer {
+            is_payload: true,
+            ..Writer::of_sink(sink, compresses)
         }
     }
 
@@ -168,6 +180,21 @@ impl<W: Write> Writer<W> {
         }
     }
 
+    /// A key whose value is a hash of a few short fields, which are the entries of a listpack, fields and
+    /// values in turn.
+    ///
+    /// # Errors
+    /// See [`Writer::new`].
+    pub fn hash(
+        &mut self,
+        key: &[u8],
+        listpack: &mut ListpackBuilder,
+        attributes: Attributes,
+    ) -> io::Result<()> {
+        self.key_of(HASH_LISTPACK, key, attributes)?;
+        self.string(listpack.listpack())
+    }
+
     /// A key whose value is a collection of so many elements, which come next.
     ///
     /// # Errors
@@ -230,6 +257,9 @@ impl<W: Write> Writer<W> {
 
     /// A key whose value is of a type of the file.
     fn key_of(&mut self, code: u8, key: &[u8], attributes: Attributes) -> io::Result<()> {
+        if self.is_payload {
+            return self.sink.put(&[code]);
+        }
         if let Some(expiry) = attributes.expiry_ms {
             self.sink.put(&[opcode::EXPIRY_MS])?;
             self.sink.put(&expiry.to_le_bytes())?;
@@ -273,7 +303,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    pub(crate) fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Some(number) = small_integer(bytes) {
             return self.integer(number);
         }

@@ -332,6 +332,17 @@ pub(crate) const SNAPSHOT_READERS: usize = 8;
 pub(crate) const SNAPSHOT_READ_BYTES: u64 = 4 << 20;
 pub(crate) const SNAPSHOT_READ_SHARE: u64 = 64;
 
+/// Bytes of a value from which DUMP makes its payload on a thread of its own.
+pub(crate) const DUMP_APART_BYTES: usize = 1 << 20;
+
+/// Fields of a hash that are written or read between two looks at whether to go on.
+pub(crate) const SNAPSHOT_FIELDS: usize = 512;
+
+/// Fields of a hash, and bytes of a field or a value, up to which it is written packed: Redis' default
+/// limits.
+pub(crate) const PACKED_ENTRIES: u64 = 512;
+pub(crate) const PACKED_VALUE_BYTES: usize = 64;
+
 /// How long a log that is to end waits for large values of which nothing arrives, and how often it looks.
 pub(crate) const ARRIVING_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 pub(crate) const ARRIVING_LOOK: std::time::Duration = std::time::Duration::from_millis(1);

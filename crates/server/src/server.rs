@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 
-use keyspace::{Change, LogAddress, Observer};
+use keyspace::{Change, Observer, Overwritten};
 use parking_lot::Mutex;
 
 use crate::cluster::Cluster;
@@ -39,8 +39,8 @@ impl Observer for Server {
         Observed::changed(self, change)
     }
 
-    fn lost(&self, address: LogAddress, key: &[u8], value: usize, expired_in: Option<usize>) {
-        self.persistence.lost(address, key, value, expired_in);
+    fn lost(&self, old: Overwritten, key: &[u8], expired_in: Option<usize>) {
+        self.persistence.lost(old, key, expired_in);
     }
 }
 

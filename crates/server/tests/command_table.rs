@@ -10,13 +10,17 @@ use crate::support;
 
 use support::{Proto, Server, Target, Value};
 
-/// Facts in which Ferrite differs: it takes more (conditions of SET, KEYS without a pattern), or the fact is
+/// Facts in which Ferrite differs: it takes more (conditions of SET, KEYS without a pattern, HSCAN
+/// without values), or the fact is
 /// made of words.
 const OURS: &[&str] = &[
     "keys arity",
     "set arguments",
     "set history",
     "getset replaced_by",
+    "hmset replaced_by",
+    "hscan arguments",
+    "hscan history",
 ];
 
 type Facts = BTreeMap<String, String>;

@@ -44,7 +44,7 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let (one, two, three) = (key(random), key(random), key(random));
     let number = random.u32(..1000);
     let db = random.u32(..4);
-    let words = match random.u32(..32) {
+    let words = match random.u32(..38) {
         0 => format!("SELECT {db}"),
         1 | 2 => format!("SET {one} {number}"),
         3 => format!("SET {one} {number} EX 10000"),
@@ -75,6 +75,7 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
         27 if number < 110 => "FLUSHALL".to_owned(),
         28 if number < 300 => format!("SWAPDB {db} {}", random.u32(..4)),
         29 => format!("SETRANGE {one} {} {two}", 17 * number),
+        30..36 => hash_request(random),
         _ => rare_request(random, &one, &two),
     };
     words
@@ -85,6 +86,42 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
 
 /// What DUMP gives of a short string.
 const PAYLOAD: &str = "\x00\x0brestored170\x0a\x00\x1f\x0a<qr;6Q";
+
+/// What DUMP gives of a hash of two fields.
+const HASH_PAYLOAD: &str = "\x04\x02\x05field\x08value414\x01n\x01x\x0a\x00kT\x1dJj\x00(R";
+
+/// A request over a few hashes, of which some are trees.
+fn hash_request(random: &mut fastrand::Rng) -> String {
+    let key = |random: &mut fastrand::Rng| format!("hash:{}", random.u32(..12));
+    let (one, two) = (key(random), key(random));
+    let (number, field) = (random.u32(..1000), random.u32(..300));
+    match random.u32(..19) {
+        0..4 => format!("HSET {one} {field} {number} text:{field} text{number}"),
+        4 => format!(
+            "HMSET {one} {field} {number} text:{field} {}",
+            "y".repeat(300)
+        ),
+        5 => {
+            let pairs = (field..field + 40).map(|field| format!(" many:{field} {number}"));
+            format!("HSET {one}{}", pairs.collect::<String>())
+        }
+        6 => format!("HSETNX {one} {field} {number}"),
+        7 => format!("HDEL {one} {field} text:{field} {}", field + 1),
+        8 => {
+            let fields = (0..300).map(|field| format!(" many:{field} {field} text:{field}"));
+            format!("HDEL {one}{}", fields.collect::<String>())
+        }
+        9 => format!("HGETDEL {one} FIELDS 2 {field} text:{field}"),
+        10 | 11 => format!("HINCRBY {one} {field} {number}"),
+        12 => format!("HINCRBYFLOAT {one} float:{field} 1.25"),
+        13 => format!("RENAME {one} {two}"),
+        14 => format!("COPY {one} {two} REPLACE"),
+        15 => format!("DEL {one}"),
+        16 => format!("EXPIRE {one} 5000"),
+        17 => format!("RESTORE {one} 0 {HASH_PAYLOAD} REPLACE"),
+        _ => format!("MOVE {one} {}", random.u32(..4)),
+    }
+}
 
 /// What differs little from others in how it is logged.
 fn rare_request(random: &mut fastrand::Rng, one: &str, two: &str) -> String {

@@ -16,6 +16,7 @@ mod durable;
 mod flows;
 mod gather;
 mod golden;
+mod hash_files;
 mod http;
 mod import;
 mod inbox_model;

@@ -102,8 +102,29 @@ fn fill(client: &mut Client) {
                 client.call(&expire).expect("a reply");
             }
         }
+        fill_hashes(client, &mut random);
     }
     client.ask("SELECT 0");
+}
+
+/// Hashes that are packed, those that just are not, and large ones.
+fn fill_hashes(client: &mut Client, random: &mut fastrand::Rng) {
+    let text = |random: &mut fastrand::Rng, most: usize| match random.u8(..3) {
+        0 => random.i64(-50..100_000).to_string().into_bytes(),
+        1 => random.i64(..).to_string().into_bytes(),
+        _ => (0..random.usize(..most)).map(|_| random.u8(..)).collect(),
+    };
+    for (number, count) in [1, 2, 100, 512, 513, 600, 3000].into_iter().enumerate() {
+        for most in [10, 65, 66, 400] {
+            let mut request = vec![b"HSET".to_vec(), format!("hash:{number}:{most}").into()];
+            for field in 0..count {
+                request.extend([[text(random, most), vec![b'0'; field % 2]].concat()]);
+                request.extend([text(random, most)]);
+            }
+            client.call(&request).expect("a reply");
+        }
+    }
+    client.ask("PEXPIREAT hash:1:10 4000000000000");
 }
 
 fn end(mut server: Server, words: &str) {

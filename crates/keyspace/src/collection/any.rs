@@ -114,6 +114,18 @@ impl Collection {
         }
     }
 
+    /// Notes what all leaves rest on, in their order.
+    pub fn set_bases(&self, bases: impl IntoIterator<Item = Base>) {
+        match self {
+            Collection::Hash(tree) => {
+                let leaves = tree.view().leaves(&Edge::default());
+                leaves
+                    .zip(bases)
+                    .for_each(|(leaf, base)| leaf.set_base(base));
+            }
+        }
+    }
+
     /// Writes the leaves that a leaf record of the log at `at` is still needed for: those in its range that
     /// rest on it or on an older one. As [`Collection::write_leaves`].
     ///

@@ -30,6 +30,7 @@
 //! leaves of 1400, edits of 56 bytes).
 
 pub mod any;
+pub mod build;
 pub mod cell;
 pub mod clones;
 pub mod kind;

@@ -10,14 +10,14 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::view::EntryMut;
+use super::view::{EntryMut, EntryRef};
 use crate::collection::any::{Collection, Moment};
 use crate::collection::cell::Cell;
 use crate::collection::kind::{Edge, Fields, LeafKind};
 use crate::collection::run::{Item, Items, Run, RunMut};
 use crate::collection::tree::{Put, Tree};
 use crate::collection::view::{View, Walk};
-use crate::entry::{Entry, Kind, NewValue, Stored, Type};
+use crate::entry::{Entry, Form, Kind, NewValue, Stored, Type};
 use crate::hash::Seed;
 
 /// The fields of a hash.
@@ -45,6 +45,11 @@ impl<'e> HashRef<'e> {
             Stored::Inline(bytes) => HashRef::Run(Run::trusted(bytes)),
             Stored::Large(_) => unreachable!("a run is inside its entry"),
         }
+    }
+
+    /// Whether it is a large one.
+    pub fn is_tree(self) -> bool {
+        matches!(self, HashRef::Tree(_))
     }
 
     /// How many fields there are.
@@ -148,6 +153,16 @@ pub const HASH: Type = Type::whole(Kind::Hash);
 /// The value of a hash without fields, for [`crate::New::bytes`]: it gets at least one under the same lock.
 pub const EMPTY_HASH: [u8; Run::EMPTY] = [0, 0, Fields::FLAGS, 0];
 
+impl<'a> EntryRef<'a> {
+    /// The fields of the hash.
+    ///
+    /// # Panics
+    /// It is none, or in the log alone.
+    pub fn hash_fields(self) -> HashRef<'a> {
+        HashRef::of(self.entry)
+    }
+}
+
 impl EntryMut<'_, '_> {
     /// The fields of the hash.
     ///
@@ -221,6 +236,13 @@ impl EntryMut<'_, '_> {
         let left = run.len();
         self.resize_value(left, form);
         true
+    }
+
+    /// How the value counts as written from here on.
+    pub fn set_form(&mut self, form: Form) {
+        let entry = self.entry();
+        self.guard.preserve(entry);
+        entry.set_form(form);
     }
 
     fn edit_tree<R>(&mut self, edit: impl FnOnce(&mut Tree<Fields>) -> R) -> R {

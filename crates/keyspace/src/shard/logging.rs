@@ -8,7 +8,17 @@ use crate::collection::log::ledger::Descriptor;
 use crate::collection::run::Damage;
 use crate::entry::{Kind, NewValue};
 
+/// Bytes of a run up to which edits of a log are applied. A hash that was logged as a run has less; one that
+/// is larger is of a moment that never was, and is replaced by a later record.
+const RUN_MAX: usize = 1 << 15;
+
 impl<'a> EntryRef<'a> {
+    /// Whether the value is a tree.
+    #[inline]
+    pub fn is_tree(self) -> bool {
+        self.entry.is_tree()
+    }
+
     /// The value, if it is a tree.
     #[inline]
     pub fn tree(self) -> Option<&'a Collection> {
@@ -46,19 +56,18 @@ impl EntryMut<'_, '_> {
         self.guard.relieve();
     }
 
-    /// Applies a record of edits to a small hash, which stays a run.
+    /// Applies a record of edits to a small hash, which stays a run, as far as a run can hold them.
     ///
     /// # Errors
-    /// The record makes no sense, or the value is none that it can amend.
+    /// The record makes no sense.
+    ///
+    /// # Panics
+    /// The value is no small hash.
     pub fn amend_run(&mut self, bytes: &[u8]) -> Result<(), Damage> {
-        if self.entry().kind() != Kind::Hash || self.entry().is_tree() {
-            return Err(Damage::Kind);
-        }
         for edit in edits::read(bytes, true) {
             match edit? {
                 Edit::Set(item) => {
-                    self.set_in_run(&item, usize::from(u16::MAX))
-                        .ok_or(Damage::Length)?;
+                    self.set_in_run(&item, RUN_MAX);
                 }
                 Edit::Remove(name) => drop(self.remove_field(name)),
             }

@@ -41,5 +41,5 @@ pub(crate) use cell::ShardCell;
 pub use fields::{EMPTY_HASH, HASH, HashFields, HashRef};
 pub use guard::Guard;
 pub use offloading::Offloading;
-pub use view::{Detached, EntryMut, EntryRef, Overwritten};
+pub use view::{Detached, EntryMut, EntryRef};
 pub use writing::{Expiry, New};

@@ -1,10 +1,12 @@
 //! Entries of a locked shard, as the rest of the program sees them.
 
 use super::guard::Guard;
-use crate::collection::any::Collection;
+use crate::collection::any::{Collection, Moment};
+use crate::collection::build::{Built, HashBuilder};
 #[cfg(test)]
 use crate::entry::Mark;
 use crate::entry::cold::ColdValue;
+use crate::entry::overwritten::Overwritten;
 use crate::entry::{Encoding, Entry, Form, Kind, LogAddress, Stored, Type};
 use crate::evict::clock_at;
 use crate::hash::{Key, Place};
@@ -59,9 +61,46 @@ impl Detached {
         }
     }
 
+    /// A hash that was made as a whole; `form` says whether it ever passed the limits of Redis' packed
+    /// encoding.
+    pub fn hash(builder: HashBuilder, form: Form, expiry: Option<i64>) -> Detached {
+        let kind = Kind::Hash;
+        Detached {
+            value: match builder.finish() {
+                Built::Run(run, _) => DetachedValue::Inline(run),
+                Built::Tree(tree) => DetachedValue::Tree(Some(tree)),
+            },
+            expiry,
+            of: Type { kind, form },
+        }
+    }
+
     /// When it expires (Unix, ms).
     pub fn expiry(&self) -> Option<i64> {
         self.expiry
+    }
+
+    /// It expires at this time (Unix, ms), or never.
+    pub fn set_expiry(&mut self, expiry: Option<i64>) {
+        self.expiry = expiry;
+    }
+
+    /// The bytes of a value that is to be inside its entry.
+    pub fn inline(&self) -> Option<&[u8]> {
+        match &self.value {
+            DetachedValue::Inline(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Bytes of the value in memory.
+    pub fn bytes(&self) -> usize {
+        match &self.value {
+            DetachedValue::Inline(bytes) => bytes.len(),
+            DetachedValue::Large(large) => large.len(),
+            DetachedValue::Cold(_) => 0,
+            DetachedValue::Tree(tree) => tree.as_ref().map_or(0, |tree| tree.bytes()),
+        }
     }
 
     /// What it is, and how it counts as written.
@@ -144,26 +183,6 @@ impl<'a> EntryRef<'a> {
     #[cfg(test)]
     pub(crate) fn has_mark(self, mark: Mark) -> bool {
         self.entry.has_mark(mark)
-    }
-}
-
-/// What there was of an entry before it was written: what the log had of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Overwritten {
-    /// Where it was; [`LogAddress::PENDING`] if it was noted to be logged later.
-    pub address: LogAddress,
-    /// Bytes of its value.
-    pub value_len: usize,
-}
-
-impl Overwritten {
-    #[inline]
-    pub(super) fn of(entry: Entry) -> Option<Overwritten> {
-        let address = entry.log_address()?;
-        (address != LogAddress::NOWHERE).then(|| Overwritten {
-            address,
-            value_len: entry.logged_len(),
-        })
     }
 }
 
@@ -410,6 +429,13 @@ impl EntryMut<'_, '_> {
         self.guard.note_slack();
         self.guard.discard(garbage);
         entry.value_mut()
+    }
+
+    /// This moment of a tree, in O(1); `None` if the value is none. It is read without a lock; meanwhile
+    /// changes of the tree copy what the moment has.
+    pub fn moment(&mut self) -> Option<Moment> {
+        let entry = self.entry();
+        entry.is_tree().then(|| entry.tree_mut().freeze())
     }
 
     /// A copy of value and expiry.

@@ -7,8 +7,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::guard::Guard;
-use super::view::{Detached, DetachedValue, EntryMut, EntryRef, Overwritten};
+use super::view::{Detached, DetachedValue, EntryMut, EntryRef};
 use crate::entry::cold::ColdValue;
+use crate::entry::overwritten::Overwritten;
 use crate::entry::{Entry, Extras, INLINE_VALUE_MAX, LogAddress, NewValue, Stamp, Type};
 use crate::evict::COOL;
 use crate::hash::{Key, Place};

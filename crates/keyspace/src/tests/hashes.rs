@@ -7,8 +7,8 @@ use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::run::Item;
 use crate::collection::tree::Put;
 use crate::{
-    Database, EMPTY_HASH, Expiry, HASH, HashRef, Key, Keyspace, Kind, New, Options, RecordValue,
-    Records, Snapshot, Turn,
+    Database, EMPTY_HASH, EntryMut, Expiry, Form, HASH, HashRef, Key, Keyspace, Kind, New, Options,
+    RecordValue, Records, Snapshot, Turn,
 };
 
 type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -403,5 +403,43 @@ fn a_scan_shows_every_field_that_stays() {
             scan_beside_edits(&mut random, database, kept);
         }
         turn.leave();
+    }
+}
+
+#[test]
+fn the_form_goes_where_the_hash_goes() {
+    let keyspace = keyspace(64);
+    let mut turn = keyspace.turns().register();
+    turn.enter();
+    let database = keyspace.database(&turn, 0);
+    for is_set_before in [true, false] {
+        let key = database.key(b"h");
+        let mut guard = database.lock(key.hash, 0);
+        guard.write(key, New::bytes(&EMPTY_HASH).of(HASH), |_, _| None);
+        let mut entry = guard.find(key).expect("it was written");
+        let set = |entry: &mut EntryMut<'_, '_>, number: i64| {
+            entry.set_field(&Item::pair(Cell::Int(number), Cell::Bytes(b"value")));
+        };
+        set(&mut entry, 0);
+        assert_eq!(entry.value_type(), HASH);
+        if is_set_before {
+            entry.set_form(Form::Part);
+        }
+        (1..50).for_each(|number| set(&mut entry, number));
+        assert!(entry.hash_fields().is_tree());
+        if !is_set_before {
+            assert_eq!(entry.value_type().form, Form::Whole);
+            entry.set_form(Form::Part);
+        }
+        (0..49).for_each(|number| assert!(entry.remove_field(Cell::Int(number))));
+        assert_eq!(entry.value_type().form, Form::Part);
+        let mut taken = guard.detach(key).expect("it is there");
+        guard.write(key, New::detached(&mut taken), |_, _| None);
+        let entry = guard
+            .find(key)
+            .expect("it was written")
+            .as_ref()
+            .value_type();
+        assert_eq!((entry.kind, entry.form), (Kind::Hash, Form::Part));
     }
 }

@@ -16,7 +16,7 @@
 
 use super::cell::{Cell, Count, END, Flaw, array, range, signed};
 
-const HEADER: usize = 6;
+pub(super) const HEADER: usize = 6;
 
 #[derive(Clone, Debug)]
 pub(super) struct Listpack {
@@ -96,7 +96,7 @@ fn entry(code: u8, bytes: &[u8], at: usize) -> Option<(Cell, usize)> {
 }
 
 /// What stands behind an entry of so many bytes: the last of these bytes, and how many of them.
-fn back_of(len: usize) -> ([u8; 5], usize) {
+pub(super) fn back_of(len: usize) -> ([u8; 5], usize) {
     // Redis takes a byte more from these lengths on.
     let count = match len {
         0..128 => 1,

@@ -4,8 +4,9 @@
 //! stands in its module. They are read a cell at a time and nothing in them is believed: each length is
 //! checked against the bytes that are there before it is used, what is said twice has to agree (the lengths
 //! of entries forwards and backwards, the number of cells, the place of the last one), and the end has to be
-//! where the bytes end. Each byte is looked at once. No form can hold another.
+//! where the bytes end. Each byte is looked at once. No form can hold another. Listpacks are made here, too.
 
+mod build;
 mod cell;
 mod intset;
 mod listpack;
@@ -14,6 +15,7 @@ mod tests;
 mod ziplist;
 mod zipmap;
 
+pub use build::ListpackBuilder;
 pub use cell::{Cell, Flaw};
 use intset::Intset;
 use listpack::Listpack;

@@ -142,3 +142,39 @@ fn lengths_that_are_claimed_are_not_believed() {
         "at byte 1 is a string that goes on behind the end"
     );
 }
+
+#[test]
+fn listpacks_that_are_made_read_back() {
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut builder = ListpackBuilder::default();
+    for count in [0, 1, 2, 7, 300, 66_000] {
+        builder.clear();
+        let mut wanted = Vec::new();
+        for _ in 0..count {
+            let number = random.i64(..) >> random.u32(..64);
+            let edge = (1_i64 << random.u32(..64)).wrapping_sub(random.i64(0..2));
+            let len = [0, 1, 62, 63, 64, 65, 125, 126, 127, 4093, 4096, 20_000];
+            let most = if count > 10 { 9 } else { len.len() };
+            let text = match random.u8(..4) {
+                0 => number.to_string().into_bytes(),
+                1 => edge.to_string().into_bytes(),
+                2 => b"007".to_vec(),
+                _ => vec![b'a'; len[random.usize(..most)]],
+            };
+            builder.push(&text);
+            wanted.push(text);
+        }
+        let bytes = builder.listpack().to_vec();
+        let mut cursor = Cursor::new(Form::Listpack, &bytes).expect("it begins right");
+        let claimed = (count < 65_535).then_some(count as u64);
+        assert_eq!(cursor.claimed(), claimed);
+        for text in wanted {
+            let cell = cursor.next(&bytes).expect("a cell").expect("one more");
+            match cell {
+                Cell::Bytes(range) => assert_eq!(bytes[range], text),
+                Cell::Number(number) => assert_eq!(number.to_string().as_bytes(), text),
+            }
+        }
+        assert_eq!(cursor.next(&bytes), Ok(None));
+    }
+}

@@ -1,4 +1,8 @@
 use super::*;
+use crate::error::Problem;
+use crate::format::HASH_LISTPACK;
+use crate::kinds::{Collection, Element};
+use crate::packed::ListpackBuilder;
 use crate::reader::Item;
 use crate::typed::Typed;
 
@@ -142,5 +146,107 @@ fn a_value_ends_where_the_payload_ends() {
             value.escape_ascii()
         );
         assert_eq!(string(&payload), None, "{}", value.escape_ascii());
+    }
+}
+
+/// The fields of a hash of which redis-server 7.0.15 makes these payloads: in a listpack, and each by itself.
+fn recorded_hashes() -> [(Vec<(&'static str, String)>, &'static str); 2] {
+    let person = [
+        ("name", "Ann"),
+        ("age", "41"),
+        ("balance", "-123456"),
+        ("big", "1234567890123"),
+        ("empty", ""),
+        ("0", "0"),
+    ];
+    let packed = "104043430000000c00846e616d650583416e6e04836167650429018762616c616e636508f2c01dfe\
+                  048362696704f4cb04fb711f0100000985656d70747906800100010001ff0a00ad93f724034ee947";
+    let plain = "04010161c3094041017878e034000178780a00e3496e07cf51c843";
+    let person = person.map(|(field, value)| (field, value.to_owned()));
+    [
+        (person.into(), packed),
+        (vec![("a", "x".repeat(65))], plain),
+    ]
+}
+
+/// The fields of a hash that a payload is to its end.
+fn fields(payload: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
+    let mut reader = Payload::check(payload)?.read();
+    let (mut fields, Ok(Some(Typed::Begin { .. }))) = (Vec::new(), reader.next()) else {
+        return None;
+    };
+    loop {
+        match reader.next().ok()? {
+            Some(Typed::Element(Element::Field { field, value })) => {
+                fields.push((field.to_vec(), value.to_vec()));
+            }
+            Some(Typed::End) => break,
+            _ => return None,
+        }
+    }
+    matches!(reader.next(), Ok(None)).then_some(fields)
+}
+
+#[test]
+fn hashes_are_those_of_redis() {
+    for (wanted, hex) in recorded_hashes() {
+        let payload = bytes(hex);
+        assert_eq!(string(&payload), None);
+        let read = fields(&payload).expect("a hash");
+        let wanted: Vec<_> = wanted
+            .into_iter()
+            .map(|(field, value)| (field.as_bytes().to_vec(), value.into_bytes()))
+            .collect();
+        assert_eq!(read, wanted);
+        let mut writer = Writer::payload(100, false);
+        let mut written = || match payload[0] {
+            HASH_LISTPACK => {
+                let mut listpack = ListpackBuilder::default();
+                for (field, value) in &wanted {
+                    listpack.push(field);
+                    listpack.push(value);
+                }
+                writer.hash(b"", &mut listpack, Attributes::default())
+            }
+            _ => {
+                let count = wanted.len() as u64;
+                writer.begin(b"", Collection::Hash, count, Attributes::default())?;
+                for (field, value) in &wanted {
+                    writer.element(Element::Field { field, value })?;
+                }
+                writer.end()
+            }
+        };
+        written().expect("a vector takes everything");
+        let written = writer.end_payload();
+        assert_eq!(fields(&written), Some(wanted));
+        if payload[0] == HASH_LISTPACK {
+            assert_eq!(written, payload);
+        }
+    }
+}
+
+#[test]
+fn longer_strings_than_wanted_are_refused() {
+    let compressed = dump_string(&b"z".repeat(1000), true);
+    let plain = dump_string(&b"z".repeat(1000), false);
+    for payload in [plain, compressed] {
+        for (most, is_read) in [(1000, true), (999, false)] {
+            let mut reader = Payload::check(&payload).expect("it is one").read();
+            reader.limit_strings(most);
+            assert_eq!(reader.next().is_ok(), is_read);
+        }
+    }
+}
+
+#[test]
+fn kinds_that_are_not_wanted_are_refused() {
+    let [(_, packed), (_, plain)] = recorded_hashes();
+    for hex in [packed, plain] {
+        let payload = bytes(hex);
+        let mut reader = Payload::check(&payload).expect("it is one").read();
+        reader.only(&[Collection::List]);
+        let error = reader.next().expect_err("it is a hash");
+        assert!(matches!(error.problem, Problem::Type(_)), "{error}");
     }
 }

@@ -123,7 +123,8 @@ fn get(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 /// What a name of CONFIG GET or SET stands for.
 #[derive(Clone, Copy)]
 enum Entry {
-    Setting(&'static Row),
+    /// A setting, with the name that was meant.
+    Setting(&'static Row, &'static str),
     /// A directive of redis-server that changes nothing here, with the name that was meant.
     Foreign(&'static Foreign, &'static str),
 }
@@ -131,7 +132,9 @@ enum Entry {
 impl Entry {
     /// The entry of a name in any case.
     fn find(name: &[u8]) -> Option<Entry> {
-        Row::find(name).map(Entry::Setting).or_else(|| {
+        let setting = Row::find(name).and_then(|row| Some((row, row.name_like(name)?)));
+        let setting = setting.map(|(row, own)| Entry::Setting(row, own));
+        setting.or_else(|| {
             let row = Foreign::find(name)?;
             let own = row
                 .names()
@@ -144,34 +147,36 @@ impl Entry {
     fn all() -> impl Iterator<Item = Entry> {
         let foreign =
             Foreign::all().flat_map(|row| row.names().map(move |name| Entry::Foreign(row, name)));
-        TABLE.iter().map(Entry::Setting).chain(foreign)
+        let settings = TABLE
+            .iter()
+            .flat_map(|row| row.names().map(move |name| Entry::Setting(row, name)));
+        settings.chain(foreign)
     }
 
     fn name(self) -> &'static str {
         match self {
-            Entry::Setting(row) => row.name,
-            Entry::Foreign(_, name) => name,
+            Entry::Setting(_, name) | Entry::Foreign(_, name) => name,
         }
     }
 
     /// As CONFIG GET shows it, if it does.
     fn value(self, settings: &Settings) -> Option<String> {
         match self {
-            Entry::Setting(row) => Some(settings.get_text(row.setting)),
+            Entry::Setting(row, _) => Some(settings.get_text(row.setting)),
             Entry::Foreign(row, _) => settings.foreign_text(row).map(|text| text.to_string()),
         }
     }
 
     fn is_mutable(self) -> bool {
         match self {
-            Entry::Setting(row) => row.mutable,
+            Entry::Setting(row, _) => row.mutable,
             Entry::Foreign(row, _) => row.mutable,
         }
     }
 
     fn is_secret(self) -> bool {
         match self {
-            Entry::Setting(row) => row.is_secret(),
+            Entry::Setting(row, _) => row.is_secret(),
             Entry::Foreign(row, _) => row.is_secret(),
         }
     }
@@ -209,9 +214,13 @@ fn set(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let settings = &context.server.settings;
     let mut foreign: Vec<(&'static Foreign, String)> = Vec::new();
     let mut own: Vec<(Setting, &str)> = Vec::new();
+    let mut names: Vec<(Setting, &str)> = Vec::new();
     for (entry, value) in pairs {
         match entry {
-            Entry::Setting(row) => own.push((row.setting, value)),
+            Entry::Setting(row, name) => {
+                own.push((row.setting, value));
+                names.push((row.setting, name));
+            }
             Entry::Foreign(row, name) => {
                 let words: Vec<&str> = value.split(' ').collect();
                 let value = row
@@ -221,9 +230,12 @@ fn set(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             }
         }
     }
-    let change = settings
-        .prepare(own)
-        .map_err(|refusal| refused(refusal.setting.row().name, &refusal.reason))?;
+    let change = settings.prepare(own).map_err(|refusal| {
+        let name = names
+            .iter()
+            .find(|(setting, _)| *setting == refusal.setting);
+        refused(name.map_or("", |(_, name)| name), &refusal.reason)
+    })?;
     allow_clients(&change)?;
     switch_log(context, &change)?;
     let limit_before = settings.int(Setting::MaxMemory);

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::server::key_finder;
 use super::spec::{Begin, Find, Group, Handler, KeySpec, Spec, flag};
-use super::{bitmap, config, connection, key, pubsub, server, string, transaction};
+use super::{bitmap, config, connection, hash, key, pubsub, server, string, transaction};
 use crate::request::Args;
 
 /// A row of the table: a [`Spec`] with what follows from its position. What every request needs comes first,
@@ -47,7 +47,10 @@ impl Command {
         let id = *next_id;
         *next_id += 1;
         let (first_key, last_key, key_step) = key_range(spec);
-        let data = matches!(spec.group, Group::String | Group::Bitmap | Group::Generic);
+        let data = matches!(
+            spec.group,
+            Group::String | Group::Bitmap | Group::Hash | Group::Generic
+        );
         let routing = Routing::of(spec, &full_name);
         let arity = spec.arity.unsigned_abs();
         let subcommands = spec
@@ -270,6 +273,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let families = [
         string::COMMANDS,
         bitmap::COMMANDS,
+        hash::COMMANDS,
         key::COMMANDS,
         connection::COMMANDS,
         pubsub::COMMANDS,

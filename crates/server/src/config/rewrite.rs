@@ -242,7 +242,7 @@ fn blank(row: &Row, settings: &Settings) -> Settings {
 }
 
 fn is_of(row: &Row, directive: &Directive) -> bool {
-    directive.name.eq_ignore_ascii_case(row.name)
+    row.name_like(directive.name.as_bytes()).is_some()
 }
 
 /// Whether two servers have the same value of a setting, or in both nobody has said what it is: it may depend

@@ -40,6 +40,8 @@ pub(crate) enum Setting {
     MaxMemoryEvictionTenacity,
     LfuLogFactor,
     LfuDecayTime,
+    HashMaxListpackEntries,
+    HashMaxListpackValue,
     MaxMemoryClients,
     Dir,
     AppendOnly,
@@ -102,6 +104,8 @@ pub(crate) struct Row {
     pub(crate) setting: Setting,
     /// In lower case: the directive, the flag without its dashes, and the parameter of CONFIG GET.
     pub(crate) name: &'static str,
+    /// An older name of the same.
+    pub(crate) also: Option<&'static str>,
     /// The letter of its short flag.
     pub(crate) short: Option<char>,
     pub(crate) kind: Kind,
@@ -122,9 +126,18 @@ impl Row {
 
     /// The row of a name in any case.
     pub(crate) fn find(name: &[u8]) -> Option<&'static Row> {
-        TABLE
-            .iter()
-            .find(|row| row.name.as_bytes().eq_ignore_ascii_case(name))
+        TABLE.iter().find(|row| row.name_like(name).is_some())
+    }
+
+    /// Its names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.also)
+    }
+
+    /// The name of it that this is in any case.
+    pub(crate) fn name_like(&self, name: &[u8]) -> Option<&'static str> {
+        self.names()
+            .find(|own| own.as_bytes().eq_ignore_ascii_case(name))
     }
 }
 
@@ -250,6 +263,7 @@ const GIB: i64 = 1 << 30;
 const BASE: Row = Row {
     setting: Setting::Bind,
     name: "",
+    also: None,
     short: None,
     kind: Kind::Flag,
     default: "",

@@ -47,6 +47,10 @@ events! {
     SETBIT: STRING "setbit";
     INCRBY: STRING "incrby";
     INCRBYFLOAT: STRING "incrbyfloat";
+    HSET: HASH "hset";
+    HDEL: HASH "hdel";
+    HINCRBY: HASH "hincrby";
+    HINCRBYFLOAT: HASH "hincrbyfloat";
     NEW: NEW "new";
     MISSED: MISSED "keymiss";
     EXPIRED: EXPIRED "expired";

@@ -26,9 +26,17 @@ use parking_lot::Mutex;
 pub(super) struct Part {
     pub(super) lsn: Lsn,
     pub(super) tag: Tag,
-    pub(super) offset: usize,
-    pub(super) total: usize,
+    pub(super) what: What,
     pub(super) len: u64,
+}
+
+/// What a record changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Bytes of a string, from an offset on; its length is `total` afterwards.
+    Bytes { offset: usize, total: usize },
+    /// Items of a small collection.
+    Items,
 }
 
 /// Key with its database.
@@ -84,8 +92,7 @@ mod tests {
         Part {
             lsn: Lsn::FIRST,
             tag: Tag::default(),
-            offset,
-            total: 100,
+            what: What::Bytes { offset, total: 100 },
             len: 1,
         }
     }
@@ -106,8 +113,11 @@ mod tests {
             panic!("one is left")
         };
         assert_eq!(*key, (DbId(0), b"k".to_vec()));
-        let offsets: Vec<usize> = parts.iter().map(|part| part.offset).collect();
-        assert_eq!(offsets, [8, 24]);
+        let whats: Vec<What> = parts.iter().map(|part| part.what).collect();
+        assert_eq!(
+            whats,
+            [8, 24].map(|offset| What::Bytes { offset, total: 100 })
+        );
         assert!(!amendments.has(DbId(0), b"k") && amendments.take().is_empty());
     }
 }

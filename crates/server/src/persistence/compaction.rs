@@ -4,12 +4,15 @@
 //! cache misses, prefetched.
 
 use ferrite_log::{Appender, Change, Current, Record, Relocate, Replayed, Value, Verdict, judge};
-use keyspace::{EntryMut, Guard, Key, Turn};
+use keyspace::collection::log::leaf::LeafRecord;
+use keyspace::collection::log::ledger::DESCRIPTOR_LEN;
+use keyspace::{Database, EntryMut, Guard, Key, Turn};
 use parking_lot::Mutex;
 
 use super::sizes::Sizes;
 use crate::persistence::Durable;
-use crate::persistence::journal::{Replaced, address_of, stored, tag_of};
+use crate::persistence::instances::{Owner, bury, write_leaf};
+use crate::persistence::journal::{Replaced, address_of, stored, tag_of, with_value};
 
 /// Decides about records for the log, and moves live ones.
 pub(super) struct Relocator {
@@ -30,7 +33,13 @@ impl Relocator {
 
 impl Relocate for Relocator {
     fn hash(&self, record: &Record<'_>) -> u64 {
-        self.server.keyspace.hash(record.key)
+        match record.instance() {
+            None => self.server.keyspace.hash(record.key),
+            Some(instance) => {
+                let owner = self.server.persistence.instances.owner(instance);
+                owner.map_or(instance, |owner| owner.hash)
+            }
+        }
     }
 
     fn relocate(
@@ -39,9 +48,12 @@ impl Relocate for Relocator {
         records: &[Replayed<'_>],
         is_oldest: bool,
     ) -> usize {
-        self.visit(records, |done, guard, its| {
+        self.visit(records, |done, guard, its, owner| {
             if done > 0 && !appender.may_relocate(&its.record) {
                 return false;
+            }
+            if let Some(owner) = owner {
+                return relocate_instance(guard, appender, &its.record, owner);
             }
             self.relocate_one(guard, appender, its, is_oldest)
         })
@@ -53,7 +65,11 @@ impl Relocate for Relocator {
         is_oldest: bool,
         tell: &mut dyn FnMut(&Record<'_>, Verdict),
     ) {
-        self.visit(records, |_, guard, its| {
+        self.visit(records, |_, guard, its, owner| {
+            if let Some(owner) = owner {
+                tell(&its.record, judge_instance(guard, &its.record, owner));
+                return true;
+            }
             let entry = guard.find(key_of(its));
             tell(
                 &its.record,
@@ -98,7 +114,7 @@ impl Relocator {
     fn visit(
         &self,
         records: &[Replayed<'_>],
-        mut with: impl FnMut(usize, &mut Guard<'_>, &Replayed<'_>) -> bool,
+        mut with: impl FnMut(usize, &mut Guard<'_>, &Replayed<'_>, Option<&Owner>) -> bool,
     ) -> usize {
         let (keyspace, now) = (&self.server.keyspace, sys::clock::realtime_ms());
         let mut turn = self.turn.lock();
@@ -116,6 +132,7 @@ impl Relocator {
         databases().for_each(|(database, hash)| database.prefetch_entry(hash));
         let is_near = |one: &Replayed<'_>, other: &Replayed<'_>| {
             one.record.db == other.record.db
+                && one.record.instance() == other.record.instance()
                 && keyspace.shard_of(one.hash) == keyspace.shard_of(other.hash)
         };
         let mut done = 0;
@@ -124,9 +141,20 @@ impl Relocator {
                 done += near.len();
                 continue;
             };
-            let mut guard = keyspace.database(&turn, number).lock(near[0].hash, now);
+            let database = keyspace.database(&turn, number);
+            let (mut guard, owner) = match near[0].record.instance() {
+                None => (database.lock(near[0].hash, now), None),
+                Some(instance) => match self.lock_owner(database, instance, now) {
+                    Some((guard, owner)) => (guard, Some(owner)),
+                    // The instance is gone, and nobody needs its records.
+                    None => {
+                        done += near.len();
+                        continue;
+                    }
+                },
+            };
             for its in near {
-                if !with(done, &mut guard, its) {
+                if !with(done, &mut guard, its, owner.as_ref()) {
                     break 'slice;
                 }
                 done += 1;
@@ -134,6 +162,24 @@ impl Relocator {
         }
         turn.leave();
         done
+    }
+
+    /// Locks the shard of the key that an instance belongs to.
+    fn lock_owner<'d>(
+        &self,
+        database: &'d Database,
+        instance: u64,
+        now: i64,
+    ) -> Option<(Guard<'d>, Owner)> {
+        let instances = &self.server.persistence.instances;
+        loop {
+            let owner = instances.owner(instance)?;
+            let guard = database.lock(owner.hash, now);
+            // It may have got another key before the shard was locked; not after.
+            if instances.owner(instance)? == owner {
+                return Some((guard, owner));
+            }
+        }
     }
 
     /// Returns false if the disk has no space for the record.
@@ -152,7 +198,11 @@ impl Relocator {
         ) {
             (Verdict::Rewrite, Some(entry)) => {
                 // A value made of patches may be much larger than the record.
-                let bytes = Appender::bytes_of(record.key.len(), entry.value_len());
+                let value = match entry.tree() {
+                    Some(_) => DESCRIPTOR_LEN,
+                    None => entry.value_len(),
+                };
+                let bytes = Appender::bytes_of(record.key.len(), value);
                 if !stays_apart(&entry) && !appender.may_append(bytes) {
                     return false;
                 }
@@ -199,10 +249,9 @@ impl Relocator {
             }
             // A cold entry has one record, which holds the whole value.
             (Some(_), _) => unreachable!("a cold entry has no patches"),
-            (None, _) => {
-                let value = view.value();
-                appender.set(record.db, record.key, tag, expiry, value.bytes())
-            }
+            (None, _) => with_value(view, |value| {
+                appender.set(record.db, record.key, tag, expiry, value)
+            }),
         };
         entry.set_log_address(stored(address));
         if let Some(old) = old {
@@ -212,4 +261,60 @@ impl Relocator {
             entry.warm_copy(stored(address), value);
         }
     }
+}
+
+/// Verdict on a record of an instance, which belongs to a key of the locked shard.
+fn judge_instance(guard: &mut Guard<'_>, record: &Record<'_>, owner: &Owner) -> Verdict {
+    let instance = record.instance().expect("the record is of an instance");
+    let at = record.lsn.get();
+    let needed = owner.with_tree(guard, instance, record.db, |tree, _| match record.change {
+        Change::Leaf {
+            bytes: Value::Bytes(bytes),
+            ..
+        } => LeafRecord::read(bytes).is_ok_and(|leaf| tree.needs_leaf(at, &leaf)),
+        Change::Edit {
+            bytes: Value::Bytes(bytes),
+            ..
+        } => tree.needs_edits(at, bytes),
+        // Its contents decide, and are not at hand.
+        _ => true,
+    });
+    match needed {
+        Some(true) => Verdict::Rewrite,
+        Some(false) | None => Verdict::Drop,
+    }
+}
+
+/// Writes the leaves for which a record of an instance is needed. Returns false if the disk has no space.
+fn relocate_instance(
+    guard: &mut Guard<'_>,
+    appender: &mut Appender,
+    record: &Record<'_>,
+    owner: &Owner,
+) -> bool {
+    let instance = record.instance().expect("the record is of an instance");
+    let (db, at) = (record.db, record.lsn.get());
+    let mut lost = Vec::new();
+    let done = owner.with_tree(guard, instance, db, |tree, tag| {
+        let mut write = |contents: &[u8]| {
+            let has_room = appender.may_append(Appender::leaf_bytes(contents.len()));
+            has_room.then(|| write_leaf(appender, db, instance, tag, contents))
+        };
+        let done = match record.change {
+            Change::Leaf {
+                bytes: Value::Bytes(bytes),
+                ..
+            } => LeafRecord::read(bytes)
+                .map(|leaf| tree.replace_leaf(at, &leaf, &mut lost, &mut write)),
+            Change::Edit {
+                bytes: Value::Bytes(bytes),
+                ..
+            } => tree.replace_edits(at, bytes, &mut lost, &mut write),
+            _ => unreachable!("a record that is moved has its contents"),
+        };
+        // What makes no sense is of no use to a start either.
+        done.unwrap_or(true)
+    });
+    bury(appender, &lost);
+    done.unwrap_or(true)
 }

@@ -15,7 +15,11 @@
 //!    [`LogAddress::NOWHERE`].
 //! 2. Every record whose address an entry has lost was reported to the log as dead, once.
 
+mod batches;
 mod offloading;
+mod trees;
+
+pub(crate) use trees::with_value;
 
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroU64;
@@ -23,12 +27,15 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-use ferrite_log::{Address, Appender, Batch, Blob, DbId, Liveness, Lsn, Rebind, Refusal, Tag};
+use ferrite_log::{Address, Appender, Blob, DbId, Liveness, Lsn, Rebind, Refusal, Tag};
+use keyspace::collection::log::edits::Edits;
 use keyspace::{
     ColdValue, EntryMut, EntryRef, Form, Guard, Key, Kind, LogAddress, Overwritten, Type,
 };
 
-use crate::limits::{JOURNAL_BATCH_BYTES, JOURNAL_KEEP_BYTES, PATCH_MIN_BYTES, PATCH_SHARE};
+use super::instances::Instances;
+use crate::limits::{JOURNAL_BATCH_BYTES, PATCH_MIN_BYTES, PATCH_SHARE};
+use batches::Noted;
 
 /// A worker's access to the log.
 pub(crate) struct Journal {
@@ -37,6 +44,9 @@ pub(crate) struct Journal {
     may_remove: Cell<bool>,
     /// Log ids of the databases, by number.
     ids: &'static [AtomicU16],
+    instances: Arc<Instances>,
+    /// Memory for the edits of a command.
+    edits: Cell<Edits>,
 }
 
 struct Inner {
@@ -46,9 +56,11 @@ struct Inner {
     /// Whether a transaction runs. The batches of its commands join its own.
     in_transaction: bool,
     mode: Mode,
-    /// Changes of the current batch, and the bytes of their keys.
-    changes: Vec<Change>,
+    /// Changes of the current batch, and the bytes of their keys and edits.
+    changes: Vec<Noted>,
     keys: Vec<u8>,
+    /// Whether the batch has changed a tree whose leaves may not be in the log.
+    has_trees: bool,
     /// Databases that the transaction has emptied or exchanged.
     rebinds: Vec<Rebind>,
     /// Bytes left for writing values whole before they leave memory, and bytes that the next such value
@@ -66,17 +78,6 @@ enum Mode {
     Batch,
     /// As the next record of a batch with known sizes; all are sets.
     Series,
-}
-
-/// Key that a batch has changed.
-struct Change {
-    /// Log id of its database, which stays when databases are exchanged.
-    id: DbId,
-    hash: u64,
-    key: Range<usize>,
-    replaced: Option<Replaced>,
-    /// The file of its value, if it has one.
-    blob: Option<Arc<Blob>>,
 }
 
 /// Record of a replaced entry: its address, and the length of the value in bytes.
@@ -121,6 +122,9 @@ impl Journal {
         entry: EntryRef<'_>,
         old: Option<Overwritten>,
     ) -> LogAddress {
+        if entry.is_tree() {
+            return self.wrote_tree(db, key, entry, old);
+        }
         let mut inner = self.inner.borrow_mut();
         let id = self.id(db);
         let (tag, value) = (tag_of(entry), entry.value());
@@ -159,9 +163,7 @@ impl Journal {
                 old.is_none_or(|old| old.address != LogAddress::PENDING),
                 "a key gets one large value in a batch"
             );
-            inner.note(id, key, old);
-            let change = inner.changes.last_mut().expect("it was just noted");
-            change.blob = Some(Arc::clone(blob));
+            inner.note_with(id, key, old, Some(Arc::clone(blob)));
             return LogAddress::PENDING;
         }
         let (tag, expiry) = (tag_of(entry), entry.expiry());
@@ -234,7 +236,12 @@ impl Journal {
     /// Logs the deletion of an entry, under the lock that removes it.
     #[inline(never)]
     pub(crate) fn removed(&self, entry: &EntryMut<'_, '_>) {
-        let (key, old) = (entry.key(), entry.overwritten());
+        self.removed_after(entry, entry.overwritten());
+    }
+
+    /// [`Journal::removed`] of an entry that has changed since the log had `old` of it.
+    pub(crate) fn removed_after(&self, entry: &EntryMut<'_, '_>, old: Option<Overwritten>) {
+        let key = entry.key();
         let mut inner = self.inner.borrow_mut();
         let id = self.id(entry.database());
         if inner.is_batching() {
@@ -246,7 +253,11 @@ impl Journal {
 }
 
 impl Journal {
-    pub(crate) fn new(mut appender: Appender, ids: &'static [AtomicU16]) -> Journal {
+    pub(crate) fn new(
+        mut appender: Appender,
+        ids: &'static [AtomicU16],
+        instances: &Arc<Instances>,
+    ) -> Journal {
         Journal {
             inner: RefCell::new(Inner {
                 answered: appender.commit(),
@@ -255,12 +266,15 @@ impl Journal {
                 mode: Mode::Single,
                 changes: Vec::new(),
                 keys: Vec::new(),
+                has_trees: false,
                 rebinds: Vec::new(),
                 relog_left: 0,
                 relog_bytes: 0,
             }),
             may_remove: Cell::new(false),
             ids,
+            instances: Arc::clone(instances),
+            edits: Cell::default(),
         }
     }
 
@@ -422,118 +436,6 @@ impl Journal {
             _ => inner.mode = Mode::Batch,
         }
     }
-
-    /// Logs the state of the keys that a batch has changed, unless it is part of a transaction. Their shards
-    /// are still locked.
-    #[inline]
-    pub(crate) fn finish(&self, held: &mut dyn Held) {
-        let mut inner = self.inner.borrow_mut();
-        if inner.in_transaction {
-            return;
-        }
-        if std::mem::replace(&mut inner.mode, Mode::Single) == Mode::Series {
-            inner.appender.end_series();
-        }
-        if !inner.changes.is_empty() || !inner.rebinds.is_empty() {
-            self.finish_changes(&mut inner, held);
-        }
-    }
-
-    #[inline(never)]
-    fn finish_changes(&self, inner: &mut Inner, held: &mut dyn Held) {
-        let Inner {
-            appender,
-            changes,
-            keys,
-            rebinds,
-            ..
-        } = inner;
-        let mut rest = &changes[..];
-        while !rest.is_empty() || !rebinds.is_empty() {
-            let mut batch = appender.batch();
-            if !rebinds.is_empty() {
-                batch.bind(rebinds);
-                rebinds.clear();
-            }
-            let mut count = 0;
-            for change in rest {
-                let key = change.key(keys);
-                let mut fits = true;
-                held.with(self.number(change.id), change.hash, &mut |guard| {
-                    fits = gather(&mut batch, change, guard, key);
-                });
-                if !fits {
-                    break;
-                }
-                count += 1;
-            }
-            let (now, later) = rest.split_at(count);
-            let mut now = now.iter();
-            batch.finish(|appender, _, address| {
-                let change = now.next().expect("one record was gathered for each");
-                let (key, liveness) = (change.key(keys), appender.liveness());
-                if let Some(old) = change.replaced {
-                    old.bury(key.bytes.len(), liveness);
-                }
-                let Some(address) = address else { return };
-                held.with(self.number(change.id), change.hash, &mut |guard| {
-                    let Some(mut entry) = guard.find(key) else {
-                        return;
-                    };
-                    // A key that was removed and added again is in the batch twice.
-                    if let Some(old) = Replaced::of(entry.overwritten()) {
-                        old.bury(key.bytes.len(), liveness);
-                    }
-                    entry.set_log_address(stored(address));
-                });
-            });
-            rest = later;
-        }
-        changes.clear();
-        keys.clear();
-        changes.shrink_to(JOURNAL_KEEP_BYTES / size_of::<Change>());
-        keys.shrink_to(JOURNAL_KEEP_BYTES);
-    }
-}
-
-/// Adds the state of a key to a batch. Returns whether it fits.
-fn gather(batch: &mut Batch<'_>, change: &Change, guard: &mut Guard<'_>, key: Key<'_>) -> bool {
-    let (id, entry) = (change.id, guard.find(key));
-    if let Some(entry) = &entry
-        && entry.cold().is_some()
-    {
-        match &change.blob {
-            Some(blob) => {
-                let tag = tag_of(entry.as_ref());
-                batch.set_blob(id, key.bytes, tag, entry.expiry(), blob);
-            }
-            // Only its expiry has changed.
-            None => batch.expire(id, key.bytes, entry.expiry()),
-        }
-        return true;
-    }
-    let value = entry.as_ref().map_or(0, EntryMut::value_len);
-    let bytes = batch.log_bytes() + Appender::bytes_of(key.bytes.len(), value);
-    if bytes > JOURNAL_BATCH_BYTES && !batch.is_empty() {
-        return false;
-    }
-    match entry {
-        Some(entry) => {
-            let (tag, expiry) = (tag_of(entry.as_ref()), entry.expiry());
-            batch.set(id, key.bytes, tag, expiry, entry.value().bytes());
-        }
-        None => batch.delete(id, key.bytes),
-    }
-    true
-}
-
-impl Change {
-    fn key<'k>(&self, keys: &'k [u8]) -> Key<'k> {
-        Key {
-            bytes: &keys[self.key.clone()],
-            hash: self.hash,
-        }
-    }
 }
 
 impl Inner {
@@ -541,23 +443,6 @@ impl Inner {
     #[inline]
     fn is_batching(&self) -> bool {
         self.mode != Mode::Single
-    }
-
-    /// Collects a changed key, once.
-    fn note(&mut self, id: DbId, key: Key<'_>, old: Option<Overwritten>) {
-        if old.is_some_and(|old| old.address == LogAddress::PENDING) {
-            return;
-        }
-        let replaced = Replaced::of(old);
-        let from = self.keys.len();
-        self.keys.extend_from_slice(key.bytes);
-        self.changes.push(Change {
-            id,
-            hash: key.hash,
-            key: from..self.keys.len(),
-            replaced,
-            blob: None,
-        });
     }
 
     fn bury(&mut self, key: usize, replaced: Option<Replaced>) {
@@ -581,7 +466,11 @@ pub(crate) fn stored(address: Address) -> LogAddress {
 /// Tag of a value for the log: its type and encoding.
 #[inline]
 pub(crate) fn tag_of(entry: EntryRef<'_>) -> Tag {
-    Tag::new(entry.kind() as u8, entry.form() as u8)
+    Tag {
+        kind: entry.kind() as u8,
+        form: entry.form() as u8,
+        is_tree: entry.is_tree(),
+    }
 }
 
 /// Type of a tag. The log never passes on a record with an unknown tag.

@@ -15,6 +15,7 @@ mod bring_back;
 mod compaction;
 mod durable;
 mod ending;
+mod instances;
 pub(crate) mod journal;
 mod least_memory;
 mod place;
@@ -25,6 +26,7 @@ mod replay;
 mod sizes;
 pub(crate) mod snapshot;
 pub(crate) mod switch;
+mod tree_replay;
 mod warming;
 
 use std::path::{Path, PathBuf};
@@ -36,7 +38,9 @@ use ferrite_log::{
     Address, Appender, DbId, Error, Log, Lsn, Options, Recovery, ReplayOptions, Slowest, Status,
     SyncPolicy,
 };
-use keyspace::{COLD_MIN_BYTES, LogAddress};
+use keyspace::collection::Base;
+use keyspace::collection::log::ledger::Ledger as _;
+use keyspace::{COLD_MIN_BYTES, Overwritten};
 use parking_lot::{Mutex, RwLock};
 use sys::file::Faulty;
 
@@ -58,6 +62,7 @@ pub(crate) use redis_files::{Found, find};
 
 pub(crate) use bring_back::check_room;
 use compaction::Relocator;
+use instances::Instances;
 pub(crate) use place::tell;
 pub(crate) use reading::NOT_THERE;
 use reading::Reading;
@@ -85,7 +90,9 @@ pub(crate) struct Persistence {
     /// Log ids of the databases, by number.
     pub(crate) ids: Box<[AtomicU16]>,
     /// Reports records that died without a command.
-    lost: Mutex<Option<Appender>>,
+    lost: Arc<Mutex<Option<Appender>>>,
+    /// Trees of the log.
+    pub(crate) instances: Arc<Instances>,
     pub(crate) reading: Reading,
     pub(crate) warming: Warming,
     /// Reason of the log's refusal, while the gate is closed for it.
@@ -96,6 +103,7 @@ impl Persistence {
     pub(crate) fn new(databases: usize) -> Persistence {
         // Database numbers have two bytes in the log and for clients.
         let number = |db: usize| u16::try_from(db).unwrap_or(u16::MAX);
+        let lost = Arc::<Mutex<_>>::default();
         Persistence {
             disk: Arc::default(),
             directory: OnceLock::new(),
@@ -108,7 +116,8 @@ impl Persistence {
             ids: (0..databases)
                 .map(|db| AtomicU16::new(number(db)))
                 .collect(),
-            lost: Mutex::default(),
+            instances: Arc::new(Instances::new(Arc::clone(&lost))),
+            lost,
             reading: Reading::default(),
             warming: Warming::default(),
             refusal: Mutex::default(),
@@ -144,7 +153,7 @@ impl Persistence {
         let log = own.log.read();
         let appender = log.as_ref()?.appender(Some(wake));
         let appender = appender.expect("the log was opened for that many workers");
-        Some(Journal::new(appender, &own.ids))
+        Some(Journal::new(appender, &own.ids, &own.instances))
     }
 
     /// Status of the log; `None` before it is open.
@@ -171,23 +180,30 @@ impl Persistence {
 
     /// Reports a lost entry: one of a dropped database, or an expired one of the database with this number,
     /// whose shard is locked.
-    pub(crate) fn lost(
-        &self,
-        address: LogAddress,
-        key: &[u8],
-        value: usize,
-        alone_from: Option<usize>,
-    ) {
+    pub(crate) fn lost(&self, old: Overwritten, key: &[u8], alone_from: Option<usize>) {
         if let Some(appender) = self.lost.lock().as_mut()
-            && let Some(address) = Address::from_bits(address.0.get())
+            && let Some(address) = Address::from_bits(old.address.0.get())
         {
-            if address.is_blob()
+            if (address.is_blob() || old.is_tree)
                 && let Some(database) = alone_from
             {
-                // Its file is removed, so the record with the file must not be the last one of the key.
+                // Its file is removed, or the records of its leaves are dropped, so the record that names
+                // them must not be the last one of the key.
                 appender.delete(DbId(self.ids[database].load(Relaxed)), key);
             }
-            appender.liveness().dead(address, key.len(), value);
+            appender.liveness().dead(address, key.len(), old.value_len);
+            appender.commit();
+        }
+    }
+
+    /// Tells the log what has become of its trees: records on which no leaf rests, and keys that a repair has
+    /// taken the tree from.
+    fn settle_trees(&self, bases: Vec<Base>, gone: &[(DbId, Box<[u8]>)]) {
+        self.instances.lost(&mut bases.into_iter());
+        if let Some(appender) = self.lost.lock().as_mut() {
+            for (db, key) in gone {
+                appender.delete(*db, key);
+            }
             appender.commit();
         }
     }
@@ -456,8 +472,7 @@ fn load(server: &'static Durable, mut recovery: Recovery, imports: Imports) -> R
     let own = &server.persistence;
     let loader = Loader::new(server, &recovery);
     let began = sys::clock::realtime_ms();
-    let mut reported = began;
-    let mut records = 0;
+    let (mut reported, mut records) = (began, 0);
     let options = ReplayOptions {
         threads: server.workers.len() + REPLAY_EXTRA_THREADS,
         partitions: server.keyspace.shards().min(REPLAY_PARTS),
@@ -465,13 +480,13 @@ fn load(server: &'static Durable, mut recovery: Recovery, imports: Imports) -> R
     };
     let loading = server.snapshots.loading();
     loading.started_s.store(began / 1000, Relaxed);
-    loading.total_bytes.store(recovery.log_bytes(), Relaxed);
+    let bytes = recovery.log_bytes();
+    loading.total_bytes.store(bytes, Relaxed);
     // Entries have room for their log address from the beginning, and tables for the last number of keys.
     server.keyspace.set_logged(true);
-    loader.reserve(recovery.log_bytes());
+    loader.reserve(bytes);
     // Huge pages are allocated whole, so they are not used if memory may be too small for the log's data with
     // its overhead. Keys alone take little, and free it in small pieces when their values come.
-    let bytes = recovery.log_bytes();
     let is_large = bytes / server.workers.len() as u64 >= REPLAY_FILLS_BYTES;
     let fills = is_large && !loader.leaves_all() && server.memory.has_room(bytes.saturating_mul(2));
     server.keyspace.set_filling(fills);
@@ -510,6 +525,7 @@ fn load(server: &'static Durable, mut recovery: Recovery, imports: Imports) -> R
     // until now.
     let alone = server.keyspace.turns().exclusive();
     Persistence::install(server, log);
+    own.settle_trees(left.bases, &left.gone);
     if left.values {
         server.begin_offloading(&alone);
     }

@@ -102,7 +102,7 @@ impl Relief<'_> {
                     let database = server.keyspace.existing(turn, db);
                     position = database.and_then(|database| {
                         let mut guard = database.lock_shard(shard, sys::clock::realtime_ms());
-                        log_some(&mut guard, at, DbId(id.load(Relaxed)), appender)
+                        log_some(server, &mut guard, at, DbId(id.load(Relaxed)), appender)
                     });
                     turn.leave();
                     appender.commit();

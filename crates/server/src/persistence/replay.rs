@@ -7,25 +7,31 @@
 //! Under the policy `offload`, values that don't fit into memory are left in the log. Of a large log all
 //! values are, so that the server is ready soon; they are loaded in the background (`warming`).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use ferrite_log::{
-    Address, Change, DbId, Liveness, Lsn, Record, Recovery, Replayed, Replayer, Tag, Value,
-    ValueReader,
+    Address, Change, DbId, Liveness, Lsn, Record, Recovery, Replayed, Replayer, Value, ValueReader,
 };
+use keyspace::collection::Base;
+use keyspace::collection::log::ledger::{Descriptor, Ledger};
+use keyspace::collection::run::Damage;
 use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, LargeValue, New, Offloading, Turn};
 use parking_lot::Mutex;
 
-use super::amendments::{Amendments, Part};
+use super::amendments::{Amendments, Part, What};
 use super::sizes;
+use super::tree_replay::{Claim, Rebuilt, TreeReplay, message};
 use crate::config::Setting;
 use crate::limits::{BARREN_SKIPS, PACK_SHARE, PATCH_MIN_BYTES, REPLAY_FETCHES};
 use crate::persistence::Durable;
 use crate::persistence::journal::{Replaced, address_of, stored, type_of};
 
+/// Spreads numbers of instances over all hashes.
+const INSTANCE_SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Time at which a replay decides about expiry: before everything.
 const BEFORE_ALL: i64 = 0;
-const TREES: &str = "cannot load the log: it has collections";
 
 /// Applies records to the keyspace.
 pub(super) struct Loader {
@@ -46,6 +52,7 @@ pub(super) struct Loader {
     reader: ValueReader,
     /// Changes of parts of values that are not at hand.
     amendments: Amendments,
+    trees: TreeReplay,
     /// Number of values that were read back for a patch.
     fetches: AtomicUsize,
     /// Whether values were left in the log.
@@ -60,6 +67,10 @@ pub(super) struct Left {
     pub(super) values: bool,
     /// Large values, in files of their own.
     pub(super) blobs: bool,
+    /// Records of trees on which nothing rests.
+    pub(super) bases: Vec<Base>,
+    /// Keys whose tree a repair has found damaged. They are gone.
+    pub(super) gone: Vec<(DbId, Box<[u8]>)>,
 }
 
 impl Loader {
@@ -77,6 +88,7 @@ impl Loader {
             barren: AtomicUsize::new(0),
             reader: recovery.value_reader(),
             amendments: Amendments::default(),
+            trees: TreeReplay::default(),
             fetches: AtomicUsize::new(0),
             has_left: AtomicBool::new(false),
             has_blobs: AtomicBool::new(false),
@@ -98,12 +110,16 @@ impl Loader {
     /// # Errors
     /// The log has data that this server can't hold, or lacks data.
     pub(super) fn finish(self) -> Result<Left, String> {
+        let mut gone = Vec::new();
         if self.problem.lock().is_none() {
             self.amend_all();
+            gone = self.fill_trees();
         }
         let left = Left {
             values: self.has_left.into_inner(),
             blobs: self.has_blobs.into_inner(),
+            bases: self.trees.finish(),
+            gone,
         };
         self.problem.into_inner().map_or(Ok(left), Err)
     }
@@ -148,7 +164,7 @@ impl Loader {
         self.fetch(guard, key)?;
         for part in parts {
             let bytes = self.read(part.lsn, key, part.len)?;
-            patch(guard, key, part.tag, part.offset, part.total, &bytes);
+            amend(guard, key, part, &bytes).map_err(|damage| message(part.lsn, damage))?;
         }
         Ok(())
     }
@@ -242,8 +258,6 @@ impl Loader {
             hash: replayed.hash,
         };
         match record.change {
-            Change::Set { tag, .. } if tag.is_tree => self.give_up(TREES.to_owned()),
-            Change::Edit { .. } | Change::Leaf { .. } => self.give_up(TREES.to_owned()),
             Change::Set { tag, expiry, value } => {
                 self.amendments.settle(record.db, record.key);
                 let of = type_of(tag);
@@ -252,6 +266,15 @@ impl Loader {
                         old.bury(key.bytes.len(), liveness);
                     }
                 };
+                if tag.is_tree {
+                    let new = self.unfilled(record, replayed.hash).map(|new| new.of(of));
+                    let Some(new) = new else { return };
+                    guard.write(key, new.expiry(expiry).used(self.now), |_, old| {
+                        note_dead(old);
+                        record.address().map(stored)
+                    });
+                    return;
+                }
                 let len = value.len() as usize;
                 match value {
                     Value::Bytes(bytes) if !self.is_left(len) => {
@@ -283,17 +306,19 @@ impl Loader {
                     entry.set_expiry(expiry);
                 }
             }
-            Change::Patch {
-                tag,
-                offset,
-                total,
-                bytes,
-            } => {
+            Change::Leaf { .. } => unreachable!("it is about no key"),
+            Change::Edit { tag, bytes } | Change::Patch { tag, bytes, .. } => {
+                let what = match record.change {
+                    Change::Patch { offset, total, .. } => What::Bytes {
+                        offset: offset as usize,
+                        total: total as usize,
+                    },
+                    _ => What::Items,
+                };
                 let part = Part {
                     lsn: record.lsn,
                     tag,
-                    offset: offset as usize,
-                    total: total as usize,
+                    what,
                     len: bytes.len(),
                 };
                 let waits = self.amendments.has(record.db, record.key)
@@ -302,6 +327,129 @@ impl Loader {
                     self.amendments.add(record.db, record.key, part);
                 }
             }
+        }
+    }
+
+    /// Applies a record of an instance.
+    fn apply_to_instance(&self, record: &Record<'_>) {
+        let instance = record.instance().expect("the record is of an instance");
+        self.server.persistence.instances.see(instance);
+        let (Change::Leaf { bytes, .. } | Change::Edit { bytes, .. }) = record.change else {
+            unreachable!("a record of an instance is a leaf or an edit");
+        };
+        let read;
+        let bytes = match bytes {
+            Value::Bytes(bytes) => bytes,
+            Value::Stored(len) => {
+                match self.reader.read(record.lsn, record.key, len) {
+                    Ok(Some(bytes)) => read = bytes,
+                    Ok(None) | Err(_) => {
+                        let lsn = record.lsn;
+                        return self.give_up(format!(
+                            "cannot load the log: the record at {lsn} cannot be read"
+                        ));
+                    }
+                }
+                &read
+            }
+            Value::Blob(_) => unreachable!("a record of an instance has no file"),
+        };
+        let keyspace = &self.server.keyspace;
+        if let Err(damage) = self.trees.apply(keyspace, record, instance, bytes) {
+            self.give_up(message(record.lsn, damage));
+        }
+    }
+
+    /// The value of a key that names an instance: a tree without items.
+    fn unfilled(&self, record: &Record<'_>, hash: u64) -> Option<New<'static>> {
+        let Change::Set { tag, value, .. } = record.change else {
+            return None;
+        };
+        let descriptor = match value {
+            Value::Bytes(bytes) => Descriptor::read(bytes),
+            Value::Stored(len) => {
+                let read = self.reader.read(record.lsn, record.key, len);
+                let bytes = read.ok().flatten();
+                bytes.and_then(|bytes| Descriptor::read(&bytes))
+            }
+            Value::Blob(_) => None,
+        };
+        let Some(descriptor) = descriptor else {
+            self.give_up(message(record.lsn, Damage::Length));
+            return None;
+        };
+        let instance = descriptor.instance;
+        self.server.persistence.instances.see(instance);
+        self.trees.claim(Claim {
+            instance,
+            id: record.db,
+            db: self.number(record.db)?,
+            hash,
+            name: record.key.into(),
+        });
+        Some(New::unfilled(type_of(tag).kind, descriptor, record.db.0))
+    }
+
+    /// Gives the trees to their keys, after the last record. Returns the keys that have lost their tree.
+    fn fill_trees(&self) -> Vec<(DbId, Box<[u8]>)> {
+        let keyspace = &self.server.keyspace;
+        let mut turn = keyspace.turns().register();
+        let (mut lacking, mut gone) = (None, Vec::new());
+        for claim in self.trees.claims() {
+            turn.enter();
+            let database = keyspace.database(&turn, claim.db);
+            let mut guard = database.lock(claim.hash, BEFORE_ALL);
+            let whole = self.fill(&mut guard, &claim);
+            drop(guard);
+            turn.leave();
+            match whole {
+                Some(Rebuilt::Lacking) => {
+                    let name = claim.name.escape_ascii().to_string();
+                    lacking.get_or_insert((name, claim.db));
+                }
+                Some(Rebuilt::Gone) => gone.push((claim.id, claim.name)),
+                Some(Rebuilt::Tree(_)) | None => {}
+            }
+        }
+        if !gone.is_empty() {
+            let keys = gone.len();
+            log::warn!("{keys} keys are gone: a repair of the log has found damaged parts of them");
+        }
+        if let Some((name, db)) = lacking {
+            self.give_up(format!(
+                "cannot load the log: parts of the key \"{name}\" in database {db} are missing"
+            ));
+        }
+        gone
+    }
+
+    /// Gives a tree to the key that names it, if it still does. Returns what was there of the tree otherwise.
+    fn fill(&self, guard: &mut Guard<'_>, claim: &Claim) -> Option<Rebuilt> {
+        let key = Key {
+            bytes: &claim.name,
+            hash: claim.hash,
+        };
+        let instances = &self.server.persistence.instances;
+        let mut entry = guard.find(key)?;
+        let unfilled = entry.tree()?;
+        let descriptor = unfilled.descriptor()?;
+        if descriptor.instance != claim.instance || unfilled.count() > 0 {
+            return None;
+        }
+        let (_, db) = unfilled.logged().place()?;
+        match self.trees.take(claim.instance, descriptor.seed) {
+            Rebuilt::Tree(tree) => {
+                let ledger: Arc<dyn Ledger> = instances.clone();
+                tree.logged().begin(claim.instance, db, &ledger);
+                instances.own(claim.instance, key);
+                entry.fill_tree(tree);
+                None
+            }
+            Rebuilt::Gone => {
+                entry.remove();
+                Some(Rebuilt::Gone)
+            }
+            Rebuilt::Lacking => Some(Rebuilt::Lacking),
         }
     }
 
@@ -336,7 +484,9 @@ impl Loader {
         if self.fetch(guard, key).is_err() {
             return false;
         }
-        patch(guard, key, part.tag, part.offset, part.total, bytes);
+        if let Err(damage) = amend(guard, key, &part, bytes) {
+            self.give_up(message(part.lsn, damage));
+        }
         true
     }
 }
@@ -362,20 +512,38 @@ fn note_dead(guard: &mut Guard<'_>, key: Key<'_>, liveness: &mut Liveness) {
     }
 }
 
-fn patch(guard: &mut Guard<'_>, key: Key<'_>, tag: Tag, offset: usize, total: usize, bytes: &[u8]) {
+/// Changes a part of a value. A value of another type is of a moment that never was (see `amendments`): the
+/// record of the right one follows.
+fn amend(guard: &mut Guard<'_>, key: Key<'_>, part: &Part, bytes: &[u8]) -> Result<(), Damage> {
     let Some(mut entry) = guard.find(key) else {
-        return;
+        return Ok(());
     };
-    let value = entry.resize_value(total, type_of(tag).form);
-    value[offset..offset + bytes.len()].copy_from_slice(bytes);
+    let form = type_of(part.tag).form;
+    match part.what {
+        What::Bytes { .. } if !entry.is_string() => return Ok(()),
+        What::Items if entry.is_string() || entry.tree().is_some() => return Ok(()),
+        What::Bytes { offset, total } => {
+            let value = entry.resize_value(total, form);
+            value[offset..offset + bytes.len()].copy_from_slice(bytes);
+        }
+        What::Items => {
+            entry.amend_run(bytes)?;
+            entry.set_form(form);
+        }
+    }
     if let Some(address) = crate::persistence::journal::address_of(&entry) {
         entry.set_log_address(stored(address.patched()));
     }
+    Ok(())
 }
 
 impl Replayer for Loader {
     fn hash(&self, record: &Record<'_>) -> u64 {
-        self.server.keyspace.hash(record.key)
+        // The records of an instance stay in their order, whatever thread applies them.
+        match record.instance() {
+            Some(instance) => instance.wrapping_mul(INSTANCE_SPREAD),
+            None => self.server.keyspace.hash(record.key),
+        }
     }
 
     fn apply(&self, _: usize, records: &[Replayed<'_>], liveness: &mut Liveness) {
@@ -385,7 +553,8 @@ impl Replayer for Loader {
         turn.enter();
         // Most of the time is spent on cache misses, so all are prefetched first.
         let databases = || {
-            records.iter().filter_map(|replayed| {
+            let keys = records.iter().filter(|its| !its.record.is_of_instance());
+            keys.filter_map(|replayed| {
                 let number = self.number(replayed.record.db)?;
                 Some((keyspace.database(&turn, number), replayed.hash))
             })
@@ -394,9 +563,15 @@ impl Replayer for Loader {
         databases().for_each(|(database, hash)| database.prefetch_entry(hash));
         let is_near = |one: &Replayed<'_>, other: &Replayed<'_>| {
             one.record.db == other.record.db
+                && one.record.is_of_instance() == other.record.is_of_instance()
                 && keyspace.shard_of(one.hash) == keyspace.shard_of(other.hash)
         };
         for near in records.chunk_by(is_near) {
+            if near[0].record.is_of_instance() {
+                near.iter()
+                    .for_each(|its| self.apply_to_instance(&its.record));
+                continue;
+            }
             if let Some(number) = self.number(near[0].record.db) {
                 let mut guard = keyspace
                     .database(&turn, number)

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use ferrite_log::{Appender, DbId, Error, Log, Rebind, Refusal};
-use keyspace::{Exclusive, Guard, ShardId};
+use keyspace::{Exclusive, Guard, Key, ShardId};
 
 use super::{Persistence, bring_back, directory, log_options, redis_files};
 use crate::config::Setting;
@@ -26,7 +26,7 @@ use crate::limits::{
     BETWEEN_TURNS_LOOK, BRING_BACK_LOOKS,
 };
 use crate::persistence::Durable;
-use crate::persistence::journal::{stored, tag_of};
+use crate::persistence::journal::{stored, tag_of, with_value};
 use crate::shared::gate::Closed;
 
 /// Phase of the log as a whole.
@@ -227,6 +227,7 @@ impl Persistence {
         mark_incomplete(&directory(server)).map_err(|error| error.to_string())?;
         if clears {
             walk(server, |guard, position| guard.forget_log(position))?;
+            own.instances.clear();
             own.appender()?.bind(&[Rebind::ClearAll]);
         }
         Ok(())
@@ -334,6 +335,7 @@ fn end(server: &'static Durable, alone: Exclusive<'static>) {
         log::error!("{problem}");
     }
     let forgotten = walk(server, |guard, position| guard.forget_log(position));
+    server.persistence.instances.clear();
     if let Err(problem) = forgotten {
         log::error!("{problem}");
     }
@@ -368,7 +370,7 @@ pub(crate) fn log_everything(server: &Durable) -> Result<(), String> {
                 position = database.and_then(|database| {
                     let now = sys::clock::realtime_ms();
                     let mut guard = database.lock_shard(ShardId(shard), now);
-                    log_some(&mut guard, at, id, &mut appender)
+                    log_some(server, &mut guard, at, id, &mut appender)
                 });
                 turn.leave();
                 appender.commit();
@@ -384,6 +386,7 @@ pub(crate) fn log_everything(server: &Durable) -> Result<(), String> {
 
 /// Logs the missing entries of a few buckets.
 pub(super) fn log_some(
+    server: &Durable,
     guard: &mut Guard<'_>,
     mut at: u64,
     id: DbId,
@@ -392,9 +395,18 @@ pub(super) fn log_some(
     let mut bytes = 0;
     for _ in 0..BEGIN_BUCKETS {
         at = guard.log_missing(at, &mut |entry| {
-            let (key, value) = (entry.key(), entry.value().bytes());
-            bytes += Appender::bytes_of(key.len(), value.len());
-            stored(appender.set(id, key, tag_of(entry), entry.expiry(), value))
+            let (key, tag) = (entry.key(), tag_of(entry));
+            if let Some(tree) = entry.tree() {
+                let hash = server.keyspace.hash(key);
+                let key = Key { bytes: key, hash };
+                let instances = &server.persistence.instances;
+                instances.log_tree(appender, id, key, tag, tree);
+                bytes += tree.bytes() as u64;
+            }
+            with_value(entry, |value| {
+                bytes += Appender::bytes_of(key.len(), value.len());
+                stored(appender.set(id, key, tag, entry.expiry(), value))
+            })
         })?;
         if bytes >= BEGIN_BYTES {
             break;

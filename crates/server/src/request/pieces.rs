@@ -75,6 +75,14 @@ impl Pieces {
         self.write(protocol, |reply| reply.crlf());
     }
 
+    /// Appends a value that belongs to no entry.
+    pub(crate) fn write_own(&mut self, protocol: Protocol, value: LargeValue) {
+        self.write(protocol, |reply| reply.bulk_header(value.len()));
+        self.bytes += value.len();
+        self.chunks.push_back(Chunk::Own(value));
+        self.write(protocol, |reply| reply.crlf());
+    }
+
     /// Appends encoded bytes and the values between them. Positions of values count from `base`, the position
     /// of the first byte.
     pub(crate) fn append(&mut self, bytes: &[u8], large: &[Pinned], base: usize) {

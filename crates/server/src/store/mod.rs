@@ -11,6 +11,7 @@
 //! lock nothing themselves.
 
 mod batch;
+mod hash;
 mod offloading;
 mod room;
 mod shard;
@@ -33,8 +34,9 @@ use crate::values::cold::Served;
 
 use batch::Reached;
 pub(crate) use batch::{Pair, Shards};
+pub(crate) use hash::{HashEdit, Packed};
 pub(crate) use room::make_room;
-pub(crate) use shard::{Entry, LastUse, Shard};
+pub(crate) use shard::{Entry, LastUse, Shard, Still};
 pub(crate) use text::Text;
 
 /// The way from a command to the data, for one connection in one turn.

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use ferrite_log::Blob;
-use keyspace::{ChangeKind, Detached, EntryMut, Expiry, Guard, Key, Kind, New};
+use keyspace::collection::any::{Collection, Moment};
+use keyspace::{
+    ChangeKind, Detached, EntryMut, EntryRef, Expiry, Guard, Key, Kind, LargeValue, New, Stored,
+};
 
 use super::Store;
 use crate::metrics::WorkerStats;
@@ -253,6 +256,26 @@ fn miss(stats: &WorkerStats, notifier: &Notifier, db: usize, key: Key<'_>) {
     notifier.tell(Event::MISSED, db, key.bytes);
 }
 
+/// A value as it was at one moment, to be read without a lock.
+pub(crate) enum Still {
+    String(LargeValue),
+    /// A hash that is a run.
+    Run(Vec<u8>),
+    /// A collection, and its bytes in memory.
+    Tree(Moment, usize),
+}
+
+impl Still {
+    /// Bytes of the value, about.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Still::String(value) => value.len(),
+            Still::Run(run) => run.len(),
+            Still::Tree(_, bytes) => *bytes,
+        }
+    }
+}
+
 /// One entry of a locked shard.
 pub(crate) struct Entry<'g, 'a> {
     pub(super) inner: EntryMut<'g, 'a>,
@@ -265,6 +288,11 @@ impl Entry<'_, '_> {
     pub(super) fn changed(&mut self, kind: ChangeKind) {
         self.store.stats.dirty.add(1);
         self.inner.note_change(kind);
+    }
+
+    /// The entry to be looked at.
+    pub(crate) fn as_ref(&self) -> EntryRef<'_> {
+        self.inner.as_ref()
     }
 
     /// Bytes of the value as it is stored.
@@ -316,6 +344,19 @@ impl Entry<'_, '_> {
     /// Notes an access.
     pub(crate) fn touch(&mut self) {
         self.inner.touch();
+    }
+
+    /// The value as it is now. What is large is not copied.
+    pub(crate) fn still(&mut self) -> Still {
+        let bytes = self.inner.tree().map_or(0, Collection::bytes);
+        if let Some(moment) = self.inner.moment() {
+            return Still::Tree(moment, bytes);
+        }
+        match self.inner.value() {
+            Stored::Large(large) => Still::String(large.share()),
+            Stored::Inline(run) if self.inner.kind() == Kind::Hash => Still::Run(run.to_vec()),
+            Stored::Inline(bytes) => Still::String(LargeValue::new(bytes.to_vec().into())),
+        }
     }
 
     /// A copy of value and expiry.

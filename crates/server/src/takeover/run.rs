@@ -409,7 +409,12 @@ impl<'f> Runner<'f> {
 /// A way into the log that belongs to no worker.
 fn journal(server: &'static Server) -> Result<Journal, String> {
     let persistence: &'static Persistence = &server.persistence;
-    Ok(Journal::new(persistence.appender()?, &persistence.ids))
+    let appender = persistence.appender()?;
+    Ok(Journal::new(
+        appender,
+        &persistence.ids,
+        &persistence.instances,
+    ))
 }
 
 /// The command that a file has, if it is one that redis-server writes there and this server has.

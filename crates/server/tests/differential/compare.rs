@@ -16,11 +16,13 @@ pub(crate) enum Rule {
     Unordered,
     /// Integers this far apart at most; negative ones mean something else and are exact.
     Near(i64),
-    /// Any key, or no key at all on both sides. The next request shows all keys.
-    AnyKey,
+    /// A map, or fields and values in turn, in any order.
+    Pairs,
+    /// Of one shape: keys or fields that each server chooses. The next request shows all of them.
+    Chosen,
     /// A server's description of itself: the same fields of the same types, and the same protocol.
     Hello,
-    /// A cursor and a page of keys.
+    /// A cursor and a page of keys, or of fields with values.
     Page,
     /// What clients read of a command's description: name, arity and key positions.
     CommandInfo,
@@ -31,10 +33,11 @@ pub(crate) fn rule(request: &Request) -> Rule {
     match (&request.upper(0)[..], &request.upper(1)[..]) {
         (b"TTL" | b"EXPIRETIME", _) | (b"OBJECT", b"IDLETIME") => Rule::Near(NEAR_S),
         (b"PTTL" | b"PEXPIRETIME", _) => Rule::Near(NEAR_S * 1000),
-        (b"KEYS", _) => Rule::Unordered,
-        (b"RANDOMKEY", _) => Rule::AnyKey,
+        (b"KEYS" | b"HKEYS" | b"HVALS", _) => Rule::Unordered,
+        (b"HGETALL", _) => Rule::Pairs,
+        (b"RANDOMKEY" | b"HRANDFIELD", _) => Rule::Chosen,
         (b"HELLO", _) => Rule::Hello,
-        (b"SCAN", _) => Rule::Page,
+        (b"SCAN" | b"HSCAN", _) => Rule::Page,
         (b"COMMAND", b"INFO") => Rule::CommandInfo,
         _ => Rule::Exact,
     }
@@ -81,7 +84,14 @@ pub(crate) fn alike(rule: Rule, reference: &Value, subject: &Value) -> bool {
             left == right
                 || (*left >= 0 && *right >= 0 && left.abs_diff(*right) <= distance.unsigned_abs())
         }
-        (Rule::AnyKey, Value::Bulk(_), Value::Bulk(_)) => true,
+        (Rule::Pairs, left, right) => match (fields(left), fields(right)) {
+            (Some(left), Some(right)) => {
+                std::mem::discriminant(reference) == std::mem::discriminant(subject)
+                    && sorted_pairs(left) == sorted_pairs(right)
+            }
+            _ => false,
+        },
+        (Rule::Chosen, left, right) => is_of_shape(left, right),
         (Rule::Hello, left, right) => alike_hello(left, right),
         (Rule::Page, left, right) => is_page(left) && is_page(right),
         (Rule::CommandInfo, Value::Array(left), Value::Array(right)) => {
@@ -102,9 +112,45 @@ fn sorted(items: &[Value]) -> Vec<Option<&[u8]>> {
     keys
 }
 
-/// The fields of HELLO, of a RESP3 map or a RESP2 array.
-fn fields(hello: &Value) -> Option<Vec<(&Value, &Value)>> {
-    match hello {
+fn sorted_pairs<'v>(pairs: Vec<(&'v Value, &'v Value)>) -> Vec<[Option<&'v [u8]>; 2]> {
+    let pairs = pairs.into_iter();
+    let mut pairs: Vec<_> = pairs
+        .map(|(field, value)| [field.bytes(), value.bytes()])
+        .collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+/// Whether two replies are arrays of one length whose elements are so too, or both strings, or both none.
+fn is_of_shape(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Array(left), Value::Array(right)) => {
+            let mut pairs = left.iter().zip(right);
+            left.len() == right.len() && pairs.all(|(left, right)| is_of_shape(left, right))
+        }
+        (Value::Bulk(_), Value::Bulk(_)) => true,
+        _ => left == right,
+    }
+}
+
+/// All strings in a reply.
+pub(crate) fn leaves(reply: &Value) -> Vec<&[u8]> {
+    match reply {
+        Value::Array(items) => items.iter().flat_map(leaves).collect(),
+        Value::Map(pairs) => {
+            let pairs = pairs.iter();
+            pairs
+                .flat_map(|(field, value)| [leaves(field), leaves(value)])
+                .flatten()
+                .collect()
+        }
+        other => other.bytes().into_iter().collect(),
+    }
+}
+
+/// The pairs of a RESP3 map or a RESP2 array.
+fn fields(map: &Value) -> Option<Vec<(&Value, &Value)>> {
+    match map {
         Value::Map(pairs) => Some(pairs.iter().map(|(name, value)| (name, value)).collect()),
         Value::Array(items) if items.chunks_exact(2).remainder().is_empty() => {
             Some(items.chunks(2).map(|pair| (&pair[0], &pair[1])).collect())
@@ -202,7 +248,8 @@ mod tests {
             Rule::Near(9),
             Rule::Hello,
             Rule::Page,
-            Rule::AnyKey,
+            Rule::Chosen,
+            Rule::Pairs,
         ] {
             assert!(alike(rule, &error("ERR a"), &error("ERR a")));
             assert!(!alike(rule, &error("ERR a"), &error("ERR b")));

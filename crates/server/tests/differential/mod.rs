@@ -10,12 +10,13 @@
 //! Every report names its seed; the same seed, number of requests and test replay it. What is not compared to
 //! the letter is decided in `compare.rs`, which also holds the table of deliberate differences.
 //!
-//! Reading order: `request` and `words` (the vocabulary), `strings`, `keys`, `bits`, `session` (the
+//! Reading order: `request` and `words` (the vocabulary), `strings`, `keys`, `bits`, `hashes`, `session` (the
 //! sentences), `stream` (the text), `pair`, `compare`, `run`, `walk`, `heard` and `scenarios` (the
 //! examination), `report`.
 
 mod bits;
 mod compare;
+mod hashes;
 mod heard;
 mod keys;
 mod pair;
@@ -42,15 +43,18 @@ const COMMANDS: usize = 400_000;
 const DEFAULT_SEED: u64 = 20_261_121;
 const EXPIRY_ROUNDS: usize = 12;
 const LARGE_KEYS: usize = 16_384;
-/// The four streams share the number of requests.
-const STREAMS: usize = 4;
+/// The five streams share the number of requests.
+const STREAMS: usize = 5;
 
 /// From so many requests on, each command below must have been both answered and refused.
 const COVERAGE_COMMANDS: usize = 20_000;
-const COVERED: &str = "SET GET GETEX GETDEL GETSET SETEX PSETEX SETNX MSET MSETNX MGET APPEND STRLEN GETRANGE SUBSTR SETRANGE \
-    INCR DECR INCRBY DECRBY INCRBYFLOAT LCS DEL UNLINK EXISTS TYPE TOUCH EXPIRE PEXPIRE EXPIREAT PEXPIREAT TTL PTTL \
-    EXPIRETIME PEXPIRETIME PERSIST KEYS SCAN RANDOMKEY RENAME RENAMENX COPY MOVE OBJECT DBSIZE FLUSHDB FLUSHALL SWAPDB \
-    SELECT SETBIT GETBIT BITCOUNT BITPOS BITOP BITFIELD BITFIELD_RO ECHO PING HELLO CLIENT COMMAND CONFIG";
+const COVERED: &str = "\
+    SET GET GETEX GETDEL GETSET SETEX PSETEX SETNX MSET MSETNX MGET APPEND STRLEN GETRANGE SUBSTR \
+    SETRANGE INCR DECR INCRBY DECRBY INCRBYFLOAT LCS DEL UNLINK EXISTS TYPE TOUCH EXPIRE PEXPIRE \
+    EXPIREAT PEXPIREAT TTL PTTL EXPIRETIME PEXPIRETIME PERSIST KEYS SCAN RANDOMKEY RENAME RENAMENX COPY \
+    MOVE OBJECT DBSIZE FLUSHDB FLUSHALL SWAPDB SELECT SETBIT GETBIT BITCOUNT BITPOS BITOP BITFIELD \
+    BITFIELD_RO HSET HMSET HSETNX HDEL HGET HMGET HGETALL HKEYS HVALS HLEN HSTRLEN HEXISTS HINCRBY \
+    HINCRBYFLOAT HRANDFIELD HSCAN ECHO PING HELLO CLIENT COMMAND CONFIG";
 
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
@@ -79,7 +83,8 @@ fn subject(threads: usize) -> Target {
         None => Target::Ferrite { threads },
         Some("redis") => Target::Redis,
         Some("cold") => Target::Cold { threads },
-        Some(other) => panic!("FERRITE_SUBJECT is `redis`, `cold` or unset, not {other}"),
+        Some("trees") => Target::Trees { threads },
+        Some(other) => panic!("FERRITE_SUBJECT is `redis`, `cold`, `trees` or unset, not {other}"),
     }
 }
 
@@ -122,9 +127,13 @@ fn conclude(report: &Report, plan: Plan, subject: &Server) {
 }
 
 fn compare_streams(proto: Proto, threads: usize) {
+    compare_with(subject(threads), proto, threads);
+}
+
+fn compare_with(subject: Target, proto: Proto, threads: usize) {
     let (reference, subject) = (
         Server::start(Target::Redis, &[]),
-        Server::start(subject(threads), &[]),
+        Server::start(subject, &[]),
     );
     let stream = u64::from(proto.number()) * 10 + threads as u64;
     let plan = plan(proto, stream);
@@ -159,6 +168,12 @@ fn resp3_one_thread() {
 #[test]
 fn resp3_two_threads() {
     compare_streams(Proto::Resp3, 2);
+}
+
+/// Collections of a few items are trees too, of leaves with a few items.
+#[test]
+fn small_collections_are_trees() {
+    compare_with(Target::Trees { threads: 2 }, Proto::Resp3, 3);
 }
 
 /// The stream again, with somebody who listens to all that is published about keys.

@@ -85,7 +85,7 @@ impl Run<'_> {
             "MATCH *99*",
             "COUNT 77 TYPE string",
         ] {
-            self.walk(0, &request(options).words)?;
+            self.walk(0, &request("SCAN"), &request(options).words)?;
         }
         Ok(())
     }
@@ -100,7 +100,8 @@ impl Run<'_> {
             };
             let keys = keys.iter().filter_map(Value::bytes);
             let questions = keys.flat_map(|key| {
-                ["GET", "PEXPIRETIME", "TTL", "OBJECT ENCODING"].map(|name| request(name).word(key))
+                ["GET", "HGETALL", "PEXPIRETIME", "TTL", "OBJECT ENCODING"]
+                    .map(|name| request(name).word(key))
             });
             let questions = questions.collect();
             self.exchange(0, questions)?;
@@ -159,6 +160,19 @@ impl Run<'_> {
                     ],
                 });
             }
+            for key in 0..6 {
+                let key = format!("h{key}");
+                let life = self.shape.u64(20..100).to_string();
+                requests.push(
+                    request("HSET")
+                        .word(key.clone())
+                        .words([b"f0".into(), b"1".into()]),
+                );
+                requests.extend(match self.shape.bool() {
+                    true => Some(request("PEXPIRE").word(key).word(life)),
+                    false => None,
+                });
+            }
         }
         requests
     }
@@ -171,6 +185,7 @@ impl Run<'_> {
                 request("KEYS *"),
             ];
             let keys = (0..10).map(|key| format!("s{key}"));
+            let keys = keys.chain((0..6).map(|key| format!("h{key}")));
             requests.extend(keys.map(|key| request("EXISTS").word(key)));
             requests.push(request("DBSIZE"));
             self.exchange(0, requests)?;

@@ -20,8 +20,8 @@ use super::words::Arena;
 pub(crate) enum Step {
     /// A request whose reply is compared.
     Send(Request),
-    /// A whole iteration with SCAN and these options, whose union of pages is compared.
-    Walk(Vec<Vec<u8>>),
+    /// A whole iteration with SCAN, or HSCAN of a key, and these options, whose union of pages is compared.
+    Walk(Request, Vec<Vec<u8>>),
 }
 
 /// The source of requests. Its methods are spread over the modules of the command families.
@@ -43,7 +43,9 @@ const NEAR_MS: RangeInclusive<i64> = 1..=9_999_999;
 /// Offsets that are legal but would allocate a string of many megabytes.
 const HEAVY_BYTES: RangeInclusive<i64> = 2_000_000..=(1 << 29);
 const HEAVY_BITS: RangeInclusive<i64> = 16_000_000..=(1 << 32);
-/// The same counted in fields of up to 64 bits.
+/// Counts of HRANDFIELD that are legal but would be answered with many megabytes.
+const HEAVY_COUNTS: RangeInclusive<i64> = -i64::MAX..=-1_000;
+/// Offsets counted in fields of up to 64 bits.
 const HEAVY_FIELDS: RangeInclusive<i64> = 250_000..=(1 << 32);
 
 impl Generator {
@@ -64,8 +66,13 @@ impl Generator {
         } else {
             Arena::Small
         };
-        if self.rng.u16(0..400) == 0 {
-            return vec![Step::Walk(self.scan_options())];
+        match self.rng.u16(0..400) {
+            0 => return vec![Step::Walk(request("SCAN"), self.scan_options())],
+            1 => {
+                let hscan = request("HSCAN").word(self.hash_key());
+                return vec![Step::Walk(hscan, self.hscan_options())];
+            }
+            _ => {}
         }
         loop {
             let mut candidate = if self.chance(88) {
@@ -97,10 +104,11 @@ impl Generator {
 
     /// A request of one of the commands on data.
     pub(crate) fn data_request(&mut self) -> Request {
-        match self.rng.u8(0..80) {
+        match self.rng.u8(0..100) {
             0..=39 => self.string_request(),
             40..=63 => self.key_request(),
-            _ => self.bit_request(),
+            64..=79 => self.bit_request(),
+            _ => self.hash_request(),
         }
     }
 
@@ -132,6 +140,10 @@ impl Generator {
         let follow_up = match &sent.upper(0)[..] {
             // Each server takes a key of its own choice: it must be among all keys.
             b"RANDOMKEY" => Some(request("KEYS *")),
+            // And fields of its own choice: they must be among all fields.
+            b"HRANDFIELD" if sent.words.len() > 1 => {
+                Some(request("HGETALL").word(sent.words[1].clone()))
+            }
             // The stream compares one protocol at a time; that HELLO changes it was seen in its reply.
             b"HELLO" => Some(request("HELLO").word(self.proto.number().to_string())),
             // A key set with a time that is over is counted until someone asks for it.
@@ -170,6 +182,7 @@ fn is_safe(request: &Request) -> bool {
         b"GETEX" => has_safe_options(2),
         b"SETRANGE" => !is_number_in(2, &HEAVY_BYTES),
         b"SETBIT" => !is_number_in(2, &HEAVY_BITS),
+        b"HRANDFIELD" => !is_number_in(2, &HEAVY_COUNTS),
         b"BITFIELD" => (2..request.words.len()).all(|index| {
             // The value of its SET may be as large as it likes, but telling it apart is not worth the
             // trouble.
@@ -177,8 +190,8 @@ fn is_safe(request: &Request) -> bool {
             !is_number_in(index, &HEAVY_BITS)
                 && !field.is_some_and(|field| HEAVY_FIELDS.contains(&field))
         }),
-        // The whole table, and all settings, are nobody's to compare.
-        b"COMMAND" => request.words.len() > 2,
+        // The whole table, and all settings, are nobody's to compare; SYNC is one of redis-server alone.
+        b"COMMAND" => request.words.len() > 2 && request.upper(2) != b"SYNC",
         b"CONFIG" => !request
             .words
             .iter()
@@ -212,6 +225,7 @@ mod tests {
             "SETRANGE k 536870911 x",
             "SETBIT k 4294967295 1",
             "BITFIELD k SET u8 #268435456 1",
+            "HRANDFIELD k -4611686018427387904 WITHVALUES",
             "BITFIELD k GET u8 0 SET u8 100000000 1",
             "COMMAND",
             "COMMAND INFO",
@@ -227,6 +241,7 @@ mod tests {
             "SET k 5",
             "SET EX 5",
             "SETRANGE k 536870913 x",
+            "HRANDFIELD k -20",
             "SETBIT k 4294967297 1",
             "COMMAND GETKEYS GET k",
         ] {

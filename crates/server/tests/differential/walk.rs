@@ -1,9 +1,10 @@
-//! Iterating a database with SCAN: the pages are each server's own affair, their union is not.
+//! Iterating a database with SCAN, or a hash with HSCAN: the pages are each server's own affair, their union
+//! is not.
 
 use std::collections::BTreeSet;
 
 use super::report::printed;
-use super::request::{Request, request, shown};
+use super::request::{Request, shown};
 use super::run::{Diverged, Run};
 use super::support::Value;
 
@@ -11,17 +12,22 @@ use super::support::Value;
 const PAGES_MAX: usize = 100_000;
 
 impl Run<'_> {
-    /// Iterates with SCAN over both and compares the keys that were seen.
-    pub(super) fn walk(&mut self, connection: usize, options: &[Vec<u8>]) -> Result<(), Diverged> {
+    /// Iterates with SCAN, or HSCAN of a key, over both and compares what was seen.
+    pub(super) fn walk(
+        &mut self,
+        connection: usize,
+        head: &Request,
+        options: &[Vec<u8>],
+    ) -> Result<(), Diverged> {
         // The first page by itself: where the options are illegal, both must refuse it alike.
-        let first = scan(b"0", options);
+        let first = scan(head, b"0", options);
         let replies = self.exchange(connection, vec![first.clone()])?;
         if matches!(replies[0], Value::Error(_)) {
             return Ok(());
         }
-        let reference = self.iterate(connection, 0, options);
+        let reference = self.iterate(connection, 0, head, options);
         let reference = reference.unwrap_or_else(|complaint| panic!("redis-server: {complaint}"));
-        let complaint = match self.iterate(connection, 1, options) {
+        let complaint = match self.iterate(connection, 1, head, options) {
             Ok(subject) if subject == reference => return Ok(()),
             Ok(subject) => {
                 let list = |keys: BTreeSet<_>| {
@@ -38,17 +44,18 @@ impl Run<'_> {
         self.mismatch(&first, &Value::Int(reference.len() as i64), &complaint)
     }
 
-    /// All keys that an iteration returns on one side; its pages may repeat keys.
+    /// All that an iteration returns on one side; its pages may repeat it.
     fn iterate(
         &mut self,
         connection: usize,
         side: usize,
+        head: &Request,
         options: &[Vec<u8>],
     ) -> Result<BTreeSet<Vec<u8>>, String> {
         let (mut seen, mut cursor) = (BTreeSet::new(), b"0".to_vec());
         for _ in 0..PAGES_MAX {
             let reply = self.pairs[connection]
-                .ask_side(side, &scan(&cursor, options).words)
+                .ask_side(side, &scan(head, &cursor, options).words)
                 .map_err(|link| link.to_string())?;
             let Some((next, keys)) = page_of(&reply) else {
                 return Err(format!(
@@ -67,11 +74,12 @@ impl Run<'_> {
     }
 }
 
-fn scan(cursor: &[u8], options: &[Vec<u8>]) -> Request {
-    request("SCAN").word(cursor).words(options.iter().cloned())
+fn scan(head: &Request, cursor: &[u8], options: &[Vec<u8>]) -> Request {
+    let head = head.clone();
+    head.word(cursor).words(options.iter().cloned())
 }
 
-/// The cursor and the keys of a page of SCAN.
+/// The cursor of a page, and what is on it.
 fn page_of(reply: &Value) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
     let Value::Array(parts) = reply else {
         return None;

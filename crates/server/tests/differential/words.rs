@@ -151,16 +151,43 @@ const TEXTS: &[&str] = &[
 ];
 /// Words that mean something as an option, where they are not expected.
 const SYNTAX: &[&str] = &[
-    "NX", "XX", "GET", "EX", "PX", "EXAT", "PXAT", "KEEPTTL", "PERSIST", "LIMIT", "MATCH", "COUNT",
-    "TYPE", "string", "DB", "REPLACE", "LEN", "IDX", "BYTE", "BIT", "AND", "NOT", "ASYNC", "SYNC",
-    "GT", "LT", "AUTH", "SETNAME", "*",
+    "NX",
+    "XX",
+    "GET",
+    "EX",
+    "PX",
+    "EXAT",
+    "PXAT",
+    "KEEPTTL",
+    "PERSIST",
+    "LIMIT",
+    "MATCH",
+    "COUNT",
+    "TYPE",
+    "string",
+    "DB",
+    "REPLACE",
+    "LEN",
+    "IDX",
+    "BYTE",
+    "BIT",
+    "AND",
+    "NOT",
+    "ASYNC",
+    "SYNC",
+    "GT",
+    "LT",
+    "AUTH",
+    "SETNAME",
+    "*",
+    "WITHVALUES",
 ];
 
 /// Whether a word is one of the keys, and not a number or an option.
 pub(crate) fn is_key(word: &[u8]) -> bool {
     let is_numbered = |rest: &[u8]| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit);
     match word {
-        [b's' | b'b' | b'n', rest @ ..] if is_numbered(rest) => true,
+        [b's' | b'b' | b'n' | b'h' | b'g', rest @ ..] if is_numbered(rest) => true,
         _ => ODD_KEYS
             .iter()
             .any(|(key, times)| key.repeat(*times) == word),
@@ -180,7 +207,13 @@ impl Generator {
     /// A key of the current arena.
     pub(crate) fn key(&mut self) -> Vec<u8> {
         if self.arena == Arena::Large {
-            return format!("b{}", self.rng.u8(0..4)).into_bytes();
+            return match self.chance(15) {
+                true => format!("g{}", self.rng.u8(0..3)).into_bytes(),
+                false => format!("b{}", self.rng.u8(0..4)).into_bytes(),
+            };
+        }
+        if self.chance(12) {
+            return format!("h{}", self.rng.u8(0..6)).into_bytes();
         }
         if self.chance(3) {
             return format!("n{}", self.rng.u8(0..4)).into_bytes();

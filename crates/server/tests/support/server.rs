@@ -50,6 +50,10 @@ pub(crate) enum Target {
     Cold {
         threads: usize,
     },
+    /// Ferrite that makes trees of all collections but the smallest.
+    Trees {
+        threads: usize,
+    },
 }
 
 impl fmt::Display for Target {
@@ -62,6 +66,7 @@ impl fmt::Display for Target {
             Target::Logged { threads } => write!(f, "logged{threads}"),
             Target::Synced { threads } => write!(f, "synced{threads}"),
             Target::Cold { threads } => write!(f, "cold{threads}"),
+            Target::Trees { threads } => write!(f, "trees{threads}"),
         }
     }
 }
@@ -104,7 +109,8 @@ impl Target {
             Target::Ferrite { threads }
             | Target::Logged { threads }
             | Target::Synced { threads }
-            | Target::Cold { threads } => {
+            | Target::Cold { threads }
+            | Target::Trees { threads } => {
                 let sync = match self {
                     Target::Synced { .. } => "always",
                     _ => "everysec",
@@ -332,10 +338,12 @@ impl Server {
                     Ok(Value::Error(text))
                         if text.starts_with(b"LOADING") && target.is_logged() => {}
                     Ok(_) => {
-                        if matches!(target, Target::Cold { .. }) {
-                            // One with a password refuses it, and is as any other.
-                            let _ = client.call(&["DEBUG", "OFFLOAD-ALL", "1"]);
-                        }
+                        // One with a password refuses it, and is as any other.
+                        let _ = match target {
+                            Target::Cold { .. } => client.call(&["DEBUG", "OFFLOAD-ALL", "1"]),
+                            Target::Trees { .. } => client.call(&["DEBUG", "SMALL-BYTES", "64"]),
+                            _ => Ok(Value::Null),
+                        };
                         // Behind its end the server has forgotten it: connections of the test are spread over
                         // workers as if there had been none before.
                         client.finish_sending();

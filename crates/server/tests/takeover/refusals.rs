@@ -32,9 +32,9 @@ fn what_cannot_be_taken_over_is_named() {
         ),
         (
             "MULTI\nSET b 1",
-            "HSET h f v",
+            "SADD h f v",
             "EXEC",
-            format!("HSET, key \"h\": {unknown}"),
+            format!("SADD, key \"h\": {unknown}"),
         ),
         (
             "",

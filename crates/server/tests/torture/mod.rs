@@ -229,3 +229,28 @@ fn every_shape_is_a_request_that_the_model_runs() {
         }
     }
 }
+
+/// A server that nothing happens to answers one connection as the model says.
+#[test]
+fn the_model_says_what_a_server_answers() {
+    let server = Server::start(Target::Trees { threads: 1 }, &[]);
+    let mut client = server.client();
+    let mut plan = Plan::new(3, true);
+    let mut model = model::Model::new(values::Keys::new());
+    for _ in 0..6_000 {
+        let request = plan.request(0);
+        let words: Vec<Vec<u8>> = request.iter().map(script::Arg::bytes).collect();
+        let least = wire::now_ms();
+        let reply = client.call(&words).expect("the server answers");
+        let at = values::Span {
+            least,
+            most: wire::now_ms(),
+        };
+        let expect = model.apply(&request, at, &mut Vec::new());
+        let name = model::command_name(&request);
+        assert!(
+            expect.admits(&reply),
+            "{name}: {reply:?} in place of {expect:?}"
+        );
+    }
+}

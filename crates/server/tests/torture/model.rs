@@ -8,7 +8,7 @@ use crate::support::Value;
 use crate::torture::commands::{Effect, Row, row};
 use crate::torture::script::Request;
 use crate::torture::slots::Slots;
-use crate::torture::values::{Data, Entry, Key, Keys, Span};
+use crate::torture::values::{Data, Entry, Fields, Key, Keys, Span, fields_of};
 
 /// Databases of the servers.
 pub(crate) const DATABASES: u16 = 4;
@@ -26,6 +26,8 @@ pub(crate) enum Expect {
     /// Null, or this.
     NullOr(Value),
     All(Vec<Expect>),
+    /// These fields with their values, in any order.
+    Fields(Fields),
     /// Nothing is known of it, except that it is no error.
     Any,
 }
@@ -62,6 +64,7 @@ impl Expect {
                 let mut pairs = items.iter().zip(replies);
                 items.len() == replies.len() && pairs.all(|(item, reply)| item.admits(reply))
             }
+            (Expect::Fields(fields), _) => fields_of(reply).as_ref() == Some(fields),
             _ => false,
         }
     }
@@ -94,12 +97,12 @@ impl Call<'_> {
         self.get_key(&self.key(name))
     }
 
-    /// A string's bytes. While strings are the only type, there is no wrong one.
+    /// A string's bytes. Commands of strings are not sent to hashes, but for those that replace them.
     pub(crate) fn string(&self, name: &[u8]) -> Option<&[u8]> {
-        self.get(name).map(|entry| {
-            let Data::String(bytes) = &entry.data;
-            &bytes[..]
-        })
+        match &self.get(name)?.data {
+            Data::String(bytes) => Some(bytes),
+            Data::Hash(_) => None,
+        }
     }
 
     /// Whether it is certain that a key is there, or not.
@@ -137,7 +140,9 @@ impl Call<'_> {
         let was_there = self.get_key(&key).is_some();
         let entry = self.keys.remove(&key).filter(|_| was_there);
         let mut data = entry.map_or_else(|| Data::string(Vec::new()), |entry| entry.data);
-        let Data::String(bytes) = &mut data;
+        let Data::String(bytes) = &mut data else {
+            panic!("{} is no string", key.1.escape_ascii());
+        };
         let bytes = std::sync::Arc::make_mut(bytes);
         let result = change(bytes);
         if was_there || !bytes.is_empty() {

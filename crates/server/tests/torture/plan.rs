@@ -1,6 +1,6 @@
 //! The plan: a script from a seed, one life of the server after the other.
 
-use crate::torture::commands::{COMMANDS, Effect, Row, bits, payload};
+use crate::torture::commands::{COMMANDS, Effect, Row, bits, hashes, payload};
 use crate::torture::inspect::SEPARATOR;
 use crate::torture::model::DATABASES;
 use crate::torture::run::LANES;
@@ -12,6 +12,7 @@ const VALUES: u32 = 12;
 const NUMBERS: u32 = 3;
 const BIG_NUMBERS: u32 = 2;
 const SHORT_LIVES: u32 = 3;
+const HASHES: u32 = 4;
 /// Keys that no other request names.
 const SELDOM: u32 = 64;
 
@@ -499,6 +500,7 @@ impl Plan {
             ("n", NUMBERS),
             ("b", BIG_NUMBERS),
             ("x", SHORT_LIVES),
+            ("h", HASHES),
         ];
         if let Some((class, count)) = classes.iter().find(|(class, _)| *class == token) {
             let number = self.random.u32(..*count);
@@ -525,7 +527,6 @@ impl Plan {
             }
             "int" => word(random.i64(-3..4)),
             "big" => word([i64::MAX, i64::MIN + 1, 1 << 62][random.usize(..3)]),
-            "payload" => vec![Arg::word(payload::BYTES)],
             "quarter" => vec![Arg::word(format!("{}", f64::from(random.i32(-8..9)) / 4.0))],
             "secs" => word(100_000 + 1000 * random.i64(0..100)),
             "future" => word((FUTURE_MS + 1_000_000 * random.u64(..100)) as i64),
@@ -543,7 +544,9 @@ impl Plan {
                 word(at as i64)
             }
             "fields" => bits::fields(random),
-            other => panic!("shapes have no {{{other}}}"),
+            other => {
+                hashes::words(random, other).unwrap_or_else(|| vec![Arg::word(payload::of(other))])
+            }
         }
     }
 

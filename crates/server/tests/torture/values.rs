@@ -2,7 +2,7 @@
 //!
 //! A type of values costs a variant of [`Data`] and a row of [`KINDS`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::support::Value;
@@ -37,7 +37,11 @@ impl Span {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Data {
     String(Arc<Vec<u8>>),
+    Hash(Arc<Fields>),
 }
+
+/// Fields and their values.
+pub(crate) type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
 
 impl Data {
     pub(crate) fn string(bytes: Vec<u8>) -> Data {
@@ -46,14 +50,37 @@ impl Data {
 
     /// What a message says of it.
     pub(crate) fn summary(&self) -> String {
-        let Data::String(bytes) = self;
-        let start: &[u8] = &bytes[..bytes.len().min(16)];
-        format!(
-            "string of {} bytes, {} (crc {:08x})",
-            bytes.len(),
-            start.escape_ascii(),
-            sum(bytes)
-        )
+        match self {
+            Data::String(bytes) => {
+                let start: &[u8] = &bytes[..bytes.len().min(16)];
+                format!(
+                    "string of {} bytes, {} (crc {:08x})",
+                    bytes.len(),
+                    start.escape_ascii(),
+                    sum(bytes)
+                )
+            }
+            Data::Hash(fields) => {
+                let bytes: Vec<u8> = fields
+                    .iter()
+                    .flat_map(|(field, value)| [&field[..], b"=", value, b";"].concat())
+                    .collect();
+                format!(
+                    "hash of {} fields, {} bytes (crc {:08x})",
+                    fields.len(),
+                    bytes.len(),
+                    sum(&bytes)
+                )
+            }
+        }
+    }
+
+    /// What TYPE answers.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Data::String(_) => "string",
+            Data::Hash(_) => "hash",
+        }
     }
 }
 
@@ -75,14 +102,42 @@ pub(crate) struct Kind {
 }
 
 /// All types.
-pub(crate) const KINDS: &[Kind] = &[Kind {
-    name: "string",
-    read: &["GET", "KEY"],
-    decode: |reply| match reply {
-        Value::Bulk(bytes) => Some(Data::string(bytes)),
-        _ => None,
+pub(crate) const KINDS: &[Kind] = &[
+    Kind {
+        name: "string",
+        read: &["GET", "KEY"],
+        decode: |reply| match reply {
+            Value::Bulk(bytes) => Some(Data::string(bytes)),
+            _ => None,
+        },
     },
-}];
+    Kind {
+        name: "hash",
+        read: &["HGETALL", "KEY"],
+        decode: |reply| {
+            let fields = fields_of(&reply).filter(|fields| !fields.is_empty())?;
+            Some(Data::Hash(Arc::new(fields)))
+        },
+    },
+];
+
+/// The fields that a reply tells in turn with their values, each once.
+pub(crate) fn fields_of(reply: &Value) -> Option<Fields> {
+    let pairs: Vec<(&Value, &Value)> = match reply {
+        Value::Map(pairs) => pairs.iter().map(|(field, value)| (field, value)).collect(),
+        Value::Array(words) if words.len() % 2 == 0 => {
+            words.chunks(2).map(|pair| (&pair[0], &pair[1])).collect()
+        }
+        _ => return None,
+    };
+    let word = |value: &Value| value.bytes().map(<[u8]>::to_vec);
+    let count = pairs.len();
+    let fields: Option<Fields> = pairs
+        .into_iter()
+        .map(|(field, value)| Some((word(field)?, word(value)?)))
+        .collect();
+    fields.filter(|fields| fields.len() == count)
+}
 
 /// A key's value in the model. An expiry is the moment from which on the key is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]

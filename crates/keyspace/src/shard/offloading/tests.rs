@@ -5,8 +5,9 @@ use std::num::NonZeroU64;
 
 use super::*;
 use crate::entry::cold::ColdValue;
+use crate::entry::overwritten::Overwritten;
 use crate::evict::FRESH;
-use crate::shard::{New, Overwritten};
+use crate::shard::New;
 use crate::{
     Access, COLD_MIN_BYTES, Database, Encoding, Expiry, Form, Key, Keyspace, Options, RecordValue,
     Records,

@@ -9,6 +9,7 @@ use keyspace::{Database, EntryRef, Position};
 use resp::number::{INTEGER_TEXT_LEN, format_u64};
 use resp::reply::Writer;
 
+use crate::command::cursor;
 use crate::command::deferred::{Around, Progress, Slice, Work};
 use crate::command::{Args, Context, Failure, Handled, Next, failure};
 use crate::limits::SLICE_KEYS;
@@ -16,11 +17,6 @@ use crate::names::glob::{self, Case};
 use crate::request::Pieces;
 
 use super::existence::type_name;
-
-/// Keys that SCAN looks at when it isn't told.
-const SCAN_COUNT: usize = 10;
-
-const INVALID_CURSOR: Failure = Failure::of("ERR invalid cursor");
 
 /// Which keys are wanted; nothing asked for is `None`.
 #[derive(Clone, Debug, Default)]
@@ -200,7 +196,7 @@ pub(super) fn keys(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 }
 
 pub(super) fn scan(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let cursor = parse_cursor(args.get(1)).ok_or(INVALID_CURSOR)?;
+    let cursor = cursor::parse(args.get(1))?;
     let (count, filter) = parse_scan(args)?;
     Ok(look(
         context,
@@ -212,15 +208,11 @@ pub(super) fn scan(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 
 /// The options behind SCAN's cursor: how many keys to look at, and which of them are wanted.
 fn parse_scan<'a>(args: &Args<'a>) -> Result<(usize, Filter<&'a [u8]>), Failure> {
-    let (mut count, mut filter) = (SCAN_COUNT, Filter::default());
+    let (mut count, mut filter) = (cursor::COUNT, Filter::default());
     for at in (2..args.len()).step_by(2) {
         let value = args.optional(at + 1).ok_or(failure::SYNTAX)?;
         if args.is(at, "COUNT") {
-            let wanted = args.integer(at + 1)?;
-            if wanted < 1 {
-                return Err(failure::SYNTAX);
-            }
-            count = wanted as usize;
+            count = cursor::parse_count(args, at + 1)?;
         } else if args.is(at, "MATCH") {
             filter.set_pattern(value);
         } else if args.is(at, "TYPE") {
@@ -230,31 +222,6 @@ fn parse_scan<'a>(args: &Args<'a>) -> Result<(usize, Filter<&'a [u8]>), Failure>
         }
     }
     Ok((count, filter))
-}
-
-/// Reads a cursor as C's `strtoul` would, because Redis does: nothing at all is 0, a minus counts down from
-/// 2^64, and a zero byte is the end. A cursor that is none of ours is harmless: every number means some place
-/// to go on from.
-fn parse_cursor(text: &[u8]) -> Option<u64> {
-    let end = text.iter().position(|&byte| byte == 0);
-    let (negative, digits) = match &text[..end.unwrap_or(text.len())] {
-        [] => return Some(0),
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] | digits => (false, digits),
-    };
-    if digits.is_empty() {
-        return None;
-    }
-    let append = |value: u64, &byte: &u8| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        value.checked_mul(10)?.checked_add(digit)
-    };
-    let value = digits.iter().try_fold(0, append)?;
-    Some(if negative {
-        value.wrapping_neg()
-    } else {
-        value
-    })
 }
 
 pub(super) fn randomkey(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
@@ -267,40 +234,4 @@ pub(super) fn randomkey(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
         reply.null();
     }
     Ok(Next::Done)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cursors_are_read_as_c_reads_them() {
-        for (text, cursor) in [
-            ("", 0),
-            ("0", 0),
-            ("007", 7),
-            ("+5", 5),
-            ("-0", 0),
-            ("-1", u64::MAX),
-            ("18446744073709551615", u64::MAX),
-            ("-18446744073709551615", 1),
-            ("12\0abc", 12),
-            ("\0", 0),
-        ] {
-            assert_eq!(parse_cursor(text.as_bytes()), Some(cursor), "{text}");
-        }
-        for text in [
-            "-",
-            "+",
-            " 1",
-            "1 ",
-            "0x10",
-            "1.5",
-            "abc",
-            "--1",
-            "18446744073709551616",
-        ] {
-            assert_eq!(parse_cursor(text.as_bytes()), None, "{text}");
-        }
-    }
 }

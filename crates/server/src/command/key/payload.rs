@@ -2,11 +2,13 @@
 //!
 //! Nothing is locked while bytes are made or taken apart.
 
-use keyspace::LargeValue;
-use rdb::{Item, Payload, Typed};
+use keyspace::{Detached, HashRef, Key, LargeValue, New};
+use rdb::{Collection, Item, Payload, Typed};
 
+use crate::persistence::Durable;
+use crate::persistence::snapshot::{dump_hash, read_hash};
 use crate::request::{Args, Failure, failure};
-use crate::store::LastUse;
+use crate::store::{LastUse, Still};
 
 const INVALID_TTL: Failure = Failure::of("ERR Invalid TTL value, must be >= 0");
 const INVALID_IDLE_TIME: Failure = Failure::of("ERR Invalid IDLETIME value, must be >= 0");
@@ -14,7 +16,17 @@ const INVALID_FREQUENCY: Failure = Failure::of("ERR Invalid FREQ value, must be 
 const WRONG_FOOTER: Failure = Failure::of("ERR DUMP payload version or checksum are wrong");
 const BAD_DATA: Failure = Failure::of("ERR Bad data format");
 
-/// The payload that is the argument at `at`, and the most bytes that its value may have.
+/// The payload of a value.
+pub(super) fn dump(value: &Still, compresses: bool) -> Vec<u8> {
+    let bytes = value.bytes();
+    match value {
+        Still::String(value) => rdb::dump_string(value, compresses),
+        Still::Run(run) => dump_hash(HashRef::of_run(run), bytes, compresses),
+        Still::Tree(moment, _) => dump_hash(moment.hash(), bytes, compresses),
+    }
+}
+
+/// The payload that is the argument at `at`, and the length of its value if that is a string.
 ///
 /// # Errors
 /// Version or checksum are wrong, or the value has more bytes than `most`.
@@ -24,7 +36,7 @@ pub(super) fn check<'a>(
     most: usize,
 ) -> Result<(Payload<'a>, usize), Failure> {
     let payload = Payload::check(args.get(at)).ok_or(WRONG_FOOTER)?;
-    let claimed = payload.claimed_string_len().ok_or(BAD_DATA)?;
+    let claimed = payload.claimed_string_len().unwrap_or(0);
     match usize::try_from(claimed) {
         Ok(len) if len <= most => Ok((payload, len)),
         _ => Err(failure::TOO_LONG),
@@ -32,18 +44,49 @@ pub(super) fn check<'a>(
 }
 
 /// The value of a payload.
-///
-/// # Errors
-/// It is none, or not all that there is.
-pub(super) fn read(payload: &Payload<'_>) -> Result<LargeValue, Failure> {
-    let mut reader = payload.read();
-    let value = match reader.next() {
-        Ok(Some(Typed::Item(Item::Entry(entry)))) => std::mem::take(entry.value),
-        _ => return Err(BAD_DATA),
-    };
-    match reader.next() {
-        Ok(None) => Ok(LargeValue::new(value.into())),
-        _ => Err(BAD_DATA),
+pub(super) enum Restored {
+    String(LargeValue),
+    Hash(Detached),
+}
+
+impl Restored {
+    /// Reads the value of a payload for a key; no string in it has more bytes than `most`.
+    ///
+    /// # Errors
+    /// It is none, or not all that there is.
+    pub(super) fn read(
+        server: &Durable,
+        key: Key<'_>,
+        payload: &Payload<'_>,
+        most: usize,
+    ) -> Result<Restored, Failure> {
+        let mut reader = payload.read();
+        reader.only(&[Collection::Hash]);
+        reader.limit_strings(most as u64);
+        let value = match reader.next() {
+            Ok(Some(Typed::Item(Item::Entry(entry)))) => {
+                let value = std::mem::take(entry.value);
+                Restored::String(LargeValue::new(value.into()))
+            }
+            Ok(Some(Typed::Begin { .. })) => {
+                let read = read_hash(server, &mut reader, key.bytes, None, &mut |_| Ok(()));
+                let hash = read.map_err(|_| BAD_DATA)?;
+                Restored::Hash(hash.ok_or(BAD_DATA)?)
+            }
+            _ => return Err(BAD_DATA),
+        };
+        match reader.next() {
+            Ok(None) => Ok(value),
+            _ => Err(BAD_DATA),
+        }
+    }
+
+    /// What a key gets, once.
+    pub(super) fn give(&mut self) -> New<'_> {
+        match self {
+            Restored::String(value) => New::large(value),
+            Restored::Hash(hash) => New::detached(hash),
+        }
     }
 }
 

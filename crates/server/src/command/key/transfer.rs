@@ -3,12 +3,15 @@
 //!
 //! Where there are two places, both are locked before either is looked at, and the expiry goes along.
 
-use keyspace::{Detached, Key, Large, LargeValue, New, Stored};
+use keyspace::{Detached, Key, LargeValue};
 
-use super::payload::{self, Options};
+use super::payload::{self, Options, Restored};
+use crate::command::deferred::do_apart;
 use crate::command::{Args, Context, Failure, Handled, Next, failure};
 use crate::config::Setting;
+use crate::limits::DUMP_APART_BYTES;
 use crate::observe::notify::Event;
+use crate::request::Pieces;
 use crate::store::{Pair, Shard};
 
 const BUSY: Failure = Failure::of("BUSYKEY Target key name already exists.");
@@ -211,19 +214,26 @@ pub(super) fn dump(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let value = context
         .store
         .lock(key)
-        .read_string(key)?
-        .map(|text| match text.value() {
-            Stored::Inline(bytes) => LargeValue::new(Large::from(bytes.to_vec())),
-            Stored::Large(large) => large.share(),
-        });
+        .read(key)
+        .map(|mut entry| entry.still());
     let Some(value) = value else {
         context.reply.null();
         return Ok(Next::Done);
     };
-    context.check_reply(value.len())?;
-    let payload = LargeValue::new(rdb::dump_string(&value, compresses).into());
-    context.reply.part(&payload, 0..payload.len());
-    Ok(Next::Done)
+    let bytes = value.bytes();
+    context.check_reply(bytes)?;
+    let dumped = move || LargeValue::new(payload::dump(&value, compresses).into());
+    if bytes < DUMP_APART_BYTES {
+        let payload = dumped();
+        context.reply.part(&payload, 0..payload.len());
+        return Ok(Next::Done);
+    }
+    let protocol = context.reply.protocol();
+    do_apart(context, args, move || {
+        let mut pieces = Pieces::default();
+        pieces.write_own(protocol, dumped());
+        Ok(pieces)
+    })
 }
 
 /// `RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
@@ -234,9 +244,10 @@ pub(super) fn restore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         return Err(BUSY);
     }
     let expiry = options.expiry(args, 2, now)?;
-    let (payload, len) = payload::check(args, 3, context.server.longest_made())?;
+    let most = context.server.longest_made();
+    let (payload, len) = payload::check(args, 3, most)?;
     context.foresee_bytes(len)?;
-    let value = payload::read(&payload)?;
+    let mut value = Restored::read(context.server, key, &payload, most)?;
     let mut shard = context.store.lock(key);
     // Another worker may have made it meanwhile.
     if !options.replaces && shard.contains(key) {
@@ -247,7 +258,7 @@ pub(super) fn restore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             shard.tell(Event::DEL, key);
         }
     } else {
-        shard.restore(key, New::large(&value).expiry(expiry), options.used);
+        shard.restore(key, value.give().expiry(expiry), options.used);
         shard.tell(Event::RESTORE, key);
     }
     drop(shard);

@@ -7,7 +7,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use keyspace::{COLD_MIN_BYTES, Key};
+use keyspace::collection::any::SMALL_BYTES;
+use keyspace::collection::cell::{Cell, DECIMAL_MAX};
+use keyspace::{COLD_MIN_BYTES, HashRef, Key, Kind};
 use resp::number;
 use resp::reply::{Protocol, Writer};
 use sys::file::Trouble;
@@ -41,6 +43,7 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         (3, b"log") => log(context, args),
         (3, b"offload") => return offload(context, args),
         (3, b"offload-all") => return offload_all(context, args.get(2)),
+        (3, b"small-bytes") => return small_bytes(context, args),
         (3, b"protocol") => protocol(&mut context.reply, args.get(2))?,
         (2, b"help") => print_help(context),
         _ => return Err(Failure::wrong_subcommand("DEBUG", args.get(1))),
@@ -216,12 +219,15 @@ fn object(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let mut shard = context.store.lock(key);
     let entry = shard.find(key).ok_or(failure::NO_SUCH_KEY)?;
     let (name, idle_s) = (entry.encoding(), entry.idle_seconds());
-    let text = entry.string()?;
-    let value = text.bytes_now()?;
+    let (view, persistence) = (entry.as_ref(), &context.server.persistence);
+    let len = match view.kind() {
+        Kind::Hash if view.cold().is_none() => serialized_len_of(view.hash_fields()),
+        Kind::Hash => serialized_len_of(HashRef::of_run(&persistence.bytes_now(view)?)),
+        _ => serialized_len(&persistence.bytes_now(view)?),
+    };
     let text = format!(
-        "Value at:{:p} refcount:1 encoding:{name} serializedlength:{} lru:{} lru_seconds_idle:{idle_s}",
-        value.as_ptr(),
-        serialized_len(&value),
+        "Value at:{:p} refcount:1 encoding:{name} serializedlength:{len} lru:{} lru_seconds_idle:{idle_s}",
+        view.key().as_ptr(),
         (now_s - i64::from(idle_s)) & 0xff_ffff,
     );
     drop(shard);
@@ -248,15 +254,29 @@ fn serialized_len(value: &[u8]) -> usize {
     }
 }
 
+/// The same of a hash: its length, then fields and values.
+fn serialized_len_of(fields: HashRef<'_>) -> usize {
+    let prefix = match fields.len() {
+        ..64 => 1,
+        64..0x4000 => 2,
+        0x4000..=0xffff_ffff => 5,
+        _ => 9,
+    };
+    let len_of = |cell: Cell<'_>| serialized_len(cell.text(&mut [0; DECIMAL_MAX]));
+    let fields = fields.iter();
+    prefix
+        + fields
+            .map(|item| len_of(item.name) + item.value.map_or(0, len_of))
+            .sum::<usize>()
+}
+
 fn digest(context: &mut Context<'_>) -> Handled {
     let (keyspace, turn) = (context.store.keyspace, &*context.store.turn);
     let mut digest = Digest::default();
     for db in 0..keyspace.databases() {
         if let Some(database) = keyspace.existing(turn, db) {
-            let server = context.server;
-            digest.mix_database(db as u32, database, context.store.now, |entry| {
-                server.persistence.bytes_now(entry)
-            })?;
+            let persistence = &context.server.persistence;
+            digest.mix_database(db as u32, database, context.store.now, persistence)?;
         }
     }
     context.reply.simple(&digest.to_string());
@@ -290,13 +310,12 @@ fn digest_values(context: &mut Context<'_>, args: &Args<'_>) {
     context.reply.array(args.len() - 2);
     for at in 2..args.len() {
         let key = args.key(at);
-        let digest = context.store.lock(key).find(key).map(|entry| {
-            let text = entry.string()?;
-            Ok(Digest::of_value(
-                &text.bytes_now()?,
-                text.expiry().is_some(),
-            ))
-        });
+        let persistence = &context.server.persistence;
+        let mut shard = context.store.lock(key);
+        let digest = shard
+            .find(key)
+            .map(|entry| Digest::of_value(entry.as_ref(), persistence));
+        drop(shard);
         match digest.unwrap_or(Ok(Digest::default())) {
             Ok(digest) => context.reply.simple(&digest.to_string()),
             Err(failure) => context.refuse(&failure),
@@ -339,6 +358,16 @@ fn offload_all(context: &mut Context<'_>, wanted: &[u8]) -> Handled {
     let least = if on { 0 } else { COLD_MIN_BYTES };
     context.store.keyspace.set_cold_min(least);
     context.server.offload.set_eager(on);
+    context.reply.ok();
+    Ok(Next::Done)
+}
+
+/// Makes collections trees beyond so many bytes, from here on.
+fn small_bytes(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let bytes = usize::try_from(args.integer(2)?).ok();
+    let bytes = bytes.filter(|bytes| (64..=SMALL_BYTES).contains(bytes));
+    let bytes = bytes.ok_or(failure::NOT_AN_INTEGER)?;
+    context.store.keyspace.set_small_bytes(bytes);
     context.reply.ok();
     Ok(Next::Done)
 }
@@ -442,6 +471,8 @@ fn print_help(context: &mut Context<'_>) {
             "    Stop (0) or go on with (1) removing expired keys that nobody asks for.",
             "SLEEP <seconds>",
             "    Stop the whole server for so long; a fraction is fine.",
+            "SMALL-BYTES <bytes>",
+            "    Let collections of more bytes than this, 64 to 4096, be trees; 4096 is the default.",
         ],
     );
 }

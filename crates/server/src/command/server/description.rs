@@ -87,6 +87,7 @@ fn category_of_group(spec: &Spec) -> Option<&'static str> {
         Group::Generic => Some("@keyspace"),
         Group::String => Some("@string"),
         Group::Bitmap => Some("@bitmap"),
+        Group::Hash => Some("@hash"),
         Group::Connection => Some("@connection"),
         Group::Transactions => Some("@transaction"),
         Group::Server | Group::Cluster | Group::PubSub => None,

@@ -4,44 +4,53 @@
 //! or *mixed* into it by taking the SHA-1 of what adding gave, so that order does.
 //!
 //! ```text
-//! value:   mix(type), mix(value), add("!!expire!!") if it expires
+//! value:   mix(type), then of a string mix(value), of a hash for each field add(mix(field), mix(value));
+//!          add("!!expire!!") if it expires
 //! keys:    for each database in order that has keys: mix(number), for each key: add(mix(key), value)
 //! ```
 //! Numbers are four bytes, the highest first.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use keyspace::{Database, EntryRef};
+use keyspace::collection::cell::DECIMAL_MAX;
+use keyspace::{Database, EntryRef, HashRef, Kind};
 use sha1_smol::Sha1;
 
-use crate::command::Failure;
+use crate::command::{Failure, failure};
+use crate::persistence::Persistence;
 
-/// The type of a string in digests.
+/// The types in digests.
 const STRING: u32 = 0;
+const HASH: u32 = 4;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Digest([u8; 20]);
 
 impl Digest {
-    /// The digest of a value.
-    pub(super) fn of_value(value: &[u8], expires: bool) -> Digest {
+    /// The digest of the value of an entry.
+    ///
+    /// # Errors
+    /// The value is in the log alone and cannot be read.
+    pub(super) fn of_value(
+        entry: EntryRef<'_>,
+        persistence: &Persistence,
+    ) -> Result<Digest, Failure> {
         let mut digest = Digest::default();
-        digest.mix_value(value, expires);
-        digest
+        digest.mix_value(entry, persistence)?;
+        Ok(digest)
     }
 
     /// Mixes all keys of a database into the digest. Not a point in time when others write meanwhile.
     ///
     /// # Errors
-    /// Those of `value_of`, which gives the value of an entry.
+    /// A value is in the log alone and cannot be read.
     pub(super) fn mix_database(
         &mut self,
         number: u32,
         database: &Database,
         now: i64,
-        value_of: impl Fn(EntryRef<'_>) -> Result<Cow<'_, [u8]>, Failure>,
+        persistence: &Persistence,
     ) -> Result<(), Failure> {
         let mut result = Ok(());
         if database.is_empty() {
@@ -51,20 +60,46 @@ impl Digest {
         database.for_each(now, |entry| {
             let mut digest = Digest::default();
             digest.mix(entry.key());
-            match value_of(entry) {
-                Ok(value) => digest.mix_value(&value, entry.expiry().is_some()),
-                Err(failure) => result = Err(failure),
+            if let Err(failure) = digest.mix_value(entry, persistence) {
+                result = Err(failure);
             }
             self.add(&digest.0);
         });
         result
     }
 
-    fn mix_value(&mut self, value: &[u8], expires: bool) {
-        self.mix(&STRING.to_be_bytes());
-        self.mix(value);
-        if expires {
+    fn mix_value(&mut self, entry: EntryRef<'_>, persistence: &Persistence) -> Result<(), Failure> {
+        match entry.kind() {
+            Kind::String => {
+                self.mix(&STRING.to_be_bytes());
+                self.mix(&persistence.bytes_now(entry)?);
+            }
+            Kind::Hash => {
+                self.mix(&HASH.to_be_bytes());
+                match entry.cold() {
+                    None => self.add_fields(entry.hash_fields()),
+                    Some(_) => {
+                        self.add_fields(HashRef::of_run(&persistence.bytes_now(entry)?));
+                    }
+                }
+            }
+            Kind::List | Kind::Set | Kind::SortedSet | Kind::Stream => {
+                return Err(failure::WRONG_TYPE);
+            }
+        }
+        if entry.expiry().is_some() {
             self.add(b"!!expire!!");
+        }
+        Ok(())
+    }
+
+    fn add_fields(&mut self, fields: HashRef<'_>) {
+        for item in fields.iter() {
+            let mut field = Digest::default();
+            for cell in std::iter::once(item.name).chain(item.value) {
+                field.mix(cell.text(&mut [0; DECIMAL_MAX]));
+            }
+            self.add(&field.0);
         }
     }
 

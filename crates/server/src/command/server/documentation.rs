@@ -97,6 +97,7 @@ fn group_name(group: Group) -> &'static str {
         Group::Generic => "generic",
         Group::String => "string",
         Group::Bitmap => "bitmap",
+        Group::Hash => "hash",
         Group::Connection => "connection",
         Group::PubSub => "pubsub",
         Group::Server => "server",

@@ -270,7 +270,14 @@ pub(super) fn setrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         context.reply.integer(len as i64);
         return Ok(Next::Done);
     }
-    let end = length_with(context.server, offset, part.len())?;
+    let end = match length_with(context.server, offset, part.len()) {
+        Ok(end) => end,
+        Err(too_long) => {
+            // A key of another kind is the first thing that is wrong.
+            context.store.lock(key).find_string(key)?;
+            return Err(too_long);
+        }
+    };
     context.foresee(key, end)?;
     let mut shard = context.store.lock(key);
     let (len, _) = shard.grow(key, offset..end, |value| {

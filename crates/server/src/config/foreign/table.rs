@@ -176,8 +176,6 @@ pub(super) static GROUPS: &[Group] = &[
     Group {
         reason: "it tunes how redis-server stores a type; every type here has one form",
         rows: &[
-            number("hash-max-listpack-entries", "512").also("hash-max-ziplist-entries"),
-            size("hash-max-listpack-value", "64").also("hash-max-ziplist-value"),
             size("hll-sparse-max-bytes", "3000"),
             number("list-compress-depth", "0"),
             number("list-max-listpack-size", "-2").also("list-max-ziplist-size"),

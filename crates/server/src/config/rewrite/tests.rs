@@ -145,6 +145,16 @@ fn what_the_log_decides_is_said_where_it_was_chosen() {
     assert_eq!(rewritten("", &points), with);
 }
 
+#[test]
+fn a_line_with_an_older_name_is_one_of_the_setting() {
+    let old = "hash-max-ziplist-entries 64\nhz 20\n";
+    let settings = [(Setting::HashMaxListpackEntries, "64"), (Setting::Hz, "20")];
+    assert_eq!(rewrite_text(old, &settings), old);
+    let settings = [(Setting::HashMaxListpackEntries, "65"), (Setting::Hz, "20")];
+    let new = "hash-max-listpack-entries 65\nhz 20\n";
+    assert_eq!(rewrite_text(old, &settings), new);
+}
+
 /// Values that differ from every default.
 const OTHERS: &[(Setting, &str)] = &[
     (Setting::Bind, "::1 -10.0.0.1"),
@@ -172,6 +182,8 @@ const OTHERS: &[(Setting, &str)] = &[
     (Setting::MaxMemoryEvictionTenacity, "100"),
     (Setting::LfuLogFactor, "3"),
     (Setting::LfuDecayTime, "0"),
+    (Setting::HashMaxListpackEntries, "0"),
+    (Setting::HashMaxListpackValue, "1025kb"),
     (Setting::MaxMemoryClients, "5%"),
     (Setting::Dir, "/"),
     (Setting::Daemonize, "yes"),

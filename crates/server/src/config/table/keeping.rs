@@ -16,6 +16,7 @@ pub(super) const KEEPING: &[Row] = &[
     Row {
         setting: Setting::MaxMemory,
         name: "maxmemory",
+        also: None,
         short: Some('m'),
         kind: Kind::MemoryOrShare(Whole::Machine),
         default: "80%",
@@ -91,6 +92,36 @@ pub(super) const KEEPING: &[Row] = &[
         mutable: true,
         section: Section::Data,
         summary: "The minutes without use after which that count is less by one; 0 is never.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::HashMaxListpackEntries,
+        name: "hash-max-listpack-entries",
+        also: Some("hash-max-ziplist-entries"),
+        kind: Kind::Integer {
+            min: 0,
+            max: i64::MAX,
+        },
+        default: "512",
+        mutable: true,
+        section: Section::Data,
+        summary: "The fields beyond which OBJECT ENCODING calls a hash hashtable. \
+                  How a hash is stored does not depend on it.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::HashMaxListpackValue,
+        name: "hash-max-listpack-value",
+        also: Some("hash-max-ziplist-value"),
+        kind: Kind::Memory {
+            min: 0,
+            max: i64::MAX,
+        },
+        default: "64",
+        mutable: true,
+        section: Section::Data,
+        summary: "The bytes of a field or a value beyond which OBJECT ENCODING calls a hash hashtable. \
+                  How a hash is stored does not depend on it.",
         ..BASE
     },
     Row {

@@ -5,6 +5,7 @@ use super::*;
 
 fn parse_as(kind: Kind, text: &str) -> Result<Value, String> {
     let row = Row {
+        also: None,
         setting: Setting::Port,
         name: "x",
         short: None,

@@ -67,10 +67,9 @@ impl Journal {
         let (key, view) = (entry.key().bytes, entry.as_ref());
         let id = self.id(entry.database());
         let old = Replaced::of(entry.overwritten());
-        let address =
-            inner
-                .appender
-                .set(id, key, tag_of(view), view.expiry(), view.value().bytes());
+        let (tag, expiry) = (tag_of(view), view.expiry());
+        let value = view.value();
+        let address = inner.appender.set(id, key, tag, expiry, value.bytes());
         inner.bury(key.len(), old);
         stored(address)
     }

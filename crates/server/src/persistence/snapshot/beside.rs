@@ -12,7 +12,7 @@ use keyspace::{Records, Snapshot, Turn};
 
 use super::cold;
 use super::file::Draft;
-use super::save::{Save, SavedValue, Stop};
+use super::save::{Between, Save, SavedValue, Stop, check};
 use super::state::Outcome;
 use crate::limits::{SNAPSHOT_COPIES_SHARE, SNAPSHOT_REST_SHARE, SNAPSHOT_WORK_US, WARMING_LOOK};
 use crate::persistence::Durable;
@@ -67,21 +67,23 @@ fn put_all(
             snapshot.step_copied(&mut records)
         };
         turn.leave();
+        let copied_bytes = snapshot.copied_bytes();
+        // Copies made by writers take memory, and more of the writers' time than writing them takes here.
+        let mut pause = || {
+            if snapshot.copied_bytes() < used_memory / SNAPSHOT_COPIES_SHARE {
+                throttle.take(server);
+            } else {
+                throttle.skip();
+            }
+            check(server)
+        };
         match stepped {
-            Some(database) => put(save, database, &records, hold)?,
+            Some(database) => put(save, database, &records, hold, &mut pause)?,
             None if may_walk => return Ok(()),
             None => std::thread::sleep(WARMING_LOOK),
         }
-        server
-            .snapshots
-            .note_progress(records.len(), snapshot.copied_bytes());
-        save.check()?;
-        // Copies made by writers take memory, and more of the writers' time than writing them takes here.
-        if snapshot.copied_bytes() < used_memory / SNAPSHOT_COPIES_SHARE {
-            throttle.take(server);
-        } else {
-            throttle.skip();
-        }
+        server.snapshots.note_progress(records.len(), copied_bytes);
+        pause()?;
     }
 }
 
@@ -91,18 +93,19 @@ fn put(
     database: usize,
     records: &Records,
     hold: Option<&Hold>,
+    pause: Between<'_>,
 ) -> Result<(), Stop> {
     if !cold::is_in(records) {
-        return save.records(database, records);
+        return save.records(database, records, pause);
     }
     cold::read(save.server(), records, hold, |found| match found {
-        cold::Found::Values(values) => save.records(database, &values),
+        cold::Found::Values(values) => save.records(database, &values, pause),
         cold::Found::File {
             key,
             expiry,
             len,
             stream,
-        } => save.key(database, key, SavedValue::File(len, stream), expiry),
+        } => save.key(database, key, SavedValue::File(len, stream), expiry, pause),
     })
 }
 

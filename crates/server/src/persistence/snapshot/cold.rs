@@ -26,7 +26,8 @@ pub(super) enum Found<'r> {
 
 /// Whether a value is only in the log.
 pub(super) fn is_in(records: &Records) -> bool {
-    records.iter().any(|record| record.value.bytes().is_err())
+    let mut values = records.iter().map(|record| record.value);
+    values.any(|value| matches!(value, RecordValue::Cold(_)))
 }
 
 /// Calls `give` with all keys and their values, in memory or as a stream.
@@ -45,8 +46,8 @@ pub(super) fn read<'r>(
     };
     let (mut values, mut wanted, mut bytes) = (Records::default(), Vec::new(), 0);
     for record in records.iter() {
-        let Err(cold) = record.value.bytes() else {
-            values.push(record.key, record.value, record.expiry);
+        let RecordValue::Cold(cold) = record.value else {
+            values.push_typed(record.key, (record.of, record.value), record.expiry);
             continue;
         };
         let stream = server.persistence.stream_held(record.key, cold, hold);
@@ -110,7 +111,8 @@ fn fill(
         Ok::<_, Stop>(all)
     })?;
     for ((record, _), value) in wanted.drain(..).zip(read) {
-        values.push(record.key, RecordValue::Large(value), record.expiry);
+        let value = RecordValue::Large(value);
+        values.push_typed(record.key, (record.of, value), record.expiry);
     }
     Ok(())
 }

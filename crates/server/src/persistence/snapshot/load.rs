@@ -11,11 +11,13 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use keyspace::{
-    Guard, INLINE_VALUE_MAX, Key, Large, LargeValue, New, Record, RecordValue, Records, Turn,
+    Database, Detached, Guard, INLINE_VALUE_MAX, Key, Large, LargeValue, New, Record, RecordValue,
+    Records, Turn,
 };
 use parking_lot::Mutex;
-use rdb::{Entry, Item, Reader};
+use rdb::{Collection, Entry, Item, Typed, TypedReader};
 
+use super::hash;
 use crate::config::Setting;
 use crate::limits::{LOAD_BUFFER_BYTES, LOAD_BUFFERS_PER_THREAD, LOAD_THREADS, LOAD_WINDOW};
 use crate::persistence::Durable;
@@ -34,7 +36,9 @@ pub(crate) enum Duplicates {
 struct Buffer {
     database: usize,
     records: Records,
-    /// Bytes of large values, which are outside of the records.
+    /// Hashes that are trees, and their keys.
+    trees: Vec<(Box<[u8]>, Detached)>,
+    /// Bytes of large values and trees, which are outside of the records.
     large_bytes: usize,
 }
 
@@ -93,16 +97,23 @@ pub(crate) fn load_base(
 /// As [`load`].
 pub(super) fn check(server: &Durable, path: &Path) -> Result<(), String> {
     let (load, file, _) = Load::begin(server, path, Duplicates::Refused, None)?;
-    let wrong = |error: rdb::Error| error.to_string();
-    let checksum = server.settings.flag(Setting::RdbChecksum);
-    let mut reader = Reader::new(file, checksum).map_err(wrong)?;
-    while let Some(item) = reader.next().map_err(wrong)? {
+    load.parse(file, |part| {
         load.check()?;
-        if let Item::Database(number) = item {
+        if let Part::Database(number) = part {
             load.database(number)?;
         }
-    }
-    Ok(())
+        Ok(())
+    })
+}
+
+/// Part of a file.
+enum Part<'p> {
+    Database(u64),
+    Entry(Entry<'p>),
+    Hash(&'p [u8], Detached),
+    Fact(&'p [u8], &'p [u8]),
+    /// The end of the file.
+    End,
 }
 
 impl<'s> Load<'s> {
@@ -134,7 +145,7 @@ impl<'s> Load<'s> {
         let loading = self.server.snapshots.loading();
         if total_bytes as usize <= LOAD_BUFFERS_PER_THREAD * LOAD_BUFFER_BYTES {
             let mut turn = self.server.keyspace.turns().register();
-            self.read(file, |buffer| self.fill(&mut turn, &buffer))?;
+            self.read(file, |buffer| self.fill(&mut turn, buffer))?;
         } else {
             self.in_parallel(file)?;
         }
@@ -177,7 +188,7 @@ impl<'s> Load<'s> {
             if self.has_problem.load(Relaxed) {
                 continue;
             }
-            if let Err(problem) = self.fill(&mut turn, &buffer) {
+            if let Err(problem) = self.fill(&mut turn, buffer) {
                 self.problem.lock().get_or_insert(problem);
                 self.has_problem.store(true, Relaxed);
             }
@@ -203,42 +214,85 @@ impl<'s> Load<'s> {
         file: File,
         mut give: impl FnMut(Buffer) -> Result<(), String>,
     ) -> Result<(), String> {
-        let settings = &self.server.settings;
-        let wrong = |error: rdb::Error| error.to_string();
-        let mut reader = Reader::new(file, settings.flag(Setting::RdbChecksum)).map_err(wrong)?;
-        let delay_us = settings.int(Setting::KeyLoadDelay).unsigned_abs();
+        let delay_us = self.server.settings.int(Setting::KeyLoadDelay);
+        let delay = Duration::from_micros(delay_us.unsigned_abs());
         let loading = self.server.snapshots.loading();
         let mut buffer = Buffer::of(0);
-        loop {
-            let item = reader.next().map_err(wrong)?;
-            let next = match &item {
-                Some(Item::Database(number)) => self.database(*number)?,
+        self.parse(file, |part| {
+            let next = match &part {
+                Part::Database(number) => self.database(*number)?,
                 _ => buffer.database,
             };
             let is_full = buffer.records.bytes() + buffer.large_bytes >= LOAD_BUFFER_BYTES;
-            if is_full || next != buffer.database || item.is_none() {
+            if is_full || next != buffer.database || matches!(part, Part::End) {
                 self.check()?;
                 give(std::mem::replace(&mut buffer, Buffer::of(next)))?;
             }
-            match item {
+            let expiry = match &part {
+                Part::Entry(entry) => entry.attributes.expiry_ms,
+                Part::Hash(_, hash) => hash.expiry(),
+                Part::Fact(name, value) => {
+                    self.note_fact(name, value);
+                    return Ok(());
+                }
+                Part::Database(_) | Part::End => return Ok(()),
+            };
+            self.wait(delay)?;
+            if self.is_expired(expiry) {
+                loading.expired.fetch_add(1, Relaxed);
+                return Ok(());
+            }
+            match part {
+                Part::Entry(entry) => buffer.push(entry),
+                Part::Hash(key, hash) => buffer.push_hash(key, hash),
+                _ => {}
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads the file and gives out its parts. A hash without fields is none, as for Redis.
+    fn parse(
+        &self,
+        file: File,
+        mut give: impl FnMut(Part<'_>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let wrong = |error: rdb::Error| error.to_string();
+        let (loading, server) = (self.server.snapshots.loading(), self.server);
+        let checksum = server.settings.flag(Setting::RdbChecksum);
+        let mut reader = TypedReader::new(file, checksum).map_err(wrong)?;
+        reader.only(&[Collection::Hash]);
+        let mut name = Vec::new();
+        loop {
+            match reader.next().map_err(wrong)? {
                 None => break,
-                Some(Item::Entry(entry)) => {
-                    if delay_us > 0 {
-                        self.wait(Duration::from_micros(delay_us))?;
-                    }
-                    if self.is_expired(&entry) {
-                        loading.expired.fetch_add(1, Relaxed);
-                    } else {
-                        buffer.push(entry);
+                Some(Typed::Item(item)) => match item {
+                    Item::Database(number) => give(Part::Database(number))?,
+                    Item::Entry(entry) => give(Part::Entry(entry))?,
+                    Item::Fact { name, value } => give(Part::Fact(name, value))?,
+                    Item::Sizes { .. } | Item::Unsupported(_) => {}
+                },
+                Some(Typed::Begin {
+                    key, attributes, ..
+                }) => {
+                    name.clear();
+                    name.extend_from_slice(key);
+                    let mut pause = |offset| {
+                        loading.loaded_bytes.store(offset, Relaxed);
+                        self.check()
+                    };
+                    let expiry = attributes.expiry_ms;
+                    let read = hash::read_hash(server, &mut reader, &name, expiry, &mut pause);
+                    if let Some(hash) = read? {
+                        give(Part::Hash(&name, hash))?;
                     }
                 }
-                Some(Item::Fact { name, value }) => self.note_fact(name, value),
-                Some(Item::Database(_) | Item::Sizes { .. } | Item::Unsupported(_)) => {}
+                Some(Typed::Element(_) | Typed::End) => unreachable!("a hash is read to its end"),
             }
             loading.loaded_bytes.store(reader.offset(), Relaxed);
         }
         loading.loaded_bytes.store(reader.offset(), Relaxed);
-        Ok(())
+        give(Part::End)
     }
 
     /// Index of a database of the file.
@@ -252,13 +306,15 @@ impl<'s> Load<'s> {
             })
     }
 
-    fn is_expired(&self, entry: &Entry<'_>) -> bool {
-        let expiry = entry.attributes.expiry_ms;
+    fn is_expired(&self, expiry: Option<i64>) -> bool {
         !self.keeps_expired && expiry.is_some_and(|expiry| expiry < self.now)
     }
 
     /// For tests: waits, unless the load is cancelled.
     fn wait(&self, time: Duration) -> Result<(), String> {
+        if time.is_zero() {
+            return Ok(());
+        }
         let until = Instant::now() + time;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
             self.check()?;
@@ -288,12 +344,13 @@ impl<'s> Load<'s> {
     }
 
     /// Inserts the keys of a buffer, some at a time, after prefetching their buckets.
-    fn fill(&self, turn: &mut Turn<'_>, buffer: &Buffer) -> Result<(), String> {
+    fn fill(&self, turn: &mut Turn<'_>, buffer: Buffer) -> Result<(), String> {
+        let keys = buffer.records.len() + buffer.trees.len();
         turn.enter();
         let result = self.fill_inside(turn, buffer);
         turn.leave();
         let loading = self.server.snapshots.loading();
-        loading.keys.fetch_add(buffer.records.len() as u64, Relaxed);
+        loading.keys.fetch_add(keys as u64, Relaxed);
         result?;
         match &self.relief {
             Some(relief) => relief.relieve(turn),
@@ -301,8 +358,9 @@ impl<'s> Load<'s> {
         }
     }
 
-    fn fill_inside(&self, turn: &Turn<'_>, buffer: &Buffer) -> Result<(), String> {
-        let database = self.server.keyspace.database(turn, buffer.database);
+    fn fill_inside(&self, turn: &Turn<'_>, buffer: Buffer) -> Result<(), String> {
+        let number = buffer.database;
+        let database = self.server.keyspace.database(turn, number);
         let mut records = buffer.records.iter();
         let mut window = Vec::with_capacity(LOAD_WINDOW);
         loop {
@@ -312,48 +370,62 @@ impl<'s> Load<'s> {
                 (record, hash)
             }));
             if window.is_empty() {
-                return Ok(());
+                break;
             }
             for (record, hash) in window.drain(..) {
                 let bytes = record.key;
-                let mut guard = database.lock(hash, self.now);
-                let key = Key { bytes, hash };
-                self.add(&mut guard, key, &record, buffer.database)?;
+                self.add(database, number, Key { bytes, hash }, new(&record))?;
             }
         }
+        for (bytes, mut tree) in buffer.trees {
+            let key = database.key(&bytes);
+            self.add(database, number, key, New::detached(&mut tree))?;
+        }
+        Ok(())
     }
 
     fn add(
         &self,
-        guard: &mut Guard<'_>,
+        database: &Database,
+        number: usize,
         key: Key<'_>,
-        record: &Record<'_>,
-        database: usize,
+        new: New<'_>,
     ) -> Result<(), String> {
+        let mut guard = database.lock(key.hash, self.now);
         if self.duplicates == Duplicates::Refused && guard.contains(key) {
             let name = key.bytes.escape_ascii();
             return Err(format!(
-                "key \"{name}\" of database {database} is there twice"
+                "key \"{name}\" of database {number} is there twice"
             ));
         }
         // The log's record of a replaced key is dead. The new value is logged later, with all others.
-        if self.server.persistence.is_open()
-            && let Some(entry) = guard.find(key)
-        {
-            if let Some(address) = entry.log_address() {
-                let (value, persistence) = (entry.value_len(), &self.server.persistence);
-                persistence.lost(address, key.bytes, value, Some(database));
-            }
-            entry.remove();
+        if self.server.persistence.is_open() {
+            self.remove(&mut guard, number, key);
         }
-        let new = match &record.value {
-            RecordValue::Inline(bytes) => New::bytes(bytes),
-            RecordValue::Large(large) => New::large(large),
-            RecordValue::Cold(_) | RecordValue::Tree(_) => unreachable!("a file has all values"),
-        };
-        guard.write(key, new.of(record.of).expiry(record.expiry), |_, _| None);
+        guard.write(key, new, |_, _| None);
         Ok(())
     }
+
+    fn remove(&self, guard: &mut Guard<'_>, number: usize, key: Key<'_>) {
+        let Some(entry) = guard.find(key) else {
+            return;
+        };
+        if let Some(old) = entry.overwritten() {
+            let persistence = &self.server.persistence;
+            persistence.lost(old, key.bytes, Some(number));
+        }
+        entry.remove();
+    }
+}
+
+/// What a key gets.
+fn new<'r>(record: &'r Record<'_>) -> New<'r> {
+    let new = match &record.value {
+        RecordValue::Inline(bytes) => New::bytes(bytes),
+        RecordValue::Large(large) => New::large(large),
+        RecordValue::Cold(_) | RecordValue::Tree(_) => unreachable!("a file has all values"),
+    };
+    new.of(record.of).expiry(record.expiry)
 }
 
 impl Buffer {
@@ -361,6 +433,7 @@ impl Buffer {
         Buffer {
             database,
             records: Records::default(),
+            trees: Vec::new(),
             large_bytes: 0,
         }
     }
@@ -374,5 +447,15 @@ impl Buffer {
         };
         self.records
             .push(entry.key, value, entry.attributes.expiry_ms);
+    }
+
+    fn push_hash(&mut self, key: &[u8], hash: Detached) {
+        if let Some(run) = hash.inline() {
+            let value = (hash.value_type(), RecordValue::Inline(run));
+            self.records.push_typed(key, value, hash.expiry());
+        } else {
+            self.large_bytes += hash.bytes();
+            self.trees.push((key.into(), hash));
+        }
     }
 }

@@ -1,16 +1,16 @@
 //! Content of a snapshot's file, and writing it while no worker runs. [`super::beside`] writes it while
 //! workers run.
 
-use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
 use ferrite_log::BlobStream;
-use keyspace::{Exclusive, Record, RecordValue, Records, Sizes, Turn};
+use keyspace::{Exclusive, HashRef, Kind, Record, RecordValue, Records, Sizes, Turn};
 use rdb::{Attributes, Options, Writer};
 
 use super::cold::{self, Found};
 use super::file::{Draft, DraftFile};
+use super::hash::HashWriter;
 use super::state::Outcome;
 use crate::config::{REDIS_VERSION, Setting};
 use crate::limits::SNAPSHOT_READ_BYTES;
@@ -33,6 +33,15 @@ impl From<io::Error> for Stop {
     }
 }
 
+impl From<Stop> for io::Error {
+    fn from(stop: Stop) -> io::Error {
+        match stop {
+            Stop::Failed(error) => error,
+            Stop::Cancelled => io::Error::other("it was broken off"),
+        }
+    }
+}
+
 impl From<Result<(), Stop>> for Outcome {
     fn from(result: Result<(), Stop>) -> Outcome {
         match result {
@@ -45,15 +54,20 @@ impl From<Result<(), Stop>> for Outcome {
 
 /// Value to be written.
 pub(super) enum SavedValue<'v> {
-    Bytes(Cow<'v, [u8]>),
+    Bytes(&'v [u8]),
+    Hash(HashRef<'v>),
     /// Length in bytes, and a stream that is read a piece at a time.
     File(u64, BlobStream),
 }
+
+/// Called between parts of what may take long.
+pub(super) type Between<'p> = &'p mut dyn FnMut() -> Result<(), Stop>;
 
 /// Writer of one snapshot.
 pub(super) struct Save<'s> {
     server: &'s Durable,
     writer: Writer<DraftFile>,
+    hashes: HashWriter,
     /// Database of the last key.
     database: Option<usize>,
     /// Numbers of keys of the databases that are not written yet.
@@ -91,11 +105,15 @@ pub(crate) fn save_alone(server: &Durable, alone: &Exclusive<'_>, now: i64) -> i
             }
             let (key, expiry) = (entry.key(), entry.expiry());
             let Some(cold) = entry.cold() else {
-                let value = SavedValue::Bytes(Cow::Borrowed(entry.value().bytes()));
-                result = save.put(*number, key, value, expiry);
+                let value = match entry.kind() {
+                    Kind::Hash => SavedValue::Hash(entry.hash_fields()),
+                    _ => SavedValue::Bytes(entry.value().bytes()),
+                };
+                result = save.put_alone(*number, key, value, expiry);
                 return;
             };
-            aside.push(key, RecordValue::Cold(cold), expiry);
+            let value = RecordValue::Cold(cold);
+            aside.push_typed(key, (entry.value_type(), value), expiry);
             bytes += cold.len + key.len() as u64;
             if bytes >= SNAPSHOT_READ_BYTES {
                 result = save.put_cold(*number, &std::mem::take(&mut aside));
@@ -129,9 +147,24 @@ pub(crate) fn after_flush_all(server: &Durable, turn: &mut Turn<'_>) {
 }
 
 /// Value of a key whose value was read.
-fn in_memory<'r>(record: &'r Record<'_>) -> &'r [u8] {
+fn in_memory<'r>(record: &'r Record<'_>) -> SavedValue<'r> {
+    if let RecordValue::Tree(moment) = &record.value {
+        return SavedValue::Hash(moment.hash());
+    }
     let bytes = record.value.bytes();
-    bytes.expect("what is in the log alone was read before")
+    let bytes = bytes.expect("what is in the log alone was read before");
+    match record.of.kind {
+        Kind::Hash => SavedValue::Hash(HashRef::of_run(bytes)),
+        _ => SavedValue::Bytes(bytes),
+    }
+}
+
+/// Checks that the snapshot is not cancelled.
+pub(super) fn check(server: &Durable) -> Result<(), Stop> {
+    match server.snapshots.is_cancelled() {
+        true => Err(Stop::Cancelled),
+        false => Ok(()),
+    }
 }
 
 /// Error for an unreadable value.
@@ -164,6 +197,7 @@ impl<'s> Save<'s> {
         Ok(Save {
             server,
             writer,
+            hashes: HashWriter::default(),
             database: None,
             sizes,
             delay_us: server.settings.int(Setting::RdbKeySaveDelay).unsigned_abs(),
@@ -171,10 +205,15 @@ impl<'s> Save<'s> {
     }
 
     /// Writes keys of a database with values in memory, unless the snapshot is cancelled.
-    pub(super) fn records(&mut self, database: usize, records: &Records) -> Result<(), Stop> {
+    pub(super) fn records(
+        &mut self,
+        database: usize,
+        records: &Records,
+        pause: Between<'_>,
+    ) -> Result<(), Stop> {
         for record in records.iter() {
-            let value = SavedValue::Bytes(Cow::Borrowed(in_memory(&record)));
-            self.key(database, record.key, value, record.expiry)?;
+            let value = in_memory(&record);
+            self.key(database, record.key, value, record.expiry, pause)?;
         }
         Ok(())
     }
@@ -186,8 +225,9 @@ impl<'s> Save<'s> {
         key: &[u8],
         value: SavedValue<'_>,
         expiry: Option<i64>,
+        pause: Between<'_>,
     ) -> Result<(), Stop> {
-        self.put(database, key, value, expiry)?;
+        self.put(database, key, value, expiry, pause)?;
         if self.delay_us > 0 {
             self.wait()?;
         }
@@ -200,8 +240,8 @@ impl<'s> Save<'s> {
             match found {
                 Found::Values(values) => {
                     for record in values.iter() {
-                        let value = SavedValue::Bytes(Cow::Borrowed(in_memory(&record)));
-                        self.put(database, record.key, value, record.expiry)?;
+                        let value = in_memory(&record);
+                        self.put_alone(database, record.key, value, record.expiry)?;
                     }
                 }
                 Found::File {
@@ -209,14 +249,23 @@ impl<'s> Save<'s> {
                     expiry,
                     len,
                     stream,
-                } => self.put(database, key, SavedValue::File(len, stream), expiry)?,
+                } => self.put_alone(database, key, SavedValue::File(len, stream), expiry)?,
             }
             Ok(())
         });
-        all.map_err(|stop| match stop {
-            Stop::Failed(error) => error,
-            Stop::Cancelled => io::Error::other("it was broken off"),
-        })
+        all.map_err(io::Error::from)
+    }
+
+    /// Writes a key without pause.
+    fn put_alone(
+        &mut self,
+        database: usize,
+        key: &[u8],
+        value: SavedValue<'_>,
+        expiry: Option<i64>,
+    ) -> io::Result<()> {
+        let put = self.put(database, key, value, expiry, &mut || Ok(()));
+        put.map_err(io::Error::from)
     }
 
     fn put(
@@ -225,7 +274,8 @@ impl<'s> Save<'s> {
         key: &[u8],
         value: SavedValue<'_>,
         expiry: Option<i64>,
-    ) -> io::Result<()> {
+        pause: Between<'_>,
+    ) -> Result<(), Stop> {
         if self.database != Some(database) {
             self.writer.database(database as u64)?;
             let known = self
@@ -243,28 +293,26 @@ impl<'s> Save<'s> {
             expiry_ms: expiry,
             ..Attributes::default()
         };
+        let writer = &mut self.writer;
         match value {
-            SavedValue::Bytes(bytes) => self.writer.key(key, &bytes, attributes),
+            SavedValue::Bytes(bytes) => writer.key(key, bytes, attributes)?,
+            SavedValue::Hash(fields) => {
+                self.hashes.write(writer, key, fields, attributes, pause)?;
+            }
             SavedValue::File(len, mut stream) => {
-                self.writer.key_from(key, len, &mut stream, attributes)
+                writer.key_from(key, len, &mut stream, attributes)?;
             }
         }
+        Ok(())
     }
 
     fn wait(&self) -> Result<(), Stop> {
         let mut left = Duration::from_micros(self.delay_us);
         while !left.is_zero() {
-            self.check()?;
+            check(self.server)?;
             let nap = left.min(NAP);
             std::thread::sleep(nap);
             left -= nap;
-        }
-        Ok(())
-    }
-
-    pub(super) fn check(&self) -> Result<(), Stop> {
-        if self.server.snapshots.is_cancelled() {
-            return Err(Stop::Cancelled);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! ```text
 //! /keys.json?db=0&prefix=user%3A&cursor=0&count=50
 //! { "db": 0, "cursor": "where to go on, 0 at the end", "looked": keys that were looked at,
-//!   "keys": [{ "key": ..., "key_bytes": n, "type": "string", "bytes": memory, "length": of the value,
+//!   "keys": [{ "key": ..., "key_bytes": n, "type": "string", "bytes": memory, "length": bytes or fields,
 //!              "expires_ms": Unix or null, "on_disk": the value is in the log alone,
 //!              "preview": ... or null }] }
 //! ```
@@ -17,7 +17,8 @@
 
 use std::time::Instant;
 
-use keyspace::{Database, EntryRef, Stored, Turn};
+use keyspace::collection::cell::DECIMAL_MAX;
+use keyspace::{Database, EntryRef, HashRef, Kind, Stored, Turn};
 use serde_json::{Value as Json, json};
 
 use super::response::{Response, Status, content};
@@ -104,12 +105,35 @@ fn walk(database: &Database, wanted: &Wanted, rows: &mut Vec<Row>) -> (u64, usiz
     }
 }
 
+/// The first fields of a hash, a line each.
+fn start_of_hash(fields: HashRef<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for item in fields.iter() {
+        let separators: [&[u8]; 2] = [b": ", b"\n"];
+        for (cell, separator) in std::iter::once(item.name).chain(item.value).zip(separators) {
+            let mut scratch = [0; DECIMAL_MAX];
+            let cell = cell.text(&mut scratch);
+            text.extend_from_slice(&cell[..cell.len().min(BROWSE_VALUE_BYTES)]);
+            text.extend_from_slice(separator);
+        }
+        if text.len() >= BROWSE_VALUE_BYTES {
+            break;
+        }
+    }
+    text.truncate(BROWSE_VALUE_BYTES);
+    text
+}
+
 impl Row {
     fn of(entry: EntryRef<'_>) -> Row {
         let key = entry.key();
         let start = |bytes: &[u8], most: usize| bytes[..bytes.len().min(most)].to_vec();
         let (length, preview) = match entry.cold() {
             Some(cold) => (cold.len, None),
+            None if entry.kind() == Kind::Hash => {
+                let fields = entry.hash_fields();
+                (fields.len(), Some(start_of_hash(fields)))
+            }
             None => {
                 let value = match entry.value() {
                     Stored::Inline(bytes) => bytes,

@@ -1,26 +1,30 @@
 //! The table of commands: one row for each, with the shapes of its requests and what it does to the model.
 //!
 //! A new command is one row and, if no function here does what it does, one function below `strings`, `bits`,
-//! `keys` or a file of its own. `every_write_command_has_a_row` in `main.rs` fails until the row is there.
+//! `hashes`, `keys` or a file of its own. `every_write_command_has_a_row` in `main.rs` fails until the row is there.
 //!
 //! A shape is a request without its name, in words. A word in braces stands for what `plan.rs` puts in its
 //! place:
 //!
 //! | word | stands for |
 //! |---|---|
-//! | `{v}` `{n}` `{b}` `{x}` | a key of values, of small numbers, of big numbers, of short lives: each class has its own few names |
+//! | `{v}` `{n}` `{b}` `{x}` `{h}` | a key of values, of small numbers, of big numbers, of short lives, of hashes: each class has its own few names |
 //! | `{vs}` `{pairs}` | several keys of values; several with texts |
 //! | `{text}` `{tail}` | bytes of all lengths; of few |
+//! | `{f}` `{fs}` `{fmany}` | a field of a hash; some fields; many |
+//! | `{fv}` `{fvmany}` | some fields with values; many, which make a tree of the hash |
+//! | `{fn}` `{fq}` | a field that has integers, quarters |
 //! | `{int}` `{big}` `{quarter}` | numbers |
 //! | `{secs}` `{future}` `{future-s}` `{short}` | a long time; moments far away, in ms and s; milliseconds that pass soon |
 //! | `{at}` `{bit}` `{01}` `{fields}` | an offset in bytes, in bits; a bit; what BITFIELD does |
 //! | `{db}` | a database |
-//! | `{payload}` | what DUMP gives of a value, see [`payload`] |
+//! | `{payload}` `{hash}` | what DUMP gives of a string and of a hash, see [`payload`] |
 //!
 //! Keys whose time is up soon (`{x}`) appear only in commands whose effect does not depend on whether they
 //! are there.
 
 pub(crate) mod bits;
+pub(crate) mod hashes;
 mod keys;
 mod reads;
 mod strings;
@@ -92,7 +96,8 @@ const fn operator(name: &'static str, weight: u32, shapes: &'static [&'static st
 pub(crate) const COMMANDS: &[Row] = &[
     keys("set", 160, &["{v} {text}", "{v} {text}", "{v} {text}", "{v} {text}", "{v} {text} EX {secs}", "{v} {text} PXAT {future}",
         "{v} {text} EXAT {future-s}", "{v} {text} KEEPTTL", "{v} {text} NX", "{v} {text} XX GET", "{v} {text} GET", "{v} {text} PXAT 1000",
-        "{v} {text} IFEQ {tail}", "{n} {int}", "{b} {big}", "{x} {text} PX {short}", "{x} {text} PX {short}", "{x} {text}"],
+        "{v} {text} IFEQ {tail}", "{n} {int}", "{b} {big}", "{x} {text} PX {short}", "{x} {text} PX {short}", "{x} {text}",
+        "{h} {tail}"],
         strings::set),
     keys("setnx", 8, &["{v} {text}"], strings::setnx),
     keys("setex", 8, &["{v} {secs} {text}"], strings::setex),
@@ -116,19 +121,29 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("bitfield", 20, &["{v} {fields}"], bits::bitfield),
     keys("bitop", 10, &["AND {v} {vs}", "OR {v} {vs}", "XOR {v} {vs}", "NOT {v} {v}"], bits::bitop),
 
-    keys("del", 20, &["{v}", "{vs}", "{n}", "{x}"], keys::del),
-    keys("unlink", 10, &["{v}", "{vs}"], keys::del),
-    keys("expire", 8, &["{v} {secs}", "{v} -1", "{n} {secs}"], keys::expire),
+    keys("hset", 60, &["{h} {fv}", "{h} {fv}", "{h} {fv}", "{h} {fvmany}", "{h} {f} {text}"], hashes::hset),
+    keys("hmset", 6, &["{h} {fv}"], hashes::hmset),
+    keys("hsetnx", 10, &["{h} {f} {tail}", "{h} {f} {text}"], hashes::hsetnx),
+    keys("hdel", 30, &["{h} {f}", "{h} {fs}", "{h} {fs}", "{h} {fmany}"], hashes::hdel),
+    keys("hgetdel", 6, &["{h} FIELDS 1 {f}", "{h} FIELDS 3 {f} {f} {fq}"], hashes::hgetdel),
+    keys("hincrby", 20, &["{h} {fn} {int}", "{h} {fn} {int}", "{h} {f} {int}"], hashes::hincrby),
+    keys("hincrbyfloat", 10, &["{h} {fq} {quarter}"], hashes::hincrbyfloat),
+
+    keys("del", 20, &["{v}", "{vs}", "{n}", "{x}", "{h}"], keys::del),
+    keys("unlink", 10, &["{v}", "{vs}", "{h}"], keys::del),
+    keys("expire", 8, &["{v} {secs}", "{v} -1", "{n} {secs}", "{h} {secs}", "{h} -1"], keys::expire),
     keys("pexpire", 8, &["{v} {secs}000", "{v} 0"], keys::pexpire),
     keys("expireat", 8, &["{v} {future-s}", "{v} {future-s} NX", "{v} {future-s} XX"], keys::expireat),
     keys("pexpireat", 8, &["{v} {future}", "{v} {future} GT", "{v} {future} LT", "{v} 1000"], keys::pexpireat),
-    keys("persist", 12, &["{v}", "{n}"], keys::persist),
-    keys("copy", 30, &["{v} {v} REPLACE", "{v} {v}", "{v} {v} DB {db} REPLACE", "{n} {n} DB {db}"], keys::copy),
-    keys("rename", 20, &["{v} {v}", "{n} {n}"], keys::rename),
-    keys("renamenx", 10, &["{v} {v}"], keys::renamenx),
-    keys("move", 16, &["{v} {db}"], keys::move_),
+    keys("persist", 12, &["{v}", "{n}", "{h}"], keys::persist),
+    keys("copy", 30, &["{v} {v} REPLACE", "{v} {v}", "{v} {v} DB {db} REPLACE", "{n} {n} DB {db}",
+        "{h} {h} REPLACE", "{h} {h} DB {db} REPLACE"], keys::copy),
+    keys("rename", 20, &["{v} {v}", "{n} {n}", "{h} {h}"], keys::rename),
+    keys("renamenx", 10, &["{v} {v}", "{h} {h}"], keys::renamenx),
+    keys("move", 16, &["{v} {db}", "{h} {db}"], keys::move_),
     keys("restore", 10, &["{v} 0 {payload}", "{v} 0 {payload} REPLACE", "{v} {secs}000 {payload} REPLACE",
-        "{v} {future} {payload} REPLACE ABSTTL", "{v} 1000 {payload} REPLACE ABSTTL"], keys::restore),
+        "{v} {future} {payload} REPLACE ABSTTL", "{v} 1000 {payload} REPLACE ABSTTL",
+        "{h} 0 {hash} REPLACE", "{h} 0 {hash}", "{h} {future} {hash} REPLACE ABSTTL"], keys::restore),
     keys("select", 40, &["{db}"], reads::unreachable),
 
     global("flushdb", 2, &["", "ASYNC", "SYNC"], keys::flushdb),
@@ -141,11 +156,17 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("strlen", 6, &["{v}"], reads::strlen),
     keys("exists", 4, &["{vs}"], reads::exists),
     keys("touch", 2, &["{vs}"], reads::exists),
-    keys("type", 2, &["{v}"], reads::type_),
-    keys("pttl", 4, &["{v}"], reads::pttl),
+    keys("type", 2, &["{v}", "{h}"], reads::type_),
+    keys("pttl", 4, &["{v}", "{h}"], reads::pttl),
     keys("pexpiretime", 4, &["{v}"], reads::pexpiretime),
     keys("getbit", 4, &["{v} {bit}"], bits::getbit),
     keys("bitcount", 4, &["{v}"], bits::bitcount),
+    keys("hget", 8, &["{h} {f}", "{h} {fn}"], hashes::hget),
+    keys("hmget", 4, &["{h} {fs}"], hashes::hmget),
+    keys("hgetall", 6, &["{h}"], hashes::hgetall),
+    keys("hlen", 4, &["{h}"], hashes::hlen),
+    keys("hexists", 2, &["{h} {f}"], hashes::hexists),
+    keys("hstrlen", 2, &["{h} {f}"], hashes::hstrlen),
 
     operator("bgrewriteaof", 50, &[""]),
     operator("bgsave", 10, &[""]),
@@ -160,10 +181,22 @@ pub(crate) const COMMANDS: &[Row] = &[
     operator("client", 2, &["PAUSE 20 WRITE", "LIST"]),
 ];
 
-/// A value, and what DUMP gives of it.
+/// Two values, and what DUMP gives of them.
 pub(crate) mod payload {
     pub(crate) const VALUE: &[u8] = b"restored170";
-    pub(crate) const BYTES: &[u8] = b"\x00\x0brestored170\x0a\x00\x1f\x0a<qr;6Q";
+    const BYTES: &[u8] = b"\x00\x0brestored170\x0a\x00\x1f\x0a<qr;6Q";
+    pub(crate) const FIELDS: [(&[u8], &[u8]); 2] = [(b"field", b"value414"), (b"n", b"x")];
+    pub(crate) const HASH_BYTES: &[u8] =
+        b"\x04\x02\x05field\x08value414\x01n\x01x\x0a\x00kT\x1dJj\x00(R";
+
+    /// The payload that a word of a shape stands for.
+    pub(crate) fn of(word: &str) -> &'static [u8] {
+        match word {
+            "payload" => BYTES,
+            "hash" => HASH_BYTES,
+            other => panic!("shapes have no {{{other}}}"),
+        }
+    }
 }
 
 /// The row of a command.

@@ -37,7 +37,8 @@ pub(super) fn exists(call: &mut Call<'_>) -> Expect {
 }
 
 pub(super) fn type_(call: &mut Call<'_>) -> Expect {
-    let name = call.get(&call.args[0]).map_or("none", |_| "string");
+    let entry = call.get(&call.args[0]);
+    let name = entry.map_or("none", |entry| entry.data.type_name());
     Expect::Is(Value::Simple(name.as_bytes().to_vec()))
 }
 

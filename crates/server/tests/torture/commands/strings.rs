@@ -153,7 +153,7 @@ pub(super) fn msetnx(call: &mut Call<'_>) -> Expect {
 }
 
 /// A number as the server takes it: no sign before zero, no zero before digits.
-fn integer(text: &[u8]) -> Option<i64> {
+pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let number: i64 = number(text)?;
     (number.to_string().as_bytes() == text).then_some(number)
 }

@@ -1,0 +1,126 @@
+//! A hash that is made as a whole, outside of any lock, and given to a key when it is complete.
+//!
+//! It begins as a run and becomes a tree beyond [`SMALL_BYTES`](super::any::SMALL_BYTES), as a hash of a key
+//! does.
+
+use super::any::Collection;
+use super::cell::Cell;
+use super::kind::{Fields, LeafKind};
+use super::run::{Item, Run, RunMut};
+use super::tree::{Put, Tree};
+use crate::hash::Seed;
+
+/// Bytes of the buffer of a run at first.
+const FIRST_BYTES: usize = 256;
+
+/// See the module.
+#[derive(Debug)]
+pub struct HashBuilder {
+    /// Bytes of the longest run.
+    small_bytes: usize,
+    /// Bytes of the leaves of a tree.
+    leaf_max: usize,
+    seed: Seed,
+    fields: Built,
+    /// Bytes of the longest field or value.
+    longest: usize,
+}
+
+/// What a builder has made.
+#[derive(Debug)]
+pub(crate) enum Built {
+    /// A run in the first so many bytes of a buffer.
+    Run(Vec<u8>, usize),
+    /// What does not fit into one.
+    Tree(Box<Collection>),
+}
+
+/// A field came for a second time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DuplicateField;
+
+impl HashBuilder {
+    pub(crate) fn new(small_bytes: usize, leaf_max: usize, seed: Seed) -> HashBuilder {
+        let mut buffer = vec![0; FIRST_BYTES.min(small_bytes)];
+        buffer[..Run::EMPTY].copy_from_slice(&Run::empty(Fields::FLAGS));
+        HashBuilder {
+            small_bytes,
+            leaf_max,
+            seed,
+            fields: Built::Run(buffer, Run::EMPTY),
+            longest: 0,
+        }
+    }
+
+    /// Adds a field with its value.
+    ///
+    /// # Errors
+    /// There is a field of this name. The builder is of no use after that.
+    pub fn push(&mut self, item: &Item<'_>) -> Result<(), DuplicateField> {
+        let cells = [Some(item.name), item.value];
+        let lengths = cells.into_iter().flatten().map(Cell::text_len);
+        self.longest = lengths.fold(self.longest, usize::max);
+        let (buffer, len) = match &mut self.fields {
+            Built::Run(buffer, len) => (buffer, len),
+            Built::Tree(tree) => {
+                let Collection::Hash(tree) = &mut **tree;
+                return added(tree, item);
+            }
+        };
+        let run = Run::trusted(&buffer[..*len]);
+        if run.find(item.name).is_some() {
+            return Err(DuplicateField);
+        }
+        let (count, growth) = (run.count(), run.growth(item, None));
+        let new_len = growth.map(|growth| len.saturating_add_signed(growth));
+        let Some(new_len) = new_len.filter(|&new_len| new_len <= self.small_bytes) else {
+            let seed = self.seed.clone();
+            let mut tree = Tree::new(Fields { seed }, self.leaf_max);
+            run.iter().try_for_each(|item| added(&mut tree, &item))?;
+            added(&mut tree, item)?;
+            self.fields = Built::Tree(Box::new(Collection::Hash(tree)));
+            return Ok(());
+        };
+        if new_len > buffer.len() {
+            buffer.resize(new_len.next_power_of_two().min(self.small_bytes), 0);
+        }
+        RunMut::new(buffer, *len).insert(count, item);
+        *len = new_len;
+        Ok(())
+    }
+
+    /// How many fields there are.
+    pub fn len(&self) -> u64 {
+        match &self.fields {
+            Built::Run(buffer, len) => Run::trusted(&buffer[..*len]).count() as u64,
+            Built::Tree(tree) => tree.count(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the longest field or value.
+    pub fn longest(&self) -> usize {
+        self.longest
+    }
+
+    pub(crate) fn finish(self) -> Built {
+        match self.fields {
+            Built::Run(mut buffer, len) => {
+                buffer.truncate(len);
+                Built::Run(buffer, len)
+            }
+            tree => tree,
+        }
+    }
+}
+
+fn added(tree: &mut Tree<Fields>, item: &Item<'_>) -> Result<(), DuplicateField> {
+    match tree.set(item) {
+        Put::Added => Ok(()),
+        Put::Replaced => Err(DuplicateField),
+    }
+}

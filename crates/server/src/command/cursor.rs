@@ -1,0 +1,89 @@
+//! Cursors and counts of SCAN and of the scans of collections.
+
+use super::{Args, Failure, failure};
+
+/// What a scan looks at when it isn't told.
+pub(super) const COUNT: usize = 10;
+
+const INVALID_CURSOR: Failure = Failure::of("ERR invalid cursor");
+
+/// The cursor of a request.
+///
+/// # Errors
+/// It is no number.
+pub(super) fn parse(text: &[u8]) -> Result<u64, Failure> {
+    read(text).ok_or(INVALID_CURSOR)
+}
+
+/// The number behind COUNT.
+///
+/// # Errors
+/// It is no number from 1 on.
+pub(super) fn parse_count(args: &Args<'_>, at: usize) -> Result<usize, Failure> {
+    let count = args.integer(at)?;
+    match usize::try_from(count) {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err(failure::SYNTAX),
+    }
+}
+
+/// Reads a cursor as C's `strtoul` would, because Redis does: nothing at all is 0, a minus counts down from
+/// 2^64, and a zero byte is the end. A cursor that is none of ours is harmless: every number means some place
+/// to go on from.
+fn read(text: &[u8]) -> Option<u64> {
+    let end = text.iter().position(|&byte| byte == 0);
+    let (negative, digits) = match &text[..end.unwrap_or(text.len())] {
+        [] => return Some(0),
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let append = |value: u64, &byte: &u8| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        value.checked_mul(10)?.checked_add(digit)
+    };
+    let value = digits.iter().try_fold(0, append)?;
+    Some(if negative {
+        value.wrapping_neg()
+    } else {
+        value
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_read_as_c_reads_them() {
+        for (text, cursor) in [
+            ("", 0),
+            ("0", 0),
+            ("007", 7),
+            ("+5", 5),
+            ("-0", 0),
+            ("-1", u64::MAX),
+            ("18446744073709551615", u64::MAX),
+            ("-18446744073709551615", 1),
+            ("12\0abc", 12),
+            ("\0", 0),
+        ] {
+            assert_eq!(read(text.as_bytes()), Some(cursor), "{text}");
+        }
+        for text in [
+            "-",
+            "+",
+            " 1",
+            "1 ",
+            "0x10",
+            "1.5",
+            "abc",
+            "--1",
+            "18446744073709551616",
+        ] {
+            assert_eq!(read(text.as_bytes()), None, "{text}");
+        }
+    }
+}

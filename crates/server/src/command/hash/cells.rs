@@ -1,0 +1,42 @@
+//! Fields and values as cells ([`keyspace::collection::cell`]): a text that is an integer is kept as one.
+
+use keyspace::collection::cell::{Cell, DECIMAL_MAX};
+use resp::reply::Writer;
+
+use crate::config::{Setting, Settings};
+use crate::request::{Args, Failure, failure};
+use crate::store::Packed;
+
+/// The limits within which OBJECT ENCODING calls a hash `listpack`.
+pub(super) fn packed(settings: &Settings) -> Packed {
+    let limit = |setting| usize::try_from(settings.int(setting)).unwrap_or(usize::MAX);
+    Packed {
+        entries: limit(Setting::HashMaxListpackEntries),
+        value: limit(Setting::HashMaxListpackValue),
+    }
+}
+
+/// The argument at an index as a field or a value.
+///
+/// # Errors
+/// It is longer than a cell can be.
+#[inline]
+pub(super) fn cell<'a>(args: &Args<'a>, at: usize) -> Result<Cell<'a>, Failure> {
+    let text = args.get(at);
+    match u32::try_from(text.len()) {
+        Ok(_) => Ok(Cell::of(text)),
+        Err(_) => Err(failure::TOO_LONG),
+    }
+}
+
+/// Answers with a field or a value.
+#[inline]
+pub(super) fn write_cell(writer: &mut Writer<'_>, cell: Cell<'_>) {
+    writer.bulk(cell.text(&mut [0; DECIMAL_MAX]));
+}
+
+/// Answers with the value of a field, which each has.
+#[inline]
+pub(super) fn write_value(writer: &mut Writer<'_>, value: Option<Cell<'_>>) {
+    write_cell(writer, value.expect("a field of a hash has a value"));
+}

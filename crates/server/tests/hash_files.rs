@@ -1,0 +1,221 @@
+//! Hashes as bytes: payloads that go from one server to another and back, and snapshots of large ones.
+//!
+//! Hashes in snapshots that another program loads are in `snapshots.rs`.
+
+use crate::support;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use support::{Client, Server, Target, Value, eventually};
+
+const TWO: Target = Target::Ferrite { threads: 2 };
+const LOGGED: Target = Target::Logged { threads: 2 };
+
+fn ok() -> Value {
+    Value::Simple(b"OK".to_vec())
+}
+
+fn bulk(value: Value) -> Vec<u8> {
+    match value {
+        Value::Bulk(bytes) => bytes,
+        other => panic!("no bulk string: {other:?}"),
+    }
+}
+
+/// Makes hashes and strings of all sizes. Returns their names.
+fn fill(client: &mut Client) -> Vec<String> {
+    let mut random = fastrand::Rng::with_seed(8);
+    let text = |random: &mut fastrand::Rng, most: usize| match random.u8(..4) {
+        0 => random.i64(-50..100_000).to_string().into_bytes(),
+        1 => random.i64(..).to_string().into_bytes(),
+        2 => b"abc".repeat(random.usize(..most)),
+        _ => (0..random.usize(..most)).map(|_| random.u8(..)).collect(),
+    };
+    let mut names = Vec::new();
+    for (number, count) in [1, 3, 60, 512, 513, 4000, 20_000].into_iter().enumerate() {
+        for most in [12, 22, 65, 200] {
+            let name = format!("hash:{number}:{most}");
+            let mut request = vec![b"HSET".to_vec(), name.clone().into()];
+            for _ in 0..count {
+                request.extend([text(&mut random, most), text(&mut random, most)]);
+            }
+            client.call(&request).expect("a reply");
+            names.push(name);
+        }
+    }
+    for len in [0, 10, 100, 20_000, 3_000_000] {
+        let name = format!("string:{len}");
+        let value = text(&mut random, len + 1);
+        let set = [b"SET".to_vec(), name.clone().into(), value];
+        assert_eq!(client.call(&set).expect("a reply"), ok());
+        names.push(name);
+    }
+    client.ask("PEXPIREAT hash:1:12 4000000000000");
+    names
+}
+
+/// Takes all keys from one server to another.
+fn carry(from: &mut Client, to: &mut Client, names: &[String]) {
+    for name in names {
+        let payload = bulk(from.ask(&format!("DUMP {name}")));
+        let Value::Int(expiry) = from.ask(&format!("PEXPIRETIME {name}")) else {
+            panic!("no number");
+        };
+        let restore = [
+            b"RESTORE".to_vec(),
+            name.clone().into(),
+            expiry.max(0).to_string().into(),
+            payload,
+            b"ABSTTL".to_vec(),
+        ];
+        assert_eq!(to.call(&restore).expect("a reply"), ok(), "{name}");
+    }
+}
+
+#[test]
+fn payloads_go_to_redis_and_back() {
+    for small_bytes in [4096, 64] {
+        let redis = Server::start(Target::Redis, &[]);
+        let server = Server::start(LOGGED, &[]);
+        let (mut theirs, mut ours) = (redis.client(), server.client());
+        ours.ask(&format!("DEBUG SMALL-BYTES {small_bytes}"));
+        let names = fill(&mut theirs);
+        let digest = theirs.ask("DEBUG DIGEST");
+        carry(&mut theirs, &mut ours, &names);
+        assert_eq!(ours.ask("DEBUG DIGEST"), digest);
+        for name in &names {
+            let encoding = format!("OBJECT ENCODING {name}");
+            assert_eq!(ours.ask(&encoding), theirs.ask(&encoding), "{name}");
+        }
+        theirs.ask("FLUSHALL");
+        carry(&mut ours, &mut theirs, &names);
+        assert_eq!(theirs.ask("DEBUG DIGEST"), digest);
+        // In a transaction nothing is left for later.
+        let large = "hash:6:200";
+        ours.ask("MULTI");
+        ours.ask(&format!("DUMP {large}"));
+        let Value::Array(replies) = ours.ask("EXEC") else {
+            panic!("no array");
+        };
+        let payload = bulk(ours.ask(&format!("DUMP {large}")));
+        assert_eq!(replies, [Value::Bulk(payload)]);
+    }
+}
+
+/// The fields of the hash that is the only key of a file.
+fn fields_of(path: &Path) -> HashMap<Vec<u8>, Vec<u8>> {
+    let file = fs::File::open(path).expect("it was saved");
+    let mut reader = rdb::TypedReader::new(file, true).expect("it is a snapshot");
+    let mut fields = HashMap::new();
+    while let Some(part) = reader.next().unwrap_or_else(|error| panic!("{error}")) {
+        if let rdb::Typed::Element(rdb::Element::Field { field, value }) = part {
+            let before = fields.insert(field.to_vec(), value.to_vec());
+            assert!(before.is_none(), "{field:?} is there twice");
+        }
+    }
+    fields
+}
+
+fn is_saving(client: &mut Client) -> bool {
+    let text = client.ask("INFO persistence").text();
+    text.contains("rdb_bgsave_in_progress:1")
+}
+
+#[test]
+fn a_snapshot_of_a_large_hash_is_of_one_moment() {
+    let server = Server::start(TWO, &[]);
+    let mut client = server.client();
+    for first in (0..60_000).step_by(1000) {
+        let mut request = vec!["HSET".to_owned(), "large".into()];
+        (first..first + 1000)
+            .for_each(|number| request.extend([format!("{number}"), "old".into()]));
+        assert_eq!(client.call(&request).expect("a reply"), Value::Int(1000));
+    }
+    let file = server.dir().join("dump.rdb");
+    let (stop, counted) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = server.client();
+            while !stop.load(Ordering::SeqCst) {
+                let number = counted.load(Ordering::SeqCst) + 1;
+                // Fields of many leaves: all of them are in a snapshot or none.
+                let mut request = vec!["HSET".to_owned(), "large".into()];
+                for part in 0..20 {
+                    request.extend([format!("part:{part}"), number.to_string()]);
+                }
+                request.extend([format!("{}", number * 7919 % 60_000), "new".into()]);
+                client.call(&request).expect("a reply");
+                counted.store(number, Ordering::SeqCst);
+            }
+        });
+        for _ in 0..5 {
+            let target = counted.load(Ordering::SeqCst) + 50;
+            eventually("writing", || counted.load(Ordering::SeqCst) >= target);
+            let before = counted.load(Ordering::SeqCst);
+            assert_eq!(client.ask("BGSAVE").text(), "Background saving started");
+            let after = counted.load(Ordering::SeqCst);
+            eventually("saving", || !is_saving(&mut client));
+            let fields = fields_of(&file);
+            assert_eq!(fields.len(), 60_020);
+            let part = |part: usize| &fields[format!("part:{part}").as_bytes()];
+            assert!((1..20).all(|other| part(other) == part(0)));
+            let text = str::from_utf8(part(0)).expect("digits");
+            let number: usize = text.parse().expect("a number");
+            // One more may have been done than the writer had noted.
+            assert!(before <= number && number <= after + 1);
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+}
+
+/// A file of version 10, without a checksum, with these keys.
+fn file_of(keys: &[u8]) -> Vec<u8> {
+    [b"REDIS0010\xfe\x00", keys, b"\xff\0\0\0\0\0\0\0\0"].concat()
+}
+
+#[test]
+fn hashes_of_every_form_are_loaded_from_files() {
+    let server = Server::start(TWO, &[]);
+    let mut client = server.client();
+    let path = server.dir().join("dump.rdb");
+    let plain = b"\x04\x01a\x02\x01f\x01v\x01n\xc0\x07";
+    let zipmap = b"\x09\x01b\x0c\x02\x01f\x01\x00v\x01n\x01\x007\xff";
+    let ziplist = b"\x0d\x01c\x16\x16\x00\x00\x00\x13\x00\x00\x00\x04\x00\x00\x01f\x03\x01v\
+                    \x03\x01n\x03\xf8\xff";
+    let listpack = b"\x10\x01d\x12\x12\x00\x00\x00\x04\x00\x81f\x02\x81v\x02\x81n\x02\x07\x01\xff";
+    let empty = b"\x04\x01e\x00";
+    let all = [&plain[..], zipmap, ziplist, listpack, empty].concat();
+    fs::write(&path, file_of(&all)).expect("the directory is ours");
+    assert_eq!(client.ask("DEBUG RELOAD NOSAVE"), ok());
+    // As for redis-server, a hash without fields is no key.
+    assert_eq!(client.ask("DBSIZE"), Value::Int(4));
+    let Value::Array(digests) = client.ask("DEBUG DIGEST-VALUE a b c d") else {
+        panic!("no array");
+    };
+    assert!(digests.iter().all(|digest| *digest == digests[0]));
+    assert_eq!(client.ask("HGET b n").text(), "7");
+    let twice = b"\x04\x01t\x02\x017\x01v\xc0\x07\x01w";
+    let expiring = b"\x18\x01t\x01\x00\x01f\x01v";
+    let list = b"\x01\x01t\x01\x01a";
+    for (keys, what) in [
+        (&twice[..], "the field \"7\" is there twice"),
+        (
+            expiring,
+            "a hash with expiring fields, which is not supported",
+        ),
+        (list, "a list, which is not supported"),
+    ] {
+        fs::write(&path, file_of(&[&plain[..], keys].concat())).expect("the directory is ours");
+        assert!(matches!(client.ask("DEBUG RELOAD NOSAVE"), Value::Error(_)));
+        assert_eq!(client.ask("DBSIZE"), Value::Int(4), "nothing was changed");
+        let output = server.output();
+        assert!(
+            output.contains(what) && output.contains("key \"t\""),
+            "{output}"
+        );
+    }
+}

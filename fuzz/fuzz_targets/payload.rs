@@ -1,0 +1,114 @@
+//! Any bytes as the value of a RESTORE: nothing panics or takes memory that their length does not justify, and a
+//! string or a hash that is accepted survives DUMP and RESTORE.
+
+#![no_main]
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use keyspace::collection::cell::Cell;
+use keyspace::collection::run::Item;
+use keyspace::{Keyspace, Options};
+use libfuzzer_sys::fuzz_target;
+use rdb::packed::ListpackBuilder;
+use rdb::{Attributes, Collection, Element, Payload, Typed, Writer, dump_string, lzf};
+
+type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
+
+#[derive(Debug, PartialEq)]
+enum Value {
+    String(Vec<u8>),
+    Hash(Fields),
+}
+
+/// Makes hashes; those beyond 64 bytes are trees.
+fn keyspace() -> &'static Keyspace {
+    static KEYSPACE: OnceLock<Keyspace> = OnceLock::new();
+    KEYSPACE.get_or_init(|| {
+        let keyspace = Keyspace::new(&Options {
+            databases: 1,
+            workers: 1,
+            shards: 1,
+            seed: 1,
+            ticks: || 0,
+            charge: |_| (),
+        });
+        keyspace.set_small_bytes(64);
+        keyspace
+    })
+}
+
+/// The value of a payload, as the server reads it.
+fn read(payload: &Payload<'_>, most: usize) -> Option<Value> {
+    let mut reader = payload.read();
+    reader.only(&[Collection::Hash]);
+    let value = match reader.next().ok()?? {
+        Typed::Item(rdb::Item::Entry(entry)) => {
+            assert!(entry.value.len() <= most);
+            Value::String(std::mem::take(entry.value))
+        }
+        Typed::Begin { .. } => {
+            let (mut builder, mut fields) = (keyspace().hash_builder(b"key"), Fields::new());
+            while let Typed::Element(Element::Field { field, value }) = reader.next().ok()?? {
+                assert!(field.len() <= most && value.len() <= most && fields.len() <= most);
+                let item = Item::pair(Cell::of(field), Cell::of(value));
+                let is_new = builder.push(&item).is_ok();
+                let before = fields.insert(field.to_vec(), value.to_vec());
+                assert_eq!(is_new, before.is_none());
+                if !is_new {
+                    return None;
+                }
+            }
+            assert_eq!(builder.len(), fields.len() as u64);
+            Value::Hash(fields)
+        }
+        _ => return None,
+    };
+    matches!(reader.next(), Ok(None)).then_some(value)
+}
+
+/// The payload of a value; `packs` a hash if that can be.
+fn dump(value: &Value, packs: bool) -> std::io::Result<Vec<u8>> {
+    let fields = match value {
+        Value::String(bytes) => return Ok(dump_string(bytes, packs)),
+        Value::Hash(fields) => fields,
+    };
+    let mut writer = Writer::payload(0, packs);
+    let attributes = Attributes::default();
+    if packs {
+        let mut listpack = ListpackBuilder::default();
+        for (field, value) in fields {
+            listpack.push(field);
+            listpack.push(value);
+        }
+        writer.hash(b"", &mut listpack, attributes)?;
+    } else if !fields.is_empty() {
+        writer.begin(b"", Collection::Hash, fields.len() as u64, attributes)?;
+        for (field, value) in fields {
+            writer.element(Element::Field { field, value })?;
+        }
+        writer.end()?;
+    } else {
+        return dump(value, true);
+    }
+    Ok(writer.end_payload())
+}
+
+fuzz_target!(|data: &[u8]| {
+    let most = lzf::expanded_max(data.len()).max(20);
+    // Nearly no input ends with the right checksum.
+    let payload = Payload::of_value(data, 10);
+    let claimed = payload.claimed_string_len();
+    assert!(claimed.is_none_or(|len| len <= most as u64));
+    let Some(value) = read(&payload, most) else {
+        return;
+    };
+    if let Value::String(bytes) = &value {
+        assert!(claimed >= Some(bytes.len() as u64));
+    }
+    for packs in [false, true] {
+        let bytes = dump(&value, packs).expect("a vector takes everything");
+        let payload = Payload::check(&bytes).expect("it was just made");
+        assert_eq!(read(&payload, usize::MAX).as_ref(), Some(&value));
+    }
+});
