@@ -375,7 +375,7 @@ fn unreadable() -> Vec<(Vec<u8>, &'static str)> {
         ),
         (
             file(10, &[b"\x11\x01z"]),
-            "key \"z\": the value is a sorted set (listpack), and",
+            "key \"z\": the value is a sorted set (listpack), which",
         ),
         (
             file(10, &[b"\x08\x01z"]),

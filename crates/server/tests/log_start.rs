@@ -270,3 +270,55 @@ fn an_incomplete_log_begins_anew_also_after_a_clean_stop() {
     let again = Server::start(LOGGED, &["--save", "", "--dir", root]);
     assert_eq!(again.client().ask("DBSIZE"), Value::Int(0));
 }
+
+/// Sets so many fields of a hash, whose values name a round.
+fn set_fields(client: &mut Client, key: &str, fields: usize, round: usize) {
+    for from in (0..fields).step_by(100) {
+        let mut request = format!("HSET {key}");
+        for field in from..fields.min(from + 100) {
+            request += &format!(" field:{field} round:{round}:{field}");
+        }
+        client.ask(&request);
+    }
+}
+
+#[test]
+fn trees_outlive_compaction_and_those_that_expired_do_not_come_back() {
+    const FIELDS: usize = 3000;
+    let segment = SEGMENT.to_string();
+    let options = ["--log-segment-size", &segment];
+    let mut server = Server::start(LOGGED, &options);
+    for round in 0..3 {
+        let mut client = server.client();
+        set_fields(&mut client, "stays", FIELDS, 0);
+        set_fields(&mut client, "moves", FIELDS, round);
+        set_fields(&mut client, "expires", FIELDS, round);
+        client.ask("RENAME moves moved");
+        client.ask("COPY moved copied REPLACE");
+        waste(&mut client, 2 * SEGMENT);
+        // Amends leaves whose records are in older segments.
+        set_fields(&mut client, "stays", 500, 1 + round);
+        client.ask("PEXPIRE expires 1");
+        let begin = Instant::now();
+        while client.ask("EXISTS expires") != Value::Int(0) {
+            assert!(begin.elapsed() < PATIENCE, "the time of the key has come");
+        }
+        waste(&mut client, 2 * SEGMENT);
+        compact(&mut client);
+        server.start_again(LOGGED, Signal::KILL, &options);
+        let mut client = server.client();
+        assert_eq!(client.ask("EXISTS expires moves"), Value::Int(0));
+        for key in ["stays", "moved", "copied"] {
+            let fields = FIELDS as i64;
+            assert_eq!(client.ask(&format!("HLEN {key}")), Value::Int(fields));
+        }
+        for field in (0..FIELDS).step_by(7) {
+            let stays = if field < 500 { 1 + round } else { 0 };
+            let (name, of) = (format!("field:{field}"), |round| {
+                format!("round:{round}:{field}")
+            });
+            assert_eq!(client.ask(&format!("HGET stays {name}")).text(), of(stays));
+            assert_eq!(client.ask(&format!("HGET copied {name}")).text(), of(round));
+        }
+    }
+}
