@@ -128,9 +128,6 @@ impl Collection {
 
     /// Writes the leaves that a leaf record of the log at `at` is still needed for: those in its range that
     /// rest on it or on an older one. As [`Collection::write_leaves`].
-    ///
-    /// # Errors
-    /// The record makes no sense.
     pub fn replace_leaf(
         &self,
         at: u64,
@@ -275,13 +272,6 @@ impl Pieces {
     pub fn edit(&mut self, bytes: &[u8]) -> Result<(), Damage> {
         match self {
             Pieces::Hash(tiles) => tiles.edit(bytes),
-        }
-    }
-
-    /// Bytes of memory.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Pieces::Hash(tiles) => tiles.bytes(),
         }
     }
 

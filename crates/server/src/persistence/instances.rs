@@ -4,7 +4,7 @@
 //! own, and the record of its key names it. The records of an instance have its number in place of a key,
 //! so this table says to which key they belong.
 //!
-//! Numbers are not used twice as long as a record has them. A key that moves to another database gets another
+//! A number is not used again as long as a record has it. A key that moves to another database gets another
 //! instance, because FLUSHDB drops records by their database.
 
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    pub(crate) fn key(&self) -> Key<'_> {
+    fn key(&self) -> Key<'_> {
         Key {
             bytes: &self.name,
             hash: self.hash,

@@ -23,7 +23,7 @@ const PARTS: usize = 64;
 /// What the records of an instance have said so far.
 enum Found {
     Pieces(Pieces),
-    /// It is gone: a repair has cut records of it out.
+    /// A repair has cut records of it out.
     Gone,
 }
 

@@ -67,14 +67,6 @@ pub enum Edit<'a> {
 }
 
 impl<'a> Edit<'a> {
-    /// The name of the item.
-    pub fn name(&self) -> Cell<'a> {
-        match *self {
-            Edit::Set(item) => item.name,
-            Edit::Remove(name) => name,
-        }
-    }
-
     /// What has the name of the item, to look it up.
     pub fn key(&self) -> Item<'a> {
         match *self {

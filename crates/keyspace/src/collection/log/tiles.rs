@@ -188,11 +188,6 @@ impl<K: LeafKind + Clone> Tiles<K> {
         Ok(())
     }
 
-    /// Bytes of memory of the items.
-    pub fn bytes(&self) -> usize {
-        self.tiles.values().map(|tile| tile.items.bytes()).sum()
-    }
-
     /// Appends what rests on records to `lost`: the tree is not wanted.
     pub fn discard(self, lost: &mut Vec<Base>) {
         lost.extend(self.tiles.into_values().map(|tile| tile.base));

@@ -102,7 +102,7 @@ fn for_each_of<'e>(fields: HashRef<'e>, wanted: u64, mut visit: impl FnMut(Item<
     }
 }
 
-/// What stands before so many fields.
+/// Answers with the head of an array of so many fields.
 fn write_head(reply: &mut Reply<'_>, fields: u64, with_values: bool) {
     let is_flat = with_values && reply.protocol() == Protocol::Resp2;
     reply.array(fields as usize * if is_flat { 2 } else { 1 });

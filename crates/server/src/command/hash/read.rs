@@ -40,7 +40,7 @@ pub(super) fn hmget(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// Answers with all that `write` makes of the fields of a hash, behind a head for so many of them.
+/// Answers with a head for the number of fields, and then with what `write` makes of each field.
 fn list(
     context: &mut Context<'_>,
     args: &Args<'_>,

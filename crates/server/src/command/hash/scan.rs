@@ -7,7 +7,7 @@ use super::super::{Args, Context, Failure, Handled, Next, cursor, failure};
 use super::cells::{write_cell, write_value};
 use crate::names::glob::{self, Case};
 
-/// What HSCAN is told behind its cursor.
+/// The options of HSCAN, after its cursor.
 struct Options<'a> {
     pattern: Option<&'a [u8]>,
     count: usize,

@@ -18,7 +18,7 @@ use super::{Held, Inner, Journal, Mode, Replaced, stored, tag_of};
 use crate::limits::{JOURNAL_BATCH_BYTES, JOURNAL_KEEP_BYTES};
 use crate::persistence::instances::{bury, leaf_share};
 
-/// Noted that a batch has made.
+/// One change of a batch.
 pub(super) struct Noted {
     /// Log id of its database, which stays when databases are exchanged.
     id: DbId,
