@@ -223,6 +223,10 @@ fn keys_can_be_deleted_on_a_full_disk() {
             let set = ["SET", &format!("key:{number}"), &value];
             assert_eq!(client.call(&set).expect("a reply"), ok());
         }
+        client.ask("HSET small a 1 b 2");
+        for number in 0..500 {
+            client.ask(&format!("HSET large field:{number} a-value"));
+        }
         let disk_bytes = |client: &mut Client| -> u64 {
             let info = client.ask("INFO persistence").text();
             let line = info
@@ -244,6 +248,12 @@ fn keys_can_be_deleted_on_a_full_disk() {
             ("DELEX key:2903", Value::Int(1)),
             ("DELIFEQ key:2904 other", Value::Int(0)),
             ("DEL key:2904 nothing", Value::Int(1)),
+            ("HDEL small a nothing", Value::Int(1)),
+            ("HDEL large field:7 field:8", Value::Int(2)),
+            (
+                "HGETDEL small FIELDS 1 b",
+                Value::Array(vec![Value::Bulk(b"2".to_vec())]),
+            ),
         ] {
             assert_eq!(client.ask(request), reply, "{request}");
         }
@@ -255,11 +265,12 @@ fn keys_can_be_deleted_on_a_full_disk() {
             assert!(start.elapsed() < PATIENCE, "{policy}: of {before}\n{info}");
             sleep(Duration::from_millis(5));
         }
-        assert_eq!(client.ask("DBSIZE"), Value::Int(95));
+        assert_eq!(client.ask("DBSIZE"), Value::Int(96));
         // What was deleted stays deleted, whoever kills the server.
         server.start_again(LOGGED, Signal::TERM, &options);
         let mut client = server.client();
-        assert_eq!(client.ask("DBSIZE"), Value::Int(95), "{policy}");
+        assert_eq!(client.ask("DBSIZE"), Value::Int(96), "{policy}");
+        assert_eq!(client.ask("HLEN large"), Value::Int(498), "{policy}");
         assert_eq!(client.ask("SELECT 1"), ok());
         assert_eq!(client.ask("SET a 1"), ok());
         assert_eq!(server.client().ask("DEBUG DISK TAKEN"), ok());
@@ -280,6 +291,7 @@ fn assert_refusing_but_removals(client: &mut Client) {
         "APPEND key:1 x",
         "EXPIRE key:1 100",
         "RENAME key:1 b",
+        "HSET small c 3",
         "PING",
     ] {
         let reply = client.ask(request).text();

@@ -178,8 +178,8 @@ pub(crate) mod flag {
     /// Needs leave that a connection may not have (`enable-debug-command`, modules). Not shown by COMMAND
     /// INFO.
     pub(crate) const PROTECTED: u32 = 1 << 25;
-    /// Does nothing to data but remove keys: a full disk keeps room for its records. Not shown by COMMAND
-    /// INFO.
+    /// Does nothing to data but remove keys, or items of collections: a full disk keeps room for its records.
+    /// Not shown by COMMAND INFO.
     pub(crate) const REMOVES: u32 = 1 << 24;
     /// Of a transaction: changes data, and not only by removing keys.
     pub(crate) const ADDS: u32 = 1 << 23;

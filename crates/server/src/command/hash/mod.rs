@@ -154,7 +154,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "hdel",
         arity: -3,
-        flags: WRITE | FAST,
+        flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::one(1, &["RW", "delete"])],
         summary: "Removes fields, and the key with the last of them; tells how many there were",
         complexity: "O(N) for N fields that are named",
@@ -166,7 +166,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "hgetdel",
         arity: -5,
-        flags: WRITE | FAST,
+        flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
         since: "8.0.0",
         summary: "Returns the values of fields and removes these fields (as in Redis 8.0)",
