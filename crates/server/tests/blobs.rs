@@ -93,7 +93,9 @@ fn every_command_sees_the_value() {
         );
         expect(&[b"SETEX", b"c", b"1000", &one], ok());
         expect(&[b"PSETEX", b"d", b"1000000", &two], ok());
-        expect(&[b"TTL", b"c"], Value::Int(1000));
+        let expiry = &b"4000000000000"[..];
+        expect(&[b"PEXPIREAT", b"c", expiry, b"XX"], Value::Int(1));
+        expect(&[b"PEXPIRETIME", b"c"], Value::Int(4_000_000_000_000));
         expect(&[b"GETSET", b"d", &one], bulk(&two));
         expect(&[b"PERSIST", b"d"], Value::Int(0));
         expect(&[b"GETEX", b"c", b"PERSIST"], bulk(&one));

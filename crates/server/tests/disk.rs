@@ -337,7 +337,7 @@ fn compaction_of_a_large_value_on_a_full_disk_keeps_nobody_waiting() {
     sleep(Duration::from_millis(300));
     for _ in 0..20 {
         other.send(&["GET", "a"]).expect("the server reads");
-        let reply = other.read(Duration::from_secs(10)).expect("reads go on");
+        let reply = other.read(PATIENCE).expect("reads go on");
         assert_eq!(reply.text(), "1");
         sleep(Duration::from_millis(50));
     }

@@ -23,6 +23,11 @@ fn items(value: &Value) -> &[Value] {
     }
 }
 
+/// The names of big keys, in their order.
+fn names(big: &[Value]) -> Vec<String> {
+    big.iter().map(|one| field(one, "key").text()).collect()
+}
+
 /// Asks until the reply is as it should be.
 fn ask_until(client: &mut Client, line: &str, is_right: impl Fn(&Value) -> bool) -> Value {
     let start = Instant::now();
@@ -48,18 +53,12 @@ fn big_keys_are_found_told_as_they_are_now_and_shown() {
     }
     client.ask("SELECT 2");
     client.ask("SETRANGE biggest 5000000 x");
-    let names = |reply: &Value| -> Vec<String> {
-        items(reply)
-            .iter()
-            .map(|one| field(one, "key").text())
-            .collect()
-    };
     let known = ask_until(&mut client, "BIGKEYS", |reply| {
         if matches!(reply, Value::Error(_)) {
             assert!(reply.text().contains("ask again"), "{reply:?}");
             return false;
         }
-        let names = names(reply);
+        let names = names(items(reply));
         names.len() == 32 && names[..3] == ["biggest", "big:40", "big:39"]
     });
     let biggest = &items(&known)[0];
@@ -76,7 +75,7 @@ fn big_keys_are_found_told_as_they_are_now_and_shown() {
     client.ask("SELECT 0");
     client.ask("SET big:40 small");
     let now = client.ask("BIGKEYS COUNT 2");
-    assert_eq!(names(&now), ["big:39", "big:38"]);
+    assert_eq!(names(items(&now)), ["big:39", "big:38"]);
 }
 
 #[test]
@@ -86,16 +85,13 @@ fn among_few_keys_the_biggest_are_known_at_once_however_small() {
     assert_eq!(client.ask("BIGKEYS"), Value::Array(Vec::new()));
     client.ask("SET short v");
     client.ask("SET longer 0123456789012345678901234567890123456789");
-    let names = |reply: Value| -> Vec<String> {
-        let keys = items(&reply).iter().map(|one| field(one, "key").text());
-        keys.collect()
-    };
-    assert_eq!(names(client.ask("BIGKEYS")), ["longer", "short"]);
+    let both = client.ask("BIGKEYS");
+    assert_eq!(names(items(&both)), ["longer", "short"]);
     client.ask("MULTI");
     client.ask("SETRANGE third 999 x");
     client.ask("BIGKEYS COUNT 1");
     let replies = client.ask("EXEC");
-    assert_eq!(names(items(&replies)[1].clone()), ["third"]);
+    assert_eq!(names(items(&items(&replies)[1])), ["third"]);
 }
 
 #[test]
@@ -116,16 +112,16 @@ fn values_on_the_disk_alone_count_with_their_bytes() {
     let memory = client.ask("MEMORY USAGE large").text();
     let memory: u64 = memory.parse().expect("it is a number");
     assert!(memory < 1000, "{memory}");
+    // The scan that is under way may have passed the place of a key before the key was set.
     let known = ask_until(
         &mut client,
         "BIGKEYS COUNT 2",
-        |reply| matches!(reply, Value::Array(items) if items.len() == 2 && field(&items[0], "key").text() == "large"),
+        |reply| matches!(reply, Value::Array(items) if names(items) == ["large", "middle"]),
     );
     let large = &items(&known)[0];
     assert_eq!(field(large, "on_disk").text(), LARGE.to_string());
     assert_eq!(field(large, "bytes").text(), (memory + LARGE).to_string());
     let middle = &items(&known)[1];
-    assert_eq!(field(middle, "key").text(), "middle");
     assert_eq!(field(middle, "on_disk").text(), "0");
     let answer = site.get("/stats.json");
     let json: serde_json::Value = serde_json::from_str(&answer.body).expect("it is JSON");
