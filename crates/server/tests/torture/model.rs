@@ -5,7 +5,7 @@
 //! connection is [`Model::apply_global`].
 
 use crate::support::Value;
-use crate::torture::commands::{Effect, Row, row};
+use crate::torture::commands::{Effect, Row, payload, row};
 use crate::torture::script::Request;
 use crate::torture::slots::Slots;
 use crate::torture::values::{Data, Entry, Fields, Key, Keys, Span, fields_of};
@@ -28,6 +28,8 @@ pub(crate) enum Expect {
     All(Vec<Expect>),
     /// These fields with their values, in any order.
     Fields(Fields),
+    /// What DUMP gives of a value.
+    Payload(Data),
     /// Nothing is known of it, except that it is no error.
     Any,
 }
@@ -63,6 +65,9 @@ impl Expect {
             (Expect::All(items), Value::Array(replies)) => {
                 let mut pairs = items.iter().zip(replies);
                 items.len() == replies.len() && pairs.all(|(item, reply)| item.admits(reply))
+            }
+            (Expect::Payload(data), Value::Bulk(bytes)) => {
+                payload::decode(bytes).as_ref() == Some(data)
             }
             (Expect::Fields(fields), _) => fields_of(reply).as_ref() == Some(fields),
             _ => false,

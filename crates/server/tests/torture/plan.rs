@@ -544,9 +544,10 @@ impl Plan {
                 word(at as i64)
             }
             "fields" => bits::fields(random),
-            other => {
-                hashes::words(random, other).unwrap_or_else(|| vec![Arg::word(payload::of(other))])
-            }
+            other => hashes::words(random, other).unwrap_or_else(|| {
+                let payload = payload::word(random, other);
+                vec![payload.unwrap_or_else(|| panic!("shapes have no {{{other}}}"))]
+            }),
         }
     }
 

@@ -9,6 +9,7 @@
 //! server appendfsync=always log-segment-size=2mb   options of the next start
 //! depth 1                                          requests of a connection that may be unanswered at a time
 //! 3 SET 3:v1 @300000.17 PX 50                      connection 3 sends a request; @LENGTH.SEED stands for bytes
+//! 3 RESTORE 3:h1 0 $30.17                          $FIELDS.SEED stands for what DUMP gives of a hash
 //! 3 cut 40 SET 3:v1 @300000.17                     it sends 40 % of a request, closes, and connects again
 //! kick 3                                           CLIENT KILL of connection 3
 //! finish 3                                         the end of what connection 3 sends; its answers come
@@ -23,6 +24,7 @@
 
 use std::fmt;
 
+use crate::torture::commands::payload;
 use crate::torture::slots::Slots;
 
 /// A word of a request.
@@ -32,6 +34,11 @@ pub(crate) enum Arg {
     /// So many bytes that follow from a seed.
     Text {
         len: usize,
+        seed: u32,
+    },
+    /// What DUMP gives of a hash of so many fields that follow from a seed.
+    Payload {
+        fields: usize,
         seed: u32,
     },
 }
@@ -50,6 +57,7 @@ impl Arg {
         let (len, seed) = match self {
             Arg::Word(word) => return word.clone(),
             Arg::Text { len, seed } => (*len, *seed),
+            Arg::Payload { fields, seed } => return payload::of_hash(*fields, *seed),
         };
         let mut chunk = vec![0; len.min(PERIOD)];
         fastrand::Rng::with_seed(seed.into()).fill(&mut chunk);
@@ -63,11 +71,17 @@ impl Arg {
 
     fn parse(token: &str) -> Result<Arg, String> {
         let bad = || format!("not an argument: {token}");
-        if let Some(text) = token.strip_prefix('@') {
-            let (len, seed) = text.split_once('.').ok_or_else(bad)?;
-            let len = len.parse().map_err(|_| bad())?;
+        if let Some(text) = token.strip_prefix(['@', '$']) {
+            let (amount, seed) = text.split_once('.').ok_or_else(bad)?;
+            let amount = amount.parse().map_err(|_| bad())?;
             let seed = seed.parse().map_err(|_| bad())?;
-            return Ok(Arg::Text { len, seed });
+            return Ok(match token.starts_with('@') {
+                true => Arg::Text { len: amount, seed },
+                false => Arg::Payload {
+                    fields: amount,
+                    seed,
+                },
+            });
         }
         let mut word = Vec::new();
         let mut bytes = token.bytes();
@@ -91,10 +105,11 @@ impl fmt::Display for Arg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Arg::Text { len, seed } => write!(f, "@{len}.{seed}"),
+            Arg::Payload { fields, seed } => write!(f, "${fields}.{seed}"),
             Arg::Word(word) => {
                 for (index, &byte) in word.iter().enumerate() {
                     let is_plain = byte.is_ascii_graphic() && byte != b'%';
-                    if is_plain && (index > 0 || byte != b'@') {
+                    if is_plain && (index > 0 || !b"@$".contains(&byte)) {
                         write!(f, "{}", char::from(byte))?;
                     } else {
                         write!(f, "%{byte:02x}")?;
@@ -286,6 +301,7 @@ pub(crate) fn print(lines: &[Line]) -> String {
 #[test]
 fn a_script_is_its_text() {
     let text = "server appendfsync=always\ndepth 1\n3 SET 3:v1 @300000.17 PX 50\n3 cut 40 SET 3:v1 @5.1\n0 SET %40a %25%00%20\n\
+        0 RESTORE %24a 0 $30.17\n\
         kick 3\nfinish 3\nop DEBUG RELOAD\nsettle\nidle\nsleep 20\nrelog\nmap all\nmap half\ncheck\nverify\ntrouble full\nbackup b1\nopen b1\nsnapshot\nstart\nkill\n\
         start-kill 20\nstop\n0 SET %40a %\n";
     let (good, bad) = text.split_at(text.len() - "0 SET %40a %\n".len());

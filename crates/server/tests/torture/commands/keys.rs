@@ -1,11 +1,9 @@
 //! What commands of keys of any type do to the model, and those of all keys.
 
-use std::sync::Arc;
-
 use super::payload;
 use crate::torture::model::{Call, DATABASES, Expect, Global, number};
 use crate::torture::script::Request;
-use crate::torture::values::{Data, Key, Span};
+use crate::torture::values::{Key, Span};
 
 pub(super) fn del(call: &mut Call<'_>) -> Expect {
     let (mut certain, mut possible) = (0, 0);
@@ -133,13 +131,7 @@ pub(super) fn restore(call: &mut Call<'_>) -> Expect {
     if until.is_some_and(|until| until.most <= call.at.least) {
         call.remove(&args[0]);
     } else {
-        let data = match &args[2][..] == payload::HASH_BYTES {
-            true => {
-                let fields = payload::FIELDS.map(|(field, value)| (field.into(), value.into()));
-                Data::Hash(Arc::new(fields.into()))
-            }
-            false => Data::string(payload::VALUE.to_vec()),
-        };
+        let data = payload::decode(&args[2]).expect("shapes have payloads here");
         call.put(call.key(&args[0]), data, until);
     }
     Expect::ok()

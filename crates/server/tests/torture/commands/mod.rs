@@ -18,7 +18,7 @@
 //! | `{secs}` `{future}` `{future-s}` `{short}` | a long time; moments far away, in ms and s; milliseconds that pass soon |
 //! | `{at}` `{bit}` `{01}` `{fields}` | an offset in bytes, in bits; a bit; what BITFIELD does |
 //! | `{db}` | a database |
-//! | `{payload}` `{hash}` | what DUMP gives of a string and of a hash, see [`payload`] |
+//! | `{payload}` `{hash}` `{hashmany}` | what DUMP gives of a string, of a hash, of one of many fields |
 //!
 //! Keys whose time is up soon (`{x}`) appear only in commands whose effect does not depend on whether they
 //! are there.
@@ -26,6 +26,7 @@
 pub(crate) mod bits;
 pub(crate) mod hashes;
 mod keys;
+pub(crate) mod payload;
 mod reads;
 mod strings;
 
@@ -143,7 +144,8 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("move", 16, &["{v} {db}", "{h} {db}"], keys::move_),
     keys("restore", 10, &["{v} 0 {payload}", "{v} 0 {payload} REPLACE", "{v} {secs}000 {payload} REPLACE",
         "{v} {future} {payload} REPLACE ABSTTL", "{v} 1000 {payload} REPLACE ABSTTL",
-        "{h} 0 {hash} REPLACE", "{h} 0 {hash}", "{h} {future} {hash} REPLACE ABSTTL"], keys::restore),
+        "{h} 0 {hash} REPLACE", "{h} 0 {hash}", "{h} {future} {hash} REPLACE ABSTTL",
+        "{h} 0 {hashmany} REPLACE", "{h} {future} {hashmany} REPLACE ABSTTL"], keys::restore),
     keys("select", 40, &["{db}"], reads::unreachable),
 
     global("flushdb", 2, &["", "ASYNC", "SYNC"], keys::flushdb),
@@ -156,6 +158,7 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("strlen", 6, &["{v}"], reads::strlen),
     keys("exists", 4, &["{vs}"], reads::exists),
     keys("touch", 2, &["{vs}"], reads::exists),
+    keys("dump", 6, &["{h}", "{h}", "{v}"], reads::dump),
     keys("type", 2, &["{v}", "{h}"], reads::type_),
     keys("pttl", 4, &["{v}", "{h}"], reads::pttl),
     keys("pexpiretime", 4, &["{v}"], reads::pexpiretime),
@@ -173,31 +176,16 @@ pub(crate) const COMMANDS: &[Row] = &[
     operator("config", 40, &["SET hz {hz}", "SET appendfsync always", "SET appendfsync everysec", "SET appendfsync no",
         "SET maxmemory-policy noeviction", "SET maxmemory-policy offload", "SET rdbcompression no", "SET rdbcompression yes",
         "SET notify-keyspace-events KEA", "SET latency-monitor-threshold 1", "SET slowlog-log-slower-than 0",
+        "SET hash-max-listpack-entries 3", "SET hash-max-listpack-entries 128",
+        "SET hash-max-listpack-value 10", "SET hash-max-listpack-value 64",
         "REWRITE", "RESETSTAT"]),
-    operator("debug", 20, &["RELOAD", "RELOAD", "LOADAOF", "OFFLOAD-ALL 1", "OFFLOAD-ALL 0", "OFFLOAD-ALL 0"]),
+    operator("debug", 20, &["RELOAD", "RELOAD", "LOADAOF", "OFFLOAD-ALL 1", "OFFLOAD-ALL 0", "OFFLOAD-ALL 0",
+        "SMALL-BYTES 64", "SMALL-BYTES 64", "SMALL-BYTES 300", "SMALL-BYTES 4096"]),
     operator("memory", 3, &["PURGE"]),
     operator("info", 3, &["everything"]),
     operator("bigkeys", 2, &[""]),
     operator("client", 2, &["PAUSE 20 WRITE", "LIST"]),
 ];
-
-/// Two values, and what DUMP gives of them.
-pub(crate) mod payload {
-    pub(crate) const VALUE: &[u8] = b"restored170";
-    const BYTES: &[u8] = b"\x00\x0brestored170\x0a\x00\x1f\x0a<qr;6Q";
-    pub(crate) const FIELDS: [(&[u8], &[u8]); 2] = [(b"field", b"value414"), (b"n", b"x")];
-    pub(crate) const HASH_BYTES: &[u8] =
-        b"\x04\x02\x05field\x08value414\x01n\x01x\x0a\x00kT\x1dJj\x00(R";
-
-    /// The payload that a word of a shape stands for.
-    pub(crate) fn of(word: &str) -> &'static [u8] {
-        match word {
-            "payload" => BYTES,
-            "hash" => HASH_BYTES,
-            other => panic!("shapes have no {{{other}}}"),
-        }
-    }
-}
 
 /// The row of a command.
 pub(crate) fn row(name: &str) -> Option<&'static Row> {

@@ -36,6 +36,11 @@ pub(super) fn exists(call: &mut Call<'_>) -> Expect {
     Expect::int(names.filter(|name| call.get(name).is_some()).count() as u64)
 }
 
+pub(super) fn dump(call: &mut Call<'_>) -> Expect {
+    let entry = call.get(&call.args[0]);
+    entry.map_or(Expect::Null, |entry| Expect::Payload(entry.data.clone()))
+}
+
 pub(super) fn type_(call: &mut Call<'_>) -> Expect {
     let entry = call.get(&call.args[0]);
     let name = entry.map_or("none", |entry| entry.data.type_name());
