@@ -118,7 +118,7 @@ impl Guard<'_> {
 
 impl EntryMut<'_, '_> {
     /// Whether the value is in memory, and memory is gained if it is not.
-    fn may_be_cold(&self) -> bool {
+    pub fn may_be_cold(&self) -> bool {
         let least = self.guard.shared.cold_min.load(Relaxed);
         self.entry().may_be_cold(least)
     }

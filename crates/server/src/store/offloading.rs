@@ -87,6 +87,9 @@ impl Store<'_> {
         if let Some(mut entry) = database.lock(key.hash, self.now).find(key)
             && entry.cold().is_none()
         {
+            if !entry.may_be_cold() {
+                return false;
+            }
             journal.offloads(&mut entry);
         }
         journal.flush();
