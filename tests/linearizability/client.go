@@ -53,6 +53,15 @@ func (c *connection) ask(words ...string) (string, error) {
 	return c.read()
 }
 
+// expect sends one request, to which there is one right reply.
+func (c *connection) expect(right string, words ...string) error {
+	reply, err := c.ask(words...)
+	if err == nil && reply != right {
+		err = fmt.Errorf("%s: %s", strings.Join(words, " "), reply)
+	}
+	return err
+}
+
 // read returns the next reply: `+OK`, `:1`, `-ERR ...`, the text of a bulk string, `nil`, or `[...]` around those of an array.
 func (c *connection) read() (string, error) {
 	replies, reply, err := c.readItems()

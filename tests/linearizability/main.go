@@ -4,7 +4,8 @@
 // RENAME COPY and others, alone, in transactions, and in transactions that watch. Porcupine looks for an order of all of them
 // which agrees with their times and with what the sequential model (model.go) answers. With -crashes the server is killed
 // meanwhile and started again: what was answered must still be there, what was not answered may have been done or not. With -cold each
-// command finds the values of its keys in the log alone (DEBUG OFFLOAD-ALL), so that it is parked until they are read back.
+// command finds the values of its keys in the log alone (DEBUG OFFLOAD-ALL), so that it is parked until they are read back. With
+// -hashes most keys are hashes of a few fields (hashes.go); with -small 64 these are trees (DEBUG SMALL-BYTES).
 //
 // The seed is printed with what fails; the operations are the same with the same seed, how threads take turns is not.
 package main
@@ -33,6 +34,8 @@ func main() {
 	keys := flag.Int("keys", 4, "how many `keys` there are")
 	crashes := flag.Int("crashes", 0, "how often the server is killed in each history, with appendfsync always")
 	cold := flag.Bool("cold", false, "whether values are in the log alone whenever a command begins")
+	hashes := flag.Bool("hashes", false, "whether most keys are hashes")
+	small := flag.Int("small", 0, "from how many `bytes` on a hash is a tree")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "what chance begins with")
 	output := flag.String("output", os.TempDir(), "the `directory` for pictures of what went wrong")
 	flag.Parse()
@@ -40,7 +43,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "usage: linearizability [options] SERVER, with at most %d clients and %d keys\n", maxClients, maxKeys)
 		os.Exit(2)
 	}
-	p := plan{clients: *clients, operations: *operations, keys: *keys, crashes: *crashes, cold: *cold}
+	p := plan{clients: *clients, operations: *operations, keys: *keys, crashes: *crashes, cold: *cold, hashes: *hashes}
 	passed, failed := 0, 0
 	for _, word := range strings.Split(*threads, ",") {
 		workers, err := strconv.Atoi(word)
@@ -49,11 +52,17 @@ func main() {
 			os.Exit(2)
 		}
 		began := time.Now()
-		good, bad, checked := check(flag.Arg(0), workers, *histories, p, *seed, *output)
+		good, bad, checked := check(flag.Arg(0), workers, *histories, *small, p, *seed, *output)
 		passed, failed = passed+good, failed+bad
 		values := ""
 		if p.cold {
 			values = ", cold values"
+		}
+		if p.hashes {
+			values += ", hashes"
+		}
+		if *small > 0 {
+			values += fmt.Sprintf(", trees from %d bytes on", *small)
 		}
 		fmt.Printf("%d workers: %d histories of %d clients on %d keys, %d crashes each%s: %d operations, %d violations, %.1f s\n",
 			workers, *histories, p.clients, p.keys, p.crashes, values, checked, bad, time.Since(began).Seconds())
@@ -65,8 +74,8 @@ func main() {
 }
 
 // check makes histories and looks at each. Returns how many were good and bad, and how many operations they had.
-func check(binary string, workers, histories int, p plan, seed uint64, output string) (good, bad, operations int) {
-	s, err := newServer(binary, workers, p.crashes > 0, p.cold)
+func check(binary string, workers, histories, small int, p plan, seed uint64, output string) (good, bad, operations int) {
+	s, err := newServer(binary, workers, p.crashes > 0, p.cold, small)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 0, histories, 0

@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// The most keys and clients that a state has room for.
+// The most keys and clients that a state has room for, and how many fields a hash may have.
 const (
 	maxKeys    = 8
 	maxClients = 16
+	maxFields  = 6
 )
 
 // State is everything the server knows: values, and who watches what. It is a value that can be compared.
@@ -20,6 +21,8 @@ type State struct {
 	value [maxKeys]int64
 	// Bit n is set if key n is there.
 	there uint8
+	// What keys that are hashes have, and which of the fields are there, as bits. A hash without fields is none.
+	hashes [maxKeys]fields
 	// The keys that each client watches, as bits, and the clients of which one has changed.
 	watched [maxClients]uint8
 	dirty   uint16
@@ -48,22 +51,31 @@ const (
 	watch
 	unwatch
 	exec
+	hset
+	hsetnx
+	hget
+	hmget
+	hdel
+	hincr
+	hgetall
+	hlen
 	// The server was killed and started again: nobody watches anything any more.
 	crash
 )
 
 var names = [...]string{
 	"GET", "SET", "SETNX", "GETSET", "GETDEL", "INCRBY", "MGET", "MSET", "MSETNX", "DEL", "EXISTS", "RENAME", "RENAMENX", "COPY",
-	"DBSIZE", "FLUSHDB", "WATCH", "UNWATCH", "EXEC", "(crash)",
+	"DBSIZE", "FLUSHDB", "WATCH", "UNWATCH", "EXEC", "HSET", "HSETNX", "HGET", "HMGET", "HDEL", "HINCRBY", "HGETALL", "HLEN", "(crash)",
 }
 
 // Op is one operation of one client.
 type Op struct {
 	kind   Kind
 	client int
-	// Numbers of keys, and the values for them.
+	// Numbers of keys, and the values for them, or for fields of the only key.
 	keys   []int
 	values []int64
+	fields []int
 	// The requests between MULTI and EXEC.
 	body []Op
 	// How often an MGET names its keys; more than once if it is to be so long that the server does not read them under one lock.
@@ -79,7 +91,7 @@ const unknown = "?"
 // writes tells whether the operation may change anything.
 func (op Op) writes() bool {
 	switch op.kind {
-	case get, mget, exists, dbsize:
+	case get, mget, exists, dbsize, hget, hmget, hgetall, hlen:
 		return false
 	case exec:
 		for _, inner := range op.body {
@@ -97,6 +109,12 @@ func (op Op) words(keys []string) []string {
 	words := []string{names[op.kind]}
 	for at, key := range op.keys {
 		words = append(words, keys[key])
+		if at < len(op.values) && op.fields == nil {
+			words = append(words, strconv.FormatInt(op.values[at], 10))
+		}
+	}
+	for at, field := range op.fields {
+		words = append(words, fieldName(field))
 		if at < len(op.values) {
 			words = append(words, strconv.FormatInt(op.values[at], 10))
 		}
@@ -122,7 +140,7 @@ func (op Op) String() string {
 	for at := range short {
 		short[at] = "k" + strconv.Itoa(at)
 	}
-	words := strings.Join(Op{kind: op.kind, keys: op.keys, values: op.values}.words(short), " ")
+	words := strings.Join(Op{kind: op.kind, keys: op.keys, values: op.values, fields: op.fields}.words(short), " ")
 	if op.times > 1 {
 		return fmt.Sprintf("%s (its keys %d times)", words, op.times)
 	}
@@ -142,6 +160,7 @@ func (s *State) touch(key int) {
 
 func (s *State) put(key int, value int64) {
 	s.value[key] = value
+	s.hashes[key] = fields{}
 	s.there |= 1 << key
 	s.touch(key)
 }
@@ -151,13 +170,15 @@ func (s *State) remove(key int) bool {
 		return false
 	}
 	s.value[key] = 0
+	s.hashes[key] = fields{}
 	s.there &^= 1 << key
 	s.touch(key)
 	return true
 }
 
+// read is what MGET says of a key.
 func (s State) read(key int) string {
-	if !s.has(key) {
+	if !s.has(key) || s.isHash(key) {
 		return "nil"
 	}
 	return strconv.FormatInt(s.value[key], 10)
@@ -175,6 +196,14 @@ func apply(s State, op Op) (State, string) {
 	first := 0
 	if len(op.keys) > 0 {
 		first = op.keys[0]
+	}
+	switch op.kind {
+	case get, getset, getdel, incr:
+		if s.isHash(first) {
+			return s, wrongType
+		}
+	case hset, hsetnx, hget, hmget, hdel, hincr, hgetall, hlen:
+		return s.ofHash(first, op)
 	}
 	switch op.kind {
 	case get:
@@ -242,7 +271,7 @@ func apply(s State, op Op) (State, string) {
 		if !s.has(first) {
 			return s, ":0"
 		}
-		s.put(op.keys[1], s.value[first])
+		s.transfer(first, op.keys[1])
 		return s, ":1"
 	case dbsize:
 		return s, integer(bits.OnesCount8(s.there))
@@ -281,9 +310,8 @@ func (s State) move(op Op) (State, string) {
 		}
 	}
 	if from != to {
-		value := s.value[from]
+		s.transfer(from, to)
 		s.remove(from)
-		s.put(to, value)
 	}
 	if op.kind == renamenx {
 		return s, ":1"
@@ -312,6 +340,10 @@ func hash(s State) uint64 {
 	for at, value := range s.value {
 		sum = (sum ^ uint64(value) ^ uint64(s.watched[at])<<48 ^ uint64(s.watched[at+maxKeys])<<56) * 0x100000001b3
 		sum ^= sum >> 29
+		sum = (sum ^ uint64(s.hashes[at].there)) * 0x100000001b3
+		for _, value := range s.hashes[at].value {
+			sum = (sum ^ uint64(value)) * 0x100000001b3
+		}
 	}
 	return sum
 }

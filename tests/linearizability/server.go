@@ -22,18 +22,20 @@ type server struct {
 	// Whether what was answered must be there after a kill.
 	durable bool
 	// Whether the values of the keys that a command names are in the log alone when it begins.
-	cold      bool
+	cold bool
+	// From how many bytes on a hash is a tree, unless it is 0.
+	small     int
 	directory string
 	address   string
 	process   *process.Cmd
 }
 
-func newServer(binary string, threads int, durable, cold bool) (*server, error) {
+func newServer(binary string, threads int, durable, cold bool, small int) (*server, error) {
 	directory, err := os.MkdirTemp("", "ferrite-linearizability-")
 	if err != nil {
 		return nil, err
 	}
-	s := &server{binary: binary, threads: threads, durable: durable, cold: cold, directory: directory}
+	s := &server{binary: binary, threads: threads, durable: durable, cold: cold, small: small, directory: directory}
 	return s, s.start()
 }
 
@@ -61,7 +63,7 @@ func (s *server) start() error {
 	} else {
 		arguments = append(arguments, "--appendonly", "no")
 	}
-	if s.cold {
+	if s.cold || s.small > 0 {
 		arguments = append(arguments, "--enable-debug-command", "local")
 	}
 	if !strings.HasPrefix(filepath.Base(s.binary), "redis") {
@@ -81,13 +83,12 @@ func (s *server) start() error {
 	}
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if c, err := dial(s.address); err == nil {
-			reply, err := c.ask("PING")
-			if err == nil && reply == "+PONG" && s.cold {
-				if reply, err = c.ask("DEBUG", "OFFLOAD-ALL", "1"); err == nil && reply != "+OK" {
-					err = fmt.Errorf("DEBUG OFFLOAD-ALL: %s", reply)
-				}
-			} else if err == nil && reply != "+PONG" {
-				err = fmt.Errorf("PING: %s", reply)
+			err := c.expect("+PONG", "PING")
+			if err == nil && s.cold {
+				err = c.expect("+OK", "DEBUG", "OFFLOAD-ALL", "1")
+			}
+			if err == nil && s.small > 0 {
+				err = c.expect("+OK", "DEBUG", "SMALL-BYTES", strconv.Itoa(s.small))
 			}
 			c.socket.Close()
 			if err == nil {

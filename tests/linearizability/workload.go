@@ -20,6 +20,8 @@ type plan struct {
 	crashes int
 	// Whether values are in the log alone whenever a command begins.
 	cold bool
+	// Whether most keys are hashes.
+	hashes bool
 }
 
 // run is one history in the making.
@@ -84,7 +86,13 @@ func makeHistory(s *server, p plan, number int, seed uint64) ([]porcupine.Operat
 	if r.failed == nil {
 		last := &actor{run: r, number: 0}
 		if last.connect() {
-			last.do([]Op{{kind: mget, keys: all(p.keys)}})
+			ops := []Op{{kind: mget, keys: all(p.keys)}}
+			for key := range p.keys {
+				if p.hashes {
+					ops = append(ops, Op{kind: hgetall, keys: []int{key}})
+				}
+			}
+			last.do(ops)
 			last.connection.socket.Close()
 		}
 	}
@@ -225,10 +233,26 @@ func (c *actor) reply(op Op) (string, error) {
 			}
 		}
 	}
-	if op.times > 1 {
+	switch {
+	case op.times > 1:
 		return c.connection.readRepeated(len(op.keys))
+	case op.kind == exec:
+		replies, reply, err := c.connection.readItems()
+		if err != nil || replies == nil {
+			return reply, err
+		}
+		for at, inner := range op.body {
+			if inner.kind == hgetall && at < len(replies) {
+				replies[at] = inOrder(replies[at])
+			}
+		}
+		return array(replies), nil
 	}
-	return c.connection.read()
+	reply, err := c.connection.read()
+	if err == nil && op.kind == hgetall {
+		reply = inOrder(reply)
+	}
+	return reply, err
 }
 
 // cutOff records operations that got no reply: up to the moment when the server was gone they were done, or never.
@@ -297,6 +321,9 @@ func (c *actor) transaction() Op {
 
 // any is an operation by itself.
 func (c *actor) any() Op {
+	if c.hashes && c.random.IntN(8) > 0 {
+		return c.anyOfHash()
+	}
 	one := c.some(1, 1)
 	switch n := c.random.IntN(100); {
 	case n < 14:
@@ -334,6 +361,38 @@ func (c *actor) any() Op {
 		return Op{kind: getdel, keys: one}
 	}
 	return Op{kind: flushdb}
+}
+
+// anyOfHash is an operation on a hash, or one that makes others of keys that are hashes.
+func (c *actor) anyOfHash() Op {
+	one := c.some(1, 1)
+	some := func(least, most int) []int {
+		return c.random.Perm(maxFields)[:least+c.random.IntN(most-least+1)]
+	}
+	switch n := c.random.IntN(100); {
+	case n < 28:
+		fields := some(1, maxFields)
+		return Op{kind: hset, keys: one, fields: fields, values: c.fresh(len(fields))}
+	case n < 32:
+		return Op{kind: hsetnx, keys: one, fields: some(1, 1), values: c.fresh(1)}
+	case n < 44:
+		return Op{kind: hget, keys: one, fields: some(1, 1)}
+	case n < 50:
+		return Op{kind: hmget, keys: one, fields: some(2, maxFields)}
+	case n < 64:
+		return Op{kind: hdel, keys: one, fields: some(1, 4)}
+	case n < 74:
+		return Op{kind: hincr, keys: one, fields: some(1, 1), values: []int64{1 + c.random.Int64N(3)}}
+	case n < 84:
+		return Op{kind: hgetall, keys: one}
+	case n < 88:
+		return Op{kind: hlen, keys: one}
+	case n < 93:
+		return Op{kind: rename, keys: c.some(2, 2)}
+	case n < 97:
+		return Op{kind: copyReplace, keys: c.some(2, 2)}
+	}
+	return Op{kind: del, keys: c.some(1, 2)}
 }
 
 // some picks different keys.
