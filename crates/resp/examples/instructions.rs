@@ -41,6 +41,11 @@ fn main() {
         "integer_long" => write(rounds, |writer| writer.integer(black_box(1_234_567_890))),
         "bulk16" => write(rounds, |writer| writer.bulk(black_box(&[b'v'; 16]))),
         "bulk500" => write(rounds, |writer| writer.bulk(black_box(&[b'v'; 500]))),
+        "bulks16" => write(rounds / 20, |writer| {
+            let mut bulks = writer.bulks();
+            (0..20).for_each(|_| bulks.put(black_box(&[b'v'; 16])));
+            bulks.finish();
+        }),
         "null" => write(rounds, |writer| writer.null()),
         _ => eprintln!("no such case: {case}"),
     }

@@ -163,6 +163,12 @@ impl<'a> Writer<'a> {
         put_bulk(self.out, bytes);
     }
 
+    /// Many short bulk strings.
+    #[inline]
+    pub fn bulks(&mut self) -> Bulks<'_> {
+        Bulks::new(self.out)
+    }
+
     /// The header of a bulk string whose `len` bytes the caller sends in some other way, and then
     /// [`Writer::crlf`].
     #[inline]
@@ -295,6 +301,99 @@ impl<'a> Writer<'a> {
         } else {
             self.bulk(digits.as_bytes());
         }
+    }
+}
+
+/// Bytes of bulk strings that are put together before they are appended.
+const BLOCK_LEN: usize = 512;
+/// The longest bulk string that a block takes: its length has two digits.
+const BULK_ROOM: usize = 5 + 99 + 2;
+
+/// Appends many short bulk strings: they are put together in a block of fixed size, which needs no check of
+/// the buffer's room for each part, and few calls of `memcpy`.
+///
+/// Budget: 58 instructions for 16 bytes, where [`put_bulk`] needs 72, counted by `examples/instructions.rs`.
+#[derive(Debug)]
+pub struct Bulks<'o> {
+    out: &'o mut Vec<u8>,
+    block: [u8; BLOCK_LEN],
+    used: usize,
+}
+
+impl<'o> Bulks<'o> {
+    /// Appends to `out`; what was put is there after [`Bulks::finish`].
+    #[inline]
+    pub fn new(out: &'o mut Vec<u8>) -> Bulks<'o> {
+        Bulks {
+            out,
+            block: [0; BLOCK_LEN],
+            used: 0,
+        }
+    }
+
+    /// One more.
+    #[inline]
+    pub fn put(&mut self, bytes: &[u8]) {
+        let len = bytes.len();
+        let Some(&[tens, ones]) = PAIRS.get(len) else {
+            return self.put_long(bytes);
+        };
+        if self.used > BLOCK_LEN - BULK_ROOM {
+            self.flush();
+        }
+        // Of fixed size, so that lengths below 100 need no further check.
+        let space = self.block[self.used..].first_chunk_mut::<BULK_ROOM>();
+        let space = space.expect("there is room for one");
+        space[0] = b'$';
+        let start = if len < 10 {
+            space[1..4].copy_from_slice(&[ones, b'\r', b'\n']);
+            4
+        } else {
+            space[1..5].copy_from_slice(&[tens, ones, b'\r', b'\n']);
+            5
+        };
+        let (payload, end) = space[start..].split_at_mut(len);
+        copy_short(payload, bytes);
+        end[..2].copy_from_slice(b"\r\n");
+        self.used += start + len + 2;
+    }
+
+    #[inline(never)]
+    fn put_long(&mut self, bytes: &[u8]) {
+        self.flush();
+        put_bulk(self.out, bytes);
+    }
+
+    #[inline(never)]
+    fn flush(&mut self) {
+        self.out.extend_from_slice(&self.block[..self.used]);
+        self.used = 0;
+    }
+
+    /// Appends what is in the block.
+    pub fn finish(mut self) {
+        self.flush();
+    }
+}
+
+/// Copies bytes to as many: up to 32 by two copies of fixed size that overlap.
+#[inline]
+fn copy_short(to: &mut [u8], from: &[u8]) {
+    fn ends<const N: usize>(to: &mut [u8], from: &[u8]) {
+        if let (Some(start), Some(end)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) {
+            let at = to.len() - N;
+            to[..N].copy_from_slice(start);
+            to[at..].copy_from_slice(end);
+        }
+    }
+    match from.len() {
+        33.. => to.copy_from_slice(from),
+        16.. => ends::<16>(to, from),
+        8.. => ends::<8>(to, from),
+        4.. => ends::<4>(to, from),
+        2.. => ends::<2>(to, from),
+        1 => to[0] = from[0],
+        0 => (),
     }
 }
 

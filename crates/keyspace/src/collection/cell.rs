@@ -55,6 +55,7 @@ impl<'a> Cell<'a> {
     }
 
     /// The text of a cell; `scratch` holds that of an integer.
+    #[inline]
     pub fn text<'t>(self, scratch: &'t mut [u8; DECIMAL_MAX]) -> &'t [u8]
     where
         'a: 't,
@@ -125,9 +126,19 @@ impl<'a> Cell<'a> {
     /// The cell at `at`, and where it ends. The bytes are known to be a cell.
     #[inline]
     pub(super) fn decode(bytes: &'a [u8], at: usize) -> (Cell<'a>, usize) {
-        let (head, end) = (bytes[at], skip(bytes, at));
+        match bytes[at] {
+            head @ 0..SHORT => {
+                let end = at + 1 + usize::from(head);
+                (Cell::Bytes(&bytes[at + 1..end]), end)
+            }
+            head => Cell::decode_other(bytes, at, head),
+        }
+    }
+
+    /// [`Cell::decode`] of anything but a short text.
+    fn decode_other(bytes: &'a [u8], at: usize, head: u8) -> (Cell<'a>, usize) {
+        let end = skip(bytes, at);
         let cell = match head {
-            0..SHORT => Cell::Bytes(&bytes[at + 1..end]),
             SHORT..LONG => Cell::Bytes(&bytes[at + 2..end]),
             LONG => Cell::Bytes(&bytes[at + 5..end]),
             SMALL.. => Cell::Int(i64::from(head - SMALL)),

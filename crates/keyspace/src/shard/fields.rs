@@ -89,6 +89,19 @@ impl<'e> HashRef<'e> {
         }
     }
 
+    /// Gives out all names and values, by rank: each name (the second argument of `visit` is true), then its
+    /// value.
+    #[inline]
+    pub fn cells(self, mut visit: impl FnMut(Cell<'e>, bool)) {
+        match self {
+            HashRef::Run(run) => run.cells(visit),
+            HashRef::Tree(tree) => {
+                let leaves = tree.leaves(&Edge::default());
+                leaves.for_each(|leaf| leaf.run.cells(&mut visit));
+            }
+        }
+    }
+
     /// Shows the next fields of a scan, about `count` of them; a scan begins at cursor 0. Returns the cursor
     /// to go on with, 0 at the end.
     ///

@@ -140,6 +140,29 @@ fn integers_and_lengths_of_all_sizes() {
 }
 
 #[test]
+fn bulk_strings_in_a_block_are_those_that_are_written_one_by_one() {
+    let mut random = fastrand::Rng::with_seed(3);
+    for round in 0..300 {
+        let longest = [3, 20, 40, 120, 2000][round % 5];
+        let texts: Vec<Vec<u8>> = (0..round)
+            .map(|_| {
+                (0..random.usize(..=longest))
+                    .map(|_| random.u8(..))
+                    .collect()
+            })
+            .collect();
+        let (mut single, mut together) = (b"before".to_vec(), b"before".to_vec());
+        let mut bulks = Bulks::new(&mut together);
+        for text in &texts {
+            put_bulk(&mut single, text);
+            bulks.put(text);
+        }
+        bulks.finish();
+        assert_eq!(together, single);
+    }
+}
+
+#[test]
 fn a_buffer_with_room_stays_where_it_is() {
     let mut out = Vec::with_capacity(4096);
     let place = out.as_ptr();

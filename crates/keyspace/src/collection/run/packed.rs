@@ -291,6 +291,27 @@ impl<'a> Run<'a> {
         self.range(0)
     }
 
+    /// Gives out the cells of all items, in their order: the name, then the value if items have one. The
+    /// second argument of `visit` says whether it is a name. A third of the instructions of [`Run::iter`].
+    #[inline]
+    pub fn cells(self, mut visit: impl FnMut(Cell<'a>, bool)) {
+        let (bytes, has_values) = (self.bytes, self.flags() & PAIRS != 0);
+        let mut at = self.items_at();
+        while at < bytes.len() {
+            if bytes[at] == cell::EXPIRY {
+                at += EXPIRY_LEN;
+            }
+            let (name, end) = Cell::decode(bytes, at);
+            visit(name, true);
+            at = end;
+            if has_values {
+                let (value, end) = Cell::decode(bytes, at);
+                visit(value, false);
+                at = end;
+            }
+        }
+    }
+
     /// The items from an index on.
     #[inline]
     pub fn range(self, from: usize) -> Items<'a> {

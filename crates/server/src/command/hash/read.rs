@@ -1,11 +1,10 @@
 //! Commands that return fields: HGET HMGET HGETALL HKEYS HVALS, and HLEN HSTRLEN HEXISTS, which tell of them.
 
 use keyspace::HashRef;
-use keyspace::collection::run::Item;
+use keyspace::collection::cell::DECIMAL_MAX;
 
 use super::super::{Args, Context, Handled, Next};
-use super::cells::{cell, write_cell, write_value};
-use crate::request::Reply;
+use super::cells::{cell, write_value};
 
 /// `HGET key field`
 ///
@@ -40,50 +39,48 @@ pub(super) fn hmget(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// Answers with a head for the number of fields, and then with what `write` makes of each field.
-fn list(
+/// Answers with a head for the number of fields, and then with their names, their values, or both.
+#[inline]
+fn list<const NAMES: bool, const VALUES: bool>(
     context: &mut Context<'_>,
     args: &Args<'_>,
-    head: impl FnOnce(&mut Reply<'_>, usize),
-    write: impl Fn(&mut Reply<'_>, Item<'_>),
 ) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     let hash = shard.read_hash(key)?;
-    let reply = &mut context.reply;
-    match hash.as_ref().map(|hash| hash.fields()) {
-        Some(fields) => {
-            head(reply, fields.len() as usize);
-            fields.iter().for_each(|item| write(reply, item));
-        }
-        None => head(reply, 0),
+    let (reply, fields) = (&mut context.reply, hash.as_ref().map(|hash| hash.fields()));
+    let len = fields.map_or(0, |fields| fields.len() as usize);
+    match NAMES && VALUES {
+        true => reply.map(len),
+        false => reply.array(len),
+    }
+    if let Some(fields) = fields {
+        let mut bulks = reply.bulks();
+        fields.cells(|cell, is_name| {
+            if if is_name { NAMES } else { VALUES } {
+                bulks.put(cell.text(&mut [0; DECIMAL_MAX]));
+            }
+        });
+        bulks.finish();
     }
     Ok(Next::Done)
 }
 
 /// `HGETALL key`
+///
+/// Budget: one lookup of the key; for each field of a small hash and its value 180 instructions.
 pub(super) fn hgetall(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let head = |reply: &mut Reply<'_>, len| reply.map(len);
-    list(context, args, head, |reply, item| {
-        write_cell(reply, item.name);
-        write_value(reply, item.value);
-    })
+    list::<true, true>(context, args)
 }
 
 /// `HKEYS key`
 pub(super) fn hkeys(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let head = |reply: &mut Reply<'_>, len| reply.array(len);
-    list(context, args, head, |reply, item| {
-        write_cell(reply, item.name)
-    })
+    list::<true, false>(context, args)
 }
 
 /// `HVALS key`
 pub(super) fn hvals(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let head = |reply: &mut Reply<'_>, len| reply.array(len);
-    list(context, args, head, |reply, item| {
-        write_value(reply, item.value)
-    })
+    list::<false, true>(context, args)
 }
 
 /// Answers with a number that `tell` makes of the fields of a hash; 0 if there is none.
