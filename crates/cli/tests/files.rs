@@ -60,6 +60,7 @@ fn fill(server: &Server) {
             };
             bytes.extend(request(words));
         }
+        hashes(&mut bytes);
     }
     bytes.extend(request(&[b"ECHO", b"the end"]));
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).expect("the server listens");
@@ -74,6 +75,32 @@ fn fill(server: &Server) {
             replies.extend_from_slice(&chunk[..count]);
         }
     });
+}
+
+/// Requests that set hashes of all sizes and shapes: packed ones, long values, many fields, some that expire.
+fn hashes(bytes: &mut Vec<u8>) {
+    for (number, count) in [1, 2, 100, 512, 513, 600, 5000].into_iter().enumerate() {
+        let key = format!("hash:{number}");
+        for field in 0..count {
+            let name = match field % 3 {
+                0 => field.to_string(),
+                1 => format!("f\r\n:{field}"),
+                _ => format!("field:{field:020}"),
+            };
+            let value = match (number + field) % 4 {
+                0 => String::new(),
+                1 => (field as i64 * -7_777_777).to_string(),
+                2 if field % 50 == 2 => "long ".repeat(field * 100),
+                _ => "v".repeat(field % 64),
+            };
+            let words = [b"HSET", key.as_bytes(), name.as_bytes(), value.as_bytes()];
+            bytes.extend(request(&words));
+        }
+        if number % 2 == 1 {
+            let expiry = (32_503_680_000_000 + number).to_string();
+            bytes.extend(request(&[b"PEXPIREAT", key.as_bytes(), expiry.as_bytes()]));
+        }
+    }
 }
 
 /// What the server makes of all of its data; the same for the same data.

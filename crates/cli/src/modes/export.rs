@@ -3,7 +3,9 @@
 //! Keys are found by SCAN, a database at a time, and read a group at a time: how long they are first, so that
 //! no group is larger than it has to be, then value and expiry together. A group is as it was at one point in
 //! time, where the server has transactions; the file as a whole is not. A key that SCAN names twice is
-//! written once, as servers expect of a file.
+//! written once, as servers expect of a file. `values` knows how strings and hashes are read and written.
+
+mod values;
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -22,6 +24,7 @@ use crate::flags::Options;
 use crate::format::quoted;
 use crate::limits::{EXPORT_GROUP_BYTES, EXPORT_GROUP_KEYS, EXPORT_SCAN};
 use crate::session::Session;
+use values::{Fields, Form, Readable};
 
 /// The format is that of this release, whatever server the keys come from.
 const WRITTEN_AS: &str = "7.0.15";
@@ -46,6 +49,7 @@ pub(super) fn run(mut session: Session, options: &Options, path: &Path) -> Resul
         skips_unsupported: options.skips_unsupported,
         database: 0,
         names: Names::default(),
+        fields: Fields::default(),
         written: 0,
         unsupported: 0,
     };
@@ -157,6 +161,7 @@ struct Export<'a> {
     skips_unsupported: bool,
     database: u64,
     names: Names,
+    fields: Fields,
     written: u64,
     unsupported: u64,
 }
@@ -181,19 +186,17 @@ impl Export<'_> {
     /// Exports keys, unless they are gone.
     fn keys(&mut self, session: &mut Session, mut keys: Vec<Vec<u8>>) -> Result {
         keys.retain(|key| self.names.insert(key));
-        let request = |key| vec![&b"STRLEN"[..], key];
-        let requests: Vec<Vec<&[u8]>> = keys.iter().map(|key| request(key)).collect();
-        let lengths = session.ask_all(&requests)?;
-        let mut group: Vec<&[u8]> = Vec::new();
+        let forms = values::forms(session, &keys)?;
+        let mut group: Vec<(&[u8], Form)> = Vec::new();
         let mut group_bytes = 0;
-        for (key, length) in keys.iter().zip(lengths) {
-            let bytes = match length {
-                Value::Integer(length) => usize::try_from(length).unwrap_or(0),
-                Value::Error(text) if text.starts_with(b"WRONGTYPE") => {
+        for (key, found) in keys.iter().zip(forms) {
+            let (form, bytes) = match found {
+                Readable::Value(form, bytes) => (form, bytes),
+                Readable::Unsupported => {
                     self.refuse(session, key)?;
                     continue;
                 }
-                other => return Err(self.unexpected(key, &other)),
+                Readable::Unexpected(reply) => return Err(self.unexpected(key, &reply)),
             };
             let is_full = group.len() == EXPORT_GROUP_KEYS
                 || group_bytes + bytes > EXPORT_GROUP_BYTES && !group.is_empty();
@@ -202,13 +205,13 @@ impl Export<'_> {
                 group.clear();
                 group_bytes = 0;
             }
-            group.push(key);
+            group.push((key, form));
             group_bytes += bytes;
         }
         self.group(session, &group)
     }
 
-    /// What to do with a key that is no string.
+    /// What to do with a key that is neither a string nor a hash.
     fn refuse(&mut self, session: &mut Session, key: &[u8]) -> Result {
         self.unsupported += 1;
         if self.skips_unsupported {
@@ -219,15 +222,15 @@ impl Export<'_> {
             _ => "value of another type".to_owned(),
         };
         Err(Failure::Other(format!(
-            "key {} in database {} is a {kind}, and only strings are supported. Nothing was saved; \
-             --skip-unsupported leaves out what cannot be.",
+            "key {} in database {} is a {kind}, and only strings and hashes are supported. \
+             Nothing was saved; --skip-unsupported leaves out what cannot be.",
             quoted(key),
             self.database
         )))
     }
 
     /// Reads and writes some keys.
-    fn group(&mut self, session: &mut Session, keys: &[&[u8]]) -> Result {
+    fn group(&mut self, session: &mut Session, keys: &[(&[u8], Form)]) -> Result {
         if keys.is_empty() {
             return Ok(());
         }
@@ -237,8 +240,8 @@ impl Export<'_> {
             b"PTTL"
         };
         let mut requests = Vec::with_capacity(2 * keys.len() + 2);
-        for key in keys {
-            requests.push(vec![&b"GET"[..], key]);
+        for (key, form) in keys {
+            requests.push(vec![form.command(), key]);
             requests.push(vec![asks_expiry, key]);
         }
         if self.has_transactions {
@@ -250,36 +253,51 @@ impl Export<'_> {
         if self.has_transactions {
             replies = match replies.pop() {
                 Some(Value::Array(replies)) => replies,
-                other => return Err(self.unexpected(keys[0], &other.unwrap_or(Value::Null))),
+                other => return Err(self.unexpected(keys[0].0, &other.unwrap_or(Value::Null))),
             };
         }
         let mut replies = replies.into_iter();
-        for key in keys {
+        for (key, form) in keys {
             let (value, expiry) = (replies.next(), replies.next());
-            self.key(key, value, expiry, now)?;
+            let expiry = self.expiry(key, expiry, now)?;
+            self.key(key, *form, value, expiry)?;
         }
         Ok(())
     }
 
-    fn key(&mut self, key: &[u8], value: Option<Value>, expiry: Option<Value>, now: i64) -> Result {
-        let expiry_ms = match expiry {
+    /// When a key expires, by the reply about that.
+    fn expiry(&self, key: &[u8], reply: Option<Value>, now: i64) -> Result<Option<i64>> {
+        Ok(match reply {
             Some(Value::Integer(..0)) => None,
             Some(Value::Integer(time)) if self.has_times => Some(time),
             Some(Value::Integer(span)) => Some(now + span),
             other => return Err(self.unexpected(key, &other.unwrap_or(Value::Null))),
-        };
-        let value = match value {
-            Some(Value::Bulk(value)) => value,
-            // Gone since SCAN named it.
-            Some(Value::Null) => return Ok(()),
-            other => return Err(self.unexpected(key, &other.unwrap_or(Value::Null))),
-        };
+        })
+    }
+
+    fn key(
+        &mut self,
+        key: &[u8],
+        form: Form,
+        value: Option<Value>,
+        expiry_ms: Option<i64>,
+    ) -> Result {
         let attributes = Attributes {
             expiry_ms,
             ..Attributes::default()
         };
+        let put = match (form, value) {
+            (Form::String, Some(Value::Bulk(value))) => self.writer.key(key, &value, attributes),
+            // Gone since SCAN named it.
+            (Form::String, Some(Value::Null)) => return Ok(()),
+            (Form::Hash, Some(reply)) => match self.fields.take(reply) {
+                Ok(0) => return Ok(()),
+                Ok(_) => self.fields.write(&mut self.writer, key, attributes),
+                Err(reply) => return Err(self.unexpected(key, &reply)),
+            },
+            (_, other) => return Err(self.unexpected(key, &other.unwrap_or(Value::Null))),
+        };
         self.written += 1;
-        let put = self.writer.key(key, &value, attributes);
         put.map_err(|error| wrong(self.path, &error))
     }
 

@@ -1,31 +1,32 @@
-//! `import FILE`: the keys of an RDB file, as SETs, to any server that speaks the Redis protocol.
+//! `import FILE`: the keys of an RDB file, as SETs and HSETs, to any server that speaks the Redis protocol.
 //!
-//! The file is read twice: first to find out whether it is whole and holds nothing that cannot be written,
-//! then to write. Requests go out a batch at a time, and the next batch goes out before the replies of the
+//! The file is read twice: first to find out whether it is whole and can be written ([`survey`]), then to
+//! write. Requests go out a batch at a time, and the next batch goes out before the replies of the
 //! last are read, so that neither side waits. The first key that the server refuses is the end. With `-c`
-//! each key goes to its node of a cluster ([`lanes`]).
+//! each key goes to its node of a cluster ([`lanes`]). A hash goes in several requests ([`hashes`]).
 
+mod hashes;
 mod lanes;
+mod survey;
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use indicatif::ProgressBar;
-use rdb::{Attributes, Item, Reader, Unsupported};
+use rdb::{Attributes, Element, Item, Typed};
 use resp::cluster::Redirection;
 use resp::{Value, format_i64};
 use sys::clock::realtime_ms;
 
-use super::file::{bar, wrong};
 use crate::access::Access;
 use crate::amounts::count;
 use crate::failure::{Failure, Result};
 use crate::flags::Options;
 use crate::format::quoted;
 use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_KEYS, MAX_REDIRECTIONS, REFUSALS_SHOWN};
+use hashes::Hash;
 use lanes::{Astray, Lanes, Sent};
+use survey::{Survey, open, survey, unreadable};
 
 pub(super) fn run(options: &Options, path: &Path) -> Result {
     let wanted = options
@@ -68,6 +69,7 @@ pub(super) fn run(options: &Options, path: &Path) -> Result {
         database: 0,
         databases: 0,
         astray: VecDeque::new(),
+        hash: None,
         refusals: Vec::new(),
         written: 0,
         kept: 0,
@@ -83,82 +85,6 @@ fn are(number: u64) -> String {
     } else {
         format!("are {number}")
     }
-}
-
-/// What a file holds.
-#[derive(Default)]
-struct Survey {
-    keys: u64,
-    /// Those in database 0.
-    keys_in_first: u64,
-    unsupported: u64,
-    /// What the first of these is, in words.
-    first_unsupported: Option<String>,
-}
-
-/// Reads the whole file.
-fn survey(path: &Path, wanted: Option<u64>) -> Result<Survey> {
-    let mut survey = Survey::default();
-    let (mut reader, bar) = open(path, "checking")?;
-    let mut database = 0;
-    while let Some(item) = reader.next().map_err(|error| unreadable(path, &error))? {
-        let is_wanted = wanted.is_none_or(|wanted| wanted == database);
-        match item {
-            Item::Database(number) => database = number,
-            Item::Entry(_) => {
-                survey.keys += u64::from(is_wanted);
-                survey.keys_in_first += u64::from(is_wanted && database == 0);
-            }
-            Item::Unsupported(Unsupported::Value { .. }) if !is_wanted => {}
-            Item::Unsupported(what) => {
-                survey.unsupported += 1;
-                let first = &mut survey.first_unsupported;
-                first.get_or_insert_with(|| describe(&what, database));
-            }
-            Item::Fact { .. } | Item::Sizes { .. } => {}
-        }
-        bar.set_position(reader.offset());
-    }
-    bar.finish_and_clear();
-    Ok(survey)
-}
-
-fn describe(what: &Unsupported<'_>, database: u64) -> String {
-    match what {
-        Unsupported::Value { key, kind } => format!(
-            "key {} in database {database} is a {kind}, and only strings are supported",
-            quoted(key)
-        ),
-        Unsupported::Function(name) => {
-            format!("it holds the function library '{name}', and functions are not supported")
-        }
-        Unsupported::Module(name) => {
-            format!("it holds data of the module '{name}', and modules are not supported")
-        }
-    }
-}
-
-fn open(path: &Path, what: &'static str) -> Result<(Reader<File>, ProgressBar)> {
-    let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
-    let (facts, file) = opened.map_err(|error| wrong(path, &error))?;
-    if !facts.is_file() {
-        return Err(Failure::Other(format!(
-            "{}: this is no file, which has to be read twice",
-            path.display()
-        )));
-    }
-    let mut reader = Reader::new(file, true).map_err(|error| unreadable(path, &error))?;
-    reader.pass_unsupported();
-    let bar = bar(
-        facts.len(),
-        "{msg} {bytes}/{total_bytes} [{wide_bar}] {binary_bytes_per_sec}, {eta} left",
-    );
-    bar.set_message(what);
-    Ok((reader, bar))
-}
-
-fn unreadable(path: &Path, error: &rdb::Error) -> Failure {
-    Failure::Other(format!("{}: {error}", path.display()))
 }
 
 /// How a SET says when its key expires.
@@ -182,6 +108,8 @@ struct Import {
     databases: u64,
     /// Keys that have to be sent to another node of a cluster.
     astray: VecDeque<Astray>,
+    /// The hash that is being read from the file, if it is to be written.
+    hash: Option<Hash>,
     /// Keys that the server refused, and why.
     refusals: Vec<(Sent, String)>,
     written: u64,
@@ -195,15 +123,22 @@ impl Import {
         let (mut reader, bar) = open(path, "importing")?;
         let (mut database, mut selected) = (0, None);
         while let Some(item) = reader.next().map_err(|error| unreadable(path, &error))? {
+            let is_wanted = wanted.is_none_or(|wanted| wanted == database);
+            let is_key = matches!(item, Typed::Begin { .. } | Typed::Item(Item::Entry(_)));
+            if is_key && is_wanted && selected != Some(database) {
+                self.select(database)?;
+                selected = Some(database);
+            }
             match item {
-                Item::Database(number) => database = number,
-                Item::Entry(entry) if wanted.is_none_or(|wanted| wanted == database) => {
-                    if selected != Some(database) {
-                        self.select(database)?;
-                        selected = Some(database);
-                    }
+                Typed::Item(Item::Database(number)) => database = number,
+                Typed::Item(Item::Entry(entry)) if is_wanted => {
                     self.put(entry.key, entry.value, entry.attributes)?;
                 }
+                Typed::Begin {
+                    key, attributes, ..
+                } if is_wanted => self.begin_hash(key, attributes)?,
+                Typed::Element(Element::Field { field, value }) => self.field(field, value)?,
+                Typed::End => self.end_hash()?,
                 _ => {}
             }
             if !self.refusals.is_empty() {
@@ -238,8 +173,7 @@ impl Import {
     /// Sends a key, with others if there are more to come.
     fn put(&mut self, key: &[u8], value: &[u8], attributes: Attributes) -> Result {
         let now = realtime_ms();
-        if attributes.expiry_ms.is_some_and(|expiry| expiry <= now) {
-            self.expired += 1;
+        if self.has_expired(attributes, now) {
             return Ok(());
         }
         let (Some(expiry), Form::Unknown) = (attributes.expiry_ms, self.form) else {
@@ -260,6 +194,13 @@ impl Import {
         Ok(())
     }
 
+    /// Whether a key has expired, which is counted.
+    fn has_expired(&mut self, attributes: Attributes, now: i64) -> bool {
+        let has_expired = attributes.expiry_ms.is_some_and(|expiry| expiry <= now);
+        self.expired += u64::from(has_expired);
+        has_expired
+    }
+
     /// Adds a key to a batch. Returns the lane of it.
     fn queue(&mut self, key: &[u8], value: &[u8], expiry: Option<i64>, now: i64) -> usize {
         let mut digits = [0; resp::number::INTEGER_TEXT_LEN];
@@ -274,21 +215,70 @@ impl Import {
         if self.keeps_existing {
             words.push(b"NX");
         }
-        let request = match self.lanes.is_cluster() {
-            true => words.iter().map(|word| word.to_vec()).collect(),
-            false => Vec::new(),
-        };
-        let at = self.lanes.of(key);
-        let lane = &mut self.lanes.all[at];
-        lane.queue(&words);
-        lane.waiting.push_back(Sent {
-            key: key.to_vec(),
-            database: self.database,
-            request,
-        });
-        lane.batch_keys += 1;
-        lane.batch_bytes += key.len() + value.len();
+        let at = self.lanes.begin_key(key, self.database);
+        self.lanes.queue_for_key(at, &words);
+        self.lanes.end_key(at);
         at
+    }
+
+    /// Begins a hash, unless it is left out.
+    fn begin_hash(&mut self, key: &[u8], attributes: Attributes) -> Result {
+        if self.has_expired(attributes, realtime_ms()) {
+            return Ok(());
+        }
+        if self.keeps_existing {
+            self.drain()?;
+            if self.lanes.exists(key)? {
+                self.kept += 1;
+                return Ok(());
+            }
+        }
+        let at = self.lanes.begin_key(key, self.database);
+        if !self.keeps_existing {
+            self.lanes.queue_for_key(at, &[b"DEL", key]);
+        }
+        self.hash = Some(Hash::new(at, key, attributes.expiry_ms));
+        Ok(())
+    }
+
+    /// Adds a field to the hash that was begun, if it is not left out.
+    fn field(&mut self, field: &[u8], value: &[u8]) -> Result {
+        let Some(hash) = &mut self.hash else {
+            return Ok(());
+        };
+        if !hash.add(field, value) {
+            return Ok(());
+        }
+        hash.queue_fields(&mut self.lanes);
+        let at = hash.at;
+        let sent = self.lanes.all[at].flush();
+        self.lanes.at_node(at, sent)?;
+        while self.take_reply(at)? {}
+        self.end_refused_hash(at);
+        Ok(())
+    }
+
+    /// Ends the hash that was begun, if the server has refused a part of it. In a cluster another node may be
+    /// the one to ask.
+    fn end_refused_hash(&mut self, at: usize) {
+        let waiting = &self.lanes.all[at].waiting;
+        let is_refused = |sent: &Sent| matches!(sent.reply, Value::Error(_));
+        if waiting.back().is_some_and(is_refused) && !self.lanes.is_cluster() {
+            self.hash = None;
+            if let Some(sent) = self.lanes.all[at].waiting.pop_back() {
+                self.note(sent, at, 0);
+            }
+        }
+    }
+
+    /// Ends the hash that was begun.
+    fn end_hash(&mut self) -> Result {
+        let Some(mut hash) = self.hash.take() else {
+            return Ok(());
+        };
+        hash.queue_end(&mut self.lanes);
+        self.lanes.end_key(hash.at);
+        self.send_if_due(hash.at)
     }
 
     /// Sends the batch of a lane if it is full, then waits for the replies of the one before.
@@ -320,19 +310,36 @@ impl Import {
     /// Reads replies of a lane until only so many keys wait for theirs.
     fn take_replies(&mut self, at: usize, left: usize) -> Result {
         while self.lanes.all[at].waiting.len() > left {
-            let lane = &mut self.lanes.all[at];
-            let reply = lane.reply();
-            let reply = self.lanes.at_node(at, reply)?;
-            let sent = self.lanes.all[at].waiting.pop_front();
-            self.note(sent.expect("it was just there"), at, reply, 0);
+            if !self.take_reply(at)? {
+                break;
+            }
         }
         Ok(())
     }
 
-    /// Takes the reply to a key that was sent on so often.
-    fn note(&mut self, sent: Sent, from: usize, reply: Value, count: u32) {
-        let text = match reply {
-            Value::Error(text) => text,
+    /// Reads the next reply of a lane. `false` if the first key that waits has none to come.
+    fn take_reply(&mut self, at: usize) -> Result<bool> {
+        let lane = &mut self.lanes.all[at];
+        if lane.waiting.front().is_none_or(|sent| sent.unanswered == 0) {
+            return Ok(false);
+        }
+        let reply = lane.reply();
+        let reply = self.lanes.at_node(at, reply)?;
+        let waiting = &mut self.lanes.all[at].waiting;
+        let sent = waiting.front_mut().expect("it was just there");
+        sent.take(reply);
+        sent.unanswered -= 1;
+        if sent.is_whole && sent.unanswered == 0 {
+            let sent = waiting.pop_front().expect("it was just there");
+            self.note(sent, at, 0);
+        }
+        Ok(true)
+    }
+
+    /// Takes note of the replies to a key that was sent on so often.
+    fn note(&mut self, sent: Sent, from: usize, count: u32) {
+        let text = match &sent.reply {
+            Value::Error(text) => text.clone(),
             Value::Null => return self.kept += 1,
             _ => return self.written += 1,
         };
@@ -357,9 +364,16 @@ impl Import {
         while let Some(key) = self.astray.pop_front() {
             let at = self.lanes.follow(key.from, &key.target)?;
             self.drain_lane(at)?;
-            let reply = self.lanes.all[at].ask(&key.sent.request, key.target.is_once);
-            let reply = self.lanes.at_node(at, reply)?;
-            self.note(key.sent, at, reply, key.count + 1);
+            let mut sent = key.sent;
+            sent.reply = Value::Null;
+            for request in &sent.requests {
+                let reply = self.lanes.all[at].ask(request, key.target.is_once);
+                let reply = self.lanes.at_node(at, reply)?;
+                if !matches!(sent.reply, Value::Error(_)) {
+                    sent.reply = reply;
+                }
+            }
+            self.note(sent, at, key.count + 1);
         }
         Ok(())
     }

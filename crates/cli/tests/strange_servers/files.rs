@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rdb::{Attributes, Item, Options, Reader, Writer};
+use rdb::{Attributes, Collection, Element, Item, Options, Reader, Writer};
 
 use super::{answering, outcome, run, server};
 
@@ -151,6 +151,51 @@ fn a_file_that_is_damaged_is_not_imported_in_part() {
         assert_eq!(code, Some(1));
         assert!(told.starts_with(&path) && told.contains(wrong), "{told}");
     }
+}
+
+#[test]
+fn a_hash_that_is_refused_is_named_and_the_end() {
+    let scratch = Scratch::new();
+    let path = scratch.path("dump.rdb");
+    let mut writer = Writer::new(Vec::new(), Options::default()).expect("there is room");
+    for key in [&b"first"[..], b"second"] {
+        let begun = writer.begin(key, Collection::Hash, 100_000, Attributes::default());
+        begun.expect("there is room");
+        for number in 0..100_000 {
+            let field = format!("field:{number}");
+            let element = Element::Field {
+                field: field.as_bytes(),
+                value: b"value",
+            };
+            writer.element(element).expect("there is room");
+        }
+        writer.end().expect("there is room");
+    }
+    fs::write(&path, writer.finish().expect("there is room")).expect("the directory is ours");
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let port = {
+        let heard = Arc::clone(&heard);
+        answering(move |words| {
+            let mut heard = heard.lock().expect("no panic");
+            heard.push(words[..2].join(" "));
+            let is_full = heard.iter().filter(|line| *line == "HSET first").count() > 3;
+            Some(match is_full {
+                true => "-OOM command not allowed when used memory > 'maxmemory'.\r\n".to_owned(),
+                false => ":1\r\n".to_owned(),
+            })
+        })
+    };
+    let (text, told, code) = outcome(&run(port, &["import", "-n", "0", &path], ""));
+    assert_eq!((&text[..], code), ("", Some(1)));
+    assert_eq!(
+        told,
+        "key \"first\" in database 0: OOM command not allowed when used memory > 'maxmemory'.\n\
+         0 of 2 keys were written\n"
+    );
+    let heard = heard.lock().expect("no panic");
+    assert_eq!(heard[..3], ["SELECT 0", "DEL first", "HSET first"]);
+    // Not all of the file is sent to a server that has refused a part of it.
+    assert!(heard.len() < 20, "{heard:?}");
 }
 
 /// A server that knows little and says everything twice.

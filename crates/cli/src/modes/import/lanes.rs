@@ -12,14 +12,41 @@ use resp::slot::{SLOTS, slot};
 use crate::access::Access;
 use crate::connection::{Connection, Place};
 use crate::failure::{Failure, Result};
+use crate::limits::MAX_REDIRECTIONS;
 use crate::session::Session;
 
-/// A key that was sent, until its reply comes.
+/// A key that is sent, by one request or several, until its last reply comes.
 pub(super) struct Sent {
     pub(super) key: Vec<u8>,
     pub(super) database: u64,
-    /// In a cluster the request, which another node may have to be sent.
-    pub(super) request: Vec<Vec<u8>>,
+    /// In a cluster the requests, which another node may have to be sent.
+    pub(super) requests: Vec<Vec<Vec<u8>>>,
+    /// Requests whose replies have not come.
+    pub(super) unanswered: usize,
+    /// No request of the key follows.
+    pub(super) is_whole: bool,
+    /// The first error among the replies, or the last reply.
+    pub(super) reply: Value,
+}
+
+impl Sent {
+    pub(super) fn new(key: &[u8], database: u64) -> Sent {
+        Sent {
+            key: key.to_vec(),
+            database,
+            requests: Vec::new(),
+            unanswered: 0,
+            is_whole: false,
+            reply: Value::Null,
+        }
+    }
+
+    /// Takes the next reply.
+    pub(super) fn take(&mut self, reply: Value) {
+        if !matches!(self.reply, Value::Error(_)) {
+            self.reply = reply;
+        }
+    }
 }
 
 /// A key that a node of a cluster did not take.
@@ -60,9 +87,26 @@ impl Lane {
 
     /// Sends the batch. Returns how many keys it had.
     pub(super) fn send(&mut self) -> Result<usize> {
-        self.connection.flush()?;
-        self.batch_bytes = 0;
+        self.flush()?;
         Ok(std::mem::take(&mut self.batch_keys))
+    }
+
+    /// Sends the batch, which goes on.
+    pub(super) fn flush(&mut self) -> Result {
+        self.batch_bytes = 0;
+        Ok(self.connection.flush()?)
+    }
+
+    /// Adds a request of the key that was begun last.
+    fn queue_for_key<W: AsRef<[u8]>>(&mut self, words: &[W], is_cluster: bool) {
+        self.queue(words);
+        let sent = self.waiting.back_mut().expect("a key was begun");
+        sent.unanswered += 1;
+        if is_cluster {
+            let words = words.iter().map(|word| word.as_ref().to_vec());
+            sent.requests.push(words.collect());
+        }
+        self.batch_bytes += words.iter().map(|word| word.as_ref().len()).sum::<usize>();
     }
 
     /// The reply to one request. No other may wait for its reply.
@@ -136,6 +180,50 @@ impl Lanes {
     pub(super) fn of(&self, key: &[u8]) -> usize {
         let by_slot = self.by_slot.as_ref();
         by_slot.map_or(0, |by_slot| by_slot[usize::from(slot(key))])
+    }
+
+    /// Begins the requests of a key. Returns its lane.
+    pub(super) fn begin_key(&mut self, key: &[u8], database: u64) -> usize {
+        let at = self.of(key);
+        self.all[at].waiting.push_back(Sent::new(key, database));
+        at
+    }
+
+    /// Adds a request of the key that was begun last on a lane.
+    pub(super) fn queue_for_key<W: AsRef<[u8]>>(&mut self, at: usize, words: &[W]) {
+        let is_cluster = self.is_cluster();
+        self.all[at].queue_for_key(words, is_cluster);
+    }
+
+    /// Ends the requests of the key that was begun last on a lane.
+    pub(super) fn end_key(&mut self, at: usize) {
+        let lane = &mut self.all[at];
+        lane.batch_keys += 1;
+        lane.waiting.back_mut().expect("a key was begun").is_whole = true;
+    }
+
+    /// Whether the server has a key. No request may wait for its reply.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(super) fn exists(&mut self, key: &[u8]) -> Result<bool> {
+        let request = [b"EXISTS".to_vec(), key.to_vec()];
+        let (mut at, mut is_once) = (self.of(key), false);
+        for _ in 0..=MAX_REDIRECTIONS {
+            let reply = self.all[at].ask(&request, is_once);
+            match self.at_node(at, reply)? {
+                Value::Error(text) if self.is_cluster() => {
+                    let Some(target) = Redirection::parse(&text) else {
+                        break;
+                    };
+                    at = self.follow(at, &target)?;
+                    is_once = target.is_once;
+                }
+                reply => return Ok(reply == Value::Integer(1)),
+            }
+        }
+        // What is wrong is told where the key is written.
+        Ok(false)
     }
 
     /// The lane to where a redirection points, which is that of its slot from now on if it says so.

@@ -1,0 +1,136 @@
+//! Values of an export: which command reads one, and how it is written.
+
+use std::io::{self, Write};
+
+use rdb::packed::ListpackBuilder;
+use rdb::{Attributes, Collection, Element, Writer};
+use resp::Value;
+
+use crate::failure::Result;
+use crate::limits::{EXPORT_FIELD_BYTES, EXPORT_PACKED_BYTES, EXPORT_PACKED_FIELDS};
+use crate::session::Session;
+
+/// How the value of a key is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    String,
+    Hash,
+}
+
+impl Form {
+    /// The command that reads all of a value.
+    pub(super) fn command(self) -> &'static [u8] {
+        match self {
+            Form::String => b"GET",
+            Form::Hash => b"HGETALL",
+        }
+    }
+}
+
+/// What a key turned out to be.
+pub(super) enum Readable {
+    /// Its form, and about how many bytes it has.
+    Value(Form, usize),
+    Unsupported,
+    /// The server answered something else.
+    Unexpected(Value),
+}
+
+/// Finds out the forms of keys, in their order. A key that is gone is an empty string.
+pub(super) fn forms(session: &mut Session, keys: &[Vec<u8>]) -> Result<Vec<Readable>> {
+    let request = |key| vec![&b"STRLEN"[..], key];
+    let requests: Vec<Vec<&[u8]>> = keys.iter().map(|key| request(key)).collect();
+    let lengths = session.ask_all(&requests)?;
+    let mut others = Vec::new();
+    let mut found = Vec::with_capacity(keys.len());
+    for (key, length) in keys.iter().zip(lengths) {
+        found.push(match length {
+            Value::Integer(length) => {
+                Readable::Value(Form::String, usize::try_from(length).unwrap_or(0))
+            }
+            Value::Error(text) if text.starts_with(b"WRONGTYPE") => {
+                others.push(vec![&b"HLEN"[..], key]);
+                others.push(vec![&b"MEMORY"[..], b"USAGE", key]);
+                Readable::Unsupported
+            }
+            other => Readable::Unexpected(other),
+        });
+    }
+    if others.is_empty() {
+        return Ok(found);
+    }
+    let mut replies = session.ask_all(&others)?.into_iter();
+    for found in &mut found {
+        if let Readable::Unsupported = found
+            && let (Some(Value::Integer(fields)), memory) = (replies.next(), replies.next())
+        {
+            let bytes = match memory {
+                Some(Value::Integer(bytes)) => bytes,
+                // The server does not tell.
+                _ => fields.saturating_mul(EXPORT_FIELD_BYTES),
+            };
+            *found = Readable::Value(Form::Hash, usize::try_from(bytes).unwrap_or(0));
+        }
+    }
+    Ok(found)
+}
+
+/// The fields of a hash, until they are written.
+#[derive(Default)]
+pub(super) struct Fields {
+    pairs: Vec<(Vec<u8>, Vec<u8>)>,
+    listpack: ListpackBuilder,
+}
+
+impl Fields {
+    /// Takes the fields from the reply to HGETALL: a map, or fields and values in turn. How many there are.
+    ///
+    /// # Errors
+    /// The reply is neither; it is given back.
+    pub(super) fn take(&mut self, reply: Value) -> std::result::Result<usize, Value> {
+        self.pairs.clear();
+        let pairs: Vec<(Value, Value)> = match reply {
+            Value::Map(pairs) => pairs,
+            Value::Array(words) if words.len() % 2 == 0 => {
+                let mut words = words.into_iter();
+                std::iter::from_fn(|| Some((words.next()?, words.next()?))).collect()
+            }
+            other => return Err(other),
+        };
+        for pair in pairs {
+            match pair {
+                (Value::Bulk(field), Value::Bulk(value)) => self.pairs.push((field, value)),
+                (Value::Bulk(_), other) | (other, _) => return Err(other),
+            }
+        }
+        Ok(self.pairs.len())
+    }
+
+    /// Writes a hash as redis-server does that has its default settings.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub(super) fn write<W: Write>(
+        &mut self,
+        writer: &mut Writer<W>,
+        key: &[u8],
+        attributes: Attributes,
+    ) -> io::Result<()> {
+        let is_short = |text: &[u8]| text.len() <= EXPORT_PACKED_BYTES;
+        let is_packed = self.pairs.len() <= EXPORT_PACKED_FIELDS
+            && (self.pairs.iter()).all(|(field, value)| is_short(field) && is_short(value));
+        if is_packed {
+            self.listpack.clear();
+            for (field, value) in &self.pairs {
+                self.listpack.push(field);
+                self.listpack.push(value);
+            }
+            return writer.hash(key, &mut self.listpack, attributes);
+        }
+        writer.begin(key, Collection::Hash, self.pairs.len() as u64, attributes)?;
+        for (field, value) in &self.pairs {
+            writer.element(Element::Field { field, value })?;
+        }
+        writer.end()
+    }
+}
