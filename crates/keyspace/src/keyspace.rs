@@ -4,7 +4,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::collection::any::{Pieces, SMALL_BYTES};
+use crate::collection::any::{Moment, Pieces, SMALL_BYTES};
 use crate::collection::build::HashBuilder;
 use crate::database::Database;
 use crate::entry::Kind;
@@ -188,6 +188,12 @@ impl Keyspace {
     /// Bytes of those.
     pub fn pending_bytes(&self) -> usize {
         self.shared.reclaimer.pending_bytes()
+    }
+
+    /// Drops a moment of a collection in the background: that looks at each node that was replaced since, or
+    /// at all nodes, if the collection is gone.
+    pub fn discard(&self, moment: Moment) {
+        self.shared.reclaimer.send(moment, 0);
     }
 
     /// Large things that were dropped in the background.

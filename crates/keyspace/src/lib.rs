@@ -42,8 +42,8 @@ pub use large::{Large, LargeValue, Lent};
 pub use observe::{Change, ChangeKind, Observer, reason};
 pub use records::{Record, RecordValue, Records};
 pub use shard::{
-    Detached, EMPTY_HASH, EntryMut, EntryRef, Expiry, Guard, HASH, HashFields, HashRef, New,
-    Offloading, Overhead,
+    Detached, EMPTY_HASH, EntryMut, EntryRef, Expiry, Guard, HASH, HashFields, HashRef, LeafPlace,
+    New, Offloading, Overhead,
 };
 pub use shard_set::{MAX_SHARDS, ShardId, ShardSet};
 pub use slot::{SLOTS, all_slots, slot};

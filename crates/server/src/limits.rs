@@ -163,6 +163,10 @@ pub(crate) const CHANNEL_PARTS: usize = 256;
 /// Keys that one command forgets while there are more than `tracking-table-max-keys`.
 pub(crate) const TRACKING_EVICTIONS: usize = 100;
 
+/// Unread bytes of a reply that is sent while it grows, from which on it does not grow: a slow client costs
+/// no more.
+pub(crate) const UNREAD_PART_BYTES: usize = 512 * 1024;
+
 /// Unsent bytes of a connection from which on it is not told any more which keys have changed, but in the end
 /// that all have.
 pub(crate) const UNREAD_NEWS_BYTES: usize = 1024 * 1024;

@@ -20,6 +20,7 @@ mod hash_files;
 mod http;
 mod import;
 mod inbox_model;
+mod large_hashes;
 mod large_values;
 mod limits;
 mod log_start;

@@ -89,15 +89,37 @@ impl<'e> HashRef<'e> {
         }
     }
 
-    /// Gives out all names and values, by rank: each name (the second argument of `visit` is true), then its
-    /// value.
+    /// The items of one leaf, by the place where it begins, or all of a small hash. Returns the place of the
+    /// next leaf. Places are those of one moment.
+    pub fn items_from(self, place: &LeafPlace, visit: impl FnMut(Item<'e>)) -> Option<LeafPlace> {
+        let (run, next) = self.leaf_from(place);
+        run.iter().for_each(visit);
+        next
+    }
+
+    /// [`HashRef::items_from`] as cells: each name (the second argument of `visit` is true), then its value.
     #[inline]
-    pub fn cells(self, mut visit: impl FnMut(Cell<'e>, bool)) {
+    pub fn cells_from(
+        self,
+        place: &LeafPlace,
+        visit: impl FnMut(Cell<'e>, bool),
+    ) -> Option<LeafPlace> {
+        let (run, next) = self.leaf_from(place);
+        run.cells(visit);
+        next
+    }
+
+    /// A leaf, and where the next begins.
+    fn leaf_from(self, place: &LeafPlace) -> (Run<'e>, Option<LeafPlace>) {
         match self {
-            HashRef::Run(run) => run.cells(visit),
+            HashRef::Run(run) => (run, None),
             HashRef::Tree(tree) => {
-                let leaves = tree.leaves(&Edge::default());
-                leaves.for_each(|leaf| leaf.run.cells(&mut visit));
+                let mut leaves = tree.leaves(&place.edge());
+                let leaf = leaves.next().expect("a tree has a leaf");
+                (
+                    leaf.run,
+                    leaves.next().map(|next| LeafPlace::of(next.start())),
+                )
             }
         }
     }
@@ -129,6 +151,29 @@ impl<'e> HashRef<'e> {
             }
         }
         0
+    }
+}
+
+/// Where a leaf of a tree begins. The default is the first.
+#[derive(Clone, Debug, Default)]
+pub struct LeafPlace {
+    order: u128,
+    fence: Box<[u8]>,
+}
+
+impl LeafPlace {
+    fn of(edge: Edge<'_>) -> LeafPlace {
+        LeafPlace {
+            order: edge.order,
+            fence: edge.name.into(),
+        }
+    }
+
+    fn edge(&self) -> Edge<'_> {
+        Edge {
+            order: self.order,
+            name: &self.fence,
+        }
     }
 }
 

@@ -38,7 +38,7 @@ mod writing;
 
 pub use cell::Overhead;
 pub(crate) use cell::ShardCell;
-pub use fields::{EMPTY_HASH, HASH, HashFields, HashRef};
+pub use fields::{EMPTY_HASH, HASH, HashFields, HashRef, LeafPlace};
 pub use guard::Guard;
 pub use offloading::Offloading;
 pub use view::{Detached, EntryMut, EntryRef};

@@ -29,6 +29,11 @@ pub(crate) trait Work: Send {
     /// Goes on until `slice` is over, or less. Returns what happens next.
     fn go_on(&mut self, around: &mut Around<'_>, slice: &Slice) -> Progress;
 
+    /// Whether its parts are sent as fast as the client reads them, and not faster.
+    fn streams(&self) -> bool {
+        false
+    }
+
     /// Whether somebody else does it, who wakes the worker when it is done.
     fn is_apart(&self) -> bool {
         false
@@ -75,6 +80,15 @@ impl Slice {
         }
     }
 
+    /// One that begins now, or one without end where work may not be left for later.
+    pub(crate) fn if_any(may_defer: bool) -> Slice {
+        if may_defer {
+            Slice::begin()
+        } else {
+            Slice::ENDLESS
+        }
+    }
+
     /// One without end.
     pub(crate) const ENDLESS: Slice = Slice { began: None };
 
@@ -95,6 +109,18 @@ pub(crate) struct Deferred {
     pub(crate) request: Box<Transaction>,
     /// The time it has taken so far.
     pub(crate) ticks: u64,
+    /// Parts of its reply that were sent.
+    pub(crate) parts: Parts,
+}
+
+/// Parts of the reply of deferred work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parts {
+    /// None was sent.
+    None,
+    Sent,
+    /// The client has read too few of those that were sent: the work goes on when it has read more.
+    Unread,
 }
 
 impl Deferred {
@@ -107,11 +133,7 @@ impl Deferred {
 impl Context<'_> {
     /// The time that the handler may take: what takes longer is to be deferred.
     pub(crate) fn slice(&self) -> Slice {
-        if self.may_defer() {
-            Slice::begin()
-        } else {
-            Slice::ENDLESS
-        }
+        Slice::if_any(self.may_defer())
     }
 
     /// Whether work may be left for later.
@@ -129,6 +151,7 @@ impl Context<'_> {
             command: self.command,
             request,
             ticks: 0,
+            parts: Parts::None,
         }));
         Next::Defer
     }

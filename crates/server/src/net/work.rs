@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::connection::State;
 use super::worker::Worker;
-use crate::command::deferred::{Around, Deferred, Progress, Slice};
+use crate::command::deferred::{Around, Deferred, Parts, Progress, Slice};
 use crate::command::run::Timer;
-use crate::limits::SLICES_IN_A_ROW;
+use crate::limits::{SLICES_IN_A_ROW, UNREAD_PART_BYTES};
 use crate::request::{Failure, Pieces};
 use crate::store::Store;
 
@@ -98,16 +98,58 @@ impl Worker {
                 self.waiting.add(token, &deferred);
                 connection.session.deferred = Some(deferred);
             }
-            Progress::Part(pieces) => {
-                self.waiting.add(token, &deferred);
-                connection.session.deferred = Some(deferred);
-                for chunk in pieces.into_iter() {
-                    connection.backlog.push_piece(chunk.into());
-                }
-                self.write_more(token);
-                self.slow_reader(token);
-            }
+            Progress::Part(pieces) => self.answer_in_part(token, deferred, pieces),
             Progress::Done(answer) => self.answer(token, *deferred, answer),
+        }
+    }
+
+    /// Sends a part of an answer. The work goes on when the client has read most of it, if it is to wait for
+    /// that.
+    fn answer_in_part(&mut self, token: u64, mut deferred: Box<Deferred>, pieces: Pieces) {
+        let streams = deferred.work.streams();
+        // What was read has to be durable first where replies wait for that. It was read before the first
+        // part.
+        let waits_for = match streams && deferred.parts == Parts::None {
+            true => self.commit(),
+            false => None,
+        };
+        deferred.parts = Parts::Sent;
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        connection.session.deferred = Some(deferred);
+        for chunk in pieces.into_iter() {
+            connection.backlog.push_piece(chunk.into());
+        }
+        if let Some(lsn) = waits_for {
+            connection.held = Some(lsn);
+            self.held.push_back((lsn, token));
+        }
+        self.write_more(token);
+        self.slow_reader(token);
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        let unread = connection.backlog.len();
+        if let Some(deferred) = &mut connection.session.deferred {
+            if streams && unread > UNREAD_PART_BYTES {
+                deferred.parts = Parts::Unread;
+            } else {
+                self.waiting.add(token, deferred);
+            }
+        }
+    }
+
+    /// Goes on with work that has waited until the client has read most of its part.
+    #[inline]
+    pub(super) fn was_read(&mut self, token: u64) {
+        if let Some(connection) = self.connections.get_mut(token)
+            && let Some(deferred) = &mut connection.session.deferred
+            && deferred.parts == Parts::Unread
+            && connection.backlog.len() <= UNREAD_PART_BYTES
+        {
+            deferred.parts = Parts::Sent;
+            self.waiting.add(token, deferred);
         }
     }
 

@@ -6,6 +6,7 @@
 
 use std::ops::Deref;
 
+use keyspace::collection::any::Moment;
 use keyspace::collection::cell::Cell;
 use keyspace::collection::log::edits::Edits;
 use keyspace::collection::run::Item;
@@ -116,6 +117,11 @@ impl<'g, 'a> Hash<'g, 'a> {
     #[inline]
     pub(crate) fn fields(&self) -> HashRef<'_> {
         self.0.inner.hash_fields()
+    }
+
+    /// The moment that a large hash is at; `None` if it is small.
+    pub(crate) fn moment(&mut self) -> Option<Moment> {
+        self.0.inner.moment()
     }
 
     /// Changes the hash by what `change` does to it; `event` is told if it does anything.

@@ -34,7 +34,7 @@ use crate::values::cold::Served;
 
 use batch::Reached;
 pub(crate) use batch::{Pair, Shards};
-pub(crate) use hash::{HashEdit, Packed};
+pub(crate) use hash::{Hash, HashEdit, Packed};
 pub(crate) use room::make_room;
 pub(crate) use shard::{Entry, LastUse, Shard, Still};
 pub(crate) use text::Text;

@@ -10,9 +10,11 @@
 //! | `random` | HRANDFIELD |
 //! | `scan` | HSCAN |
 //!
-//! `cells` turns arguments into cells, which fields and values are, and cells into replies.
+//! `cells` turns arguments into cells, which fields and values are, and cells into replies. `moment` lets
+//! commands that look at many fields of a large hash go on in slices.
 
 mod cells;
+mod moment;
 mod number;
 mod random;
 mod read;

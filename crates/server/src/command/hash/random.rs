@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use keyspace::HashRef;
 use keyspace::collection::run::Item;
-use resp::reply::Protocol;
+use keyspace::{HashRef, LeafPlace};
+use resp::reply::{Protocol, Writer};
 
+use super::super::deferred::Slice;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::cells::{write_cell, write_value};
-use crate::request::Reply;
+use super::moment::{Look, leave, look_on};
 
 const OUT_OF_RANGE: Failure = Failure::of("ERR value is out of range");
 const COUNT_OUT_OF_RANGE: Failure = Failure::of(
@@ -30,29 +31,47 @@ pub(super) fn hrandfield(context: &mut Context<'_>, args: &Args<'_>) -> Handled 
         return Ok(Next::Done);
     }
     let (count, with_values) = parse(args)?;
+    let slice = context.slice();
     let mut shard = context.store.lock(key);
-    let Some(hash) = shard.read_hash(key)? else {
+    let Some(mut hash) = shard.read_hash(key)? else {
         context.reply.empty_array();
         return Ok(Next::Done);
     };
     let (fields, bytes) = (hash.fields(), hash.value_len() as u64);
     let wanted = count.unsigned_abs();
-    if count >= 0 {
-        let wanted = wanted.min(fields.len());
-        write_head(&mut context.reply, wanted, with_values);
-        for_each_of(fields, wanted, |item| {
-            write(&mut context.reply, item, with_values);
-        });
+    let mut draw = match u64::try_from(count) {
+        Ok(count) => Draw::different(fields, count.min(fields.len()), with_values),
+        Err(_) => {
+            let each = bytes / fields.len() + FRAME_BYTES;
+            let total = wanted.saturating_mul(each).min(i64::MAX as u64);
+            context.check_reply(total as usize)?;
+            Draw {
+                way: Way::Any { left: wanted },
+                with_values,
+            }
+        }
+    };
+    let reply = &mut context.reply;
+    let start = reply.position();
+    let answered = match count >= 0 {
+        true => wanted.min(fields.len()),
+        false => wanted,
+    };
+    draw.head(reply, answered);
+    if !look_on(&mut draw, fields, reply, &slice) {
         return Ok(Next::Done);
     }
-    let each = bytes / fields.len() + FRAME_BYTES;
-    let total = wanted.saturating_mul(each).min(i64::MAX as u64);
-    context.check_reply(total as usize)?;
-    write_head(&mut context.reply, wanted, with_values);
-    for _ in 0..wanted {
-        write(&mut context.reply, any_of(fields), with_values);
+    match hash.moment() {
+        Some(moment) => {
+            drop(shard);
+            Ok(leave(context, args, start, moment, draw))
+        }
+        // A small one has no moments.
+        None => {
+            look_on(&mut draw, hash.fields(), reply, &Slice::ENDLESS);
+            Ok(Next::Done)
+        }
     }
-    Ok(Next::Done)
 }
 
 /// The count of a request, and whether values are wanted.
@@ -77,44 +96,113 @@ fn any_of(fields: HashRef<'_>) -> Item<'_> {
     fields.at(rank).expect("it has so many fields")
 }
 
-/// Calls `visit` with so many different fields of a hash, which has them, each set of them as likely as any
-/// other.
-fn for_each_of<'e>(fields: HashRef<'e>, wanted: u64, mut visit: impl FnMut(Item<'e>)) {
-    let len = fields.len();
-    if wanted > len / 4 {
-        // By one walk: each is taken as often as those that are wanted are among those that are left.
-        let mut missing = wanted;
-        for (rank, item) in fields.iter().enumerate() {
-            if fastrand::u64(..len - rank as u64) < missing {
-                visit(item);
-                missing -= 1;
-            }
-        }
-        return;
+/// Fields that are answered before the clock is looked at.
+const STEP_FIELDS: u64 = 64;
+
+/// Fields by chance, some at a time.
+struct Draw {
+    way: Way,
+    with_values: bool,
+}
+
+enum Way {
+    /// Each as likely as any other, any number of times; so many are missing.
+    Any { left: u64 },
+    /// Different ones, by one walk: each is taken as often as those that are missing are among those that are
+    /// left.
+    Walk {
+        from: LeafPlace,
+        left: u64,
+        missing: u64,
+    },
+    /// Different ones, by ranks: where one is taken already, it is the last that has become possible.
+    Ranks {
+        last: u64,
+        end: u64,
+        taken: HashSet<u64>,
+    },
+}
+
+impl Draw {
+    /// So many different fields of a hash, which has them, each set of them as likely as any other.
+    fn different(fields: HashRef<'_>, wanted: u64, with_values: bool) -> Draw {
+        let len = fields.len();
+        let way = match wanted > len / 4 {
+            true => Way::Walk {
+                from: LeafPlace::default(),
+                left: len,
+                missing: wanted,
+            },
+            false => Way::Ranks {
+                last: len - wanted,
+                end: len,
+                taken: HashSet::new(),
+            },
+        };
+        Draw { way, with_values }
     }
-    // By ranks: where one is taken already, it is the last that has become possible.
-    let mut taken = HashSet::new();
-    for last in len - wanted..len {
-        let rank = fastrand::u64(..=last);
-        let rank = if taken.insert(rank) { rank } else { last };
-        taken.insert(rank);
-        visit(fields.at(rank).expect("the rank is below the length"));
+
+    /// Answers with the head of an array of so many fields.
+    fn head(&self, writer: &mut Writer<'_>, fields: u64) {
+        let is_flat = self.with_values && writer.protocol == Protocol::Resp2;
+        writer.array(fields as usize * if is_flat { 2 } else { 1 });
     }
 }
 
-/// Answers with the head of an array of so many fields.
-fn write_head(reply: &mut Reply<'_>, fields: u64, with_values: bool) {
-    let is_flat = with_values && reply.protocol() == Protocol::Resp2;
-    reply.array(fields as usize * if is_flat { 2 } else { 1 });
+impl Look for Draw {
+    const STREAMS: bool = true;
+
+    fn step(&mut self, fields: HashRef<'_>, writer: &mut Writer<'_>) -> bool {
+        let with_values = self.with_values;
+        match &mut self.way {
+            Way::Any { left } => {
+                let count = STEP_FIELDS.min(*left);
+                for _ in 0..count {
+                    write(writer, any_of(fields), with_values);
+                }
+                *left -= count;
+                *left > 0
+            }
+            Way::Walk {
+                from,
+                left,
+                missing,
+            } => {
+                let visit = |item| {
+                    if fastrand::u64(..*left) < *missing {
+                        write(writer, item, with_values);
+                        *missing -= 1;
+                    }
+                    *left -= 1;
+                };
+                let next = fields.items_from(from, visit);
+                let has_more = next.is_some() && *missing > 0;
+                *from = next.unwrap_or_default();
+                has_more
+            }
+            Way::Ranks { last, end, taken } => {
+                let until = (*last + STEP_FIELDS).min(*end);
+                for last in *last..until {
+                    let rank = fastrand::u64(..=last);
+                    let rank = if taken.insert(rank) { rank } else { last };
+                    taken.insert(rank);
+                    let item = fields.at(rank).expect("the rank is below the length");
+                    write(writer, item, with_values);
+                }
+                *last = until;
+                *last < *end
+            }
+        }
+    }
 }
 
 /// Answers with a field, and its value if that is wanted: as a pair in RESP3.
-fn write(reply: &mut Reply<'_>, item: Item<'_>, with_values: bool) {
-    if with_values && reply.protocol() == Protocol::Resp3 {
-        reply.array(2);
+fn write(writer: &mut Writer<'_>, item: Item<'_>, with_values: bool) {
+    if with_values && writer.protocol == Protocol::Resp3 {
+        writer.array(2);
     }
-    write_cell(reply, item.name);
+    write_cell(writer, item.name);
     if with_values {
-        write_value(reply, item.value);
+        write_value(writer, item.value);
     }
 }

@@ -1,10 +1,14 @@
 //! Commands that return fields: HGET HMGET HGETALL HKEYS HVALS, and HLEN HSTRLEN HEXISTS, which tell of them.
 
-use keyspace::HashRef;
 use keyspace::collection::cell::DECIMAL_MAX;
+use keyspace::{HashRef, LeafPlace};
+use resp::reply::Writer;
 
+use super::super::deferred::Slice;
 use super::super::{Args, Context, Handled, Next};
 use super::cells::{cell, write_value};
+use super::moment::{Look, leave, look_on};
+use crate::store::Hash;
 
 /// `HGET key field`
 ///
@@ -39,31 +43,63 @@ pub(super) fn hmget(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
+/// Names of fields, values, or both.
+struct List<const NAMES: bool, const VALUES: bool> {
+    /// The leaf that comes next.
+    from: LeafPlace,
+}
+
+impl<const NAMES: bool, const VALUES: bool> Look for List<NAMES, VALUES> {
+    const STREAMS: bool = true;
+
+    #[inline]
+    fn step(&mut self, fields: HashRef<'_>, writer: &mut Writer<'_>) -> bool {
+        let mut bulks = writer.bulks();
+        let next = fields.cells_from(&self.from, |cell, is_name| {
+            if if is_name { NAMES } else { VALUES } {
+                bulks.put(cell.text(&mut [0; DECIMAL_MAX]));
+            }
+        });
+        bulks.finish();
+        let has_more = next.is_some();
+        self.from = next.unwrap_or_default();
+        has_more
+    }
+}
+
 /// Answers with a head for the number of fields, and then with their names, their values, or both.
 #[inline]
 fn list<const NAMES: bool, const VALUES: bool>(
     context: &mut Context<'_>,
     args: &Args<'_>,
 ) -> Handled {
-    let key = args.key(1);
+    let (key, may_defer) = (args.key(1), context.may_defer());
     let mut shard = context.store.lock(key);
-    let hash = shard.read_hash(key)?;
+    let mut hash = shard.read_hash(key)?;
     let (reply, fields) = (&mut context.reply, hash.as_ref().map(|hash| hash.fields()));
-    let len = fields.map_or(0, |fields| fields.len() as usize);
+    let (start, len) = (
+        reply.position(),
+        fields.map_or(0, |fields| fields.len() as usize),
+    );
     match NAMES && VALUES {
         true => reply.map(len),
         false => reply.array(len),
     }
-    if let Some(fields) = fields {
-        let mut bulks = reply.bulks();
-        fields.cells(|cell, is_name| {
-            if if is_name { NAMES } else { VALUES } {
-                bulks.put(cell.text(&mut [0; DECIMAL_MAX]));
-            }
-        });
-        bulks.finish();
+    let Some(fields) = fields else {
+        return Ok(Next::Done);
+    };
+    let from = LeafPlace::default();
+    let mut look = List::<NAMES, VALUES> { from };
+    // A small hash needs no clock.
+    let has_more =
+        look.step(fields, reply) && look_on(&mut look, fields, reply, &Slice::if_any(may_defer));
+    if !has_more {
+        return Ok(Next::Done);
     }
-    Ok(Next::Done)
+    let moment = hash.as_mut().and_then(Hash::moment);
+    drop(shard);
+    let moment = moment.expect("it is a tree");
+    Ok(leave(context, args, start, moment, look))
 }
 
 /// `HGETALL key`

@@ -1,10 +1,13 @@
 //! HSCAN: the fields of a hash, some at a time.
 
-use keyspace::collection::cell::{Cell, DECIMAL_MAX};
+use keyspace::HashRef;
+use keyspace::collection::cell::DECIMAL_MAX;
 use resp::number::{INTEGER_TEXT_LEN, format_u64};
+use resp::reply::Writer;
 
 use super::super::{Args, Context, Failure, Handled, Next, cursor, failure};
 use super::cells::{write_cell, write_value};
+use super::moment::{Look, leave};
 use crate::names::glob::{self, Case};
 
 /// The options of HSCAN, after its cursor.
@@ -40,41 +43,102 @@ impl<'a> Options<'a> {
         }
         Ok(options)
     }
+}
 
-    fn accepts(&self, name: Cell<'_>) -> bool {
-        self.pattern.is_none_or(|pattern| {
+/// Fields that are looked at under the lock, or in deferred work, before the clock is.
+const STEP_FIELDS: usize = 64;
+
+/// A scan of a hash.
+struct Scan<P> {
+    pattern: Option<P>,
+    with_values: bool,
+    /// Where to go on, and how many fields to look at yet.
+    cursor: u64,
+    left: usize,
+    /// Fields and values in the reply.
+    found: usize,
+}
+
+impl<P: AsRef<[u8]>> Scan<P> {
+    fn step(&mut self, fields: HashRef<'_>, writer: &mut Writer<'_>) -> bool {
+        let count = self.left.min(STEP_FIELDS);
+        let (mut seen, mut found) = (0, self.found);
+        let pattern = self.pattern.as_ref().map(P::as_ref);
+        self.cursor = fields.scan(self.cursor, count, |item| {
+            seen += 1;
             let mut scratch = [0; DECIMAL_MAX];
-            glob::matches(pattern, name.text(&mut scratch), Case::Sensitive)
-        })
+            let is_wanted =
+                |pattern| glob::matches(pattern, item.name.text(&mut scratch), Case::Sensitive);
+            if pattern.is_none_or(is_wanted) {
+                write_cell(writer, item.name);
+                found += 1;
+                if self.with_values {
+                    write_value(writer, item.value);
+                    found += 1;
+                }
+            }
+        });
+        self.found = found;
+        self.left = self.left.saturating_sub(seen);
+        self.cursor != 0 && self.left > 0
+    }
+
+    fn head(&self, writer: &mut Writer<'_>) {
+        writer.array(2);
+        writer.bulk(format_u64(self.cursor, &mut [0; INTEGER_TEXT_LEN]));
+        writer.array(self.found);
+    }
+}
+
+impl Look for Scan<Vec<u8>> {
+    const STREAMS: bool = false;
+
+    fn step(&mut self, fields: HashRef<'_>, writer: &mut Writer<'_>) -> bool {
+        Scan::step(self, fields, writer)
+    }
+
+    fn head(&self, writer: &mut Writer<'_>) {
+        Scan::head(self, writer);
     }
 }
 
 /// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
 pub(super) fn hscan(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (key, from) = (args.key(1), cursor::parse(args.get(2))?);
+    let slice = context.slice();
     let mut shard = context.store.lock(key);
-    let hash = shard.read_hash(key)?;
+    let Some(mut hash) = shard.read_hash(key)? else {
+        // Of a key that is missing Redis doesn't look at the options either.
+        let writer = &mut context.reply;
+        writer.array(2);
+        writer.bulk(b"0");
+        writer.array(0);
+        return Ok(Next::Done);
+    };
+    let options = Options::parse(args)?;
     let reply = &mut context.reply;
     let start = reply.position();
-    let (mut next, mut found) = (0, 0);
-    // Of a key that is missing Redis doesn't look at the options either.
-    if let Some(hash) = hash {
-        let options = Options::parse(args)?;
-        next = hash.fields().scan(from, options.count, |item| {
-            if options.accepts(item.name) {
-                write_cell(reply, item.name);
-                found += 1;
-                if options.with_values {
-                    write_value(reply, item.value);
-                    found += 1;
-                }
-            }
-        });
+    let mut scan = Scan {
+        pattern: options.pattern,
+        with_values: options.with_values,
+        cursor: from,
+        left: options.count,
+        found: 0,
+    };
+    while scan.step(hash.fields(), reply) {
+        if !slice.goes_on() {
+            let moment = hash.moment().expect("a small one is scanned at once");
+            drop(shard);
+            let scan = Scan {
+                pattern: scan.pattern.map(<[u8]>::to_vec),
+                with_values: scan.with_values,
+                cursor: scan.cursor,
+                left: scan.left,
+                found: scan.found,
+            };
+            return Ok(leave(context, args, start, moment, scan));
+        }
     }
-    reply.put_before(start, |reply| {
-        reply.array(2);
-        reply.bulk(format_u64(next, &mut [0; INTEGER_TEXT_LEN]));
-        reply.array(found);
-    });
+    reply.put_before(start, |writer| scan.head(writer));
     Ok(Next::Done)
 }

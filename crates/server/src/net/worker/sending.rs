@@ -113,6 +113,7 @@ impl Worker {
                     }
                 }
                 self.settle(token);
+                self.was_read(token);
             }
             Err(_) => self.close(token),
         }
