@@ -208,6 +208,11 @@ impl Database {
         self.shards.iter().map(ShardCell::volatile).sum()
     }
 
+    /// Keys with items that expire.
+    pub fn expiring(&self) -> usize {
+        self.shards.iter().map(ShardCell::expiring).sum()
+    }
+
     /// Keys whose value is in the log alone, and bytes of these values.
     pub fn cold(&self) -> (usize, usize) {
         let add = |(keys, bytes), (more, its): (usize, usize)| (keys + more, bytes + its);

@@ -17,7 +17,8 @@
 //!  40..42  form: what OBJECT ENCODING says beyond what the bytes tell (see `Form`)
 //!  42      mark: equal to the keyspace's unless a running snapshot still wants the entry (see `snapshot`)
 //!  43      logged: where the entry is in the log is there (8 B, see `LogAddress`)
-//!  44..48  free
+//!  44      expiring: items of the value expire (see `items`)
+//!  45..48  free
 //!  48..64  value length, when the value is here
 //! ```
 //!
@@ -29,6 +30,7 @@
 
 mod change;
 pub(crate) mod cold;
+mod items;
 pub(crate) mod overwritten;
 mod tree;
 mod value;
@@ -59,14 +61,18 @@ const FORM: u64 = 0b11 << FORM_SHIFT;
 const TYPE: u64 = KIND | FORM;
 const MARK: u64 = 1 << 42;
 const LOGGED: u64 = 1 << 43;
+const EXPIRING: u64 = 1 << 44;
 const VALUE_LENGTH_SHIFT: u32 = 48;
 
-/// What every write leaves in a header: the type, the access clock, and the mark. Bits in their places.
+/// What every write leaves in a header: the type, whether items expire, the access clock, and the mark. Bits
+/// in their places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(u64);
 
 impl Stamp {
-    const BITS: u64 = TYPE | CLOCK_MASK | MARK;
+    /// What the value decides.
+    const OF_VALUE: u64 = TYPE | EXPIRING;
+    const BITS: u64 = Stamp::OF_VALUE | CLOCK_MASK | MARK;
 
     /// A clock (of which 24 bits count) and a mark, of a string that is written as a whole.
     #[inline]
@@ -80,10 +86,16 @@ impl Stamp {
         Stamp(self.0 & !TYPE | type_bits(of))
     }
 
+    /// Whether it is that of a collection.
+    #[inline]
+    pub(crate) fn is_collection(self) -> bool {
+        self.0 & KIND != Kind::String as u64
+    }
+
     /// The same with another clock and mark.
     #[inline]
     pub(crate) fn with_use(self, used: Stamp) -> Stamp {
-        Stamp(self.0 & TYPE | used.0 & !TYPE)
+        Stamp(self.0 & Stamp::OF_VALUE | used.0 & !Stamp::OF_VALUE)
     }
 }
 

@@ -63,6 +63,8 @@ impl Keyspace {
                 .collect(),
             shard_bits: options.shards.trailing_zeros(),
             expired: AtomicU64::new(0),
+            expired_items: AtomicU64::new(0),
+            has_expiring: AtomicBool::new(false),
             has_volatile: AtomicBool::new(false),
             is_logged: AtomicBool::new(false),
             keeps_expired: AtomicBool::new(false),
@@ -206,7 +208,18 @@ impl Keyspace {
         self.shared.expired.load(Ordering::Relaxed)
     }
 
-    /// Whether any key ever had an expiry.
+    /// Items of collections removed because their time had come.
+    pub fn expired_items(&self) -> u64 {
+        self.shared.expired_items.load(Ordering::Relaxed)
+    }
+
+    /// Whether any item of a collection ever had an expiry.
+    #[inline]
+    pub fn has_expiring(&self) -> bool {
+        self.shared.has_expiring.load(Ordering::Relaxed)
+    }
+
+    /// Whether any key, or an item of one, ever had an expiry.
     pub fn has_volatile(&self) -> bool {
         self.shared.has_volatile.load(Ordering::Relaxed)
     }

@@ -39,7 +39,7 @@ pub use evict::{Access, Order, Policy};
 pub use hash::{Key, Seed};
 pub use keyspace::{Keyspace, Options, Taken};
 pub use large::{Large, LargeValue, Lent};
-pub use observe::{Change, ChangeKind, Observer, reason};
+pub use observe::{Change, ChangeKind, ItemsExpired, Observer, reason};
 pub use records::{Record, RecordValue, Records};
 pub use shard::{
     Detached, EMPTY_HASH, EntryMut, EntryRef, Expiry, Guard, HASH, HashFields, HashRef, LeafPlace,

@@ -17,8 +17,10 @@
 //!
 //! What does not live here: which keys are meant, and what becomes of the news. That is the server's.
 
+use crate::entry::LogAddress;
 use crate::entry::overwritten::Overwritten;
 use crate::hash::Key;
+use crate::shard::EntryRef;
 use crate::shard_set::ShardId;
 
 /// Reasons to hear of changes: the bits of a shard's observed byte.
@@ -57,6 +59,26 @@ pub enum ChangeKind {
     Removed,
     /// Its time had come.
     Expired,
+    /// The time of some of its items had come. With the last of them the key goes.
+    ItemsExpired {
+        /// Whether it goes.
+        is_gone: bool,
+    },
+}
+
+/// Items of a collection whose time had come.
+#[derive(Clone, Copy)]
+pub struct ItemsExpired<'a> {
+    /// The number of the database.
+    pub database: usize,
+    /// The entry without them.
+    pub entry: EntryRef<'a>,
+    /// What the log has of the entry.
+    pub old: Overwritten,
+    /// Their removal, as changes of items ([`crate::collection::log::edits`]).
+    pub edits: &'a [u8],
+    /// Whether none is left, so that the key goes.
+    pub is_gone: bool,
 }
 
 /// Hears of changes to keys of observed shards.
@@ -70,6 +92,13 @@ pub trait Observer: Sync {
     /// its shard is locked, and `expired_in` is the database's number. `value` is the bytes it had. The same
     /// must not be done as in [`Observer::changed`].
     fn lost(&self, _old: Overwritten, _key: &[u8], _expired_in: Option<usize>) {}
+
+    /// Items of an entry that is in the log were removed because their time had come. Its shard is locked.
+    /// Answers where the entry is in the log from here on, if that is another place. The same must not be
+    /// done as in [`Observer::changed`].
+    fn items_expired(&self, _expired: &ItemsExpired<'_>) -> Option<LogAddress> {
+        None
+    }
 }
 
 #[cfg(test)]

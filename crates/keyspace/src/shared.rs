@@ -31,7 +31,11 @@ pub(crate) struct Shared {
     pub(crate) shard_bits: u32,
     /// Keys removed because their time had come, in all databases since the start.
     pub(crate) expired: AtomicU64,
-    /// Whether a key ever got an expiry: until then nobody needs to wake up for them.
+    /// Items of collections removed because their time had come, in all databases since the start.
+    pub(crate) expired_items: AtomicU64,
+    /// Whether an item of a collection ever got an expiry.
+    pub(crate) has_expiring: AtomicBool,
+    /// Whether a key, or an item of one, ever got an expiry: until then nobody needs to wake up for them.
     pub(crate) has_volatile: AtomicBool,
     /// Whether there is a log, so that every new entry has room for its address.
     pub(crate) is_logged: AtomicBool,

@@ -64,6 +64,19 @@ pub struct Sizes {
     pub keys: usize,
     /// Keys with an expiry.
     pub volatile: usize,
+    /// Keys with items that expire.
+    pub expiring: usize,
+}
+
+impl Sizes {
+    /// Those of a database now.
+    pub fn of(database: &Database) -> Sizes {
+        Sizes {
+            keys: database.len(),
+            volatile: database.volatile(),
+            expiring: database.expiring(),
+        }
+    }
 }
 
 impl Keyspace {
@@ -74,10 +87,7 @@ impl Keyspace {
             .all(alone)
             .filter(|(_, database)| !database.is_empty())
             .map(|(number, database)| {
-                let sizes = Sizes {
-                    keys: database.len(),
-                    volatile: database.volatile(),
-                };
+                let sizes = Sizes::of(&database);
                 ((number, sizes), database)
             })
             .unzip();

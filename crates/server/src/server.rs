@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 
-use keyspace::{Change, Observer, Overwritten};
+use keyspace::{Change, ItemsExpired, LogAddress, Observer, Overwritten};
 use parking_lot::Mutex;
 
 use crate::cluster::Cluster;
@@ -42,6 +42,10 @@ impl Observer for Server {
     fn lost(&self, old: Overwritten, key: &[u8], expired_in: Option<usize>) {
         self.persistence.lost(old, key, expired_in);
     }
+
+    fn items_expired(&self, expired: &ItemsExpired<'_>) -> Option<LogAddress> {
+        self.persistence.items_expired(expired)
+    }
 }
 
 impl Server {
@@ -70,6 +74,8 @@ impl Server {
         self.totals.rejected.set(0);
         self.totals.peak_memory.set(0);
         self.totals.expired_at_reset.set(self.keyspace.expired());
+        let fields = self.keyspace.expired_items();
+        self.totals.expired_fields_at_reset.set(fields);
         self.totals
             .reclaimed_at_reset
             .set(self.keyspace.reclaimed());

@@ -8,7 +8,7 @@ use super::log::leaf::LeafRecord;
 use super::log::ledger::{Descriptor, Logged};
 use super::log::tiles::Tiles;
 use super::node::Base;
-use super::run::{Damage, PAIRS};
+use super::run::{Damage, Item, PAIRS};
 use super::tree::{LEAF_MAX, Tree};
 use crate::entry::Kind;
 use crate::hash::Seed;
@@ -83,6 +83,37 @@ impl Collection {
     pub fn count(&self) -> u64 {
         match self {
             Collection::Hash(tree) => tree.count(),
+        }
+    }
+
+    /// A time at or before which no item expires; none expires at all if there is none.
+    #[inline]
+    pub fn next_due(&self) -> Option<u64> {
+        match self {
+            Collection::Hash(tree) => tree.next_due(),
+        }
+    }
+
+    /// Removes items that have expired at `now`: see [`Tree::remove_due`].
+    pub(crate) fn remove_due(
+        &mut self,
+        now: u64,
+        most: usize,
+        visit: &mut dyn FnMut(&Item<'_>),
+    ) -> usize {
+        match self {
+            Collection::Hash(tree) => {
+                let looked_at = tree.remove_due(now, most, visit);
+                tree.tell_lost();
+                looked_at
+            }
+        }
+    }
+
+    /// Whether an item has not expired at `now`.
+    pub(crate) fn has_live_item(&self, now: u64) -> bool {
+        match self {
+            Collection::Hash(tree) => tree.view().iter().any(|item| !item.is_due(now)),
         }
     }
 

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use super::{
-    ELSEWHERE, Entry, Extras, Garbage, HEADER, INLINE_VALUE_MAX, KEY_LENGTH_SHIFT, LOGGED,
-    LogAddress, NewValue, STORAGE_COLD, STORAGE_LARGE, Stamp, VALUE_LENGTH_SHIFT, VOLATILE, WIDE,
+    ELSEWHERE, EXPIRING, Entry, Extras, Garbage, HEADER, INLINE_VALUE_MAX, KEY_LENGTH_SHIFT,
+    LOGGED, LogAddress, NewValue, STORAGE_COLD, STORAGE_LARGE, Stamp, VALUE_LENGTH_SHIFT, VOLATILE,
+    WIDE,
 };
 use crate::heap::{Heap, class_size};
 use crate::large::Large;
@@ -22,7 +23,8 @@ impl Entry {
     #[inline]
     pub(crate) fn overwrite_in_place(self, value: &[u8], keep_expiry: bool, stamp: Stamp) -> bool {
         let header = self.header();
-        if header & ELSEWHERE != 0 || (header & VOLATILE != 0 && !keep_expiry) {
+        // An entry whose items expire is counted, and not where this is called from.
+        if header & (ELSEWHERE | EXPIRING) != 0 || (header & VOLATILE != 0 && !keep_expiry) {
             return false;
         }
         let shape = self.shape(header);

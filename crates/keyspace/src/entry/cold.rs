@@ -59,9 +59,9 @@ impl ColdValue {
 
 impl Entry {
     /// Whether the value is in memory and of at least so many bytes, and may be in the log alone. A tree's
-    /// may not.
+    /// may not, and none whose items expire.
     pub(crate) fn may_be_cold(self, least: usize) -> bool {
-        !self.is_cold() && !self.is_tree() && self.value_len() >= least
+        !self.is_cold() && !self.is_tree() && !self.is_expiring() && self.value_len() >= least
     }
 
     /// The same entry without its value, in place of this one; a large value to drop.

@@ -100,14 +100,17 @@ impl Index<'_> {
         self.visit_slots(place, Bucket::is_volatile, visit)
     }
 
-    /// [`Index::visit_volatile`] for entries whose tag byte is that of `place`.
+    /// [`Index::visit_volatile`], or [`Index::visit_home`] if `all` are meant, for entries whose tag byte is
+    /// that of `place`.
     pub(crate) fn visit_tagged(
         &self,
         place: Place,
+        all: bool,
         visit: impl FnMut(Slot, Entry),
     ) -> Option<Place> {
         let tag = place.tag();
-        let wanted = |bucket: &Bucket, slot| bucket.is_volatile(slot) && bucket.has_tag(slot, tag);
+        let wanted =
+            |bucket: &Bucket, slot| (all || bucket.is_volatile(slot)) && bucket.has_tag(slot, tag);
         self.visit_slots(place, wanted, visit)
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct ShardCell {
     /// Bytes of slabs that no entry uses.
     pub(super) slack: AtomicUsize,
     pub(super) cold: Cold,
+    /// Entries with items that expire.
+    pub(super) expiring: AtomicUsize,
     pub(super) next_due_ms: NextDue,
     pub(super) state: UnsafeCell<State>,
 }
@@ -71,6 +73,7 @@ impl ShardCell {
             bytes: AtomicUsize::new(0),
             slack: AtomicUsize::new(0),
             cold: Cold::default(),
+            expiring: AtomicUsize::new(0),
             next_due_ms: NextDue::default(),
             state: UnsafeCell::new(State {
                 index: IndexState::default(),
@@ -111,6 +114,15 @@ impl ShardCell {
 
     pub(crate) fn volatile(&self) -> usize {
         self.volatile.load(Relaxed)
+    }
+
+    /// Entries that have an item in the wheel, at least.
+    pub(super) fn mortal(&self) -> usize {
+        self.volatile() + self.expiring()
+    }
+
+    pub(crate) fn expiring(&self) -> usize {
+        self.expiring.load(Relaxed)
     }
 
     pub(crate) fn memory(&self) -> usize {

@@ -18,12 +18,18 @@ impl Guard<'_> {
         let place = self.place(key.hash);
         let index = self.index();
         let slot = index.find(place, |entry| entry.has_key(key.bytes))?;
-        if let Some(expiry) = index.entry(slot).expiry()
-            && self.now > expiry
-            && !self.shared.keeps_expired.load(Relaxed)
-        {
-            self.expire(slot);
-            return None;
+        let entry = index.entry(slot);
+        if entry.may_end() {
+            if let Some(expiry) = entry.expiry()
+                && self.now > expiry
+                && !self.shared.keeps_expired.load(Relaxed)
+            {
+                self.expire(slot);
+                return None;
+            }
+            if entry.is_expiring() && !self.expire_all_items(slot) {
+                return None;
+            }
         }
         Some(slot)
     }
@@ -54,6 +60,10 @@ impl Guard<'_> {
             .store(self.cell.len.load(Relaxed) + 1, Relaxed);
         self.end_move(began);
         self.reschedule(hash, None, entry.expiry());
+        if entry.is_expiring() {
+            self.note_expiring(1);
+            self.schedule_items(hash, None, entry.next_due());
+        }
         self.note_slack();
     }
 
@@ -73,6 +83,9 @@ impl Guard<'_> {
         self.end_move(began);
         if entry.expiry().is_some() {
             self.add_volatile(-1);
+        }
+        if entry.is_expiring() {
+            self.note_expiring(-1);
         }
         if entry.is_cold() {
             self.note_cold(-1, entry);

@@ -32,6 +32,11 @@ impl Guard<'_> {
                 self.expire(slot);
                 continue;
             }
+            // Whoever hears of it looks it up, and must not be the one who finds that it is gone.
+            if entry.is_expiring() && !self.expire_all_items(slot) {
+                continue;
+            }
+            let entry = self.index().entry(slot);
             let bytes = entry.key();
             let hash = self.shared.seed.hash(bytes);
             gone(self, Key { bytes, hash });

@@ -5,7 +5,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::guard::{Guard, place_of};
-use super::wheels::{first_place, item_of};
+use super::items::LEAVES_PER_SLICE;
+use super::wheels::{Wheels, first_place, item_of};
+use crate::entry::Entry;
 use crate::index::Index;
 
 /// Home buckets looked at by one slice of making a wheel anew: about 30 us under the shard's lock.
@@ -19,7 +21,7 @@ impl Guard<'_> {
     /// Budget: a cache miss for the bucket and one for the entry of each item, all under way before the first
     /// is needed.
     pub fn expire_due(&mut self, most: usize, spare: usize, items: &mut Vec<u32>) -> (usize, bool) {
-        let (now, volatile) = (self.now, self.cell.volatile());
+        let (now, mortal) = (self.now, self.cell.mortal());
         let mut looked_at = 0;
         for is_fresh in [false, true] {
             items.clear();
@@ -32,8 +34,7 @@ impl Guard<'_> {
             wheels.take_due(is_fresh, now, most, spare, items);
             let freed = before - wheels.memory();
             self.sub_bytes(freed);
-            looked_at += items.len();
-            self.expire_items(items, is_fresh);
+            looked_at += items.len() + self.expire_items(items, is_fresh);
         }
         // SAFETY: as above.
         let state = unsafe { &mut *self.cell.state.get() };
@@ -41,7 +42,7 @@ impl Guard<'_> {
             return (looked_at, false);
         };
         if spare > 0 && !wheels.presses() {
-            if wheels.fresh.is_none() && wheels.current.is_wasteful(volatile, now) {
+            if wheels.fresh.is_none() && wheels.current.is_wasteful(mortal, now) {
                 let before = wheels.memory();
                 wheels.begin_anew(now);
                 let more = wheels.memory() - before;
@@ -61,8 +62,8 @@ impl Guard<'_> {
         (looked_at, wheels.presses())
     }
 
-    /// Looks at the entries that items may mean.
-    fn expire_items(&mut self, items: &[u32], is_fresh: bool) {
+    /// Looks at the entries that items may mean. Returns how many slices of fields it removed.
+    fn expire_items(&mut self, items: &[u32], is_fresh: bool) -> usize {
         let tables = &self.cell.tables;
         items
             .iter()
@@ -70,47 +71,68 @@ impl Guard<'_> {
         items
             .iter()
             .for_each(|&item| tables.prefetch_tagged(first_place(item)));
+        let mut slices = 0;
         for &item in items {
-            self.expire_item(item, is_fresh);
+            self.expire_item(item, is_fresh, &mut slices);
         }
+        slices * LEAVES_PER_SLICE
     }
 
-    /// Removes the expired entries an item may mean, and schedules those that live on.
-    fn expire_item(&mut self, item: u32, is_fresh: bool) {
+    /// Removes the expired entries an item may mean, and fields of them that have expired, and schedules
+    /// those that live on.
+    fn expire_item(&mut self, item: u32, is_fresh: bool, slices: &mut usize) {
         let (now, shared) = (self.now, self.shared);
         loop {
-            let mut expired = None;
+            let (mut expired, mut due) = (None, None);
             let mut next: Option<i64> = None;
+            let has_expiring = self.cell.expiring() > 0;
             let index = self.index();
             // The places of an item are nearly always those of one bucket, but a bucket may begin between
             // them.
             let mut place = Some(first_place(item));
             while let Some(at) = place.filter(|&place| item_of(place) == item) {
-                place = index.visit_tagged(at, |slot, entry| {
-                    if let Some(expiry) = entry.expiry() {
-                        if now > expiry {
+                place = index.visit_tagged(at, has_expiring, |slot, entry| {
+                    if let Some(end) = entry.ends_at() {
+                        if entry.expiry().is_some_and(|expiry| now > expiry) {
                             expired = Some(slot);
+                        } else if now > end {
+                            due = Some(slot);
                         } else if item_of(place_of(shared, entry)) == item {
-                            next = Some(next.map_or(expiry, |next| next.min(expiry)));
+                            next = Some(next.map_or(end, |next| next.min(end)));
                         }
                     }
                 });
             }
-            match (expired, next) {
-                (Some(slot), _) => self.expire(slot),
-                (None, Some(expiry)) => return self.schedule_again(item, expiry, is_fresh),
-                (None, None) => return,
+            match (expired, due, next) {
+                (Some(slot), _, _) => self.expire(slot),
+                (None, Some(slot), _) => {
+                    *slices += 1;
+                    if self.expire_slice(slot).is_break() {
+                        return self.take_again(item, is_fresh);
+                    }
+                }
+                (None, None, Some(end)) => return self.schedule_again(item, end, is_fresh),
+                (None, None, None) => return,
             }
         }
     }
 
     /// Puts an item back that was taken from one of the wheels.
     fn schedule_again(&mut self, item: u32, at: i64, is_fresh: bool) {
+        self.change_wheels(|wheels| wheels.insert_again(item, at, is_fresh));
+    }
+
+    /// Lets an item be looked at once more at once.
+    fn take_again(&mut self, item: u32, is_fresh: bool) {
+        self.change_wheels(|wheels| wheels.take_again(item, is_fresh));
+    }
+
+    fn change_wheels(&mut self, change: impl FnOnce(&mut Wheels)) {
         // SAFETY: as in `index`.
         let state = unsafe { &mut *self.cell.state.get() };
         let wheels = state.wheels.as_mut().expect("the item was taken from it");
         let before = wheels.memory();
-        wheels.insert_again(item, at, is_fresh);
+        change(wheels);
         let after = wheels.memory();
         if after != before {
             self.add_bytes(after.wrapping_sub(before));
@@ -128,7 +150,7 @@ impl Guard<'_> {
 
     /// A slice of making the wheel anew, if that is under way.
     fn renew(&mut self) {
-        let shared = self.shared;
+        let (shared, has_expiring) = (self.shared, self.cell.expiring() > 0);
         // SAFETY: as in `index`. The index is only read meanwhile, through the cell.
         let state = unsafe { &mut *self.cell.state.get() };
         let Some(wheels) = &mut state.wheels else {
@@ -146,11 +168,16 @@ impl Guard<'_> {
         for _ in 0..RENEWED_PER_SLICE {
             let Some(at) = place else { break };
             index.prefetch_behind(at);
-            place = index.visit_volatile(at, |_, entry| {
-                if let Some(expiry) = entry.expiry() {
-                    fresh.wheel.insert(item_of(place_of(shared, entry)), expiry);
+            let mut insert = |_, entry: Entry| {
+                if let Some(end) = entry.ends_at() {
+                    fresh.wheel.insert(item_of(place_of(shared, entry)), end);
                 }
-            });
+            };
+            // Entries whose items expire are not marked in their buckets.
+            place = match has_expiring {
+                true => index.visit_home(at, &mut insert),
+                false => index.visit_volatile(at, &mut insert),
+            };
         }
         let replaced = wheels.go_on(place);
         let after = wheels.memory();

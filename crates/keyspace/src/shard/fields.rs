@@ -14,7 +14,7 @@ use super::view::{EntryMut, EntryRef};
 use crate::collection::any::{Collection, Moment};
 use crate::collection::cell::Cell;
 use crate::collection::kind::{Edge, Fields, LeafKind};
-use crate::collection::run::{Item, Items, Run, RunMut};
+use crate::collection::run::{EXPIRING, Item, Items, Run, RunMut};
 use crate::collection::tree::{Put, Tree};
 use crate::collection::view::{View, Walk};
 use crate::entry::{Entry, Form, Kind, NewValue, Stored, Type};
@@ -251,6 +251,8 @@ impl EntryMut<'_, '_> {
         let HashRef::Run(run) = HashRef::of(entry) else {
             return None;
         };
+        let expires = run.flags() & EXPIRING != 0 || item.expiry.is_some();
+        let before = run.earliest();
         let (len, found) = (run.bytes().len(), run.find(item.name));
         let growth = run.growth(item, found)?;
         let new_len = len.saturating_add_signed(growth);
@@ -267,8 +269,14 @@ impl EntryMut<'_, '_> {
                 run.insert(end, item);
             }
         }
+        if expires {
+            run.settle_expiring();
+        }
         if new_len < len {
             self.resize_value(new_len, form);
+        }
+        if expires {
+            self.guard.settle_items(self.slot, self.hash, before);
         }
         Some(match found {
             Some(_) => Put::Replaced,
@@ -288,11 +296,18 @@ impl EntryMut<'_, '_> {
         let Some(index) = run.find(name) else {
             return false;
         };
+        let (expires, before) = (run.flags() & EXPIRING != 0, run.earliest());
         let (len, form) = (run.bytes().len(), entry.form());
         let mut run = RunMut::new(self.resize_value(len, form), len);
         run.remove(index);
+        if expires {
+            run.settle_expiring();
+        }
         let left = run.len();
         self.resize_value(left, form);
+        if expires {
+            self.guard.settle_items(self.slot, self.hash, before);
+        }
         true
     }
 
@@ -307,11 +322,15 @@ impl EntryMut<'_, '_> {
         let entry = self.entry();
         self.guard.preserve(entry);
         let Collection::Hash(tree) = entry.tree_mut();
-        let before = tree.bytes();
+        let (before, due) = (tree.bytes(), tree.next_due());
         let result = edit(tree);
         let after = tree.bytes();
+        let expires = due.is_some() || tree.next_due().is_some();
         tree.tell_lost();
         self.guard.add_bytes(after.wrapping_sub(before));
+        if expires {
+            self.guard.settle_items(self.slot, self.hash, due);
+        }
         result
     }
 
@@ -326,11 +345,15 @@ impl EntryMut<'_, '_> {
             tree.set(&item);
         });
         let put = tree.set(item);
-        let (slot, before) = (self.slot, entry.memory());
+        let (slot, before, due) = (self.slot, entry.memory(), entry.next_due());
+        let expires = due.is_some() || item.expiry.is_some();
         let tree = Box::new(Collection::Hash(tree));
         let (entry, garbage) = entry.replaced_by(self.guard.heap(), NewValue::Tree(tree));
         self.guard.exchange(slot, before, entry);
         self.guard.discard(garbage);
+        if expires {
+            self.guard.settle_items(slot, self.hash, due);
+        }
         self.guard.relieve();
         put
     }

@@ -170,6 +170,16 @@ impl<'a> Guard<'a> {
         );
     }
 
+    /// Counts an entry whose items expire (1), or do no more (-1).
+    #[cold]
+    pub(super) fn note_expiring(&self, change: isize) {
+        let count = &self.cell.expiring;
+        count.store(count.load(Relaxed).wrapping_add_signed(change), Relaxed);
+        if change > 0 && !self.shared.has_expiring.load(Relaxed) {
+            self.shared.has_expiring.store(true, Relaxed);
+        }
+    }
+
     /// What an entry carries that is written and counts as used at this time (Unix, ms), or now.
     #[inline]
     pub(super) fn stamp(&self, used: Option<i64>) -> Stamp {

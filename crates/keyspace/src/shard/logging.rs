@@ -53,6 +53,8 @@ impl EntryMut<'_, '_> {
         let empty = std::mem::replace(entry.tree_mut(), tree);
         let grown = entry.tree().bytes().wrapping_sub(empty.bytes());
         self.guard.add_bytes(grown);
+        self.guard
+            .settle_items(self.slot, self.hash, empty.next_due());
         self.guard.relieve();
     }
 

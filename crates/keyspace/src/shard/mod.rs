@@ -13,7 +13,9 @@
 //!    take.
 //! 2. `volatile` counts the entries with an expiry, and each of those has an item in the wheel at or before
 //!    its expiry.
-//! 3. Counters are written only under the lock; `cold` counts the cold entries, and the bytes of their
+//! 3. `expiring` counts the entries with items that expire, and each of those has an item in the wheel at or
+//!    before the first of these times (see `items`).
+//! 4. Counters are written only under the lock; `cold` counts the cold entries, and the bytes of their
 //!    values.
 
 mod cell;
@@ -24,6 +26,7 @@ mod fields;
 mod guard;
 mod hands;
 mod heat;
+mod items;
 mod lock;
 mod logging;
 mod offloading;

@@ -194,6 +194,9 @@ impl EntryMut<'_, '_> {
         let place = guard.place(self.hash);
         let heat = guard.first_heat(place);
         guard.index().set_heat(slot, heat);
+        if warm.next_due().is_some() {
+            guard.settle_items(slot, self.hash, None);
+        }
         guard.relieve();
     }
 }

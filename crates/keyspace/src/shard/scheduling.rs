@@ -27,6 +27,16 @@ impl Guard<'_> {
         }
     }
 
+    /// The same when the earliest time of an entry's items changes.
+    #[cold]
+    pub(super) fn schedule_items(&mut self, hash: u64, old: Option<u64>, new: Option<u64>) {
+        if let Some(at) = new
+            && old.is_none_or(|old| at < old)
+        {
+            self.schedule(hash, at as i64);
+        }
+    }
+
     fn schedule(&mut self, hash: u64, at: i64) {
         let place = self.place(hash);
         let now = self.now;
@@ -56,7 +66,7 @@ impl Guard<'_> {
         let state = unsafe { &*self.cell.state.get() };
         if let Some(wheels) = &state.wheels
             && wheels.fresh.is_none()
-            && wheels.current.is_wasteful(self.cell.volatile(), self.now)
+            && wheels.current.is_wasteful(self.cell.mortal(), self.now)
         {
             let due = self.cell.next_due_ms().min(self.now);
             self.cell.next_due_ms.0.store(due, Relaxed);

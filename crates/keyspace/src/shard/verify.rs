@@ -7,6 +7,7 @@ impl Guard<'_> {
     /// Checks the counters, and what they count, against the entries themselves.
     pub(crate) fn verify(&mut self) {
         let (mut len, mut volatile, mut bytes, mut unused) = (0, 0, 0, 0);
+        let mut expiring = 0;
         let mut cold = (0, 0);
         let mut place = Some(Place(0));
         let shared = self.shared;
@@ -18,6 +19,8 @@ impl Guard<'_> {
                 len += 1;
                 bytes += entry.memory();
                 volatile += usize::from(entry.expiry().is_some());
+                expiring += usize::from(entry.is_expiring());
+                assert_eq!(entry.is_expiring(), entry.next_due().is_some());
                 unused += usize::from(!crate::evict::is_used(index.heat(slot)));
                 if entry.is_cold() {
                     cold = (cold.0 + 1, cold.1 + entry.value_len());
@@ -30,6 +33,7 @@ impl Guard<'_> {
         assert_eq!(self.cell.len(), len);
         assert_eq!(self.index().unused(), unused);
         assert_eq!(self.cell.volatile(), volatile);
+        assert_eq!(self.cell.expiring(), expiring);
         assert_eq!(self.cell.cold(), cold);
         assert_eq!(self.cell.memory(), bytes + self.overhead().bytes());
     }

@@ -175,6 +175,12 @@ impl<'a> EntryRef<'a> {
         self.entry.kind()
     }
 
+    /// Whether items of the value expire.
+    #[inline]
+    pub fn is_expiring(self) -> bool {
+        self.entry.is_expiring()
+    }
+
     /// Bytes the key takes in all.
     pub fn memory(self) -> usize {
         self.entry.memory()
@@ -476,7 +482,7 @@ impl<'a> Guard<'a> {
             state: &mut state.index,
         };
         index.visit_home(place, |_, entry| {
-            if entry.expiry().is_none_or(|expiry| self.now <= expiry) {
+            if !entry.is_over(self.now) {
                 visit(EntryRef::new(entry));
             }
         })

@@ -10,6 +10,9 @@ use crate::hash::Place;
 pub(crate) struct Wheels {
     pub(super) current: Wheel,
     pub(super) fresh: Option<Fresh>,
+    /// Items to be taken once more at once, as more is to be done than a slice; whether they are of the fresh
+    /// wheel.
+    again: Vec<(u32, bool)>,
 }
 
 pub(super) struct Fresh {
@@ -23,12 +26,18 @@ impl Wheels {
         Wheels {
             current: Wheel::new(now_ms),
             fresh: None,
+            again: Vec::new(),
         }
     }
 
     pub(crate) fn memory(&self) -> usize {
         let fresh = self.fresh.as_ref().map_or(0, |fresh| fresh.wheel.memory());
-        self.current.memory() + fresh
+        self.current.memory() + fresh + self.again.capacity() * size_of::<(u32, bool)>()
+    }
+
+    /// Lets an item be taken once more at once.
+    pub(super) fn take_again(&mut self, item: u32, is_fresh: bool) {
+        self.again.push((item, is_fresh));
     }
 
     /// Adds what stands for a place. Returns when (ms) there will first be something to do with it.
@@ -61,6 +70,12 @@ impl Wheels {
         spare: usize,
         items: &mut Vec<u32>,
     ) {
+        self.again.retain(|&(item, its)| {
+            if its == is_fresh {
+                items.push(item);
+            }
+            its != is_fresh
+        });
         match &mut self.fresh {
             Some(fresh) if is_fresh => fresh.wheel.take_due(now, most, spare, items),
             None if is_fresh => {}
@@ -86,13 +101,17 @@ impl Wheels {
             }
             None => {
                 let fresh = self.fresh.take()?;
+                self.again
+                    .iter_mut()
+                    .for_each(|(_, is_fresh)| *is_fresh = false);
                 Some(std::mem::replace(&mut self.current, fresh.wheel))
             }
         }
     }
 
     pub(crate) fn presses(&self) -> bool {
-        self.current.presses()
+        !self.again.is_empty()
+            || self.current.presses()
             || self
                 .fresh
                 .as_ref()
@@ -104,6 +123,7 @@ impl Wheels {
         let current = self.current.next_due_ms();
         match &self.fresh {
             Some(fresh) => current.min(fresh.wheel.next_due_ms()).min(now),
+            None if !self.again.is_empty() => current.min(now),
             None => current,
         }
     }

@@ -177,6 +177,7 @@ impl Guard<'_> {
         // What nearly every overwrite is: nothing to account for, nothing to schedule.
         if let NewValue::Inline(bytes) = &value
             && !matches!(expiry, Expiry::At(_))
+            && !stamp.is_collection()
             && entry.overwrite_in_place(bytes, expiry == Expiry::Keep, stamp)
         {
             if let Some(address) = log(EntryRef::new(entry), old) {
@@ -188,10 +189,17 @@ impl Guard<'_> {
             self.note_cold(-1, entry);
         }
         let (before, old_expiry) = (entry.memory(), entry.expiry());
+        if entry.is_expiring() {
+            self.note_expiring(-1);
+        }
+        let is_collection = stamp.is_collection();
         let expiry = expiry.after(old_expiry);
         let (entry, garbage) = entry.overwrite(self.heap(), key.bytes, value, expiry, stamp);
         self.exchange(slot, before, entry);
         self.reschedule(key.hash, old_expiry, expiry);
+        if is_collection {
+            self.settle_items(slot, key.hash, None);
+        }
         if let Some(address) = log(EntryRef::new(entry), old) {
             self.note_log_address(slot, key.hash, entry, address);
         }
@@ -222,6 +230,9 @@ impl Guard<'_> {
             log: is_logged.then_some(LogAddress::NOWHERE),
         };
         let entry = Entry::new(self.heap(), key.bytes, value, extras, stamp);
+        if stamp.is_collection() && entry.next_due().is_some() {
+            entry.set_expiring(true);
+        }
         if let Some(address) = log(EntryRef::new(entry), None) {
             let has_room = entry.write_log_address(address);
             assert!(has_room, "the keyspace of a server with a log is logged");

@@ -11,7 +11,8 @@ use crate::{
     RecordValue, Records, Snapshot, Turn,
 };
 
-type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
+/// Values, and when they expire.
+type Fields = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 type Model = HashMap<Vec<u8>, (Fields, Option<i64>)>;
 
 fn keyspace(small_bytes: usize) -> Keyspace {
@@ -34,7 +35,10 @@ fn text(cell: Cell<'_>) -> Vec<u8> {
 fn fields(hash: HashRef<'_>) -> Fields {
     let all: Fields = hash
         .iter()
-        .map(|item| (text(item.name), text(item.value.expect("a pair"))))
+        .map(|item| {
+            let value = text(item.value.expect("a pair"));
+            (text(item.name), (value, item.expiry))
+        })
         .collect();
     assert_eq!(all.len() as u64, hash.len(), "no field is there twice");
     all
@@ -71,16 +75,53 @@ impl Bench {
         }
     }
 
-    /// Forgets a key whose time has come.
+    /// Whether a field gets an expiry, and which.
+    fn field_expiry(&mut self) -> Option<u64> {
+        let expires = self.random.u8(..4) == 0;
+        expires.then(|| (self.now + self.random.i64(0..200)) as u64)
+    }
+
+    /// Forgets a key whose time has come, and fields whose time has come.
     fn look_at(&mut self, name: &[u8]) {
         let now = self.now;
-        if self
-            .model
-            .get(name)
-            .is_some_and(|(_, expiry)| expiry.is_some_and(|at| now > at))
-        {
+        let Some((fields, expiry)) = self.model.get_mut(name) else {
+            return;
+        };
+        fields.retain(|_, (_, expiry)| expiry.is_none_or(|at| now as u64 <= at));
+        if fields.is_empty() || expiry.is_some_and(|at| now > at) {
             self.model.remove(name);
         }
+    }
+
+    /// Time passes, and nobody looks at anything.
+    fn expire(&mut self, database: &Database) {
+        self.now += self.random.i64(0..100);
+        let before = self.count();
+        // What the wheel has is late by two ticks at most.
+        self.now += 16;
+        super::expire_all(database, self.now);
+        let (after, found) = (self.count(), (database.len(), database.expiring()));
+        assert!(
+            (after.0..=before.0).contains(&found.0),
+            "{before:?} {found:?} {after:?}"
+        );
+        assert!(
+            (after.1..=before.1).contains(&found.1),
+            "{before:?} {found:?} {after:?}"
+        );
+    }
+
+    /// Keys that have not expired, and those of them with fields that expire.
+    fn count(&mut self) -> (usize, usize) {
+        for name in self.model.keys().cloned().collect::<Vec<_>>() {
+            self.look_at(&name);
+        }
+        let expires =
+            |(fields, _): &&(Fields, _)| fields.values().any(|(_, expiry)| expiry.is_some());
+        (
+            self.model.len(),
+            self.model.values().filter(expires).count(),
+        )
     }
 
     fn set(&mut self, database: &Database, name: &[u8], count: usize) {
@@ -96,7 +137,7 @@ impl Bench {
             let value = vec![self.random.u8(..); self.random.usize(..40)];
             let item = Item::pair(Cell::of(&field), Cell::of(&value));
             let put = guard.find(key).expect("it is there").set_field(&item);
-            let before = model.insert(field, value);
+            let before = model.insert(field, (value, None));
             assert_eq!(put == Put::Replaced, before.is_some());
         }
     }
@@ -105,6 +146,7 @@ impl Bench {
         let name = self.name();
         self.look_at(&name);
         let (field, value) = (self.field(), self.value());
+        let expiry = self.field_expiry();
         let key = database.key(&name);
         let mut guard = database.lock(key.hash, self.now);
         let cell = Cell::of(&field);
@@ -112,9 +154,13 @@ impl Bench {
             if !guard.contains(key) {
                 guard.write(key, New::bytes(&EMPTY_HASH).of(HASH), |_, _| None);
             }
-            let item = Item::pair(cell, Cell::of(&value));
+            let item = Item {
+                expiry,
+                ..Item::pair(cell, Cell::of(&value))
+            };
             let put = guard.find(key).expect("it is there").set_field(&item);
-            let before = self.model.entry(name).or_default().0.insert(field, value);
+            let (fields, _) = self.model.entry(name).or_default();
+            let before = fields.insert(field, (value, expiry));
             assert_eq!(put == Put::Replaced, before.is_some());
             return;
         }
@@ -144,8 +190,9 @@ impl Bench {
         let (model, expiry) = &self.model[&name];
         assert_eq!(entry.expiry(), *expiry);
         let hash = entry.hash_fields();
-        let found = hash.get(Cell::of(&field)).and_then(|item| item.value);
-        assert_eq!(found.map(text).as_ref(), model.get(&field));
+        let found = hash.get(Cell::of(&field));
+        let found = found.map(|item| (text(item.value.expect("a pair")), item.expiry));
+        assert_eq!(found.as_ref(), model.get(&field));
         assert_eq!(hash.len(), model.len() as u64);
         if self.random.u8(..10) == 0 {
             assert_eq!(&fields(hash), model);
@@ -306,6 +353,7 @@ fn random_edits_match_maps() {
                         bench.set(database, &name, count);
                     }
                     95 if names > 10 => bench.overwrite(database),
+                    96 if bench.random.u8(..4) == 0 => bench.expire(database),
                     _ if bench.random.u8(..3) == 0 => bench.move_about(database),
                     _ => bench.now += 1,
                 }

@@ -37,6 +37,15 @@ fn keyspace(shards: usize, access: Access) -> Keyspace {
     keyspace
 }
 
+/// What may have any bytes for a value: a hash may not.
+const KINDS: [Kind; 5] = [
+    Kind::String,
+    Kind::List,
+    Kind::Set,
+    Kind::SortedSet,
+    Kind::Stream,
+];
+
 /// A key's value.
 #[derive(Clone, Debug, PartialEq)]
 struct Value {
@@ -70,7 +79,7 @@ impl Model {
     fn some_type(&mut self) -> Type {
         let forms = [Form::Whole, Form::Decimal, Form::Part];
         Type {
-            kind: Kind::ALL[self.random.usize(..Kind::ALL.len())],
+            kind: KINDS[self.random.usize(..KINDS.len())],
             form: forms[self.random.usize(..forms.len())],
         }
     }
@@ -336,7 +345,7 @@ fn a_value_stays_what_it_was_written_as_whatever_happens_to_it() {
             let kinds = found.values().map(|value| value.of.kind as u8);
             assert_eq!(
                 kinds.collect::<std::collections::BTreeSet<u8>>().len(),
-                Kind::ALL.len()
+                KINDS.len()
             );
             for shard in database.shards() {
                 database.lock_shard(shard, model.now).verify();

@@ -125,7 +125,7 @@ pub struct Tag {
 impl Tag {
     /// The kind of a string, in one of three forms.
     pub const STRING: u8 = 0;
-    /// The kind of a hash, in one of two forms: 0 and 2.
+    /// The kind of a hash, in one of four forms.
     pub const HASH: u8 = 2;
 
     /// Of a value that is no tree.
@@ -143,7 +143,7 @@ impl Tag {
     pub const fn is_known(self) -> bool {
         match self.kind {
             Tag::STRING => self.form < 3 && !self.is_tree,
-            Tag::HASH => matches!(self.form, 0 | 2),
+            Tag::HASH => self.form < 4,
             _ => false,
         }
     }

@@ -315,12 +315,12 @@ fn a_string_has_no_edits() {
 }
 
 #[test]
-fn a_value_is_a_string_in_one_of_three_forms_or_a_hash_in_one_of_two() {
+fn a_value_is_a_string_in_one_of_three_forms_or_a_hash_in_one_of_four() {
     let db = DbId(0);
     for bits in 0..128 {
         let tag = tag(bits / 8, bits % 4, bits & 4 != 0);
         let is_string = tag.kind == Tag::STRING && tag.form < 3 && !tag.is_tree;
-        let is_hash = tag.kind == Tag::HASH && matches!(tag.form, 0 | 2);
+        let is_hash = tag.kind == Tag::HASH;
         assert_eq!(tag.is_known(), is_string || is_hash);
         let with = |mut draft: Draft<'static>| {
             draft.tag = tag;

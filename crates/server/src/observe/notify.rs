@@ -49,6 +49,7 @@ events! {
     INCRBYFLOAT: STRING "incrbyfloat";
     HSET: HASH "hset";
     HDEL: HASH "hdel";
+    HEXPIRED: HASH "hexpired";
     HINCRBY: HASH "hincrby";
     HINCRBYFLOAT: HASH "hincrbyfloat";
     NEW: NEW "new";
@@ -109,23 +110,26 @@ pub(crate) fn is_on(server: &Observed) -> bool {
     classes(server) != 0
 }
 
-/// Publishes the expiry of a key.
+/// Publishes the expiry of a key, or of fields.
 pub(crate) fn expired(server: &Observed, change: &Change<'_>) {
+    let events: &[Event] = match change.kind {
+        ChangeKind::Expired => &[Event::EXPIRED],
+        ChangeKind::ItemsExpired { is_gone: false } => &[Event::HEXPIRED],
+        ChangeKind::ItemsExpired { is_gone: true } => &[Event::HEXPIRED, Event::DEL],
+        ChangeKind::Written | ChangeKind::Removed => return,
+    };
     let classes = classes(server);
-    if change.kind == ChangeKind::Expired && classes & Event::EXPIRED.class != 0 {
-        publish(
-            server,
-            classes,
-            Event::EXPIRED,
-            change.database,
-            change.key.bytes,
-        );
+    for &event in events {
+        if classes & event.class != 0 {
+            publish(server, classes, event, change.database, change.key.bytes);
+        }
     }
 }
 
-/// Makes the keyspace report expired keys if and only if they are to be published.
+/// Makes the keyspace report expired keys and fields if and only if they are to be published.
 pub(crate) fn apply_setting(server: &Observed) {
-    let hears = classes(server) & Event::EXPIRED.class != 0;
+    let told = Event::EXPIRED.class | Event::HEXPIRED.class | Event::DEL.class;
+    let hears = classes(server) & told != 0;
     server.keyspace.set_hears_expiry(hears);
 }
 

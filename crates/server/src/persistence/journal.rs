@@ -463,24 +463,34 @@ pub(crate) fn stored(address: Address) -> LogAddress {
     LogAddress(NonZeroU64::new(address.to_bits()).expect("addresses are never 0"))
 }
 
-/// Tag of a value for the log: its type and encoding.
+/// Tag of a value for the log: its type and encoding, and whether items of it expire.
 #[inline]
 pub(crate) fn tag_of(entry: EntryRef<'_>) -> Tag {
+    let expiring = if entry.is_expiring() { EXPIRING } else { 0 };
     Tag {
         kind: entry.kind() as u8,
-        form: entry.form() as u8,
+        form: entry.form() as u8 | expiring,
         is_tree: entry.is_tree(),
     }
+}
+
+/// Bit of the form of a collection whose items expire.
+const EXPIRING: u8 = 1;
+
+/// Whether items of the value of a tag expire.
+pub(crate) fn is_expiring(tag: Tag) -> bool {
+    tag.kind != Tag::STRING && tag.form & EXPIRING != 0
 }
 
 /// Type of a tag. The log never passes on a record with an unknown tag.
 #[inline]
 pub(crate) fn type_of(tag: Tag) -> Type {
+    let kind = Kind::from_bits(tag.kind).expect("the log knows the kind");
     let form = match tag.form {
         0 => Form::Whole,
-        1 => Form::Decimal,
+        1 if kind == Kind::String => Form::Decimal,
+        1 => Form::Whole,
         _ => Form::Part,
     };
-    let kind = Kind::from_bits(tag.kind).expect("the log knows the kind");
     Type { kind, form }
 }

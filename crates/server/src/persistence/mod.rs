@@ -40,7 +40,7 @@ use ferrite_log::{
 };
 use keyspace::collection::Base;
 use keyspace::collection::log::ledger::Ledger as _;
-use keyspace::{COLD_MIN_BYTES, Overwritten};
+use keyspace::{COLD_MIN_BYTES, ItemsExpired, LogAddress, Overwritten};
 use parking_lot::{Mutex, RwLock};
 use sys::file::Faulty;
 
@@ -50,7 +50,7 @@ use crate::limits::{
     LOG_HINT_SHARE, LOG_RING_APPENDER_BYTES, LOG_RING_SHARE, LOG_SEGMENT_DISK_SHARE,
     REPLAY_EXTRA_THREADS, REPLAY_FILLS_BYTES, REPLAY_PARTS, REPLAY_REPORT_MS,
 };
-use crate::persistence::journal::Journal;
+use crate::persistence::journal::{Journal, stored, tag_of};
 use crate::request::Failure;
 use crate::shared::gate::Closed;
 
@@ -194,6 +194,36 @@ impl Persistence {
             appender.liveness().dead(address, key.len(), old.value_len);
             appender.commit();
         }
+    }
+
+    /// Logs the removal of items whose time had come. The shard of the entry is locked. Returns where the
+    /// entry is in the log from then on, if that is another place.
+    ///
+    /// A removal is logged, unlike the expiry of a key: a replay then never has more items than there were,
+    /// and an item that was removed stays so if the clock is set back. Its record may come before the batch
+    /// of a transaction that finds the items gone, never after.
+    pub(crate) fn items_expired(&self, expired: &ItemsExpired<'_>) -> Option<LogAddress> {
+        let mut lost = self.lost.lock();
+        let appender = lost.as_mut()?;
+        let address = Address::from_bits(expired.old.address.0.get())?;
+        let (entry, id) = (expired.entry, self.ids[expired.database].load(Relaxed));
+        let (key, db, tag) = (entry.key(), DbId(id), tag_of(entry));
+        let mut moved = None;
+        if expired.is_gone {
+            appender.delete(db, key);
+            let value = expired.old.value_len;
+            appender.liveness().dead(address, key.len(), value);
+        } else if let Some(tree) = entry.tree() {
+            // A tree of another database is about to be written as a whole.
+            if let Some((instance, _)) = tree.logged().place().filter(|&(_, place)| place == id) {
+                appender.edit_instance(db, instance, tag, expired.edits);
+            }
+        } else {
+            appender.edit(db, key, tag, expired.edits);
+            moved = Some(stored(address.patched()));
+        }
+        appender.commit();
+        moved
     }
 
     /// Tells the log what has become of its trees: records on which no leaf rests, and keys that a repair has

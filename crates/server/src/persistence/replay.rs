@@ -5,7 +5,8 @@
 //! waits until the end ([`super::amendments`]).
 //!
 //! Under the policy `offload`, values that don't fit into memory are left in the log. Of a large log all
-//! values are, so that the server is ready soon; they are loaded in the background (`warming`).
+//! values are, so that the server is ready soon; they are loaded in the background (`warming`). Collections
+//! whose items expire are loaded at once, so that these are removed on time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -25,7 +26,7 @@ use super::tree_replay::{Claim, Rebuilt, TreeReplay, message};
 use crate::config::Setting;
 use crate::limits::{BARREN_SKIPS, PACK_SHARE, PATCH_MIN_BYTES, REPLAY_FETCHES};
 use crate::persistence::Durable;
-use crate::persistence::journal::{Replaced, address_of, stored, type_of};
+use crate::persistence::journal::{Replaced, address_of, is_expiring, stored, type_of};
 
 /// Spreads numbers of instances over all hashes.
 const INSTANCE_SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -276,8 +277,22 @@ impl Loader {
                     return;
                 }
                 let len = value.len() as usize;
+                let stays = is_expiring(tag);
+                let read;
+                let value = match value {
+                    Value::Stored(len) if stays => match self.read(record.lsn, key, len) {
+                        Ok(bytes) => {
+                            read = bytes;
+                            Value::Bytes(&read)
+                        }
+                        Err(reason) => {
+                            return self.give_up(format!("cannot load the log: {reason}"));
+                        }
+                    },
+                    value => value,
+                };
                 match value {
-                    Value::Bytes(bytes) if !self.is_left(len) => {
+                    Value::Bytes(bytes) if stays || !self.is_left(len) => {
                         let new = New::bytes(bytes).of(of).expiry(expiry).used(self.now);
                         guard.write(key, new, |_, old| {
                             note_dead(old);

@@ -157,6 +157,13 @@ impl Shared {
             .saturating_sub(self.totals.expired_at_reset.get())
     }
 
+    /// Fields of hashes that have expired since the last reset of statistics.
+    pub(crate) fn expired_fields(&self) -> u64 {
+        self.keyspace
+            .expired_items()
+            .saturating_sub(self.totals.expired_fields_at_reset.get())
+    }
+
     /// Objects freed in the background since the last reset of statistics.
     pub(crate) fn reclaimed(&self) -> u64 {
         self.keyspace

@@ -21,6 +21,7 @@ pub(crate) struct Totals {
     pub(crate) slowest_resize_us: Counter,
     /// Expired keys at the last reset of statistics.
     pub(crate) expired_at_reset: Counter,
+    pub(crate) expired_fields_at_reset: Counter,
     /// Objects freed in the background at the last reset of statistics.
     pub(crate) reclaimed_at_reset: Counter,
     /// Clients closed at their output limit.

@@ -158,9 +158,9 @@ impl Store<'_> {
             .for_each(|(key, _)| set.add(self.keyspace.shard_of(key.hash)));
         let mut locked = self.keyspace.lock_set(self.turn, self.db, set, self.now);
         if let Some(journal) = self.journal {
-            if journal.has_blobs() {
-                // A key that has expired with its file is deleted in the log. That record has to come before
-                // the place that the series claims.
+            if journal.has_blobs() || self.keyspace.has_expiring() {
+                // A key that has expired with its file, or with all of its fields, is deleted in the log.
+                // That record has to come before the place that the series claims.
                 for (key, _) in pairs.clone() {
                     locked.shard(key.hash).contains(key);
                 }

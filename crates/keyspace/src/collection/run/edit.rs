@@ -205,6 +205,32 @@ impl<'a> RunMut<'a> {
         self.set_count(count - 1);
     }
 
+    /// Takes the items out that have expired at `now`, and shows each of them. Returns how many there were.
+    pub fn remove_due(&mut self, now: u64, visit: &mut dyn FnMut(&Item<'_>)) -> usize {
+        let run = self.run();
+        let (due, kept): (Vec<_>, Vec<_>) =
+            run.packed().partition(|packed| packed.item.is_due(now));
+        due.iter().for_each(|packed| visit(&packed.item));
+        let items = kept.iter().map(|packed| packed.bytes.len()).sum();
+        let flags = run.flags() & !EXPIRING;
+        let mut buffer = vec![0; Run::size_of(flags, kept.len(), items)];
+        buffer[..Run::EMPTY].copy_from_slice(&Run::empty(flags));
+        RunMut::new(&mut buffer, Run::EMPTY).extend(kept.into_iter());
+        let removed = due.len();
+        self.len = buffer.len();
+        self.bytes[..self.len].copy_from_slice(&buffer);
+        removed
+    }
+
+    /// The earliest expiry. A run without any is not [`EXPIRING`] from here on.
+    pub fn settle_expiring(&mut self) -> Option<u64> {
+        let earliest = self.run().earliest();
+        if earliest.is_none() {
+            self.bytes[2] &= !EXPIRING;
+        }
+        earliest
+    }
+
     /// Keeps the first `count` items.
     pub fn truncate(&mut self, count: usize) {
         let run = self.run();

@@ -54,6 +54,12 @@ impl<'a> Item<'a> {
         }
     }
 
+    /// Whether it has expired at a time (Unix, ms).
+    #[inline]
+    pub fn is_due(&self, now: u64) -> bool {
+        self.expiry.is_some_and(|expiry| now > expiry)
+    }
+
     /// Bytes of its cells and expiry.
     #[inline]
     pub(in crate::collection) fn size(&self) -> usize {
@@ -231,9 +237,7 @@ impl<'a> Run<'a> {
     pub(super) fn item_at(self, at: usize) -> (Item<'a>, usize) {
         let (mut expiry, mut name_at) = (None, at);
         if self.bytes[at] == cell::EXPIRY {
-            let mut word = [0; 8];
-            word[..6].copy_from_slice(&self.bytes[at + 1..at + EXPIRY_LEN]);
-            expiry = Some(u64::from_le_bytes(word));
+            expiry = Some(self.expiry_at(at));
             name_at += EXPIRY_LEN;
         }
         let (name, mut end) = Cell::decode(self.bytes, name_at);
@@ -345,10 +349,39 @@ impl<'a> Run<'a> {
 
     /// The earliest expiry.
     pub fn earliest(self) -> Option<u64> {
+        self.first_due().map(|(at, _)| at)
+    }
+
+    /// The earliest expiry, and the first item that has it. Without [`EXPIRING`] no item is looked at.
+    pub(in crate::collection) fn soonest(self) -> Option<(u64, Item<'a>)> {
+        let (at, start) = self.first_due()?;
+        Some((at, self.item_at(start).0))
+    }
+
+    /// The earliest expiry, and where the first item begins that has it.
+    fn first_due(self) -> Option<(u64, usize)> {
         if self.flags() & EXPIRING == 0 {
             return None;
         }
-        self.iter().filter_map(|item| item.expiry).min()
+        let (mut first, mut at) = (None, self.items_at());
+        while at < self.bytes.len() {
+            if self.bytes[at] == cell::EXPIRY {
+                let expiry = self.expiry_at(at);
+                if first.is_none_or(|(earliest, _)| expiry < earliest) {
+                    first = Some((expiry, at));
+                }
+            }
+            at = self.item_end(at);
+        }
+        first
+    }
+
+    /// The expiry of the item at `at`, which has one.
+    #[inline]
+    fn expiry_at(self, at: usize) -> u64 {
+        let mut word = [0; 8];
+        word[..EXPIRY_LEN - 1].copy_from_slice(&self.bytes[at + 1..at + EXPIRY_LEN]);
+        u64::from_le_bytes(word)
     }
 }
 

@@ -128,6 +128,23 @@ fn a_run_is_like_a_vector() {
                 model[index].value = (flags & PAIRS != 0).then(|| random_text(&mut random));
                 buffer.replace(index, &model[index].item());
             }
+            if random.u8(..50) == 0 {
+                let now = random.u64(..1 << 48);
+                let mut run = RunMut::new(&mut buffer.bytes, buffer.len);
+                let mut gone = Vec::new();
+                let removed = run.remove_due(now, &mut |item| gone.push(Plain::of(*item)));
+                buffer.len = run.len();
+                let is_due = |plain: &Plain| plain.expiry.is_some_and(|at| now > at);
+                let due: Vec<_> = model
+                    .iter()
+                    .filter(|plain| is_due(plain))
+                    .cloned()
+                    .collect();
+                assert_eq!((removed, gone), (due.len(), due));
+                model.retain(|plain| !is_due(plain));
+                let expires = model.iter().any(|plain| plain.expiry.is_some());
+                assert_eq!(buffer.run().flags() & EXPIRING != 0, expires);
+            }
             compare(buffer.run(), &model);
             let index = random.usize(..=model.len());
             assert_eq!(

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::due::Marks;
 use crate::collection::clones::{Clones, Frozen, free_all};
 use crate::collection::kind::LeafKind;
 use crate::collection::log::ledger::Logged;
@@ -20,11 +21,13 @@ pub struct Tree<K> {
     pub(super) root: Node,
     /// Levels of inner nodes.
     pub(super) height: u8,
+    /// The longest run of more than one item.
+    pub(super) leaf_max: u16,
     pub(super) count: u64,
     /// Bytes of the nodes.
     pub(super) bytes: usize,
-    /// The longest run of more than one item.
-    pub(super) leaf_max: usize,
+    /// When items expire, and where they are; none as long as no item does.
+    pub(super) marks: Option<Box<Marks>>,
     /// Nodes are born in this version; clones are of earlier ones.
     version: u64,
     clones: Option<Arc<Clones>>,
@@ -46,7 +49,8 @@ impl<K: LeafKind> Tree<K> {
             height: 0,
             count: 0,
             bytes,
-            leaf_max,
+            leaf_max: leaf_max as u16,
+            marks: None,
             version: 1,
             clones: None,
             lost: Vec::new(),
@@ -94,7 +98,14 @@ impl<K: LeafKind> Tree<K> {
     /// Bytes of memory: the tree's own and those of its nodes, as the allocator rounds them.
     #[inline]
     pub fn bytes(&self) -> usize {
-        size_of::<Tree<K>>() + self.bytes
+        let marks = self.marks.as_ref().map_or(0, |marks| marks.bytes());
+        size_of::<Tree<K>>() + self.bytes + marks
+    }
+
+    /// The longest run of more than one item.
+    #[inline]
+    pub(super) fn leaf_max(&self) -> usize {
+        usize::from(self.leaf_max)
     }
 
     /// Bytes of memory that clones alone need.

@@ -3,7 +3,7 @@
 use super::base::{LEAF_MAX, Tree};
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::{Base, CHILDREN_MAX, Child};
-use crate::collection::run::Run;
+use crate::collection::run::{EXPIRING, Run};
 
 /// A leaf of a tree that is built.
 #[derive(Clone, Copy, Debug)]
@@ -34,10 +34,12 @@ impl<K: LeafKind> Tree<K> {
         assert!((64..=LEAF_MAX).contains(&leaf_max));
         let mut tree = Tree::new(kind, leaf_max);
         let mut level: Vec<Child> = Vec::new();
+        let mut expires = false;
         for Leaf { start, run, base } in leaves {
             let node = tree.new_leaf(start.name, run.bytes().len());
             node.edit(|into| into.append(run));
             node.set_base(base);
+            expires |= run.flags() & EXPIRING != 0;
             let (order, count) = (start.order, run.count() as u64);
             level.push(Child { order, node, count });
         }
@@ -59,6 +61,9 @@ impl<K: LeafKind> Tree<K> {
         }
         let empty = std::mem::replace(&mut tree.root, level[0].node);
         tree.give_up(empty);
+        if expires {
+            tree.mark_anew();
+        }
         tree
     }
 }

@@ -1,10 +1,11 @@
 //! Changes of items.
 
 use super::base::Tree;
+use super::due::Mark;
 use super::shape::Cut;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::kind::{Edge, LeafKind};
-use crate::collection::node::Child;
+use crate::collection::node::{Child, Node};
 use crate::collection::run::{Item, Packed};
 use crate::collection::view::Path;
 
@@ -23,7 +24,7 @@ impl<K: LeafKind> Tree<K> {
     where
         K: Clone,
     {
-        let mut copy = Tree::new(self.kind.clone(), self.leaf_max);
+        let mut copy = Tree::new(self.kind.clone(), self.leaf_max());
         for (rank, item) in self.view().iter().enumerate() {
             match K::IS_SORTED {
                 true => copy.insert_at(rank as u64, &item),
@@ -71,12 +72,13 @@ impl<K: LeafKind> Tree<K> {
 
     fn put(&mut self, path: &mut Path, index: usize, is_replaced: bool, item: &Item<'_>) {
         let run = path.leaf().run();
+        let mark = self.mark_of(run);
         let count = run.count() + usize::from(!is_replaced);
         let replaced = is_replaced.then_some(index);
         let growth = run.growth(item, replaced);
         let len = growth.map(|growth| run.bytes().len().saturating_add_signed(growth));
         self.own_inner(path);
-        let Some(len) = len.filter(|&len| len <= self.leaf_max || count == 1) else {
+        let Some(len) = len.filter(|&len| len <= self.leaf_max() || count == 1) else {
             let mut buffer = Vec::new();
             let packed = Packed::new(*item, &mut buffer);
             let pieces = self.pieces(run, index, is_replaced, packed);
@@ -87,6 +89,7 @@ impl<K: LeafKind> Tree<K> {
                 false => Cut::Middle,
             };
             self.count += u64::from(!is_replaced);
+            self.change_mark(mark, None);
             self.split(path, &pieces, cut);
             return;
         };
@@ -98,6 +101,9 @@ impl<K: LeafKind> Tree<K> {
                 leaf.edit(|run| run.insert(index, item));
                 self.count_up(path, 1);
             }
+        }
+        if mark.is_some() || item.expiry.is_some() {
+            self.settle_leaf(leaf, mark);
         }
         if is_shorter {
             self.slim(path);
@@ -134,11 +140,23 @@ impl<K: LeafKind> Tree<K> {
     }
 
     fn take_out(&mut self, path: &mut Path, index: usize) {
+        let mark = self.mark_of(path.leaf().run());
         self.own_inner(path);
         let leaf = self.own_leaf(path, 0);
         leaf.edit(|run| run.remove(index));
         self.count_up(path, -1);
+        if mark.is_some() {
+            self.settle_leaf(leaf, mark);
+        }
         self.slim(path);
+    }
+
+    /// Notes the mark of a leaf that had another.
+    fn settle_leaf(&mut self, leaf: Node, before: Option<Mark>) {
+        leaf.edit(|run| {
+            run.settle_expiring();
+        });
+        self.change_mark(before, self.mark_of(leaf.run()));
     }
 
     /// Removes all items of `from..to`, where `None` is behind all; how many there were. Leaves between

@@ -1,7 +1,8 @@
 //! A tree whose leaves are runs: a large collection.
 //!
 //! Reading order: `base` is the tree and what it owns, `shape` splits and merges nodes, `edit` changes
-//! items, `build` makes a tree of whole leaves, `verify` says whether all holds.
+//! items, `due` finds those that have expired, `build` makes a tree of whole leaves, `verify` says whether
+//! all holds.
 //!
 //! ```text
 //!                 inner nodes: up to 63 children (order key, node, count)
@@ -19,6 +20,8 @@
 //!    is the first of its parent.
 //! 4. A child's count is the number of items below it.
 //! 5. The bytes that are counted are those of all nodes of the tree.
+//! 6. For each leaf with items that expire there is a mark in the leaf's range that is not later than the
+//!    first of them (see `due`).
 //!
 //! All leaves are at one depth. Inner nodes with fewer than 16 children are merged where a neighbour
 //! lets them.
@@ -48,12 +51,11 @@
 //!
 //! A child has 16 bits beside its address, and a count of which 24 bits are free: for a log address in
 //! the place of a leaf, its bytes and its heat. Runs have no
-//! flavour of fixed width. Items that have expired are the owner's to remove: [`Run::earliest`] tells when.
-//!
-//! [`Run::earliest`]: super::run::Run::earliest
+//! flavour of fixed width.
 
 mod base;
 mod build;
+mod due;
 mod edit;
 mod shape;
 #[cfg(test)]

@@ -154,7 +154,7 @@ impl<K: LeafKind> Tree<K> {
             sum
         }));
         let orders: Vec<_> = pieces.iter().map(|piece| piece.order).collect();
-        let (flags, leaf_max) = (K::FLAGS, self.leaf_max);
+        let (flags, leaf_max) = (K::FLAGS, self.leaf_max());
         let mut cutter = Cutter {
             flags,
             leaf_max,
@@ -177,6 +177,7 @@ impl<K: LeafKind> Tree<K> {
         let first_order = self.child_order(path);
         let mut children: Vec<Child> = Vec::with_capacity(cutter.out.len());
         let mut shares = Shares::new(old.base(), pieces.len());
+        let mut marks = Vec::new();
         for range in std::mem::take(&mut cutter.out) {
             let (mut left, mut right) = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
             let first = &pieces[range.start];
@@ -196,6 +197,7 @@ impl<K: LeafKind> Tree<K> {
             let part = pieces[range.clone()].iter();
             leaf.edit(|run| run.extend(part.map(|piece| piece.packed)));
             leaf.set_base(shares.next(range.len()));
+            marks.extend(self.mark_of(leaf.run()));
             children.push(Child {
                 order,
                 node: leaf,
@@ -208,6 +210,9 @@ impl<K: LeafKind> Tree<K> {
             .map_or(0, |above| usize::from(path.taken[above]));
         self.replace_children(path, path.height, at..at + 1, &children, cut == Cut::Last);
         self.give_up(old);
+        for mark in marks {
+            self.change_mark(None, Some(mark));
+        }
     }
 
     /// The order key of a path's leaf.
@@ -338,12 +343,22 @@ impl<K: LeafKind> Tree<K> {
     /// Merges the leaf of a path with a neighbour if both are small, or gives unused room back. The
     /// path's inner nodes are owned; the path is of no use afterwards.
     pub(super) fn slim(&mut self, path: &mut Path) {
+        // To look at the neighbours costs two cache misses: not each time.
+        let looks = path.leaf().run().count().is_multiple_of(LOOK_EVERY);
+        self.slim_if(path, looks);
+    }
+
+    /// [`Tree::slim`] after several items were removed.
+    pub(super) fn slim_now(&mut self, path: &mut Path) {
+        self.slim_if(path, true);
+    }
+
+    fn slim_if(&mut self, path: &mut Path, looks: bool) {
         let leaf = path.leaf();
         let run = leaf.run();
-        // To look at the neighbours costs two cache misses: not each time.
         if let Some(above) = path.height.checked_sub(1)
-            && run.bytes().len() < self.leaf_max / 2
-            && run.count().is_multiple_of(LOOK_EVERY)
+            && run.bytes().len() < self.leaf_max() / 2
+            && looks
         {
             let siblings = path.nodes[above].children();
             let at = usize::from(path.taken[above]);
@@ -398,7 +413,7 @@ impl<K: LeafKind> Tree<K> {
             return true;
         }
         let size = first.bytes().len() + second.bytes().len();
-        if size > self.leaf_max * 3 / 4 && !first.is_empty() {
+        if size > self.leaf_max() * 3 / 4 && !first.is_empty() {
             return false;
         }
         let leaf = self.new_leaf(one.node.fence(), size);

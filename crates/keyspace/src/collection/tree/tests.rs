@@ -124,8 +124,37 @@ impl<K: LeafKind + Clone> Pair<K> {
                 let (frozen, model) = self.clones.swap_remove(gone);
                 compare(frozen.view(), &model);
             }
+            98 => self.expire(),
             _ => {}
         }
+    }
+
+    /// Removes what has expired at some time, a few leaves at a time.
+    fn expire(&mut self) {
+        let bits = self.random.u8(40..=47);
+        let now = self.random.u64(..1 << bits);
+        let is_due = |(_, expiry): &Content| expiry.is_some_and(|at| now > at);
+        let mut due: Vec<_> = self
+            .model
+            .iter()
+            .filter(|(_, content)| is_due(content))
+            .collect();
+        due.sort();
+        let due: Vec<Name> = due.into_iter().map(|(name, _)| name.clone()).collect();
+        let (mut gone, kind) = (Vec::new(), self.tree.kind.clone());
+        let next_due = self.model.values().filter_map(|(_, expiry)| *expiry).min();
+        assert!(self.tree.next_due() <= next_due || next_due.is_none());
+        assert!(next_due.is_none() || self.tree.next_due().is_some());
+        while self
+            .tree
+            .remove_due(now, 3, &mut |item| gone.push(entry(&kind, item).0))
+            == 3
+        {}
+        gone.sort();
+        assert_eq!(gone, due);
+        assert!(self.tree.next_due().is_none_or(|at| at >= now));
+        self.model.retain(|_, content| !is_due(content));
+        self.tree.verify();
     }
 
     fn set(&mut self) {
@@ -246,7 +275,21 @@ impl<K: LeafKind + Clone> Pair<K> {
             compare(frozen.view(), &model);
         }
         // A tree that goes before its clones.
-        let Pair { tree, clones, .. } = self;
+        let Pair {
+            mut tree,
+            clones,
+            model,
+            ..
+        } = self;
+        // All that expires has expired: the marks go with the last.
+        tree.remove_due(u64::MAX, usize::MAX, &mut |_| ());
+        tree.verify();
+        assert_eq!(tree.next_due(), None);
+        let left = model
+            .values()
+            .filter(|(_, expiry)| expiry.is_none())
+            .count();
+        assert_eq!(tree.count(), left as u64);
         drop(tree);
         for (frozen, model) in clones {
             compare(frozen.view(), &model);

@@ -325,6 +325,7 @@ pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
     report.field("rejected_connections", totals.rejected.get());
     report.zeroes(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
     report.field("expired_keys", server.expired_keys());
+    report.field("expired_subkeys", server.expired_fields());
     let overdue = overdue_percent(context);
     report.field("expired_stale_perc", format_args!("{overdue:.2}"));
     report.field(

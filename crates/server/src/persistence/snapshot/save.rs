@@ -82,13 +82,8 @@ pub(super) struct Save<'s> {
 /// Errors of the system calls. The old file is still there then.
 pub(crate) fn save_alone(server: &Durable, alone: &Exclusive<'_>, now: i64) -> io::Result<()> {
     let databases: Vec<_> = server.keyspace.all(alone).collect();
-    let sizes = databases.iter().map(|(number, database)| {
-        let sizes = Sizes {
-            keys: database.len(),
-            volatile: database.volatile(),
-        };
-        (*number, sizes)
-    });
+    let sizes = databases.iter();
+    let sizes = sizes.map(|(number, database)| (*number, Sizes::of(database)));
     let used_memory = databases
         .iter()
         .map(|(_, database)| database.memory() as u64)

@@ -217,6 +217,14 @@ pub(super) const KEYS: &[Figure] = &[
     )
     .in_info("expired_keys"),
     counter(
+        "ferrite_fields_expired_total",
+        "Fields of hashes removed because their time had come.",
+        |view, samples| {
+            samples.count(view.server.expired_fields());
+        },
+    )
+    .in_info("expired_subkeys"),
+    counter(
         "ferrite_keys_evicted_total",
         "Keys removed because memory was short.",
         |view, samples| {
